@@ -1,0 +1,397 @@
+/*
+ * doorstep: thousands of 3D escape rooms, stepped at once.
+ *
+ * This header is the only contract between the native library and the rest of the world. The ctypes
+ * declarations, constants, error classes and layout checks of the Python package are generated from it
+ * (native/generate_bindings.py), and so are the tables of the documentation.
+ *
+ * Rules that hold for every function:
+ *  1. Every call returns a ds_status; results go to pointer arguments, which come last. A call that does not
+ *     return DS_STATUS_OK has changed nothing and written nothing, unless it says otherwise.
+ *  2. After a failure, ds_last_error() gives the message, the argument and the remedy, per thread, until the
+ *     thread's next failing call.
+ *  3. Handles are 8-byte ids {index, generation}; zero is null. A stale or null handle is DS_STATUS_CLOSED,
+ *     never undefined behaviour. Pointers must be valid; null is an argument error unless stated.
+ *  4. Any thread may call anything. Calls on one simulator are serialised in the order they arrive.
+ *  5. All memory of a simulator is taken when it is created. Stepping allocates nothing.
+ */
+#ifndef DOORSTEP_H
+#define DOORSTEP_H
+
+#include <stdint.h>
+
+#define DS_ABI_VERSION 1
+#define DS_VERSION_STRING "0.1.0"
+#define DS_SAVE_FORMAT_VERSION 1
+
+#if defined(__cplusplus)
+#define DS_API extern "C" __attribute__((visibility("default")))
+#else
+#define DS_API __attribute__((visibility("default")))
+#endif
+
+/* ---- Status ------------------------------------------------------------------------------------------------ */
+
+/* X(name, number, Python class, Python base classes, sentence) */
+#define DS_STATUS_TABLE(X)                                                                                         \
+    X(OK, 0, None, None, "The call succeeded.")                                                                    \
+    X(PENDING, 1, None, None, "The work has not finished within the time given.")                                  \
+    X(INTERNAL, 2, DoorstepError, RuntimeError, "A fault of doorstep itself; please report it.")                   \
+    X(INVALID_ARGUMENT, 3, ArgumentError, ValueError, "An argument is outside its allowed range.")                 \
+    X(INVALID_STATE, 4, StateError, ValueError, "Saved bytes are damaged, foreign or do not fit this simulator.")  \
+    X(CLOSED, 5, ClosedError, RuntimeError, "The object was closed or never existed.")                             \
+    X(OUT_OF_MEMORY, 6, OutOfMemoryError, MemoryError, "The memory asked for cannot be had.")                      \
+    X(LIBRARY, 7, LibraryError, ImportError, "The native library is missing, stale or foreign.")                   \
+    X(DEVICE, 8, DeviceError, RuntimeError, "The device cannot be used.")                                          \
+    X(NO_DRIVER, 9, NoDriverError, DeviceError, "No NVIDIA driver was found.")                                     \
+    X(DRIVER_VERSION, 10, DriverVersionError, DeviceError, "The NVIDIA driver is too old.")                        \
+    X(NO_DEVICE, 11, NoDeviceError, DeviceError, "There is no such device.")                                       \
+    X(SIMULATION, 12, SimulationError, RuntimeError, "A capacity ran out or a value is not finite (strict mode).")
+
+typedef enum ds_status {
+#define DS_STATUS_ENUM(name, number, python_class, python_base, sentence) DS_STATUS_##name = number,
+    DS_STATUS_TABLE(DS_STATUS_ENUM)
+#undef DS_STATUS_ENUM
+} ds_status;
+
+/* What went wrong in this thread's latest failing call. The strings live until that thread's next failing call. */
+typedef struct ds_error {
+    uint32_t struct_size;
+    int32_t status;       /* ds_status */
+    const char* message;  /* what happened, with the value and the allowed range */
+    const char* argument; /* name of the argument, or "" */
+    const char* hint;     /* what to do about it, or "" */
+} ds_error;
+
+/* ---- Enumerations ------------------------------------------------------------------------------------------ */
+
+typedef enum ds_dtype {
+    DS_DTYPE_UINT8 = 0,
+    DS_DTYPE_INT32 = 1,
+    DS_DTYPE_UINT32 = 2,
+    DS_DTYPE_FLOAT32 = 3,
+} ds_dtype;
+
+typedef enum ds_access {
+    DS_ACCESS_READ = 0,
+    DS_ACCESS_READ_WRITE = 1,
+} ds_access;
+
+typedef enum ds_device_kind {
+    DS_DEVICE_CPU = 0,
+    DS_DEVICE_CUDA = 1,
+    DS_DEVICE_AUTO = 2,
+} ds_device_kind;
+
+/* What happens to an action outside its range: moved to the nearest legal value and counted; the step refused;
+   the reference's formulas applied to any value within +-32767. */
+typedef enum ds_action_check {
+    DS_ACTION_CHECK_CLAMP = 0,
+    DS_ACTION_CHECK_RAISE = 1,
+    DS_ACTION_CHECK_OFF = 2,
+} ds_action_check;
+
+/* Kinds of things in a world; the observations carry kind / 6. */
+typedef enum ds_entity_kind {
+    DS_ENTITY_NONE = 0,
+    DS_ENTITY_BUTTON = 1,
+    DS_ENTITY_CUBE = 2,
+    DS_ENTITY_WALL = 3,
+    DS_ENTITY_AGENT = 4,
+    DS_ENTITY_DOOR = 5,
+} ds_entity_kind;
+
+/* Kinds of objects whose number alive ds_live_count() tells. */
+typedef enum ds_live_kind {
+    DS_LIVE_SIMULATOR = 0,
+    DS_LIVE_MEMORY = 1,
+    DS_LIVE_EVENT = 2,
+    DS_LIVE_EXPORT = 3, /* tensors handed out through DLPack */
+    DS_LIVE_THREAD = 4,
+} ds_live_kind;
+
+/* Limits of the configuration. */
+enum {
+    DS_MAX_AGENTS = 8,
+    DS_MAX_EPISODE_LENGTH = 1000000,
+    DS_MAX_WORLDS = 1073741824, /* 2**30 */
+    DS_MAX_THREADS = 1024,
+    DS_MAX_DIMENSIONS = 4,
+};
+
+/* ---- Tensors ----------------------------------------------------------------------------------------------- */
+
+/* Every tensor a simulator exports, in the order used everywhere. X(name, dtype, shape, access, sentence).
+   N worlds, A agents; F is the length of the flat observation (94 for two agents). All are C-contiguous and
+   aligned to 256 bytes. "observations" and "final_observations" exist only with flat_observations. */
+#define DS_TENSOR_TABLE(X)                                                                                         \
+    X(resets, INT32, "N,1", READ_WRITE,                                                                            \
+      "Nonzero before a step: the world is regenerated at the end of that step; cleared.")                         \
+    X(actions, INT32, "N,A,4", READ_WRITE,                                                                         \
+      "Move amount 0-3, move angle 0-7 (45 degrees each, clockwise from forward), turn 0-4 (0 = hard right, "      \
+      "2 = none, 4 = hard left), grab 0-1; set to (0, 0, 2, 0) by a reset.")                                       \
+    X(rewards, FLOAT32, "N,A,1", READ, "Reward of this step.")                                                     \
+    X(dones, INT32, "N,A,1", READ,                                                                                 \
+      "1 on the step whose counter reached 0, 0 again from the first step of an episode.")                         \
+    X(terminations, UINT8, "N,A,1", READ,                                                                          \
+      "1 where the task ended by itself; never with the default rules, which only time out.")                      \
+    X(truncations, UINT8, "N,A,1", READ, "1 where the episode ran out of steps in this step.")                     \
+    X(steps_remaining, INT32, "N,A,1", READ, "Steps left in the episode: episode_length to 0, never negative.")    \
+    X(self_observations, FLOAT32, "N,A,8", READ,                                                                   \
+      "x in room / 10, y in room / room length, x / 40, y / 40, z / 40, largest y / 40, yaw / pi "                 \
+      "(counter-clockwise), 1 while grabbing.")                                                                    \
+    X(partner_observations, FLOAT32, "N,A,A-1,3", READ,                                                            \
+      "The other agents in index order: distance / 40, bearing / pi (clockwise from forward), 1 while grabbing.")  \
+    X(room_entity_observations, FLOAT32, "N,A,6,3", READ,                                                          \
+      "Buttons, then cubes of the agent's room: distance / 40, bearing / pi, kind / 6; empty slot (0, 1, 0).")     \
+    X(door_observations, FLOAT32, "N,A,3", READ,                                                                   \
+      "Door of the agent's room: distance / 40, bearing / pi, 1 if open.")                                         \
+    X(lidar, FLOAT32, "N,A,30,2", READ,                                                                            \
+      "30 rays, 12 degrees apart, counter-clockwise from forward: distance / 40, kind / 6; a miss is (0, 0).")     \
+    X(observations, FLOAT32, "N,A,F", READ,                                                                        \
+      "All of the above side by side, then steps_remaining / episode_length, then agent index / max(A-1, 1).")     \
+    X(final_steps_remaining, INT32, "N,A,1", READ, "steps_remaining at the end of the latest ended episode.")      \
+    X(final_self_observations, FLOAT32, "N,A,8", READ,                                                             \
+      "self_observations at the end of the latest ended episode, before the world was regenerated.")               \
+    X(final_partner_observations, FLOAT32, "N,A,A-1,3", READ, "Likewise, partner_observations.")                   \
+    X(final_room_entity_observations, FLOAT32, "N,A,6,3", READ, "Likewise, room_entity_observations.")             \
+    X(final_door_observations, FLOAT32, "N,A,3", READ, "Likewise, door_observations.")                             \
+    X(final_lidar, FLOAT32, "N,A,30,2", READ, "Likewise, lidar.")                                                  \
+    X(final_observations, FLOAT32, "N,A,F", READ, "Likewise, observations.")                                       \
+    X(episode_returns, FLOAT32, "N,A,1", READ, "Sum of rewards of the latest ended episode.")                      \
+    X(episode_lengths, INT32, "N,1", READ, "Steps of the latest ended episode.")
+
+typedef enum ds_tensor_id {
+#define DS_TENSOR_ENUM(name, dtype, shape, access, sentence) DS_TENSOR_##name,
+    DS_TENSOR_TABLE(DS_TENSOR_ENUM)
+#undef DS_TENSOR_ENUM
+    DS_TENSOR_COUNT
+} ds_tensor_id;
+
+/* Fields of the world blocks, as strided views. X(name, dtype, shape, access, sentence). B bodies (agents first,
+   then cubes), S statics, K buttons, D doors. Edits of writable fields reach the next step. */
+#define DS_STATE_TABLE(X)                                                                                          \
+    X(body_positions, FLOAT32, "N,B,3", READ_WRITE, "Metres; agents: bottom centre, cubes: centre.")               \
+    X(body_rotations, FLOAT32, "N,B,4", READ_WRITE, "Unit quaternions (w, x, y, z); agents only yaw.")             \
+    X(body_linear_velocities, FLOAT32, "N,B,3", READ_WRITE, "Metres per second.")                                  \
+    X(body_angular_velocities, FLOAT32, "N,B,3", READ_WRITE, "Radians per second, world axes.")                    \
+    X(body_sizes, FLOAT32, "N,B,3", READ, "Full extents in metres, fixed by the kind of the body.")                \
+    X(body_kinds, INT32, "N,B", READ, "Entity kind; 0 = slot unused.")                                             \
+    X(static_positions, FLOAT32, "N,S,3", READ_WRITE, "Walls and doors, bottom centre, metres.")                   \
+    X(static_sizes, FLOAT32, "N,S,3", READ_WRITE, "Full extents of the axis-aligned boxes, metres.")               \
+    X(static_kinds, INT32, "N,S", READ_WRITE, "Entity kind; 0 = slot unused.")                                     \
+    X(button_positions, FLOAT32, "N,K,3", READ_WRITE, "Centre of the pressure plate, metres, z = 0.")              \
+    X(button_pressed, INT32, "N,K", READ_WRITE, "1 while a body stands on it.")                                    \
+    X(button_doors, INT32, "N,K", READ_WRITE, "Index of the door it opens.")                                       \
+    X(door_open, INT32, "N,D", READ_WRITE, "1 if the door is open or opening.")                                    \
+    X(door_static, INT32, "N,D", READ_WRITE, "Static slot of the door's panel.")                                   \
+    X(agent_grabs, INT32, "N,A", READ_WRITE, "Index of the body the agent holds, or -1.")                          \
+    X(agent_max_y, FLOAT32, "N,A", READ_WRITE, "Largest y reached in this episode, metres, at most 80.")           \
+    X(episode_index, UINT32, "N", READ, "Number of levels this world generated before the current one.")
+
+typedef enum ds_state_id {
+#define DS_STATE_ENUM(name, dtype, shape, access, sentence) DS_STATE_##name,
+    DS_STATE_TABLE(DS_STATE_ENUM)
+#undef DS_STATE_ENUM
+    DS_STATE_COUNT
+} ds_state_id;
+
+/* A tensor or state field. Strides are in bytes. The pointer is valid while the simulator's memory is held. */
+typedef struct ds_tensor_info {
+    uint32_t struct_size;
+    int32_t dtype;  /* ds_dtype */
+    int32_t access; /* ds_access */
+    int32_t rank;
+    void* data;
+    int64_t shape[4];
+    int64_t strides[4];
+} ds_tensor_info;
+
+/* ---- Handles ----------------------------------------------------------------------------------------------- */
+
+typedef uint64_t ds_simulator; /* a batch of worlds */
+typedef uint64_t ds_memory;    /* a reference to the memory behind a simulator's tensors */
+typedef uint64_t ds_event;     /* the end of an asynchronous step */
+
+/* ---- Configuration ----------------------------------------------------------------------------------------- */
+
+/* How a simulator is made. Start from ds_simulator_config_default(). */
+typedef struct ds_simulator_config {
+    uint32_t struct_size;
+    int32_t device_kind;        /* ds_device_kind */
+    int64_t device_index;       /* 0 for the CPU */
+    int64_t num_worlds;         /* 1 .. DS_MAX_WORLDS */
+    int64_t seed;               /* 0 .. 2**32 - 1; the same seed gives the same levels */
+    int64_t world_offset;       /* world i is global world world_offset + i; sum at most 2**32 */
+    int64_t num_agents;         /* 1 .. DS_MAX_AGENTS */
+    int64_t episode_length;     /* steps, 1 .. DS_MAX_EPISODE_LENGTH */
+    int64_t num_threads;        /* 1 .. DS_MAX_THREADS; 0: as many as the process may use */
+    int32_t auto_reset;         /* 0 or 1 */
+    int32_t action_check;       /* ds_action_check */
+    int32_t strict;             /* 0 or 1: trouble in a world makes the next call fail */
+    int32_t flat_observations;  /* 0 or 1: also write "observations" */
+    uint64_t stream;            /* CUDA stream; 0 on the CPU */
+} ds_simulator_config;
+
+/* What a simulator is, after creation. */
+typedef struct ds_simulator_info {
+    uint32_t struct_size;
+    int32_t device_kind;
+    int64_t device_index;
+    int64_t num_worlds;
+    int64_t num_agents;
+    int64_t num_bodies;
+    int64_t num_statics;
+    int64_t num_buttons;
+    int64_t num_doors;
+    int64_t num_threads;
+    int64_t world_bytes;     /* one world block */
+    int64_t allocated_bytes; /* everything the simulator allocated */
+    int64_t step_count;      /* steps taken since creation */
+} ds_simulator_info;
+
+/* Trouble counted inside the worlds since they were made. */
+typedef struct ds_health {
+    uint32_t struct_size;
+    int32_t culprit_body;      /* body of the first trouble found, or -1 */
+    int64_t culprit_world;     /* world of the first trouble found (slot), or -1 */
+    int64_t culprit_step;      /* that world's step count when it happened last, or -1 */
+    uint64_t clamped_actions;  /* action values moved into their range */
+    uint64_t dropped_contacts; /* contacts beyond the capacity of a world */
+    uint64_t nonfinite_values; /* bodies found with a value that is not finite */
+    uint64_t repaired_indices; /* state indices edited to impossible values and set back */
+} ds_health;
+
+/* ---- Library ----------------------------------------------------------------------------------------------- */
+
+/* The first call after loading. Fails with DS_STATUS_LIBRARY if the caller was built against another ABI or
+   version, and with DS_STATUS_DEVICE if this CPU lacks what the library was compiled for (AVX2, FMA, BMI2). */
+DS_API ds_status ds_check_version(uint32_t abi_version, const char* version);
+
+/* Version of the library itself, as a string. Never fails; may be called before anything else. */
+DS_API const char* ds_version(void);
+
+/* Fills the thread's latest error; error->struct_size must be set. */
+DS_API ds_status ds_last_error(ds_error* error);
+
+/* Comma-separated CPU features the library looks for and whether they are there ("avx2=1,fma=1,..."). */
+DS_API const char* ds_cpu_features(void);
+
+/* One field of one struct of this header, as compiled into the library; used to check the generated bindings. */
+typedef struct ds_layout_entry {
+    const char* struct_name;
+    const char* field_name; /* "" for the struct as a whole */
+    uint64_t offset;
+    uint64_t size;
+} ds_layout_entry;
+
+/* Points *entries at the library's layout table. */
+DS_API ds_status ds_layout(const ds_layout_entry** entries, uint64_t* count);
+
+/* Number of objects of a kind (ds_live_kind) alive in this process. */
+DS_API ds_status ds_live_count(int32_t kind, int64_t* count);
+
+/* Number of threads a simulator with num_threads = 0 would use here (affinity and cgroup quota). */
+DS_API ds_status ds_default_thread_count(int64_t* count);
+
+/* ---- Simulator --------------------------------------------------------------------------------------------- */
+
+/* Fills in the defaults; config->struct_size must be set. */
+DS_API ds_status ds_simulator_config_default(ds_simulator_config* config);
+
+/* Makes the worlds and generates their first levels (episode index 1). INVALID_ARGUMENT, OUT_OF_MEMORY, DEVICE. */
+DS_API ds_status ds_simulator_create(const ds_simulator_config* config, ds_simulator* simulator);
+
+/* Ends the simulator: waits for a running step, stops its threads. Its memory goes when no one holds it. */
+DS_API ds_status ds_simulator_close(ds_simulator simulator);
+
+DS_API ds_status ds_simulator_get_info(ds_simulator simulator, ds_simulator_info* info);
+
+/* Steps every world once. INVALID_ARGUMENT if actions are checked and one is out of range; SIMULATION in strict
+   mode if an earlier step met trouble. In both cases nothing is stepped. */
+DS_API ds_status ds_simulator_step(ds_simulator simulator);
+
+/* As ds_simulator_step, but returns at once; the event tells when the step has ended. */
+DS_API ds_status ds_simulator_step_async(ds_simulator simulator, ds_event* event);
+
+/* Waits for the running step, at most timeout_ns (negative: without limit). PENDING if it has not ended. */
+DS_API ds_status ds_simulator_wait(ds_simulator simulator, int64_t timeout_ns);
+
+/* Regenerates worlds at once without simulating: rewards and dones become 0, observations are refreshed.
+   worlds: count distinct slots, or null for all worlds. */
+DS_API ds_status ds_simulator_reset(ds_simulator simulator, const int64_t* worlds, uint64_t count);
+
+/* As ds_simulator_reset for the slots whose mask byte is not zero; count must equal num_worlds. */
+DS_API ds_status ds_simulator_reset_mask(ds_simulator simulator, const uint8_t* mask, uint64_t count);
+
+/* Recomputes all observations from the current state, after edits. */
+DS_API ds_status ds_simulator_refresh(ds_simulator simulator);
+
+/* Trouble met so far. */
+DS_API ds_status ds_simulator_get_health(ds_simulator simulator, ds_health* health);
+
+/* ---- Tensors and state ------------------------------------------------------------------------------------- */
+
+/* Describes a tensor (ds_tensor_id). INVALID_ARGUMENT if this simulator does not have it. */
+DS_API ds_status ds_simulator_get_tensor(ds_simulator simulator, int32_t tensor, ds_tensor_info* info);
+
+/* Describes a state field (ds_state_id). From the first call on, every step looks for edits of the state. */
+DS_API ds_status ds_simulator_get_state(ds_simulator simulator, int32_t field, ds_tensor_info* info);
+
+/* A new reference to the memory of the simulator's tensors and state; release it with ds_memory_release. */
+DS_API ds_status ds_simulator_get_memory(ds_simulator simulator, ds_memory* memory);
+DS_API ds_status ds_memory_release(ds_memory memory);
+
+/* ---- Events ------------------------------------------------------------------------------------------------ */
+
+/* Waits for the event, at most timeout_ns (negative: without limit, 0: only asks). PENDING if not yet. */
+DS_API ds_status ds_event_wait(ds_event event, int64_t timeout_ns);
+DS_API ds_status ds_event_close(ds_event event);
+
+/* ---- Save, restore, hash ----------------------------------------------------------------------------------- */
+
+/* Bytes that saving count worlds takes. */
+DS_API ds_status ds_simulator_save_size(ds_simulator simulator, uint64_t count, uint64_t* bytes);
+
+/* Saves worlds (null: all) into buffer; bytes must be what ds_simulator_save_size says. */
+DS_API ds_status ds_simulator_save(ds_simulator simulator, const int64_t* worlds, uint64_t count, void* buffer,
+                                   uint64_t bytes);
+
+/* Restores a save into the slots worlds (null: slots 0, 1, ...). INVALID_STATE if the bytes are not a save, are
+   damaged, or come from other rules or capacities; nothing changes then. Observations are recomputed. */
+DS_API ds_status ds_simulator_restore(ds_simulator simulator, const void* data, uint64_t bytes, const int64_t* worlds,
+                                      uint64_t count);
+
+/* Sum (modulo 2**64) of the hashes of worlds (null: all). */
+DS_API ds_status ds_simulator_hash(ds_simulator simulator, const int64_t* worlds, uint64_t count, uint64_t* hash);
+
+/* A 64-bit hash per world, of its block, independent of its slot; count must equal num_worlds. */
+DS_API ds_status ds_simulator_world_hashes(ds_simulator simulator, uint64_t* hashes, uint64_t count);
+
+/* ---- Profile ----------------------------------------------------------------------------------------------- */
+
+/* Names of the stages of a step, in order; null beyond the last. */
+DS_API const char* ds_stage_name(int32_t stage);
+
+/* Starts (1) or stops (0) counting time per stage; starting clears the counts. */
+DS_API ds_status ds_simulator_profile(ds_simulator simulator, int32_t enabled);
+
+/* Time stamp counter ticks spent in each stage, over all threads; count is the number of stages. */
+DS_API ds_status ds_simulator_get_profile(ds_simulator simulator, uint64_t* ticks, uint64_t count);
+
+/* ---- Interop ----------------------------------------------------------------------------------------------- */
+
+/* Builds a DLPack managed tensor over memory, which it keeps alive until its deleter runs. versioned: 0 gives a
+   DLManagedTensor, 1 a DLManagedTensorVersioned (1.0). The caller owns *managed (or hands it to a capsule). */
+DS_API ds_status ds_dlpack_export(ds_memory memory, const ds_tensor_info* info, int32_t versioned, void** managed);
+
+/* Calls the deleter of a managed tensor that nobody consumed. */
+DS_API ds_status ds_dlpack_delete(void* managed, int32_t versioned);
+
+/* Tells the library the addresses of PyCapsule_IsValid and PyCapsule_GetPointer, for the destructor below. */
+DS_API ds_status ds_python_bind(void* capsule_is_valid, void* capsule_get_pointer);
+
+/* Destructor for "dltensor" and "dltensor_versioned" capsules (a PyCapsule_Destructor). */
+DS_API void ds_capsule_destructor(void* capsule);
+
+#endif

@@ -1,0 +1,100 @@
+// What the floors above sim/ know of a world: its sizes, its fields, and the functions that work on runs of worlds.
+//
+// Worlds are compiled once per number of agents (sizes are compile-time constants in every loop of a step). A
+// WorldModel is the table of one such instance; find_world_model() picks it. All functions work on worlds
+// [first, first + count) of a Simulation, allocate nothing, cannot fail, and may run on any number of threads as
+// long as no two of them share a world.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "doorstep.h"
+
+namespace doorstep {
+
+constexpr int kNumStages = 16;      // rows of the stage table in step.h
+constexpr int kTileWorlds = 32;     // worlds that go through the stages together; runs should be multiples of it
+
+// Base addresses of the tensors, world-major; null where a simulator lacks the tensor.
+struct TensorPointers {
+#define DS_CTYPE_UINT8 uint8_t
+#define DS_CTYPE_INT32 int32_t
+#define DS_CTYPE_UINT32 uint32_t
+#define DS_CTYPE_FLOAT32 float
+#define DS_TENSOR_POINTER(name, dtype, shape, access, sentence) DS_CTYPE_##dtype* name;
+    DS_TENSOR_TABLE(DS_TENSOR_POINTER)
+#undef DS_TENSOR_POINTER
+};
+
+// Bits returned by a step: what happened in at least one of its worlds.
+enum Trouble : uint32_t {
+    kTroubleNone = 0,
+    kTroubleDroppedContacts = 1u << 0,
+    kTroubleNonfinite = 1u << 1,
+    kTroubleRepairedIndex = 1u << 2,
+};
+
+// Everything the functions below may read: the rules, and where blocks and tensors lie.
+struct Simulation {
+    void* worlds;              // blocks, world_bytes apart, 64-byte aligned
+    TensorPointers tensors;
+    int32_t episode_length;
+    int32_t auto_reset;        // 0 or 1
+    int32_t action_check;      // ds_action_check; RAISE is checked before the step, by find_bad_action
+    int32_t look_for_edits;    // 1 once the caller has been handed a view of the blocks
+};
+
+// Where a state field lies inside a block. Strides in bytes; the stride over worlds is the block size.
+struct StateField {
+    ptrdiff_t offset;          // -1: not in the block; the same constant for every world, see `constant`
+    const void* constant;      // for fields fixed by the model
+    int32_t rank;              // dimensions after N
+    int64_t shape[2];
+    int64_t strides[2];
+};
+
+// Counters of one world, see ds_health.
+struct WorldHealth {
+    uint32_t clamped_actions;
+    uint32_t dropped_contacts;
+    uint32_t nonfinite_values;
+    uint32_t repaired_indices;
+    int32_t culprit_body;      // -1: none
+    int32_t culprit_step;      // -1: none; step of the world's life (not of the episode)
+};
+
+// The first action out of range, for the error message.
+struct BadAction {
+    int64_t world;
+    int32_t agent, component, value, maximum;
+};
+
+struct WorldModel {
+    int32_t num_agents, num_bodies, num_statics, num_buttons, num_doors, flat_observation_size;
+    size_t world_bytes;
+    StateField state_fields[DS_STATE_COUNT];
+
+    // Generates episodes 0 and 1 of global worlds world_offset + first ..., writes every tensor.
+    void (*create)(const Simulation&, int64_t first, int64_t count, uint32_t seed, uint64_t world_offset);
+    // One step. ticks: kNumStages counters to add to, or null. Returns Trouble bits.
+    uint32_t (*step)(const Simulation&, int64_t first, int64_t count, uint64_t* ticks);
+    // Regenerates the worlds whose mask byte is set (null: all), as ds_simulator_reset. mask is indexed by slot.
+    void (*reset)(const Simulation&, int64_t first, int64_t count, const uint8_t* mask);
+    // Recomputes derived data and all observations.
+    void (*refresh)(const Simulation&, int64_t first, int64_t count);
+    // True, and *bad filled, if an action is out of range.
+    bool (*find_bad_action)(const Simulation&, int64_t first, int64_t count, BadAction* bad);
+
+    // On single blocks.
+    void (*read_health)(const void* block, WorldHealth* health);
+    bool (*is_valid)(const void* block, int32_t episode_length);  // indices and counters in range, as a restore needs
+};
+
+// The model for 1 .. DS_MAX_AGENTS agents.
+const WorldModel& find_world_model(int num_agents);
+
+// Names of the stages, kNumStages of them.
+extern const char* const kStageNames[kNumStages];
+
+}  // namespace doorstep
