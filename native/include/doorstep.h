@@ -36,7 +36,7 @@
 #define DS_STATUS_TABLE(X)                                                                                         \
     X(OK, 0, None, None, "The call succeeded.")                                                                    \
     X(PENDING, 1, None, None, "The work has not finished within the time given.")                                  \
-    X(INTERNAL, 2, DoorstepError, RuntimeError, "A fault of doorstep itself; please report it.")                   \
+    X(INTERNAL, 2, DoorstepError, Exception, "A fault of doorstep itself; please report it.")                      \
     X(INVALID_ARGUMENT, 3, ArgumentError, ValueError, "An argument is outside its allowed range.")                 \
     X(INVALID_STATE, 4, StateError, ValueError, "Saved bytes are damaged, foreign or do not fit this simulator.")  \
     X(CLOSED, 5, ClosedError, RuntimeError, "The object was closed or never existed.")                             \

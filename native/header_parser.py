@@ -1,0 +1,155 @@
+"""Reads native/include/doorstep.h into plain data. The header is regular, so patterns suffice; what does not fit raises."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+HEADER_PATH = Path(__file__).resolve().parent / "include" / "doorstep.h"
+
+
+@dataclass(frozen=True)
+class Field:
+    """A field of a struct or a parameter of a function; `length` is 0 unless it is an array."""
+
+    type: str
+    name: str
+    length: int = 0
+
+
+@dataclass(frozen=True)
+class Struct:
+    name: str
+    fields: tuple[Field, ...]
+
+
+@dataclass(frozen=True)
+class Enumeration:
+    """A C enumeration; the anonymous one that holds the limits has an empty name."""
+
+    name: str
+    members: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True)
+class Function:
+    name: str
+    result: str
+    parameters: tuple[Field, ...]
+
+
+@dataclass(frozen=True)
+class StatusRow:
+    name: str
+    number: int
+    python_class: str
+    python_base: str
+    sentence: str
+
+
+@dataclass(frozen=True)
+class TensorRow:
+    """A row of the tensor or state table. Shape entries are symbols ("N") or numbers ("4")."""
+
+    name: str
+    dtype: str
+    shape: tuple[str, ...]
+    writable: bool
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Header:
+    """Everything the bindings and the documentation need to know of the C API."""
+
+    constants: dict[str, int | str]
+    statuses: tuple[StatusRow, ...]
+    tensors: tuple[TensorRow, ...]
+    state_fields: tuple[TensorRow, ...]
+    enumerations: tuple[Enumeration, ...]
+    handles: tuple[str, ...]
+    structs: tuple[Struct, ...]
+    functions: tuple[Function, ...]
+
+
+def parse_header(path: Path = HEADER_PATH) -> Header:
+    text = re.sub(r"/\*.*?\*/", " ", path.read_text(encoding="utf-8"), flags=re.DOTALL).replace("\\\n", " ")
+    code = re.sub(r"^\s*#.*$", "", text, flags=re.MULTILINE)
+    return Header(
+        constants=_parse_constants(text),
+        statuses=tuple(
+            StatusRow(name, int(number), python_class, python_base, sentence)
+            for name, number, python_class, python_base, sentence in _parse_table(text, "DS_STATUS_TABLE")
+        ),
+        tensors=_parse_tensor_table(text, "DS_TENSOR_TABLE"),
+        state_fields=_parse_tensor_table(text, "DS_STATE_TABLE"),
+        enumerations=_parse_enumerations(code),
+        handles=tuple(re.findall(r"typedef uint64_t (\w+);", code)),
+        structs=_parse_structs(code),
+        functions=_parse_functions(code),
+    )
+
+
+def _parse_constants(text: str) -> dict[str, int | str]:
+    found = re.findall(r'^#define (DS_\w+) (?:(\d+)|"([^"]*)")$', text, flags=re.MULTILINE)
+    return {name: int(number) if number else string for name, number, string in found}
+
+
+def _parse_table(text: str, table: str) -> list[list[str]]:
+    """The rows X(a, b, "c" "d") of a table macro, each as a list of strings; adjacent literals are joined."""
+    definition = re.search(rf"^#define {table}\(X\)(.*)$", text, flags=re.MULTILINE)
+    if definition is None:
+        raise ValueError(f"{table} is missing from the header")
+    token = r'"(?:[^"\\]|\\.)*"|[^",()]+'
+    rows = re.findall(rf"\bX\(((?:{token}|,)*)\)", definition.group(1))
+    return [[_argument_text(argument) for argument in _split_arguments(row)] for row in rows]
+
+
+def _split_arguments(row: str) -> list[str]:
+    return re.findall(r'((?:"(?:[^"\\]|\\.)*"|[^",])+)(?:,|$)', row)
+
+
+def _argument_text(argument: str) -> str:
+    literals = re.findall(r'"((?:[^"\\]|\\.)*)"', argument)
+    return "".join(literals) if literals else argument.strip()
+
+
+def _parse_tensor_table(text: str, table: str) -> tuple[TensorRow, ...]:
+    return tuple(
+        TensorRow(name, dtype.lower(), tuple(shape.split(",")), access == "READ_WRITE", sentence)
+        for name, dtype, shape, access, sentence in _parse_table(text, table)
+    )
+
+
+def _parse_enumerations(code: str) -> tuple[Enumeration, ...]:
+    """Enumerations that list their members; those made from a table are known by the table."""
+    found = re.findall(r"(?:typedef )?enum (?:(\w+) )?\{([^}]*)\}", code)
+    return tuple(
+        Enumeration(name, tuple((member, int(value)) for member, value in members))
+        for name, body in found
+        if (members := re.findall(r"(\w+) = (-?\d+),", body))
+    )
+
+
+def _parse_structs(code: str) -> tuple[Struct, ...]:
+    found = re.findall(r"typedef struct (\w+) \{([^}]*)\} \1;", code)
+    return tuple(Struct(name, tuple(map(_parse_field, body.replace("\n", " ").split(";")[:-1]))) for name, body in found)
+
+
+def _parse_functions(code: str) -> tuple[Function, ...]:
+    found = re.findall(r"DS_API\s+([\w\s*]*?)(ds_\w+)\(([^)]*)\);", code)
+    if len(found) != code.count("DS_API"):
+        raise ValueError(f"read {len(found)} of {code.count('DS_API')} functions")
+    return tuple(Function(name, result.strip(), _parse_parameters(list_)) for result, name, list_ in found)
+
+
+def _parse_parameters(parameters: str) -> tuple[Field, ...]:
+    return () if parameters.strip() == "void" else tuple(map(_parse_field, parameters.split(",")))
+
+
+def _parse_field(declaration: str) -> Field:
+    match = re.fullmatch(r"(.*?[\s*])(\w+)(?:\[(\d+)\])?", " ".join(declaration.split()))
+    if match is None:
+        raise ValueError(f"cannot read the declaration {declaration!r}")
+    return Field(match.group(1).strip(), match.group(2), int(match.group(3) or 0))
