@@ -28,7 +28,8 @@ VALUE_TYPES = {
     "uint64_t": "ctypes.c_uint64",
     "const char*": "ctypes.c_char_p",
 }
-ANNOTATIONS = {"const char*": "bytes", "void*": "int | None"}
+ANNOTATIONS = {"const char*": "bytes | None", "void*": "int | None"}
+LINE_LENGTH = 120
 ERROR_ROOT = "DoorstepError"
 
 SHAPE_LEGEND = "N worlds, A agents, F values of the flat observation"
@@ -75,14 +76,23 @@ def layout_table(header: Header) -> str:
     return "\n".join(lines) + "\n"
 
 
+def module_docstring(title: str, body: str = "") -> str:
+    return "\n\n".join(part for part in (f'"""{title}', body, f'{NOTICE}\n"""') if part)
+
+
 # ---- pkg/doorstep/_native/_generated.py ----
+
+DECLARATIONS_TITLE = "The C API as data: constants, enumerations, structs, functions, tables of tensors and state fields."
+DECLARATIONS_IMPORTS = """from __future__ import annotations
+
+import ctypes
+from enum import IntEnum
+from typing import Any, ClassVar, NamedTuple"""
 
 
 def declarations_module(header: Header) -> str:
     sections = [
-        f'"""{NOTICE}\n\nThe C API as data: constants, enumerations, structs, functions, and the tables of tensors and state fields.\n"""',
-        "from __future__ import annotations\n\nimport ctypes\nfrom enum import IntEnum\nfrom typing import Any, ClassVar, NamedTuple",
-        constants(header),
+        "\n\n".join([module_docstring(DECLARATIONS_TITLE), DECLARATIONS_IMPORTS, constants(header)]),
         *[enumeration(item) for item in header.enumerations if item.name],
         TENSOR_ROW,
         table("TENSORS", header.tensors),
@@ -180,9 +190,9 @@ def parameter_type(field: Field, header: Header) -> str:
 def functions(header: Header) -> str:
     rows, names = [], []
     for function in header.functions:
-        parameters = ", ".join(parameter_type(field, header) for field in function.parameters)
-        comma = "," if len(function.parameters) == 1 else ""
-        rows.append(f'    ("{function.name}", {VALUE_TYPES[function.result]}, ({parameters}{comma})),')
+        types = [parameter_type(field, header) for field in function.parameters]
+        parameters = f"({types[0]},)" if len(types) == 1 else f"({', '.join(types)})"
+        rows.append(function_row([f'"{function.name}"', VALUE_TYPES[function.result], parameters]))
         names.append(f"    {function.name}: Any")
     return "\n".join(
         [
@@ -207,7 +217,15 @@ def functions(header: Header) -> str:
     )
 
 
+def function_row(parts: list[str]) -> str:
+    row = f"    ({', '.join(parts)}),"
+    return row if len(row) <= LINE_LENGTH else "\n".join(["    (", *[f"        {part}," for part in parts], "    ),"])
+
+
 # ---- pkg/doorstep/errors.py ----
+
+ERRORS_TITLE = "Everything doorstep raises on purpose, one class per status of the C API."
+ERRORS_IMPORTS = "from __future__ import annotations\n\nfrom enum import IntEnum"
 
 
 def errors_module(header: Header) -> str:
@@ -215,8 +233,7 @@ def errors_module(header: Header) -> str:
     members = [f"    {row.name} = {row.number}" for row in header.statuses]
     root = next(row for row in classes if row.python_class == ERROR_ROOT)
     sections = [
-        f'"""Everything doorstep raises on purpose, one class per status of the C API.\n\n{error_tree(header)}\n\n{NOTICE}\n"""',
-        "from __future__ import annotations\n\nfrom enum import IntEnum",
+        "\n\n".join([module_docstring(ERRORS_TITLE, error_tree(header)), ERRORS_IMPORTS]),
         "\n".join(["class Status(IntEnum):", '    """Outcome of a call of the C API."""', "", *members]),
         ROOT_CLASS.format(base=root.python_base, status=root.name),
     ]
@@ -268,11 +285,13 @@ def error_tree(header: Header) -> str:
 
 # ---- pkg/doorstep/_properties.py ----
 
+PROPERTIES_TITLE = "The tensors and state fields as typed, documented properties."
+PROPERTIES_IMPORTS = "from __future__ import annotations\n\nfrom doorstep.tensor import Tensor"
+
 
 def properties_module(header: Header) -> str:
     sections = [
-        f'"""The tensors and state fields as typed, documented properties.\n\n{NOTICE}\n"""',
-        "from __future__ import annotations\n\nfrom doorstep.tensor import Tensor",
+        "\n\n".join([module_docstring(PROPERTIES_TITLE), PROPERTIES_IMPORTS]),
         properties_class("TensorProperties", "tensor", SHAPE_LEGEND, header.tensors),
         properties_class("StateProperties", "state field", STATE_LEGEND, header.state_fields),
     ]

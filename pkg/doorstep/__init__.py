@@ -1,0 +1,48 @@
+"""doorstep: thousands of 3D escape rooms, stepped at once, with tensors read in place."""
+
+from __future__ import annotations
+
+from doorstep._native import VERSION_STRING, EntityKind
+from doorstep.errors import (
+    ArgumentError,
+    ClosedError,
+    DeviceError,
+    DoorstepError,
+    DriverVersionError,
+    LibraryError,
+    NoDeviceError,
+    NoDriverError,
+    OutOfMemoryError,
+    SimulationError,
+    StateError,
+    Status,
+)
+from doorstep.event import Event
+from doorstep.health import Health
+from doorstep.simulator import Simulator
+from doorstep.state import State
+from doorstep.tensor import Tensor
+
+__version__ = VERSION_STRING
+
+__all__ = [
+    "ArgumentError",
+    "ClosedError",
+    "DeviceError",
+    "DoorstepError",
+    "DriverVersionError",
+    "EntityKind",
+    "Event",
+    "Health",
+    "LibraryError",
+    "NoDeviceError",
+    "NoDriverError",
+    "OutOfMemoryError",
+    "SimulationError",
+    "Simulator",
+    "State",
+    "StateError",
+    "Status",
+    "Tensor",
+    "__version__",
+]

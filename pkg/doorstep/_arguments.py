@@ -1,0 +1,123 @@
+"""Checks of what users pass, before a number could be cut to the width of a C type.
+
+Every message has one form: what the argument must be, and what it is.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doorstep._native import DeviceKind
+from doorstep.errors import ArgumentError
+
+MAX_SHOWN = 60  # characters of a value shown in a message
+
+
+def refuse(name: str, requirement: str, value: object, hint: str = "") -> NoReturn:
+    shown = repr(value)
+    shown = shown if len(shown) <= MAX_SHOWN else shown[: MAX_SHOWN - 3] + "..."
+    raise ArgumentError(f"{name} must be {requirement}, but is {shown}.", argument=name, hint=hint)
+
+
+def check_integer(name: str, value: object, low: int, high: int) -> int:
+    """A Python or numpy integer; a bool is none."""
+    requirement = f"an integer from {low} to {high}"
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        refuse(name, requirement, value)
+    try:
+        number = operator.index(value)
+    except TypeError:
+        refuse(name, requirement, value)
+    if not low <= number <= high:
+        refuse(name, requirement, value)
+    return number
+
+
+def check_flag(name: str, value: object) -> bool:
+    if not isinstance(value, (bool, np.bool_)):
+        refuse(name, "True or False", value)
+    return bool(value)
+
+
+def check_choice(name: str, value: object, choices: tuple[str, ...]) -> str:
+    if not isinstance(value, str) or value not in choices:
+        refuse(name, "one of " + ", ".join(map(repr, choices)), value)
+    return value
+
+
+def check_timeout(value: object) -> float | None:
+    """Seconds, or None for no limit."""
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+        refuse("timeout", "None or a number of seconds, at least 0", value)
+    if not (0 <= value and math.isfinite(value)):
+        refuse("timeout", "None or a number of seconds, at least 0", value)
+    return float(value)
+
+
+def check_device(value: object) -> tuple[DeviceKind, int]:
+    """'cpu', 'cuda', 'cuda:K' or 'auto' as kind and index."""
+    if isinstance(value, str):
+        kind, colon, index = value.partition(":")
+        if kind in ("cpu", "auto", "cuda") and not colon:
+            return DeviceKind[kind.upper()], 0
+        if kind == "cuda" and index.isascii() and index.isdigit() and len(index) < 10:
+            return DeviceKind.CUDA, int(index)
+    refuse("device", "'cpu', 'cuda', 'cuda:K' (K = 0, 1, ...) or 'auto'", value)
+
+
+def check_world_mask(worlds: object, num_worlds: int) -> NDArray[np.uint8] | None:
+    """The mask, if worlds is an array or list of booleans; otherwise None."""
+    array = _as_array(worlds, num_worlds)
+    if array.dtype != np.bool_:
+        return None
+    if array.shape != (num_worlds,):
+        refuse("worlds", f"a boolean mask of shape ({num_worlds},)", array.shape)
+    return np.ascontiguousarray(array).view(np.uint8)
+
+
+def check_world_ids(worlds: object, num_worlds: int) -> NDArray[np.int64]:
+    """Distinct slots from ids or a boolean mask."""
+    mask = check_world_mask(worlds, num_worlds)
+    if mask is not None:
+        return np.flatnonzero(mask).astype(np.int64, copy=False)
+    array = _as_array(worlds, num_worlds)
+    if array.size == 0 and array.ndim == 1:
+        return np.empty(0, np.int64)
+    if array.dtype.kind not in "iu" or array.ndim != 1:
+        refuse("worlds", _worlds_requirement(num_worlds), worlds)
+    outside = array[(array < 0) | (array >= num_worlds)]
+    if outside.size:
+        refuse("worlds", f"ids from 0 to {num_worlds - 1}", outside[0].item())
+    ids, counts = np.unique(array, return_counts=True)
+    if ids.size != array.size:
+        refuse("worlds", "distinct ids", ids[counts > 1][0].item(), hint="It occurs more than once.")
+    return np.ascontiguousarray(array, dtype=np.int64)
+
+
+def check_bytes(name: str, value: object) -> NDArray[np.uint8]:
+    """Any contiguous bytes-like object, without a copy."""
+    try:
+        view = memoryview(value)  # type: ignore[arg-type]
+    except TypeError:
+        refuse(name, "a bytes-like object", value)
+    if not view.c_contiguous:
+        refuse(name, "contiguous", value)
+    return np.frombuffer(view, np.uint8) if view.nbytes else np.empty(0, np.uint8)
+
+
+def _as_array(worlds: object, num_worlds: int) -> NDArray[Any]:
+    try:
+        return np.asarray(worlds)
+    except Exception:  # whatever an array-like raises when it cannot become an array
+        refuse("worlds", _worlds_requirement(num_worlds), worlds)
+
+
+def _worlds_requirement(num_worlds: int) -> str:
+    return f"None, a boolean mask of shape ({num_worlds},) or a list of distinct ids from 0 to {num_worlds - 1}"

@@ -1,0 +1,53 @@
+"""The seam to libdoorstep.so: loads and checks it, declares it, turns its statuses into exceptions. Only here is ctypes."""
+
+from __future__ import annotations
+
+from doorstep._native._generated import (
+    MAX_AGENTS,
+    MAX_EPISODE_LENGTH,
+    MAX_THREADS,
+    MAX_WORLDS,
+    STATE_FIELDS,
+    TENSORS,
+    VERSION_STRING,
+    ActionCheck,
+    DeviceKind,
+    Dtype,
+    EntityKind,
+    LiveKind,
+    TensorInfo,
+    TensorRow,
+)
+from doorstep._native.library import LIBRARY_PATH, load
+from doorstep._native.memory import Memory
+from doorstep._native.process import cpu_features, default_thread_count, live_count, stage_names
+from doorstep._native.session import EventHandle, Session
+from doorstep._native.status import check, raise_last_error
+
+__all__ = [
+    "LIBRARY_PATH",
+    "MAX_AGENTS",
+    "MAX_EPISODE_LENGTH",
+    "MAX_THREADS",
+    "MAX_WORLDS",
+    "STATE_FIELDS",
+    "TENSORS",
+    "VERSION_STRING",
+    "ActionCheck",
+    "DeviceKind",
+    "Dtype",
+    "EntityKind",
+    "EventHandle",
+    "LiveKind",
+    "Memory",
+    "Session",
+    "TensorInfo",
+    "TensorRow",
+    "check",
+    "cpu_features",
+    "default_thread_count",
+    "live_count",
+    "load",
+    "raise_last_error",
+    "stage_names",
+]

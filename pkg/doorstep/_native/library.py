@@ -1,0 +1,123 @@
+"""Finds, checks and loads libdoorstep.so. Nothing is loaded before the first use, so that `import doorstep` always works.
+
+The file is checked before it is mapped, because mapping a truncated library ends in SIGBUS, which no one can catch.
+Then the handshake is the first call; after it every function is declared and every struct compared with the library's.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+import struct
+
+from doorstep._native._generated import ABI_VERSION, STRUCTURES, VERSION_STRING, Functions, LayoutEntry
+from doorstep.errors import DeviceError, LibraryError, Status
+
+LIBRARY_PATH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "libdoorstep.so")
+PACKAGE_PATH = os.path.dirname(os.path.dirname(LIBRARY_PATH))
+REINSTALL = "Install doorstep again: pip install --force-reinstall doorstep."
+
+# An own handle: other packages change the argument types of functions on the shared ctypes.pythonapi.
+PYTHON = ctypes.PyDLL(None)
+
+
+@functools.cache
+def load() -> Functions:
+    """The functions of the library, loaded and checked once.
+
+    Raises:
+        LibraryError: the file is missing, damaged, foreign, or of another version than this package.
+        DeviceError: this CPU lacks an instruction set the library needs.
+    """
+    library = open_library()
+    shake_hands(library)
+    try:
+        functions = Functions(library)
+    except AttributeError as error:
+        raise LibraryError(f"{LIBRARY_PATH} is stale: {error}.", hint=REINSTALL) from error
+    check_layout(functions)
+    functions.ds_python_bind(_address(PYTHON.PyCapsule_IsValid), _address(PYTHON.PyCapsule_GetPointer))
+    return functions
+
+
+def open_library() -> ctypes.CDLL:
+    """The library, mapped but not checked further."""
+    check_file(LIBRARY_PATH)
+    try:
+        return ctypes.CDLL(LIBRARY_PATH)
+    except OSError as error:
+        raise LibraryError(f"{LIBRARY_PATH} cannot be loaded: {error}.", hint=REINSTALL) from error
+
+
+def check_file(path: str) -> None:
+    """Raises unless path is a complete shared library for this machine: everything its ELF header announces is there."""
+    try:
+        with open(path, "rb") as file:
+            header = file.read(64)
+            size = os.fstat(file.fileno()).st_size
+            if len(header) < 64 or header[:6] != b"\x7fELF\x02\x01" or struct.unpack_from("<HH", header, 16) != (3, 62):
+                raise LibraryError(f"{path} is not a shared library for x86-64 Linux.", hint=REINSTALL)
+            segments_at, sections_at = struct.unpack_from("<QQ", header, 32)
+            segment_size, segment_count, section_size, section_count = struct.unpack_from("<4H", header, 54)
+            file.seek(segments_at)
+            segments = file.read(segment_size * segment_count)
+    except OSError as error:
+        raise LibraryError(f"{path} cannot be read: {error.strerror}.", hint=REINSTALL) from error
+    end = max(sections_at + section_size * section_count, segments_at + segment_size * segment_count)
+    for i in range(min(segment_count, len(segments) // 56)):
+        offset, _, _, length = struct.unpack_from("<4Q", segments, i * segment_size + 8)
+        end = max(end, offset + length)
+    if end > size:
+        raise LibraryError(f"{path} is truncated: it has {size} of {end} bytes.", hint=REINSTALL)
+
+
+def shake_hands(library: ctypes.CDLL) -> None:
+    """The first call: library and package must be of the same version, and the CPU must have what the code needs."""
+    try:
+        check_version, version = library.ds_check_version, library.ds_version
+    except AttributeError as error:
+        raise LibraryError(f"{LIBRARY_PATH} is not doorstep's library: {error}.", hint=REINSTALL) from error
+    check_version.restype = ctypes.c_int
+    check_version.argtypes = (ctypes.c_uint32, ctypes.c_char_p)
+    version.restype = ctypes.c_char_p
+    version.argtypes = ()
+    status = check_version(ABI_VERSION, VERSION_STRING.encode())
+    if status == Status.DEVICE:
+        raise DeviceError(
+            "This CPU lacks an instruction set that doorstep is compiled for (AVX2, FMA or BMI2).",
+            argument="device",
+            hint="Run it on an x86-64 CPU from 2013 or later.",
+        )
+    if status:
+        raise LibraryError(
+            f"{LIBRARY_PATH} is stale: it is version {(version() or b'?').decode()}, "
+            f"but the Python files in {PACKAGE_PATH} are version {VERSION_STRING}.",
+            hint=REINSTALL,
+        )
+
+
+def check_layout(functions: Functions) -> None:
+    """Compares every struct with the library's own offsets and sizes."""
+    entries = ctypes.POINTER(LayoutEntry)()
+    count = ctypes.c_uint64()
+    functions.ds_layout(ctypes.byref(entries), ctypes.byref(count))
+    theirs = {
+        (entry.struct_name, entry.field_name): (entry.offset, entry.size) for entry in entries[: count.value]
+    }
+    ours = {}
+    for name, structure in STRUCTURES:
+        ours[name.encode(), b""] = (0, ctypes.sizeof(structure))
+        for field_name, *_ in structure._fields_:
+            field = getattr(structure, field_name)
+            ours[name.encode(), field_name.encode()] = (field.offset, field.size)
+    keys = sorted(key for key in theirs.keys() | ours.keys() if theirs.get(key) != ours.get(key))
+    different = [b".".join(filter(None, key)).decode() for key in keys]
+    if different:
+        raise LibraryError(
+            f"{LIBRARY_PATH} is stale: it lays out {', '.join(different)} differently from {PACKAGE_PATH}.", hint=REINSTALL
+        )
+
+
+def _address(function: object) -> int:
+    return ctypes.cast(function, ctypes.c_void_p).value or 0  # type: ignore[arg-type]

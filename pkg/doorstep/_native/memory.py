@@ -1,0 +1,52 @@
+"""A counted reference to the memory behind a simulator's tensors, and what is handed out on top of it."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import weakref
+from typing import Any, final
+
+from doorstep._native._generated import TensorInfo
+from doorstep._native.library import PYTHON, load
+from doorstep._native.status import check
+
+
+@final
+class Memory:
+    """Holds the memory until the last tensor, array or capsule made from it has gone."""
+
+    __slots__ = ("__weakref__", "_handle")
+
+    def __init__(self, handle: int) -> None:
+        self._handle = handle
+        # Not at exit: arrays may still be read by then, and the operating system takes the memory anyway.
+        weakref.finalize(self, load().ds_memory_release, handle).atexit = False
+
+    def export_dlpack(self, info: TensorInfo, versioned: bool) -> object:
+        """A PyCapsule with a DLPack tensor, which holds the memory until it is consumed and released, or dropped."""
+        functions = load()
+        managed = ctypes.c_void_p()
+        check(functions.ds_dlpack_export(self._handle, ctypes.byref(info), versioned, ctypes.byref(managed)))
+        new_capsule, names, destructor = _capsule_tools()
+        try:
+            return new_capsule(managed.value, names[versioned], destructor)
+        except BaseException:
+            functions.ds_dlpack_delete(managed, versioned)
+            raise
+
+
+@functools.cache
+def _capsule_tools() -> tuple[Any, tuple[int, int], int]:
+    """PyCapsule_New, the two capsule names, and the destructor.
+
+    The names are never freed: a capsule compares its name when it is destroyed, which may be after Python's own strings.
+    """
+    new_capsule = PYTHON.PyCapsule_New
+    new_capsule.restype = ctypes.py_object
+    new_capsule.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+    duplicate = PYTHON.strdup
+    duplicate.restype = ctypes.c_void_p
+    duplicate.argtypes = (ctypes.c_char_p,)
+    destructor = ctypes.cast(load().ds_capsule_destructor, ctypes.c_void_p).value or 0
+    return new_capsule, (duplicate(b"dltensor"), duplicate(b"dltensor_versioned")), destructor

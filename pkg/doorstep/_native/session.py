@@ -1,0 +1,154 @@
+"""A simulator of the C API in Python's types: its handle, its memory and its calls. Values are checked before they come here."""
+
+from __future__ import annotations
+
+import ctypes
+import weakref
+from collections.abc import Callable
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doorstep._native._generated import Health, SimulatorConfig, SimulatorInfo, TensorInfo
+from doorstep._native.library import load
+from doorstep._native.memory import Memory
+from doorstep._native.status import check
+from doorstep.errors import ClosedError, Status
+
+# A wait without limit is cut into slices, because signals (Ctrl-C) are handled only between two calls.
+WAIT_SLICE_NANOSECONDS = 50_000_000
+
+WorldIds = NDArray[np.int64]
+
+
+@final
+class Session:
+    """Ends with close(), with its last reference, or with the interpreter. Memory that was handed out outlives it."""
+
+    __slots__ = ("__weakref__", "_finalizer", "_memory", "functions", "handle")
+
+    def __init__(self, settings: dict[str, int]) -> None:
+        self.functions = load()
+        config = SimulatorConfig(struct_size=ctypes.sizeof(SimulatorConfig), **settings)
+        handle, memory = ctypes.c_uint64(), ctypes.c_uint64()
+        check(self.functions.ds_simulator_create(ctypes.byref(config), ctypes.byref(handle)))
+        self.handle = handle.value
+        self._finalizer = weakref.finalize(self, self.functions.ds_simulator_close, self.handle)
+        check(self.functions.ds_simulator_get_memory(self.handle, ctypes.byref(memory)))
+        self._memory: Memory | None = Memory(memory.value)
+
+    def close(self) -> None:
+        self._finalizer()
+        self._memory = None
+
+    @property
+    def closed(self) -> bool:
+        return not self._finalizer.alive
+
+    @property
+    def memory(self) -> Memory:
+        if self._memory is None:
+            raise ClosedError("The simulator is closed.", hint="Make a new one; tensors taken before stay valid.")
+        return self._memory
+
+    def info(self) -> SimulatorInfo:
+        info = SimulatorInfo(struct_size=ctypes.sizeof(SimulatorInfo))
+        check(self.functions.ds_simulator_get_info(self.handle, ctypes.byref(info)))
+        return info
+
+    def health(self) -> Health:
+        health = Health(struct_size=ctypes.sizeof(Health))
+        check(self.functions.ds_simulator_get_health(self.handle, ctypes.byref(health)))
+        return health
+
+    def tensor_info(self, index: int) -> TensorInfo:
+        info = TensorInfo(struct_size=ctypes.sizeof(TensorInfo))
+        check(self.functions.ds_simulator_get_tensor(self.handle, index, ctypes.byref(info)))
+        return info
+
+    def state_info(self, index: int) -> TensorInfo:
+        info = TensorInfo(struct_size=ctypes.sizeof(TensorInfo))
+        check(self.functions.ds_simulator_get_state(self.handle, index, ctypes.byref(info)))
+        return info
+
+    def step_async(self) -> int:
+        event = ctypes.c_uint64()
+        check(self.functions.ds_simulator_step_async(self.handle, ctypes.byref(event)))
+        return event.value
+
+    def wait(self, timeout: float | None) -> bool:
+        return wait(self.functions.ds_simulator_wait, self.handle, timeout)
+
+    def reset(self, worlds: WorldIds | None) -> None:
+        check(self.functions.ds_simulator_reset(self.handle, *_pointer_and_count(worlds)))
+
+    def reset_mask(self, mask: NDArray[np.uint8]) -> None:
+        check(self.functions.ds_simulator_reset_mask(self.handle, mask.ctypes.data, mask.size))
+
+    def refresh(self) -> None:
+        check(self.functions.ds_simulator_refresh(self.handle))
+
+    def save(self, worlds: WorldIds | None, num_worlds: int) -> bytes:
+        size = ctypes.c_uint64()
+        count = num_worlds if worlds is None else worlds.size
+        check(self.functions.ds_simulator_save_size(self.handle, count, ctypes.byref(size)))
+        buffer = np.empty(size.value, np.uint8)
+        pointer = None if worlds is None else worlds.ctypes.data
+        check(self.functions.ds_simulator_save(self.handle, pointer, count, buffer.ctypes.data, buffer.nbytes))
+        return buffer.tobytes()
+
+    def restore(self, data: NDArray[np.uint8], worlds: WorldIds | None) -> None:
+        pointer, count = _pointer_and_count(worlds)
+        check(self.functions.ds_simulator_restore(self.handle, data.ctypes.data, data.nbytes, pointer, count))
+
+    def hash(self, worlds: WorldIds | None) -> int:
+        value = ctypes.c_uint64()
+        check(self.functions.ds_simulator_hash(self.handle, *_pointer_and_count(worlds), ctypes.byref(value)))
+        return value.value
+
+    def world_hashes(self, num_worlds: int) -> NDArray[np.uint64]:
+        hashes = np.empty(num_worlds, np.uint64)
+        check(self.functions.ds_simulator_world_hashes(self.handle, hashes.ctypes.data, hashes.size))
+        return hashes
+
+    def set_profiling(self, enabled: bool) -> None:
+        check(self.functions.ds_simulator_profile(self.handle, enabled))
+
+    def profile(self, num_stages: int) -> list[int]:
+        ticks = np.zeros(num_stages, np.uint64)
+        check(self.functions.ds_simulator_get_profile(self.handle, ticks.ctypes.data, ticks.size))
+        return [int(count) for count in ticks]
+
+
+@final
+class EventHandle:
+    """The end of an asynchronous step; closed with its last reference."""
+
+    __slots__ = ("__weakref__", "_handle")
+
+    def __init__(self, handle: int) -> None:
+        self._handle = handle
+        weakref.finalize(self, load().ds_event_close, handle)
+
+    def wait(self, timeout: float | None) -> bool:
+        return wait(load().ds_event_wait, self._handle, timeout)
+
+
+def wait(function: Callable[[int, int], int], handle: int, timeout: float | None) -> bool:
+    """Calls a waiting function of the C API until it is done (True) or the seconds are over (False)."""
+    remaining = None if timeout is None else int(timeout * 1e9)
+    while True:
+        nanoseconds = WAIT_SLICE_NANOSECONDS if remaining is None else min(remaining, WAIT_SLICE_NANOSECONDS)
+        status = function(handle, nanoseconds)
+        if status != Status.PENDING:
+            check(status)
+            return True
+        if remaining is not None:
+            remaining -= nanoseconds
+            if remaining <= 0:
+                return False
+
+
+def _pointer_and_count(worlds: WorldIds | None) -> tuple[int | None, int]:
+    return (None, 0) if worlds is None else (worlds.ctypes.data, worlds.size)

@@ -1,0 +1,31 @@
+"""The one place where a status of the C API becomes a Python exception."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import NoReturn
+
+from doorstep._native._generated import Error
+from doorstep._native.library import load
+from doorstep.errors import ERROR_CLASSES, DoorstepError
+
+
+def check(status: int) -> None:
+    """Raises the exception of a status, unless it is OK."""
+    if status:
+        raise_last_error(status)
+
+
+def raise_last_error(status: int) -> NoReturn:
+    """Raises what this thread's latest failing call reported."""
+    error = Error(struct_size=ctypes.sizeof(Error))
+    load().ds_last_error(ctypes.byref(error))
+    raise ERROR_CLASSES.get(status, DoorstepError)(
+        _text(error.message) or f"The native library returned status {status}.",
+        argument=_text(error.argument),
+        hint=_text(error.hint),
+    )
+
+
+def _text(value: bytes | None) -> str:
+    return value.decode("utf-8", "replace") if value else ""

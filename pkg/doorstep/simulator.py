@@ -1,0 +1,342 @@
+"""A batch of escape rooms, stepped at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType, TracebackType
+from typing import Any, Literal, Union, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doorstep._arguments import (
+    check_bytes,
+    check_choice,
+    check_device,
+    check_flag,
+    check_integer,
+    check_world_ids,
+    check_world_mask,
+    refuse,
+)
+from doorstep._native import (
+    MAX_AGENTS,
+    MAX_EPISODE_LENGTH,
+    MAX_THREADS,
+    MAX_WORLDS,
+    TENSORS,
+    ActionCheck,
+    DeviceKind,
+    EventHandle,
+    Session,
+    check,
+    raise_last_error,
+    stage_names,
+)
+from doorstep._properties import TensorProperties
+from doorstep.errors import ArgumentError
+from doorstep.event import Event
+from doorstep.health import Health
+from doorstep.state import State
+from doorstep.tensor import Tensor
+
+Worlds = Union[None, Sequence[int], Sequence[bool], NDArray[Any], Tensor]
+
+MAX_SEED = 2**32 - 1
+MAX_GLOBAL_WORLDS = 2**32
+FLAT_TENSORS = ("observations", "final_observations")
+
+
+@final
+class Simulator(TensorProperties):
+    """`num_worlds` escape rooms with `num_agents` agents each, stepped at once.
+
+    The tensors (`actions`, `rewards`, `lidar`, ...) are properties: simulator memory, read and written in place.
+    Write `actions`, call `step()`, read the rest. Worlds whose episode ended are regenerated within the step.
+
+    >>> import doorstep
+    >>> sim = doorstep.Simulator(4, seed=7)
+    >>> sim
+    Simulator(4 worlds, 2 agents, seed 7, cpu)
+    >>> sim.actions.to_numpy()[:] = (1, 0, 2, 0)    # walk slowly ahead
+    >>> sim.step()
+    >>> sim.rewards.shape
+    (4, 2, 1)
+    >>> sim.close()
+
+    Args:
+        num_worlds: 1 to 2**30.
+        seed: 0 to 2**32 - 1. The same seed gives the same levels.
+        device: "cpu", "cuda", "cuda:K" or "auto" (a GPU if there is one).
+        num_agents: agents per world, 1 to 8.
+        episode_length: steps of an episode, 1 to 1,000,000.
+        auto_reset: regenerate a world within the step that ends its episode.
+        world_offset: world i is global world `world_offset + i`, so that shards together are one large simulator.
+            Levels depend only on seed, global world and episode. The sum with num_worlds is at most 2**32.
+        num_threads: threads that step, 1 to 1024; None for as many as this process may use. Results do not depend on it.
+        action_check: what happens to an action out of range. "clamp": moved to the nearest legal value and counted in
+            `health`. "raise": `step()` raises and nothing is stepped. "off": any value within +-32767 is applied.
+        strict: trouble inside a world (see `health`) makes the next call raise SimulationError.
+        flat_observations: also write `observations`, all parts side by side, and `final_observations`.
+        stream: CUDA stream to order the work on; None on the CPU.
+
+    Raises:
+        ArgumentError: an argument is out of range; the message names it, its value and the range.
+        OutOfMemoryError: the memory cannot be had.
+        DeviceError: the device cannot be used.
+        LibraryError: the native library is missing or of another version.
+    """
+
+    __slots__ = ("__weakref__", "_device", "_handle", "_session", "_settings", "_state", "_step", "_tensors")
+
+    def __init__(
+        self,
+        num_worlds: int,
+        *,
+        seed: int = 0,
+        device: str = "cpu",
+        num_agents: int = 2,
+        episode_length: int = 200,
+        auto_reset: bool = True,
+        world_offset: int = 0,
+        num_threads: int | None = None,
+        action_check: Literal["clamp", "raise", "off"] = "clamp",
+        strict: bool = False,
+        flat_observations: bool = False,
+        stream: int | None = None,
+    ) -> None:
+        num_worlds = check_integer("num_worlds", num_worlds, 1, MAX_WORLDS)
+        device_kind, device_index = check_device(device)
+        choice = check_choice("action_check", action_check, tuple(member.name.lower() for member in ActionCheck))
+        self._settings = {
+            "device_kind": device_kind,
+            "device_index": device_index,
+            "num_worlds": num_worlds,
+            "seed": check_integer("seed", seed, 0, MAX_SEED),
+            "world_offset": check_integer("world_offset", world_offset, 0, MAX_GLOBAL_WORLDS - num_worlds),
+            "num_agents": check_integer("num_agents", num_agents, 1, MAX_AGENTS),
+            "episode_length": check_integer("episode_length", episode_length, 1, MAX_EPISODE_LENGTH),
+            "num_threads": 0 if num_threads is None else check_integer("num_threads", num_threads, 1, MAX_THREADS),
+            "auto_reset": check_flag("auto_reset", auto_reset),
+            "action_check": ActionCheck[choice.upper()],
+            "strict": check_flag("strict", strict),
+            "flat_observations": check_flag("flat_observations", flat_observations),
+            "stream": 0 if stream is None else check_integer("stream", stream, 0, 2**64 - 1),
+        }
+        self._session = Session(self._settings)
+        self._handle = self._session.handle
+        self._step = self._session.functions.ds_simulator_step
+        info = self._session.info()
+        self._device = "cpu" if info.device_kind == DeviceKind.CPU else f"cuda:{info.device_index}"
+        self._tensors = self._describe_tensors()
+        self._state = State(self._session, self._device)
+
+    def _describe_tensors(self) -> Mapping[str, Tensor]:
+        absent = () if self._settings["flat_observations"] else FLAT_TENSORS
+        memory = self._session.memory
+        return MappingProxyType(
+            {
+                row.name: Tensor(row.name, self._session.tensor_info(index), memory, self._device)
+                for index, row in enumerate(TENSORS)
+                if row.name not in absent
+            }
+        )
+
+    # ---- Stepping ----
+
+    def step(self) -> None:
+        """Steps every world once; other Python threads run meanwhile.
+
+        Raises:
+            ArgumentError: action_check is "raise" and an action is out of range. Nothing was stepped.
+            SimulationError: strict, and an earlier step met trouble. Nothing was stepped.
+        """
+        status = self._step(self._handle)
+        if status:
+            raise_last_error(status)
+
+    def step_async(self) -> Event:
+        """Begins a step and returns at once. Do not touch the tensors before the event, or `wait()`, says it has ended."""
+        return Event(EventHandle(self._session.step_async()))
+
+    def wait(self) -> None:
+        """Waits for the end of the running step, if there is one."""
+        self._session.wait(None)
+
+    def reset(self, worlds: Worlds = None) -> None:
+        """Regenerates worlds at once, without simulating: rewards and dones become 0, observations are refreshed.
+
+        Args:
+            worlds: a boolean mask [N], distinct ids, or None for all.
+        """
+        mask = None if worlds is None else check_world_mask(worlds, self.num_worlds)
+        if mask is not None:
+            self._session.reset_mask(mask)
+        else:
+            self._session.reset(self._world_ids(worlds))
+
+    def refresh(self) -> None:
+        """Recomputes all observations from the current state, after edits of `state`."""
+        self._session.refresh()
+
+    # ---- Save, restore, hash ----
+
+    def save(self, worlds: Worlds = None) -> bytes:
+        """Everything that decides the future of the worlds (a mask, ids, or None for all), as bytes.
+
+        >>> import doorstep
+        >>> sim = doorstep.Simulator(2)
+        >>> saved, before = sim.save(), sim.hash()
+        >>> sim.step()
+        >>> sim.restore(saved)
+        >>> sim.hash() == before
+        True
+        """
+        return self._session.save(self._world_ids(worlds), self.num_worlds)
+
+    def restore(self, data: bytes | bytearray | memoryview, worlds: Worlds = None) -> None:
+        """Restores a save into the slots `worlds` (None: 0, 1, ...); they continue bit for bit, on any device.
+
+        Raises:
+            StateError: the bytes are damaged or foreign, or come from other rules or capacities. Nothing has changed.
+        """
+        self._session.restore(check_bytes("data", data), self._world_ids(worlds))
+
+    def hash(self, worlds: Worlds = None) -> int:
+        """The hashes of the worlds (None: all) added up modulo 2**64, so that shards' hashes add up to the whole's."""
+        return self._session.hash(self._world_ids(worlds))
+
+    def world_hashes(self) -> NDArray[np.uint64]:
+        """uint64 [N]: a hash of each world's state, whatever its slot."""
+        return self._session.world_hashes(self.num_worlds)
+
+    # ---- Tensors, state, health ----
+
+    @property
+    def tensors(self) -> Mapping[str, Tensor]:
+        """Every tensor by name, in the order of the documentation."""
+        _ = self._session.memory
+        return self._tensors
+
+    def _tensor(self, name: str) -> Tensor:
+        tensors = self.tensors
+        if name not in tensors:
+            raise ArgumentError(
+                f"flat_observations must be True for {name!r} to exist, but is False.",
+                argument="flat_observations",
+                hint="Make the simulator with flat_observations=True.",
+            )
+        return tensors[name]
+
+    @property
+    def state(self) -> State:
+        """The inside of the worlds, as writable views."""
+        _ = self._session.memory
+        return self._state
+
+    @property
+    def health(self) -> Health:
+        """Trouble met so far."""
+        counts = self._session.health()
+        return Health(
+            clamped_actions=counts.clamped_actions,
+            dropped_contacts=counts.dropped_contacts,
+            nonfinite_values=counts.nonfinite_values,
+            repaired_indices=counts.repaired_indices,
+            culprit_world=_unless_negative(counts.culprit_world),
+            culprit_body=_unless_negative(counts.culprit_body),
+            culprit_step=_unless_negative(counts.culprit_step),
+        )
+
+    # ---- What it was made with ----
+
+    @property
+    def num_worlds(self) -> int:
+        return self._settings["num_worlds"]
+
+    @property
+    def num_agents(self) -> int:
+        """Agents per world."""
+        return self._settings["num_agents"]
+
+    @property
+    def seed(self) -> int:
+        return self._settings["seed"]
+
+    @property
+    def world_offset(self) -> int:
+        """Global number of world 0."""
+        return self._settings["world_offset"]
+
+    @property
+    def episode_length(self) -> int:
+        """Steps of an episode."""
+        return self._settings["episode_length"]
+
+    @property
+    def device(self) -> str:
+        """Where the worlds are: "cpu" or "cuda:K"."""
+        return self._device
+
+    @property
+    def num_threads(self) -> int:
+        """Threads that step the worlds."""
+        return self._session.info().num_threads
+
+    @property
+    def allocated_bytes(self) -> int:
+        """Everything the simulator allocated, tensors included."""
+        return self._session.info().allocated_bytes
+
+    @property
+    def step_count(self) -> int:
+        """Steps taken since the simulator was made."""
+        return self._session.info().step_count
+
+    # ---- Profile ----
+
+    def start_profile(self) -> None:
+        """Begins to count, from zero, the time spent in each stage of a step."""
+        self._session.set_profiling(True)
+
+    def stop_profile(self) -> dict[str, int]:
+        """Ends counting. Ticks of the processor's time stamp counter per stage, over all threads."""
+        self._session.set_profiling(False)
+        names = stage_names()
+        return dict(zip(names, self._session.profile(len(names)), strict=True))
+
+    # ---- Life ----
+
+    def close(self) -> None:
+        """Ends the simulator: waits for a running step and stops its threads. Tensors already taken stay valid.
+
+        Afterwards every call raises ClosedError, except this one.
+        """
+        self._session.close()
+
+    @property
+    def closed(self) -> bool:
+        return self._session.closed
+
+    def __enter__(self) -> Simulator:
+        _ = self._session.memory
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        closed = ", closed" if self.closed else ""
+        return f"Simulator({self.num_worlds} worlds, {self.num_agents} agents, seed {self.seed}, {self.device}{closed})"
+
+    def __reduce__(self) -> Any:
+        raise TypeError("A Simulator cannot be pickled; send sim.save() and restore it into a simulator made there.")
+
+    def _world_ids(self, worlds: Worlds) -> NDArray[np.int64] | None:
+        return None if worlds is None else check_world_ids(worlds, self.num_worlds)
+
+
+def _unless_negative(value: int) -> int | None:
+    return None if value < 0 else value
