@@ -1,0 +1,169 @@
+"""Simulators seen through numpy, and the few scenes that several tests are played on."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import doorstep
+from tests.reference import constants as c
+from tests.reference.boxes import yaw_quaternion
+from tests.reference.lidar import Boxes
+from tests.reference.observations import Situation
+
+Array = npt.NDArray[Any]
+
+FAR = -1000.0  # metres along y; beyond everything that lidar, contacts and buttons can reach
+
+FORWARD, RIGHT, BACK, LEFT = 0, 2, 4, 6
+HARD_RIGHT, STRAIGHT, HARD_LEFT = 0, 2, 4
+
+FINAL_OBSERVATIONS = (
+    "steps_remaining",
+    "self_observations",
+    "partner_observations",
+    "room_entity_observations",
+    "door_observations",
+    "lidar",
+)
+OBSERVATIONS = FINAL_OBSERVATIONS[1:]
+FLAGS = ("rewards", "dones", "terminations", "truncations")
+
+
+class Scene:
+    """A simulator and live numpy views of its tensors (`scene.rewards`) and state fields (`scene.body_positions`)."""
+
+    def __init__(self, num_worlds: int = 1, **options: Any) -> None:
+        self.sim = doorstep.Simulator(num_worlds, **{"num_threads": 1, **options})
+
+    def __getattr__(self, name: str) -> Array:
+        owner = self.sim if hasattr(type(self.sim), name) or name in self.sim.tensors else self.sim.state
+        view: Array = np.asarray(getattr(owner, name))
+        setattr(self, name, view)
+        return view
+
+    @property
+    def agents(self) -> slice:
+        return slice(0, self.sim.num_agents)
+
+    @property
+    def cubes(self) -> slice:
+        return slice(self.sim.num_agents, None)
+
+    @property
+    def doors(self) -> Array:
+        """Positions of the door panels, [N, D, 3]."""
+        return np.take_along_axis(self.static_positions, self.door_static[..., None], axis=1)
+
+    def act(self, *values: int, agents: Any = slice(None), worlds: Any = slice(None)) -> None:
+        """Sets (move amount, move angle, turn, grab) of the chosen agents; every other action becomes idle."""
+        self.actions[:] = c.IDLE
+        self.actions[worlds, agents] = values or c.IDLE
+
+    def step(self, times: int = 1) -> None:
+        for _ in range(times):
+            self.sim.step()
+
+    def snapshot(self, *names: str) -> dict[str, Array]:
+        return {name: getattr(self, name).copy() for name in names}
+
+    def place(self, body: Any, x: Any, y: Any, z: Any = 0.0, yaw: Any = 0.0, worlds: Any = slice(None)) -> None:
+        """Puts a body somewhere, upright and at rest."""
+        position = np.stack(np.broadcast_arrays(*map(np.asarray, (x, y, z))), axis=-1)
+        self.body_positions[worlds, body] = position
+        self.body_rotations[worlds, body] = yaw_quaternion(yaw)
+        self.body_linear_velocities[worlds, body] = 0
+        self.body_angular_velocities[worlds, body] = 0
+
+    def place_cube(self, cube: int, x: Any, y: Any, z: Any = c.CUBE_SIDE / 2, yaw: Any = 0.0) -> int:
+        """Puts the cube with this number somewhere; returns its body index."""
+        body = self.sim.num_agents + cube
+        self.place(body, x, y, z, yaw)
+        return body
+
+    def remove_statics(self) -> None:
+        """Takes walls, doors and buttons away, far behind."""
+        self.static_positions[:, :, 1] = FAR
+        self.button_positions[:, :, 1] = 2 * FAR
+
+    def open_floor(self) -> None:
+        """An empty plane: everything but agent 0 is moved out of reach; agent 0 stands at the origin, facing +y."""
+        self.remove_statics()
+        for body in range(1, self.body_kinds.shape[1]):
+            self.place(body, 40.0 * body, 0.5 * FAR, c.CUBE_SIDE / 2 if body >= self.sim.num_agents else 0.0)
+        self.place(0, 0.0, 0.0)
+
+    def situation(self) -> Situation:
+        agents = self.agents
+        double = np.float64
+        return Situation(
+            agent_positions=self.body_positions[:, agents].astype(double),
+            agent_rotations=self.body_rotations[:, agents].astype(double),
+            agent_max_y=self.agent_max_y.astype(double),
+            agent_grabs=self.agent_grabs.astype(np.int64),
+            cube_positions=self.body_positions[:, self.cubes].astype(double),
+            button_positions=self.button_positions.astype(double),
+            door_positions=self.doors.astype(double),
+            door_open=self.door_open.astype(np.int64),
+        )
+
+    def body_centres(self) -> Array:
+        """Geometric centres of the bodies, [N, B, 3]; an agent's position is its bottom centre."""
+        centres: Array = self.body_positions.astype(np.float64)
+        centres[:, self.agents, 2] += c.AGENT_SIDE / 2
+        return centres
+
+    def static_centres(self) -> Array:
+        centres: Array = self.static_positions.astype(np.float64)
+        centres[:, :, 2] += self.static_sizes[:, :, 2] / 2
+        return centres
+
+    def boxes(self) -> Boxes:
+        """Everything solid: bodies, then statics."""
+        upright = np.zeros((*self.static_kinds.shape, 4))
+        upright[..., 0] = 1
+        return Boxes(
+            centres=np.concatenate([self.body_centres(), self.static_centres()], axis=1),
+            rotations=np.concatenate([self.body_rotations.astype(np.float64), upright], axis=1),
+            sizes=np.concatenate([self.body_sizes, self.static_sizes], axis=1).astype(np.float64),
+            kinds=np.concatenate([self.body_kinds, self.static_kinds], axis=1).astype(np.int64),
+        )
+
+    def start_in_room(self, room: int) -> None:
+        """Shifts freshly spawned agents to the same place of another room, as if they had come that far."""
+        self.body_positions[:, self.agents, 1] += np.float32(room * c.ROOM_LENGTH)
+        self.agent_max_y[:] = self.body_positions[:, self.agents, 1]
+
+
+def random_actions(seed: int, steps: int, num_worlds: int, num_agents: int = 2) -> Array:
+    """Uniform legal actions [steps, N, A, 4]; a fixed function of its arguments, whatever the numpy version."""
+    count = steps * num_worlds * num_agents * 4
+    with np.errstate(over="ignore"):
+        mixed = np.arange(count, dtype=np.uint64) + np.uint64(seed) * np.uint64(0x9E3779B97F4A7C15)
+        mixed *= np.uint64(0xBF58476D1CE4E5B9)
+        for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
+            mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
+    buckets = np.tile(np.array([4, 8, 5, 2], dtype=np.uint64), count // 4)
+    actions: Array = ((mixed >> np.uint64(32)) * buckets >> np.uint64(32)).astype(np.int32)
+    return actions.reshape(steps, num_worlds, num_agents, 4)
+
+
+def random_state(scene: Scene, seed: int) -> None:
+    """Throws every body, wall, door and button of every world somewhere: what no episode would ever show."""
+    generator = np.random.default_rng(seed)
+    count, bodies, _ = scene.body_positions.shape
+    agents = scene.sim.num_agents
+    statics = scene.static_positions.shape[1]
+    scene.body_positions[..., :2] = generator.uniform((-9.5, 0.0), (9.5, 45.0), (count, bodies, 2))
+    scene.body_positions[:, :agents, 2] = generator.choice([0.0, 0.3], (count, agents))
+    scene.body_positions[:, agents:, 2] = generator.uniform(0.5, 3.0, (count, bodies - agents))
+    scene.body_rotations[:, :agents] = yaw_quaternion(generator.uniform(-np.pi, np.pi, (count, agents)))
+    tilt = generator.normal(size=(count, bodies - agents, 4))
+    scene.body_rotations[:, agents:] = tilt / np.linalg.norm(tilt, axis=-1, keepdims=True)
+    scene.static_positions[..., :2] = generator.uniform((-15.0, -5.0), (15.0, 50.0), (count, statics, 2))
+    scene.static_positions[..., 2] = generator.choice([0.0, -1.2, -3.6, -4.8], (count, statics))
+    scene.static_sizes[:] = generator.uniform(0.5, 12.0, (count, statics, 3))
+    scene.button_positions[..., :2] = generator.uniform((-9.0, 0.0), (9.0, 40.0), (*scene.button_pressed.shape, 2))
+    scene.door_open[:] = generator.integers(0, 2, scene.door_open.shape)
+    scene.agent_max_y[:] = generator.uniform(0, 80, scene.agent_max_y.shape)
+    scene.agent_grabs[:] = generator.choice([-1, agents], scene.agent_grabs.shape)
