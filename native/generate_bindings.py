@@ -1,7 +1,7 @@
 """Writes everything that repeats native/include/doorstep.h in another language; its output is committed.
 
-    python native/generate_bindings.py           writes the files
-    python native/generate_bindings.py --check   exits with 1 and names them if any is not current
+python native/generate_bindings.py           writes the files
+python native/generate_bindings.py --check   exits with 1 and names them if any is not current
 """
 
 from __future__ import annotations
@@ -9,8 +9,6 @@ from __future__ import annotations
 import argparse
 import sys
 import textwrap
-from collections.abc import Iterable
-from os.path import commonprefix
 from pathlib import Path
 
 from header_parser import Enumeration, Field, Header, Struct, TensorRow, parse_header
@@ -30,6 +28,7 @@ VALUE_TYPES = {
 }
 ANNOTATIONS = {"const char*": "bytes | None", "void*": "int | None"}
 LINE_LENGTH = 120
+MARGIN = " " * 8
 ERROR_ROOT = "DoorstepError"
 
 SHAPE_LEGEND = "N worlds, A agents, F values of the flat observation"
@@ -43,11 +42,12 @@ def main() -> int:
     header = parse_header()
     stale = [path for path, text in generate(header).items() if not is_current(path, text)]
     for path in stale:
+        name = path.relative_to(REPOSITORY)
         if check:
-            print(f"{path.relative_to(REPOSITORY)} is not current: run python native/generate_bindings.py", file=sys.stderr)
+            print(f"{name} is not current: run python native/generate_bindings.py", file=sys.stderr)
         else:
             path.write_text(generate(header)[path], encoding="utf-8")
-            print(f"wrote {path.relative_to(REPOSITORY)}")
+            print(f"wrote {name}")
     return 1 if check and stale else 0
 
 
@@ -82,7 +82,7 @@ def module_docstring(title: str, body: str = "") -> str:
 
 # ---- pkg/doorstep/_native/_generated.py ----
 
-DECLARATIONS_TITLE = "The C API as data: constants, enumerations, structs, functions, tables of tensors and state fields."
+DECLARATIONS_TITLE = "The C API as data: constants, enumerations, structs, functions, tables of tensors and state."
 DECLARATIONS_IMPORTS = """from __future__ import annotations
 
 import ctypes
@@ -132,14 +132,18 @@ def python_name(name: str) -> str:
 
 
 def enumeration(item: Enumeration) -> str:
-    prefix = common_prefix(name for name, _ in item.members)
+    prefix = common_prefix([name for name, _ in item.members])
     lines = [f"class {python_name(item.name)}(IntEnum):", f'    """{item.name}"""', ""]
     return "\n".join(lines + [f"    {name.removeprefix(prefix)} = {value}" for name, value in item.members])
 
 
-def common_prefix(names: Iterable[str]) -> str:
-    shared = commonprefix(list(names))
-    return shared[: shared.rindex("_") + 1]
+def common_prefix(names: list[str]) -> str:
+    """The words that all names begin with, and at least one less than the shortest has."""
+    words = [name.split("_") for name in names]
+    count = 0
+    while len({tuple(word[: count + 1]) for word in words}) == 1 and count + 1 < min(map(len, words)):
+        count += 1
+    return "_".join(words[0][:count]) + "_"
 
 
 def table(name: str, rows: tuple[TensorRow, ...]) -> str:
@@ -196,7 +200,7 @@ def functions(header: Header) -> str:
         names.append(f"    {function.name}: Any")
     return "\n".join(
         [
-            "# Name, result, parameters. Handles and addresses are c_void_p: the cheapest conversion, the same registers.",
+            "# Name, result, parameters. Handles and addresses are c_void_p: the cheapest conversion, same registers.",
             "FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (",
             *rows,
             ")",
@@ -299,13 +303,14 @@ def properties_module(header: Header) -> str:
 
 
 def properties_class(name: str, noun: str, legend: str, rows: tuple[TensorRow, ...]) -> str:
-    lines = [f"class {name}:", f'    """One property per {noun}. {legend}."""', "", "    __slots__ = ()", ""]
+    docstring = f'    """One property per {noun}.\n\n    {legend}.\n    """'
+    lines = [f"class {name}:", docstring, "", "    __slots__ = ()", ""]
     lines += ["    def _tensor(self, name: str) -> Tensor:", "        raise NotImplementedError"]
     for row in rows:
         access = "writable" if row.writable else "read-only"
         heading = f"{row.dtype} [{', '.join(row.shape)}], {access}."
         lines += ["", "    @property", f"    def {row.name}(self) -> Tensor:"]
-        lines += textwrap.wrap(f'"""{heading} {row.sentence}"""', 116, initial_indent=" " * 8, subsequent_indent=" " * 8)
+        lines += textwrap.wrap(f'"""{heading} {row.sentence}"""', 116, initial_indent=MARGIN, subsequent_indent=MARGIN)
         lines += [f'        return self._tensor("{row.name}")']
     return "\n".join(lines)
 

@@ -1,4 +1,4 @@
-"""Reads native/include/doorstep.h into plain data. The header is regular, so patterns suffice; what does not fit raises."""
+"""Reads native/include/doorstep.h into plain data. The header is regular, so patterns do; what does not fit raises."""
 
 from __future__ import annotations
 
@@ -134,7 +134,9 @@ def _parse_enumerations(code: str) -> tuple[Enumeration, ...]:
 
 def _parse_structs(code: str) -> tuple[Struct, ...]:
     found = re.findall(r"typedef struct (\w+) \{([^}]*)\} \1;", code)
-    return tuple(Struct(name, tuple(map(_parse_field, body.replace("\n", " ").split(";")[:-1]))) for name, body in found)
+    if len(found) != code.count("typedef struct"):
+        raise ValueError(f"read {len(found)} of {code.count('typedef struct')} structs")
+    return tuple(Struct(name, tuple(map(_parse_field, body.split(";")[:-1]))) for name, body in found)
 
 
 def _parse_functions(code: str) -> tuple[Function, ...]:

@@ -56,7 +56,7 @@ def check_timeout(value: object) -> float | None:
         return None
     if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
         refuse("timeout", "None or a number of seconds, at least 0", value)
-    if not (0 <= value and math.isfinite(value)):
+    if not (value >= 0 and math.isfinite(value)):
         refuse("timeout", "None or a number of seconds, at least 0", value)
     return float(value)
 

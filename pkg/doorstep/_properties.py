@@ -9,7 +9,10 @@ from doorstep.tensor import Tensor
 
 
 class TensorProperties:
-    """One property per tensor. N worlds, A agents, F values of the flat observation."""
+    """One property per tensor.
+
+    N worlds, A agents, F values of the flat observation.
+    """
 
     __slots__ = ()
 
@@ -138,7 +141,10 @@ class TensorProperties:
 
 
 class StateProperties:
-    """One property per state field. N worlds, B bodies (agents first, then cubes), S statics, K buttons, D doors, A agents."""
+    """One property per state field.
+
+    N worlds, B bodies (agents first, then cubes), S statics, K buttons, D doors, A agents.
+    """
 
     __slots__ = ()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType, TracebackType
-from typing import Any, Literal, Union, final
+from typing import Any, Literal, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,6 @@ from doorstep._arguments import (
     check_integer,
     check_world_ids,
     check_world_mask,
-    refuse,
 )
 from doorstep._native import (
     MAX_AGENTS,
@@ -29,7 +28,6 @@ from doorstep._native import (
     DeviceKind,
     EventHandle,
     Session,
-    check,
     raise_last_error,
     stage_names,
 )
@@ -40,7 +38,7 @@ from doorstep.health import Health
 from doorstep.state import State
 from doorstep.tensor import Tensor
 
-Worlds = Union[None, Sequence[int], Sequence[bool], NDArray[Any], Tensor]
+Worlds: TypeAlias = "Sequence[int] | Sequence[bool] | NDArray[Any] | Tensor | None"
 
 MAX_SEED = 2**32 - 1
 MAX_GLOBAL_WORLDS = 2**32
@@ -73,7 +71,7 @@ class Simulator(TensorProperties):
         auto_reset: regenerate a world within the step that ends its episode.
         world_offset: world i is global world `world_offset + i`, so that shards together are one large simulator.
             Levels depend only on seed, global world and episode. The sum with num_worlds is at most 2**32.
-        num_threads: threads that step, 1 to 1024; None for as many as this process may use. Results do not depend on it.
+        num_threads: threads that step, 1 to 1024; None: as many as this process may use. Results do not depend on it.
         action_check: what happens to an action out of range. "clamp": moved to the nearest legal value and counted in
             `health`. "raise": `step()` raises and nothing is stepped. "off": any value within +-32767 is applied.
         strict: trouble inside a world (see `health`) makes the next call raise SimulationError.
@@ -156,7 +154,7 @@ class Simulator(TensorProperties):
             raise_last_error(status)
 
     def step_async(self) -> Event:
-        """Begins a step and returns at once. Do not touch the tensors before the event, or `wait()`, says it has ended."""
+        """Begins a step and returns at once. Leave the tensors alone until the event or `wait()` says it has ended."""
         return Event(EventHandle(self._session.step_async()))
 
     def wait(self) -> None:

@@ -27,7 +27,7 @@ DLPACK_CPU = (1, 0)  # kDLCPU, device 0
 
 
 class _ArraySource:
-    """What the cached array holds instead of its tensor: arrays take no part in garbage collection, a cycle would stay."""
+    """What the cached array holds instead of its tensor: arrays are not garbage-collected, a cycle would stay."""
 
     __slots__ = ("__array_interface__", "_memory")
 
@@ -104,7 +104,7 @@ class Tensor:
         return f"Tensor({self._name}, {self._dtype} {list(self._shape)}, {self._device}, {access})"
 
     def __reduce__(self) -> Any:
-        raise TypeError("A Tensor is a view of simulator memory and cannot be pickled; pickle tensor.to_numpy().copy().")
+        raise TypeError("A Tensor is a view of simulator memory; pickle tensor.to_numpy().copy() instead.")
 
     # ---- Array protocols ----
 
@@ -158,10 +158,11 @@ class Tensor:
         """A numpy array of this memory, without a copy; read-only if the tensor is."""
         if self._array is None:
             self._array = np.asarray(_ArraySource(self.__array_interface__, self._memory))
-        return self._array.view()
+        view: NDArray[Any] = self._array.view()
+        return view
 
     def to_torch(self) -> torch.Tensor:
-        """A PyTorch tensor of this memory, without a copy. PyTorch does not know read-only memory: do not write to it."""
+        """A PyTorch tensor of this memory, without a copy. PyTorch knows no read-only memory: do not write to such."""
         import torch
 
         return torch.from_dlpack(self)  # type: ignore[no-any-return,attr-defined,unused-ignore]

@@ -1,4 +1,4 @@
-"""The seam to libdoorstep.so: loads and checks it, declares it, turns its statuses into exceptions. Only here is ctypes."""
+"""The seam to libdoorstep.so: loads, checks and declares it, turns statuses into exceptions. All ctypes is here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finds, checks and loads libdoorstep.so. Nothing is loaded before the first use, so that `import doorstep` always works.
+"""Checks and loads libdoorstep.so. Nothing is loaded before the first use, so that `import doorstep` always works.
 
 The file is checked before it is mapped, because mapping a truncated library ends in SIGBUS, which no one can catch.
 Then the handshake is the first call; after it every function is declared and every struct compared with the library's.
@@ -51,7 +51,7 @@ def open_library() -> ctypes.CDLL:
 
 
 def check_file(path: str) -> None:
-    """Raises unless path is a complete shared library for this machine: everything its ELF header announces is there."""
+    """Raises unless path is a shared library for this machine with everything that its ELF header announces."""
     try:
         with open(path, "rb") as file:
             header = file.read(64)
@@ -102,9 +102,7 @@ def check_layout(functions: Functions) -> None:
     entries = ctypes.POINTER(LayoutEntry)()
     count = ctypes.c_uint64()
     functions.ds_layout(ctypes.byref(entries), ctypes.byref(count))
-    theirs = {
-        (entry.struct_name, entry.field_name): (entry.offset, entry.size) for entry in entries[: count.value]
-    }
+    theirs = {(entry.struct_name, entry.field_name): (entry.offset, entry.size) for entry in entries[: count.value]}
     ours = {}
     for name, structure in STRUCTURES:
         ours[name.encode(), b""] = (0, ctypes.sizeof(structure))
@@ -115,7 +113,8 @@ def check_layout(functions: Functions) -> None:
     different = [b".".join(filter(None, key)).decode() for key in keys]
     if different:
         raise LibraryError(
-            f"{LIBRARY_PATH} is stale: it lays out {', '.join(different)} differently from {PACKAGE_PATH}.", hint=REINSTALL
+            f"{LIBRARY_PATH} is stale: it lays out {', '.join(different)} differently from {PACKAGE_PATH}.",
+            hint=REINSTALL,
         )
 
 

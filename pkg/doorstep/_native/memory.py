@@ -40,7 +40,7 @@ class Memory:
 def _capsule_tools() -> tuple[Any, tuple[int, int], int]:
     """PyCapsule_New, the two capsule names, and the destructor.
 
-    The names are never freed: a capsule compares its name when it is destroyed, which may be after Python's own strings.
+    The names are never freed: a capsule reads its name when it is destroyed, maybe after all of Python's strings.
     """
     new_capsule = PYTHON.PyCapsule_New
     new_capsule.restype = ctypes.py_object

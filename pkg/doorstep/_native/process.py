@@ -34,7 +34,7 @@ def cpu_features() -> dict[str, bool]:
 def stage_names() -> list[str]:
     """The stages of a step, in order."""
     function = load().ds_stage_name
-    names = []
+    names: list[str] = []
     while (name := function(len(names))) is not None:
         names.append(name.decode())
     return names

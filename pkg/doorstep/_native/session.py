@@ -1,4 +1,4 @@
-"""A simulator of the C API in Python's types: its handle, its memory and its calls. Values are checked before they come here."""
+"""A simulator of the C API in Python's types: its handle, its memory, its calls. Values come here checked."""
 
 from __future__ import annotations
 
