@@ -11,20 +11,15 @@ import math
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from doorstep.simulator import Simulator
+from doorstep import EntityKind, Simulator
 
 FloatArray = NDArray[np.float32]
 IntArray = NDArray[np.int32]
-
-# Kinds of entities, as in `body_kinds` and `static_kinds`; lidar carries kind / 6.
-CUBE, WALL, AGENT, DOOR = 2, 3, 4, 5
-_KIND_NAMES = {0: "none", 1: "button", CUBE: "cube", WALL: "wall", AGENT: "agent", DOOR: "door"}
 
 # The observations measure lengths in units of 40 metres and kinds in sixths.
 _LIDAR_RANGE_UNIT = 40.0
@@ -93,11 +88,9 @@ class Scene:
 
 def capture_scenes(sim: Simulator, worlds: Sequence[int]) -> list[Scene]:
     """Copies what `draw_scenes` needs to know about some worlds of `sim` as they are now."""
-    state_fields = [
-        name for name in Scene.__dataclass_fields__ if name not in ("world", "lidar", "steps_remaining")
-    ]
-    views = {name: np.asarray(getattr(sim.state, name)) for name in state_fields}
-    lidar, steps_remaining = np.asarray(sim.lidar), np.asarray(sim.steps_remaining)
+    state_fields = [name for name in Scene.__dataclass_fields__ if name not in ("world", "lidar", "steps_remaining")]
+    views = {name: getattr(sim.state, name).to_numpy() for name in state_fields}
+    lidar, steps_remaining = sim.lidar.to_numpy(), sim.steps_remaining.to_numpy()
     return [
         Scene(
             world=sim.world_offset + int(world),
@@ -194,8 +187,8 @@ def _draw_panel(svg: ElementTree.Element, scene: Scene, bounds: _Bounds, index: 
     _add_box(panel, "floor", bounds.left, bounds.bottom, bounds.width, bounds.height)
     _draw_buttons(panel, scene)
     _draw_statics(panel, scene)
-    _draw_lidar(panel, scene)
     _draw_cubes(panel, scene)
+    _draw_lidar(panel, scene)
     _draw_agents(panel, scene)
 
 
@@ -207,13 +200,24 @@ def _draw_buttons(panel: ElementTree.Element, scene: Scene) -> None:
 def _draw_statics(panel: ElementTree.Element, scene: Scene) -> None:
     is_open = {int(slot): bool(flag) for slot, flag in zip(scene.door_static, scene.door_open, strict=True)}
     for slot, kind in enumerate(scene.static_kinds):
-        if kind == WALL:
+        if kind == EntityKind.WALL:
             style = "wall"
-        elif kind == DOOR:
+        elif kind == EntityKind.DOOR:
             style = "door open" if is_open.get(slot, False) else "door closed"
         else:
             continue
         _add_centred_box(panel, style, scene.static_positions[slot], scene.static_sizes[slot])
+
+
+def _draw_cubes(panel: ElementTree.Element, scene: Scene) -> None:
+    for position, rotation, size, kind in zip(
+        scene.body_positions, scene.body_rotations, scene.body_sizes, scene.body_kinds, strict=True
+    ):
+        if kind == EntityKind.CUBE:
+            shadow = _box_shadow(position, rotation, size)
+            _add(panel, "polygon", {"class": "cube", "points": _points(shadow)})
+            inner = position[:2] + 0.62 * (shadow - position[:2])
+            _add(panel, "polygon", {"class": "cube-top", "points": _points(inner)})
 
 
 def _draw_lidar(panel: ElementTree.Element, scene: Scene) -> None:
@@ -228,20 +232,9 @@ def _draw_lidar(panel: ElementTree.Element, scene: Scene) -> None:
             continue  # hit nothing
         end_x = origin[0] + depth * math.cos(angle)
         end_y = origin[1] + depth * math.sin(angle)
-        name = _KIND_NAMES.get(round(float(kind)), "none")
+        name = EntityKind(round(float(kind))).name.lower()
         _add(group, "line", {"class": "ray", "data-hit": name}, x1=origin[0], y1=origin[1], x2=end_x, y2=end_y)
         _add(group, "circle", {"class": f"hit hit-{name}"}, cx=end_x, cy=end_y, r=0.17)
-
-
-def _draw_cubes(panel: ElementTree.Element, scene: Scene) -> None:
-    for position, rotation, size, kind in zip(
-        scene.body_positions, scene.body_rotations, scene.body_sizes, scene.body_kinds, strict=True
-    ):
-        if kind == CUBE:
-            shadow = _box_shadow(position, rotation, size)
-            _add(panel, "polygon", {"class": "cube", "points": _points(shadow)})
-            inner = position[:2] + 0.62 * (shadow - position[:2])
-            _add(panel, "polygon", {"class": "cube-top", "points": _points(inner)})
 
 
 def _draw_agents(panel: ElementTree.Element, scene: Scene) -> None:

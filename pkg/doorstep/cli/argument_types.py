@@ -1,0 +1,29 @@
+"""Argument types and options that several commands share."""
+
+from __future__ import annotations
+
+import argparse
+
+
+def positive_integer(text: str) -> int:
+    """For argparse: an integer of at least 1. Underscores and thousands separators may be used."""
+    try:
+        value = int(text.replace(",", ""))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not an integer") from None
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{value} is not allowed; give at least 1")
+    return value
+
+
+def add_simulator_arguments(parser: argparse.ArgumentParser) -> None:
+    """What every command that steps a simulator takes."""
+    parser.add_argument("--worlds", type=positive_integer, default=1024, metavar="N", help="number of worlds (1024)")
+    parser.add_argument("--agents", type=positive_integer, default=2, metavar="N", help="agents in each world, 1-8 (2)")
+    parser.add_argument("--seed", type=int, default=5, help="seed of the levels and of the actions (5)")
+    parser.add_argument(
+        "--threads",
+        type=positive_integer,
+        metavar="N",
+        help="threads that step; without it as many as this process may use",
+    )

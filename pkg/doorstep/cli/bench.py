@@ -1,0 +1,139 @@
+"""`doorstep bench`: how fast `step()` is, and what it costs."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+import doorstep
+from doorstep.cli.argument_types import add_simulator_arguments, positive_integer
+from doorstep.cli.random_actions import ActionTable
+from doorstep.cli.rooms_start import RoomsStart
+
+SUMMARY = "Time step() alone, under random actions."
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the options."""
+    add_simulator_arguments(parser)
+    parser.add_argument("--steps", type=positive_integer, default=2000, metavar="N", help="timed steps (2000)")
+    parser.add_argument(
+        "--start",
+        choices=("normal", "rooms"),
+        default="normal",
+        help="where episodes start: as the levels say, or among the cubes of the second and third room, "
+        "where agents push cubes all the time",
+    )
+    parser.add_argument("--profile", action="store_true", help="also report what each stage of a step takes")
+    parser.add_argument("--json", action="store_true", help="print one line of JSON")
+
+
+@dataclass(frozen=True)
+class Result:
+    """What was measured, and of what."""
+
+    version: str
+    worlds: int
+    steps: int
+    agents: int
+    seed: int
+    start: str
+    threads: int
+    world_steps_per_second: float
+    world_steps_per_cpu_second: float  # CPU time of all threads of the process while in step()
+    bytes_per_world: float  # all the simulator allocated
+    startup_seconds: float  # from calling the constructor to the end of the first step
+    hash: str  # of all worlds at the end; the same on every machine for the same arguments but --threads
+    profile: dict[str, float] | None  # nanoseconds of CPU time per world-step, by stage
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Measures and prints."""
+    result = measure(arguments)
+    if arguments.json:
+        print(json.dumps({key: value for key, value in asdict(result).items() if value is not None}))
+    else:
+        _print_table(result)
+    return 0
+
+
+def measure(arguments: argparse.Namespace) -> Result:
+    """Makes a simulator and times its steps. Actions, and moving agents, stay outside the clock."""
+    table = ActionTable(arguments.seed)
+    created = time.perf_counter_ns()
+    with doorstep.Simulator(
+        arguments.worlds, seed=arguments.seed, num_agents=arguments.agents, num_threads=arguments.threads
+    ) as sim:
+        sim.step()
+        startup_seconds = (time.perf_counter_ns() - created) / 1e9
+        wall_seconds, cpu_seconds, profile = _time_steps(sim, table, arguments)
+        world_steps = arguments.worlds * arguments.steps
+        return Result(
+            version=doorstep.__version__,
+            worlds=sim.num_worlds,
+            steps=arguments.steps,
+            agents=sim.num_agents,
+            seed=sim.seed,
+            start=arguments.start,
+            threads=sim.num_threads,
+            world_steps_per_second=round(world_steps / wall_seconds, 1),
+            world_steps_per_cpu_second=round(world_steps / cpu_seconds, 1),
+            bytes_per_world=round(sim.allocated_bytes / sim.num_worlds, 1),
+            startup_seconds=round(startup_seconds, 6),
+            hash=f"{sim.hash():016x}",
+            profile=profile,
+        )
+
+
+def _time_steps(
+    sim: doorstep.Simulator, table: ActionTable, arguments: argparse.Namespace
+) -> tuple[float, float, dict[str, float] | None]:
+    """Wall and CPU seconds spent in step(), and the split over its stages if it was asked for."""
+    actions, dones = sim.actions.to_numpy(), sim.dones.to_numpy()
+    rooms = RoomsStart(sim) if arguments.start == "rooms" else None
+    if rooms:
+        rooms.place(np.arange(sim.num_worlds))
+    if arguments.profile:
+        sim.start_profile()
+    wall_ns = cpu_ns = 0
+    for step in range(arguments.steps):
+        table.copy_into(actions, step)
+        cpu_before, wall_before = time.process_time_ns(), time.perf_counter_ns()
+        sim.step()
+        wall_ns += time.perf_counter_ns() - wall_before
+        cpu_ns += time.process_time_ns() - cpu_before
+        if rooms:
+            rooms.place(np.flatnonzero(dones.any(axis=(1, 2))))
+    profile = _split(sim.stop_profile(), cpu_ns / (sim.num_worlds * arguments.steps)) if arguments.profile else None
+    return wall_ns / 1e9, cpu_ns / 1e9, profile
+
+
+def _split(ticks: dict[str, int], nanoseconds: float) -> dict[str, float]:
+    """Shares out the CPU time of a world-step by the ticks of the stages."""
+    total = max(sum(ticks.values()), 1)
+    return {stage: round(nanoseconds * count / total, 2) for stage, count in ticks.items()}
+
+
+def _print_table(result: Result) -> None:
+    print(
+        f"doorstep {result.version}: {result.worlds:,} worlds x {result.steps:,} steps, {result.agents} agents, "
+        f"{result.start} start, seed {result.seed}, {result.threads} threads"
+    )
+    rows = {
+        "world-steps per second": f"{result.world_steps_per_second:,.0f}",
+        "world-steps per CPU-second": f"{result.world_steps_per_cpu_second:,.0f}",
+        "bytes per world": f"{result.bytes_per_world:,.0f}",
+        "startup": f"{1000 * result.startup_seconds:,.1f} ms",
+        "hash": result.hash,
+    }
+    for name, value in rows.items():
+        print(f"  {name:<28}{value:>18}")
+    if result.profile:
+        total = sum(result.profile.values()) or 1.0
+        print("  CPU time per world-step, by stage")
+        for stage, nanoseconds in result.profile.items():
+            print(f"    {stage:<26}{nanoseconds:>14,.1f} ns{100 * nanoseconds / total:>6.1f}%")

@@ -1,0 +1,132 @@
+"""`doorstep demo`: many worlds, random actions, and a picture of what became of them."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+import doorstep
+from doorstep.cli.argument_types import add_simulator_arguments, positive_integer
+from doorstep.cli.progress import Progress
+from doorstep.cli.random_actions import ActionTable
+from doorstep.errors import ArgumentError
+from doorstep.picture import Scene, capture_scenes, draw_scenes
+
+SUMMARY = "Step 1,024 worlds with random actions, report the speed, and draw a picture of some of them."
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the options."""
+    add_simulator_arguments(parser)
+    parser.add_argument("--steps", type=positive_integer, default=1000, metavar="N", help="number of steps (1000)")
+    parser.add_argument(
+        "--output", type=Path, default=Path("doorstep.svg"), metavar="FILE", help="where the picture goes"
+    )
+    parser.add_argument("--pictured", type=positive_integer, default=5, metavar="N", help="worlds in the picture (5)")
+
+
+@dataclass
+class _Tally:
+    """What happened while stepping."""
+
+    step_seconds: float = 0.0
+    returns_sum: float = 0.0
+    returns_count: int = 0
+    returns_best: float = float("-inf")
+    scenes: list[Scene] = field(default_factory=list)
+    scenes_step: int = 0
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Runs the demo."""
+    _check_output(arguments.output)
+    with doorstep.Simulator(
+        arguments.worlds, seed=arguments.seed, num_agents=arguments.agents, num_threads=arguments.threads
+    ) as sim:
+        print(
+            f"doorstep {doorstep.__version__}: {sim.num_worlds:,} worlds, {arguments.steps:,} steps of random actions, "
+            f"seed {sim.seed}"
+        )
+        tally = _step(sim, arguments.steps, arguments.pictured)
+        _write_picture(sim, tally, arguments.output)
+        _report(sim, arguments, tally)
+    return 0
+
+
+def _check_output(output: Path) -> None:
+    """Fails before the work rather than after it."""
+    if output.is_dir() or not output.absolute().parent.is_dir():
+        raise ArgumentError(f"--output {output} is no file in an existing folder.", argument="output")
+
+
+def _step(sim: doorstep.Simulator, steps: int, pictured: int) -> _Tally:
+    tally = _Tally()
+    table = ActionTable(sim.seed)
+    progress = Progress(steps, sys.stderr)
+    actions, dones, returns = (tensor.to_numpy() for tensor in (sim.actions, sim.dones, sim.episode_returns))
+    picture_step = _picture_step(steps, sim.episode_length)
+    for step in range(1, steps + 1):
+        table.copy_into(actions, step)
+        started = time.perf_counter()
+        sim.step()
+        tally.step_seconds += time.perf_counter() - started
+        ended = returns[dones != 0]
+        if ended.size:
+            tally.returns_sum += float(ended.sum(dtype=np.float64))
+            tally.returns_count += ended.size
+            tally.returns_best = max(tally.returns_best, float(ended.max()))
+        if step == picture_step:
+            tally.scenes_step = step
+            tally.scenes = _capture(sim, pictured)
+        progress.update(step, f"{_speed(sim.num_worlds, step, tally)}, {_mean_return(tally)}")
+    progress.clear()
+    return tally
+
+
+def _picture_step(steps: int, episode_length: int) -> int:
+    """The last step that leaves its episode running: just after a reset there is little to see."""
+    ends_an_episode = steps % episode_length == 0
+    return steps - 1 if ends_an_episode and steps > 1 else steps
+
+
+def _capture(sim: doorstep.Simulator, pictured: int) -> list[Scene]:
+    """The worlds whose agents came furthest."""
+    furthest = sim.state.agent_max_y.to_numpy().max(axis=1)
+    worlds = np.argsort(-furthest, kind="stable")[:pictured]
+    return capture_scenes(sim, [int(world) for world in worlds])
+
+
+def _write_picture(sim: doorstep.Simulator, tally: _Tally, output: Path) -> None:
+    title = f"{sim.num_worlds:,} escape rooms after {tally.scenes_step:,} steps of random actions"
+    subtitle = (
+        f"The {len(tally.scenes)} whose agents came furthest in this episode, seen from above. "
+        f"doorstep {doorstep.__version__}, seed {sim.seed}."
+    )
+    output.write_text(draw_scenes(tally.scenes, title, subtitle), encoding="utf-8")
+
+
+def _report(sim: doorstep.Simulator, arguments: argparse.Namespace, tally: _Tally) -> None:
+    print(f"speed    {_speed(arguments.worlds, arguments.steps, tally)} ({tally.step_seconds:.2f} s in step())")
+    if tally.returns_count:
+        print(
+            f"return   {_mean_return(tally)} over {tally.returns_count:,} episodes of an agent, "
+            f"best {tally.returns_best:.3f}"
+        )
+    else:
+        print(f"return   no episode has ended: they take {sim.episode_length:,} steps")
+    print(f"picture  {arguments.output}: {len(tally.scenes)} worlds after step {tally.scenes_step:,}")
+
+
+def _speed(worlds: int, steps: int, tally: _Tally) -> str:
+    return f"{worlds * steps / max(tally.step_seconds, 1e-9):,.0f} world-steps/s"
+
+
+def _mean_return(tally: _Tally) -> str:
+    if not tally.returns_count:
+        return "no episode ended yet"
+    return f"mean return {tally.returns_sum / tally.returns_count:.3f}"

@@ -1,0 +1,154 @@
+"""`doorstep doctor`: what doorstep finds on this machine, and what to do about what is missing."""
+
+from __future__ import annotations
+
+import argparse
+import ctypes.util
+import importlib.metadata
+import json
+import os
+import platform
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import doorstep
+from doorstep._native import LIBRARY_PATH, cpu_features, default_thread_count, load
+
+SUMMARY = "Report what doorstep finds on this machine, and what to do about what is missing."
+
+_DRIVER_VERSION_FILE = Path("/proc/driver/nvidia/version")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing doorstep looked for."""
+
+    name: str
+    found: str  # what is there, or why it is not
+    ok: bool
+    needed: bool = False  # doorstep cannot step a world without it
+    remedy: str = ""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the options."""
+    parser.add_argument("--json", action="store_true", help="print one line of JSON")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Prints the findings; the exit code is 1 if something needed is missing."""
+    findings = list(examine())
+    works = all(finding.ok for finding in findings if finding.needed)
+    if arguments.json:
+        print(json.dumps({"works": works, "findings": [asdict(finding) for finding in findings]}))
+    else:
+        _print_table(findings)
+        print("\ndoorstep works here." if works else "\ndoorstep does not work here; see the remedies above.")
+    return 0 if works else 1
+
+
+def examine() -> Iterator[Finding]:
+    """Looks for everything, in the order of the report."""
+    for name, look in _LOOKS.items():
+        yield _look(name, look)
+
+
+def _look(name: str, look: Callable[[str], Finding]) -> Finding:
+    """A look that fails is a finding, never an exception: the rest of the report still helps."""
+    try:
+        return look(name)
+    except doorstep.DoorstepError:
+        return Finding(name, "unknown, because the library does not work", ok=False)
+    except Exception as error:
+        return Finding(name, f"cannot be found out: {error!r}", ok=False, remedy="Please report this.")
+
+
+def _print_table(findings: list[Finding]) -> None:
+    width = max(len(finding.name) for finding in findings)
+    for finding in findings:
+        mark = "ok" if finding.ok else "NO" if finding.needed else "--"
+        print(f"{mark}  {finding.name:<{width}}  {finding.found}")
+        if finding.remedy:
+            print(f"    {'':<{width}}  -> {finding.remedy}")
+
+
+def _look_for_doorstep(name: str) -> Finding:
+    folder = os.path.dirname(os.path.abspath(doorstep.__file__))
+    return Finding(name, f"{doorstep.__version__} in {folder}", ok=True, needed=True)
+
+
+def _look_for_python(name: str) -> Finding:
+    system = f"{platform.system()} {platform.machine()}, {' '.join(platform.libc_ver())}"
+    return Finding(name, f"{platform.python_version()} at {sys.executable} ({system})", ok=True, needed=True)
+
+
+def _look_for_library(name: str) -> Finding:
+    try:
+        load()
+    except doorstep.DoorstepError as error:
+        return Finding(name, str(error.args[0]), ok=False, needed=True, remedy=error.hint)
+    return Finding(name, LIBRARY_PATH, ok=True, needed=True)
+
+
+def _look_for_cpu_features(name: str) -> Finding:
+    features = cpu_features()
+    missing = [feature for feature, there in features.items() if not there]
+    if missing:
+        remedy = "Run doorstep on an x86-64 CPU from 2013 or later."
+        return Finding(name, f"this CPU lacks {' '.join(missing)}", ok=False, needed=True, remedy=remedy)
+    return Finding(name, " ".join(features), ok=True, needed=True)
+
+
+def _look_for_threads(name: str) -> Finding:
+    count = default_thread_count()
+    allowed = len(os.sched_getaffinity(0))
+    reason = f"this process may run on {allowed} of {os.cpu_count()} CPUs"
+    if count < allowed:
+        reason += ", and its control group grants less CPU time than that"
+    return Finding(name, f"{count}: {reason}", ok=True)
+
+
+def _look_for_nvidia_driver(name: str) -> Finding:
+    """Looks at files only: opening the driver would initialise it."""
+    library = ctypes.util.find_library("cuda")
+    if _DRIVER_VERSION_FILE.exists():
+        version = _DRIVER_VERSION_FILE.read_text(encoding="utf-8", errors="replace").splitlines()[0]
+        if library:
+            return Finding(name, f"{version}; {library}", ok=True)
+        remedy = "Install the driver's user libraries (libcuda.so.1); in a container, let the runtime mount them."
+        return Finding(name, f"{version}, but libcuda.so.1 is not on the library path", ok=False, remedy=remedy)
+    if library:
+        remedy = "Load the NVIDIA kernel module; in a container, start it with access to the GPU."
+        return Finding(name, f"{library}, but no kernel module is loaded", ok=False, remedy=remedy)
+    return Finding(name, "none", ok=False, remedy="Not needed: worlds run on the CPU.")
+
+
+def _look_for_cuda_executor(name: str) -> Finding:
+    return Finding(name, "not in this build", ok=False, remedy='Use device="cpu", the default.')
+
+
+def _look_for_package(package: str, purpose: str, needed: bool = False) -> Callable[[str], Finding]:
+    def look(name: str) -> Finding:
+        try:
+            return Finding(name, importlib.metadata.version(package), ok=True, needed=needed)
+        except importlib.metadata.PackageNotFoundError:
+            remedy = f"{purpose}: pip install {package}"
+            return Finding(name, "not installed", ok=False, needed=needed, remedy=remedy)
+
+    return look
+
+
+_LOOKS: dict[str, Callable[[str], Finding]] = {
+    "doorstep": _look_for_doorstep,
+    "python": _look_for_python,
+    "library": _look_for_library,
+    "CPU features": _look_for_cpu_features,
+    "threads": _look_for_threads,
+    "NVIDIA driver": _look_for_nvidia_driver,
+    "CUDA executor": _look_for_cuda_executor,
+    "numpy": _look_for_package("numpy", "doorstep needs it", needed=True),
+    "torch": _look_for_package("torch", "Only Tensor.to_torch() needs it"),
+    "jax": _look_for_package("jax", "Only Tensor.to_jax() needs it"),
+}

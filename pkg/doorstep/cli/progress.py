@@ -1,0 +1,48 @@
+"""A progress bar: redrawn in place on a terminal, a few lines in a log."""
+
+from __future__ import annotations
+
+import time
+from typing import TextIO
+
+_BAR_WIDTH = 32
+_REDRAW_SECONDS = 0.1
+_LINES_IN_A_LOG = 5
+
+
+class Progress:
+    """Shows how many of `total` steps are done and what the caller has to say about them."""
+
+    def __init__(self, total: int, stream: TextIO) -> None:
+        self._total = total
+        self._stream = stream
+        self._on_terminal = stream.isatty()
+        self._drawn_at = 0.0
+        self._lines = 0
+
+    def update(self, done: int, remark: str) -> None:
+        """Call after each step; draws only as often as a reader can use."""
+        if self._on_terminal:
+            self._redraw(done, remark)
+        elif done * _LINES_IN_A_LOG >= (self._lines + 1) * self._total:
+            self._lines = done * _LINES_IN_A_LOG // self._total
+            self._write(f"{self._text(done)}  {remark}\n")
+
+    def clear(self) -> None:
+        """Takes the bar off the terminal."""
+        if self._on_terminal:
+            self._write("\r\x1b[K")
+
+    def _redraw(self, done: int, remark: str) -> None:
+        now = time.monotonic()
+        if now - self._drawn_at >= _REDRAW_SECONDS or done == self._total:
+            self._drawn_at = now
+            filled = _BAR_WIDTH * done // self._total
+            self._write(f"\r[{'#' * filled}{'.' * (_BAR_WIDTH - filled)}] {self._text(done)}  {remark}\x1b[K")
+
+    def _text(self, done: int) -> str:
+        return f"{100 * done // self._total:3d}%  step {done:,} of {self._total:,}"
+
+    def _write(self, text: str) -> None:
+        self._stream.write(text)
+        self._stream.flush()

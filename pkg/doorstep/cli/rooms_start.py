@@ -1,0 +1,139 @@
+"""Puts agents among the cubes: the start of `doorstep bench --start rooms`.
+
+Worlds where agents push cubes cost most. Under random actions agents hardly ever leave the first room, so after each
+reset they are moved: in even worlds into the second room, in odd ones into the third.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doorstep import EntityKind, Simulator
+from doorstep.cli.counted_random import random_uniform
+
+_LEFT, _RIGHT = -8.0, 8.0
+_FROM_ROOM_START, _TO_ROOM_START = 1.6, 10.6
+_LARGEST_YAW = math.pi / 4
+_ATTEMPTS = 1000
+
+Array = NDArray[Any]
+
+
+class RoomsStart:
+    """Moves all agents of given worlds to random places that overlap nothing, through `sim.state`.
+
+    The places are a function of (seed, global world, episode index) alone.
+    """
+
+    def __init__(self, sim: Simulator) -> None:
+        self._sim = sim
+        self._state = {name: getattr(sim.state, name).to_numpy() for name in _FIELDS}
+
+    def place(self, worlds: Array) -> None:
+        """Moves the agents of these worlds, which have just been reset, and refreshes the observations."""
+        if not len(worlds):
+            return
+        state = {name: view[worlds] for name, view in self._state.items()}
+        centres, halves, yaws, solid = _obstacles(state)
+        room_starts = self._room_starts(worlds, state)
+        for agent in range(self._sim.num_agents):
+            pose = self._free_poses(worlds, agent, state, room_starts, (centres, halves, yaws, solid))
+            centres[:, agent], yaws[:, agent], solid[:, agent] = pose[:, :2], pose[:, 2], True
+            self._move(worlds, agent, pose)
+        self._sim.refresh()
+
+    def _room_starts(self, worlds: Array, state: dict[str, Array]) -> Array:
+        """y of the far side of the door that leads into each world's room."""
+        door_before = (self._sim.world_offset + worlds) % 2
+        rows = np.arange(len(worlds))
+        slot = state["door_static"][rows, door_before]
+        starts: Array = state["static_positions"][rows, slot, 1] + state["static_sizes"][rows, slot, 1] / 2
+        return starts
+
+    def _free_poses(
+        self, worlds: Array, agent: int, state: dict[str, Array], room_starts: Array, boxes: tuple[Array, ...]
+    ) -> Array:
+        """x, y, yaw per world: the first of a sequence of random poses that overlaps no box."""
+        half = state["body_sizes"][:, agent, :2] / 2
+        poses = np.empty((len(worlds), 3), np.float32)
+        pending = np.arange(len(worlds))
+        for attempt in range(_ATTEMPTS):
+            counters = (
+                self._sim.seed,
+                self._sim.world_offset + worlds[pending],
+                state["episode_index"][pending],
+                agent,
+                attempt,
+            )
+            poses[pending, 0] = random_uniform(_LEFT, _RIGHT, *counters, 0)
+            poses[pending, 1] = room_starts[pending] + random_uniform(_FROM_ROOM_START, _TO_ROOM_START, *counters, 1)
+            poses[pending, 2] = random_uniform(-_LARGEST_YAW, _LARGEST_YAW, *counters, 2)
+            overlapping = _overlap(poses[pending], half[pending], *(box[pending] for box in boxes)).any(axis=1)
+            pending = pending[overlapping]
+            if not len(pending):
+                return poses
+        raise RuntimeError(f"no free place for agent {agent} of world {worlds[pending[0]]} after {_ATTEMPTS} attempts")
+
+    def _move(self, worlds: Array, agent: int, poses: Array) -> None:
+        x, y, yaw = poses.T
+        zero = np.zeros_like(x)
+        state = self._state
+        state["body_positions"][worlds, agent] = np.stack([x, y, zero], axis=1)
+        state["body_rotations"][worlds, agent] = np.stack([np.cos(yaw / 2), zero, zero, np.sin(yaw / 2)], axis=1)
+        state["body_linear_velocities"][worlds, agent] = 0
+        state["body_angular_velocities"][worlds, agent] = 0
+        state["agent_grabs"][worlds, agent] = -1
+        state["agent_max_y"][worlds, agent] = y
+
+
+_FIELDS = (
+    "body_positions",
+    "body_rotations",
+    "body_linear_velocities",
+    "body_angular_velocities",
+    "body_sizes",
+    "body_kinds",
+    "static_positions",
+    "static_sizes",
+    "static_kinds",
+    "door_static",
+    "agent_grabs",
+    "agent_max_y",
+    "episode_index",
+)
+
+
+def _obstacles(state: dict[str, Array]) -> tuple[Array, Array, Array, Array]:
+    """Bodies, then statics, seen from above: centres, half extents, yaws, and whether they are in the way.
+
+    Agents are in the way only once they have been placed. After a reset cubes lie flat, so yaw is their whole turn.
+    """
+    rotations = state["body_rotations"]
+    centres = np.concatenate([state["body_positions"], state["static_positions"]], axis=1)[:, :, :2]
+    halves = np.concatenate([state["body_sizes"], state["static_sizes"]], axis=1)[:, :, :2] / 2
+    body_yaws = 2 * np.arctan2(rotations[..., 3], rotations[..., 0])
+    yaws = np.concatenate([body_yaws, np.zeros(state["static_kinds"].shape, np.float32)], axis=1)
+    kinds = np.concatenate([state["body_kinds"], state["static_kinds"]], axis=1)
+    return centres, halves, yaws, (kinds != EntityKind.NONE) & (kinds != EntityKind.AGENT)
+
+
+def _overlap(poses: Array, half: Array, centres: Array, halves: Array, yaws: Array, solid: Array) -> Array:
+    """Whether the rectangle of each world overlaps each of its boxes: separating axes of two rectangles.
+
+    poses [M, 3], half [M, 2]; the boxes [M, K, ...]. Returns [M, K].
+    """
+    offset = centres - poses[:, None, :2]
+    yaw = poses[:, 2:]
+    cos, sin = np.abs(np.cos(yaws - yaw)), np.abs(np.sin(yaws - yaw))
+    first = half[:, None, :]
+    apart = ~solid
+    for own, other, turn in ((first, halves, yaw), (halves, first, yaws)):
+        along = np.abs(offset[..., 0] * np.cos(turn) + offset[..., 1] * np.sin(turn))
+        across = np.abs(offset[..., 1] * np.cos(turn) - offset[..., 0] * np.sin(turn))
+        apart |= along >= own[..., 0] + other[..., 0] * cos + other[..., 1] * sin
+        apart |= across >= own[..., 1] + other[..., 0] * sin + other[..., 1] * cos
+    return ~apart

@@ -1,0 +1,1 @@
+"""Other simulators' Python interfaces, served by doorstep."""

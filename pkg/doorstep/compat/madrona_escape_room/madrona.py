@@ -1,0 +1,150 @@
+"""The submodule `madrona`: execution modes, tensors, and what describes a simulator to JAX."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, final
+
+import numpy as np
+
+import doorstep
+
+if TYPE_CHECKING:
+    import jax
+    import torch
+
+__all__ = ["CudaSync", "ExecMode", "Tensor", "TrainInterface"]
+
+_MAX_DIMENSIONS = 16
+
+
+class ExecMode(IntEnum):
+    """Where the worlds are stepped."""
+
+    CPU = 0
+    CUDA = 1
+
+
+def check_exec_mode(exec_mode: ExecMode) -> ExecMode:
+    """Raises ArgumentError unless it is one of ours."""
+    if not isinstance(exec_mode, ExecMode):
+        raise doorstep.ArgumentError(
+            f"exec_mode must be madrona.ExecMode.CPU or madrona.ExecMode.CUDA, but is {exec_mode!r}.",
+            argument="exec_mode",
+        )
+    return exec_mode
+
+
+class SupportsDLPack(Protocol):
+    """An array that others can read in place."""
+
+    def __dlpack__(self, *, stream: Any = None) -> Any: ...
+
+    def __dlpack_device__(self) -> tuple[int, int]: ...
+
+
+@final
+class Tensor:
+    """Memory that PyTorch and JAX read in place: a tensor of a simulator, or any array with DLPack.
+
+    Args:
+        array: an array of at most 16 dimensions, which stays alive with this tensor.
+    """
+
+    __slots__ = ("_array",)
+
+    def __init__(self, array: SupportsDLPack) -> None:
+        if not hasattr(array, "__dlpack__"):
+            raise doorstep.ArgumentError(
+                f"array must support DLPack, but is a {type(array).__name__}.",
+                argument="array",
+                hint="Give a numpy, torch or jax array.",
+            )
+        dimensions = len(getattr(array, "shape", ()))
+        if dimensions > _MAX_DIMENSIONS:
+            raise doorstep.ArgumentError(
+                f"array must have at most {_MAX_DIMENSIONS} dimensions, but has {dimensions}.", argument="array"
+            )
+        self._array = array
+
+    def to_torch(self) -> torch.Tensor:
+        """A PyTorch tensor of this memory, without a copy."""
+        import torch
+
+        return torch.from_dlpack(self._array)  # type: ignore[no-any-return,attr-defined,unused-ignore]
+
+    def to_jax(self) -> jax.Array:
+        """A JAX array of this memory, without a copy. The next step overwrites it, which JAX does not expect."""
+        import jax
+
+        return jax.dlpack.from_dlpack(self._array)  # type: ignore[no-any-return,unused-ignore]
+
+    def __dlpack__(self, **arguments: Any) -> Any:
+        return self._array.__dlpack__(**arguments)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self._array.__dlpack_device__()
+
+    def __repr__(self) -> str:
+        return f"Tensor({self._array!r})"
+
+
+@final
+class CudaSync:
+    """A point in a simulator's CUDA work; only simulators on a GPU have one."""
+
+    __slots__ = ()
+
+    def wait(self, stream: int) -> None:
+        """Makes a CUDA stream wait for the simulator.
+
+        Raises:
+            doorstep.DeviceError: always, because simulators run on the CPU, where step() returns when it is done.
+        """
+        raise doorstep.DeviceError(
+            f"There is no CUDA work for stream {stream} to wait for.",
+            argument="stream",
+            hint="With ExecMode.CPU leave the wait out: step() returns when the step is done.",
+        )
+
+
+Tensors: TypeAlias = "Mapping[str, Tensor | Tensors]"
+Shapes: TypeAlias = "dict[str, jax.ShapeDtypeStruct | Shapes]"
+
+
+@final
+class TrainInterface:
+    """Names, shapes and dtypes of what goes into a step and what comes out of it, as JAX wants to know them.
+
+    Args:
+        step_inputs: tensors by name, or groups of them by name.
+        step_outputs: likewise.
+    """
+
+    __slots__ = ("_inputs", "_outputs")
+
+    def __init__(self, step_inputs: Tensors, step_outputs: Tensors) -> None:
+        self._inputs = step_inputs
+        self._outputs = step_outputs
+
+    def step_inputs(self) -> Shapes:
+        """A jax.ShapeDtypeStruct for each tensor that a step reads."""
+        return _shapes(self._inputs)
+
+    def step_outputs(self) -> Shapes:
+        """A jax.ShapeDtypeStruct for each tensor that a step writes."""
+        return _shapes(self._outputs)
+
+
+def _shapes(tensors: Tensors) -> Shapes:
+    import jax
+
+    shapes: Shapes = {}
+    for name, tensor in tensors.items():
+        if isinstance(tensor, Tensor):
+            array = np.from_dlpack(tensor)
+            shapes[name] = jax.ShapeDtypeStruct(array.shape, array.dtype)
+        else:
+            shapes[name] = _shapes(tensor)
+    return shapes
