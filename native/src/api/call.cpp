@@ -1,0 +1,102 @@
+#include "api/call.h"
+
+#include <stdio.h>
+
+namespace doorstep {
+
+ds_status fail_closed(const char* argument) {
+    return fail(DS_STATUS_CLOSED, argument, "make a new one; a closed object cannot be used again",
+                "this %s was closed or never existed", argument);
+}
+
+ds_status fail_null(const char* argument) {
+    return fail(DS_STATUS_INVALID_ARGUMENT, argument, "pass the address of an object", "%s is a null pointer", argument);
+}
+
+ds_status fail_struct_size(const char* argument, uint32_t given, uint32_t expected) {
+    return fail(DS_STATUS_INVALID_ARGUMENT, argument, "set struct_size to sizeof the struct before the call",
+                "%s.struct_size is %u; it must be %u", argument, given, expected);
+}
+
+ds_status check_range(const char* argument, const char* hint, int64_t value, int64_t smallest, int64_t largest) {
+    if (value >= smallest && value <= largest) return DS_STATUS_OK;
+    return fail(DS_STATUS_INVALID_ARGUMENT, argument, hint, "%s is %lld; it must be %lld to %lld", argument,
+                static_cast<long long>(value), static_cast<long long>(smallest), static_cast<long long>(largest));
+}
+
+// ---- SimulatorCall ----
+
+SimulatorCall::SimulatorCall(ds_simulator handle) : simulator_(simulators.find(handle)) {
+    if (!simulator_) {
+        status_ = fail_closed("simulator");
+        return;
+    }
+    simulator_->turn.lock();
+    has_turn_ = true;
+    if (simulator_->closed) status_ = fail_closed("simulator");
+}
+
+SimulatorCall::~SimulatorCall() {
+    if (has_turn_) simulator_->turn.unlock();
+}
+
+ds_status SimulatorCall::begin_operation() {
+    if (status_) return status_;
+    if (const ds_status status = check_trouble()) return status;
+    return simulator_->start_threads() ? DS_STATUS_OK : DS_STATUS_OUT_OF_MEMORY;
+}
+
+ds_status SimulatorCall::check_trouble() {
+    if (!simulator_->config().strict) return DS_STATUS_OK;
+    const uint32_t trouble = simulator_->take_trouble();
+    if (trouble == kTroubleNone) return DS_STATUS_OK;
+    const char* what = trouble & kTroubleNonfinite         ? "a value that is not finite"
+                       : trouble & kTroubleDroppedContacts ? "more contacts than a world can hold"
+                                                           : "a state index edited to an impossible value";
+    const char* hint = "look at the simulator's health and at edits of its state; reset or restore the world";
+    int64_t world;
+    WorldHealth health;
+    if (!simulator_->find_latest_culprit(&world, &health)) {
+        return fail(DS_STATUS_SIMULATION, "", hint, "an earlier step met %s", what);
+    }
+    return fail(DS_STATUS_SIMULATION, "", hint, "an earlier step met %s: world %lld, body %d, step %d of that world",
+                what, static_cast<long long>(world), health.culprit_body, health.culprit_step);
+}
+
+// ---- WorldSelection ----
+
+WorldSelection::WorldSelection(const CpuSimulator& simulator, const int64_t* worlds, uint64_t count, int64_t all_count)
+    : worlds_(worlds), mask_(simulator.mask()) {
+    const int64_t num_worlds = simulator.config().num_worlds;
+    const uint64_t wanted = worlds ? count : static_cast<uint64_t>(all_count);
+    if (wanted > static_cast<uint64_t>(num_worlds)) {
+        status_ = fail(DS_STATUS_INVALID_ARGUMENT, worlds ? "count" : "worlds", "name each world at most once",
+                       "%llu worlds are named; this simulator has %lld", static_cast<unsigned long long>(wanted),
+                       static_cast<long long>(num_worlds));
+        return;
+    }
+    size_ = static_cast<int64_t>(wanted);
+    whole_ = size_ == num_worlds;
+    for (; marked_ < size_; ++marked_) {
+        const int64_t world = (*this)[marked_];
+        if (world < 0 || world >= num_worlds) {
+            status_ = fail(DS_STATUS_INVALID_ARGUMENT, "worlds", "pass slots of this simulator",
+                           "worlds[%lld] is %lld; it must be 0 to %lld", static_cast<long long>(marked_),
+                           static_cast<long long>(world), static_cast<long long>(num_worlds - 1));
+            return;
+        }
+        if (mask_[world]) {
+            status_ = fail(DS_STATUS_INVALID_ARGUMENT, "worlds", "name each world at most once",
+                           "worlds[%lld] is %lld, which occurs twice", static_cast<long long>(marked_),
+                           static_cast<long long>(world));
+            return;
+        }
+        mask_[world] = 1;
+    }
+}
+
+WorldSelection::~WorldSelection() {
+    for (int64_t i = 0; i < marked_; ++i) mask_[(*this)[i]] = 0;
+}
+
+}  // namespace doorstep

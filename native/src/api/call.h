@@ -1,0 +1,92 @@
+// What every entry point begins with: finding the object behind a handle, waiting for its turn, checking arguments.
+#pragma once
+
+#include <stdint.h>
+
+#include "doorstep.h"
+#include "exec/cpu/cpu_simulator.h"
+#include "exec/cpu/step_progress.h"
+#include "runtime/handles.h"
+#include "runtime/memory.h"
+#include "runtime/status.h"
+
+namespace doorstep {
+
+// Every handle there is. Never destroyed: threads may still use them while the process exits.
+inline constinit HandleRegistry<CpuSimulator> simulators;
+inline constinit HandleRegistry<Memory> memories;
+inline constinit HandleRegistry<StepEvent> events;
+
+// DS_STATUS_DEVICE if this CPU lacks an instruction set that worlds are compiled for.
+ds_status check_cpu();
+
+ds_status fail_closed(const char* argument);
+ds_status fail_null(const char* argument);
+// For a struct whose struct_size is not this library's.
+ds_status fail_struct_size(const char* argument, uint32_t given, uint32_t expected);
+
+// Checks that a result struct exists and has this library's size.
+template <class Struct>
+ds_status check_struct(const Struct* given, const char* argument) {
+    if (!given) return fail_null(argument);
+    if (given->struct_size != sizeof(Struct)) return fail_struct_size(argument, given->struct_size, sizeof(Struct));
+    return DS_STATUS_OK;
+}
+
+ds_status check_range(const char* argument, const char* hint, int64_t value, int64_t smallest, int64_t largest);
+
+// One call on one simulator: holds its turn from construction to destruction. Calls that arrive meanwhile, and calls
+// that arrive while an asynchronous step runs, wait in order.
+class SimulatorCall {
+public:
+    explicit SimulatorCall(ds_simulator handle);
+    ~SimulatorCall();
+    SimulatorCall(const SimulatorCall&) = delete;
+    SimulatorCall& operator=(const SimulatorCall&) = delete;
+
+    // DS_STATUS_CLOSED, with the error set, if there is no such simulator.
+    ds_status status() const { return status_; }
+    // For calls that step, change or read out worlds: status(), then what check_trouble() finds, then makes sure that
+    // there are threads.
+    ds_status begin_operation();
+    // The turn goes to an asynchronous step.
+    void give_turn_away() { has_turn_ = false; }
+
+    CpuSimulator* operator->() const { return simulator_.get(); }
+    CpuSimulator& operator*() const { return *simulator_; }
+
+private:
+    // In strict mode: DS_STATUS_SIMULATION if a step met trouble that was not yet reported.
+    ds_status check_trouble();
+
+    Ref<CpuSimulator> simulator_;
+    bool has_turn_ = false;
+    ds_status status_ = DS_STATUS_OK;
+};
+
+// A list of world slots given by the caller: in range and distinct. While it lives, their bytes in the simulator's
+// mask are set.
+class WorldSelection {
+public:
+    // worlds: count slots, or null for the slots 0 .. all_count - 1.
+    WorldSelection(const CpuSimulator& simulator, const int64_t* worlds, uint64_t count, int64_t all_count);
+    ~WorldSelection();
+    WorldSelection(const WorldSelection&) = delete;
+    WorldSelection& operator=(const WorldSelection&) = delete;
+
+    ds_status status() const { return status_; }
+    int64_t size() const { return size_; }
+    int64_t operator[](int64_t i) const { return worlds_ ? worlds_[i] : i; }
+    // The mask, or null if every world of the simulator is selected.
+    const uint8_t* mask() const { return whole_ ? nullptr : mask_; }
+
+private:
+    const int64_t* worlds_;
+    uint8_t* mask_;
+    int64_t marked_ = 0;  // leading entries whose bytes are set
+    int64_t size_ = 0;
+    bool whole_ = false;
+    ds_status status_ = DS_STATUS_OK;
+};
+
+}  // namespace doorstep

@@ -1,0 +1,73 @@
+// A forked child has one thread and a copy of everything else. So that the copy is whole, the fork waits for every
+// running step and holds every lock; in the child the locks are simply free, and the threads are forgotten: the next
+// step starts new ones.
+//
+// Locks are always taken in this order: the list of simulators, a simulator's turn, a handle registry.
+#include "api/fork.h"
+
+#include <pthread.h>
+
+#include "api/call.h"
+#include "runtime/live_count.h"
+
+namespace doorstep {
+namespace {
+
+constinit Mutex list_mutex;
+constinit CpuSimulator* first_simulator = nullptr;
+constinit bool handlers_installed = false;
+
+template <class Function>
+void for_each_simulator(const Function& function) {
+    for (CpuSimulator* simulator = first_simulator; simulator; simulator = simulator->next) function(*simulator);
+}
+
+template <class Function>
+void for_each_registry(const Function& function) {
+    function(simulators);
+    function(memories);
+    function(events);
+}
+
+void before_fork() {
+    list_mutex.lock();
+    for_each_simulator([](CpuSimulator& simulator) { simulator.turn.lock(); });
+    for_each_registry([](auto& registry) { registry.lock(); });
+}
+
+void after_fork_in_parent() {
+    for_each_registry([](auto& registry) { registry.unlock(); });
+    for_each_simulator([](CpuSimulator& simulator) { simulator.turn.unlock(); });
+    list_mutex.unlock();
+}
+
+void after_fork_in_child() {
+    live_counts.threads.store(0, std::memory_order_relaxed);
+    for_each_registry([](auto& registry) { registry.unlock(); });
+    for_each_simulator([](CpuSimulator& simulator) {
+        simulator.forget_threads();
+        simulator.turn.reset();
+    });
+    list_mutex.reset();
+}
+
+}  // namespace
+
+bool watch_forks(CpuSimulator* simulator) {
+    MutexGuard guard(list_mutex);
+    if (!handlers_installed && pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child) != 0) return false;
+    handlers_installed = true;
+    simulator->next = first_simulator;
+    if (first_simulator) first_simulator->previous = simulator;
+    first_simulator = simulator;
+    return true;
+}
+
+void unwatch_forks(CpuSimulator* simulator) {
+    MutexGuard guard(list_mutex);
+    CpuSimulator*& link = simulator->previous ? simulator->previous->next : first_simulator;
+    link = simulator->next;
+    if (simulator->next) simulator->next->previous = simulator->previous;
+}
+
+}  // namespace doorstep

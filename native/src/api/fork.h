@@ -1,0 +1,12 @@
+// Keeping every simulator usable on both sides of a fork.
+#pragma once
+
+namespace doorstep {
+
+class CpuSimulator;
+
+// From now on a fork waits for the simulator's running step. False if memory ran out.
+bool watch_forks(CpuSimulator* simulator);
+void unwatch_forks(CpuSimulator* simulator);
+
+}  // namespace doorstep

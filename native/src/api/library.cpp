@@ -1,0 +1,75 @@
+// The library as a whole: version, errors, CPU features, layout of structs, live counts.
+#include <stddef.h>
+#include <string.h>
+
+#include "api/call.h"
+#include "exec/cpu/thread.h"
+#include "runtime/cpu_features.h"
+#include "runtime/live_count.h"
+
+namespace doorstep {
+namespace {
+
+#define DS_LAYOUT_STRUCT(type) {#type, "", 0, sizeof(type)},
+#define DS_LAYOUT_FIELD(type, field) {#type, #field, offsetof(type, field), sizeof(type::field)},
+constexpr ds_layout_entry kLayout[] = {
+#include "api/layout_table.inc"
+};
+#undef DS_LAYOUT_STRUCT
+#undef DS_LAYOUT_FIELD
+
+}  // namespace
+}  // namespace doorstep
+
+using namespace doorstep;
+
+ds_status ds_check_version(uint32_t abi_version, const char* version) {
+    const char* hint = "reinstall doorstep, so that the package and its library come from one wheel";
+    if (!version) return fail_null("version");
+    if (abi_version != DS_ABI_VERSION) {
+        return fail(DS_STATUS_LIBRARY, "abi_version", hint, "the caller expects ABI version %u; this library has %d",
+                    abi_version, DS_ABI_VERSION);
+    }
+    if (strcmp(version, DS_VERSION_STRING) != 0) {
+        return fail(DS_STATUS_LIBRARY, "version", hint, "the caller is version %.64s; this library is version %s",
+                    version, DS_VERSION_STRING);
+    }
+    return check_cpu();
+}
+
+const char* ds_version(void) { return DS_VERSION_STRING; }
+
+ds_status ds_last_error(ds_error* error) {
+    if (const ds_status status = check_struct(error, "error")) return status;
+    read_last_error(error);
+    return DS_STATUS_OK;
+}
+
+const char* ds_cpu_features(void) { return cpu_features_text(); }
+
+ds_status ds_layout(const ds_layout_entry** entries, uint64_t* count) {
+    if (!entries) return fail_null("entries");
+    if (!count) return fail_null("count");
+    *entries = kLayout;
+    *count = sizeof kLayout / sizeof *kLayout;
+    return DS_STATUS_OK;
+}
+
+ds_status ds_live_count(int32_t kind, int64_t* count) {
+    if (!count) return fail_null("count");
+    switch (kind) {
+        case DS_LIVE_SIMULATOR: *count = simulators.size(); break;
+        case DS_LIVE_MEMORY: *count = live_counts.memories.load(); break;
+        case DS_LIVE_EVENT: *count = events.size(); break;
+        case DS_LIVE_EXPORT: *count = live_counts.exports.load(); break;
+        case DS_LIVE_THREAD: *count = live_counts.threads.load(); break;
+        default: return check_range("kind", "pass a ds_live_kind", kind, DS_LIVE_SIMULATOR, DS_LIVE_THREAD);
+    }
+    return DS_STATUS_OK;
+}
+
+ds_status ds_default_thread_count(int64_t* count) {
+    if (!count) return fail_null("count");
+    *count = default_thread_count();
+    return DS_STATUS_OK;
+}

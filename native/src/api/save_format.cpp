@@ -1,0 +1,117 @@
+#include "api/save_format.h"
+
+#include <string.h>
+
+#include "api/call.h"
+#include "exec/cpu/saved_world.h"
+#include "runtime/hash.h"
+
+namespace doorstep {
+namespace {
+
+constexpr char kMagic[8] = {'D', 'O', 'O', 'R', 'S', 'A', 'V', 'E'};
+
+ds_status fail_damaged(const char* what, unsigned long long found, unsigned long long expected) {
+    return fail(DS_STATUS_INVALID_STATE, "data", "pass the bytes that save() returned, whole and unchanged",
+                "the save is damaged: %s is %llu; it must be %llu", what, found, expected);
+}
+
+ds_status check_origin(const SaveHeader& header) {
+    if (memcmp(header.magic, kMagic, sizeof kMagic) != 0) {
+        return fail(DS_STATUS_INVALID_STATE, "data", "pass the bytes that save() returned", "these bytes are not a save");
+    }
+    if (header.format_version != DS_SAVE_FORMAT_VERSION) {
+        return fail(DS_STATUS_INVALID_STATE, "data", "restore it with the version of doorstep that made it",
+                    "the save has format version %u; this library reads version %d", header.format_version,
+                    DS_SAVE_FORMAT_VERSION);
+    }
+    return DS_STATUS_OK;
+}
+
+ds_status check_undamaged(const SaveHeader& header, const char* worlds, uint64_t worlds_bytes) {
+    // Divided, not multiplied: the numbers may be anything
+    const uint64_t each = header.saved_world_bytes;
+    if (each == 0 || header.count != worlds_bytes / each || worlds_bytes % each != 0) {
+        return fail_damaged("its length after the header", worlds_bytes, header.count * each);
+    }
+    const uint64_t checksum = save_checksum(header, worlds);
+    return checksum == header.checksum ? DS_STATUS_OK : fail_damaged("its checksum", checksum, header.checksum);
+}
+
+ds_status check_fits(const SaveHeader& saved, const SaveHeader& own) {
+    if (memcmp(saved.library_version, own.library_version, sizeof own.library_version) != 0) {
+        return fail(DS_STATUS_INVALID_STATE, "data", "restore it with the version of doorstep that made it",
+                    "the save comes from doorstep %.20s; this is doorstep %s", saved.library_version,
+                    own.library_version);
+    }
+    struct {
+        const char* name;
+        uint64_t saved, own;
+    } const rows[] = {
+#define DS_COMPARE(field) {#field, static_cast<uint64_t>(saved.field), static_cast<uint64_t>(own.field)}
+        DS_COMPARE(num_agents),  DS_COMPARE(num_bodies),     DS_COMPARE(num_statics), DS_COMPARE(num_buttons),
+        DS_COMPARE(num_doors),   DS_COMPARE(episode_length), DS_COMPARE(auto_reset),  DS_COMPARE(padding),
+        DS_COMPARE(world_bytes), DS_COMPARE(saved_world_bytes),
+#undef DS_COMPARE
+    };
+    for (const auto& row : rows) {
+        if (row.saved == row.own) continue;
+        return fail(DS_STATUS_INVALID_STATE, "data", "restore into a simulator made with the same rules and sizes",
+                    "%s is %llu in the save and %llu in this simulator", row.name,
+                    static_cast<unsigned long long>(row.saved), static_cast<unsigned long long>(row.own));
+    }
+    return DS_STATUS_OK;
+}
+
+ds_status check_worlds(const CpuSimulator& simulator, const SaveHeader& header, const char* worlds) {
+    for (uint64_t i = 0; i < header.count; ++i) {
+        if (saved_world_is_valid(simulator, worlds + i * header.saved_world_bytes)) continue;
+        return fail(DS_STATUS_INVALID_STATE, "data", "pass the bytes that save() returned, unchanged",
+                    "world %llu of the save has an index or a counter outside its range",
+                    static_cast<unsigned long long>(i));
+    }
+    return DS_STATUS_OK;
+}
+
+}  // namespace
+
+SaveHeader make_save_header(const CpuSimulator& simulator, uint64_t count) {
+    const WorldModel& model = simulator.model();
+    SaveHeader header{};
+    memcpy(header.magic, kMagic, sizeof kMagic);
+    header.format_version = DS_SAVE_FORMAT_VERSION;
+    static_assert(sizeof DS_VERSION_STRING <= sizeof header.library_version);
+    memcpy(header.library_version, DS_VERSION_STRING, sizeof DS_VERSION_STRING);
+    header.num_agents = model.num_agents;
+    header.num_bodies = model.num_bodies;
+    header.num_statics = model.num_statics;
+    header.num_buttons = model.num_buttons;
+    header.num_doors = model.num_doors;
+    header.episode_length = static_cast<int32_t>(simulator.config().episode_length);
+    header.auto_reset = simulator.config().auto_reset;
+    header.world_bytes = model.world_bytes;
+    header.saved_world_bytes = static_cast<uint64_t>(saved_world_bytes(simulator));
+    header.count = count;
+    return header;
+}
+
+uint64_t save_checksum(SaveHeader header, const char* worlds) {
+    header.checksum = 0;
+    return hash_bytes(&header, sizeof header) + hash_bytes(worlds, header.count * header.saved_world_bytes);
+}
+
+ds_status check_save(const CpuSimulator& simulator, const void* data, uint64_t bytes, SaveHeader* header) {
+    if (bytes < sizeof *header) {
+        return fail(DS_STATUS_INVALID_STATE, "data", "pass the bytes that save() returned, whole and unchanged",
+                    "%llu bytes are too few for a save, which begins with a header of %zu",
+                    static_cast<unsigned long long>(bytes), sizeof *header);
+    }
+    memcpy(header, data, sizeof *header);
+    const char* worlds = static_cast<const char*>(data) + sizeof *header;
+    if (const ds_status status = check_origin(*header)) return status;
+    if (const ds_status status = check_undamaged(*header, worlds, bytes - sizeof *header)) return status;
+    if (const ds_status status = check_fits(*header, make_save_header(simulator, header->count))) return status;
+    return check_worlds(simulator, *header, worlds);
+}
+
+}  // namespace doorstep

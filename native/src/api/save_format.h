@@ -1,0 +1,36 @@
+// The header of a save, and the checks of bytes that claim to be one.
+#pragma once
+
+#include <stdint.h>
+
+#include "exec/cpu/cpu_simulator.h"
+
+namespace doorstep {
+
+// Little-endian, followed by `count` worlds of `saved_world_bytes` bytes.
+struct SaveHeader {
+    char magic[8];
+    uint32_t format_version;
+    char library_version[20];  // zero-filled
+    int32_t num_agents, num_bodies, num_statics, num_buttons, num_doors;
+    int32_t episode_length;
+    int32_t auto_reset;
+    int32_t padding;             // zero
+    uint64_t world_bytes;        // of a block
+    uint64_t saved_world_bytes;  // of a block and its rows of tensors
+    uint64_t count;
+    uint64_t checksum;  // of everything else
+};
+static_assert(sizeof(SaveHeader) == 96);
+
+// The header of a save of `count` worlds, without checksum.
+SaveHeader make_save_header(const CpuSimulator& simulator, uint64_t count);
+
+// Of the header (whatever its checksum says) and the worlds after it.
+uint64_t save_checksum(SaveHeader header, const char* worlds);
+
+// Fills in *header. DS_STATUS_INVALID_STATE, with the error set, unless the bytes are an undamaged save that fits the
+// simulator.
+ds_status check_save(const CpuSimulator& simulator, const void* data, uint64_t bytes, SaveHeader* header);
+
+}  // namespace doorstep

@@ -1,0 +1,97 @@
+// Saving, restoring and hashing worlds.
+#include <string.h>
+
+#include "api/call.h"
+#include "api/save_format.h"
+#include "exec/cpu/saved_world.h"
+
+namespace doorstep {
+namespace {
+
+uint64_t save_size(const CpuSimulator& simulator, uint64_t count) {
+    return sizeof(SaveHeader) + count * static_cast<uint64_t>(saved_world_bytes(simulator));
+}
+
+ds_status check_size(const char* argument, uint64_t given, uint64_t expected) {
+    if (given == expected) return DS_STATUS_OK;
+    return fail(DS_STATUS_INVALID_ARGUMENT, argument, "ask for the right number first",
+                "%s is %llu; it must be %llu", argument, static_cast<unsigned long long>(given),
+                static_cast<unsigned long long>(expected));
+}
+
+}  // namespace
+}  // namespace doorstep
+
+using namespace doorstep;
+
+ds_status ds_simulator_save_size(ds_simulator simulator, uint64_t count, uint64_t* bytes) {
+    if (!bytes) return fail_null("bytes");
+    const Ref<CpuSimulator> found = simulators.find(simulator);
+    if (!found) return fail_closed("simulator");
+    if (const ds_status status = check_range("count", "a save holds each world at most once", static_cast<int64_t>(count),
+                                             0, found->config().num_worlds)) {
+        return status;
+    }
+    *bytes = save_size(*found, count);
+    return DS_STATUS_OK;
+}
+
+ds_status ds_simulator_save(ds_simulator simulator, const int64_t* worlds, uint64_t count, void* buffer,
+                            uint64_t bytes) {
+    if (!buffer) return fail_null("buffer");
+    SimulatorCall call(simulator);
+    if (const ds_status status = call.begin_operation()) return status;
+    const WorldSelection selection(*call, worlds, count, call->config().num_worlds);
+    if (selection.status()) return selection.status();
+    const uint64_t selected = static_cast<uint64_t>(selection.size());
+    if (const ds_status status = check_size("bytes", bytes, save_size(*call, selected))) return status;
+    SaveHeader header = make_save_header(*call, selected);
+    char* saved = static_cast<char*>(buffer) + sizeof header;
+    for (uint64_t i = 0; i < selected; ++i) {
+        save_world(*call, selection[static_cast<int64_t>(i)], saved + i * header.saved_world_bytes);
+    }
+    header.checksum = save_checksum(header, saved);
+    memcpy(buffer, &header, sizeof header);
+    return DS_STATUS_OK;
+}
+
+ds_status ds_simulator_restore(ds_simulator simulator, const void* data, uint64_t bytes, const int64_t* worlds,
+                               uint64_t count) {
+    if (!data) return fail_null("data");
+    SimulatorCall call(simulator);
+    if (const ds_status status = call.begin_operation()) return status;
+    SaveHeader header;
+    if (const ds_status status = check_save(*call, data, bytes, &header)) return status;
+    if (worlds) {
+        if (const ds_status status = check_size("count", count, header.count)) return status;
+    }
+    const WorldSelection selection(*call, worlds, count, static_cast<int64_t>(header.count));
+    if (selection.status()) return selection.status();
+    const char* saved = static_cast<const char*>(data) + sizeof header;
+    for (int64_t i = 0; i < selection.size(); ++i, saved += header.saved_world_bytes) {
+        restore_world(*call, selection[i], saved);
+    }
+    call->refresh(selection.mask());
+    return DS_STATUS_OK;
+}
+
+ds_status ds_simulator_hash(ds_simulator simulator, const int64_t* worlds, uint64_t count, uint64_t* hash) {
+    if (!hash) return fail_null("hash");
+    SimulatorCall call(simulator);
+    if (const ds_status status = call.begin_operation()) return status;
+    const WorldSelection selection(*call, worlds, count, call->config().num_worlds);
+    if (selection.status()) return selection.status();
+    *hash = call->hash(selection.mask(), nullptr);
+    return DS_STATUS_OK;
+}
+
+ds_status ds_simulator_world_hashes(ds_simulator simulator, uint64_t* hashes, uint64_t count) {
+    if (!hashes) return fail_null("hashes");
+    SimulatorCall call(simulator);
+    if (const ds_status status = call.begin_operation()) return status;
+    if (const ds_status status = check_size("count", count, static_cast<uint64_t>(call->config().num_worlds))) {
+        return status;
+    }
+    call->hash(nullptr, hashes);
+    return DS_STATUS_OK;
+}

@@ -1,0 +1,103 @@
+// Stepping, resetting, refreshing, and waiting for asynchronous steps.
+#include <new>
+
+#include "api/call.h"
+
+namespace doorstep {
+namespace {
+
+ds_status check_actions(const CpuSimulator& simulator) {
+    BadAction bad;
+    if (simulator.config().action_check != DS_ACTION_CHECK_RAISE || !simulator.find_bad_action(&bad)) {
+        return DS_STATUS_OK;
+    }
+    return fail(DS_STATUS_INVALID_ARGUMENT, "actions", "correct the action, or make the simulator with action_check="
+                "\"clamp\"", "actions[%lld, %d, %d] is %d; it must be 0 to %d (indices: world, agent, component)",
+                static_cast<long long>(bad.world), bad.agent, bad.component, bad.value, bad.maximum);
+}
+
+// What any kind of step begins with.
+ds_status begin_step(SimulatorCall& call) {
+    if (const ds_status status = call.begin_operation()) return status;
+    return check_actions(*call);
+}
+
+ds_event new_event(const CpuSimulator& simulator) {
+    const Ref<StepEvent> event = Ref<StepEvent>::adopt(new (std::nothrow) StepEvent);
+    if (!event) return 0;
+    event->progress = simulator.progress();
+    event->step = simulator.progress()->latest() + 1;
+    return events.insert(event);
+}
+
+}  // namespace
+}  // namespace doorstep
+
+using namespace doorstep;
+
+ds_status ds_simulator_step(ds_simulator simulator) {
+    SimulatorCall call(simulator);
+    if (const ds_status status = begin_step(call)) return status;
+    call->step();
+    return DS_STATUS_OK;
+}
+
+ds_status ds_simulator_step_async(ds_simulator simulator, ds_event* event) {
+    if (!event) return fail_null("event");
+    SimulatorCall call(simulator);
+    if (const ds_status status = begin_step(call)) return status;
+    if (!call->start_background()) return DS_STATUS_OUT_OF_MEMORY;
+    const ds_event made = new_event(*call);
+    if (!made) {
+        return fail(DS_STATUS_OUT_OF_MEMORY, "", "close events that are no longer needed",
+                    "no memory is left for an event");
+    }
+    *event = made;
+    call.give_turn_away();
+    call->step_in_background();
+    return DS_STATUS_OK;
+}
+
+ds_status ds_simulator_wait(ds_simulator simulator, int64_t timeout_ns) {
+    const Ref<CpuSimulator> found = simulators.find(simulator);
+    if (!found) return fail_closed("simulator");
+    StepProgress& progress = *found->progress();
+    return progress.wait(progress.latest(), timeout_ns) ? DS_STATUS_OK : DS_STATUS_PENDING;
+}
+
+ds_status ds_event_wait(ds_event event, int64_t timeout_ns) {
+    const Ref<StepEvent> found = events.find(event);
+    if (!found) return fail_closed("event");
+    return found->progress->wait(found->step, timeout_ns) ? DS_STATUS_OK : DS_STATUS_PENDING;
+}
+
+ds_status ds_event_close(ds_event event) { return events.remove(event) ? DS_STATUS_OK : fail_closed("event"); }
+
+ds_status ds_simulator_reset(ds_simulator simulator, const int64_t* worlds, uint64_t count) {
+    SimulatorCall call(simulator);
+    if (const ds_status status = call.begin_operation()) return status;
+    const WorldSelection selection(*call, worlds, count, call->config().num_worlds);
+    if (selection.status()) return selection.status();
+    call->reset(selection.mask());
+    return DS_STATUS_OK;
+}
+
+ds_status ds_simulator_reset_mask(ds_simulator simulator, const uint8_t* mask, uint64_t count) {
+    if (!mask) return fail_null("mask");
+    SimulatorCall call(simulator);
+    if (const ds_status status = call.begin_operation()) return status;
+    if (count != static_cast<uint64_t>(call->config().num_worlds)) {
+        return fail(DS_STATUS_INVALID_ARGUMENT, "count", "give one mask byte for each world",
+                    "the mask has %llu entries; this simulator has %lld worlds", static_cast<unsigned long long>(count),
+                    static_cast<long long>(call->config().num_worlds));
+    }
+    call->reset(mask);
+    return DS_STATUS_OK;
+}
+
+ds_status ds_simulator_refresh(ds_simulator simulator) {
+    SimulatorCall call(simulator);
+    if (const ds_status status = call.begin_operation()) return status;
+    call->refresh(nullptr);
+    return DS_STATUS_OK;
+}

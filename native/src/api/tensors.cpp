@@ -1,0 +1,48 @@
+// Descriptions of tensors and state, and references to the memory behind them.
+#include "api/call.h"
+
+using namespace doorstep;
+
+ds_status ds_simulator_get_tensor(ds_simulator simulator, int32_t tensor, ds_tensor_info* info) {
+    if (const ds_status status = check_struct(info, "info")) return status;
+    if (const ds_status status = check_range("tensor", "pass a ds_tensor_id", tensor, 0, DS_TENSOR_COUNT - 1)) {
+        return status;
+    }
+    const Ref<CpuSimulator> found = simulators.find(simulator);
+    if (!found) return fail_closed("simulator");
+    if (!found->has_tensor(tensor)) {
+        return fail(DS_STATUS_INVALID_ARGUMENT, "tensor", "make the simulator with flat_observations=True",
+                    "this simulator has no tensor %s", kTensorRows[tensor].name);
+    }
+    found->describe_tensor(tensor, info);
+    return DS_STATUS_OK;
+}
+
+ds_status ds_simulator_get_state(ds_simulator simulator, int32_t field, ds_tensor_info* info) {
+    if (const ds_status status = check_struct(info, "info")) return status;
+    if (const ds_status status = check_range("field", "pass a ds_state_id", field, 0, DS_STATE_COUNT - 1)) {
+        return status;
+    }
+    const SimulatorCall call(simulator);
+    if (call.status()) return call.status();
+    call->look_for_edits();
+    call->describe_state(field, info);
+    return DS_STATUS_OK;
+}
+
+ds_status ds_simulator_get_memory(ds_simulator simulator, ds_memory* memory) {
+    if (!memory) return fail_null("memory");
+    const Ref<CpuSimulator> found = simulators.find(simulator);
+    if (!found) return fail_closed("simulator");
+    const ds_memory handle = memories.insert(found->memory());
+    if (!handle) {
+        return fail(DS_STATUS_OUT_OF_MEMORY, "", "release references that are no longer needed",
+                    "no memory is left for a handle");
+    }
+    *memory = handle;
+    return DS_STATUS_OK;
+}
+
+ds_status ds_memory_release(ds_memory memory) {
+    return memories.remove(memory) ? DS_STATUS_OK : fail_closed("memory");
+}

@@ -1,0 +1,88 @@
+// Runs a function over ranges of worlds, on the calling thread and on threads that sleep in between.
+//
+// Each worker owns an equal share of the worlds, so that a world stays in the caches of the core that stepped it last;
+// it takes chunks from its own share and, when that is empty, from the others'. A job is open while chunks may be
+// left. A helper joins an open job, works, and leaves; the caller closes the job when it finds no more chunks, and
+// waits only for helpers that joined: one that wakes up late finds the job closed and goes back to sleep. Fields of
+// a job are written while it is closed and nobody is inside, so they need no lock.
+//
+// Which worker runs a chunk has no influence on the chunk's result.
+#pragma once
+
+#include <pthread.h>
+#include <stdint.h>
+
+#include <atomic>
+
+namespace doorstep {
+
+class ThreadPool {
+public:
+    // Works on [first, first + count). worker: 0 for the caller, 1 .. size() - 1 for helpers.
+    using Task = void (*)(void* context, int64_t first, int64_t count, int worker);
+
+    ThreadPool() = default;
+    ~ThreadPool() { stop(); }
+    ThreadPool(const ThreadPool&) = delete;
+    ThreadPool& operator=(const ThreadPool&) = delete;
+
+    // For at most max_items items and at most num_threads threads, the caller's included; threads that could never get
+    // a chunk are not started. False if memory ran out.
+    bool initialize(int64_t num_threads, int64_t max_items);
+
+    // Starts the threads that are missing: at first all of them, and again in a forked child. False if the operating
+    // system refuses one.
+    bool start();
+    // Ends and joins all threads.
+    void stop();
+    // In a forked child: the threads are gone. No job may be running.
+    void forget_threads();
+
+    // Calls task on chunks that cover [0, count) exactly; returns when all are done. One job at a time.
+    void run(int64_t count, Task task, void* context);
+    // The same for a callable f(first, count, worker).
+    template <class Function>
+    void run(int64_t count, const Function& function) {
+        run(
+            count,
+            [](void* context, int64_t first, int64_t chunk, int worker) {
+                (*static_cast<const Function*>(context))(first, chunk, worker);
+            },
+            const_cast<Function*>(&function));
+    }
+
+    int size() const { return size_; }
+    int64_t allocated_bytes() const { return size_ * static_cast<int64_t>(sizeof(Worker)); }
+
+private:
+    struct alignas(64) Worker {
+        std::atomic<int64_t> next{0};  // first item of the share that nobody has taken
+        int64_t end = 0;               // beyond the last item of the share
+        ThreadPool* pool = nullptr;
+        pthread_t thread{};
+        int index = 0;
+    };
+
+    static void* enter(void* worker);
+    void help(int worker);
+    void work(int worker);
+    bool join_job();
+    void leave_job();
+    void close_job();
+
+    static constexpr uint32_t kOpen = 1u << 31;
+
+    Worker* workers_ = nullptr;
+    int size_ = 0;
+    int started_ = 1;  // workers that have a thread; the caller brings its own
+
+    Task task_ = nullptr;
+    void* context_ = nullptr;
+    int64_t chunk_ = 0;
+
+    alignas(64) std::atomic<uint32_t> calls_{0};  // changes with every job and with stop(): what helpers sleep on
+    alignas(64) std::atomic<uint32_t> job_{0};    // kOpen while open, plus the number of helpers inside
+    std::atomic<bool> stopping_{false};
+};
+
+}  // namespace doorstep

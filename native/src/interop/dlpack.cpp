@@ -1,0 +1,89 @@
+#include "interop/dlpack.h"
+
+#include <atomic>
+#include <new>
+#include <type_traits>
+
+#include "exec/tensor_table.h"
+#include "runtime/live_count.h"
+
+namespace doorstep {
+namespace {
+
+constexpr int32_t kCpu = 1;
+constexpr uint64_t kReadOnly = 1;
+
+// What a managed tensor points into.
+template <class Managed>
+struct Export {
+    Managed managed;
+    Ref<Memory> memory;
+    int64_t shape[DS_MAX_DIMENSIONS];
+    int64_t strides[DS_MAX_DIMENSIONS];
+};
+
+// May run on any thread, with or without Python, at any time before the process ends.
+template <class Managed>
+void delete_export(Managed* self) {
+    delete static_cast<Export<Managed>*>(self->manager);
+    live_counts.exports.fetch_sub(1, std::memory_order_relaxed);
+}
+
+DLDataType dtype_of(int32_t dtype) {
+    switch (dtype) {
+        case DS_DTYPE_UINT8: return {1, 8, 1};
+        case DS_DTYPE_INT32: return {0, 32, 1};
+        case DS_DTYPE_UINT32: return {1, 32, 1};
+        default: return {2, 32, 1};
+    }
+}
+
+constinit std::atomic<PyCapsuleIsValid> capsule_is_valid{nullptr};
+constinit std::atomic<PyCapsuleGetPointer> capsule_get_pointer{nullptr};
+
+template <class Managed>
+bool destroy_if_named(void* capsule, const char* name) {
+    if (!capsule_is_valid.load()(capsule, name)) return false;
+    delete_exported(static_cast<Managed*>(capsule_get_pointer.load()(capsule, name)));
+    return true;
+}
+
+}  // namespace
+
+template <class Managed>
+Managed* export_tensor(const Ref<Memory>& memory, const ds_tensor_info& info) {
+    auto* made = new (std::nothrow) Export<Managed>{};
+    if (!made) return nullptr;
+    made->memory = memory;
+    for (int axis = 0; axis < info.rank; ++axis) {
+        made->shape[axis] = info.shape[axis];
+        made->strides[axis] = info.strides[axis] / dtype_bytes(info.dtype);
+    }
+    Managed& managed = made->managed;
+    managed.tensor = {info.data, {kCpu, 0}, info.rank, dtype_of(info.dtype), made->shape, made->strides, 0};
+    managed.manager = made;
+    managed.deleter = delete_export<Managed>;
+    if constexpr (std::is_same_v<Managed, DLManagedTensorVersioned>) {
+        managed.major = 1;
+        managed.minor = 0;
+        managed.flags = info.access == DS_ACCESS_READ ? kReadOnly : 0;
+    }
+    live_counts.exports.fetch_add(1, std::memory_order_relaxed);
+    return &managed;
+}
+
+template DLManagedTensor* export_tensor(const Ref<Memory>& memory, const ds_tensor_info& info);
+template DLManagedTensorVersioned* export_tensor(const Ref<Memory>& memory, const ds_tensor_info& info);
+
+void bind_python(PyCapsuleIsValid is_valid, PyCapsuleGetPointer get_pointer) {
+    capsule_get_pointer.store(get_pointer);
+    capsule_is_valid.store(is_valid);
+}
+
+void destroy_capsule(void* capsule) {
+    if (!capsule_is_valid.load()) return;
+    if (destroy_if_named<DLManagedTensorVersioned>(capsule, "dltensor_versioned")) return;
+    destroy_if_named<DLManagedTensor>(capsule, "dltensor");
+}
+
+}  // namespace doorstep

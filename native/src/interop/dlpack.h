@@ -1,0 +1,68 @@
+// DLPack: tensors handed to other libraries without a copy. The structs are those of the DLPack 1.0 specification,
+// declared here because they are all that is needed of it.
+#pragma once
+
+#include <stdint.h>
+
+#include "doorstep.h"
+#include "runtime/memory.h"
+
+namespace doorstep {
+
+struct DLDevice {
+    int32_t device_type;  // kDLCPU = 1
+    int32_t device_id;
+};
+
+struct DLDataType {
+    uint8_t code;  // 0 signed, 1 unsigned, 2 float
+    uint8_t bits;
+    uint16_t lanes;
+};
+
+struct DLTensor {
+    void* data;
+    DLDevice device;
+    int32_t ndim;
+    DLDataType dtype;
+    int64_t* shape;
+    int64_t* strides;  // in elements
+    uint64_t byte_offset;
+};
+
+// "dltensor": before DLPack 1.0; cannot say that it is read-only.
+struct DLManagedTensor {
+    DLTensor tensor;
+    void* manager;
+    void (*deleter)(DLManagedTensor* self);
+};
+
+// "dltensor_versioned": DLPack 1.0.
+struct DLManagedTensorVersioned {
+    uint32_t major, minor;
+    void* manager;
+    void (*deleter)(DLManagedTensorVersioned* self);
+    uint64_t flags;  // bit 0: read-only
+    DLTensor tensor;
+};
+
+// A managed tensor over `memory`, which it keeps alive until its deleter runs; Managed is one of the two structs
+// above. Null if memory ran out. The description has been checked.
+template <class Managed>
+Managed* export_tensor(const Ref<Memory>& memory, const ds_tensor_info& info);
+
+// Calls the deleter, if there is one.
+template <class Managed>
+void delete_exported(Managed* managed) {
+    if (managed->deleter) managed->deleter(managed);
+}
+
+// The functions of a running Python that the destructor of a capsule needs.
+using PyCapsuleIsValid = int (*)(void* capsule, const char* name);
+using PyCapsuleGetPointer = void* (*)(void* capsule, const char* name);
+void bind_python(PyCapsuleIsValid is_valid, PyCapsuleGetPointer get_pointer);
+
+// Deletes the tensor of a capsule that nobody consumed: a consumer renames the capsule.
+void destroy_capsule(void* capsule);
+
+}  // namespace doorstep

@@ -1,0 +1,150 @@
+#include "runtime/cgroup.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+namespace doorstep {
+namespace {
+
+constexpr int64_t kUnlimited = int64_t{1} << 60;  // version 1 writes a number near 2**63 for "no limit"
+
+// One control group: a folder below /sys/fs/cgroup.
+struct Group {
+    char folder[1024];
+
+    bool read(const char* file, char* text, size_t size) const {
+        char path[1200];
+        snprintf(path, sizeof path, "%s/%s", folder, file);
+        return read_text_file(path, text, size);
+    }
+
+    // -1 if there is no such file or it does not hold a number.
+    int64_t read_number(const char* file) const {
+        char text[64];
+        if (!read(file, text, sizeof text)) return -1;
+        char* end;
+        const int64_t value = strtoll(text, &end, 10);
+        return end == text ? -1 : value;
+    }
+
+    // A row "name number" of a table such as memory.stat; 0 if there is none.
+    int64_t read_row(const char* file, const char* name) const {
+        char text[8192];
+        if (!read(file, text, sizeof text)) return 0;
+        const size_t length = strlen(name);
+        for (const char* line = text; line; line = strchr(line, '\n')) {
+            if (*line == '\n') ++line;
+            if (strncmp(line, name, length) == 0 && line[length] == ' ') return strtoll(line + length, nullptr, 10);
+        }
+        return 0;
+    }
+};
+
+void limit_memory(CgroupLimits* limits, int64_t limit, int64_t used, int64_t reclaimable) {
+    if (limit < 0 || limit >= kUnlimited || used < 0) return;
+    int64_t available = limit - used + reclaimable;
+    if (available < 0) available = 0;
+    if (available > limit) available = limit;
+    if (limits->memory_available < 0 || available < limits->memory_available) limits->memory_available = available;
+}
+
+void limit_cpus(CgroupLimits* limits, int64_t quota, int64_t period) {
+    if (quota <= 0 || period <= 0) return;
+    const int64_t cpus = (quota + period - 1) / period;
+    if (limits->cpus == 0 || cpus < limits->cpus) limits->cpus = cpus;
+}
+
+void read_version_2(const Group& group, CgroupLimits* limits) {
+    limit_memory(limits, group.read_number("memory.max"), group.read_number("memory.current"),
+                 group.read_row("memory.stat", "inactive_file"));
+    char text[64];
+    long long quota, period;
+    if (group.read("cpu.max", text, sizeof text) && sscanf(text, "%lld %lld", &quota, &period) == 2) {
+        limit_cpus(limits, quota, period);
+    }
+}
+
+void read_version_1_memory(const Group& group, CgroupLimits* limits) {
+    limit_memory(limits, group.read_number("memory.limit_in_bytes"), group.read_number("memory.usage_in_bytes"),
+                 group.read_row("memory.stat", "total_inactive_file"));
+}
+
+void read_version_1_cpu(const Group& group, CgroupLimits* limits) {
+    limit_cpus(limits, group.read_number("cpu.cfs_quota_us"), group.read_number("cpu.cfs_period_us"));
+}
+
+bool lists_controller(const char* controllers, const char* name) {
+    const size_t length = strlen(name);
+    for (const char* at = strstr(controllers, name); at; at = strstr(at + 1, name)) {
+        const bool starts = at == controllers || at[-1] == ',';
+        if (starts && (at[length] == ',' || at[length] == '\0')) return true;
+    }
+    return false;
+}
+
+// Every limit from the process's own group up to the root counts. Inside a container the path often names folders of
+// the host: those are skipped, and the walk ends at the root, which then is the container's own group.
+using ReadGroup = void (*)(const Group& group, CgroupLimits* limits);
+void walk_up(const char* root, const char* controllers, char* path, ReadGroup read, CgroupLimits* limits) {
+    for (;;) {
+        Group group;
+        snprintf(group.folder, sizeof group.folder, "%s/sys/fs/cgroup%s%s%s", root, *controllers ? "/" : "", controllers,
+                 path);
+        read(group, limits);
+        char* last = strrchr(path, '/');
+        if (!last) return;
+        *last = '\0';
+    }
+}
+
+// A line of /proc/self/cgroup: "number:controllers:path"; version 2 has no controllers.
+void read_line(const char* root, char* line, CgroupLimits* limits) {
+    char* controllers = strchr(line, ':');
+    char* path = controllers ? strchr(controllers + 1, ':') : nullptr;
+    if (!path) return;
+    ++controllers;
+    *path++ = '\0';
+    if (strcmp(path, "/") == 0) *path = '\0';
+    if (!*controllers) {
+        walk_up(root, "", path, read_version_2, limits);
+    } else if (lists_controller(controllers, "memory")) {
+        walk_up(root, controllers, path, read_version_1_memory, limits);
+    } else if (lists_controller(controllers, "cpu")) {
+        walk_up(root, controllers, path, read_version_1_cpu, limits);
+    }
+}
+
+}  // namespace
+
+bool read_text_file(const char* path, char* text, size_t size) {
+    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0) return false;
+    size_t filled = 0;
+    while (filled < size - 1) {
+        const ssize_t got = read(file, text + filled, size - 1 - filled);
+        if (got <= 0) break;
+        filled += static_cast<size_t>(got);
+    }
+    close(file);
+    text[filled] = '\0';
+    return filled > 0;
+}
+
+CgroupLimits read_cgroup_limits(const char* root) {
+    CgroupLimits limits{-1, 0};
+    char path[1024], text[8192];
+    snprintf(path, sizeof path, "%s/proc/self/cgroup", root);
+    if (!read_text_file(path, text, sizeof text)) return limits;
+    for (char* line = text; line && *line;) {
+        char* end = strchr(line, '\n');
+        if (end) *end = '\0';
+        read_line(root, line, &limits);
+        line = end ? end + 1 : nullptr;
+    }
+    return limits;
+}
+
+}  // namespace doorstep

@@ -1,0 +1,62 @@
+// Intrusive reference counting: an object lives while a Ref to it exists, and no allocation can fail on the way.
+#pragma once
+
+#include <stdint.h>
+
+#include <atomic>
+#include <utility>
+
+namespace doorstep {
+
+class RefCounted {
+public:
+    RefCounted() = default;
+    RefCounted(const RefCounted&) = delete;
+    RefCounted& operator=(const RefCounted&) = delete;
+
+private:
+    template <class T>
+    friend class Ref;
+    std::atomic<uint32_t> references_{1};
+};
+
+template <class T>
+class Ref {
+public:
+    Ref() = default;
+    Ref(const Ref& other) : object_(other.object_) {
+        if (object_) object_->references_.fetch_add(1, std::memory_order_relaxed);
+    }
+    Ref(Ref&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
+    Ref& operator=(Ref other) noexcept {
+        std::swap(object_, other.object_);
+        return *this;
+    }
+    ~Ref() {
+        if (object_ && object_->references_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete object_;
+    }
+
+    // Takes over the reference an object is born with, or one given away by leak().
+    static Ref adopt(T* object) {
+        Ref result;
+        result.object_ = object;
+        return result;
+    }
+    // Another reference to an object somebody else keeps alive.
+    static Ref share(T* object) {
+        object->references_.fetch_add(1, std::memory_order_relaxed);
+        return adopt(object);
+    }
+    // Gives the reference away, to a place that will adopt() it later.
+    T* leak() { return std::exchange(object_, nullptr); }
+
+    T* get() const { return object_; }
+    T* operator->() const { return object_; }
+    T& operator*() const { return *object_; }
+    explicit operator bool() const { return object_ != nullptr; }
+
+private:
+    T* object_ = nullptr;
+};
+
+}  // namespace doorstep
