@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from doorstep._native import VERSION_STRING, EntityKind
+from doorstep._native import VERSION_STRING, EntityKind, live_counts
 from doorstep.errors import (
     ArgumentError,
     ClosedError,
@@ -45,4 +45,5 @@ __all__ = [
     "Status",
     "Tensor",
     "__version__",
+    "live_counts",
 ]

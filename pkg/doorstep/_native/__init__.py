@@ -14,13 +14,12 @@ from doorstep._native._generated import (
     DeviceKind,
     Dtype,
     EntityKind,
-    LiveKind,
     TensorInfo,
     TensorRow,
 )
 from doorstep._native.library import LIBRARY_PATH, load
 from doorstep._native.memory import Memory
-from doorstep._native.process import cpu_features, default_thread_count, live_count, stage_names
+from doorstep._native.process import cpu_features, default_thread_count, live_counts, stage_names
 from doorstep._native.session import EventHandle, Session
 from doorstep._native.status import check, raise_last_error
 
@@ -38,7 +37,6 @@ __all__ = [
     "Dtype",
     "EntityKind",
     "EventHandle",
-    "LiveKind",
     "Memory",
     "Session",
     "TensorInfo",
@@ -46,7 +44,7 @@ __all__ = [
     "check",
     "cpu_features",
     "default_thread_count",
-    "live_count",
+    "live_counts",
     "load",
     "raise_last_error",
     "stage_names",

@@ -9,8 +9,21 @@ from doorstep._native.library import load, open_library
 from doorstep._native.status import check
 
 
-def live_count(kind: LiveKind) -> int:
-    """Number of native objects of a kind alive in this process."""
+def live_counts() -> dict[str, int]:
+    """Number of native objects of each kind alive in this process; all zero when nothing is held any more.
+
+    >>> import doorstep
+    >>> sim = doorstep.Simulator(2)
+    >>> doorstep.live_counts()["simulator"]
+    1
+    >>> sim.close()
+    >>> doorstep.live_counts()["simulator"]
+    0
+    """
+    return {kind.name.lower(): _live_count(kind) for kind in LiveKind}
+
+
+def _live_count(kind: LiveKind) -> int:
     count = ctypes.c_int64()
     check(load().ds_live_count(kind, ctypes.byref(count)))
     return count.value

@@ -1,0 +1,50 @@
+"""Fixtures of all tests: nothing native is left alive after a test; Python code can run in a process of its own."""
+
+import gc
+import subprocess
+import sys
+from collections.abc import Callable, Generator
+from typing import Any
+
+import pytest
+
+import doorstep
+
+FAILED = pytest.StashKey[bool]()
+
+RunPython = Callable[..., str]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
+    report = yield
+    item.stash[FAILED] = item.stash.get(FAILED, False) or report.failed
+    return report
+
+
+@pytest.fixture(autouse=True)
+def _nothing_native_is_left_alive(request: pytest.FixtureRequest) -> Generator[None, None, None]:
+    before = doorstep.live_counts()
+    yield
+    gc.collect()
+    if not request.node.stash.get(FAILED, False):  # a failed test's traceback holds its objects
+        assert doorstep.live_counts() == before
+
+
+@pytest.fixture
+def run_python() -> RunPython:
+    """Runs code in a fresh interpreter; it must end by itself, with status 0 and nothing on stderr. Returns stdout."""
+
+    def run(code: str, *options: str, **environment: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "-W", "error", *options, "-c", code],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            env=environment or None,
+            check=False,
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+        return done.stdout
+
+    return run

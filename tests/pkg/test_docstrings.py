@@ -1,0 +1,21 @@
+"""The examples in the docstrings are true."""
+
+import doctest
+import importlib
+
+import pytest
+
+MODULES = [
+    "doorstep.event",
+    "doorstep.simulator",
+    "doorstep.state",
+    "doorstep.tensor",
+    "doorstep._native.process",
+]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_are_true(name: str) -> None:
+    failed, attempted = doctest.testmod(importlib.import_module(name))
+    assert attempted > 0
+    assert failed == 0

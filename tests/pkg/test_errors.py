@@ -1,0 +1,57 @@
+"""The error tree: one class per status, and what every error carries."""
+
+import copy
+import pickle
+
+import pytest
+
+import doorstep
+from doorstep.errors import ERROR_CLASSES
+
+TREE = [
+    (doorstep.ArgumentError, doorstep.DoorstepError, ValueError),
+    (doorstep.StateError, doorstep.DoorstepError, ValueError),
+    (doorstep.ClosedError, doorstep.DoorstepError, RuntimeError),
+    (doorstep.OutOfMemoryError, doorstep.DoorstepError, MemoryError),
+    (doorstep.LibraryError, doorstep.DoorstepError, ImportError),
+    (doorstep.DeviceError, doorstep.DoorstepError, RuntimeError),
+    (doorstep.NoDriverError, doorstep.DeviceError, RuntimeError),
+    (doorstep.DriverVersionError, doorstep.DeviceError, RuntimeError),
+    (doorstep.NoDeviceError, doorstep.DeviceError, RuntimeError),
+    (doorstep.SimulationError, doorstep.DoorstepError, RuntimeError),
+]
+
+
+@pytest.mark.parametrize(("error", "parent", "builtin"), TREE)
+def test_class_derives_from_its_parent_and_a_builtin(
+    error: type[Exception], parent: type[Exception], builtin: type[Exception]
+) -> None:
+    assert issubclass(error, parent)
+    assert issubclass(error, builtin)
+
+
+def test_an_argument_error_is_no_runtime_error() -> None:
+    assert not issubclass(doorstep.ArgumentError, RuntimeError)
+
+
+def test_every_status_that_fails_has_its_own_class() -> None:
+    failures = set(doorstep.Status) - {doorstep.Status.OK, doorstep.Status.PENDING}
+    assert set(ERROR_CLASSES) == failures
+    assert len(set(ERROR_CLASSES.values())) == len(failures)
+    assert all(error.status is status for status, error in ERROR_CLASSES.items())
+
+
+@pytest.mark.parametrize("error", list(ERROR_CLASSES.values()))
+def test_error_carries_status_argument_and_hint(error: type[doorstep.DoorstepError]) -> None:
+    raised = error("It went wrong.", argument="seed", hint="Do better.")
+    assert str(raised) == "It went wrong. Do better."
+    assert (raised.argument, raised.hint) == ("seed", "Do better.")
+    assert ERROR_CLASSES[raised.status] is error
+
+
+@pytest.mark.parametrize("error", list(ERROR_CLASSES.values()))
+def test_error_survives_pickling_and_copying(error: type[doorstep.DoorstepError]) -> None:
+    raised = error("It went wrong.", argument="seed", hint="Do better.")
+    for other in (pickle.loads(pickle.dumps(raised)), copy.copy(raised)):
+        assert type(other) is error
+        assert (str(other), other.argument, other.hint) == (str(raised), "seed", "Do better.")

@@ -1,0 +1,110 @@
+"""Interpreter exit, fork, signals, import orders and memory limits, each in a process of its own."""
+
+import importlib.util
+from collections.abc import Callable
+
+import pytest
+
+RunPython = Callable[..., str]
+
+AT_EXIT = {
+    "an open simulator": "sim = doorstep.Simulator(64); sim.step()",
+    "live tensors": "sim = doorstep.Simulator(64); rewards = sim.rewards; sim.close()",
+    "live arrays": "import numpy; array = numpy.asarray(doorstep.Simulator(64).rewards)",
+    "an unconsumed capsule": "capsule = doorstep.Simulator(64).rewards.__dlpack__(max_version=(1, 0))",
+    "a legacy capsule": "capsule = doorstep.Simulator(64).rewards.__dlpack__()",
+    "a running step": "sim = doorstep.Simulator(4096); event = sim.step_async()",
+    "a reference cycle": "sim = doorstep.Simulator(64); cycle = [sim]; cycle.append(cycle); del sim",
+    "things hidden in a module": "import sys; sys.s = doorstep.Simulator(64); sys.c = sys.s.rewards.__dlpack__()",
+    "an exit handler that steps": "import atexit; sim = doorstep.Simulator(64); atexit.register(sim.step)",
+    "a daemon thread that steps": """
+import threading, time
+sim = doorstep.Simulator(256)
+def loop():
+    try:
+        while True:
+            sim.step()
+    except doorstep.ClosedError:
+        pass
+threading.Thread(target=loop, daemon=True).start()
+time.sleep(0.05)
+""",
+}
+
+
+@pytest.mark.parametrize("code", AT_EXIT.values(), ids=AT_EXIT)
+def test_interpreter_exits_cleanly_with(code: str, run_python: RunPython) -> None:
+    assert run_python("import doorstep\n" + code) == ""
+
+
+FORK = """
+import os, sys, warnings
+warnings.simplefilter("ignore")
+import doorstep
+sim = doorstep.Simulator(64, num_threads=2)
+sim.step()
+{before}
+child = os.fork()
+if child == 0:
+    {in_child}
+    sys.stdout.flush()
+    os._exit(0) if {hard} else sys.exit(0)
+_, status = os.waitpid(child, 0)
+assert status == 0, status
+sim.step()
+print(sim.step_count)
+"""
+
+
+@pytest.mark.parametrize("hard", [True, False], ids=["_exit", "sys.exit"])
+def test_a_forked_child_steps_the_same_worlds(hard: bool, run_python: RunPython) -> None:
+    code = FORK.format(before="", in_child="sim.step(); print(sim.hash())", hard=hard)
+    child, parent = run_python(code + "print(sim.hash())").split("\n", 1)
+    assert parent == f"2\n{child}\n"
+
+
+def test_a_forked_child_can_make_and_close_simulators(run_python: RunPython) -> None:
+    in_child = "sim.close(); other = doorstep.Simulator(8, num_threads=2); other.step(); print(other.step_count)"
+    assert run_python(FORK.format(before="", in_child=in_child, hard=False)) == "1\n2\n"
+
+
+def test_ctrl_c_during_a_wait_raises(run_python: RunPython) -> None:
+    code = """
+import doorstep, os, signal, threading
+sim = doorstep.Simulator(512, num_threads=1)
+for _ in range(400):
+    last = sim.step_async()
+threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    while True:
+        sim.step()
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+    assert run_python(code) == "interrupted\n"
+
+
+@pytest.mark.parametrize("other", ["torch", "jax"])
+@pytest.mark.parametrize("first", ["doorstep", "other"])
+def test_import_order_does_not_matter(other: str, first: str, run_python: RunPython) -> None:
+    if importlib.util.find_spec(other) is None:
+        pytest.skip(f"{other} is not installed")
+    imports = ["import doorstep; sim = doorstep.Simulator(8); sim.step()", f"import {other}"]
+    code = "\n".join(imports if first == "doorstep" else imports[::-1])
+    convert = "to_torch()" if other == "torch" else "to_jax(copy=True)"
+    assert run_python(f"{code}\nprint(int(sim.steps_remaining.{convert}.sum()))", "-W", "ignore") == f"{8 * 2 * 199}\n"
+
+
+def test_memory_that_cannot_be_had_is_an_error_and_leaves_nothing(run_python: RunPython) -> None:
+    code = """
+import doorstep, resource
+doorstep.Simulator(8).step()
+resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
+for num_worlds in (2**30, 2**27):
+    try:
+        doorstep.Simulator(num_worlds)
+    except doorstep.OutOfMemoryError as error:
+        print(error.argument, any(doorstep.live_counts().values()))
+doorstep.Simulator(8).step()
+"""
+    assert run_python(code) == "num_worlds False\n" * 2

@@ -1,0 +1,65 @@
+"""What `import doorstep` offers, and what it costs others."""
+
+import ast
+import re
+from collections.abc import Callable
+from importlib import metadata
+from pathlib import Path
+
+import doorstep
+
+PACKAGE = Path(doorstep.__file__).parent
+
+
+def test_all_is_sorted_and_is_what_is_visible() -> None:
+    visible = {
+        name
+        for name, value in vars(doorstep).items()
+        if not name.startswith("_") and not isinstance(value, type(doorstep)) and name != "annotations"
+    }
+    assert set(doorstep.__all__) == visible | {"__version__"}
+    assert doorstep.__all__ == sorted(doorstep.__all__)
+
+
+def test_version_is_the_installed_distributions() -> None:
+    assert doorstep.__version__ == metadata.version("doorstep")
+    assert re.fullmatch(r"\d+\.\d+\.\d+", doorstep.__version__)
+
+
+def test_every_public_thing_has_a_docstring() -> None:
+    for name in set(doorstep.__all__) - {"__version__"}:
+        assert getattr(doorstep, name).__doc__, name
+
+
+def test_package_is_marked_as_typed() -> None:
+    assert (PACKAGE / "py.typed").exists()
+
+
+def test_only_the_native_seam_uses_ctypes() -> None:
+    users = {
+        path.relative_to(PACKAGE).parts[0]
+        for path in PACKAGE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Import | ast.ImportFrom) and "ctypes" in ast.unparse(node)
+    }
+    assert users == {"_native"}
+
+
+def test_import_needs_numpy_only_and_does_not_load_the_library(run_python: Callable[..., str]) -> None:
+    code = """
+import sys, numpy
+before = set(sys.modules)
+import doorstep
+roots = {name.partition(".")[0] for name in set(sys.modules) - before}
+print(sorted(roots - set(sys.stdlib_module_names)))
+print("libdoorstep" in open("/proc/self/maps").read())
+"""
+    assert run_python(code) == "['doorstep']\nFalse\n"
+
+
+def test_import_pulls_in_no_heavy_module(run_python: Callable[..., str]) -> None:
+    heavy = {"argparse", "asyncio", "importlib.metadata", "json", "logging", "subprocess", "urllib.request"}
+    code = (
+        f"import sys, numpy; before = set(sys.modules); import doorstep; print({heavy!r} & (set(sys.modules) - before))"
+    )
+    assert run_python(code) == "set()\n"

@@ -1,0 +1,85 @@
+"""Several Python threads at one simulator."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+import doorstep
+
+
+def test_steps_of_several_threads_are_serialised() -> None:
+    with doorstep.Simulator(32) as shared, doorstep.Simulator(32) as alone:
+        with ThreadPoolExecutor(4) as pool:
+            for result in [pool.submit(shared.step) for _ in range(100)]:
+                result.result()
+        for _ in range(100):
+            alone.step()
+        assert shared.step_count == 100
+        assert shared.hash() == alone.hash()
+
+
+def test_other_python_threads_run_during_a_step() -> None:
+    with doorstep.Simulator(2048, num_threads=1) as sim:
+        began = threading.Event()
+        turns = 0
+
+        def step() -> None:
+            began.set()
+            for _ in range(20):
+                sim.step()
+
+        thread = threading.Thread(target=step)
+        thread.start()
+        began.wait()
+        while thread.is_alive():
+            turns += 1
+            thread.join(0.0001)
+        assert turns > 1
+
+
+def test_close_from_another_thread_ends_stepping_with_closed_error() -> None:
+    sim = doorstep.Simulator(16)
+    errors = []
+
+    def step_until_closed() -> None:
+        try:
+            while True:
+                sim.step()
+        except doorstep.ClosedError as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=step_until_closed) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    sim.close()
+    for thread in threads:
+        thread.join(60)
+        assert not thread.is_alive()
+    assert len(errors) == 3
+
+
+def test_messages_belong_to_the_thread_that_failed() -> None:
+    def message(seed: int) -> str:
+        with doorstep.Simulator(2, seed=seed, action_check="raise") as sim:
+            sim.actions.to_numpy()[0, 0, 0] = seed
+            try:
+                for _ in range(50):
+                    sim.step()
+            except doorstep.ArgumentError as error:
+                return str(error)
+        return ""
+
+    with ThreadPoolExecutor(4) as pool:
+        for seed, text in zip(range(100, 140), pool.map(message, range(100, 140)), strict=True):
+            assert str(seed) in text
+
+
+def test_many_simulators_can_be_made_and_closed() -> None:
+    hashes = set()
+    for _ in range(50):
+        with doorstep.Simulator(4) as sim:
+            sim.step()
+            hashes.add(sim.hash())
+    assert len(hashes) == 1
+    assert np.iinfo(np.uint64).max >= hashes.pop()
