@@ -1,0 +1,108 @@
+"""Policies that try to break the physics, and the laws that must hold whatever they do."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from tests.reference import constants as c
+from tests.reference.boxes import corners, overlap_depth
+from tests.scenes import BACK, FORWARD, HARD_LEFT, HARD_RIGHT, STRAIGHT, Array, Scene, random_actions
+
+Policy = Callable[[int, int, int], Array]  # (step, worlds, agents) -> actions [N, A, 4]
+
+
+def _constant(*action: int) -> Policy:
+    return lambda step, worlds, agents: np.broadcast_to(np.array(action, dtype=np.int32), (worlds, agents, 4))
+
+
+def _alternating(first: tuple[int, ...], second: tuple[int, ...], period: int) -> Policy:
+    return lambda step, worlds, agents: np.broadcast_to(
+        np.array(first if step // period % 2 == 0 else second, dtype=np.int32), (worlds, agents, 4)
+    )
+
+
+def _each_its_own_way(step: int, worlds: int, agents: int) -> Array:
+    """Full speed in a direction of each agent's own, held for 25 steps."""
+    actions = random_actions(step // 25 + 1, 1, worlds, agents)[0].copy()
+    actions[..., 0], actions[..., 3] = 3, 0
+    actions[..., 2] = np.where(actions[..., 2] == HARD_RIGHT, HARD_LEFT, STRAIGHT)
+    return actions
+
+
+def _grab_and_ram(step: int, worlds: int, agents: int) -> Array:
+    """Full speed ahead, grabbing whatever comes, then dragging and swinging it."""
+    actions = random_actions(step // 8 + 77, 1, worlds, agents)[0].copy()
+    actions[..., 0] = 3
+    actions[..., 1] = np.where(step // 8 % 3 == 0, FORWARD, actions[..., 1])
+    actions[..., 3] = step % 8 == 7
+    return actions
+
+
+def _random(step: int, worlds: int, agents: int) -> Array:
+    return random_actions(step + 1000, 1, worlds, agents)[0]
+
+
+POLICIES: dict[str, Policy] = {
+    "all forward": _constant(3, FORWARD, STRAIGHT, 0),
+    "forward and back": _alternating((3, FORWARD, STRAIGHT, 0), (3, BACK, STRAIGHT, 0), 7),
+    "spinning forward": _constant(3, FORWARD, HARD_LEFT, 0),
+    "shaking": _alternating((3, FORWARD, HARD_LEFT, 0), (3, BACK, HARD_RIGHT, 0), 1),
+    "grabbing at every step": _constant(3, FORWARD, STRAIGHT, 1),
+    "each its own way": _each_its_own_way,
+    "grab and ram": _grab_and_ram,
+    "random": _random,
+}
+
+DEEPEST_AGENT = 0.91  # metres into a wall: the most that was ever seen of the reference environment
+LOWEST = -0.15  # metres: lowest corner of any body, under a shove that presses it into the floor
+HIGHEST = 12.0  # metres: bodies squeezed by others may rise, but are not launched
+
+
+def seal(scene: Scene) -> None:
+    """Puts the buttons out of reach: no door opens, every room is a closed box."""
+    scene.button_positions[:, :, 1] = -1000.0
+
+
+def room_of(y: Array) -> Array:
+    """Number of the room by y alone, unclamped: beyond the last wall is 3."""
+    return np.floor(np.asarray(y, dtype=np.float64) / c.ROOM_LENGTH).astype(int)
+
+
+def violations(scene: Scene, rooms: Array | None = None) -> list[str]:
+    """Broken laws of the present state. rooms [N, B]: the room each body must still be in, if the doors are shut."""
+    bodies = slice(0, scene.cubes.stop)
+    place = scene.body_positions[:, bodies]
+    if not np.isfinite(place).all() or not np.isfinite(scene.body_rotations[:, bodies]).all():
+        return ["a pose is not finite"]
+    found = []
+    extents = corners(scene.body_centres()[:, bodies], scene.body_rotations[:, bodies], scene.body_sizes[:, bodies])
+    lowest, highest = float(extents[..., 2].min()), float(extents[..., 2].max())
+    if lowest < LOWEST:
+        found.append(f"a body is {-lowest:.3f} m below the floor")
+    if highest > HIGHEST:
+        found.append(f"a body is {highest:.1f} m high")
+    norms = np.linalg.norm(scene.body_rotations[:, bodies].astype(np.float64), axis=-1)
+    if np.abs(norms - 1).max() > 1e-4:
+        found.append("a rotation is not a unit quaternion")
+    if rooms is not None:
+        inside = (np.abs(place[..., 0]) < c.WORLD_WIDTH / 2) & (room_of(place[..., 1]) == rooms) & (place[..., 1] > 0)
+        if not inside.all():
+            world, body = np.argwhere(~inside)[0]
+            found.append(f"world {world}: body {body} left its room, now at {place[world, body].tolist()}")
+    return found
+
+
+def depth_in_walls(scene: Scene) -> Array:
+    """How deep each body is inside its worst wall or shut door, [N, B]; 0 when apart."""
+    bodies = slice(0, scene.cubes.stop)
+    boxes = scene.boxes()
+    first = scene.body_kinds.shape[1]
+    depths = [
+        overlap_depth(
+            boxes.centres[:, bodies], boxes.rotations[:, bodies], boxes.sizes[:, bodies],
+            boxes.centres[:, [static]], boxes.rotations[:, [static]], boxes.sizes[:, [static]],
+        )
+        for static in range(first, boxes.kinds.shape[1])
+        if boxes.kinds[0, static] > 0
+    ]  # fmt: skip
+    return np.maximum(np.max(depths, axis=0), 0.0)

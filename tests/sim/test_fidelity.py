@@ -1,0 +1,216 @@
+"""Behaviour agrees in distribution with the reference environment (tests/data/behaviour.json).
+
+Both sides are samples of the same size: 512 worlds x 4 episodes of uniform random actions. The error of ours comes
+from a bootstrap over worlds (worlds are independent, steps are not); the reference's is taken to be the same, so the
+difference has sqrt(2) times that error. With about 50 figures compared, four of those are agreement.
+"""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.reference import constants as c
+from tests.scenes import Array, Scene, random_actions
+
+REFERENCE = json.loads((Path(__file__).resolve().parents[1] / "data" / "behaviour.json").read_text())
+SIGMAS = 4.0
+RESAMPLES = 200
+
+
+@dataclass
+class Sample:
+    """What was seen; the first axis of every array is the world."""
+
+    rewards: Array  # [N, 800, 2]
+    max_y: Array  # [N, 4 * 2] at the end of the episodes
+    returns: Array  # [N, 4 * 2]
+    pressed: Array  # [N, 4, 199, 6]
+    open: Array  # [N, 4, 199, 3]
+    last_y: Array  # [N, 4 * 2]
+    lidar_kinds: Array  # [N, 81, 60]
+    lidar_depths: Array  # [N, 81, 60]
+
+
+@pytest.fixture(scope="module")
+def sample() -> Sample:
+    worlds, episodes, length = 512, 4, 200
+    scene = Scene(worlds, seed=5)
+    rewards, pressed, opened, lidar = [], [], [], [scene.lidar.copy()]
+    max_y, returns, last_y = [], [], []
+    for step, actions in enumerate(random_actions(77, episodes * length, worlds), start=1):
+        scene.actions[:] = actions
+        scene.step()
+        rewards.append(scene.rewards[..., 0].copy())
+        pressed.append(scene.button_pressed.copy())
+        opened.append(scene.door_open.copy())
+        if step % 10 == 0:
+            lidar.append(scene.lidar.copy())
+        if step % length == 0:
+            max_y.append(scene.final_self_observations[..., 5] * c.WORLD_LENGTH)
+            last_y.append(scene.final_self_observations[..., 3] * c.WORLD_LENGTH)
+            returns.append(scene.episode_returns[..., 0].copy())
+    rays = np.stack(lidar, axis=1).reshape(worlds, len(lidar), 60, 2)
+    shape = (worlds, episodes, length, -1)
+    return Sample(
+        rewards=np.stack(rewards, axis=1),
+        max_y=np.concatenate(max_y, axis=1),
+        returns=np.concatenate(returns, axis=1),
+        pressed=np.stack(pressed, axis=1).reshape(shape)[:, :, :-1],
+        open=np.stack(opened, axis=1).reshape(shape)[:, :, :-1],
+        last_y=np.concatenate(last_y, axis=1),
+        lidar_kinds=np.round(rays[..., 1] * 6).astype(int),
+        lidar_depths=rays[..., 0] * c.WORLD_LENGTH,
+    )
+
+
+def assert_agrees(name: str, values: Array, statistic: Any, expected: float, least_error: float = 1e-6) -> None:
+    """Bootstraps statistic(values[worlds]) over worlds and compares it with the reference's."""
+    generator = np.random.default_rng(0)
+    worlds = len(values)
+    resampled = [statistic(values[generator.integers(0, worlds, worlds)]) for _ in range(RESAMPLES)]
+    error = float(np.std(resampled)) + least_error
+    ours = float(statistic(values))
+    sigmas = (ours - expected) / (np.sqrt(2) * error)
+    print(f"{name:42s} reference {expected:10.5f}  ours {ours:10.5f} +- {error:.5f}  difference {sigmas:+.1f} sigma")
+    assert abs(sigmas) <= SIGMAS, name
+
+
+
+def per_world(values: Array) -> Array:
+    """Means over everything but worlds; exact for statistics that are means."""
+    means: Array = values.reshape(len(values), -1).mean(axis=1, dtype=np.float64)
+    return means
+
+
+def test_rewards_agree(sample: Sample) -> None:
+    figures = REFERENCE["random_actions"]
+    moments = np.stack([per_world(sample.rewards), per_world(sample.rewards.astype(np.float64) ** 2)], axis=1)
+    assert_agrees("reward mean", moments[:, 0], np.mean, figures["reward_mean"])
+    assert_agrees(
+        "reward standard deviation",
+        moments,
+        lambda m: np.sqrt(m[:, 1].mean() - m[:, 0].mean() ** 2),
+        figures["reward_std"],
+    )
+    slack = per_world(sample.rewards == np.float32(c.SLACK_REWARD))
+    assert_agrees("fraction of steps without progress", slack, np.mean, figures["reward_fraction_slack"])
+
+
+@pytest.mark.parametrize("step", [0, 1, 2, 5, 10, 20, 50, 100, 150, 199])
+def test_rewards_by_step_of_the_episode_agree(sample: Sample, step: int) -> None:
+    values = per_world(sample.rewards[:, step::200])
+    assert_agrees(f"reward in step {step}", values, np.mean, REFERENCE["random_actions"]["reward_by_step"][str(step)])
+
+
+@pytest.mark.parametrize("quantity", ["episode_return", "max_y"])
+def test_returns_and_progress_agree(sample: Sample, quantity: str) -> None:
+    figures = REFERENCE["random_actions"][quantity]
+    values = sample.returns if quantity == "episode_return" else sample.max_y
+    assert_agrees(f"{quantity} mean", values, np.mean, figures["mean"])
+    assert_agrees(f"{quantity} standard deviation", values, np.std, figures["std"])
+    for percent, expected in zip((5, 50, 95), figures["p5_50_95"], strict=True):
+        assert_agrees(f"{quantity} {percent}%", values, lambda v, p=percent: np.percentile(v, p), expected)
+
+
+def test_places_at_the_end_agree(sample: Sample) -> None:
+    assert_agrees("y at the end", sample.last_y, np.mean, REFERENCE["random_actions"]["y_mean_end"])
+
+
+@pytest.mark.parametrize("button", range(6))
+def test_buttons_are_pressed_as_often(sample: Sample, button: int) -> None:
+    expected = REFERENCE["random_actions"]["button_pressed_fraction"][button]
+    assert_agrees(f"button {button} pressed", per_world(sample.pressed[..., button]), np.mean, expected)
+
+
+def test_doors_are_open_as_often(sample: Sample) -> None:
+    figures = REFERENCE["random_actions"]
+    assert_agrees("first door open", per_world(sample.open[..., 0]), np.mean, figures["door_open_fraction"][0])
+    opened = per_world(sample.open[..., 0].any(axis=2))
+    assert_agrees("first door opened in an episode", opened, np.mean, figures["door_opened_in_episode"][0])
+    assert not sample.open[..., 2].any()
+
+
+@pytest.mark.parametrize("kind", ["Cube", "Wall", "Agent", "Door"])
+def test_lidar_sees_as_much_of_everything(sample: Sample, kind: str) -> None:
+    figures = REFERENCE["random_actions"]
+    code = {"Cube": c.CUBE, "Wall": c.WALL, "Agent": c.AGENT, "Door": c.DOOR}[kind]
+    seen = sample.lidar_kinds == code
+    assert_agrees(f"lidar fraction {kind}", per_world(seen), np.mean, figures["lidar_type_fraction"][kind])
+    totals = np.stack([(sample.lidar_depths * seen).sum(axis=(1, 2), dtype=np.float64), seen.sum(axis=(1, 2))], axis=1)
+    assert_agrees(
+        f"lidar depth {kind}",
+        totals,
+        lambda t: t[:, 0].sum() / t[:, 1].sum(),
+        figures["lidar_depth_mean"][kind],
+    )
+
+
+def test_first_lidar_is_that_of_the_same_levels(sample: Sample) -> None:
+    """Same seed, same levels: these figures agree to rounding, not in distribution."""
+    figures = REFERENCE["random_actions"]
+    first = sample.lidar_kinds[:, 0]
+    for kind, code in (("Cube", c.CUBE), ("Wall", c.WALL), ("Agent", c.AGENT), ("Door", c.DOOR)):
+        assert np.mean(first == code) == pytest.approx(figures["first_lidar_type_fraction"][kind], abs=2e-4)
+    assert sample.lidar_depths[:, 0].mean() == pytest.approx(figures["first_lidar_depth_mean"], rel=2e-4)
+
+
+@dataclass
+class RoomSample:
+    """One episode of agents that start among the cubes of a room; the first axis is the world."""
+
+    grabbing: Array  # [N, 199, 2]
+    pressed: Array  # [N, 199, 2]
+    open: Array  # [N, 199]
+    moved: Array  # [N, cubes] metres
+    heights: Array  # [N, 199, cubes]
+
+
+def play_room(room: int) -> RoomSample:
+    """As the reference was measured: worlds of seed 5 whose shifted spawn overlaps a cube are left out."""
+    scene = Scene(256, seed=5)
+    scene.start_in_room(room)
+    cubes = slice(2, 5) if room == 1 else slice(5, 7)
+    start = scene.body_positions[:, cubes].copy()
+    agents = scene.body_positions[:, :2, None, :2]
+    gap = np.abs(agents - start[:, None, :, :2]).max(axis=-1)
+    keep = (gap > 1.3066 + c.CUBE_SIDE / 2).all(axis=(1, 2))
+    grabbing, pressed, opened, heights = [], [], [], []
+    for actions in random_actions(500 + room, 199, 256):
+        scene.actions[:] = actions
+        scene.step()
+        grabbing.append(scene.agent_grabs >= 0)
+        pressed.append(scene.button_pressed[:, 2 * room : 2 * room + 2].copy())
+        opened.append(scene.door_open[:, room].copy())
+        heights.append(scene.body_positions[:, cubes, 2].copy())
+    moved = np.linalg.norm(scene.body_positions[:, cubes] - start, axis=-1)
+    stacked = [np.stack(part, axis=1)[keep] for part in (grabbing, pressed, opened)]
+    return RoomSample(stacked[0], stacked[1], stacked[2], moved[keep], np.stack(heights, axis=1)[keep])
+
+
+@pytest.fixture(scope="module")
+def rooms() -> dict[int, RoomSample]:
+    return {room: play_room(room) for room in (1, 2)}
+
+
+@pytest.mark.parametrize(("room", "key"), [(1, "start_in_second_room"), (2, "start_in_third_room")])
+def test_agents_among_cubes_behave_alike(rooms: dict[int, RoomSample], room: int, key: str) -> None:
+    figures, seen = REFERENCE[key], rooms[room]
+    assert_agrees(f"{key}: grabbing", per_world(seen.grabbing), np.mean, figures["grab_frac"])
+    assert_agrees(f"{key}: ever grabbed", seen.grabbing.any(axis=(1, 2)), np.mean, figures["ever"])
+    for button in range(2):
+        name = f"{key}: button {button}"
+        assert_agrees(name, per_world(seen.pressed[..., button]), np.mean, figures["btn"][button])
+    assert_agrees(f"{key}: door open", per_world(seen.open), np.mean, figures["door"])
+    assert_agrees(f"{key}: door opened", seen.open.any(axis=1), np.mean, figures["door_world"])
+    assert_agrees(f"{key}: cubes moved, mean", seen.moved, np.mean, figures["dispmean"])
+    assert_agrees(f"{key}: cubes moved, 95%", seen.moved, lambda m: np.percentile(m, 95), figures["p95"])
+
+
+@pytest.mark.parametrize("room", [1, 2])
+def test_agents_do_not_throw_cubes_into_the_air(rooms: dict[int, RoomSample], room: int) -> None:
+    assert rooms[room].heights.max() < 4.0
+    assert rooms[room].heights.min() > 1.3
