@@ -3,7 +3,6 @@
 from collections.abc import Callable
 
 import numpy as np
-
 from tests.reference import constants as c
 from tests.reference.boxes import corners, overlap_depth
 from tests.scenes import BACK, FORWARD, HARD_LEFT, HARD_RIGHT, STRAIGHT, Array, Scene, random_actions
@@ -23,7 +22,7 @@ def _alternating(first: tuple[int, ...], second: tuple[int, ...], period: int) -
 
 def _each_its_own_way(step: int, worlds: int, agents: int) -> Array:
     """Full speed in a direction of each agent's own, held for 25 steps."""
-    actions = random_actions(step // 25 + 1, 1, worlds, agents)[0].copy()
+    actions: Array = random_actions(step // 25 + 1, 1, worlds, agents)[0].copy()
     actions[..., 0], actions[..., 3] = 3, 0
     actions[..., 2] = np.where(actions[..., 2] == HARD_RIGHT, HARD_LEFT, STRAIGHT)
     return actions
@@ -31,7 +30,7 @@ def _each_its_own_way(step: int, worlds: int, agents: int) -> Array:
 
 def _grab_and_ram(step: int, worlds: int, agents: int) -> Array:
     """Full speed ahead, grabbing whatever comes, then dragging and swinging it."""
-    actions = random_actions(step // 8 + 77, 1, worlds, agents)[0].copy()
+    actions: Array = random_actions(step // 8 + 77, 1, worlds, agents)[0].copy()
     actions[..., 0] = 3
     actions[..., 1] = np.where(step // 8 % 3 == 0, FORWARD, actions[..., 1])
     actions[..., 3] = step % 8 == 7
@@ -39,7 +38,8 @@ def _grab_and_ram(step: int, worlds: int, agents: int) -> Array:
 
 
 def _random(step: int, worlds: int, agents: int) -> Array:
-    return random_actions(step + 1000, 1, worlds, agents)[0]
+    actions: Array = random_actions(step + 1000, 1, worlds, agents)[0]
+    return actions
 
 
 POLICIES: dict[str, Policy] = {
@@ -105,4 +105,4 @@ def depth_in_walls(scene: Scene) -> Array:
         for static in range(first, boxes.kinds.shape[1])
         if boxes.kinds[0, static] > 0
     ]  # fmt: skip
-    return np.maximum(np.max(depths, axis=0), 0.0)
+    return np.asarray(np.maximum(np.max(depths, axis=0), 0.0))

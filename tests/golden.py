@@ -38,7 +38,9 @@ class Run:
             scene.start_in_room(self.room)
         return scene
 
-    def play(self, scene: Scene, start: int = 0, stop: int | None = None, guard: Callable[[], Any] | None = None) -> None:
+    def play(
+        self, scene: Scene, start: int = 0, stop: int | None = None, guard: Callable[[], Any] | None = None
+    ) -> None:
         """Plays steps [start, stop) in the worlds of `scene`; guard, if given, steps in place of `scene.step`."""
         first = scene.sim.world_offset
         table = random_actions(self.seed, self.steps, self.num_worlds, self.num_agents)

@@ -4,13 +4,13 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-
-import doorstep
 from tests.reference import constants as c
 from tests.reference.boxes import yaw_quaternion
 from tests.reference.levels import cubes_per_room
 from tests.reference.lidar import Boxes
 from tests.reference.observations import Situation
+
+import doorstep
 
 Array = npt.NDArray[Any]
 

@@ -9,7 +9,6 @@ import sys
 import time
 
 import numpy as np
-
 from tests.adversaries import POLICIES, violations
 from tests.scenes import Array, Scene, random_actions
 
@@ -47,7 +46,7 @@ class Soak:
 
     def _actions(self, scene: Scene) -> Array:
         worlds, agents = scene.sim.num_worlds, scene.sim.num_agents
-        actions = self.table[(self.step_count * 7) % TABLE].copy()
+        actions: Array = self.table[(self.step_count * 7) % TABLE].copy()
         policy = list(POLICIES.values())[self.step_count // 50 % len(POLICIES)]
         quarter = worlds // 4 or worlds
         start = (self.step_count // 50 * quarter) % worlds

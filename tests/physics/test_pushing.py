@@ -5,7 +5,6 @@ grabbed one, 2% for pushing the other agent.
 """
 
 import pytest
-
 from tests.scenes import BACK, FORWARD, STRAIGHT, Scene
 
 STEPS = 40

@@ -46,9 +46,7 @@ def corners(centres: Any, quaternions: Any, sizes: Any) -> Floats:
     return np.asarray(turned + np.asarray(centres, dtype=np.float64)[..., None, :])
 
 
-def overlap_depth(
-    centre_a: Any, rotation_a: Any, size_a: Any, centre_b: Any, rotation_b: Any, size_b: Any
-) -> Floats:
+def overlap_depth(centre_a: Any, rotation_a: Any, size_a: Any, centre_b: Any, rotation_b: Any, size_b: Any) -> Floats:
     """Depth of the overlap of two boxes by the separating axis theorem; negative when apart. Broadcasts."""
     offset = np.asarray(centre_b, dtype=np.float64) - np.asarray(centre_a, dtype=np.float64)
     axes_a, axes_b = rotation_matrices(rotation_a), rotation_matrices(rotation_b)

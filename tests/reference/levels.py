@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-
 from tests.reference import constants as c
 from tests.reference.threefry import episode_key, uniforms
 

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-
 from tests.reference import constants as c
 from tests.reference.boxes import rotation_matrices, yaw_of
 

@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-
 from tests.reference import constants as c
 from tests.reference.boxes import corners
 

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-import doorstep
 from tests.reference import constants as c
 from tests.reference.boxes import yaw_of
 from tests.scenes import FORWARD, HARD_LEFT, STRAIGHT, Array, Scene, random_actions
+
+import doorstep
 
 DATA = Path(__file__).resolve().parents[1] / "data"
 

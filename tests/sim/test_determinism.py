@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-
 from tests.golden import HASHES, SCENES, Run
 from tests.scenes import OBSERVATIONS, Scene
 
@@ -220,5 +219,10 @@ def test_construction_and_reset_ignore_the_callers_float_settings() -> None:
 
 def test_stepping_asynchronously_gives_the_same_bits(expected: int) -> None:
     scene = ROOM.scene(num_threads=2)
-    ROOM.play(scene, guard=lambda: (scene.sim.step_async(), scene.sim.wait()))
+
+    def step() -> None:
+        scene.sim.step_async()
+        scene.sim.wait()
+
+    ROOM.play(scene, guard=step)
     assert scene.sim.hash() == expected

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-
 from tests.reference import rules
 from tests.scenes import Array, Scene, random_actions
 

@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-
 from tests.reference import constants as c
 from tests.scenes import FINAL_OBSERVATIONS, FLAGS, OBSERVATIONS, Array, Scene, random_actions
 

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-
 from tests.reference import constants as c
 from tests.reference.boxes import rotation_matrices, yaw_of
 from tests.scenes import BACK, FORWARD, HARD_LEFT, LEFT, RIGHT, STRAIGHT, Array, Scene, random_actions
@@ -68,7 +67,8 @@ def test_the_ray_goes_straight_ahead(offset: float, grabbed: bool) -> None:
     scene.open_floor()
     scene.place(0, 0.0, 0.0, yaw=1.0)
     ahead, right = np.array([-np.sin(1.0), np.cos(1.0)]), np.array([np.cos(1.0), np.sin(1.0)])
-    scene.place_cube(0, *(3.1 * ahead + offset * right), yaw=1.0)
+    x, y = 3.1 * ahead + offset * right
+    scene.place_cube(0, x, y, yaw=1.0)
     scene.act(*GRAB, agents=0)
     scene.step()
     assert (scene.agent_grabs[0, 0] >= 0) == grabbed

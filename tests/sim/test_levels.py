@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-
 from tests.reference import constants as c
 from tests.reference.boxes import yaw_of
 from tests.reference.levels import Levels, generate
@@ -26,9 +25,7 @@ def assert_levels_equal(scene: Scene, expected: Levels) -> None:
     np.testing.assert_allclose(
         scene.body_positions[sure][:, scene.agents], expected.agent_positions[sure], atol=ROUNDING
     )
-    np.testing.assert_allclose(
-        yaw_of(scene.body_rotations[:, scene.agents]), expected.agent_yaws, atol=1e-6, rtol=0
-    )
+    np.testing.assert_allclose(yaw_of(scene.body_rotations[:, scene.agents]), expected.agent_yaws, atol=1e-6, rtol=0)
     np.testing.assert_allclose(scene.body_positions[sure][:, scene.cubes], expected.cube_positions[sure], atol=ROUNDING)
     np.testing.assert_allclose(scene.button_positions, expected.button_positions, atol=ROUNDING)
     np.testing.assert_allclose(scene.doors, expected.door_positions, atol=ROUNDING)

@@ -6,7 +6,6 @@ little larger and a little smaller; they are left out, and are few.
 
 import numpy as np
 import pytest
-
 from tests.reference import constants as c
 from tests.reference.boxes import random_quaternions
 from tests.reference.lidar import cast

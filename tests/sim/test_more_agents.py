@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-
 from tests.reference import constants as c
 from tests.reference.boxes import overlap_depth, yaw_of
 from tests.reference.levels import cubes_per_room, generate

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-
 from tests.reference import constants as c
 from tests.reference import observations as reference
 from tests.reference.boxes import yaw_quaternion
@@ -121,7 +120,7 @@ def test_the_room_follows_from_y_and_stays_within_three(y: float, room: int) -> 
 def test_empty_slots_are_zero_one_zero() -> None:
     scene = Scene(4)
     np.testing.assert_array_equal(
-        scene.room_entity_observations[:, :, 2:], np.broadcast_to(np.float32([0, 1, 0]), (4, 2, 4, 3))
+        scene.room_entity_observations[:, :, 2:], np.broadcast_to(np.array([0, 1, 0], dtype=np.float32), (4, 2, 4, 3))
     )
 
 

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-
 from tests.reference import constants as c
 from tests.reference.boxes import corners, yaw_quaternion
 from tests.scenes import FORWARD, STRAIGHT, Scene, random_actions
