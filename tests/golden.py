@@ -39,17 +39,14 @@ class Run:
         return scene
 
     def play(
-        self, scene: Scene, start: int = 0, stop: int | None = None, guard: Callable[[], Any] | None = None
+        self, scene: Scene, start: int = 0, stop: int | None = None, step: Callable[[], None] | None = None
     ) -> None:
-        """Plays steps [start, stop) in the worlds of `scene`; guard, if given, steps in place of `scene.step`."""
+        """Plays steps [start, stop) in the worlds of `scene`, with `step` in place of `scene.step` if given."""
         first = scene.sim.world_offset
         table = random_actions(self.seed, self.steps, self.num_worlds, self.num_agents)
         for actions in table[start:stop]:
             scene.actions[:] = actions[first : first + scene.sim.num_worlds]
-            if guard:
-                guard()
-            else:
-                scene.step()
+            (step or scene.step)()
 
     def hash(self, **options: Any) -> int:
         scene = self.scene(**options)

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 from tests.reference import constants as c
 from tests.reference.boxes import yaw_quaternion
-from tests.reference.levels import cubes_per_room
+from tests.reference.levels import num_cubes
 from tests.reference.lidar import Boxes
 from tests.reference.observations import Situation
 
@@ -49,7 +49,7 @@ class Scene:
 
     @property
     def cubes(self) -> slice:
-        return slice(self.sim.num_agents, self.sim.num_agents + sum(cubes_per_room(self.sim.num_agents)))
+        return slice(self.sim.num_agents, self.sim.num_agents + num_cubes(self.sim.num_agents))
 
     @property
     def doors(self) -> Array:

@@ -23,14 +23,19 @@ class Levels:
     agent_yaws: Floats  # [N, A]
     door_positions: Floats  # [N, 3, 3]
     button_positions: Floats  # [N, 6, 3]
-    cube_positions: Floats  # [N, C, 3], room by room
+    cube_positions: Floats  # [N, C, 3]: second room, third room, then a lone agent's in the first
     wall_positions: Floats  # [N, 9, 3]: behind, right, left, then left and right of each door
     wall_sizes: Floats  # [N, 9, 3]
     undecided: npt.NDArray[np.bool_]  # [N]: a comparison so close that float32 may decide it otherwise
 
 
-def cubes_per_room(num_agents: int) -> tuple[int, int, int]:
-    return (1 if num_agents == 1 else 0, 3, 2)
+def cubes_of_room(num_agents: int, room: int) -> range:
+    """Numbers of the cubes a level puts into a room; a lone agent's extra cube comes last."""
+    return (range(5, 6 if num_agents == 1 else 5), range(0, 3), range(3, 5))[room]
+
+
+def num_cubes(num_agents: int) -> int:
+    return 6 if num_agents == 1 else 5
 
 
 def generate(seed: int, worlds: Any, episodes: Any, num_agents: int = 2) -> Levels:
@@ -41,7 +46,7 @@ def generate(seed: int, worlds: Any, episodes: Any, num_agents: int = 2) -> Leve
     doors, buttons, cubes = _rooms(draws[:, 3 * num_agents :])
     if num_agents == 1:
         helper, unsure = _helper_cube(buttons[:, 0])
-        cubes = np.concatenate([helper[:, None], cubes], axis=1)
+        cubes = np.concatenate([cubes, helper[:, None]], axis=1)
         undecided = undecided | unsure
     walls, sizes = _walls(doors[:, :, 0])
     return Levels(agents, yaws, doors, buttons, cubes, walls, sizes, undecided)

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 from tests.reference import constants as c
 from tests.reference.boxes import yaw_of
-from tests.reference.levels import cubes_per_room
+from tests.reference.levels import cubes_of_room
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -69,15 +69,14 @@ def partner_observations(situation: Situation) -> Floats:
 def room_entity_observations(situation: Situation) -> Floats:
     count, num_agents, _ = situation.agent_positions.shape
     result = np.tile(np.array([0.0, 1.0, 0.0]), (count, num_agents, c.ROOM_SLOTS, 1))
-    per_room = cubes_per_room(num_agents)
     for agent in range(num_agents):
         for room in range(c.ROOMS):
             here = situation.rooms[:, agent] == room
-            first = sum(per_room[:room])
+            numbers = list(cubes_of_room(num_agents, room))
             buttons = situation.button_positions[:, 2 * room : 2 * room + 2]
-            cubes = situation.cube_positions[:, first : first + per_room[room]]
+            cubes = situation.cube_positions[:, numbers]
             seen = polar(situation, agent, np.concatenate([buttons, cubes], axis=1))
-            kinds = np.array([c.BUTTON, c.BUTTON] + [c.CUBE] * per_room[room]) / 6
+            kinds = np.array([c.BUTTON, c.BUTTON] + [c.CUBE] * len(numbers)) / 6
             result[here, agent, : len(kinds), :2] = seen[here]
             result[here, agent, : len(kinds), 2] = kinds
     return result

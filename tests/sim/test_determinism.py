@@ -201,7 +201,7 @@ def test_the_callers_float_settings_do_not_matter_and_are_put_back(bits: int, nu
 
     changed: list[bool] = []
     scene = ROOM.scene(num_threads=num_threads)
-    ROOM.play(scene, guard=guarded)
+    ROOM.play(scene, step=guarded)
     assert scene.sim.hash() == expected
     assert not any(changed)
 
@@ -224,5 +224,5 @@ def test_stepping_asynchronously_gives_the_same_bits(expected: int) -> None:
         scene.sim.step_async()
         scene.sim.wait()
 
-    ROOM.play(scene, guard=step)
+    ROOM.play(scene, step=step)
     assert scene.sim.hash() == expected

@@ -224,7 +224,7 @@ def test_a_reset_restores_all_that_an_episode_can_change() -> None:
         one.sim.reset()
     for name in ("body_positions", "body_rotations", "body_linear_velocities", "body_angular_velocities",
                  "static_positions", "static_sizes", "static_kinds", "button_positions", "button_pressed",
-                 "button_doors", "door_open", "door_static", "agent_grabs", "agent_max_y", "episode_index"):  # fmt: skip
+                 "button_doors", "door_open", "door_static", "agent_grabs", "agent_max_y"):  # fmt: skip
         np.testing.assert_array_equal(getattr(scene, name), getattr(fresh, name), err_msg=name)
 
 

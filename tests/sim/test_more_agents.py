@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from tests.reference import constants as c
 from tests.reference.boxes import overlap_depth, yaw_of
-from tests.reference.levels import cubes_per_room, generate
+from tests.reference.levels import cubes_of_room, generate, num_cubes
 from tests.scenes import Scene, random_actions
 
 COUNTS = range(1, 9)
@@ -14,7 +14,7 @@ ROUNDING = 2e-5
 @pytest.mark.parametrize("num_agents", COUNTS)
 def test_bodies_are_agents_then_cubes(num_agents: int) -> None:
     scene = Scene(2, num_agents=num_agents)
-    cubes = 6 if num_agents == 1 else 5
+    cubes = num_cubes(num_agents)
     kinds = scene.body_kinds[0]
     assert kinds[: num_agents + cubes].tolist() == [c.AGENT] * num_agents + [c.CUBE] * cubes
     assert not kinds[num_agents + cubes :].any()
@@ -58,7 +58,7 @@ def test_a_lone_agent_finds_a_cube_in_the_first_room() -> None:
     scene = Scene(2048, seed=1, num_agents=1)
     kinds = np.round(scene.room_entity_observations[:, 0, :, 2] * 6)
     assert (kinds == [c.BUTTON, c.BUTTON, c.CUBE, 0, 0, 0]).all()
-    places = np.unique(scene.body_positions[:, 1], axis=0)
+    places = np.unique(scene.body_positions[:, 1 + 5], axis=0)
     np.testing.assert_allclose(places, [[-8.0, 1.6, 1.5], [-3.5, 1.6, 1.5]], atol=1e-6)
     assert not scene.button_pressed.any()
     scene.step()
@@ -67,8 +67,9 @@ def test_a_lone_agent_finds_a_cube_in_the_first_room() -> None:
 
 def test_a_lone_agent_can_open_the_first_door() -> None:
     scene = Scene(1, seed=1, num_agents=1)
-    scene.place_cube(0, *scene.button_positions[0, 0, :2])
-    scene.place(0, *scene.button_positions[0, 1, :2])
+    x, y = scene.button_positions[0, 0, :2]
+    scene.place_cube(5, x, y)
+    scene.place(0, scene.button_positions[0, 1, 0], scene.button_positions[0, 1, 1])
     scene.step()
     assert scene.door_open[0, 0] == 1
 
@@ -76,7 +77,8 @@ def test_a_lone_agent_can_open_the_first_door() -> None:
 @pytest.mark.parametrize("num_agents", COUNTS)
 def test_cubes_of_each_room_are_seen_from_it(num_agents: int) -> None:
     scene = Scene(2, num_agents=num_agents)
-    for room, cubes in enumerate(cubes_per_room(num_agents)):
+    for room in range(c.ROOMS):
+        cubes = len(cubes_of_room(num_agents, room))
         for agent in range(num_agents):
             scene.place(agent, 0.0, room * c.ROOM_LENGTH + 3)
         scene.sim.refresh()
