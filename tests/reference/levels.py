@@ -31,7 +31,7 @@ class Levels:
 
 def cubes_of_room(num_agents: int, room: int) -> range:
     """Numbers of the cubes a level puts into a room; a lone agent's extra cube comes last."""
-    return (range(5, 6 if num_agents == 1 else 5), range(0, 3), range(3, 5))[room]
+    return (range(5, 6 if num_agents == 1 else 5), range(3), range(3, 5))[room]
 
 
 def num_cubes(num_agents: int) -> int:
