@@ -1,0 +1,32 @@
+// Picks the instance for a number of agents. Baseline code: nothing here runs before the processor has been checked.
+#include "exec/cpu/world_models.h"
+
+#include <mutex>
+
+#include "sim/stages.h"
+
+namespace doorstep {
+namespace {
+
+template <int Agents>
+const WorldModel& prepared() {
+    static std::once_flag once;
+    std::call_once(once, prepare_world_model<Agents>);
+    return world_model<Agents>();
+}
+
+using Picker = const WorldModel& (*)();
+constexpr Picker kPickers[DS_MAX_AGENTS] = {prepared<1>, prepared<2>, prepared<3>, prepared<4>,
+                                            prepared<5>, prepared<6>, prepared<7>, prepared<8>};
+
+}  // namespace
+
+const WorldModel& find_world_model(int num_agents) { return kPickers[num_agents - 1](); }
+
+const char* const kStageNames[kNumStages] = {
+#define DS_STAGE_NAME(name, lanes, reads, writes, sentence) #name,
+    DS_STAGE_TABLE(DS_STAGE_NAME)
+#undef DS_STAGE_NAME
+};
+
+}  // namespace doorstep

@@ -1,0 +1,43 @@
+// Ground floor: what host and CUDA compilers call differently, and scalar functions with one meaning on both.
+//
+// Rules for everything in math/, physics/ and sim/: plain data only, no libm, no allocation, no exceptions, no
+// contraction of a*b+c (set by the build), no function whose result depends on the compiler. min and max return
+// their second argument when the comparison is false, as the x86 instructions do, so NaN and signed zero behave
+// alike in every lane type.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__CUDACC__)
+#define DS_INLINE static __device__ __forceinline__
+#define DS_METHOD __device__ __forceinline__
+#define DS_NOINLINE static __device__ __noinline__
+#else
+#define DS_INLINE static inline __attribute__((always_inline))
+#define DS_METHOD inline __attribute__((always_inline))
+#define DS_NOINLINE static __attribute__((noinline))
+#endif
+
+namespace doorstep {
+
+constexpr float kPi = 3.14159265358979f;
+
+DS_INLINE float square_root(float a) { return __builtin_sqrtf(a); }
+DS_INLINE float absolute(float a) { return __builtin_fabsf(a); }
+DS_INLINE float minimum(float a, float b) { return a < b ? a : b; }
+DS_INLINE float maximum(float a, float b) { return a > b ? a : b; }
+DS_INLINE bool is_finite(float a) { return a - a == 0.f; }
+
+DS_INLINE int32_t clamp(int32_t value, int32_t low, int32_t high) {
+    return value < low ? low : value > high ? high : value;
+}
+
+// Index of the lowest set bit, which is then cleared; bits must not be zero.
+DS_INLINE int take_lowest_bit(uint32_t& bits) {
+    const int index = __builtin_ctz(bits);
+    bits &= bits - 1;
+    return index;
+}
+
+}  // namespace doorstep

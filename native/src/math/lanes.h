@@ -1,0 +1,162 @@
+// Lanes: the type a kernel is written over. WideFloat is 8 floats in an AVX2 register; NarrowFloat is one float, the
+// lane of a CUDA thread and of the host's cross-check. Both give the same bits, lane by lane.
+//
+// A comparison gives a Mask (all bits of a lane set or clear). Bits are the floats' bit patterns as unsigned
+// integers; for floats that are not negative their order is the order of the floats.
+#pragma once
+
+#include <string.h>
+
+#include "math/base.h"
+
+#if !defined(__CUDACC__)
+#include <immintrin.h>
+#endif
+
+namespace doorstep {
+
+// ---- One float per lane
+
+struct NarrowMask {
+    bool v;
+};
+struct NarrowBits {
+    uint32_t v;
+};
+struct NarrowFloat {
+    using Mask = NarrowMask;
+    using Bits = NarrowBits;
+    static constexpr int kLanes = 1;
+    float v;
+    DS_METHOD NarrowFloat() = default;
+    DS_METHOD NarrowFloat(float value) : v(value) {}
+    static DS_METHOD NarrowFloat load(const float* from) { return *from; }
+    DS_METHOD void store(float* to) const { *to = v; }
+};
+
+DS_INLINE NarrowFloat operator+(NarrowFloat a, NarrowFloat b) { return a.v + b.v; }
+DS_INLINE NarrowFloat operator-(NarrowFloat a, NarrowFloat b) { return a.v - b.v; }
+DS_INLINE NarrowFloat operator*(NarrowFloat a, NarrowFloat b) { return a.v * b.v; }
+DS_INLINE NarrowFloat operator/(NarrowFloat a, NarrowFloat b) { return a.v / b.v; }
+DS_INLINE NarrowFloat operator-(NarrowFloat a) { return -a.v; }
+DS_INLINE NarrowFloat minimum(NarrowFloat a, NarrowFloat b) { return minimum(a.v, b.v); }
+DS_INLINE NarrowFloat maximum(NarrowFloat a, NarrowFloat b) { return maximum(a.v, b.v); }
+DS_INLINE NarrowFloat square_root(NarrowFloat a) { return square_root(a.v); }
+DS_INLINE NarrowFloat absolute(NarrowFloat a) { return absolute(a.v); }
+DS_INLINE NarrowMask operator<(NarrowFloat a, NarrowFloat b) { return {a.v < b.v}; }
+DS_INLINE NarrowMask operator<=(NarrowFloat a, NarrowFloat b) { return {a.v <= b.v}; }
+DS_INLINE NarrowMask operator&(NarrowMask a, NarrowMask b) { return {a.v && b.v}; }
+DS_INLINE NarrowMask operator|(NarrowMask a, NarrowMask b) { return {a.v || b.v}; }
+DS_INLINE NarrowMask operator~(NarrowMask a) { return {!a.v}; }
+DS_INLINE NarrowFloat select(NarrowMask mask, NarrowFloat yes, NarrowFloat no) { return mask.v ? yes : no; }
+DS_INLINE NarrowFloat zero_unless(NarrowMask mask, NarrowFloat a) { return mask.v ? a : NarrowFloat(0.f); }
+DS_INLINE uint32_t lane_bits(NarrowMask mask) { return mask.v; }
+
+DS_INLINE NarrowBits bits_of(NarrowFloat a) {
+    NarrowBits bits;
+    memcpy(&bits.v, &a.v, 4);
+    return bits;
+}
+DS_INLINE NarrowFloat float_of(NarrowBits bits) {
+    NarrowFloat a;
+    memcpy(&a.v, &bits.v, 4);
+    return a;
+}
+DS_INLINE NarrowBits mask_bits(NarrowMask mask) { return {mask.v ? 0xFFFFFFFFu : 0u}; }
+DS_INLINE NarrowBits all_lanes(NarrowFloat, uint32_t bits) { return {bits}; }
+DS_INLINE NarrowBits operator&(NarrowBits a, NarrowBits b) { return {a.v & b.v}; }
+DS_INLINE NarrowBits operator|(NarrowBits a, NarrowBits b) { return {a.v | b.v}; }
+DS_INLINE NarrowBits operator^(NarrowBits a, NarrowBits b) { return {a.v ^ b.v}; }
+DS_INLINE NarrowBits minimum(NarrowBits a, NarrowBits b) { return {a.v < b.v ? a.v : b.v}; }
+// Element of an 8-entry table per lane; index below 8.
+DS_INLINE NarrowFloat look_up(const float* table, NarrowBits index) { return table[index.v]; }
+DS_INLINE float largest_lane(NarrowFloat a) { return a.v; }
+// (a, b) of the first `count` lanes, interleaved.
+DS_INLINE void store_pairs(NarrowFloat a, NarrowFloat b, float* to, int count) {
+    if (count < 1) return;
+    to[0] = a.v;
+    to[1] = b.v;
+}
+
+#if !defined(__CUDACC__)
+
+// ---- Eight floats per lane type
+
+struct WideMask {
+    __m256 v;
+};
+struct WideBits {
+    __m256i v;
+};
+struct WideFloat {
+    using Mask = WideMask;
+    using Bits = WideBits;
+    static constexpr int kLanes = 8;
+    __m256 v;
+    DS_METHOD WideFloat() = default;
+    DS_METHOD WideFloat(__m256 value) : v(value) {}
+    DS_METHOD WideFloat(float value) : v(_mm256_set1_ps(value)) {}
+    static DS_METHOD WideFloat load(const float* from) { return _mm256_loadu_ps(from); }
+    DS_METHOD void store(float* to) const { _mm256_storeu_ps(to, v); }
+};
+
+DS_INLINE WideFloat operator+(WideFloat a, WideFloat b) { return _mm256_add_ps(a.v, b.v); }
+DS_INLINE WideFloat operator-(WideFloat a, WideFloat b) { return _mm256_sub_ps(a.v, b.v); }
+DS_INLINE WideFloat operator*(WideFloat a, WideFloat b) { return _mm256_mul_ps(a.v, b.v); }
+DS_INLINE WideFloat operator/(WideFloat a, WideFloat b) { return _mm256_div_ps(a.v, b.v); }
+DS_INLINE WideFloat operator-(WideFloat a) { return _mm256_xor_ps(a.v, _mm256_set1_ps(-0.f)); }
+DS_INLINE WideFloat minimum(WideFloat a, WideFloat b) { return _mm256_min_ps(a.v, b.v); }
+DS_INLINE WideFloat maximum(WideFloat a, WideFloat b) { return _mm256_max_ps(a.v, b.v); }
+DS_INLINE WideFloat square_root(WideFloat a) { return _mm256_sqrt_ps(a.v); }
+DS_INLINE WideFloat absolute(WideFloat a) { return _mm256_andnot_ps(_mm256_set1_ps(-0.f), a.v); }
+DS_INLINE WideMask operator<(WideFloat a, WideFloat b) { return {_mm256_cmp_ps(a.v, b.v, _CMP_LT_OQ)}; }
+DS_INLINE WideMask operator<=(WideFloat a, WideFloat b) { return {_mm256_cmp_ps(a.v, b.v, _CMP_LE_OQ)}; }
+DS_INLINE WideMask operator&(WideMask a, WideMask b) { return {_mm256_and_ps(a.v, b.v)}; }
+DS_INLINE WideMask operator|(WideMask a, WideMask b) { return {_mm256_or_ps(a.v, b.v)}; }
+DS_INLINE WideMask operator~(WideMask a) {
+    return {_mm256_xor_ps(a.v, _mm256_castsi256_ps(_mm256_set1_epi32(-1)))};
+}
+DS_INLINE WideFloat select(WideMask mask, WideFloat yes, WideFloat no) { return _mm256_blendv_ps(no.v, yes.v, mask.v); }
+DS_INLINE WideFloat zero_unless(WideMask mask, WideFloat a) { return _mm256_and_ps(mask.v, a.v); }
+DS_INLINE uint32_t lane_bits(WideMask mask) { return static_cast<uint32_t>(_mm256_movemask_ps(mask.v)); }
+
+DS_INLINE WideBits bits_of(WideFloat a) { return {_mm256_castps_si256(a.v)}; }
+DS_INLINE WideFloat float_of(WideBits bits) { return _mm256_castsi256_ps(bits.v); }
+DS_INLINE WideBits mask_bits(WideMask mask) { return {_mm256_castps_si256(mask.v)}; }
+DS_INLINE WideBits all_lanes(WideFloat, uint32_t bits) { return {_mm256_set1_epi32(static_cast<int>(bits))}; }
+DS_INLINE WideBits operator&(WideBits a, WideBits b) { return {_mm256_and_si256(a.v, b.v)}; }
+DS_INLINE WideBits operator|(WideBits a, WideBits b) { return {_mm256_or_si256(a.v, b.v)}; }
+DS_INLINE WideBits operator^(WideBits a, WideBits b) { return {_mm256_xor_si256(a.v, b.v)}; }
+DS_INLINE WideBits minimum(WideBits a, WideBits b) { return {_mm256_min_epu32(a.v, b.v)}; }
+DS_INLINE WideFloat look_up(const float* table, WideBits index) {
+    return _mm256_permutevar8x32_ps(_mm256_loadu_ps(table), index.v);
+}
+DS_INLINE float largest_lane(WideFloat a) {
+    __m128 m = _mm_max_ps(_mm256_castps256_ps128(a.v), _mm256_extractf128_ps(a.v, 1));
+    m = _mm_max_ps(m, _mm_movehl_ps(m, m));
+    return _mm_cvtss_f32(_mm_max_ss(m, _mm_shuffle_ps(m, m, 1)));
+}
+DS_INLINE void store_pairs(WideFloat a, WideFloat b, float* to, int count) {
+    const __m256 low = _mm256_unpacklo_ps(a.v, b.v), high = _mm256_unpackhi_ps(a.v, b.v);
+    const __m256 first = _mm256_permute2f128_ps(low, high, 0x20), second = _mm256_permute2f128_ps(low, high, 0x31);
+    if (count == 8) {
+        _mm256_storeu_ps(to, first);
+        _mm256_storeu_ps(to + 8, second);
+        return;
+    }
+    float pairs[16];
+    _mm256_storeu_ps(pairs, first);
+    _mm256_storeu_ps(pairs + 8, second);
+    memcpy(to, pairs, sizeof(float) * 2 * static_cast<size_t>(count));
+}
+
+#endif
+
+// ---- What follows from the operations above
+
+template <class Mask>
+DS_INLINE bool any(Mask mask) {
+    return lane_bits(mask) != 0;
+}
+
+}  // namespace doorstep

@@ -1,0 +1,135 @@
+// A rigid body while it is being solved: a working copy of one slot of a world, with what a substep needs.
+#pragma once
+
+#include "physics/box.h"
+#include "physics/constants.h"
+
+namespace doorstep {
+
+struct Body {
+    Vec3 position;
+    Quat rotation;
+    Vec3 velocity;  // linear
+    Vec3 spin;      // angular velocity, world axes
+
+    Vec3 previous_position;  // before the substep
+    Quat previous_rotation;
+    Vec3 approach_velocity;  // after integration, before contacts: decides restitution
+    Vec3 approach_spin;
+
+    Vec3 force;    // held over the whole step
+    float torque;  // about z
+
+    Box box;
+    float reach_x, reach_y;  // half extents of its bounds
+    bool yaws_only;          // an agent: inverse inertia only about z
+    bool nearly_upright;     // may use the planar contact
+    bool asleep;             // at rest: not integrated until something hits it
+};
+
+// Tilt up to which two boxes meet as if upright; see tilt_of(). 1e-5 is 0.36 degrees, 1 cm over the edge of a cube.
+constexpr float kNearlyUpright = 1e-5f;
+
+DS_INLINE float inverse_mass(const Body& body) { return body.yaws_only ? kAgentInverseMass : kCubeInverseMass; }
+DS_INLINE float inverse_inertia(const Body& body) {
+    return body.yaws_only ? kAgentInverseInertia : kCubeInverseInertia;
+}
+
+DS_INLINE Vec3 rotate(bool yaws_only, Quat q, Vec3 v) {
+    return yaws_only ? rotate(heading_of(q.w, q.z), v) : rotate(q, v);
+}
+DS_INLINE Vec3 to_world(const Body& body, Vec3 v) { return rotate(body.yaws_only, body.rotation, v); }
+DS_INLINE Vec3 to_local(const Body& body, Vec3 v) {
+    return rotate(body.yaws_only, conjugate(body.rotation), v);
+}
+
+// Spin gained by a moment impulse.
+DS_INLINE Vec3 spin_change(const Body& body, Vec3 moment) {
+    const float inertia = inverse_inertia(body);
+    return body.yaws_only ? Vec3{0.f, 0.f, inertia * moment.z} : moment * inertia;
+}
+
+// Generalised inverse mass of the point at arm r (from the body's origin), along n. Mueller et al. 2020, eq. 2.
+DS_INLINE float inverse_mass_at(const Body& body, Vec3 r, Vec3 n) {
+    const Vec3 c = cross(r, n);
+    return inverse_mass(body) + inverse_inertia(body) * (body.yaws_only ? c.z * c.z : dot(c, c));
+}
+
+DS_INLINE Vec3 velocity_at(const Body& body, Vec3 r) { return body.velocity + cross(body.spin, r); }
+DS_INLINE Vec3 approach_velocity_at(const Body& body, Vec3 r) {
+    return body.approach_velocity + cross(body.approach_spin, r);
+}
+
+// Turns an agent by a small angle about z, first order, normalised.
+DS_INLINE void yaw(Quat& q, float angle) {
+    const float d = 0.5f * angle;
+    const float w = q.w - d * q.z, z = q.z + d * q.w;
+    const float scale = 1.f / square_root(w * w + z * z);
+    q.w = w * scale;
+    q.z = z * scale;
+}
+
+DS_INLINE void turn(Body& body, Vec3 rotation) {
+    if (body.yaws_only) yaw(body.rotation, rotation.z);
+    else body.rotation = turned(body.rotation, rotation);
+}
+
+// A positional impulse at arm r; a pair takes it with opposite signs. Eq. 6-9.
+DS_INLINE void apply_position_impulse(Body& body, Vec3 r, Vec3 impulse) {
+    body.position = body.position + impulse * inverse_mass(body);
+    turn(body, spin_change(body, cross(r, impulse)));
+}
+DS_INLINE void apply_impulse(Body& body, Vec3 r, Vec3 impulse) {
+    body.velocity = body.velocity + impulse * inverse_mass(body);
+    body.spin = body.spin + spin_change(body, cross(r, impulse));
+}
+
+// Where a point of the body (local axes) was before the substep.
+DS_INLINE Vec3 previous_place(const Body& body, Vec3 local) {
+    return body.previous_position + rotate(body.yaws_only, body.previous_rotation, local);
+}
+
+DS_INLINE void refresh_box(Body& body) {
+    if (body.yaws_only) {
+        const Heading heading = heading_of(body.rotation.w, body.rotation.z);
+        const Vec3 center{body.position.x, body.position.y, body.position.z + kAgentHalfExtent};
+        body.box = upright_box(center, heading, {kAgentHalfExtent, kAgentHalfExtent, kAgentHalfExtent});
+        body.nearly_upright = true;
+        body.reach_x = body.reach_y = kAgentHalfExtent * (absolute(heading.cosine) + absolute(heading.sine));
+        return;
+    }
+    body.box = turned_box(body.position, body.rotation, {kCubeHalfExtent, kCubeHalfExtent, kCubeHalfExtent});
+    body.nearly_upright = tilt_of(body.rotation) <= kNearlyUpright;
+    const Vec3 reach = reach_of(body.box);
+    body.reach_x = reach.x;
+    body.reach_y = reach.y;
+}
+
+// Semi-implicit Euler over one substep. The cube's inertia is isotropic, so there is no gyroscopic term.
+DS_INLINE void integrate(Body& body) {
+    body.previous_position = body.position;
+    body.previous_rotation = body.rotation;
+    body.velocity.x += kSubstep * inverse_mass(body) * body.force.x;
+    body.velocity.y += kSubstep * inverse_mass(body) * body.force.y;
+    body.velocity.z -= kSubstep * kGravity;
+    body.position = body.position + body.velocity * kSubstep;
+    if (body.yaws_only) body.spin.z += kSubstep * kAgentInverseInertia * body.torque;
+    turn(body, body.spin * kSubstep);
+    body.approach_velocity = body.velocity;
+    body.approach_spin = body.spin;
+}
+
+// Velocities that the corrected poses imply. Eq. 12 and algorithm 2 of the paper.
+DS_INLINE void derive_velocity(Body& body) {
+    body.velocity = (body.position - body.previous_position) * kInverseSubstep;
+    const Quat q = body.rotation, p = body.previous_rotation;
+    if (body.yaws_only) {
+        const float w = q.w * p.w + q.z * p.z, z = q.z * p.w - q.w * p.z;
+        body.spin = {0.f, 0.f, (w < 0.f ? -2.f : 2.f) * kInverseSubstep * z};
+        return;
+    }
+    const Quat d = q * conjugate(p);
+    body.spin = Vec3{d.x, d.y, d.z} * ((d.w < 0.f ? -2.f : 2.f) * kInverseSubstep);
+}
+
+}  // namespace doorstep

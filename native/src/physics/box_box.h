@@ -1,0 +1,251 @@
+// Box against box: separating axes, then clipping of the incident face against the reference face.
+//
+// Two forms with one result type. upright_contact() is for boxes that (nearly) only yaw: four planar axes decide, and
+// the manifold is the overlap of two edges, at the top and the bottom of the common height. box_contact() is the
+// general one: 15 axes (Gottschalk, Lin, Manocha: "OBBTree", SIGGRAPH 1996, section 5). An axis replaces the best one
+// so far only if it is better by a margin, so that the choice does not flicker between axes that are equal but for
+// rounding; edge axes need a larger margin because they give one point only.
+#pragma once
+
+#include "physics/box.h"
+#include "physics/contact.h"
+
+namespace doorstep {
+
+constexpr float kFaceMargin = 1e-5f;
+constexpr float kEdgeMargin = 1e-3f;
+constexpr float kParallelEdges = 1e-4f;  // squared sine below which an edge pair has no axis of its own
+constexpr int kMaxClipPoints = 16;       // a quad clipped by four planes has at most 8; rounding can add some
+
+enum class Overlap { kNone, kContact, kVertical };
+
+
+DS_NOINLINE Overlap upright_contact(const Box& a, const Box& b, Manifold& manifold) {
+    const Heading ha{a.axis[0].x, a.axis[0].y}, hb{b.axis[0].x, b.axis[0].y};
+    const float dx = b.center.x - a.center.x, dy = b.center.y - a.center.y;
+    const float cr = absolute(ha.cosine * hb.cosine + ha.sine * hb.sine);
+    const float sr = absolute(ha.cosine * hb.sine - ha.sine * hb.cosine);
+    // Separation along the two axes of b, then of a, then upwards; negative is depth
+    const float sb_x = absolute(dx * hb.cosine + dy * hb.sine) - (b.half.x + a.half.x * cr + a.half.y * sr);
+    if (!(sb_x < 0.f)) return Overlap::kNone;
+    const float sb_y = absolute(dy * hb.cosine - dx * hb.sine) - (b.half.y + a.half.x * sr + a.half.y * cr);
+    if (!(sb_y < 0.f)) return Overlap::kNone;
+    const float sa_x = absolute(dx * ha.cosine + dy * ha.sine) - (a.half.x + b.half.x * cr + b.half.y * sr);
+    if (!(sa_x < 0.f)) return Overlap::kNone;
+    const float sa_y = absolute(dy * ha.cosine - dx * ha.sine) - (a.half.y + b.half.x * sr + b.half.y * cr);
+    if (!(sa_y < 0.f)) return Overlap::kNone;
+    const float sz = absolute(b.center.z - a.center.z) - (a.half.z + b.half.z);
+    if (!(sz < 0.f)) return Overlap::kNone;
+
+    float best = sb_x;
+    bool along_y = false, a_is_reference = false;
+    if (sb_y > best + kFaceMargin) best = sb_y, along_y = true;
+    if (sa_x > best + kFaceMargin) best = sa_x, along_y = false, a_is_reference = true;
+    if (sa_y > best + kFaceMargin) best = sa_y, along_y = true, a_is_reference = true;
+    if (sz > best) return Overlap::kVertical;
+
+    const Box& reference = a_is_reference ? a : b;
+    const Box& incident = a_is_reference ? b : a;
+    const Heading hr = a_is_reference ? ha : hb, hi = a_is_reference ? hb : ha;
+    const float towards_x = a_is_reference ? dx : -dx, towards_y = a_is_reference ? dy : -dy;
+    // Outward normal n and tangent t of the reference edge
+    float nx = along_y ? -hr.sine : hr.cosine, ny = along_y ? hr.cosine : hr.sine;
+    const float half_n = along_y ? reference.half.y : reference.half.x;
+    const float half_t = along_y ? reference.half.x : reference.half.y;
+    if (nx * towards_x + ny * towards_y < 0.f) nx = -nx, ny = -ny;
+    const float tx = -ny, ty = nx;
+    // The incident edge (f its middle, e half its length) is the one that faces the normal most
+    const float q0 = nx * hi.cosine + ny * hi.sine, q1 = ny * hi.cosine - nx * hi.sine;
+    float fx, fy, ex, ey;
+    if (absolute(q0) >= absolute(q1)) {
+        const float offset = q0 > 0.f ? -incident.half.x : incident.half.x;
+        fx = hi.cosine * offset, fy = hi.sine * offset;
+        ex = -hi.sine * incident.half.y, ey = hi.cosine * incident.half.y;
+    } else {
+        const float offset = q1 > 0.f ? -incident.half.y : incident.half.y;
+        fx = -hi.sine * offset, fy = hi.cosine * offset;
+        ex = hi.cosine * incident.half.x, ey = hi.sine * incident.half.x;
+    }
+    // Its ends as (position along t, depth below the reference edge), cut to the length of the reference edge
+    const float px = incident.center.x + fx - reference.center.x, py = incident.center.y + fy - reference.center.y;
+    float u0 = (px + ex) * tx + (py + ey) * ty, u1 = (px - ex) * tx + (py - ey) * ty;
+    float d0 = half_n - ((px + ex) * nx + (py + ey) * ny), d1 = half_n - ((px - ex) * nx + (py - ey) * ny);
+    const float du = u1 - u0;
+    if (absolute(du) > 1e-6f) {
+        const float inverse = 1.f / du;
+        const float c0 = (-half_t - u0) * inverse, c1 = (half_t - u0) * inverse;
+        const float low = maximum(0.f, minimum(c0, c1)), high = minimum(1.f, maximum(c0, c1));
+        if (!(low <= high)) return Overlap::kNone;
+        const float u = u0, d = d0, dd = d1 - d0;
+        u0 = u + du * low, d0 = d + dd * low;
+        u1 = u + du * high, d1 = d + dd * high;
+    } else {
+        u1 = u0;
+    }
+
+    const float bottom = maximum(a.center.z - a.half.z, b.center.z - b.half.z);
+    const float top = minimum(a.center.z + a.half.z, b.center.z + b.half.z);
+    manifold.normal = a_is_reference ? Vec3{-nx, -ny, 0.f} : Vec3{nx, ny, 0.f};
+    manifold.count = 0;
+    const float us[2] = {u0, u1}, ds[2] = {d0, d1};
+    for (int i = 0; i < 2; i++) {
+        if (!(ds[i] > 0.f)) continue;
+        const float middle = half_n - 0.5f * ds[i];
+        const float x = reference.center.x + tx * us[i] + nx * middle;
+        const float y = reference.center.y + ty * us[i] + ny * middle;
+        manifold.point[manifold.count] = {x, y, bottom};
+        manifold.depth[manifold.count++] = ds[i];
+        manifold.point[manifold.count] = {x, y, top};
+        manifold.depth[manifold.count++] = ds[i];
+    }
+    return manifold.count > 0 ? Overlap::kContact : Overlap::kNone;
+}
+
+// ---- General boxes
+
+struct BoxAxes {
+    float r[3][3], ar[3][3];  // a's axes times b's axes, and absolute values
+    float ta[3], tb[3];       // centre of b from centre of a, along the axes of a and of b
+};
+
+// The deepest point of one edge pair.
+DS_INLINE void edge_contact(const Box& a, const Box& b, Vec3 t, int i, int j, float depth, const BoxAxes& axes,
+                            Manifold& manifold) {
+    const float ha[3] = {a.half.x, a.half.y, a.half.z}, hb[3] = {b.half.x, b.half.y, b.half.z};
+    Vec3 n = cross(a.axis[i], b.axis[j]);
+    n = n * (1.f / length(n));
+    if (dot(n, t) > 0.f) n = -n;
+    Vec3 pa = a.center, pb = b.center;
+    for (int k = 0; k < 3; k++) {
+        if (k != i) pa = pa + a.axis[k] * (dot(a.axis[k], n) > 0.f ? -ha[k] : ha[k]);
+        if (k != j) pb = pb + b.axis[k] * (dot(b.axis[k], n) > 0.f ? hb[k] : -hb[k]);
+    }
+    // Closest points of the two lines
+    const Vec3 d = pb - pa;
+    const float c = axes.r[i][j], e = dot(a.axis[i], d), f = dot(b.axis[j], d), inverse = 1.f / (1.f - c * c);
+    const Vec3 qa = pa + a.axis[i] * ((e - c * f) * inverse), qb = pb + b.axis[j] * ((c * e - f) * inverse);
+    manifold.normal = n;
+    manifold.count = 1;
+    manifold.point[0] = (qa + qb) * 0.5f;
+    manifold.depth[0] = depth;
+}
+
+// Cuts a convex polygon to the half space dot(axis, p) <= limit.
+DS_INLINE int clip_polygon(const Vec3* in, int count, Vec3 axis, float limit, Vec3* out) {
+    int kept = 0;
+    if (count == 0) return 0;
+    Vec3 a = in[count - 1];
+    float da = dot(axis, a) - limit;
+    for (int k = 0; k < count && kept + 2 <= kMaxClipPoints; k++) {
+        const Vec3 b = in[k];
+        const float db = dot(axis, b) - limit;
+        if ((da <= 0.f) != (db <= 0.f)) out[kept++] = a + (b - a) * (da / (da - db));
+        if (db <= 0.f) out[kept++] = b;
+        a = b;
+        da = db;
+    }
+    return kept;
+}
+
+// Incident face cut by the sides of the reference face. Face index 0-2 is an axis of a, 3-5 of b.
+DS_INLINE bool face_contact(const Box& a, const Box& b, Vec3 t, int face, Manifold& manifold) {
+    const bool a_is_reference = face < 3;
+    const Box& reference = a_is_reference ? a : b;
+    const Box& incident = a_is_reference ? b : a;
+    const float hr[3] = {reference.half.x, reference.half.y, reference.half.z};
+    const float hi[3] = {incident.half.x, incident.half.y, incident.half.z};
+    const int rn = face % 3, ru = (rn + 1) % 3, rv = (rn + 2) % 3;
+    const Vec3 towards = a_is_reference ? t : -t;
+    const Vec3 n = dot(towards, reference.axis[rn]) > 0.f ? reference.axis[rn] : -reference.axis[rn];
+
+    int in = 0;
+    float most = -1.f, side = 1.f;
+    for (int k = 0; k < 3; k++) {
+        const float q = dot(n, incident.axis[k]);
+        if (absolute(q) > most) {
+            most = absolute(q);
+            in = k;
+            side = q > 0.f ? -1.f : 1.f;
+        }
+    }
+    const int iu = (in + 1) % 3, iv = (in + 2) % 3;
+    const Vec3 middle = incident.center + incident.axis[in] * (side * hi[in]);
+    const Vec3 eu = incident.axis[iu] * hi[iu], ev = incident.axis[iv] * hi[iv];
+    Vec3 polygon[2][kMaxClipPoints];
+    polygon[0][0] = middle + eu + ev;
+    polygon[0][1] = middle - eu + ev;
+    polygon[0][2] = middle - eu - ev;
+    polygon[0][3] = middle + eu - ev;
+    int count = 4;
+    for (int plane = 0; plane < 4; plane++) {
+        const int k = plane < 2 ? ru : rv;
+        const Vec3 axis = plane & 1 ? -reference.axis[k] : reference.axis[k];
+        count = clip_polygon(polygon[plane & 1], count, axis, hr[k] + dot(axis, reference.center), polygon[~plane & 1]);
+    }
+
+    Vec3 points[kMaxClipPoints];
+    float depths[kMaxClipPoints];
+    int below = 0;
+    const float surface = dot(n, reference.center) + hr[rn];
+    for (int k = 0; k < count; k++) {
+        const float depth = surface - dot(n, polygon[0][k]);
+        if (!(depth > 0.f)) continue;
+        points[below] = polygon[0][k] + n * (0.5f * depth);
+        depths[below++] = depth;
+    }
+    if (below == 0) return false;
+    manifold.normal = a_is_reference ? -n : n;
+    keep_four_points(manifold, points, depths, below, reference.axis[ru], reference.axis[rv]);
+    return true;
+}
+
+DS_NOINLINE bool box_contact(const Box& a, const Box& b, Manifold& manifold) {
+    const float ha[3] = {a.half.x, a.half.y, a.half.z}, hb[3] = {b.half.x, b.half.y, b.half.z};
+    const Vec3 t = b.center - a.center;
+    BoxAxes axes;
+    for (int i = 0; i < 3; i++) {
+        axes.ta[i] = dot(t, a.axis[i]);
+        axes.tb[i] = dot(t, b.axis[i]);
+        for (int j = 0; j < 3; j++) {
+            axes.r[i][j] = dot(a.axis[i], b.axis[j]);
+            axes.ar[i][j] = absolute(axes.r[i][j]);
+        }
+    }
+    const auto& ar = axes.ar;
+
+    float best = -1e30f;
+    int face = 0;
+    for (int i = 0; i < 3; i++) {
+        const float s = absolute(axes.ta[i]) - (ha[i] + hb[0] * ar[i][0] + hb[1] * ar[i][1] + hb[2] * ar[i][2]);
+        if (!(s < 0.f)) return false;
+        if (s > best + kFaceMargin) best = s, face = i;
+    }
+    for (int i = 0; i < 3; i++) {
+        const float s = absolute(axes.tb[i]) - (hb[i] + ha[0] * ar[0][i] + ha[1] * ar[1][i] + ha[2] * ar[2][i]);
+        if (!(s < 0.f)) return false;
+        if (s > best + kFaceMargin) best = s, face = 3 + i;
+    }
+
+    float best_edge = best + kEdgeMargin;
+    int edge = -1;
+    for (int i = 0; i < 3; i++) {
+        const int i1 = (i + 1) % 3, i2 = (i + 2) % 3;
+        for (int j = 0; j < 3; j++) {
+            const int j1 = (j + 1) % 3, j2 = (j + 2) % 3;
+            const float sine2 = 1.f - axes.r[i][j] * axes.r[i][j];
+            if (sine2 < kParallelEdges) continue;
+            const float reach = ha[i1] * ar[i2][j] + ha[i2] * ar[i1][j] + hb[j1] * ar[i][j2] + hb[j2] * ar[i][j1];
+            const float s = absolute(axes.ta[i2] * axes.r[i1][j] - axes.ta[i1] * axes.r[i2][j]) - reach;
+            if (s >= 0.f) return false;
+            const float depth = s / square_root(sine2);
+            if (depth > best_edge) best_edge = depth, edge = i * 3 + j;
+        }
+    }
+    if (edge >= 0) {
+        edge_contact(a, b, t, edge / 3, edge % 3, -best_edge, axes, manifold);
+        return true;
+    }
+    return face_contact(a, b, t, face, manifold);
+}
+
+}  // namespace doorstep

@@ -1,0 +1,305 @@
+// Agents that touch nothing but the floor and upright static boxes: the same solver as solver.h, in the plane, written
+// over lanes (one agent per lane, from any worlds).
+//
+// An agent starts every step at rest and its corners rub on the floor only, so with no box in reach its path is a
+// function of its action alone, turned into its frame: make_flight_table() runs this kernel once per action, and free
+// agents look their motion up.
+#pragma once
+
+#include "math/lanes.h"
+#include "physics/box_box.h"
+#include "physics/body.h"
+#include "physics/floor_contact.h"
+
+namespace doorstep {
+
+constexpr int kMaxSlideWalls = 4;  // static boxes one agent may have in reach here; more go to the general solver
+
+// Input and output of the kernel: up to 8 agents side by side.
+struct SlideBatch {
+    float x[8], y[8], rotation_w[8], rotation_z[8];
+    float force_x[8], force_y[8], torque[8];
+    float wall_x[kMaxSlideWalls][8], wall_y[kMaxSlideWalls][8];              // centres
+    float wall_half_x[kMaxSlideWalls][8], wall_half_y[kMaxSlideWalls][8];
+};
+constexpr float kNoWall = 1e6f;  // centre of an empty wall slot
+
+template <class Float>
+struct SlideState {
+    Float x, y, rotation_w, rotation_z, velocity_x, velocity_y, spin;
+    Float cosine, sine;
+    Float previous_x, previous_y, previous_w, previous_z;
+
+    DS_METHOD void refresh_heading() {
+        cosine = Float(1.f) - Float(2.f) * rotation_z * rotation_z;
+        sine = Float(2.f) * rotation_w * rotation_z;
+    }
+    // As yaw() in body.h, by `angle`.
+    DS_METHOD void yaw(Float angle) {
+        const Float d = Float(0.5f) * angle;
+        const Float w = rotation_w - d * rotation_z, z = rotation_z + d * rotation_w;
+        const Float scale = Float(1.f) / square_root(w * w + z * z);
+        rotation_w = w * scale;
+        rotation_z = z * scale;
+    }
+    DS_METHOD Float arm_x(Float local_x, Float local_y) const { return cosine * local_x - sine * local_y; }
+    DS_METHOD Float arm_y(Float local_x, Float local_y) const { return sine * local_x + cosine * local_y; }
+};
+
+template <class Float>
+struct WallContact {
+    typename Float::Mask touching;
+    Float normal_x, normal_y;  // from the wall to the agent
+    Float point_x[2], point_y[2], depth[2], depth_sum;
+    Float anchor_x, anchor_y;  // on the agent, its frame
+    Float wall_x, wall_y;      // on the wall
+    Float approach_speed, lambda;
+};
+
+template <class Float>
+struct SlideWall {
+    Float x, y, half_x, half_y;
+};
+
+// Planar box against an axis-aligned box; the operations are those of upright_contact().
+template <class Float>
+DS_INLINE void find_wall_contact(const SlideState<Float>& agent, const SlideWall<Float>& wall,
+                                 WallContact<Float>& contact) {
+    using Mask = typename Float::Mask;
+    const Float zero(0.f), one(1.f), half(0.5f), margin(kFaceMargin);
+    const Float c = agent.cosine, s = agent.sine, ac = absolute(c), as = absolute(s), reach = ac + as;
+    const Float hx = wall.half_x, hy = wall.half_y, dx = wall.x - agent.x, dy = wall.y - agent.y;
+
+    contact.lambda = zero;
+    const Float sep_wall_x = absolute(dx) - (hx + reach), sep_wall_y = absolute(dy) - (hy + reach);
+    Mask touching = (sep_wall_x < zero) & (sep_wall_y < zero);
+    contact.touching = touching;
+    if (!any(touching)) return;
+    const Float sep_agent_x = absolute(dx * c + dy * s) - (one + hx * ac + hy * as);
+    const Float sep_agent_y = absolute(dy * c - dx * s) - (one + hx * as + hy * ac);
+    touching = touching & (sep_agent_x < zero) & (sep_agent_y < zero);
+    contact.touching = touching;
+    if (!any(touching)) return;
+
+    // Axis of least depth: wall x, wall y, agent x, agent y, each only if better by the margin
+    Float best = sep_wall_x;
+    const Mask is_wall_y = best + margin < sep_wall_y;
+    best = select(is_wall_y, sep_wall_y, best);
+    const Mask is_agent_x = best + margin < sep_agent_x;
+    best = select(is_agent_x, sep_agent_x, best);
+    const Mask is_agent_y = best + margin < sep_agent_y;
+    const Mask on_agent = is_agent_x | is_agent_y;
+    const Mask along_y = is_agent_y | (is_wall_y & ~on_agent);
+
+    const Float wall_x = agent.x + dx, wall_y = agent.y + dy;
+    const Float ref_x = select(on_agent, agent.x, wall_x), ref_y = select(on_agent, agent.y, wall_y);
+    const Float ref_c = select(on_agent, c, one), ref_s = zero_unless(on_agent, s);
+    const Float ref_hx = select(on_agent, one, hx), ref_hy = select(on_agent, one, hy);
+    const Float inc_x = select(on_agent, wall_x, agent.x), inc_y = select(on_agent, wall_y, agent.y);
+    const Float inc_c = select(on_agent, one, c), inc_s = select(on_agent, zero, s);
+    const Float inc_hx = select(on_agent, hx, one), inc_hy = select(on_agent, hy, one);
+    const Float to_x = select(on_agent, dx, -dx), to_y = select(on_agent, dy, -dy);
+
+    Float nx = select(along_y, -ref_s, ref_c), ny = select(along_y, ref_c, ref_s);
+    const Float half_n = select(along_y, ref_hy, ref_hx), half_t = select(along_y, ref_hx, ref_hy);
+    const Mask flip = nx * to_x + ny * to_y < zero;
+    nx = select(flip, -nx, nx);
+    ny = select(flip, -ny, ny);
+    const Float tx = -ny, ty = nx;
+
+    const Float q0 = nx * inc_c + ny * inc_s, q1 = ny * inc_c - nx * inc_s;
+    const Mask use_x = absolute(q1) <= absolute(q0);
+    const Float offset_x = select(zero < q0, -inc_hx, inc_hx), offset_y = select(zero < q1, -inc_hy, inc_hy);
+    const Float fx = select(use_x, inc_c * offset_x, -inc_s * offset_y);
+    const Float fy = select(use_x, inc_s * offset_x, inc_c * offset_y);
+    const Float ex = select(use_x, -inc_s * inc_hy, inc_c * inc_hx);
+    const Float ey = select(use_x, inc_c * inc_hy, inc_s * inc_hx);
+
+    const Float px = inc_x + fx - ref_x, py = inc_y + fy - ref_y;
+    Float u0 = (px + ex) * tx + (py + ey) * ty, u1 = (px - ex) * tx + (py - ey) * ty;
+    Float d0 = half_n - ((px + ex) * nx + (py + ey) * ny), d1 = half_n - ((px - ex) * nx + (py - ey) * ny);
+    const Float du = u1 - u0, dd = d1 - d0;
+    const Mask cut = Float(1e-6f) < absolute(du);
+    const Float inverse = one / select(cut, du, one);
+    const Float c0 = (-half_t - u0) * inverse, c1 = (half_t - u0) * inverse;
+    const Float low = maximum(zero, minimum(c0, c1)), high = minimum(one, maximum(c0, c1));
+    touching = touching & ((low <= high) | ~cut);
+    const Float cut_u0 = u0 + du * low, cut_d0 = d0 + dd * low, cut_u1 = u0 + du * high, cut_d1 = d0 + dd * high;
+    u1 = select(cut, cut_u1, u0);
+    d1 = select(cut, cut_d1, d1);
+    u0 = select(cut, cut_u0, u0);
+    d0 = select(cut, cut_d0, d0);
+
+    const Mask below0 = zero < d0, below1 = zero < d1;
+    touching = touching & (below0 | below1);
+    const Float middle0 = half_n - half * d0, middle1 = half_n - half * d1;
+    contact.point_x[0] = ref_x + tx * u0 + nx * middle0;
+    contact.point_y[0] = ref_y + ty * u0 + ny * middle0;
+    contact.point_x[1] = ref_x + tx * u1 + nx * middle1;
+    contact.point_y[1] = ref_y + ty * u1 + ny * middle1;
+    contact.depth[0] = d0 = zero_unless(below0, d0);
+    contact.depth[1] = d1 = zero_unless(below1, d1);
+
+    nx = select(on_agent, -nx, nx);
+    ny = select(on_agent, -ny, ny);
+    contact.normal_x = nx;
+    contact.normal_y = ny;
+    contact.depth_sum = d0 + d1;
+    const Float share = one / select(touching, contact.depth_sum, one), deepest = half * maximum(d0, d1);
+    const Float mean_x = (contact.point_x[0] * d0 + contact.point_x[1] * d1) * share;
+    const Float mean_y = (contact.point_y[0] * d0 + contact.point_y[1] * d1) * share;
+    const Float ax = mean_x - nx * deepest - agent.x, ay = mean_y - ny * deepest - agent.y;
+    contact.wall_x = mean_x + nx * deepest;
+    contact.wall_y = mean_y + ny * deepest;
+    contact.anchor_x = c * ax + s * ay;
+    contact.anchor_y = c * ay - s * ax;
+    contact.approach_speed = nx * (agent.velocity_x - agent.spin * ay) + ny * (agent.velocity_y + agent.spin * ax);
+    contact.touching = touching;
+}
+
+// An agent has inverse mass 1, so its generalised inverse mass at an arm is this.
+template <class Float>
+DS_INLINE Float planar_inverse_mass(Float arm_cross_direction) {
+    return Float(1.f) + Float(kAgentInverseInertia) * arm_cross_direction * arm_cross_direction;
+}
+
+// Displaces by `impulse` along (dx, dy) at an arm whose cross product with the direction is given, where mask is set.
+template <class Float>
+DS_INLINE void push(SlideState<Float>& agent, typename Float::Mask mask, Float dx, Float dy, Float arm, Float impulse) {
+    const Float w = agent.rotation_w, z = agent.rotation_z;
+    agent.x = select(mask, agent.x + dx * impulse, agent.x);
+    agent.y = select(mask, agent.y + dy * impulse, agent.y);
+    agent.yaw(Float(kAgentInverseInertia) * (arm * impulse));
+    agent.rotation_w = select(mask, agent.rotation_w, w);
+    agent.rotation_z = select(mask, agent.rotation_z, z);
+}
+
+template <class Float>
+DS_INLINE void solve_wall_position(SlideState<Float>& agent, WallContact<Float>& contact) {
+    const Float zero(0.f);
+    const Float nx = contact.normal_x, ny = contact.normal_y, tx = -ny, ty = nx;
+    agent.refresh_heading();
+    Float rx = agent.arm_x(contact.anchor_x, contact.anchor_y), ry = agent.arm_y(contact.anchor_x, contact.anchor_y);
+    const Float overlap = nx * (contact.wall_x - agent.x - rx) + ny * (contact.wall_y - agent.y - ry);
+    const auto pressing = contact.touching & (zero < overlap);
+    contact.touching = pressing;
+    const Float arm = rx * ny - ry * nx;
+    contact.lambda = zero_unless(pressing, overlap / planar_inverse_mass(arm));
+    push(agent, pressing, nx, ny, arm, contact.lambda);
+
+    agent.refresh_heading();
+    rx = agent.arm_x(contact.anchor_x, contact.anchor_y);
+    ry = agent.arm_y(contact.anchor_x, contact.anchor_y);
+    const Float two(2.f), one(1.f);
+    const Float old_c = one - two * agent.previous_z * agent.previous_z;
+    const Float old_s = two * agent.previous_w * agent.previous_z;
+    const Float old_rx = old_c * contact.anchor_x - old_s * contact.anchor_y;
+    const Float old_ry = old_s * contact.anchor_x + old_c * contact.anchor_y;
+    const Float slip = (agent.x + rx - agent.previous_x - old_rx) * tx + (agent.y + ry - agent.previous_y - old_ry) * ty;
+    const Float slip_arm = rx * ty - ry * tx, friction = slip / planar_inverse_mass(slip_arm);
+    const auto sticking = pressing & (absolute(friction) < Float(kStaticFriction) * contact.lambda) &
+                          (Float(kTinyLength) < absolute(slip));
+    if (any(sticking)) push(agent, sticking, tx, ty, slip_arm, -friction);
+}
+
+template <class Float>
+DS_INLINE void solve_wall_velocity(SlideState<Float>& agent, const WallContact<Float>& contact) {
+    const Float zero(0.f), one(1.f), inertia(kAgentInverseInertia);
+    const auto pressing = contact.touching;
+    const Float nx = contact.normal_x, ny = contact.normal_y, tx = -ny, ty = nx;
+    const Float rx = agent.arm_x(contact.anchor_x, contact.anchor_y), ry = agent.arm_y(contact.anchor_x, contact.anchor_y);
+    const Float speed = nx * (agent.velocity_x - agent.spin * ry) + ny * (agent.velocity_y + agent.spin * rx);
+    const Float bounce = zero_unless(Float(kRestingSpeed) < -contact.approach_speed, Float(kRestitution));
+    const Float arm = rx * ny - ry * nx;
+    const Float impulse = (maximum(-bounce * contact.approach_speed, zero) - speed) / planar_inverse_mass(arm);
+    Float velocity_x = agent.velocity_x + nx * impulse, velocity_y = agent.velocity_y + ny * impulse;
+    Float spin = agent.spin + inertia * arm * impulse;
+
+    // Every planar point stands for two, at the top and the bottom of the common height
+    const Float doubled = Float(2.f) * select(pressing, contact.depth_sum, one);
+    const Float per_depth = Float(kDynamicFriction * kInverseSubstep) * contact.lambda / doubled;
+    for (int i = 0; i < 4; i++) {
+        const Float px = contact.point_x[i / 2] - agent.x, py = contact.point_y[i / 2] - agent.y;
+        const Float slide = (velocity_x - spin * py) * tx + (velocity_y + spin * px) * ty;
+        const Float point_arm = px * ty - py * tx, inverse = one / planar_inverse_mass(point_arm);
+        const Float size = minimum(per_depth * contact.depth[i / 2] * inverse, absolute(slide)) * inverse;
+        const Float friction = select(slide < zero, -size, size);
+        velocity_x = velocity_x - tx * friction;
+        velocity_y = velocity_y - ty * friction;
+        spin = spin - inertia * point_arm * friction;
+    }
+    agent.velocity_x = select(pressing, velocity_x, agent.velocity_x);
+    agent.velocity_y = select(pressing, velocity_y, agent.velocity_y);
+    agent.spin = select(pressing, spin, agent.spin);
+}
+
+// One step of the agents of a batch; only poses come back, because agents stop at the end of a step.
+template <class Float>
+DS_NOINLINE void slide_agents(SlideBatch& batch, int lane, int wall_count) {
+    const Float zero(0.f), h(kSubstep);
+    // What gravity sinks an agent by in a substep is its normal multiplier on the floor
+    constexpr float kSink = kSubstep * kGravity * kSubstep;
+    const Float floor_share(kDynamicFriction * kInverseSubstep * 0.25f * kSink);
+    const Float stick_limit(kStaticFriction * kSink * (kStaticFriction * kSink));
+
+    SlideState<Float> agent;
+    agent.x = Float::load(batch.x + lane);
+    agent.y = Float::load(batch.y + lane);
+    agent.rotation_w = Float::load(batch.rotation_w + lane);
+    agent.rotation_z = Float::load(batch.rotation_z + lane);
+    agent.velocity_x = agent.velocity_y = agent.spin = zero;
+    const Float push_x = h * Float::load(batch.force_x + lane), push_y = h * Float::load(batch.force_y + lane);
+    const Float twist = Float(kSubstep * kAgentInverseInertia) * Float::load(batch.torque + lane);
+
+    for (int substep = 0; substep < kSubsteps; substep++) {
+        agent.previous_x = agent.x;
+        agent.previous_y = agent.y;
+        agent.previous_w = agent.rotation_w;
+        agent.previous_z = agent.rotation_z;
+        agent.velocity_x = agent.velocity_x + push_x;
+        agent.velocity_y = agent.velocity_y + push_y;
+        agent.x = agent.x + agent.velocity_x * h;
+        agent.y = agent.y + agent.velocity_y * h;
+        agent.spin = agent.spin + twist;
+        agent.yaw(h * agent.spin);
+
+        agent.refresh_heading();
+        WallContact<Float> contacts[kMaxSlideWalls];
+        uint32_t touched = 0;
+        for (int k = 0; k < wall_count; k++) {
+            const SlideWall<Float> wall{Float::load(batch.wall_x[k] + lane), Float::load(batch.wall_y[k] + lane),
+                                        Float::load(batch.wall_half_x[k] + lane),
+                                        Float::load(batch.wall_half_y[k] + lane)};
+            find_wall_contact(agent, wall, contacts[k]);
+            touched |= static_cast<uint32_t>(any(contacts[k].touching)) << k;
+        }
+
+        const Float dx = agent.x - agent.previous_x, dy = agent.y - agent.previous_y;
+        const auto sticking = dx * dx + dy * dy < stick_limit;
+        agent.x = select(sticking, agent.previous_x, agent.x);
+        agent.y = select(sticking, agent.previous_y, agent.y);
+        for (int k = 0; k < wall_count; k++)
+            if (touched >> k & 1) solve_wall_position(agent, contacts[k]);
+
+        agent.velocity_x = (agent.x - agent.previous_x) * Float(kInverseSubstep);
+        agent.velocity_y = (agent.y - agent.previous_y) * Float(kInverseSubstep);
+        const Float w = agent.rotation_w * agent.previous_w + agent.rotation_z * agent.previous_z;
+        const Float z = agent.rotation_z * agent.previous_w - agent.rotation_w * agent.previous_z;
+        agent.spin = select(w < zero, Float(-2.f * kInverseSubstep), Float(2.f * kInverseSubstep)) * z;
+
+        agent.refresh_heading();
+        const auto friction = agent_corner_friction(agent.velocity_x, agent.velocity_y, agent.spin, agent.cosine,
+                                                    agent.sine, floor_share);
+        agent.velocity_x = agent.velocity_x - friction.x;
+        agent.velocity_y = agent.velocity_y - friction.y;
+        agent.spin = agent.spin - Float(kAgentInverseInertia) * friction.moment;
+        for (int k = 0; k < wall_count; k++)
+            if (touched >> k & 1) solve_wall_velocity(agent, contacts[k]);
+    }
+    agent.x.store(batch.x + lane);
+    agent.y.store(batch.y + lane);
+    agent.rotation_w.store(batch.rotation_w + lane);
+    agent.rotation_z.store(batch.rotation_z + lane);
+}
+
+}  // namespace doorstep

@@ -1,0 +1,222 @@
+// The general solver: any bodies of one world that may touch each other, statics and the floor, for one step.
+//
+// Narrow phase in every substep on the candidate pairs of the broad phase; one pass over the contacts in a fixed
+// order: floor, pairs of bodies, joints, and statics last, so that what has been pushed or dragged into a wall comes
+// out of it before the substep ends. Sleeping bodies take part as if fixed in the candidate list and wake within the
+// substep in which something awake overlaps them.
+#pragma once
+
+#include "physics/box_box.h"
+#include "physics/floor_contact.h"
+#include "physics/grab_joint.h"
+#include "math/lanes.h"
+#include "physics/pair_contact.h"
+
+namespace doorstep {
+
+struct StaticBox {
+    Vec3 center, half;
+};
+
+// A candidate: bodies a and b, or body a and static b. Indices into the problem's arrays.
+struct CandidatePair {
+    uint8_t a, b;
+};
+
+struct HeldJoint {
+    GrabJoint joint;
+    int agent, cube;
+};
+
+// One world's bodies to be solved. Capacities are per number of agents; `Agents` comes first among the bodies.
+template <int Bodies, int Statics, int Agents>
+struct SolverProblem {
+    static constexpr int kMaxBodyPairs = Bodies * (Bodies - 1) / 2;
+    static constexpr int kMaxStaticPairs = Bodies * Statics;
+    // Boxes this large meet at most a handful of others; what goes beyond is dropped and reported
+    static constexpr int kMaxBodyContacts = 2 * Bodies;
+    static constexpr int kMaxStaticContacts = 3 * Bodies;
+
+    Body bodies[Bodies];
+    int body_count;
+    StaticBox statics[Statics];
+    CandidatePair body_pairs[kMaxBodyPairs];
+    CandidatePair static_pairs[kMaxStaticPairs];
+    int body_pair_count, static_pair_count;
+    HeldJoint joints[Agents];
+    int joint_count;
+
+    PairContact body_contacts[kMaxBodyContacts];
+    PairContact static_contacts[kMaxStaticContacts];
+    int body_contact_count, static_contact_count;
+    FloorContact floor[Bodies];
+    float agent_floor[Bodies];  // normal multiplier of agents on the floor
+    bool on_floor[Bodies];      // cubes: touched the floor in the latest substep
+    int dropped_contacts;
+};
+
+DS_INLINE bool overlap_of(const Body& a, const Box& b, bool b_upright, Manifold& manifold) {
+    if (a.nearly_upright && b_upright) {
+        const Overlap overlap = upright_contact(a.box, b, manifold);
+        if (overlap != Overlap::kVertical) return overlap == Overlap::kContact;
+    }
+    return box_contact(a.box, b, manifold);
+}
+
+DS_INLINE void wake(Body& body) {
+    if (!body.asleep) return;
+    body.asleep = false;
+    integrate(body);
+    refresh_box(body);
+}
+
+template <class Problem>
+DS_INLINE void integrate_bodies(Problem& problem) {
+    for (int i = 0; i < problem.body_count; i++) {
+        Body& body = problem.bodies[i];
+        if (!body.asleep) integrate(body);
+        refresh_box(body);
+    }
+}
+
+template <class Problem>
+DS_INLINE void find_body_contact(Problem& problem, CandidatePair pair) {
+    Body& a = problem.bodies[pair.a];
+    Body& b = problem.bodies[pair.b];
+    if (absolute(a.position.x - b.position.x) >= a.reach_x + b.reach_x) return;
+    if (absolute(a.position.y - b.position.y) >= a.reach_y + b.reach_y) return;
+    Manifold manifold;
+    if (!overlap_of(a, b.box, b.nearly_upright, manifold)) return;
+    wake(a);
+    wake(b);
+    if (problem.body_contact_count == Problem::kMaxBodyContacts) {
+        problem.dropped_contacts++;
+        return;
+    }
+    PairContact& contact = problem.body_contacts[problem.body_contact_count++];
+    contact.a = pair.a;
+    contact.b = pair.b;
+    prepare_contact(manifold, a, BodyPartner{b}, contact);
+}
+
+// Pairs of two sleeping bodies wait: they are looked at again whenever one of them has been woken.
+template <class Problem>
+DS_INLINE void find_body_contacts(Problem& problem) {
+    problem.body_contact_count = 0;
+    uint64_t tested[(Problem::kMaxBodyPairs + 63) / 64] = {};
+    for (bool woken = true; woken;) {
+        woken = false;
+        for (int i = 0; i < problem.body_pair_count; i++) {
+            if (tested[i / 64] >> (i % 64) & 1) continue;
+            const CandidatePair pair = problem.body_pairs[i];
+            const bool a_asleep = problem.bodies[pair.a].asleep, b_asleep = problem.bodies[pair.b].asleep;
+            if (a_asleep && b_asleep) continue;
+            tested[i / 64] |= uint64_t{1} << (i % 64);
+            find_body_contact(problem, pair);
+            woken |= a_asleep != problem.bodies[pair.a].asleep || b_asleep != problem.bodies[pair.b].asleep;
+        }
+    }
+}
+
+template <class Problem>
+DS_INLINE void find_static_contacts(Problem& problem) {
+    problem.static_contact_count = 0;
+    for (int i = 0; i < problem.static_pair_count; i++) {
+        const CandidatePair pair = problem.static_pairs[i];
+        const Body& body = problem.bodies[pair.a];
+        const StaticBox& box = problem.statics[pair.b];
+        if (body.asleep) continue;
+        if (absolute(body.position.x - box.center.x) >= body.reach_x + box.half.x) continue;
+        if (absolute(body.position.y - box.center.y) >= body.reach_y + box.half.y) continue;
+        Manifold manifold;
+        if (!overlap_of(body, upright_box(box.center, {1.f, 0.f}, box.half), true, manifold)) continue;
+        if (problem.static_contact_count == Problem::kMaxStaticContacts) {
+            problem.dropped_contacts++;
+            continue;
+        }
+        PairContact& contact = problem.static_contacts[problem.static_contact_count++];
+        contact.a = pair.a;
+        contact.b = -1;
+        prepare_contact(manifold, body, StaticPartner{}, contact);
+    }
+}
+
+template <class Problem>
+DS_INLINE void find_floor_contacts(Problem& problem) {
+    for (int i = 0; i < problem.body_count; i++) {
+        const Body& body = problem.bodies[i];
+        if (body.asleep || body.yaws_only) continue;
+        find_floor_contact(body, problem.floor[i]);
+        problem.on_floor[i] = problem.floor[i].count > 0;
+    }
+}
+
+template <class Problem>
+DS_INLINE void solve_positions(Problem& problem) {
+    for (int i = 0; i < problem.body_count; i++) {
+        Body& body = problem.bodies[i];
+        if (body.asleep) continue;
+        if (body.yaws_only) problem.agent_floor[i] = solve_agent_floor_position(body);
+        else solve_cube_floor_position(problem.floor[i], body);
+    }
+    for (int i = 0; i < problem.body_contact_count; i++) {
+        PairContact& contact = problem.body_contacts[i];
+        solve_contact_position(contact, problem.bodies[contact.a], BodyPartner{problem.bodies[contact.b]});
+    }
+    for (int i = 0; i < problem.joint_count; i++) {
+        const HeldJoint& held = problem.joints[i];
+        solve_joint(held.joint, problem.bodies[held.agent], problem.bodies[held.cube]);
+    }
+    for (int i = 0; i < problem.static_contact_count; i++) {
+        PairContact& contact = problem.static_contacts[i];
+        solve_contact_position(contact, problem.bodies[contact.a], StaticPartner{});
+    }
+}
+
+DS_INLINE void solve_agent_floor_velocity(Body& agent, float lambda) {
+    if (!(lambda > 0.f)) return;
+    const float approach = agent.approach_velocity.z;
+    const float bounce = -approach > kRestingSpeed ? kRestitution : 0.f;
+    agent.velocity.z = maximum(-bounce * approach, 0.f);
+    const Heading heading = heading_of(agent.rotation.w, agent.rotation.z);
+    const auto friction = agent_corner_friction<NarrowFloat>(
+        agent.velocity.x, agent.velocity.y, agent.spin.z, heading.cosine, heading.sine,
+        kDynamicFriction * kInverseSubstep * 0.25f * lambda);
+    agent.velocity.x -= friction.x.v;
+    agent.velocity.y -= friction.y.v;
+    agent.spin.z -= kAgentInverseInertia * friction.moment.v;
+}
+
+template <class Problem>
+DS_INLINE void solve_velocities(Problem& problem) {
+    for (int i = 0; i < problem.body_count; i++) {
+        Body& body = problem.bodies[i];
+        if (body.asleep) continue;
+        derive_velocity(body);
+        if (body.yaws_only) solve_agent_floor_velocity(body, problem.agent_floor[i]);
+        else solve_cube_floor_velocity(problem.floor[i], body);
+    }
+    for (int i = 0; i < problem.body_contact_count; i++) {
+        const PairContact& contact = problem.body_contacts[i];
+        solve_contact_velocity(contact, problem.bodies[contact.a], BodyPartner{problem.bodies[contact.b]});
+    }
+    for (int i = 0; i < problem.static_contact_count; i++) {
+        const PairContact& contact = problem.static_contacts[i];
+        solve_contact_velocity(contact, problem.bodies[contact.a], StaticPartner{});
+    }
+}
+
+template <class Problem>
+DS_NOINLINE void solve_step(Problem& problem) {
+    problem.dropped_contacts = 0;
+    for (int substep = 0; substep < kSubsteps; substep++) {
+        integrate_bodies(problem);
+        find_body_contacts(problem);
+        find_static_contacts(problem);
+        find_floor_contacts(problem);
+        solve_positions(problem);
+        solve_velocities(problem);
+    }
+}
+
+}  // namespace doorstep

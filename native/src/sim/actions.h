@@ -1,0 +1,58 @@
+// Actions: four integers per agent to force, torque and grab.
+#pragma once
+
+#include "sim/tile.h"
+
+namespace doorstep {
+
+struct Action {
+    int32_t amount, angle, turn, grab;
+};
+
+constexpr int kActionComponents = 4;
+constexpr int32_t kActionLimits[kActionComponents] = {kMoveAmounts - 1, kMoveAngles - 1, kTurns - 1, kGrabs - 1};
+
+// Sine and cosine of angle * 45 degrees, clockwise from forward.
+DS_INLINE Heading move_direction(int32_t angle) {
+    constexpr float kDiagonal = 0.70710678f;
+    constexpr float kSines[8] = {0.f, kDiagonal, 1.f, kDiagonal, 0.f, -kDiagonal, -1.f, -kDiagonal};
+    return {kSines[(angle + 2) & 7], kSines[angle & 7]};
+}
+
+// As many actions as can be asked for legally, and amount 4, which the reference's random driver draws.
+constexpr int kFlightAmounts = kMoveAmounts + 1;
+constexpr int kFlights = kFlightAmounts * kMoveAngles * kTurns;
+
+// Row of the flight table, or -1 if the action has none.
+DS_INLINE int flight_of(Action action) {
+    if (static_cast<uint32_t>(action.amount) >= kFlightAmounts || static_cast<uint32_t>(action.turn) >= kTurns) return -1;
+    return (action.amount * kMoveAngles + (action.angle & 7)) * kTurns + action.turn;
+}
+
+// Legal values as they are; others by the simulator's rule. Returns how many were moved.
+DS_INLINE int read_action(const int32_t* row, int32_t action_check, Action& action) {
+    int32_t values[kActionComponents];
+    int moved = 0;
+    for (int i = 0; i < kActionComponents; i++) {
+        const bool unchecked = action_check == DS_ACTION_CHECK_OFF;
+        values[i] = unchecked ? clamp(row[i], -kMaxAction, kMaxAction) : clamp(row[i], 0, kActionLimits[i]);
+        moved += values[i] != row[i];
+    }
+    action = {values[0], values[1], values[2], values[3]};
+    return moved;
+}
+
+DS_INLINE Vec3 force_of(Action action, Heading heading) {
+    const float magnitude = static_cast<float>(action.amount) * kForcePerAmount;
+    const Heading direction = move_direction(action.angle);
+    return rotate(heading, Vec3{magnitude * direction.sine, magnitude * direction.cosine, 0.f});
+}
+
+DS_INLINE float torque_of(Action action) { return static_cast<float>(action.turn - kNeutralTurn) * kTorquePerTurn; }
+
+template <class W>
+DS_INLINE void neutral_actions(int32_t* rows) {
+    for (int i = 0; i < W::kAgents * kActionComponents; i++) rows[i] = i % kActionComponents == 2 ? kNeutralTurn : 0;
+}
+
+}  // namespace doorstep

@@ -1,0 +1,135 @@
+// How each agent moves in this step: free, sliding along statics, or coupled to something that moves.
+#pragma once
+
+#include "sim/static_lanes.h"
+#include "sim/tile.h"
+
+namespace doorstep {
+
+// How far contacts may push an agent or a cube off its path within a step.
+constexpr float kContactMargin = 0.45f;
+// What an awake cube may move in a step beyond its present velocity.
+constexpr float kAwakeMargin = 0.2f;
+
+// Bits of the agents that are not at rest, upright, on the floor. Lanes run over bodies.
+template <class Float, class W>
+DS_INLINE uint32_t unsettled_bodies(const W& world) {
+    uint32_t bits = 0;
+    for (int lane = 0; lane < W::kAgents; lane += Float::kLanes) {
+        const auto load = [&](const float* row) { return bits_of(Float::load(row + lane)); };
+        const auto joint = load(world.velocity_x) | load(world.velocity_y) | load(world.velocity_z) |
+                           load(world.spin_x) | load(world.spin_y) | load(world.spin_z) | load(world.rotation_x) |
+                           load(world.rotation_y) | load(world.z + W::kButtonLanes);
+        const auto settled = absolute(float_of(joint)) <= Float(0.f);
+        bits |= lane_bits(~settled) << lane;
+    }
+    return bits;
+}
+
+// Statics an agent standing on the floor can meet, and those among them that are not full walls to it.
+template <class Float, class W>
+struct StaticsNearFloor {
+    StaticLanes<Float> lanes[W::kStaticLanes / Float::kLanes];
+    typename Float::Mask solid[W::kStaticLanes / Float::kLanes];
+    uint32_t partial;
+};
+
+template <class Float, class W>
+DS_INLINE StaticsNearFloor<Float, W> statics_near_floor(const W& world) {
+    constexpr float kHeight = 2.f * kAgentHalfExtent;
+    StaticsNearFloor<Float, W> statics;
+    statics.partial = 0;
+    for (int k = 0; k < W::kStaticLanes / Float::kLanes; k++) {
+        const auto s = statics.lanes[k] = load_statics<Float>(world, k * Float::kLanes);
+        statics.solid[k] = (s.bottom < Float(kHeight)) & (Float(0.f) < s.top);
+        const auto full = (s.bottom <= Float(0.f)) & (Float(kHeight) <= s.top);
+        statics.partial |= lane_bits(statics.solid[k] & ~full) << (k * Float::kLanes);
+    }
+    return statics;
+}
+
+template <class Float, class W>
+DS_INLINE uint32_t statics_in(const StaticsNearFloor<Float, W>& statics, Rectangle area) {
+    uint32_t bits = 0;
+    for (int k = 0; k < W::kStaticLanes / Float::kLanes; k++)
+        bits |= lane_bits(statics.solid[k] & overlap(statics.lanes[k], area)) << (k * Float::kLanes);
+    return bits;
+}
+
+// Whether a cube's bounds, grown by what it may move, overlap an area. Lanes run over bodies.
+template <class Float, class W>
+DS_INLINE bool meets_a_cube(const W& world, Rectangle area) {
+    const bool all_asleep = world.asleep == W::kCubeBits;
+    uint32_t bits = 0;
+    for (int lane = 0; lane < W::kBodyLanes; lane += Float::kLanes) {
+        Float margin_x(0.f), margin_y(0.f);
+        if (!all_asleep) {
+            margin_x = Float(kAwakeMargin) + Float(kTimeStep) * absolute(Float::load(world.velocity_x + lane));
+            margin_y = Float(kAwakeMargin) + Float(kTimeStep) * absolute(Float::load(world.velocity_y + lane));
+        }
+        bits |= lane_bits((Float::load(world.min_x + lane) - margin_x < Float(area.max_x)) &
+                          (Float(area.min_x) < Float::load(world.max_x + lane) + margin_x) &
+                          (Float::load(world.min_y + lane) - margin_y < Float(area.max_y)) &
+                          (Float(area.min_y) < Float::load(world.max_y + lane) + margin_y))
+                << lane;
+    }
+    return (bits & W::kCubeBits) != 0;
+}
+
+template <class W>
+DS_INLINE Rectangle path_of(const Tile<W>& tile, int slot) {
+    return {tile.path_min_x[slot], tile.path_max_x[slot], tile.path_min_y[slot], tile.path_max_y[slot]};
+}
+
+// The agent alone against statics and cubes.
+template <class Float, class W>
+DS_INLINE Motion motion_alone(Tile<W>& tile, const W& world, const StaticsNearFloor<Float, W>& statics, int slot) {
+    const Rectangle path = path_of(tile, slot);
+    if (statics_in(statics, path) == 0) return meets_a_cube<Float>(world, path) ? kCoupled : kFree;
+    const Rectangle reach = grown(path, kContactMargin);
+    const uint32_t walls = statics_in(statics, reach);
+    tile.walls[slot] = walls;
+    const bool too_many = __builtin_popcount(walls) > kMaxSlideWalls;
+    return too_many || (walls & statics.partial) || meets_a_cube<Float>(world, reach) ? kCoupled : kSliding;
+}
+
+// Agents in each other's way are coupled; so is whoever a coupled agent, or a cube it pushes, may be pushed into.
+template <class Float, class W>
+DS_INLINE void couple_agents(Tile<W>& tile, const W& world, int base) {
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (int a = 0; a < W::kAgents; a++)
+            for (int b = 0; b < W::kAgents; b++) {
+                Motion &ma = tile.motion[base + a], &mb = tile.motion[base + b];
+                if (a == b || mb == kCoupled) continue;
+                const float margin_a = ma == kFree ? 0.f : kContactMargin;
+                const float margin_b = ma == kCoupled || mb == kSliding ? kContactMargin : 0.f;
+                if (!overlap(grown(path_of(tile, base + a), margin_a), grown(path_of(tile, base + b), margin_b))) continue;
+                ma = mb = kCoupled;
+                changed = true;
+            }
+        bool some = false;
+        for (int a = 0; a < W::kAgents; a++) some |= tile.motion[base + a] == kCoupled;
+        for (int a = 0; some && a < W::kAgents; a++) {
+            if (tile.motion[base + a] == kCoupled) continue;
+            if (!meets_a_cube<Float>(world, grown(path_of(tile, base + a), 2.f * kContactMargin))) continue;
+            tile.motion[base + a] = kCoupled;
+            changed = true;
+        }
+    }
+}
+
+template <class Float, class W>
+DS_INLINE void classify_world(Tile<W>& tile, const W& world, int base) {
+    const uint32_t unsettled = unsettled_bodies<Float>(world);
+    const auto statics = statics_near_floor<Float>(world);
+    for (int a = 0; a < W::kAgents; a++) {
+        const int slot = base + a;
+        // load_actions has set kCoupled where the action has no flight
+        if (tile.motion[slot] == kCoupled || (unsettled >> a & 1) || world.grabs[a] >= 0) tile.motion[slot] = kCoupled;
+        else tile.motion[slot] = motion_alone(tile, world, statics, slot);
+    }
+    couple_agents<Float>(tile, world, base);
+}
+
+}  // namespace doorstep

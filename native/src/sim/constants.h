@@ -1,0 +1,46 @@
+// The escape room's own numbers. Units as in physics/constants.h.
+#pragma once
+
+#include "doorstep.h"
+#include "physics/constants.h"
+
+namespace doorstep {
+
+constexpr int kRooms = 3;
+constexpr float kWorldLength = 40.f;  // along y
+constexpr float kWorldWidth = 20.f;   // along x, centred at 0
+constexpr float kRoomLength = kWorldLength / 3.f;
+constexpr float kWallThickness = 1.f;
+constexpr float kBorderHeight = 5.f;
+constexpr float kRoomWallHeight = 4.375f;  // end walls and doors
+
+constexpr float kDoorSlot = kWorldWidth / 3.f;      // opening of an end wall
+constexpr float kDoorWidth = 0.8f * kDoorSlot;      // its panel
+constexpr float kDoorDrop = 1.2f;                   // metres a panel moves in a step
+constexpr float kDoorSinkLimit = -4.5f;             // an open panel above this keeps sinking
+
+constexpr float kButtonSize = 1.3f;
+constexpr float kButtonHalf = 0.65f;
+constexpr float kButtonHeight = 0.25f;
+
+constexpr int kMoveAmounts = 4, kMoveAngles = 8, kTurns = 5, kGrabs = 2;
+constexpr int kNeutralTurn = 2;
+constexpr float kForcePerAmount = 1000.f / 3.f;
+constexpr float kTorquePerTurn = 160.f;
+constexpr int kMaxAction = 32767;  // beyond this even unchecked actions are clamped
+constexpr float kGrabRange = 2.f;
+
+constexpr float kRewardPerMetre = 0.05f;
+constexpr float kSlackReward = -0.005f;
+constexpr float kBonusFactor = 1.25f;
+constexpr float kBonusDistance = 2.f;
+constexpr float kMaxProgress = 2.f * kWorldLength;
+
+constexpr int kEntitySlots = 6;  // observed entities per room
+constexpr int kLidarRays = 30;
+constexpr int kLidarLines = 15;  // ray i + 15 is ray i backwards
+constexpr float kLidarRange = 200.f;
+constexpr float kDistanceScale = 1.f / 40.f;
+constexpr int kEntityKinds = 6;
+
+}  // namespace doorstep

@@ -1,0 +1,72 @@
+// Grabbing: a toggle, evaluated in every step in which the action asks for it.
+#pragma once
+
+#include "sim/static_lanes.h"
+#include "sim/tile.h"
+
+namespace doorstep {
+
+// The nearest body in front of the agent within the range, and how far; -1 if none. Walls, doors and other agents
+// hide what is behind them.
+struct Reach {
+    int body;
+    float distance;
+};
+
+template <class W>
+DS_INLINE float ray_enters_body(const W& world, int body, Vec3 origin, Vec3 direction) {
+    const bool is_agent = body < W::kAgents;
+    const float half = is_agent ? kAgentHalfExtent : kCubeHalfExtent;
+    Vec3 center = world.body_position(body);
+    if (is_agent) center.z += kAgentHalfExtent;
+    const Vec3 offset = origin - center;
+    constexpr float kFarthest = kGrabRange + kCubeHalfExtent * 1.7321f;
+    if (!(dot(offset, offset) <= kFarthest * kFarthest)) return -1.f;
+    const Quat rotation = world.body_rotation(body);
+    return ray_enters_box(rotate_inverse(rotation, offset), rotate_inverse(rotation, direction), {half, half, half});
+}
+
+template <class W>
+DS_INLINE Reach reach_forward(const W& world, int agent) {
+    const Vec3 forward = rotate(world.agent_heading(agent), Vec3{0.f, 1.f, 0.f});
+    const Vec3 origin = world.body_position(agent) + Vec3{0.f, 0.f, kHoldHeight};
+    Reach reach{-1, kGrabRange};
+    for (int i = 0; i < W::kBodies; i++) {
+        if (i == agent || world.body_kind[i] == DS_ENTITY_NONE) continue;
+        const float distance = ray_enters_body(world, i, origin, forward);
+        if (distance > 0.f && distance <= reach.distance) reach = {i, distance};
+    }
+    if (reach.body < 0) return reach;
+    for (int i = 0; i < W::kStatics; i++) {
+        const StaticBox box = static_box(world, i);
+        const float distance = ray_enters_box(origin - box.center, forward, box.half);
+        if (distance > 0.f && distance < reach.distance) return {-1, distance};
+    }
+    return reach;
+}
+
+// Joins agent and cube as they stand, at the point `distance` in front of the agent's axis.
+template <class W>
+DS_INLINE void hold(W& world, int agent, int cube, float distance) {
+    world.grabs[agent] = world.joined[agent] = cube;
+    world.joint[agent] = make_joint(world.body_position(agent), world.body_rotation(agent), world.body_position(cube),
+                                    world.body_rotation(cube), distance);
+}
+
+template <class W>
+DS_INLINE void release(W& world, int agent) {
+    world.grabs[agent] = world.joined[agent] = -1;
+    world.joint[agent] = GrabJoint{};
+}
+
+template <class W>
+DS_NOINLINE void toggle_grab(W& world, int agent) {
+    if (world.grabs[agent] >= 0) {
+        release(world, agent);
+        return;
+    }
+    const Reach reach = reach_forward(world, agent);
+    if (reach.body >= W::kAgents) hold(world, agent, reach.body, reach.distance);
+}
+
+}  // namespace doorstep

@@ -1,0 +1,233 @@
+// Lidar: 30 horizontal rays per agent against every solid thing of its world.
+//
+// Rays i and i + 15 point opposite ways, so 15 lines serve 30 rays: a box cuts a line in an interval [enter, leave];
+// the forward ray hits it at enter if that is positive, the backward ray at -leave if that is. Per line and direction
+// the nearest hit is kept as one unsigned integer: the bit pattern of the distance with its three lowest bits
+// replaced by the kind of the thing (this moves the distance by less than one part in a million). Patterns of floats
+// that are not negative order as the floats do, negative ones are larger than all of them, and so is an interval that
+// is marked empty by all ones: the nearest hit is a plain unsigned minimum.
+//
+// What is skipped cannot be hit: things whose y-range no ray reaches, given the hits found so far. Statics near the
+// agent come first, because they are what limits the reach. The order changes no result.
+#pragma once
+
+#include "sim/lidar_directions.h"
+#include "sim/static_lanes.h"
+
+namespace doorstep {
+
+constexpr uint32_t kKindBits = 7;
+constexpr uint32_t kSignBit = 0x80000000u;
+constexpr float kLidarNear = 12.5f;  // statics within this along y are tried first; a matter of speed alone
+
+template <class Float>
+struct LidarLines {
+    static constexpr int kVectors = 16 / Float::kLanes;
+    using Bits = typename Float::Bits;
+    Float x[kVectors], y[kVectors];                  // direction, world axes, no component exactly zero
+    Float inverse_x[kVectors], inverse_y[kVectors];
+    Bits forward[kVectors], backward[kVectors];      // nearest hits
+};
+
+template <class Float>
+DS_INLINE Float away_from_zero(Float a) {
+    return select(Float(kTinyDirection) < absolute(a), a, Float(kTinyDirection));
+}
+
+template <class Float>
+DS_INLINE LidarLines<Float> aim_lines(Heading heading) {
+    LidarLines<Float> lines;
+    const Float c(heading.cosine), s(heading.sine), one(1.f);
+    for (int v = 0; v < LidarLines<Float>::kVectors; v++) {
+        const Float x = Float::load(kLidarDirectionX + v * Float::kLanes);
+        const Float y = Float::load(kLidarDirectionY + v * Float::kLanes);
+        lines.x[v] = away_from_zero(x * c - y * s);
+        lines.y[v] = away_from_zero(x * s + y * c);
+        lines.inverse_x[v] = one / lines.x[v];
+        lines.inverse_y[v] = one / lines.y[v];
+        lines.forward[v] = lines.backward[v] = bits_of(Float(kLidarRange));
+    }
+    return lines;
+}
+
+template <class Float>
+DS_INLINE void hit(LidarLines<Float>& lines, int v, Float enter, Float leave, uint32_t kind) {
+    const auto clear = all_lanes(Float(), ~kKindBits), sign = all_lanes(Float(), kSignBit);
+    const auto mark = mask_bits(leave < enter) | all_lanes(Float(), kind);
+    lines.forward[v] = minimum(lines.forward[v], (bits_of(enter) & clear) | mark);
+    lines.backward[v] = minimum(lines.backward[v], ((bits_of(leave) ^ sign) & clear) | mark);
+}
+
+// A static's sides relative to the agent.
+struct LidarBox {
+    float min_x, max_x, min_y, max_y;
+};
+
+template <class Float>
+DS_INLINE void cast_at_static(LidarLines<Float>& lines, LidarBox box, uint32_t kind) {
+    const Float min_x(box.min_x), max_x(box.max_x), min_y(box.min_y), max_y(box.max_y);
+    for (int v = 0; v < LidarLines<Float>::kVectors; v++) {
+        const Float ax = min_x * lines.inverse_x[v], bx = max_x * lines.inverse_x[v];
+        const Float ay = min_y * lines.inverse_y[v], by = max_y * lines.inverse_y[v];
+        const Float enter = maximum(minimum(ax, bx), minimum(ay, by));
+        const Float leave = minimum(maximum(ax, bx), maximum(ay, by));
+        hit(lines, v, enter, leave, kind);
+    }
+}
+
+// Sides of all statics relative to the agent, and which of them a ray at its height can meet.
+template <class W>
+struct LidarStatics {
+    alignas(32) float min_x[W::kStaticLanes], max_x[W::kStaticLanes], min_y[W::kStaticLanes], max_y[W::kStaticLanes];
+    uint32_t solid, near;
+
+    DS_METHOD LidarBox box(int i) const { return {min_x[i], max_x[i], min_y[i], max_y[i]}; }
+};
+
+template <class Float, class W>
+DS_INLINE void relate_statics(const W& world, Vec3 origin, LidarStatics<W>& statics) {
+    const Float x(origin.x), y(origin.y), z(origin.z), range(kLidarNear);
+    statics.solid = statics.near = 0;
+    for (int lane = 0; lane < W::kStaticLanes; lane += Float::kLanes) {
+        const StaticLanes<Float> s = load_statics<Float>(world, lane);
+        const Float front = s.min_y - y, back = s.max_y - y;
+        (s.min_x - x).store(statics.min_x + lane);
+        (s.max_x - x).store(statics.max_x + lane);
+        front.store(statics.min_y + lane);
+        back.store(statics.max_y + lane);
+        statics.solid |= lane_bits((s.bottom < z) & (z < s.top)) << lane;
+        statics.near |= lane_bits((front < range) & (-range < back)) << lane;
+    }
+    statics.near &= statics.solid;
+}
+
+// How far rays get along y, both ways, given the hits so far: [down, up].
+struct Span {
+    float down, up;
+};
+
+template <class Float>
+DS_INLINE Span reach_along_y(const LidarLines<Float>& lines) {
+    Float up(0.f), down(0.f);
+    for (int v = 0; v < LidarLines<Float>::kVectors; v++) {
+        const Float ahead = float_of(lines.forward[v]) * lines.y[v], behind = float_of(lines.backward[v]) * lines.y[v];
+        up = maximum(up, maximum(ahead, -behind));
+        down = maximum(down, maximum(-ahead, behind));
+    }
+    return {-largest_lane(down), largest_lane(up)};
+}
+
+// Bodies whose bounds reach into the rays' height and span. Lanes run over bodies.
+template <class Float, class W>
+DS_INLINE uint32_t bodies_in_span(const W& world, Vec3 origin, Span span) {
+    const Float low(origin.y + span.down), high(origin.y + span.up), z(origin.z);
+    uint32_t bits = 0;
+    for (int lane = 0; lane < W::kBodyLanes; lane += Float::kLanes)
+        bits |= lane_bits((Float::load(world.min_y + lane) <= high) & (low <= Float::load(world.max_y + lane)) &
+                          (Float::load(world.min_z + lane) < z))
+                << lane;
+    return bits & ((1u << W::kBodies) - 1u);
+}
+
+// Whether any ray of vector v comes within `radius` of a point before what it has hit so far.
+template <class Float>
+DS_INLINE bool may_hit_circle(const LidarLines<Float>& lines, int v, Float x, Float y, float radius) {
+    const Float across = lines.x[v] * y - lines.y[v] * x, along = lines.x[v] * x + lines.y[v] * y;
+    const Float gap = absolute(along) - Float(radius);
+    const Float nearest = maximum(float_of(lines.forward[v]), float_of(lines.backward[v]));
+    return any((across * across < Float(radius * radius)) & (gap < nearest));
+}
+
+// An upright box turned by a heading.
+template <class Float>
+DS_INLINE void cast_at_upright(LidarLines<Float>& lines, float x, float y, Heading heading, float half, uint32_t kind) {
+    const Float cx(x), cy(y), c(heading.cosine), s(heading.sine), one(1.f);
+    // Origin of the rays, in the box's frame
+    const float ox = -(heading.cosine * x + heading.sine * y), oy = heading.sine * x - heading.cosine * y;
+    const Float min_x(-half - ox), max_x(half - ox), min_y(-half - oy), max_y(half - oy);
+    for (int v = 0; v < LidarLines<Float>::kVectors; v++) {
+        if (!may_hit_circle(lines, v, cx, cy, half * 1.4143f)) continue;
+        const Float ix = one / away_from_zero(c * lines.x[v] + s * lines.y[v]);
+        const Float iy = one / away_from_zero(c * lines.y[v] - s * lines.x[v]);
+        const Float ax = min_x * ix, bx = max_x * ix, ay = min_y * iy, by = max_y * iy;
+        hit(lines, v, maximum(minimum(ax, bx), minimum(ay, by)), minimum(maximum(ax, bx), maximum(ay, by)), kind);
+    }
+}
+
+// Any box: slabs along its three axes, of which the rays, being horizontal, see only x and y components.
+template <class Float>
+DS_INLINE void cast_at_tilted(LidarLines<Float>& lines, Vec3 center, Quat rotation, float half, uint32_t kind) {
+    const Vec3 origin = rotate_inverse(rotation, -center);
+    const Vec3 ux = rotate_inverse(rotation, Vec3{1.f, 0.f, 0.f}), uy = rotate_inverse(rotation, Vec3{0.f, 1.f, 0.f});
+    const float origins[3] = {origin.x, origin.y, origin.z};
+    const float axis_x[3] = {ux.x, ux.y, ux.z}, axis_y[3] = {uy.x, uy.y, uy.z};
+    for (int v = 0; v < LidarLines<Float>::kVectors; v++) {
+        Float enter(-1e30f), leave(1e30f);
+        for (int k = 0; k < 3; k++) {
+            const Float along = away_from_zero(Float(axis_x[k]) * lines.x[v] + Float(axis_y[k]) * lines.y[v]);
+            const Float inverse = Float(1.f) / along;
+            const Float a = Float(-half - origins[k]) * inverse, b = Float(half - origins[k]) * inverse;
+            enter = maximum(enter, minimum(a, b));
+            leave = minimum(leave, maximum(a, b));
+        }
+        hit(lines, v, enter, leave, kind);
+    }
+}
+
+template <class Float, class W>
+DS_INLINE void cast_at_body(LidarLines<Float>& lines, const W& world, int i, Vec3 origin) {
+    const Vec3 center = world.body_position(i) - origin;
+    const Quat rotation = world.body_rotation(i);
+    const bool is_agent = i < W::kAgents;
+    const float half = is_agent ? kAgentHalfExtent : kCubeHalfExtent;
+    const uint32_t kind = static_cast<uint32_t>(world.body_kind[i]);
+    if (!is_agent && tilt_of(rotation) > kExactlyUpright) {
+        cast_at_tilted(lines, center, rotation, half, kind);
+        return;
+    }
+    const float top = is_agent ? center.z + 2.f * half : center.z + half;
+    if (top > 0.f) cast_at_upright(lines, center.x, center.y, heading_of(rotation.w, rotation.z), half, kind);
+}
+
+// One direction of all lines, as (distance / 40, kind / 6) pairs, 15 of them.
+template <class Float>
+DS_INLINE void write_hits(const typename Float::Bits* hits, float* out) {
+    constexpr float kCodes[8] = {0.f,       1.f / 6.f, 2.f / 6.f, 3.f / 6.f,
+                                 4.f / 6.f, 5.f / 6.f, 0.f,       0.f};  // kind / 6
+    for (int v = 0; v < LidarLines<Float>::kVectors; v++) {
+        const int count = kLidarLines - v * Float::kLanes < Float::kLanes ? kLidarLines - v * Float::kLanes : Float::kLanes;
+        const auto kinds = hits[v] & all_lanes(Float(), kKindBits);
+        const Float code = look_up(kCodes, kinds);
+        const Float distance = float_of(hits[v] & all_lanes(Float(), ~kKindBits)) * Float(kDistanceScale);
+        store_pairs(zero_unless(Float(0.f) < code, distance), code, out + 2 * v * Float::kLanes, count);
+    }
+}
+
+template <class Float, class W>
+DS_INLINE void cast_agent_lidar(const W& world, int agent, float* out) {
+    const Vec3 origin = world.body_position(agent) + Vec3{0.f, 0.f, kHoldHeight};
+    LidarLines<Float> lines = aim_lines<Float>(world.agent_heading(agent));
+    LidarStatics<W> statics;
+    relate_statics<Float>(world, origin, statics);
+    for (uint32_t bits = statics.near; bits;) {
+        const int i = take_lowest_bit(bits);
+        cast_at_static(lines, statics.box(i), static_cast<uint32_t>(world.static_kind[i]));
+    }
+    Span span = reach_along_y(lines);
+    for (uint32_t bits = statics.solid & ~statics.near; bits;) {
+        const int i = take_lowest_bit(bits);
+        if (statics.min_y[i] > span.up || statics.max_y[i] < span.down) continue;
+        cast_at_static(lines, statics.box(i), static_cast<uint32_t>(world.static_kind[i]));
+    }
+    for (uint32_t bits = bodies_in_span<Float>(world, origin, span) & ~(1u << agent); bits;)
+        cast_at_body(lines, world, take_lowest_bit(bits), origin);
+    write_hits<Float>(lines.forward, out);
+    write_hits<Float>(lines.backward, out + 2 * kLidarLines);
+}
+
+template <class Float, class W>
+DS_INLINE void cast_lidar(const W& world, float* out) {
+    for (int a = 0; a < W::kAgents; a++) cast_agent_lidar<Float>(world, a, out + a * 2 * kLidarRays);
+}
+
+}  // namespace doorstep

@@ -1,0 +1,278 @@
+// Moving the bodies of a world by the way classify_agents chose for each agent.
+#pragma once
+
+#include "physics/slide.h"
+#include "physics/solver.h"
+#include "sim/broad_phase.h"
+#include "sim/doors.h"
+
+namespace doorstep {
+
+// An agent's new pose, on the floor and at rest.
+template <class W>
+DS_INLINE void settle_agent(W& world, int agent, float x, float y, float w, float z) {
+    world.x[W::kButtonLanes + agent] = x;
+    world.y[W::kButtonLanes + agent] = y;
+    world.rotation_w[agent] = w;
+    world.rotation_z[agent] = z;
+    refresh_bounds(world, agent);
+}
+
+// ---- Sliding agents, eight from any worlds of the tile at a time
+
+template <class W>
+DS_INLINE void gather_sliding_agent(const Tile<W>& tile, int slot, int lane, SlideBatch& batch, int& wall_count) {
+    const W& world = tile.worlds[slot / W::kAgents];
+    const int agent = slot % W::kAgents;
+    batch.x[lane] = world.x[W::kButtonLanes + agent];
+    batch.y[lane] = world.y[W::kButtonLanes + agent];
+    batch.rotation_w[lane] = world.rotation_w[agent];
+    batch.rotation_z[lane] = world.rotation_z[agent];
+    batch.force_x[lane] = tile.force_x[slot];
+    batch.force_y[lane] = tile.force_y[slot];
+    batch.torque[lane] = tile.torque[slot];
+    int count = 0;
+    for (uint32_t walls = tile.walls[slot]; walls; count++) {
+        const int i = take_lowest_bit(walls);
+        batch.wall_x[count][lane] = world.static_x[i];
+        batch.wall_y[count][lane] = world.static_y[i];
+        batch.wall_half_x[count][lane] = 0.5f * world.static_size_x[i];
+        batch.wall_half_y[count][lane] = 0.5f * world.static_size_y[i];
+    }
+    if (count > wall_count) wall_count = count;
+}
+
+template <class Float, class W>
+DS_INLINE void slide_batch(Tile<W>& tile, const int* slots, int count) {
+    SlideBatch batch;
+    for (int k = 0; k < kMaxSlideWalls; k++)
+        for (int lane = 0; lane < kLanes; lane++) {
+            batch.wall_x[k][lane] = batch.wall_y[k][lane] = kNoWall;
+            batch.wall_half_x[k][lane] = batch.wall_half_y[k][lane] = 0.f;
+        }
+    int wall_count = 0;
+    // Lanes without an agent repeat the first
+    for (int lane = 0; lane < kLanes; lane++)
+        gather_sliding_agent(tile, slots[lane < count ? lane : 0], lane, batch, wall_count);
+    for (int lane = 0; lane < kLanes; lane += Float::kLanes) slide_agents<Float>(batch, lane, wall_count);
+    for (int lane = 0; lane < count; lane++)
+        settle_agent(tile.worlds[slots[lane] / W::kAgents], slots[lane] % W::kAgents, batch.x[lane], batch.y[lane],
+                     batch.rotation_w[lane], batch.rotation_z[lane]);
+}
+
+// ---- Coupled worlds
+
+template <class W>
+using Problem = SolverProblem<W::kBodies, W::kStatics, W::kAgents>;
+
+template <class W>
+DS_INLINE Rectangle bounds_of(const W& world, int body) {
+    return {world.min_x[body], world.max_x[body], world.min_y[body], world.max_y[body]};
+}
+
+// Bounds of what a cube may sweep in this step once it is awake.
+template <class W>
+DS_INLINE Rectangle sweep_of(const W& world, int cube) {
+    const float turning = 0.5f * absolute(world.spin_x[cube]) + 0.5f * absolute(world.spin_y[cube]) +
+                          absolute(world.spin_z[cube]);
+    const float dx = kAwakeMargin + kTimeStep * (absolute(world.velocity_x[cube]) + turning);
+    const float dy = kAwakeMargin + kTimeStep * (absolute(world.velocity_y[cube]) + turning);
+    return {world.min_x[cube] - dx, world.max_x[cube] + dx, world.min_y[cube] - dy, world.max_y[cube] + dy};
+}
+
+// Who takes part: bits of bodies, and which of them wake at once rather than when they are hit.
+struct Participants {
+    uint32_t bodies, awake;
+};
+
+template <class W>
+DS_INLINE Participants choose_participants(const Tile<W>& tile, const W& world, int base) {
+    Participants chosen{0, W::kCubeBits & ~world.asleep};
+    for (int a = 0; a < W::kAgents; a++) {
+        if (tile.motion[base + a] != kCoupled) continue;
+        chosen.awake |= 1u << a;
+        if (world.grabs[a] >= 0) chosen.awake |= 1u << world.grabs[a];
+        const Rectangle reach = grown(path_of(tile, base + a), kContactMargin);
+        for (int i = W::kAgents; i < W::kBodies; i++)
+            if (overlap(reach, bounds_of(world, i))) chosen.bodies |= 1u << i;
+    }
+    for (int d = 0; d < W::kDoors; d++) {
+        if (!is_closing(world, d)) continue;
+        const StaticBox panel = static_box(world, world.door_static[d]);
+        const Rectangle area{panel.center.x - panel.half.x, panel.center.x + panel.half.x,
+                             panel.center.y - panel.half.y, panel.center.y + panel.half.y};
+        for (int i = W::kAgents; i < W::kBodies; i++)
+            if (overlap(area, bounds_of(world, i))) chosen.awake |= 1u << i;
+    }
+    chosen.bodies |= chosen.awake;
+    // And the neighbours of those, and theirs
+    for (uint32_t fresh = chosen.bodies & W::kCubeBits; fresh;) {
+        const Rectangle sweep = sweep_of(world, take_lowest_bit(fresh));
+        for (uint32_t others = W::kCubeBits & ~chosen.bodies; others;) {
+            const int j = take_lowest_bit(others);
+            if (!overlap(sweep, bounds_of(world, j))) continue;
+            chosen.bodies |= 1u << j;
+            fresh |= 1u << j;
+        }
+    }
+    return chosen;
+}
+
+// Slots of the problem for the chosen bodies, in body order; where[i] is the slot of body i.
+template <class W>
+DS_INLINE void load_bodies(const Tile<W>& tile, const W& world, int base, Participants chosen, Problem<W>& problem,
+                           int* body_of, int* slot_of, Rectangle* areas) {
+    problem.body_count = 0;
+    for (uint32_t bits = chosen.bodies; bits;) {
+        const int i = take_lowest_bit(bits), slot = problem.body_count++;
+        const bool is_agent = i < W::kAgents;
+        body_of[slot] = i;
+        slot_of[i] = slot;
+        Body& body = problem.bodies[slot];
+        body.position = world.body_position(i);
+        body.rotation = world.body_rotation(i);
+        body.velocity = world.body_velocity(i);
+        body.spin = world.body_spin(i);
+        body.yaws_only = is_agent;
+        body.asleep = !(chosen.awake >> i & 1);
+        body.force = is_agent ? Vec3{tile.force_x[base + i], tile.force_y[base + i], 0.f} : Vec3{0.f, 0.f, 0.f};
+        body.torque = is_agent ? tile.torque[base + i] : 0.f;
+        areas[slot] = is_agent ? grown(path_of(tile, base + i), kContactMargin) : sweep_of(world, i);
+        problem.on_floor[slot] = false;
+    }
+}
+
+template <class Float, class W>
+DS_INLINE void load_statics_and_pairs(const W& world, const Rectangle* areas, Problem<W>& problem) {
+    uint32_t used = 0;
+    problem.static_pair_count = problem.body_pair_count = 0;
+    StaticLanes<Float> lanes[W::kStaticLanes / Float::kLanes];
+    uint32_t solid = 0;
+    for (int k = 0; k < W::kStaticLanes / Float::kLanes; k++) {
+        lanes[k] = load_statics<Float>(world, k * Float::kLanes);
+        solid |= lane_bits(Float(0.f) < lanes[k].top) << (k * Float::kLanes);
+    }
+    for (int slot = 0; slot < problem.body_count; slot++) {
+        uint32_t bits = 0;
+        for (int k = 0; k < W::kStaticLanes / Float::kLanes; k++)
+            bits |= lane_bits(overlap(lanes[k], areas[slot])) << (k * Float::kLanes);
+        bits &= solid;
+        used |= bits;
+        while (bits)
+            problem.static_pairs[problem.static_pair_count++] = {static_cast<uint8_t>(slot),
+                                                                 static_cast<uint8_t>(take_lowest_bit(bits))};
+        for (int other = slot + 1; other < problem.body_count; other++)
+            if (overlap(areas[slot], areas[other]))
+                problem.body_pairs[problem.body_pair_count++] = {static_cast<uint8_t>(slot),
+                                                                 static_cast<uint8_t>(other)};
+    }
+    while (used) {
+        const int i = take_lowest_bit(used);
+        problem.statics[i] = static_box(world, i);
+    }
+}
+
+template <class W>
+DS_INLINE void load_joints(const W& world, const int* slot_of, Problem<W>& problem) {
+    problem.joint_count = 0;
+    for (int a = 0; a < W::kAgents; a++)
+        if (world.grabs[a] >= 0)
+            problem.joints[problem.joint_count++] = {world.joint[a], slot_of[a], slot_of[world.grabs[a]]};
+}
+
+template <class W>
+DS_INLINE bool is_held(const W& world, int cube) {
+    for (int a = 0; a < W::kAgents; a++)
+        if (world.grabs[a] == cube) return true;
+    return false;
+}
+
+// Speeds, squared, below which a cube flat on the floor goes to sleep (0.03 m/s), and how flat.
+constexpr float kSleepSpeed2 = 1e-3f;
+constexpr float kSleepHeight = 5e-3f;
+constexpr float kSleepTilt = 1e-6f;
+
+// A cube that comes to rest; what is left of its tilt is taken away, so that it stays an upright box for everyone.
+template <class W>
+DS_INLINE void put_to_sleep(W& world, int cube, Body& body) {
+    world.asleep |= 1u << cube;
+    body.velocity = body.spin = {0.f, 0.f, 0.f};
+    if (tilt_of(body.rotation) > kSleepTilt) return;
+    body.rotation = normalize({body.rotation.w, 0.f, 0.f, body.rotation.z});
+    body.position.z = kCubeHalfExtent;
+}
+
+template <class W>
+DS_INLINE void store_body(W& world, int i, Body& body, bool on_floor) {
+    if (i < W::kAgents) {
+        body.velocity = {0.f, 0.f, minimum(body.velocity.z, 0.f)};
+        body.spin = {0.f, 0.f, 0.f};
+    } else if (!body.asleep) {
+        world.asleep &= ~(1u << i);
+        const bool still = on_floor && dot(body.velocity, body.velocity) < kSleepSpeed2 &&
+                           dot(body.spin, body.spin) < kSleepSpeed2 &&
+                           absolute(body.position.z - kCubeHalfExtent) < kSleepHeight;
+        if (still && !is_held(world, i)) put_to_sleep(world, i, body);
+    }
+    world.set_body_position(i, body.position);
+    world.set_body_rotation(i, body.rotation);
+    world.set_body_velocity(i, body.velocity);
+    world.set_body_spin(i, body.spin);
+    refresh_bounds(world, i);
+}
+
+template <class W>
+DS_INLINE void note_trouble(W& world, int body) {
+    world.culprit_body = body;
+    world.culprit_step = static_cast<int32_t>(world.age);
+}
+
+// Counts bodies with a value that is not finite; bounds depend on every pose.
+template <class W>
+DS_INLINE uint32_t check_finite(W& world) {
+    uint32_t trouble = kTroubleNone;
+    for (int i = 0; i < W::kBodies; i++) {
+        const Vec3 p = world.body_position(i), v = world.body_velocity(i), s = world.body_spin(i);
+        if (is_finite(p.x + p.y + p.z) && is_finite(v.x + v.y + v.z) && is_finite(s.x + s.y + s.z) &&
+            is_finite(world.rotation_w[i] + world.rotation_x[i] + world.rotation_y[i] + world.rotation_z[i]))
+            continue;
+        if (world.nonfinite_values++ == 0) note_trouble(world, i);
+        trouble = kTroubleNonfinite;
+    }
+    return trouble;
+}
+
+template <class W>
+DS_INLINE bool needs_solving(const Tile<W>& tile, const W& world, int base) {
+    if (world.asleep != W::kCubeBits) return true;
+    for (int a = 0; a < W::kAgents; a++)
+        if (tile.motion[base + a] == kCoupled) return true;
+    for (int d = 0; d < W::kDoors; d++)
+        if (is_closing(world, d)) return true;
+    return false;
+}
+
+template <class Float, class W>
+DS_NOINLINE uint32_t solve_world(Tile<W>& tile, W& world, int base) {
+    const Participants chosen = choose_participants(tile, world, base);
+    if (chosen.bodies == 0) return kTroubleNone;
+    Problem<W> problem;
+    int body_of[W::kBodies], slot_of[W::kBodies] = {};
+    Rectangle areas[W::kBodies];
+    load_bodies(tile, world, base, chosen, problem, body_of, slot_of, areas);
+    load_statics_and_pairs<Float>(world, areas, problem);
+    load_joints(world, slot_of, problem);
+    solve_step(problem);
+    for (int slot = 0; slot < problem.body_count; slot++)
+        store_body(world, body_of[slot], problem.bodies[slot], problem.on_floor[slot]);
+
+    uint32_t trouble = check_finite(world);
+    if (problem.dropped_contacts > 0) {
+        if (world.dropped_contacts == 0) note_trouble(world, body_of[problem.body_contacts[0].a]);
+        world.dropped_contacts += static_cast<uint32_t>(problem.dropped_contacts);
+        trouble |= kTroubleDroppedContacts;
+    }
+    return trouble;
+}
+
+}  // namespace doorstep

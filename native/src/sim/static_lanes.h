@@ -1,0 +1,43 @@
+// Statics as lanes: which of them overlap a rectangle, a height, a ray's height.
+#pragma once
+
+#include "math/lanes.h"
+#include "physics/solver.h"
+#include "sim/world.h"
+
+namespace doorstep {
+
+template <class Float>
+struct StaticLanes {
+    Float min_x, max_x, min_y, max_y, bottom, top;
+};
+
+template <class Float, class W>
+DS_INLINE StaticLanes<Float> load_statics(const W& world, int lane) {
+    const Float half(0.5f);
+    const Float x = Float::load(world.static_x + lane), hx = half * Float::load(world.static_size_x + lane);
+    const Float y = Float::load(world.static_y + lane), hy = half * Float::load(world.static_size_y + lane);
+    const Float z = Float::load(world.static_z + lane);
+    return {x - hx, x + hx, y - hy, y + hy, z, z + Float::load(world.static_size_z + lane)};
+}
+
+template <class W>
+DS_INLINE StaticBox static_box(const W& world, int i) {
+    const Vec3 half{0.5f * world.static_size_x[i], 0.5f * world.static_size_y[i], 0.5f * world.static_size_z[i]};
+    return {{world.static_x[i], world.static_y[i], world.static_z[i] + half.z}, half};
+}
+
+struct Rectangle {
+    float min_x, max_x, min_y, max_y;
+};
+DS_INLINE Rectangle grown(Rectangle r, float by) { return {r.min_x - by, r.max_x + by, r.min_y - by, r.max_y + by}; }
+DS_INLINE bool overlap(Rectangle a, Rectangle b) {
+    return a.min_x < b.max_x && b.min_x < a.max_x && a.min_y < b.max_y && b.min_y < a.max_y;
+}
+template <class Float>
+DS_INLINE typename Float::Mask overlap(const StaticLanes<Float>& s, Rectangle r) {
+    return (s.min_x < Float(r.max_x)) & (Float(r.min_x) < s.max_x) & (s.min_y < Float(r.max_y)) &
+           (Float(r.min_y) < s.max_y);
+}
+
+}  // namespace doorstep
