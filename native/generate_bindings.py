@@ -273,7 +273,7 @@ ROOT_CLASS = '''class DoorstepError({base}):
 
     def __str__(self) -> str:
         message = str(self.args[0]) if self.args else ""
-        return f"{{message}} {{self.hint}}" if self.hint else message'''
+        return f"{{message}} ({{self.hint}})" if self.hint else message'''
 
 
 def error_tree(header: Header) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from doorstep._native import VERSION_STRING, EntityKind, live_counts
+from doorstep._native import VERSION_STRING as _VERSION
+from doorstep._native import EntityKind, live_counts
 from doorstep.errors import (
     ArgumentError,
     ClosedError,
@@ -23,7 +24,7 @@ from doorstep.simulator import Simulator
 from doorstep.state import State
 from doorstep.tensor import Tensor
 
-__version__ = VERSION_STRING
+__version__ = _VERSION
 
 __all__ = [
     "ArgumentError",

@@ -1,6 +1,6 @@
 """Checks of what users pass, before a number could be cut to the width of a C type.
 
-Every message has one form: what the argument must be, and what it is.
+Every message has the form of the native library's: what the argument is, and what it must be.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ MAX_SHOWN = 60  # characters of a value shown in a message
 def refuse(name: str, requirement: str, value: object, hint: str = "") -> NoReturn:
     shown = repr(value)
     shown = shown if len(shown) <= MAX_SHOWN else shown[: MAX_SHOWN - 3] + "..."
-    raise ArgumentError(f"{name} must be {requirement}, but is {shown}.", argument=name, hint=hint)
+    raise ArgumentError(f"{name} is {shown}; it must be {requirement}", argument=name, hint=hint)
 
 
 def check_integer(name: str, value: object, low: int, high: int) -> int:
     """A Python or numpy integer; a bool is none."""
-    requirement = f"an integer from {low} to {high}"
+    requirement = f"an integer, {low} to {high}"
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         refuse(name, requirement, value)
     try:
@@ -94,10 +94,10 @@ def check_world_ids(worlds: object, num_worlds: int) -> NDArray[np.int64]:
         refuse("worlds", _worlds_requirement(num_worlds), worlds)
     outside = array[(array < 0) | (array >= num_worlds)]
     if outside.size:
-        refuse("worlds", f"ids from 0 to {num_worlds - 1}", outside[0].item())
+        refuse("worlds", f"slots of this simulator, 0 to {num_worlds - 1}", outside[0].item())
     ids, counts = np.unique(array, return_counts=True)
     if ids.size != array.size:
-        refuse("worlds", "distinct ids", ids[counts > 1][0].item(), hint="It occurs more than once.")
+        refuse("worlds", "distinct slots", array.tolist(), hint=f"{ids[counts > 1][0]} occurs more than once")
     return np.ascontiguousarray(array, dtype=np.int64)
 
 
@@ -120,4 +120,4 @@ def _as_array(worlds: object, num_worlds: int) -> NDArray[Any]:
 
 
 def _worlds_requirement(num_worlds: int) -> str:
-    return f"None, a boolean mask of shape ({num_worlds},) or a list of distinct ids from 0 to {num_worlds - 1}"
+    return f"None, a boolean mask of shape ({num_worlds},) or distinct slots, 0 to {num_worlds - 1}"

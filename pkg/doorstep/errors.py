@@ -58,7 +58,7 @@ class DoorstepError(Exception):
 
     def __str__(self) -> str:
         message = str(self.args[0]) if self.args else ""
-        return f"{message} {self.hint}" if self.hint else message
+        return f"{message} ({self.hint})" if self.hint else message
 
 
 class ArgumentError(DoorstepError, ValueError):

@@ -220,9 +220,9 @@ class Simulator(TensorProperties):
         tensors = self.tensors
         if name not in tensors:
             raise ArgumentError(
-                f"flat_observations must be True for {name!r} to exist, but is False.",
+                f"flat_observations is False; it must be True for {name!r} to exist",
                 argument="flat_observations",
-                hint="Make the simulator with flat_observations=True.",
+                hint="make the simulator with flat_observations=True",
             )
         return tensors[name]
 
@@ -330,7 +330,7 @@ class Simulator(TensorProperties):
         return f"Simulator({self.num_worlds} worlds, {self.num_agents} agents, seed {self.seed}, {self.device}{closed})"
 
     def __reduce__(self) -> Any:
-        raise TypeError("A Simulator cannot be pickled; send sim.save() and restore it into a simulator made there.")
+        raise TypeError("a Simulator cannot be pickled; send sim.save() and restore it into a simulator made there")
 
     def _world_ids(self, worlds: Worlds) -> NDArray[np.int64] | None:
         return None if worlds is None else check_world_ids(worlds, self.num_worlds)

@@ -104,7 +104,7 @@ class Tensor:
         return f"Tensor({self._name}, {self._dtype} {list(self._shape)}, {self._device}, {access})"
 
     def __reduce__(self) -> Any:
-        raise TypeError("A Tensor is a view of simulator memory; pickle tensor.to_numpy().copy() instead.")
+        raise TypeError("a Tensor is a view of simulator memory; pickle tensor.to_numpy().copy() instead")
 
     # ---- Array protocols ----
 
@@ -122,7 +122,7 @@ class Tensor:
         array = self.to_numpy()
         same = dtype is None or np.dtype(dtype) == self._dtype
         if copy is False and not same:
-            raise ValueError(f"{self!r} cannot become {np.dtype(dtype)} without a copy.")
+            raise ValueError(f"{self!r} cannot become {np.dtype(dtype)} without a copy")
         if copy or not same:
             return np.array(array, dtype=dtype)
         return array
@@ -144,9 +144,9 @@ class Tensor:
             BufferError: another device is asked for, or a stream, which a CPU tensor does not have.
         """
         if dl_device is not None and tuple(dl_device) != DLPACK_CPU:
-            raise BufferError(f"{self!r} is on device {DLPACK_CPU}; it cannot be exported to {tuple(dl_device)}.")
+            raise BufferError(f"{self!r} is on device {DLPACK_CPU}; it cannot be exported to {tuple(dl_device)}")
         if stream is not None:
-            raise BufferError(f"stream must be None for a tensor on the CPU, but is {stream!r}.")
+            raise BufferError(f"stream is {stream!r}; it must be None for a tensor on the CPU")
         versioned = max_version is not None and max_version[0] >= 1
         if copy:
             return _export_copy(self.to_numpy(), versioned)

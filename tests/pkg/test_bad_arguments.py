@@ -10,13 +10,13 @@ import doorstep
 NOT_INTEGERS: list[Any] = [1.5, 2.0, np.float32(3), "8", b"8", None, [1], True, np.True_, np.arange(2)]
 
 CONSTRUCTOR: list[tuple[str, list[Any], str]] = [
-    ("num_worlds", [0, -1, 2**30 + 1, 2**40, 2**70, np.int64(0), *NOT_INTEGERS], "from 1 to 1073741824"),
-    ("seed", [-1, 2**32, 2**64, 2**70, *NOT_INTEGERS], "from 0 to 4294967295"),
-    ("world_offset", [-1, 2**32 - 1, 2**63, *NOT_INTEGERS], "from 0 to 4294967294"),
-    ("num_agents", [0, 9, -(2**70), *NOT_INTEGERS], "from 1 to 8"),
-    ("episode_length", [0, 1_000_001, 2**32 + 200, *NOT_INTEGERS], "from 1 to 1000000"),
-    ("num_threads", [0, -1, 1025, *[value for value in NOT_INTEGERS if value is not None]], "from 1 to 1024"),
-    ("stream", [-1, 2**64, *[value for value in NOT_INTEGERS if value is not None]], "from 0 to 18446744073709551615"),
+    ("num_worlds", [0, -1, 2**30 + 1, 2**40, 2**70, np.int64(0), *NOT_INTEGERS], "1 to 1073741824"),
+    ("seed", [-1, 2**32, 2**64, 2**70, *NOT_INTEGERS], "0 to 4294967295"),
+    ("world_offset", [-1, 2**32 - 1, 2**63, *NOT_INTEGERS], "0 to 4294967294"),
+    ("num_agents", [0, 9, -(2**70), *NOT_INTEGERS], "1 to 8"),
+    ("episode_length", [0, 1_000_001, 2**32 + 200, *NOT_INTEGERS], "1 to 1000000"),
+    ("num_threads", [0, -1, 1025, *[value for value in NOT_INTEGERS if value is not None]], "1 to 1024"),
+    ("stream", [-1, 2**64, *[value for value in NOT_INTEGERS if value is not None]], "0 to 18446744073709551615"),
     ("auto_reset", [1, 0, "yes", None], "True or False"),
     ("strict", [1, None], "True or False"),
     ("flat_observations", [0, "False"], "True or False"),
@@ -40,9 +40,8 @@ def test_constructor_names_argument_value_and_range(name: str, value: Any, allow
         doorstep.Simulator(**{"num_worlds": 2, name: value})
     message = str(caught.value)
     assert caught.value.argument == name
-    assert message.startswith(f"{name} must be ")
+    assert message.startswith(f"{name} is {value!r}"[:50])
     assert allowed in message
-    assert f"but is {value!r}"[:60] in message
 
 
 def test_long_values_are_shortened_in_messages() -> None:
@@ -71,23 +70,23 @@ def test_a_gpu_that_cannot_be_used_is_a_device_error_that_says_what_to_do(device
 
 
 WORLDS: list[tuple[Any, str]] = [
-    ([4], "from 0 to 3"),
-    ([-1], "from 0 to 3"),
-    ([0, 2**40], "from 0 to 3"),
-    ([0, 2**70], "from 0 to 3"),
-    (np.array([2**63], dtype=np.uint64), "from 0 to 3"),
+    ([4], "0 to 3"),
+    ([-1], "0 to 3"),
+    ([0, 2**40], "0 to 3"),
+    ([0, 2**70], "0 to 3"),
+    (np.array([2**63], dtype=np.uint64), "0 to 3"),
     ([1, 2, 1], "distinct"),
     ([True, False], "shape (4,)"),
     (np.ones((4, 1), dtype=bool), "shape (4,)"),
     (np.ones(5, dtype=bool), "shape (4,)"),
-    ([0.0, 1.0], "from 0 to 3"),
-    (["0"], "from 0 to 3"),
-    ([[0, 1]], "from 0 to 3"),
-    ([[0], [1, 2]], "from 0 to 3"),
-    (0, "from 0 to 3"),
-    ("all", "from 0 to 3"),
-    (object(), "from 0 to 3"),
-    (np.empty((0, 2), dtype=np.int64), "from 0 to 3"),
+    ([0.0, 1.0], "0 to 3"),
+    (["0"], "0 to 3"),
+    ([[0, 1]], "0 to 3"),
+    ([[0], [1, 2]], "0 to 3"),
+    (0, "0 to 3"),
+    ("all", "0 to 3"),
+    (object(), "0 to 3"),
+    (np.empty((0, 2), dtype=np.int64), "0 to 3"),
 ]
 CALLS = {
     "reset": lambda sim, worlds: sim.reset(worlds),

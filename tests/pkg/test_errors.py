@@ -43,15 +43,15 @@ def test_every_status_that_fails_has_its_own_class() -> None:
 
 @pytest.mark.parametrize("error", list(ERROR_CLASSES.values()))
 def test_error_carries_status_argument_and_hint(error: type[doorstep.DoorstepError]) -> None:
-    raised = error("It went wrong.", argument="seed", hint="Do better.")
-    assert str(raised) == "It went wrong. Do better."
-    assert (raised.argument, raised.hint) == ("seed", "Do better.")
+    raised = error("it went wrong", argument="seed", hint="do better")
+    assert str(raised) == "it went wrong (do better)"
+    assert (raised.argument, raised.hint) == ("seed", "do better")
     assert ERROR_CLASSES[raised.status] is error
 
 
 @pytest.mark.parametrize("error", list(ERROR_CLASSES.values()))
 def test_error_survives_pickling_and_copying(error: type[doorstep.DoorstepError]) -> None:
-    raised = error("It went wrong.", argument="seed", hint="Do better.")
+    raised = error("it went wrong", argument="seed", hint="do better")
     for other in (pickle.loads(pickle.dumps(raised)), copy.copy(raised)):
         assert type(other) is error
-        assert (str(other), other.argument, other.hint) == (str(raised), "seed", "Do better.")
+        assert (str(other), other.argument, other.hint) == (str(raised), "seed", "do better")

@@ -16,7 +16,7 @@ from doorstep.errors import DeviceError, LibraryError, Status
 
 LIBRARY_PATH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "libdoorstep.so")
 PACKAGE_PATH = os.path.dirname(os.path.dirname(LIBRARY_PATH))
-REINSTALL = "Install doorstep again: pip install --force-reinstall doorstep."
+REINSTALL = "install doorstep again: pip install --force-reinstall doorstep"
 
 # An own handle: other packages change the argument types of functions on the shared ctypes.pythonapi.
 PYTHON = ctypes.PyDLL(None)
@@ -35,7 +35,7 @@ def load() -> Functions:
     try:
         functions = Functions(library)
     except AttributeError as error:
-        raise LibraryError(f"{LIBRARY_PATH} is stale: {error}.", hint=REINSTALL) from error
+        raise LibraryError(f"{LIBRARY_PATH} is stale: {error}", hint=REINSTALL) from error
     check_layout(functions)
     functions.ds_python_bind(_address(PYTHON.PyCapsule_IsValid), _address(PYTHON.PyCapsule_GetPointer))
     return functions
@@ -47,7 +47,7 @@ def open_library() -> ctypes.CDLL:
     try:
         return ctypes.CDLL(LIBRARY_PATH)
     except OSError as error:
-        raise LibraryError(f"{LIBRARY_PATH} cannot be loaded: {error}.", hint=REINSTALL) from error
+        raise LibraryError(f"{LIBRARY_PATH} cannot be loaded: {error}", hint=REINSTALL) from error
 
 
 def check_file(path: str) -> None:
@@ -57,19 +57,19 @@ def check_file(path: str) -> None:
             header = file.read(64)
             size = os.fstat(file.fileno()).st_size
             if len(header) < 64 or header[:6] != b"\x7fELF\x02\x01" or struct.unpack_from("<HH", header, 16) != (3, 62):
-                raise LibraryError(f"{path} is not a shared library for x86-64 Linux.", hint=REINSTALL)
+                raise LibraryError(f"{path} is not a shared library for x86-64 Linux", hint=REINSTALL)
             segments_at, sections_at = struct.unpack_from("<QQ", header, 32)
             segment_size, segment_count, section_size, section_count = struct.unpack_from("<4H", header, 54)
             file.seek(segments_at)
             segments = file.read(segment_size * segment_count)
     except OSError as error:
-        raise LibraryError(f"{path} cannot be read: {error.strerror}.", hint=REINSTALL) from error
+        raise LibraryError(f"{path} cannot be read: {error.strerror}", hint=REINSTALL) from error
     end = max(sections_at + section_size * section_count, segments_at + segment_size * segment_count)
     for i in range(min(segment_count, len(segments) // 56)):
         offset, _, _, length = struct.unpack_from("<4Q", segments, i * segment_size + 8)
         end = max(end, offset + length)
     if end > size:
-        raise LibraryError(f"{path} is truncated: it has {size} of {end} bytes.", hint=REINSTALL)
+        raise LibraryError(f"{path} is truncated: it has {size} of {end} bytes", hint=REINSTALL)
 
 
 def shake_hands(library: ctypes.CDLL) -> None:
@@ -77,22 +77,24 @@ def shake_hands(library: ctypes.CDLL) -> None:
     try:
         check_version, version = library.ds_check_version, library.ds_version
     except AttributeError as error:
-        raise LibraryError(f"{LIBRARY_PATH} is not doorstep's library: {error}.", hint=REINSTALL) from error
+        raise LibraryError(f"{LIBRARY_PATH} is not doorstep's library: {error}", hint=REINSTALL) from error
     check_version.restype = ctypes.c_int
     check_version.argtypes = (ctypes.c_uint32, ctypes.c_char_p)
     version.restype = ctypes.c_char_p
     version.argtypes = ()
     status = check_version(ABI_VERSION, VERSION_STRING.encode())
     if status == Status.DEVICE:
+        library.ds_cpu_features.restype = ctypes.c_char_p
+        features = library.ds_cpu_features().decode()
         raise DeviceError(
-            "This CPU lacks an instruction set that doorstep is compiled for (AVX2, FMA or BMI2).",
+            f"this CPU lacks what doorstep is compiled for; all of these must be 1: {features}",
             argument="device",
-            hint="Run it on an x86-64 CPU from 2013 or later.",
+            hint="use a CPU of 2013 (Intel Haswell), 2017 (AMD Zen) or later",
         )
     if status:
         raise LibraryError(
             f"{LIBRARY_PATH} is stale: it is version {(version() or b'?').decode()}, "
-            f"but the Python files in {PACKAGE_PATH} are version {VERSION_STRING}.",
+            f"but the Python files in {PACKAGE_PATH} are version {VERSION_STRING}",
             hint=REINSTALL,
         )
 
@@ -113,7 +115,7 @@ def check_layout(functions: Functions) -> None:
     different = [b".".join(filter(None, key)).decode() for key in keys]
     if different:
         raise LibraryError(
-            f"{LIBRARY_PATH} is stale: it lays out {', '.join(different)} differently from {PACKAGE_PATH}.",
+            f"{LIBRARY_PATH} is stale: it lays out {', '.join(different)} differently from {PACKAGE_PATH}",
             hint=REINSTALL,
         )
 

@@ -49,7 +49,7 @@ class Session:
     @property
     def memory(self) -> Memory:
         if self._memory is None:
-            raise ClosedError("The simulator is closed.", hint="Make a new one; tensors taken before stay valid.")
+            raise ClosedError("this simulator was closed", hint="make a new one; tensors taken before stay valid")
         return self._memory
 
     def info(self) -> SimulatorInfo:

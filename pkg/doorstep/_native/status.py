@@ -21,7 +21,7 @@ def raise_last_error(status: int) -> NoReturn:
     error = Error(struct_size=ctypes.sizeof(Error))
     load().ds_last_error(ctypes.byref(error))
     raise ERROR_CLASSES.get(status, DoorstepError)(
-        _text(error.message) or f"The native library returned status {status}.",
+        _text(error.message) or f"the native library returned status {status}",
         argument=_text(error.argument),
         hint=_text(error.hint),
     )
