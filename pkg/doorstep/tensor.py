@@ -21,6 +21,7 @@ from doorstep._native import Dtype, Memory, TensorInfo
 if TYPE_CHECKING:
     import jax
     import torch
+    from typing_extensions import CapsuleType  # known to type checkers; not needed to run
 
 DTYPES = {dtype: np.dtype(dtype.name.lower()) for dtype in Dtype}
 DLPACK_CPU = (1, 0)  # kDLCPU, device 0
@@ -137,7 +138,7 @@ class Tensor:
         max_version: tuple[int, int] | None = None,
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
-    ) -> object:
+    ) -> CapsuleType:
         """A DLPack capsule of this memory, or of a copy of it if copy is True.
 
         Raises:
@@ -180,7 +181,7 @@ class Tensor:
         return jax.dlpack.from_dlpack(self)  # type: ignore[no-any-return,unused-ignore]
 
 
-def _export_copy(array: NDArray[Any], versioned: bool) -> object:
+def _export_copy(array: NDArray[Any], versioned: bool) -> CapsuleType:
     """numpy exports its own copy. Only numpy 2.1 and later know versions; an old capsule is always allowed."""
     copied = array.copy()
     if versioned and np.lib.NumpyVersion(np.__version__) >= "2.1.0":

@@ -54,7 +54,7 @@ def test_num_worlds_is_required_and_the_rest_is_by_keyword() -> None:
     with pytest.raises(TypeError):
         doorstep.Simulator()  # type: ignore[call-arg]
     with pytest.raises(TypeError):
-        doorstep.Simulator(2, 0)  # type: ignore[misc]
+        doorstep.Simulator(2, 0)  # type: ignore[call-arg]
 
 
 def test_a_stream_on_the_cpu_is_refused() -> None:

@@ -51,6 +51,11 @@ def truncate(path: Path, size: int) -> None:
     path.write_bytes(path.read_bytes()[:size])
 
 
+def replace_by_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
 def another_machine(path: Path) -> None:
     data = bytearray(path.read_bytes())
     data[18] = 183  # AArch64
@@ -58,8 +63,8 @@ def another_machine(path: Path) -> None:
 
 
 SPOILED_FILES: dict[str, tuple[Callable[[Path], object], str]] = {
-    "missing": (lambda path: path.unlink(), "No such file"),
-    "a folder": (lambda path: (path.unlink(), path.mkdir()), "Is a directory"),
+    "missing": (Path.unlink, "No such file"),
+    "a folder": (replace_by_folder, "Is a directory"),
     "empty": (lambda path: truncate(path, 0), "not a shared library"),
     "text": (lambda path: path.write_text("hello" * 100), "not a shared library"),
     "another machine": (another_machine, "not a shared library"),

@@ -129,7 +129,8 @@ def test_writing_resets_regenerates_a_world_in_the_step() -> None:
 def test_hash_of_worlds_is_the_sum_of_their_hashes() -> None:
     with doorstep.Simulator(5) as sim:
         hashes = sim.world_hashes()
-        assert (hashes.shape, hashes.dtype) == ((5,), np.uint64)
+        assert hashes.shape == (5,)
+        assert hashes.dtype == np.uint64
         assert sim.hash() == sum(map(int, hashes)) % 2**64
         assert sim.hash([0, 3]) == (int(hashes[0]) + int(hashes[3])) % 2**64
         assert sim.hash(np.arange(5) == 2) == int(hashes[2])

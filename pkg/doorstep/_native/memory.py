@@ -5,11 +5,14 @@ from __future__ import annotations
 import ctypes
 import functools
 import weakref
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 from doorstep._native._generated import TensorInfo
 from doorstep._native.library import PYTHON, load
 from doorstep._native.status import check
+
+if TYPE_CHECKING:
+    from typing_extensions import CapsuleType  # known to type checkers; not needed to run
 
 
 @final
@@ -23,17 +26,18 @@ class Memory:
         # Not at exit: arrays may still be read by then, and the operating system takes the memory anyway.
         weakref.finalize(self, load().ds_memory_release, handle).atexit = False
 
-    def export_dlpack(self, info: TensorInfo, versioned: bool) -> object:
+    def export_dlpack(self, info: TensorInfo, versioned: bool) -> CapsuleType:
         """A PyCapsule with a DLPack tensor, which holds the memory until it is consumed and released, or dropped."""
         functions = load()
         managed = ctypes.c_void_p()
         check(functions.ds_dlpack_export(self._handle, ctypes.byref(info), versioned, ctypes.byref(managed)))
         new_capsule, names, destructor = _capsule_tools()
         try:
-            return new_capsule(managed.value, names[versioned], destructor)
+            capsule: CapsuleType = new_capsule(managed.value, names[versioned], destructor)
         except BaseException:
             functions.ds_dlpack_delete(managed, versioned)
             raise
+        return capsule
 
 
 @functools.cache
