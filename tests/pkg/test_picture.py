@@ -6,10 +6,10 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from tests.reference.boxes import corners
 
 import doorstep
 from doorstep.picture import capture_scenes, draw_scenes
-from tests.reference.boxes import corners
 
 Array = NDArray[np.float64]
 Element = ElementTree.Element

@@ -70,7 +70,9 @@ def measure(arguments: argparse.Namespace) -> Result:
     ) as sim:
         sim.step()
         startup_seconds = (time.perf_counter_ns() - created) / 1e9
-        wall_seconds, cpu_seconds, profile = _time_steps(sim, table, arguments)
+        wall_seconds, cpu_seconds, profile = time_steps(
+            sim, table, arguments.steps, rooms=arguments.start == "rooms", profile=arguments.profile
+        )
         world_steps = arguments.worlds * arguments.steps
         return Result(
             version=doorstep.__version__,
@@ -89,27 +91,27 @@ def measure(arguments: argparse.Namespace) -> Result:
         )
 
 
-def _time_steps(
-    sim: doorstep.Simulator, table: ActionTable, arguments: argparse.Namespace
+def time_steps(
+    sim: doorstep.Simulator, table: ActionTable, steps: int, *, rooms: bool, profile: bool
 ) -> tuple[float, float, dict[str, float] | None]:
     """Wall and CPU seconds spent in step(), and the split over its stages if it was asked for."""
     actions, dones = sim.actions.to_numpy(), sim.dones.to_numpy()
-    rooms = RoomsStart(sim) if arguments.start == "rooms" else None
-    if rooms:
-        rooms.place(np.arange(sim.num_worlds))
-    if arguments.profile:
+    rooms_start = RoomsStart(sim) if rooms else None
+    if rooms_start:
+        rooms_start.place(np.arange(sim.num_worlds))
+    if profile:
         sim.start_profile()
     wall_ns = cpu_ns = 0
-    for step in range(arguments.steps):
+    for step in range(steps):
         table.copy_into(actions, step)
         cpu_before, wall_before = time.process_time_ns(), time.perf_counter_ns()
         sim.step()
         wall_ns += time.perf_counter_ns() - wall_before
         cpu_ns += time.process_time_ns() - cpu_before
-        if rooms:
-            rooms.place(np.flatnonzero(dones.any(axis=(1, 2))))
-    profile = _split(sim.stop_profile(), cpu_ns / (sim.num_worlds * arguments.steps)) if arguments.profile else None
-    return wall_ns / 1e9, cpu_ns / 1e9, profile
+        if rooms_start:
+            rooms_start.place(np.flatnonzero(dones.any(axis=(1, 2))))
+    split = _split(sim.stop_profile(), cpu_ns / (sim.num_worlds * steps)) if profile else None
+    return wall_ns / 1e9, cpu_ns / 1e9, split
 
 
 def _split(ticks: dict[str, int], nanoseconds: float) -> dict[str, float]:

@@ -50,7 +50,8 @@ def run(arguments: argparse.Namespace) -> int:
     ) as sim:
         print(
             f"doorstep {doorstep.__version__}: {sim.num_worlds:,} worlds, {arguments.steps:,} steps of random actions, "
-            f"seed {sim.seed}"
+            f"seed {sim.seed}",
+            flush=True,
         )
         tally = _step(sim, arguments.steps, arguments.pictured)
         _write_picture(sim, tally, arguments.output)

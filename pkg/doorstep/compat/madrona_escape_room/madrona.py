@@ -144,7 +144,7 @@ def _shapes(tensors: Tensors) -> Shapes:
     for name, tensor in tensors.items():
         if isinstance(tensor, Tensor):
             array = np.from_dlpack(tensor)
-            shapes[name] = jax.ShapeDtypeStruct(array.shape, array.dtype)
+            shapes[name] = jax.ShapeDtypeStruct(array.shape, array.dtype)  # type: ignore[no-untyped-call,unused-ignore]
         else:
             shapes[name] = _shapes(tensor)
     return shapes
