@@ -183,10 +183,10 @@ class Tensor:
 
 def _export_copy(array: NDArray[Any], versioned: bool) -> CapsuleType:
     """numpy exports its own copy. Only numpy 2.1 and later know versions; an old capsule is always allowed."""
-    copied = array.copy()
-    if versioned and np.lib.NumpyVersion(np.__version__) >= "2.1.0":
-        return copied.__dlpack__(max_version=(1, 0))
-    return copied.__dlpack__()
+    knows_versions = np.lib.NumpyVersion(np.__version__) >= "2.1.0"
+    options: dict[str, Any] = {"max_version": (1, 0)} if versioned and knows_versions else {}
+    capsule: CapsuleType = array.copy().__dlpack__(**options)
+    return capsule
 
 
 _warned_about_immutability = False
