@@ -1,0 +1,115 @@
+#include "runtime/handles.h"
+
+#include <pthread.h>
+
+#include "check.h"
+
+namespace {
+
+using namespace doorstep;
+
+struct Counted : RefCounted {
+    explicit Counted(int* alive) : alive_(alive) { ++*alive_; }
+    ~Counted() { --*alive_; }
+    int* alive_;
+};
+
+Ref<Counted> make(int* alive) { return Ref<Counted>::adopt(new Counted(alive)); }
+
+void a_handle_finds_its_object_until_it_is_removed() {
+    int alive = 0;
+    HandleRegistry<Counted> registry;
+    const uint64_t id = registry.insert(make(&alive));
+    CHECK(id != 0);
+    CHECK(registry.find(id));
+    CHECK_EQUAL(registry.size(), 1);
+    CHECK(registry.remove(id));
+    CHECK_EQUAL(alive, 0);
+    CHECK(!registry.find(id));
+    CHECK(!registry.remove(id));
+    CHECK_EQUAL(registry.size(), 0);
+}
+
+void a_stale_handle_does_not_find_the_next_object_in_its_slot() {
+    int alive = 0;
+    HandleRegistry<Counted> registry;
+    const uint64_t old_id = registry.insert(make(&alive));
+    registry.remove(old_id);
+    const uint64_t new_id = registry.insert(make(&alive));
+    CHECK_EQUAL(static_cast<uint32_t>(new_id), static_cast<uint32_t>(old_id));
+    CHECK(!registry.find(old_id));
+    CHECK(registry.find(new_id));
+    registry.remove(new_id);
+}
+
+void null_and_invented_handles_find_nothing() {
+    int alive = 0;
+    HandleRegistry<Counted> registry;
+    CHECK(!registry.find(0));
+    const uint64_t id = registry.insert(make(&alive));
+    CHECK(!registry.find(0));
+    CHECK(!registry.find(id + 1));
+    CHECK(!registry.find(id + (uint64_t{1} << 32)));
+    CHECK(!registry.find(UINT64_MAX));
+    registry.remove(id);
+}
+
+void an_object_in_use_outlives_its_handle() {
+    int alive = 0;
+    HandleRegistry<Counted> registry;
+    const uint64_t id = registry.insert(make(&alive));
+    {
+        const Ref<Counted> used = registry.find(id);
+        registry.remove(id);
+        CHECK_EQUAL(alive, 1);
+    }
+    CHECK_EQUAL(alive, 0);
+}
+
+void a_registry_grows_to_many_objects() {
+    int alive = 0;
+    HandleRegistry<Counted> registry;
+    uint64_t ids[1000];
+    for (uint64_t& id : ids) id = registry.insert(make(&alive));
+    CHECK_EQUAL(alive, 1000);
+    for (const uint64_t id : ids) CHECK(registry.find(id));
+    for (const uint64_t id : ids) registry.remove(id);
+    CHECK_EQUAL(alive, 0);
+}
+
+struct Atomic : RefCounted {
+    std::atomic<int> uses{0};
+};
+
+HandleRegistry<Atomic> shared_registry;
+std::atomic<uint64_t> shared_id{0};
+
+void* use_shared_handle(void*) {
+    for (int i = 0; i < 20'000; ++i) {
+        const Ref<Atomic> found = shared_registry.find(shared_id.load());
+        if (found) found->uses.fetch_add(1);
+    }
+    return nullptr;
+}
+
+void threads_may_close_and_use_a_handle_at_once() {
+    pthread_t threads[3];
+    for (pthread_t& thread : threads) CHECK_EQUAL(pthread_create(&thread, nullptr, use_shared_handle, nullptr), 0);
+    for (int i = 0; i < 2'000; ++i) {
+        shared_id.store(shared_registry.insert(Ref<Atomic>::adopt(new Atomic)));
+        shared_registry.remove(shared_id.load());
+    }
+    for (const pthread_t thread : threads) pthread_join(thread, nullptr);
+    CHECK_EQUAL(shared_registry.size(), 0);
+}
+
+}  // namespace
+
+int main() {
+    RUN(a_handle_finds_its_object_until_it_is_removed);
+    RUN(a_stale_handle_does_not_find_the_next_object_in_its_slot);
+    RUN(null_and_invented_handles_find_nothing);
+    RUN(an_object_in_use_outlives_its_handle);
+    RUN(a_registry_grows_to_many_objects);
+    RUN(threads_may_close_and_use_a_handle_at_once);
+}

@@ -1,0 +1,179 @@
+#include "runtime/memory.h"
+
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include "processes.h"
+#include "runtime/cgroup.h"
+#include "runtime/live_count.h"
+#include "simulators.h"
+
+namespace {
+
+using namespace doorstep;
+
+// A root folder with files that look like /proc and /sys, below the temporary directory.
+class FakeRoot {
+public:
+    FakeRoot() {
+        const char* parent = getenv("TMPDIR");
+        snprintf(path_, sizeof path_, "%s/doorstep_root_XXXXXX", parent ? parent : "/tmp");
+        CHECK(mkdtemp(path_));
+    }
+    ~FakeRoot() {
+        char command[256];
+        snprintf(command, sizeof command, "rm -r '%s'", path_);
+        CHECK_EQUAL(system(command), 0);
+    }
+
+    const char* path() const { return path_; }
+
+    void write(const char* file, const char* text) const {
+        char full[512];
+        snprintf(full, sizeof full, "%s%s", path_, file);
+        for (char* slash = strchr(full + strlen(path_) + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+            *slash = '\0';
+            mkdir(full, 0700);
+            *slash = '/';
+        }
+        FILE* stream = fopen(full, "w");
+        CHECK(stream);
+        fputs(text, stream);
+        fclose(stream);
+    }
+
+private:
+    char path_[128];
+};
+
+void without_control_groups_there_is_no_limit() {
+    const FakeRoot root;
+    const CgroupLimits limits = read_cgroup_limits(root.path());
+    CHECK_EQUAL(limits.memory_available, -1);
+    CHECK_EQUAL(limits.cpus, 0);
+}
+
+void version_2_limits_are_read_and_file_cache_counts_as_free() {
+    const FakeRoot root;
+    root.write("/proc/self/cgroup", "0::/job/task\n");
+    root.write("/sys/fs/cgroup/job/task/memory.max", "1000000\n");
+    root.write("/sys/fs/cgroup/job/task/memory.current", "700000\n");
+    root.write("/sys/fs/cgroup/job/task/memory.stat", "anon 500000\ninactive_file 200000\nactive_file 1\n");
+    root.write("/sys/fs/cgroup/job/task/cpu.max", "250000 100000\n");
+    const CgroupLimits limits = read_cgroup_limits(root.path());
+    CHECK_EQUAL(limits.memory_available, 500000);
+    CHECK_EQUAL(limits.cpus, 3);
+}
+
+void the_tightest_limit_on_the_way_to_the_root_counts() {
+    const FakeRoot root;
+    root.write("/proc/self/cgroup", "0::/job/task\n");
+    root.write("/sys/fs/cgroup/job/task/memory.max", "max\n");
+    root.write("/sys/fs/cgroup/job/task/memory.current", "7\n");
+    root.write("/sys/fs/cgroup/job/task/cpu.max", "max 100000\n");
+    root.write("/sys/fs/cgroup/job/memory.max", "5000\n");
+    root.write("/sys/fs/cgroup/job/memory.current", "1000\n");
+    root.write("/sys/fs/cgroup/job/cpu.max", "400000 100000\n");
+    root.write("/sys/fs/cgroup/memory.max", "9000\n");
+    root.write("/sys/fs/cgroup/memory.current", "1000\n");
+    root.write("/sys/fs/cgroup/cpu.max", "100000 100000\n");
+    const CgroupLimits limits = read_cgroup_limits(root.path());
+    CHECK_EQUAL(limits.memory_available, 4000);
+    CHECK_EQUAL(limits.cpus, 1);
+}
+
+void version_1_limits_are_read_even_if_the_path_is_the_host_s() {
+    const FakeRoot root;
+    root.write("/proc/self/cgroup", "4:cpu,cpuacct:/docker/1234\n3:memory:/docker/1234\n0::/docker/1234\n");
+    root.write("/sys/fs/cgroup/memory/memory.limit_in_bytes", "3000\n");
+    root.write("/sys/fs/cgroup/memory/memory.usage_in_bytes", "2500\n");
+    root.write("/sys/fs/cgroup/memory/memory.stat", "inactive_file 1\ntotal_inactive_file 100\n");
+    root.write("/sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us", "150000\n");
+    root.write("/sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us", "100000\n");
+    const CgroupLimits limits = read_cgroup_limits(root.path());
+    CHECK_EQUAL(limits.memory_available, 600);
+    CHECK_EQUAL(limits.cpus, 2);
+}
+
+void version_1_groups_without_limits_are_unlimited() {
+    const FakeRoot root;
+    root.write("/proc/self/cgroup", "4:cpu:/\n3:memory:/\n");
+    root.write("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+    root.write("/sys/fs/cgroup/memory/memory.usage_in_bytes", "2500\n");
+    root.write("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1\n");
+    root.write("/sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
+    const CgroupLimits limits = read_cgroup_limits(root.path());
+    CHECK_EQUAL(limits.memory_available, -1);
+    CHECK_EQUAL(limits.cpus, 0);
+}
+
+void the_machine_s_free_memory_is_a_limit() {
+    const FakeRoot root;
+    root.write("/proc/meminfo", "MemTotal:  9999 kB\nMemFree:  1 kB\nMemAvailable:  42 kB\n");
+    CHECK_EQUAL(available_memory(root.path()).bytes, 42 * 1024);
+}
+
+void mapped_memory_is_zero_and_counted() {
+    CHECK_EQUAL(live_counts.memories.load(), 0);
+    {
+        const Ref<Memory> memory = Memory::map(10'000, "num_worlds");
+        CHECK(memory);
+        CHECK(memory->bytes() >= 10'000);
+        for (int i = 0; i < 10'000; ++i) CHECK_EQUAL(memory->data()[i], 0);
+        CHECK_EQUAL(live_counts.memories.load(), 1);
+    }
+    CHECK_EQUAL(live_counts.memories.load(), 0);
+}
+
+void memory_contains_its_own_bytes_only() {
+    const Ref<Memory> memory = Memory::map(4096, "num_worlds");
+    CHECK(memory->contains(memory->data(), 4096));
+    CHECK(memory->contains(memory->data() + 4096, 0));
+    CHECK(!memory->contains(memory->data(), 4097));
+    CHECK(!memory->contains(memory->data() + 1, 4096));
+    CHECK(!memory->contains(memory->data() - 1, 1));
+    CHECK(!memory->contains(memory->data(), -1));
+    CHECK(!memory->contains(nullptr, 0));
+}
+
+void more_than_there_is_is_refused_with_both_numbers() {
+    CHECK(!Memory::map(int64_t{1} << 50, "num_worlds"));
+    CHECK(last_error_names("num_worlds"));
+    CHECK(last_message_has("1125899906842624 bytes are needed"));
+    CHECK(last_message_has("are available"));
+    CHECK_EQUAL(live_counts.memories.load(), 0);
+}
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they need terabytes of address space
+void an_address_space_limit_is_respected() {
+    const int status = run_in_child([] {
+        const rlimit limit{1 << 29, 1 << 29};
+        CHECK_EQUAL(setrlimit(RLIMIT_AS, &limit), 0);
+        ds_simulator simulator;
+        const ds_simulator_config config = default_config(1 << 20);
+        CHECK_EQUAL(ds_simulator_create(&config, &simulator), DS_STATUS_OUT_OF_MEMORY);
+        CHECK(last_message_has("RLIMIT_AS"));
+        check_nothing_lives();
+        return 0;
+    });
+    CHECK_EQUAL(status, 0);
+}
+#else
+void an_address_space_limit_is_respected() {}
+#endif
+
+}  // namespace
+
+int main() {
+    RUN(without_control_groups_there_is_no_limit);
+    RUN(version_2_limits_are_read_and_file_cache_counts_as_free);
+    RUN(the_tightest_limit_on_the_way_to_the_root_counts);
+    RUN(version_1_limits_are_read_even_if_the_path_is_the_host_s);
+    RUN(version_1_groups_without_limits_are_unlimited);
+    RUN(the_machine_s_free_memory_is_a_limit);
+    RUN(mapped_memory_is_zero_and_counted);
+    RUN(memory_contains_its_own_bytes_only);
+    RUN(more_than_there_is_is_refused_with_both_numbers);
+    RUN(an_address_space_limit_is_respected);
+}

@@ -1,0 +1,43 @@
+// Running a piece of a test in a child process, to see how it ends.
+#pragma once
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "check.h"
+
+constexpr int kHung = -1;
+
+// The exit status of a process, 128 + signal if it was killed, or kHung (and it is ended) after 20 seconds.
+inline int wait_for_process(pid_t process) {
+    for (int tick = 0; tick < 2000; ++tick) {
+        int status;
+        if (waitpid(process, &status, WNOHANG) == process) {
+            return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+        }
+        const timespec pause{0, 10'000'000};
+        nanosleep(&pause, nullptr);
+    }
+    kill(process, SIGKILL);
+    waitpid(process, nullptr, 0);
+    return kHung;
+}
+
+// Runs function() in a forked child that then ends through exit(), as programs do.
+template <class Function>
+int run_in_child(const Function& function) {
+    fflush(nullptr);
+    const pid_t process = fork();
+    CHECK(process >= 0);
+    if (process == 0) exit(function());
+    return wait_for_process(process);
+}
+
+#if defined(__SANITIZE_THREAD__)
+// The thread sanitizer otherwise refuses threads in a child of a process that has some.
+extern "C" inline const char* __attribute__((used, visibility("default"))) __tsan_default_options() {
+    return "die_after_fork=0";
+}
+#endif

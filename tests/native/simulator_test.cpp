@@ -1,0 +1,279 @@
+// The life of simulators, their threads and their events, through the C API.
+#include <pthread.h>
+
+#include <atomic>
+#include <vector>
+
+#include "processes.h"
+#include "simulators.h"
+
+namespace {
+
+void closing_returns_everything() {
+    for (int i = 0; i < 30; ++i) {
+        const ds_simulator simulator = make_simulator(200, 3);
+        step_once(simulator, i);
+        close_simulator(simulator);
+    }
+    check_nothing_lives();
+}
+
+void a_closed_simulator_is_refused_everywhere() {
+    const ds_simulator simulator = make_simulator(10, 1);
+    close_simulator(simulator);
+    ds_event event;
+    uint64_t number;
+    ds_memory memory;
+    ds_simulator_info info;
+    info.struct_size = sizeof info;
+    for (const ds_simulator stale : {simulator, ds_simulator{0}, ~ds_simulator{0}}) {
+        CHECK_EQUAL(ds_simulator_step(stale), DS_STATUS_CLOSED);
+        CHECK_EQUAL(ds_simulator_step_async(stale, &event), DS_STATUS_CLOSED);
+        CHECK_EQUAL(ds_simulator_wait(stale, -1), DS_STATUS_CLOSED);
+        CHECK_EQUAL(ds_simulator_reset(stale, nullptr, 0), DS_STATUS_CLOSED);
+        CHECK_EQUAL(ds_simulator_refresh(stale), DS_STATUS_CLOSED);
+        CHECK_EQUAL(ds_simulator_hash(stale, nullptr, 0, &number), DS_STATUS_CLOSED);
+        CHECK_EQUAL(ds_simulator_save_size(stale, 1, &number), DS_STATUS_CLOSED);
+        CHECK_EQUAL(ds_simulator_get_memory(stale, &memory), DS_STATUS_CLOSED);
+        CHECK_EQUAL(ds_simulator_get_info(stale, &info), DS_STATUS_CLOSED);
+        CHECK_EQUAL(ds_simulator_close(stale), DS_STATUS_CLOSED);
+        CHECK(last_error_names("simulator"));
+    }
+}
+
+void memory_outlives_its_simulator() {
+    const ds_simulator simulator = make_simulator(10, 1);
+    ds_memory memory;
+    CHECK_EQUAL(ds_simulator_get_memory(simulator, &memory), DS_STATUS_OK);
+    const ds_tensor_info info = tensor_of(simulator, DS_TENSOR_actions);
+    close_simulator(simulator);
+    CHECK_EQUAL(live(DS_LIVE_MEMORY), 1);
+    CHECK_EQUAL(static_cast<int32_t*>(info.data)[2], 2);
+    CHECK_EQUAL(ds_memory_release(memory), DS_STATUS_OK);
+    CHECK_EQUAL(ds_memory_release(memory), DS_STATUS_CLOSED);
+    check_nothing_lives();
+}
+
+void results_do_not_depend_on_the_number_of_threads() {
+    uint64_t expected = 0;
+    for (int threads : {1, 2, 3, 7}) {
+        const ds_simulator simulator = make_simulator(500, threads);
+        for (int step = 0; step < 60; ++step) step_once(simulator, step);
+        const uint64_t hash = hash_of(simulator);
+        if (threads == 1) expected = hash;
+        CHECK(hash == expected);
+        close_simulator(simulator);
+    }
+}
+
+void an_asynchronous_step_gives_what_a_step_gives() {
+    const ds_simulator plain = make_simulator(300, 1), background = make_simulator(300, 2);
+    for (int step = 0; step < 40; ++step) {
+        step_once(plain, step);
+        write_actions(background, step);
+        ds_event event;
+        CHECK_EQUAL(ds_simulator_step_async(background, &event), DS_STATUS_OK);
+        ds_status status = ds_event_wait(event, 0);
+        while (status == DS_STATUS_PENDING) status = ds_event_wait(event, 50'000);
+        CHECK_EQUAL(status, DS_STATUS_OK);
+        CHECK_EQUAL(ds_simulator_wait(background, 0), DS_STATUS_OK);
+        CHECK_EQUAL(ds_event_close(event), DS_STATUS_OK);
+        CHECK_EQUAL(ds_event_wait(event, 0), DS_STATUS_CLOSED);
+    }
+    CHECK(hash_of(plain) == hash_of(background));
+    close_simulator(plain);
+    close_simulator(background);
+    check_nothing_lives();
+}
+
+void calls_after_an_asynchronous_step_wait_for_it() {
+    const ds_simulator plain = make_simulator(3000, 1), background = make_simulator(3000, 1);
+    ds_event events[10];
+    for (ds_event& event : events) {
+        CHECK_EQUAL(ds_simulator_step_async(background, &event), DS_STATUS_OK);
+        CHECK_EQUAL(ds_simulator_step(plain), DS_STATUS_OK);
+    }
+    CHECK(hash_of(plain) == hash_of(background));
+    close_simulator(plain);
+    CHECK_EQUAL(ds_simulator_step_async(background, &events[0]), DS_STATUS_OK);
+    close_simulator(background);
+    CHECK_EQUAL(ds_event_wait(events[0], 0), DS_STATUS_OK);
+    CHECK_EQUAL(live(DS_LIVE_EVENT), 11);
+}
+
+struct SharedSimulator {
+    ds_simulator simulator;
+    std::atomic<int> steps{0};
+};
+
+void* step_until_closed(void* argument) {
+    SharedSimulator* shared = static_cast<SharedSimulator*>(argument);
+    ds_status status;
+    while ((status = ds_simulator_step(shared->simulator)) == DS_STATUS_OK) shared->steps.fetch_add(1);
+    CHECK_EQUAL(status, DS_STATUS_CLOSED);
+    return nullptr;
+}
+
+void threads_that_share_a_simulator_take_turns_until_it_is_closed() {
+    SharedSimulator shared{make_simulator(100, 2), {0}};
+    pthread_t threads[3];
+    for (pthread_t& thread : threads) CHECK_EQUAL(pthread_create(&thread, nullptr, step_until_closed, &shared), 0);
+    while (shared.steps.load() < 100) sched_yield();
+    ds_simulator_info info;
+    info.struct_size = sizeof info;
+    CHECK_EQUAL(ds_simulator_get_info(shared.simulator, &info), DS_STATUS_OK);
+    CHECK(info.step_count >= 100);
+    close_simulator(shared.simulator);
+    for (const pthread_t thread : threads) pthread_join(thread, nullptr);
+}
+
+void a_forked_child_continues_with_the_same_results() {
+    const ds_simulator simulator = make_simulator(500, 3);
+    for (int step = 0; step < 5; ++step) step_once(simulator, step);
+    int pipe_ends[2];
+    CHECK_EQUAL(pipe(pipe_ends), 0);
+    const int status = run_in_child([&] {
+        CHECK_EQUAL(live(DS_LIVE_THREAD), 0);
+        for (int step = 5; step < 10; ++step) step_once(simulator, step);
+        ds_event event;
+        CHECK_EQUAL(ds_simulator_step_async(simulator, &event), DS_STATUS_OK);
+        CHECK_EQUAL(ds_event_wait(event, -1), DS_STATUS_OK);
+        CHECK_EQUAL(ds_event_close(event), DS_STATUS_OK);
+        const uint64_t hash = hash_of(simulator);
+        CHECK_EQUAL(write(pipe_ends[1], &hash, sizeof hash), sizeof hash);
+        close_simulator(simulator);
+        CHECK_EQUAL(live(DS_LIVE_THREAD), 0);
+        return 0;
+    });
+    CHECK_EQUAL(status, 0);
+    for (int step = 5; step < 10; ++step) step_once(simulator, step);
+    CHECK_EQUAL(ds_simulator_step(simulator), DS_STATUS_OK);
+    uint64_t child_hash;
+    CHECK_EQUAL(read(pipe_ends[0], &child_hash, sizeof child_hash), sizeof child_hash);
+    CHECK(child_hash == hash_of(simulator));
+    close(pipe_ends[0]);
+    close(pipe_ends[1]);
+    close_simulator(simulator);
+}
+
+void a_fork_waits_for_a_running_step_and_frees_the_locks_in_the_child() {
+    SharedSimulator shared{make_simulator(2000, 2), {0}};
+    pthread_t threads[2];
+    for (pthread_t& thread : threads) CHECK_EQUAL(pthread_create(&thread, nullptr, step_until_closed, &shared), 0);
+    for (int i = 0; i < 5; ++i) {
+        const int status = run_in_child([&] {
+            for (int step = 0; step < 3; ++step) CHECK_EQUAL(ds_simulator_step(shared.simulator), DS_STATUS_OK);
+            close_simulator(shared.simulator);
+            return 0;
+        });
+        CHECK_EQUAL(status, 0);
+    }
+    close_simulator(shared.simulator);
+    for (const pthread_t thread : threads) pthread_join(thread, nullptr);
+}
+
+void a_process_exits_with_an_open_simulator_and_a_running_step() {
+    const int status = run_in_child([] {
+        const ds_simulator simulator = make_simulator(3000, 3);
+        ds_event event;
+        CHECK_EQUAL(ds_simulator_step_async(simulator, &event), DS_STATUS_OK);
+        return 5;
+    });
+    CHECK_EQUAL(status, 5);
+}
+
+void bad_actions_stop_the_step_if_actions_are_checked() {
+    ds_simulator_config config = default_config(40);
+    config.action_check = DS_ACTION_CHECK_RAISE;
+    const ds_simulator simulator = make_simulator(config);
+    const uint64_t before = hash_of(simulator);
+    int32_t* actions = static_cast<int32_t*>(tensor_of(simulator, DS_TENSOR_actions).data);
+    actions[(7 * 2 + 1) * 4] = -3;
+    ds_event event;
+    CHECK_EQUAL(ds_simulator_step(simulator), DS_STATUS_INVALID_ARGUMENT);
+    CHECK(last_error_names("actions"));
+    CHECK(last_message_has("actions[7, 1, 0] is -3; it must be 0 to 3"));
+    CHECK_EQUAL(ds_simulator_step_async(simulator, &event), DS_STATUS_INVALID_ARGUMENT);
+    CHECK(hash_of(simulator) == before);
+    actions[(7 * 2 + 1) * 4] = 3;
+    CHECK_EQUAL(ds_simulator_step(simulator), DS_STATUS_OK);
+    close_simulator(simulator);
+}
+
+void configurations_out_of_range_are_refused_by_name() {
+    struct {
+        const char* argument;
+        void (*spoil)(ds_simulator_config&);
+    } const rows[] = {
+        {"num_worlds", [](ds_simulator_config& config) { config.num_worlds = 0; }},
+        {"num_worlds", [](ds_simulator_config& config) { config.num_worlds = -1; }},
+        {"num_worlds", [](ds_simulator_config& config) { config.num_worlds = int64_t{1} << 40; }},
+        {"seed", [](ds_simulator_config& config) { config.seed = -1; }},
+        {"seed", [](ds_simulator_config& config) { config.seed = int64_t{1} << 32; }},
+        {"world_offset", [](ds_simulator_config& config) { config.world_offset = -1; }},
+        {"world_offset", [](ds_simulator_config& config) { config.world_offset = (int64_t{1} << 32) - 9; }},
+        {"num_agents", [](ds_simulator_config& config) { config.num_agents = 9; }},
+        {"episode_length", [](ds_simulator_config& config) { config.episode_length = 0; }},
+        {"num_threads", [](ds_simulator_config& config) { config.num_threads = -1; }},
+        {"auto_reset", [](ds_simulator_config& config) { config.auto_reset = 2; }},
+        {"action_check", [](ds_simulator_config& config) { config.action_check = 3; }},
+        {"strict", [](ds_simulator_config& config) { config.strict = -1; }},
+        {"flat_observations", [](ds_simulator_config& config) { config.flat_observations = 5; }},
+        {"device_kind", [](ds_simulator_config& config) { config.device_kind = 9; }},
+        {"device_index", [](ds_simulator_config& config) { config.device_index = 1; }},
+        {"stream", [](ds_simulator_config& config) { config.stream = 1; }},
+        {"config", [](ds_simulator_config& config) { config.struct_size = 8; }},
+    };
+    for (const auto& row : rows) {
+        ds_simulator_config config = default_config(10);
+        row.spoil(config);
+        ds_simulator simulator = 77;
+        CHECK_EQUAL(ds_simulator_create(&config, &simulator), DS_STATUS_INVALID_ARGUMENT);
+        CHECK(last_error_names(row.argument));
+        CHECK_EQUAL(simulator, 77);
+    }
+    CHECK_EQUAL(live(DS_LIVE_SIMULATOR), 0);
+}
+
+void world_lists_must_be_distinct_and_in_range() {
+    const ds_simulator simulator = make_simulator(10, 1);
+    const uint64_t before = hash_of(simulator);
+    uint64_t hash;
+    const std::vector<int64_t> bad_lists[] = {{10}, {-1}, {3, 4, 3}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0}};
+    for (const std::vector<int64_t>& list : bad_lists) {
+        CHECK_EQUAL(ds_simulator_reset(simulator, list.data(), list.size()), DS_STATUS_INVALID_ARGUMENT);
+        CHECK_EQUAL(ds_simulator_hash(simulator, list.data(), list.size(), &hash), DS_STATUS_INVALID_ARGUMENT);
+    }
+    CHECK(hash_of(simulator) == before);
+    uint64_t hashes[10];
+    CHECK_EQUAL(ds_simulator_world_hashes(simulator, hashes, 10), DS_STATUS_OK);
+    const int64_t list[] = {8, 2, 5};
+    CHECK_EQUAL(ds_simulator_hash(simulator, list, 3, &hash), DS_STATUS_OK);
+    CHECK(hash == hashes[8] + hashes[2] + hashes[5]);
+    CHECK_EQUAL(ds_simulator_reset(simulator, list, 3), DS_STATUS_OK);
+    uint64_t after[10];
+    CHECK_EQUAL(ds_simulator_world_hashes(simulator, after, 10), DS_STATUS_OK);
+    for (int world = 0; world < 10; ++world) {
+        const bool chosen = world == 8 || world == 2 || world == 5;
+        CHECK_EQUAL(after[world] != hashes[world], chosen);
+    }
+    close_simulator(simulator);
+}
+
+}  // namespace
+
+int main() {
+    RUN(closing_returns_everything);
+    RUN(a_closed_simulator_is_refused_everywhere);
+    RUN(memory_outlives_its_simulator);
+    RUN(results_do_not_depend_on_the_number_of_threads);
+    RUN(an_asynchronous_step_gives_what_a_step_gives);
+    RUN(calls_after_an_asynchronous_step_wait_for_it);
+    RUN(threads_that_share_a_simulator_take_turns_until_it_is_closed);
+    RUN(a_forked_child_continues_with_the_same_results);
+    RUN(a_fork_waits_for_a_running_step_and_frees_the_locks_in_the_child);
+    RUN(a_process_exits_with_an_open_simulator_and_a_running_step);
+    RUN(bad_actions_stop_the_step_if_actions_are_checked);
+    RUN(configurations_out_of_range_are_refused_by_name);
+    RUN(world_lists_must_be_distinct_and_in_range);
+}
