@@ -1,0 +1,44 @@
+# The one place where compiler and linker flags are chosen.
+#
+#   doorstep_options                interface target: what every object of the project is compiled with
+#   DOORSTEP_AVX2_OPTION            what the inner loops are compiled with in addition
+#   DOORSTEP_LIBRARY_LINK_OPTIONS   what the shared library is linked with in addition
+
+find_package(Threads REQUIRED)
+add_library(doorstep_options INTERFACE)
+target_include_directories(doorstep_options INTERFACE ${CMAKE_SOURCE_DIR}/native/include ${CMAKE_SOURCE_DIR}/native/src)
+target_link_libraries(doorstep_options INTERFACE Threads::Threads ${CMAKE_DL_LIBS})
+
+target_compile_options(doorstep_options INTERFACE
+  # The same bits everywhere: no fused multiply-add where the source has none, no reliance on errno or traps.
+  -ffp-contract=off -fno-math-errno -fno-trapping-math
+  -fno-exceptions -fno-rtti
+  -Wall -Wextra
+  # No path of the machine that builds ends up in the library.
+  -ffile-prefix-map=${CMAKE_SOURCE_DIR}=. -ffile-prefix-map=${CMAKE_BINARY_DIR}=build)
+
+if(NOT DOORSTEP_ASSERTS)
+  target_compile_definitions(doorstep_options INTERFACE NDEBUG)
+endif()
+
+if(DOORSTEP_PINNED_COMPILER)
+  target_compile_options(doorstep_options INTERFACE -Werror -fno-sanitize=all -fno-stack-protector)
+  set(DOORSTEP_AVX2_OPTION -march=x86_64_v3)
+  # Leave the compiler's own headers out of the dependencies: they change with its version only, and their path
+  # differs from one build environment to the next.
+  set(CMAKE_DEPFILE_FLAGS_CXX "-MMD -MT <DEP_TARGET> -MF <DEP_FILE>")
+else()
+  set(DOORSTEP_AVX2_OPTION -march=x86-64-v3)
+endif()
+
+if(DOORSTEP_SANITIZE)
+  # The sanitizers' own symbols are resolved when the program starts.
+  target_compile_options(doorstep_options INTERFACE -g -fno-omit-frame-pointer -fsanitize=${DOORSTEP_SANITIZE})
+  target_link_options(doorstep_options INTERFACE -fsanitize=${DOORSTEP_SANITIZE})
+  if(DOORSTEP_SANITIZE MATCHES "undefined")
+    target_compile_options(doorstep_options INTERFACE -fno-sanitize-recover=undefined)
+  endif()
+  set(DOORSTEP_LIBRARY_LINK_OPTIONS "")
+else()
+  set(DOORSTEP_LIBRARY_LINK_OPTIONS -Wl,--no-undefined -s)
+endif()

@@ -1,0 +1,15 @@
+# CMake toolchain: the compiler of the ziglang package, for glibc 2.28.
+#
+# DOORSTEP_ZIG in the environment names the zig executable. The wrappers keep its path out of the build files, so
+# that a build folder survives the temporary environments that build front ends make.
+set(CMAKE_SYSTEM_NAME Linux)
+set(CMAKE_SYSTEM_PROCESSOR x86_64)
+set(CMAKE_CXX_COMPILER ${CMAKE_CURRENT_LIST_DIR}/../toolchain/zig-c++)
+set(CMAKE_AR ${CMAKE_CURRENT_LIST_DIR}/../toolchain/zig-ar)
+set(CMAKE_RANLIB ${CMAKE_CURRENT_LIST_DIR}/../toolchain/zig-ranlib)
+set(DOORSTEP_PINNED_COMPILER ON)
+
+# Checks of the compiler do not link: the first link compiles the C++ runtime, which is the build's business.
+set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
+# Everything the library needs beside its own code is in glibc.
+set(CMAKE_HAVE_LIBC_PTHREAD ON)

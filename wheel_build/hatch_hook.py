@@ -1,0 +1,32 @@
+"""Hatchling build hook: compiles the native library and puts it into the wheel."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import native_build  # noqa: E402  (a neighbour of this file, which hatchling loads by path)
+
+LIBRARY_IN_WHEEL = "doorstep/_native/libdoorstep.so"
+TAG = "py3-none-manylinux_2_28_x86_64"
+
+
+class NativeLibraryHook(BuildHookInterface):  # type: ignore[type-arg]
+    """Runs CMake with the pinned compiler before hatchling collects the files of the wheel."""
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Compile the library; an editable install finds it beside the Python sources, a wheel carries it."""
+        root = Path(self.root)
+        library = native_build.build_library(root, root / "build" / "library")
+        build_data["pure_python"] = False
+        build_data["tag"] = TAG
+        if version == "editable":
+            shutil.copy2(library, root / "pkg" / LIBRARY_IN_WHEEL)
+        else:
+            build_data["force_include"][str(library)] = LIBRARY_IN_WHEEL

@@ -1,0 +1,140 @@
+"""Runs CMake and ninja with the compiler of the ziglang package; no compiler of the system is used.
+
+As a command it builds and runs the native tests:
+
+    python wheel_build/native_build.py --build-folder build/native-tests --asserts --test
+"""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import importlib.util
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+LIBRARY_NAME = "libdoorstep.so"
+PROJECT = Path(__file__).resolve().parent.parent
+
+
+class NativeBuildError(RuntimeError):
+    """The native library could not be built; the message says which command failed."""
+
+
+def build_library(root: Path, build_folder: Path) -> Path:
+    """Build the library of the wheel and return its path; a second call compiles only what changed."""
+    configure_and_build(root, build_folder, settings={}, targets=["doorstep"])
+    return build_folder / LIBRARY_NAME
+
+
+def configure_and_build(root: Path, build_folder: Path, settings: Mapping[str, str], targets: Sequence[str]) -> None:
+    """Run CMake and ninja; `settings` are CMake cache entries, no `targets` means all."""
+    _require_linux_x86_64()
+    environment = pinned_environment(root)
+    configure = [
+        str(_tool("cmake")),
+        *("-S", str(root), "-B", str(build_folder), "-G", "Ninja"),
+        f"-DCMAKE_MAKE_PROGRAM={_tool('ninja')}",
+        f"-DCMAKE_TOOLCHAIN_FILE={root / 'wheel_build' / 'cmake' / 'zig.cmake'}",
+        *(f"-D{name}={value}" for name, value in settings.items()),
+    ]
+    build = [str(_tool("cmake")), "--build", str(build_folder)]
+    if targets:
+        build += ["--target", *targets]
+    build_folder.mkdir(parents=True, exist_ok=True)
+    if not (Path(environment["ZIG_GLOBAL_CACHE_DIR"]) / "o").exists():
+        _say("the first build also compiles the C++ runtime and takes a few minutes")
+    with _exclusive(build_folder):
+        _run(configure, environment)
+        _run(build, environment)
+
+
+def run_native_tests(root: Path, build_folder: Path) -> None:
+    """Run what configure_and_build built with DOORSTEP_BUILD_TESTS."""
+    command = [str(_tool("ctest")), "--test-dir", str(build_folder), "--output-on-failure", "--no-tests=error"]
+    _run(command, pinned_environment(root))
+
+
+def pinned_environment(root: Path) -> dict[str, str]:
+    """Environment of the build: the compiler by path, its cache inside the project unless the caller has one."""
+    environment = dict(os.environ)
+    environment["DOORSTEP_ZIG"] = str(_zig())
+    for name in ("ZIG_GLOBAL_CACHE_DIR", "ZIG_LOCAL_CACHE_DIR"):
+        environment.setdefault(name, str(root / "build" / "zig-cache"))
+    # Flags of the caller's shell would end up in the library.
+    for name in ("CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS"):
+        environment.pop(name, None)
+    return environment
+
+
+def _require_linux_x86_64() -> None:
+    if sys.platform != "linux" or os.uname().machine != "x86_64":
+        raise NativeBuildError(f"doorstep builds on Linux x86-64, this is {sys.platform} {os.uname().machine}")
+
+
+def _zig() -> Path:
+    spec = importlib.util.find_spec("ziglang")
+    if spec is None or spec.origin is None:
+        raise NativeBuildError("the ziglang package is missing; install the build requirements of pyproject.toml")
+    return Path(spec.origin).parent / "zig"
+
+
+def _tool(name: str) -> Path:
+    """An executable of the cmake or ninja package; what the system has under that name is not considered."""
+    package = "ninja" if name == "ninja" else "cmake"
+    spec = importlib.util.find_spec(package)
+    if spec is None or spec.origin is None:
+        raise NativeBuildError(f"the {package} package is missing; install the build requirements of pyproject.toml")
+    folder = Path(spec.origin).parent
+    for candidate in (folder / "data" / "bin" / name, *(parent / "bin" / name for parent in folder.parents)):
+        if candidate.is_file():
+            return candidate
+    raise NativeBuildError(f"the {package} package in {folder} has no executable {name}")
+
+
+@contextmanager
+def _exclusive(build_folder: Path) -> Iterator[None]:
+    """Two builds of one folder take turns."""
+    with (build_folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _say(message: str) -> None:
+    print(f"doorstep: {message}", file=sys.stderr, flush=True)
+
+
+def _run(command: Sequence[str], environment: Mapping[str, str]) -> None:
+    try:
+        # Standard output belongs to the build front end.
+        subprocess.run(command, env=environment, stdout=sys.stderr, check=True)
+    except subprocess.CalledProcessError as error:
+        raise NativeBuildError(f"exit status {error.returncode} of: {' '.join(command)}") from error
+
+
+def main() -> None:
+    """Build every target into a folder of its own, and run the native tests on demand."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build-folder", type=Path, required=True)
+    parser.add_argument("--asserts", action="store_true", help="keep assertions in the optimised build")
+    parser.add_argument("--test", action="store_true", help="build the native tests and run them")
+    arguments = parser.parse_args()
+    settings = {
+        "DOORSTEP_ASSERTS": "ON" if arguments.asserts else "OFF",
+        "DOORSTEP_BUILD_TESTS": "ON" if arguments.test else "OFF",
+    }
+    build_folder = arguments.build_folder.resolve()
+    try:
+        configure_and_build(PROJECT, build_folder, settings, targets=[])
+        if arguments.test:
+            run_native_tests(PROJECT, build_folder)
+    except NativeBuildError as error:
+        sys.exit(f"doorstep: {error}")
+
+
+if __name__ == "__main__":
+    main()
