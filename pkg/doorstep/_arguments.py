@@ -27,7 +27,7 @@ def refuse(name: str, requirement: str, value: object, hint: str = "") -> NoRetu
 def check_integer(name: str, value: object, low: int, high: int) -> int:
     """A Python or numpy integer; a bool is none."""
     requirement = f"an integer, {low} to {high}"
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
+    if isinstance(value, (bool, np.bool_)) or not hasattr(value, "__index__"):
         refuse(name, requirement, value)
     try:
         number = operator.index(value)
