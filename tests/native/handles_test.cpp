@@ -8,6 +8,8 @@ namespace {
 
 using namespace doorstep;
 
+// Registries are never destroyed: they are static here, as in the library.
+
 struct Counted : RefCounted {
     explicit Counted(int* alive) : alive_(alive) { ++*alive_; }
     ~Counted() { --*alive_; }
@@ -18,7 +20,7 @@ Ref<Counted> make(int* alive) { return Ref<Counted>::adopt(new Counted(alive)); 
 
 void a_handle_finds_its_object_until_it_is_removed() {
     int alive = 0;
-    HandleRegistry<Counted> registry;
+    static HandleRegistry<Counted> registry;
     const uint64_t id = registry.insert(make(&alive));
     CHECK(id != 0);
     CHECK(registry.find(id));
@@ -32,7 +34,7 @@ void a_handle_finds_its_object_until_it_is_removed() {
 
 void a_stale_handle_does_not_find_the_next_object_in_its_slot() {
     int alive = 0;
-    HandleRegistry<Counted> registry;
+    static HandleRegistry<Counted> registry;
     const uint64_t old_id = registry.insert(make(&alive));
     registry.remove(old_id);
     const uint64_t new_id = registry.insert(make(&alive));
@@ -44,7 +46,7 @@ void a_stale_handle_does_not_find_the_next_object_in_its_slot() {
 
 void null_and_invented_handles_find_nothing() {
     int alive = 0;
-    HandleRegistry<Counted> registry;
+    static HandleRegistry<Counted> registry;
     CHECK(!registry.find(0));
     const uint64_t id = registry.insert(make(&alive));
     CHECK(!registry.find(0));
@@ -56,7 +58,7 @@ void null_and_invented_handles_find_nothing() {
 
 void an_object_in_use_outlives_its_handle() {
     int alive = 0;
-    HandleRegistry<Counted> registry;
+    static HandleRegistry<Counted> registry;
     const uint64_t id = registry.insert(make(&alive));
     {
         const Ref<Counted> used = registry.find(id);
@@ -68,7 +70,7 @@ void an_object_in_use_outlives_its_handle() {
 
 void a_registry_grows_to_many_objects() {
     int alive = 0;
-    HandleRegistry<Counted> registry;
+    static HandleRegistry<Counted> registry;
     uint64_t ids[1000];
     for (uint64_t& id : ids) id = registry.insert(make(&alive));
     CHECK_EQUAL(alive, 1000);

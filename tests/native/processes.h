@@ -10,6 +10,13 @@
 
 constexpr int kHung = -1;
 
+// The thread sanitizer cannot follow threads that start in the child of a process that had some.
+#if defined(__SANITIZE_THREAD__)
+constexpr bool kCanStartThreadsInChild = false;
+#else
+constexpr bool kCanStartThreadsInChild = true;
+#endif
+
 // The exit status of a process, 128 + signal if it was killed, or kHung (and it is ended) after 20 seconds.
 inline int wait_for_process(pid_t process) {
     for (int tick = 0; tick < 2000; ++tick) {
@@ -34,10 +41,3 @@ int run_in_child(const Function& function) {
     if (process == 0) exit(function());
     return wait_for_process(process);
 }
-
-#if defined(__SANITIZE_THREAD__)
-// The thread sanitizer otherwise refuses threads in a child of a process that has some.
-extern "C" inline const char* __attribute__((used, visibility("default"))) __tsan_default_options() {
-    return "die_after_fork=0";
-}
-#endif

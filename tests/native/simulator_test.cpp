@@ -95,10 +95,14 @@ void calls_after_an_asynchronous_step_wait_for_it() {
     }
     CHECK(hash_of(plain) == hash_of(background));
     close_simulator(plain);
-    CHECK_EQUAL(ds_simulator_step_async(background, &events[0]), DS_STATUS_OK);
+    ds_event last;
+    CHECK_EQUAL(ds_simulator_step_async(background, &last), DS_STATUS_OK);
     close_simulator(background);
-    CHECK_EQUAL(ds_event_wait(events[0], 0), DS_STATUS_OK);
+    CHECK_EQUAL(ds_event_wait(last, 0), DS_STATUS_OK);
     CHECK_EQUAL(live(DS_LIVE_EVENT), 11);
+    for (const ds_event event : events) CHECK_EQUAL(ds_event_close(event), DS_STATUS_OK);
+    CHECK_EQUAL(ds_event_close(last), DS_STATUS_OK);
+    check_nothing_lives();
 }
 
 struct SharedSimulator {
@@ -164,9 +168,10 @@ void a_fork_waits_for_a_running_step_and_frees_the_locks_in_the_child() {
         const int status = run_in_child([&] {
             for (int step = 0; step < 3; ++step) CHECK_EQUAL(ds_simulator_step(shared.simulator), DS_STATUS_OK);
             close_simulator(shared.simulator);
+            _exit(3);  // without a look for leaks: the vanished threads' references remain
             return 0;
         });
-        CHECK_EQUAL(status, 0);
+        CHECK_EQUAL(status, 3);
     }
     close_simulator(shared.simulator);
     for (const pthread_t thread : threads) pthread_join(thread, nullptr);
@@ -270,9 +275,9 @@ int main() {
     RUN(an_asynchronous_step_gives_what_a_step_gives);
     RUN(calls_after_an_asynchronous_step_wait_for_it);
     RUN(threads_that_share_a_simulator_take_turns_until_it_is_closed);
-    RUN(a_forked_child_continues_with_the_same_results);
-    RUN(a_fork_waits_for_a_running_step_and_frees_the_locks_in_the_child);
-    RUN(a_process_exits_with_an_open_simulator_and_a_running_step);
+    if (kCanStartThreadsInChild) RUN(a_forked_child_continues_with_the_same_results);
+    if (kCanStartThreadsInChild) RUN(a_fork_waits_for_a_running_step_and_frees_the_locks_in_the_child);
+    if (kCanStartThreadsInChild) RUN(a_process_exits_with_an_open_simulator_and_a_running_step);
     RUN(bad_actions_stop_the_step_if_actions_are_checked);
     RUN(configurations_out_of_range_are_refused_by_name);
     RUN(world_lists_must_be_distinct_and_in_range);
