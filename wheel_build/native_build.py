@@ -36,13 +36,13 @@ def configure_and_build(root: Path, build_folder: Path, settings: Mapping[str, s
     _require_linux_x86_64()
     environment = pinned_environment(root)
     configure = [
-        str(_tool("cmake")),
+        str(tool("cmake")),
         *("-S", str(root), "-B", str(build_folder), "-G", "Ninja"),
-        f"-DCMAKE_MAKE_PROGRAM={_tool('ninja')}",
+        f"-DCMAKE_MAKE_PROGRAM={tool('ninja')}",
         f"-DCMAKE_TOOLCHAIN_FILE={root / 'wheel_build' / 'cmake' / 'zig.cmake'}",
         *(f"-D{name}={value}" for name, value in settings.items()),
     ]
-    build = [str(_tool("cmake")), "--build", str(build_folder)]
+    build = [str(tool("cmake")), "--build", str(build_folder)]
     if targets:
         build += ["--target", *targets]
     build_folder.mkdir(parents=True, exist_ok=True)
@@ -55,7 +55,7 @@ def configure_and_build(root: Path, build_folder: Path, settings: Mapping[str, s
 
 def run_native_tests(root: Path, build_folder: Path) -> None:
     """Run what configure_and_build built with DOORSTEP_BUILD_TESTS."""
-    command = [str(_tool("ctest")), "--test-dir", str(build_folder), "--output-on-failure", "--no-tests=error"]
+    command = [str(tool("ctest")), "--test-dir", str(build_folder), "--output-on-failure", "--no-tests=error"]
     _run(command, pinned_environment(root))
 
 
@@ -83,7 +83,7 @@ def _zig() -> Path:
     return Path(spec.origin).parent / "zig"
 
 
-def _tool(name: str) -> Path:
+def tool(name: str) -> Path:
     """An executable of the cmake or ninja package; what the system has under that name is not considered."""
     package = "ninja" if name == "ninja" else "cmake"
     spec = importlib.util.find_spec(package)

@@ -1,0 +1,78 @@
+# Everything people and CI do with the sources. Needs Python 3.10 or newer and make; the rest, the C++ compiler
+# included, is installed below build/, from the versions pinned in pyproject.toml. Start with: make help
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-builtin-rules --no-print-directory
+
+# The Python that everything runs on: make test PYTHON=python3.12
+PYTHON ?= python3
+# Extras of pyproject.toml that the tests are run with; tests of what is left out are skipped.
+TEST_EXTRAS ?= torch jax
+# Passed on to pytest: make test PYTEST_ARGUMENTS='tests/sim -x'
+PYTEST_ARGUMENTS ?=
+# Passed on to doorstep bench: make bench BENCH_ARGUMENTS='--threads 1'
+BENCH_ARGUMENTS ?=
+
+environment = $(PYTHON) wheel_build/environment.py build/environments/$(1) $(2)
+bin = build/environments/$(1)/bin
+# Puts the finished wheel, and nothing else of this project, into an environment.
+install_wheel = $(call bin,$(1))/python -m pip --quiet --disable-pip-version-check install --force-reinstall --no-deps dist/doorstep-*.whl
+
+.PHONY: help demo test wheel check-wheel lint test-native test-asan test-tsan bench docs clean
+
+help: ## Say what can be made
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
+
+demo: wheel ## Build and install the wheel, then step 1,024 worlds and draw some of them
+	@$(call environment,demo,dependencies)
+	@$(call install_wheel,demo)
+	@$(call bin,demo)/doorstep demo
+
+test: wheel test-native ## Test the installed wheel in a clean environment, and the native code by itself
+	@$(call environment,test,dependencies test $(TEST_EXTRAS))
+	@$(call install_wheel,test)
+	@echo "doorstep: testing the installed wheel"
+	@$(call bin,test)/pytest $(PYTEST_ARGUMENTS)
+
+wheel: ## Build and check the wheel; its path is the last line
+	@$(call environment,build,build-system dev)
+	@$(call bin,build)/python wheel_build/build_wheel.py dist
+
+check-wheel: ## Check the wheel in dist/ once more
+	@$(call environment,build,build-system dev)
+	@$(call bin,build)/python wheel_build/check_wheel.py dist/doorstep-*.whl
+
+lint: ## Style, types, generated files, workflows
+	@$(call environment,lint,build-system dependencies test dev)
+	$(call bin,lint)/ruff check .
+	$(call bin,lint)/mypy
+	$(call bin,lint)/python native/generate_bindings.py --check
+	$(call bin,lint)/actionlint
+
+test-native: ## Build the native code with assertions and run its own tests
+	@$(call environment,build,build-system dev)
+	@echo "doorstep: testing the native code"
+	@$(call bin,build)/python wheel_build/native_build.py --build-folder build/native-tests --asserts --test
+
+test-asan: wheel ## Test for memory errors and undefined behaviour (uses the system's compiler)
+	@$(call environment,build,build-system dev)
+	@$(call environment,sanitizer,dependencies test)
+	@$(call install_wheel,sanitizer)
+	@$(call bin,build)/python wheel_build/sanitizer_tests.py address,undefined $(call bin,sanitizer)/python $(PYTEST_ARGUMENTS)
+
+test-tsan: wheel ## Test for data races (uses the system's compiler)
+	@$(call environment,build,build-system dev)
+	@$(call environment,sanitizer,dependencies test)
+	@$(call install_wheel,sanitizer)
+	@$(call bin,build)/python wheel_build/sanitizer_tests.py thread $(call bin,sanitizer)/python $(PYTEST_ARGUMENTS)
+
+bench: wheel ## Measure the speed of a step, from the normal start and among the cubes
+	@$(call environment,demo,dependencies)
+	@$(call install_wheel,demo)
+	@$(call bin,demo)/doorstep bench $(BENCH_ARGUMENTS)
+	@$(call bin,demo)/doorstep bench --start rooms $(BENCH_ARGUMENTS)
+
+clean: ## Remove everything that was made
+	rm -rf build dist pkg/doorstep/_native/libdoorstep.so

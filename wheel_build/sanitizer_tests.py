@@ -1,0 +1,106 @@
+"""Builds the native code with sanitizers and the system's compiler, and runs the native and the Python tests on it.
+
+    python wheel_build/sanitizer_tests.py address,undefined PYTHON [PYTEST ARGUMENTS...]
+
+PYTHON is that of an environment with the wheel and its test requirements; its copy of the library is replaced by the
+instrumented one. The interpreter itself is not instrumented, so the sanitizer's runtime is preloaded and leaks are
+left to the native tests.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import native_build
+
+PROJECT = Path(__file__).resolve().parent.parent
+COMPILERS = ("g++", "clang++")
+RUNTIMES = {"address,undefined": "libasan.so", "thread": "libtsan.so"}
+# Tests that load much foreign code or measure the process say nothing under a sanitizer.
+PYTHON_TESTS = {
+    "address,undefined": ["tests/pkg", "tests/sim"],
+    "thread": ["tests/pkg/test_threads.py", "tests/pkg/test_event.py"],
+}
+OPTIONS = {
+    "ASAN_OPTIONS": "abort_on_error=0:allocator_may_return_null=1",
+    "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
+    "TSAN_OPTIONS": "halt_on_error=1",
+}
+
+
+def find_compiler() -> str:
+    """The system's C++ compiler; installed first if that is possible."""
+    for attempt in range(2):
+        for name in COMPILERS:
+            if path := shutil.which(name):
+                return path
+        if attempt == 0 and os.geteuid() == 0 and shutil.which("apt-get"):
+            print("doorstep: installing g++", flush=True)
+            subprocess.run(["apt-get", "install", "--yes", "--quiet", "g++"], check=False)
+    sys.exit("doorstep: sanitizers need g++ or clang++; install one (Debian and Ubuntu: apt-get install g++)")
+
+
+def build(compiler: str, sanitizer: str, folder: Path) -> None:
+    """Configure and build library and native tests."""
+    cmake = str(native_build.tool("cmake"))
+    settings = {
+        "CMAKE_CXX_COMPILER": compiler,
+        "CMAKE_MAKE_PROGRAM": str(native_build.tool("ninja")),
+        "DOORSTEP_ASSERTS": "ON",
+        "DOORSTEP_BUILD_TESTS": "ON",
+        "DOORSTEP_SANITIZE": sanitizer,
+    }
+    definitions = [f"-D{name}={value}" for name, value in settings.items()]
+    subprocess.run([cmake, "-S", str(PROJECT), "-B", str(folder), "-G", "Ninja", *definitions], check=True)
+    subprocess.run([cmake, "--build", str(folder)], check=True)
+
+
+def run_native_tests(folder: Path) -> None:
+    """Run the native tests; leaks count."""
+    ctest = [str(native_build.tool("ctest")), "--test-dir", str(folder), "--output-on-failure", "--no-tests=error"]
+    subprocess.run(ctest, env={**os.environ, **OPTIONS}, check=True)
+
+
+def run_python_tests(compiler: str, sanitizer: str, folder: Path, python: str, arguments: list[str]) -> None:
+    """Run pytest with the instrumented library in the place of the wheel's."""
+    where = [python, "-c", "import doorstep; print(doorstep.__path__[0])"]
+    package = Path(subprocess.run(where, check=True, capture_output=True, text=True).stdout.strip())
+    shutil.copy2(folder / native_build.LIBRARY_NAME, package / "_native")
+    runtimes = [_runtime(compiler, RUNTIMES[sanitizer])]
+    options = {**OPTIONS, "ASAN_OPTIONS": f"{OPTIONS['ASAN_OPTIONS']}:detect_leaks=0"}
+    environment = {**os.environ, **options, "LD_PRELOAD": " ".join(runtimes), "PYTHONMALLOC": "malloc"}
+    pytest = [python, "-m", "pytest", *(arguments or PYTHON_TESTS[sanitizer])]
+    subprocess.run(pytest, env=environment, check=True)
+
+
+def _runtime(compiler: str, name: str) -> str:
+    candidates = [name]
+    if "clang" in Path(compiler).name:
+        candidates = [name.replace("lib", "libclang_rt.").replace(".so", "-x86_64.so")]
+    for candidate in candidates:
+        command = [compiler, f"-print-file-name={candidate}"]
+        path = subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+        if Path(path).is_file():
+            return path
+    sys.exit(f"doorstep: {compiler} has no {' or '.join(candidates)}; install its sanitizer runtime")
+
+
+def main() -> None:
+    """Build, then native tests, then Python tests."""
+    sanitizer, python, *arguments = sys.argv[1:]
+    folder = PROJECT / "build" / f"sanitizer-{sanitizer.replace(',', '-')}"
+    compiler = find_compiler()
+    try:
+        build(compiler, sanitizer, folder)
+        run_native_tests(folder)
+        run_python_tests(compiler, sanitizer, folder, python, arguments)
+    except subprocess.CalledProcessError as error:
+        sys.exit(f"doorstep: exit status {error.returncode} of: {' '.join(error.cmd)}")
+
+
+if __name__ == "__main__":
+    main()
