@@ -37,11 +37,11 @@ test: wheel test-native ## Test the installed wheel in a clean environment, and 
 	@$(call bin,test)/pytest $(PYTEST_ARGUMENTS)
 
 wheel: ## Build and check the wheel; its path is the last line
-	@$(call environment,build,build-system dev)
+	@$(call environment,build,build-system repair)
 	@$(call bin,build)/python wheel_build/build_wheel.py dist
 
 check-wheel: ## Check the wheel in dist/ once more
-	@$(call environment,build,build-system dev)
+	@$(call environment,build,build-system repair)
 	@$(call bin,build)/python wheel_build/check_wheel.py dist/doorstep-*.whl
 
 lint: ## Style, types, generated files, workflows
@@ -52,18 +52,18 @@ lint: ## Style, types, generated files, workflows
 	$(call bin,lint)/actionlint
 
 test-native: ## Build the native code with assertions and run its own tests
-	@$(call environment,build,build-system dev)
+	@$(call environment,build,build-system repair)
 	@echo "doorstep: testing the native code"
 	@$(call bin,build)/python wheel_build/native_build.py --build-folder build/native-tests --asserts --test
 
 test-asan: wheel ## Test for memory errors and undefined behaviour (uses the system's compiler)
-	@$(call environment,build,build-system dev)
+	@$(call environment,build,build-system repair)
 	@$(call environment,sanitizer,dependencies test)
 	@$(call install_wheel,sanitizer)
 	@$(call bin,build)/python wheel_build/sanitizer_tests.py address,undefined $(call bin,sanitizer)/python $(PYTEST_ARGUMENTS)
 
 test-tsan: wheel ## Test for data races (uses the system's compiler)
-	@$(call environment,build,build-system dev)
+	@$(call environment,build,build-system repair)
 	@$(call environment,sanitizer,dependencies test)
 	@$(call install_wheel,sanitizer)
 	@$(call bin,build)/python wheel_build/sanitizer_tests.py thread $(call bin,sanitizer)/python $(PYTEST_ARGUMENTS)

