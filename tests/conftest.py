@@ -26,6 +26,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
 def _nothing_native_is_left_alive(request: pytest.FixtureRequest) -> Generator[None, None, None]:
     before = doorstep.live_counts()
     yield
+    request.node.funcargs.clear()  # pytest holds the values of fixtures beyond their teardown
     gc.collect()
     if not request.node.stash.get(FAILED, False):  # a failed test's traceback holds its objects
         after = doorstep.live_counts()

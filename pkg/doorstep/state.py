@@ -22,7 +22,7 @@ class State(StateProperties):
     >>> import doorstep
     >>> sim = doorstep.Simulator(1)
     >>> sim.state.body_positions
-    Tensor(body_positions, float32 [1, 11, 3], cpu, writable)
+    Tensor(body_positions, float32 [1, 7, 3], cpu, writable)
     >>> sim.state.body_positions.to_numpy()[0, 0] = (0.0, 5.0, 0.0)
     >>> sim.refresh()
     >>> float(sim.self_observations.to_numpy()[0, 0, 3]) * 40
