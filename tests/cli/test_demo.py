@@ -11,6 +11,7 @@ from tests.cli.conftest import Command
 import doorstep
 from doorstep.cli import main
 from doorstep.cli.random_actions import ActionTable
+from doorstep.cli.rooms_start import RoomsStart
 
 WORLD = "{http://www.w3.org/2000/svg}g[@class='world']"
 
@@ -66,17 +67,23 @@ def test_the_picture_shows_the_step_before_a_reset(tmp_path: Path, capsys: pytes
     assert "2 worlds after step 199" in capsys.readouterr().out
 
 
-def test_the_worlds_whose_agents_came_furthest_are_pictured(tmp_path: Path) -> None:
-    picture = demo(tmp_path, "--worlds", "64", "--steps", "100", "--pictured", "4")
+@pytest.mark.parametrize("start", ["normal", "rooms"])
+def test_the_worlds_with_most_to_see_are_pictured(start: str, tmp_path: Path) -> None:
+    picture = demo(tmp_path, "--worlds", "64", "--steps", "100", "--pictured", "4", "--start", start)
     shown = [int(panel.get("data-world", "")) for panel in picture.findall(WORLD)]
 
     table = ActionTable(5)
     with doorstep.Simulator(64, seed=5, num_threads=1) as sim:
+        if start == "rooms":
+            RoomsStart(sim).place(np.arange(64))
         for step in range(100):
             table.copy_into(sim.actions.to_numpy(), step + 1)
             sim.step()
-        furthest = sim.self_observations.to_numpy()[:, :, 5].max(axis=1)
-    assert sorted(furthest[shown], reverse=True) == sorted(furthest, reverse=True)[:4]
+        state = sim.state
+        events = state.door_open.to_numpy().sum(axis=1) + state.button_pressed.to_numpy().sum(axis=1)
+        events += (state.agent_grabs.to_numpy() >= 0).sum(axis=1)
+    assert len(set(shown)) == 4
+    assert events[shown].tolist() == sorted(events, reverse=True)[:4]
 
 
 @pytest.mark.parametrize("agents", [1, 3])

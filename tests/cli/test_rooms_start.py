@@ -1,6 +1,7 @@
 """Agents placed among the cubes: where, facing where, and overlapping nothing."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -17,10 +18,15 @@ ROOM = 40 / 3
 ALL = np.arange(WORLDS)
 
 
-@pytest.fixture(params=[1, 2, 5], ids=["1 agent", "2 agents", "5 agents"])
-def sim(request: pytest.FixtureRequest) -> Iterator[doorstep.Simulator]:
-    with doorstep.Simulator(WORLDS, seed=11, num_agents=request.param, num_threads=1) as made:
-        yield made
+for_agents = pytest.mark.parametrize("num_agents", [1, 2, 5])
+
+
+@contextmanager
+def placed(num_agents: int) -> Iterator[doorstep.Simulator]:
+    """A simulator whose agents have all been placed."""
+    with doorstep.Simulator(WORLDS, seed=11, num_agents=num_agents, num_threads=1) as sim:
+        RoomsStart(sim).place(ALL)
+        yield sim
 
 
 def poses(sim: doorstep.Simulator) -> tuple[Array, Array, Array]:
@@ -32,60 +38,66 @@ def poses(sim: doorstep.Simulator) -> tuple[Array, Array, Array]:
     return positions[..., 0], positions[..., 1], 2 * np.arctan2(rotations[..., 3], rotations[..., 0])
 
 
-def test_places_lie_in_the_promised_part_of_the_promised_room(sim: doorstep.Simulator) -> None:
-    RoomsStart(sim).place(ALL)
-    x, y, yaw = poses(sim)
-    room_start = ROOM * (1 + ALL % 2)[:, None]
-    assert (np.abs(x) <= 8).all()
-    assert (y - room_start >= 1.6 - 1e-4).all()
-    assert (y - room_start <= 10.6 + 1e-4).all()
-    assert (np.abs(yaw) <= np.pi / 4 + 1e-6).all()
+@for_agents
+def test_places_lie_in_the_promised_part_of_the_promised_room(num_agents: int) -> None:
+    with placed(num_agents) as sim:
+        x, y, yaw = poses(sim)
+        room_start = ROOM * (1 + ALL % 2)[:, None]
+        assert (np.abs(x) <= 8).all()
+        assert (y - room_start >= 1.6 - 1e-4).all()
+        assert (y - room_start <= 10.6 + 1e-4).all()
+        assert (np.abs(yaw) <= np.pi / 4 + 1e-6).all()
 
 
-def test_places_spread_over_the_rooms(sim: doorstep.Simulator) -> None:
-    RoomsStart(sim).place(ALL)
-    x, y, yaw = poses(sim)
-    depth = (y - ROOM * (1 + ALL % 2)[:, None]).ravel()
-    assert np.ptp(x) > 14
-    assert np.ptp(depth) > 8
-    assert np.ptp(yaw) > 1.4
+@for_agents
+def test_places_spread_over_the_rooms(num_agents: int) -> None:
+    with placed(num_agents) as sim:
+        x, y, yaw = poses(sim)
+        depth = (y - ROOM * (1 + ALL % 2)[:, None]).ravel()
+        assert np.ptp(x) > 14
+        assert np.ptp(depth) > 8
+        assert np.ptp(yaw) > 1.4
 
 
-def test_agents_overlap_no_cube_no_wall_and_no_other_agent(sim: doorstep.Simulator) -> None:
-    RoomsStart(sim).place(ALL)
-    state = {name: getattr(sim.state, name).to_numpy() for name in ("body_rotations", "body_kinds", "static_kinds")}
-    sizes = np.concatenate([sim.state.body_sizes.to_numpy(), sim.state.static_sizes.to_numpy()], axis=1)
-    centres = np.concatenate([sim.state.body_positions.to_numpy(), sim.state.static_positions.to_numpy()], axis=1)
-    upright = np.tile(np.array([1, 0, 0, 0], np.float32), (*state["static_kinds"].shape, 1))
-    rotations = np.concatenate([state["body_rotations"], upright], axis=1)
-    kinds = np.concatenate([state["body_kinds"], state["static_kinds"]], axis=1)
-    standing = kinds != doorstep.EntityKind.CUBE  # positions of all others are those of their bottoms
-    centres[standing, 2] += sizes[standing, 2] / 2
-    boxes = np.arange(kinds.shape[1])
-    for agent in range(sim.num_agents):
-        own = (centres[:, agent, None], rotations[:, agent, None], sizes[:, agent, None])
-        depth = overlap_depth(*own, centres, rotations, sizes)
-        assert depth[(kinds != 0) & (boxes != agent)].max() < 1e-4
+@for_agents
+def test_agents_overlap_no_cube_no_wall_and_no_other_agent(num_agents: int) -> None:
+    with placed(num_agents) as sim:
+        state = {name: getattr(sim.state, name).to_numpy() for name in ("body_rotations", "body_kinds", "static_kinds")}
+        sizes = np.concatenate([sim.state.body_sizes.to_numpy(), sim.state.static_sizes.to_numpy()], axis=1)
+        centres = np.concatenate([sim.state.body_positions.to_numpy(), sim.state.static_positions.to_numpy()], axis=1)
+        upright = np.tile(np.array([1, 0, 0, 0], np.float32), (*state["static_kinds"].shape, 1))
+        rotations = np.concatenate([state["body_rotations"], upright], axis=1)
+        kinds = np.concatenate([state["body_kinds"], state["static_kinds"]], axis=1)
+        standing = kinds != doorstep.EntityKind.CUBE  # positions of all others are those of their bottoms
+        centres[standing, 2] += sizes[standing, 2] / 2
+        boxes = np.arange(kinds.shape[1])
+        for agent in range(sim.num_agents):
+            own = (centres[:, agent, None], rotations[:, agent, None], sizes[:, agent, None])
+            depth = overlap_depth(*own, centres, rotations, sizes)
+            assert depth[(kinds != 0) & (boxes != agent)].max() < 1e-4
 
 
-def test_agents_start_at_rest_with_their_progress_set(sim: doorstep.Simulator) -> None:
-    state = sim.state
-    state.body_linear_velocities.to_numpy()[:] = 3
-    RoomsStart(sim).place(ALL)
-    agents = slice(0, sim.num_agents)
-    assert (state.body_linear_velocities.to_numpy()[:, agents] == 0).all()
-    assert (state.body_angular_velocities.to_numpy()[:, agents] == 0).all()
-    assert (state.agent_grabs.to_numpy() == -1).all()
-    assert (state.agent_max_y.to_numpy() == state.body_positions.to_numpy()[:, agents, 1]).all()
+@for_agents
+def test_agents_start_at_rest_with_their_progress_set(num_agents: int) -> None:
+    with doorstep.Simulator(WORLDS, num_agents=num_agents, num_threads=1) as sim:
+        state, agents = sim.state, slice(0, num_agents)
+        state.body_linear_velocities.to_numpy()[:] = 3
+        state.body_angular_velocities.to_numpy()[:] = 3
+        RoomsStart(sim).place(ALL)
+        assert (state.body_linear_velocities.to_numpy()[:, agents] == 0).all()
+        assert (state.body_angular_velocities.to_numpy()[:, agents] == 0).all()
+        assert (state.agent_grabs.to_numpy() == -1).all()
+        assert (state.agent_max_y.to_numpy() == state.body_positions.to_numpy()[:, agents, 1]).all()
 
 
-def test_observations_show_the_new_places(sim: doorstep.Simulator) -> None:
-    RoomsStart(sim).place(ALL)
-    x, y, yaw = poses(sim)
-    seen = sim.self_observations.to_numpy()
-    assert seen[..., 2] * 40 == pytest.approx(x, abs=1e-4)
-    assert seen[..., 3] * 40 == pytest.approx(y, abs=1e-4)
-    assert seen[..., 6] * np.pi == pytest.approx(yaw, abs=1e-4)
+@for_agents
+def test_observations_show_the_new_places(num_agents: int) -> None:
+    with placed(num_agents) as sim:
+        x, y, yaw = poses(sim)
+        seen = sim.self_observations.to_numpy()
+        assert seen[..., 2] * 40 == pytest.approx(x, abs=1e-4)
+        assert seen[..., 3] * 40 == pytest.approx(y, abs=1e-4)
+        assert seen[..., 6] * np.pi == pytest.approx(yaw, abs=1e-4)
 
 
 def test_a_place_depends_on_seed_world_and_episode_alone() -> None:

@@ -35,6 +35,7 @@ def run_script(name: str, *arguments: str) -> Finished:
 # ---- What scripts do
 
 
+@pytest.mark.slow
 def test_a_script_reaches_the_whole_surface() -> None:
     pytest.importorskip("torch")
     finished = run_script("whole_surface.py", "--num-worlds", "3")
@@ -58,6 +59,7 @@ def test_a_script_reaches_the_whole_surface() -> None:
     assert seen["modes"] == ["CPU", "CUDA"]
 
 
+@pytest.mark.slow
 def test_a_script_that_asks_for_a_gpu_is_told_why_not() -> None:
     pytest.importorskip("torch")
     finished = run_script("whole_surface.py", "--num-worlds", "3", "--gpu-sim")
@@ -66,6 +68,7 @@ def test_a_script_that_asks_for_a_gpu_is_told_why_not() -> None:
     assert "whole_surface.py" in finished.stderr
 
 
+@pytest.mark.slow
 def test_a_training_script_learns_from_94_features() -> None:
     pytest.importorskip("torch")
     finished = run_script("train.py", "--num-worlds", "4", "--num-updates", "6")
@@ -76,6 +79,7 @@ def test_a_training_script_learns_from_94_features() -> None:
     assert lines == [f"update {i}: features 94, episodes {count}" for i, count in enumerate(episodes)]
 
 
+@pytest.mark.slow
 def test_a_benchmark_leaves_a_dump_that_replays(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     finished = run_script("benchmark.py", "5", "60", str(tmp_path / "dump"))

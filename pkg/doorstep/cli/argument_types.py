@@ -27,3 +27,10 @@ def add_simulator_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="threads that step; without it as many as this process may use",
     )
+    parser.add_argument(
+        "--start",
+        choices=("normal", "rooms"),
+        default="normal",
+        help="where episodes start: as the levels say, or among the cubes of the second and third room, "
+        "where agents push cubes all the time",
+    )

@@ -21,13 +21,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
     add_simulator_arguments(parser)
     parser.add_argument("--steps", type=positive_integer, default=2000, metavar="N", help="timed steps (2000)")
-    parser.add_argument(
-        "--start",
-        choices=("normal", "rooms"),
-        default="normal",
-        help="where episodes start: as the levels say, or among the cubes of the second and third room, "
-        "where agents push cubes all the time",
-    )
     parser.add_argument("--profile", action="store_true", help="also report what each stage of a step takes")
     parser.add_argument("--json", action="store_true", help="print one line of JSON")
 

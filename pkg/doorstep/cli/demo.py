@@ -9,11 +9,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 import doorstep
 from doorstep.cli.argument_types import add_simulator_arguments, positive_integer
 from doorstep.cli.progress import Progress
 from doorstep.cli.random_actions import ActionTable
+from doorstep.cli.rooms_start import RoomsStart
 from doorstep.errors import ArgumentError
 from doorstep.picture import Scene, capture_scenes, draw_scenes
 
@@ -41,6 +43,13 @@ class _Tally:
     scenes: list[Scene] = field(default_factory=list)
     scenes_step: int = 0
 
+    def count_returns(self, returns: NDArray[np.float32]) -> None:
+        """Adds the returns of episodes that have just ended, one per agent."""
+        if returns.size:
+            self.returns_sum += float(returns.sum(dtype=np.float64))
+            self.returns_count += returns.size
+            self.returns_best = max(self.returns_best, float(returns.max()))
+
 
 def run(arguments: argparse.Namespace) -> int:
     """Runs the demo."""
@@ -53,8 +62,8 @@ def run(arguments: argparse.Namespace) -> int:
             f"seed {sim.seed}",
             flush=True,
         )
-        tally = _step(sim, arguments.steps, arguments.pictured)
-        _write_picture(sim, tally, arguments.output)
+        tally = _step(sim, arguments)
+        _write_picture(sim, arguments, tally)
         _report(sim, arguments, tally)
     return 0
 
@@ -65,27 +74,26 @@ def _check_output(output: Path) -> None:
         raise ArgumentError(f"--output {output} is no file in an existing folder.", argument="output")
 
 
-def _step(sim: doorstep.Simulator, steps: int, pictured: int) -> _Tally:
-    tally = _Tally()
-    table = ActionTable(sim.seed)
-    progress = Progress(steps, sys.stderr)
+def _step(sim: doorstep.Simulator, arguments: argparse.Namespace) -> _Tally:
+    tally, table = _Tally(), ActionTable(sim.seed)
+    rooms_start = RoomsStart(sim) if arguments.start == "rooms" else None
+    if rooms_start:
+        rooms_start.place(np.arange(sim.num_worlds))
     actions, dones, returns = (tensor.to_numpy() for tensor in (sim.actions, sim.dones, sim.episode_returns))
-    picture_step = _picture_step(steps, sim.episode_length)
-    for step in range(1, steps + 1):
-        table.copy_into(actions, step)
-        started = time.perf_counter()
-        sim.step()
-        tally.step_seconds += time.perf_counter() - started
-        ended = returns[dones != 0]
-        if ended.size:
-            tally.returns_sum += float(ended.sum(dtype=np.float64))
-            tally.returns_count += ended.size
-            tally.returns_best = max(tally.returns_best, float(ended.max()))
-        if step == picture_step:
-            tally.scenes_step = step
-            tally.scenes = _capture(sim, pictured)
-        progress.update(step, f"{_speed(sim.num_worlds, step, tally)}, {_mean_return(tally)}")
-    progress.clear()
+    picture_step = _picture_step(arguments.steps, sim.episode_length)
+    with Progress(arguments.steps, sys.stderr) as progress:
+        for step in range(1, arguments.steps + 1):
+            table.copy_into(actions, step)
+            started = time.perf_counter()
+            sim.step()
+            tally.step_seconds += time.perf_counter() - started
+            tally.count_returns(returns[dones != 0])
+            if step == picture_step:
+                tally.scenes_step = step
+                tally.scenes = _capture(sim, arguments.pictured)
+            if rooms_start:
+                rooms_start.place(np.flatnonzero(dones.any(axis=(1, 2))))
+            progress.update(step, f"{_speed(sim.num_worlds, step, tally)}, {_mean_return(tally)}")
     return tally
 
 
@@ -96,19 +104,22 @@ def _picture_step(steps: int, episode_length: int) -> int:
 
 
 def _capture(sim: doorstep.Simulator, pictured: int) -> list[Scene]:
-    """The worlds whose agents came furthest."""
-    furthest = sim.state.agent_max_y.to_numpy().max(axis=1)
-    worlds = np.argsort(-furthest, kind="stable")[:pictured]
+    """The worlds with most to see: doors open, buttons pressed, cubes held; among equals, agents that came furthest."""
+    state = sim.state
+    doors, buttons = state.door_open.to_numpy().sum(axis=1), state.button_pressed.to_numpy().sum(axis=1)
+    held, furthest = (state.agent_grabs.to_numpy() >= 0).sum(axis=1), state.agent_max_y.to_numpy().max(axis=1)
+    worlds = np.lexsort((-furthest, -(doors + buttons + held)))[:pictured]
     return capture_scenes(sim, [int(world) for world in worlds])
 
 
-def _write_picture(sim: doorstep.Simulator, tally: _Tally, output: Path) -> None:
-    title = f"{sim.num_worlds:,} escape rooms after {tally.scenes_step:,} steps of random actions"
+def _write_picture(sim: doorstep.Simulator, arguments: argparse.Namespace, tally: _Tally) -> None:
+    start = ", started among the cubes" if arguments.start == "rooms" else ""
+    title = f"{sim.num_worlds:,} escape rooms after {tally.scenes_step:,} steps of random actions{start}"
     subtitle = (
-        f"The {len(tally.scenes)} whose agents came furthest in this episode, seen from above. "
+        f"The {len(tally.scenes)} with the most doors open, buttons pressed and cubes held, seen from above. "
         f"doorstep {doorstep.__version__}, seed {sim.seed}."
     )
-    output.write_text(draw_scenes(tally.scenes, title, subtitle), encoding="utf-8")
+    arguments.output.write_text(draw_scenes(tally.scenes, title, subtitle), encoding="utf-8")
 
 
 def _report(sim: doorstep.Simulator, arguments: argparse.Namespace, tally: _Tally) -> None:

@@ -11,7 +11,10 @@ _LINES_IN_A_LOG = 5
 
 
 class Progress:
-    """Shows how many of `total` steps are done and what the caller has to say about them."""
+    """Shows how many of `total` steps are done and what the caller has to say about them.
+
+    A context manager: however it is left, the bar is taken off the terminal.
+    """
 
     def __init__(self, total: int, stream: TextIO) -> None:
         self._total = total
@@ -28,8 +31,10 @@ class Progress:
             self._lines = done * _LINES_IN_A_LOG // self._total
             self._write(f"{self._text(done)}  {remark}\n")
 
-    def clear(self) -> None:
-        """Takes the bar off the terminal."""
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         if self._on_terminal:
             self._write("\r\x1b[K")
 

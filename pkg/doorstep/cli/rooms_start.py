@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from doorstep import EntityKind, Simulator
+from doorstep import ArgumentError, EntityKind, Simulator
 from doorstep.cli.counted_random import random_uniform
 
 _LEFT, _RIGHT = -8.0, 8.0
@@ -76,7 +76,11 @@ class RoomsStart:
             pending = pending[overlapping]
             if not len(pending):
                 return poses
-        raise RuntimeError(f"no free place for agent {agent} of world {worlds[pending[0]]} after {_ATTEMPTS} attempts")
+        raise ArgumentError(
+            f"No free place was found for agent {agent} of world {worlds[pending[0]]}.",
+            argument="num_agents",
+            hint="Use fewer agents.",
+        )
 
     def _move(self, worlds: Array, agent: int, poses: Array) -> None:
         x, y, yaw = poses.T

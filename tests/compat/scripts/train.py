@@ -15,6 +15,7 @@ parser.add_argument("--num-updates", type=int, required=True)
 parser.add_argument("--steps-per-update", type=int, default=40)
 arguments = parser.parse_args()
 
+torch.set_num_threads(1)
 torch.manual_seed(0)
 sim = madrona_escape_room.SimManager(ExecMode.CPU, 0, arguments.num_worlds, 5, True)
 steps_remaining = sim.steps_remaining_tensor().to_torch()

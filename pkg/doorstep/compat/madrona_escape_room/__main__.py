@@ -47,7 +47,8 @@ def run_script(argv: list[str]) -> None:
     try:
         exec(compile(source, path, "exec", dont_inherit=True), script.__dict__)
     except Exception as error:
-        sys.excepthook(type(error), error, _frames_of_script(error.__traceback__, path))
+        error.__traceback__ = _frames_of_script(error.__traceback__, path)
+        sys.excepthook(type(error), error, error.__traceback__)
         sys.exit(1)
 
 
