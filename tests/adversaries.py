@@ -92,8 +92,8 @@ def violations(scene: Scene, rooms: Array | None = None) -> list[str]:
     return found
 
 
-def depth_in_walls(scene: Scene) -> Array:
-    """How deep each body is inside its worst wall or shut door, [N, B]; 0 when apart."""
+def depth_in_outer_walls(scene: Scene) -> Array:
+    """How deep each body is inside the outer walls, which are 5 m high, [N, B]; 0 when apart."""
     bodies = slice(0, scene.cubes.stop)
     boxes = scene.boxes()
     first = scene.body_kinds.shape[1]
@@ -103,6 +103,6 @@ def depth_in_walls(scene: Scene) -> Array:
             boxes.centres[:, [static]], boxes.rotations[:, [static]], boxes.sizes[:, [static]],
         )
         for static in range(first, boxes.kinds.shape[1])
-        if boxes.kinds[0, static] > 0
+        if boxes.sizes[0, static, 2] == c.WALL_HEIGHT
     ]  # fmt: skip
     return np.asarray(np.maximum(np.max(depths, axis=0), 0.0))

@@ -23,6 +23,8 @@ class Soak:
         self.scenes = [
             Scene(num_worlds, seed=seed + room, num_agents=num_agents, num_threads=num_threads) for room in range(3)
         ]
+        for room, scene in enumerate(self.scenes):
+            scene.start_in_room(room)
         self.table = random_actions(seed, TABLE, num_worlds, num_agents)
         self.step_count = 0
         self.broken = 0

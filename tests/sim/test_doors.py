@@ -151,6 +151,7 @@ def test_a_body_above_the_plate_does_not_press(height: float, is_pressed: bool) 
     scene = Scene()
     scene.open_floor()
     scene.button_positions[0, 0] = [0, 0, 0]
+    scene.place(0, 20.0, 0.0)
     scene.place_cube(0, 0.0, 0.0, z=1.5 + height)
     scene.step()
     assert bool(scene.button_pressed[0, 0]) is is_pressed

@@ -3,6 +3,13 @@
 Both sides are samples of the same size: 512 worlds x 4 episodes of uniform random actions. The error of ours comes
 from a bootstrap over worlds (worlds are independent, steps are not); the reference's is taken to be the same, so the
 difference has sqrt(2) times that error. With about 50 figures compared, four of those are agreement.
+
+Two figures differ for a reason, and are tested against that reason instead:
+- The reference's broad phase misses an agent that moves more than 0.16 m in a step, which then stands in a wall until
+  the next step. So 5% of its agents get more than 0.17 m into the first end wall (largest y beyond 11.5), and its
+  95th percentile is larger than the 11.33 at which a wall stops an agent here.
+- The reference throws agents forward that spawn with a corner in the wall behind them; here they are put beside it.
+  Its reward of the first step is larger than the closed form for that.
 """
 
 import json
@@ -13,6 +20,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.reference import constants as c
+from tests.reference.levels import generate
 from tests.scenes import Array, Scene, random_actions
 
 REFERENCE = json.loads((Path(__file__).resolve().parents[1] / "data" / "behaviour.json").read_text())
@@ -46,7 +54,7 @@ def sample() -> Sample:
         rewards.append(scene.rewards[..., 0].copy())
         pressed.append(scene.button_pressed.copy())
         opened.append(scene.door_open.copy())
-        if step % 10 == 0:
+        if step % 10 == 8:  # the phase at which the reference was sampled
             lidar.append(scene.lidar.copy())
         if step % length == 0:
             max_y.append(scene.final_self_observations[..., 5] * c.WORLD_LENGTH)
@@ -98,10 +106,33 @@ def test_rewards_agree(sample: Sample) -> None:
     assert_agrees("fraction of steps without progress", slack, np.mean, figures["reward_fraction_slack"])
 
 
-@pytest.mark.parametrize("step", [0, 1, 2, 5, 10, 20, 50, 100, 150, 199])
+@pytest.mark.parametrize("step", [1, 2, 5, 10, 20, 50, 100, 150, 199])
 def test_rewards_by_step_of_the_episode_agree(sample: Sample, step: int) -> None:
     values = per_world(sample.rewards[:, step::200])
     assert_agrees(f"reward in step {step}", values, np.mean, REFERENCE["random_actions"]["reward_by_step"][str(step)])
+
+
+def test_first_reward_is_that_of_free_motion(sample: Sample) -> None:
+    """Agents clear of the wall behind them: the mean over all actions follows from the yaw they spawn with.
+
+    Both agents stay within 1.9 m of each other, so every reward of new ground has its bonus.
+    """
+    amounts, angles = np.meshgrid(np.arange(4) / 3, np.arange(8) * np.pi / 4, indexing="ij")
+    measured, expected = [], []
+    for episode in range(4):
+        levels = generate(5, np.arange(512), 1 + episode)
+        yaw, y = levels.agent_yaws, levels.agent_positions[:, :, 1]
+        clear = y > np.abs(np.cos(yaw)) + np.abs(np.sin(yaw))
+        gained = amounts * np.cos(angles - yaw[..., None, None])
+        rewards = np.where(gained > 1e-9, c.BONUS_FACTOR * c.REWARD_PER_METRE * gained, c.SLACK_REWARD).mean(
+            axis=(-2, -1)
+        )
+        measured.append(sample.rewards[:, 200 * episode][clear])
+        expected.append(rewards[clear])
+    ours, theory = np.concatenate(measured), np.concatenate(expected)
+    error = float(ours.std() / np.sqrt(len(ours)))
+    print(f"first reward {ours.mean():.5f} +- {error:.5f}, free motion {theory.mean():.5f}")
+    assert abs(ours.mean() - theory.mean()) < SIGMAS * error
 
 
 @pytest.mark.parametrize("quantity", ["episode_return", "max_y"])
@@ -111,7 +142,18 @@ def test_returns_and_progress_agree(sample: Sample, quantity: str) -> None:
     assert_agrees(f"{quantity} mean", values, np.mean, figures["mean"])
     assert_agrees(f"{quantity} standard deviation", values, np.std, figures["std"])
     for percent, expected in zip((5, 50, 95), figures["p5_50_95"], strict=True):
+        if (quantity, percent) == ("max_y", 95):
+            continue
         assert_agrees(f"{quantity} {percent}%", values, lambda v, p=percent: np.percentile(v, p), expected)
+
+
+def test_the_first_end_wall_stops_agents_where_it_stands(sample: Sample) -> None:
+    """Its face is 1 m before the end of the room, and an agent's side 1 m before its centre."""
+    stopped = c.ROOM_LENGTH - 2.0
+    percentile = float(np.percentile(sample.max_y, 95))
+    print(f"max_y 95%: {percentile:.4f}, the wall at {stopped:.4f}, the reference at 11.5058")
+    assert percentile == pytest.approx(stopped, abs=0.03)
+    assert percentile < REFERENCE["random_actions"]["max_y"]["p5_50_95"][2]
 
 
 def test_places_at_the_end_agree(sample: Sample) -> None:
@@ -198,7 +240,7 @@ def rooms() -> dict[int, RoomSample]:
 def test_agents_among_cubes_behave_alike(rooms: dict[int, RoomSample], room: int, key: str) -> None:
     figures, seen = REFERENCE[key], rooms[room]
     assert_agrees(f"{key}: grabbing", per_world(seen.grabbing), np.mean, figures["grab_frac"])
-    assert_agrees(f"{key}: ever grabbed", seen.grabbing.any(axis=(1, 2)), np.mean, figures["ever"])
+    assert_agrees(f"{key}: ever grabbed", seen.grabbing.any(axis=1), np.mean, figures["ever"])
     for button in range(2):
         name = f"{key}: button {button}"
         assert_agrees(name, per_world(seen.pressed[..., button]), np.mean, figures["btn"][button])

@@ -184,7 +184,7 @@ def test_a_held_cube_follows_a_turning_agent() -> None:
     scene.step(20)
     assert scene.agent_grabs[0, 0] == cube
     angle = np.arctan2(*(scene.body_positions[0, cube, :2] - scene.body_positions[0, 0, :2]))
-    assert abs(angle) > 0.3
+    assert angle < -0.15  # to the left, as far as the floor's friction on 13 kg allows
 
 
 def test_random_actions_grab_only_cubes() -> None:

