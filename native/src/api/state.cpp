@@ -62,8 +62,10 @@ ds_status ds_simulator_restore(ds_simulator simulator, const void* data, uint64_
     if (const ds_status status = call.begin_operation()) return status;
     SaveHeader header;
     if (const ds_status status = check_save(*call, data, bytes, &header)) return status;
-    if (worlds) {
-        if (const ds_status status = check_size("count", count, header.count)) return status;
+    if (worlds && count != header.count) {
+        return fail(DS_STATUS_INVALID_ARGUMENT, "count", "name one slot for each saved world",
+                    "%llu slots are named; the save holds %llu worlds", static_cast<unsigned long long>(count),
+                    static_cast<unsigned long long>(header.count));
     }
     const WorldSelection selection(*call, worlds, count, static_cast<int64_t>(header.count));
     if (selection.status()) return selection.status();
