@@ -1,4 +1,5 @@
 // The life of simulators, their threads and their events, through the C API.
+#include <immintrin.h>
 #include <pthread.h>
 
 #include <atomic>
@@ -177,6 +178,22 @@ void a_fork_waits_for_a_running_step_and_frees_the_locks_in_the_child() {
     for (const pthread_t thread : threads) pthread_join(thread, nullptr);
 }
 
+void a_fork_waits_for_an_asynchronous_step() {
+    const ds_simulator simulator = make_simulator(3000, 2);
+    ds_event event;
+    CHECK_EQUAL(ds_simulator_step_async(simulator, &event), DS_STATUS_OK);
+    const int status = run_in_child([&] {
+        CHECK_EQUAL(ds_event_wait(event, 0), DS_STATUS_OK);
+        CHECK_EQUAL(ds_simulator_step(simulator), DS_STATUS_OK);
+        CHECK_EQUAL(ds_event_close(event), DS_STATUS_OK);
+        close_simulator(simulator);
+        return 0;
+    });
+    CHECK_EQUAL(status, 0);
+    CHECK_EQUAL(ds_event_close(event), DS_STATUS_OK);
+    close_simulator(simulator);
+}
+
 void a_process_exits_with_an_open_simulator_and_a_running_step() {
     const int status = run_in_child([] {
         const ds_simulator simulator = make_simulator(3000, 3);
@@ -203,6 +220,49 @@ void bad_actions_stop_the_step_if_actions_are_checked() {
     actions[(7 * 2 + 1) * 4] = 3;
     CHECK_EQUAL(ds_simulator_step(simulator), DS_STATUS_OK);
     close_simulator(simulator);
+}
+
+void a_strict_simulator_reports_trouble_once_at_the_next_call() {
+    ds_simulator_config config = default_config(50);
+    config.strict = 1;
+    const ds_simulator simulator = make_simulator(config);
+    ds_tensor_info info;
+    info.struct_size = sizeof info;
+    CHECK_EQUAL(ds_simulator_get_state(simulator, DS_STATE_body_positions, &info), DS_STATUS_OK);
+    float* x = reinterpret_cast<float*>(static_cast<char*>(info.data) + 33 * info.strides[0] + 4 * info.strides[1]);
+    *x = __builtin_nanf("");
+    CHECK_EQUAL(ds_simulator_step(simulator), DS_STATUS_OK);
+    uint64_t hash;
+    CHECK_EQUAL(ds_simulator_hash(simulator, nullptr, 0, &hash), DS_STATUS_SIMULATION);
+    CHECK(last_message_has("a value that is not finite: world 33, body 4, step 0 of that world"));
+    CHECK_EQUAL(ds_simulator_hash(simulator, nullptr, 0, &hash), DS_STATUS_OK);
+    ds_health health;
+    health.struct_size = sizeof health;
+    CHECK_EQUAL(ds_simulator_get_health(simulator, &health), DS_STATUS_OK);
+    CHECK_EQUAL(health.culprit_world, 33);
+    CHECK_EQUAL(health.culprit_body, 4);
+    CHECK(health.nonfinite_values > 0);
+    CHECK_EQUAL(health.struct_size, sizeof health);
+    close_simulator(simulator);
+}
+
+void worlds_do_not_depend_on_the_caller_s_float_environment() {
+    constexpr unsigned kDefault = 0x1F80, kFlushToZero = 0x8040, kRoundUp = 0x4000;
+    uint64_t hashes[2];
+    for (int round = 0; round < 2; ++round) {
+        const int status = run_in_child([&] {
+            if (round) _mm_setcsr(kDefault | kFlushToZero | kRoundUp);
+            const ds_simulator simulator = make_simulator(100, 1);
+            for (int step = 0; step < 30; ++step) step_once(simulator, step);
+            if (round) CHECK_EQUAL(_mm_getcsr() & ~0x3Fu, kDefault | kFlushToZero | kRoundUp);
+            _mm_setcsr(kDefault);
+            const uint64_t hash = hash_of(simulator);
+            close_simulator(simulator);
+            return static_cast<int>(hash % 199);
+        });
+        hashes[round] = static_cast<uint64_t>(status);
+    }
+    CHECK(hashes[0] < 199 && hashes[0] == hashes[1]);
 }
 
 void configurations_out_of_range_are_refused_by_name() {
@@ -268,6 +328,7 @@ void world_lists_must_be_distinct_and_in_range() {
 }  // namespace
 
 int main() {
+    RUN(worlds_do_not_depend_on_the_caller_s_float_environment);  // first: tables are computed once a process
     RUN(closing_returns_everything);
     RUN(a_closed_simulator_is_refused_everywhere);
     RUN(memory_outlives_its_simulator);
@@ -277,7 +338,9 @@ int main() {
     RUN(threads_that_share_a_simulator_take_turns_until_it_is_closed);
     if (kCanStartThreadsInChild) RUN(a_forked_child_continues_with_the_same_results);
     if (kCanStartThreadsInChild) RUN(a_fork_waits_for_a_running_step_and_frees_the_locks_in_the_child);
+    if (kCanStartThreadsInChild) RUN(a_fork_waits_for_an_asynchronous_step);
     if (kCanStartThreadsInChild) RUN(a_process_exits_with_an_open_simulator_and_a_running_step);
+    RUN(a_strict_simulator_reports_trouble_once_at_the_next_call);
     RUN(bad_actions_stop_the_step_if_actions_are_checked);
     RUN(configurations_out_of_range_are_refused_by_name);
     RUN(world_lists_must_be_distinct_and_in_range);

@@ -4,6 +4,7 @@
 
 #include <new>
 
+#include "exec/cpu/float_environment.h"
 #include "exec/cpu/thread.h"
 #include "runtime/hash.h"
 #include "runtime/status.h"
@@ -39,6 +40,7 @@ int64_t constant_bytes(const StateField& field, int32_t dtype) {
 // ---- Creation ----
 
 Ref<CpuSimulator> CpuSimulator::create(const ds_simulator_config& config) {
+    const DefaultFloatEnvironment environment;  // the model computes tables when it is first used
     Ref<CpuSimulator> simulator = Ref<CpuSimulator>::adopt(new (std::nothrow) CpuSimulator(config));
     if (!simulator || !simulator->progress_ ||
         !simulator->pool_.initialize(simulator->config_.num_threads, config.num_worlds)) {
