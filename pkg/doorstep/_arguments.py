@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import operator
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,33 +72,33 @@ def check_device(value: object) -> tuple[DeviceKind, int]:
     refuse("device", "'cpu', 'cuda', 'cuda:K' (K = 0, 1, ...) or 'auto'", value)
 
 
-def check_world_mask(worlds: object, num_worlds: int) -> NDArray[np.uint8] | None:
-    """The mask, if worlds is an array or list of booleans; otherwise None."""
-    array = _as_array(worlds, num_worlds)
-    if array.dtype != np.bool_:
-        return None
-    if array.shape != (num_worlds,):
-        refuse("worlds", f"a boolean mask of shape ({num_worlds},)", array.shape)
-    return np.ascontiguousarray(array).view(np.uint8)
-
-
-def check_world_ids(worlds: object, num_worlds: int) -> NDArray[np.int64]:
-    """Distinct slots from ids or a boolean mask."""
-    mask = check_world_mask(worlds, num_worlds)
-    if mask is not None:
-        return np.flatnonzero(mask).astype(np.int64, copy=False)
-    array = _as_array(worlds, num_worlds)
-    if array.size == 0 and array.ndim == 1:
+def check_worlds(worlds: object, num_worlds: int) -> NDArray[np.uint8] | NDArray[np.int64]:
+    """A mask (uint8 [N]) or slots (int64), whichever was given. That slots are distinct is left to the library."""
+    requirement = f"None, a boolean mask of shape ({num_worlds},) or distinct slots, 0 to {num_worlds - 1}"
+    try:
+        array = np.asarray(worlds)
+    except Exception:  # whatever an array-like raises when it cannot become an array
+        refuse("worlds", requirement, worlds)
+    if array.dtype == np.bool_:
+        if array.shape != (num_worlds,):
+            refuse("worlds", requirement, worlds)
+        return np.ascontiguousarray(array).view(np.uint8)
+    if array.shape == (0,):  # an empty list is an array of floats
         return np.empty(0, np.int64)
     if array.dtype.kind not in "iu" or array.ndim != 1:
-        refuse("worlds", _worlds_requirement(num_worlds), worlds)
+        refuse("worlds", requirement, worlds)
     outside = array[(array < 0) | (array >= num_worlds)]
     if outside.size:
         refuse("worlds", f"slots of this simulator, 0 to {num_worlds - 1}", outside[0].item())
-    ids, counts = np.unique(array, return_counts=True)
-    if ids.size != array.size:
-        refuse("worlds", "distinct slots", array.tolist(), hint=f"{ids[counts > 1][0]} occurs more than once")
     return np.ascontiguousarray(array, dtype=np.int64)
+
+
+def check_slots(worlds: object, num_worlds: int) -> NDArray[np.int64]:
+    """Slots from slots or a mask."""
+    selection = check_worlds(worlds, num_worlds)
+    if selection.dtype == np.uint8:
+        return np.flatnonzero(selection).astype(np.int64, copy=False)
+    return selection.astype(np.int64, copy=False)
 
 
 def check_bytes(name: str, value: object) -> NDArray[np.uint8]:
@@ -110,14 +110,3 @@ def check_bytes(name: str, value: object) -> NDArray[np.uint8]:
     if not view.c_contiguous:
         refuse(name, "contiguous", value)
     return np.frombuffer(view, np.uint8) if view.nbytes else np.empty(0, np.uint8)
-
-
-def _as_array(worlds: object, num_worlds: int) -> NDArray[Any]:
-    try:
-        return np.asarray(worlds)
-    except Exception:  # whatever an array-like raises when it cannot become an array
-        refuse("worlds", _worlds_requirement(num_worlds), worlds)
-
-
-def _worlds_requirement(num_worlds: int) -> str:
-    return f"None, a boolean mask of shape ({num_worlds},) or distinct slots, 0 to {num_worlds - 1}"

@@ -15,8 +15,8 @@ from doorstep._arguments import (
     check_device,
     check_flag,
     check_integer,
-    check_world_ids,
-    check_world_mask,
+    check_slots,
+    check_worlds,
 )
 from doorstep._native import (
     MAX_AGENTS,
@@ -165,13 +165,13 @@ class Simulator(TensorProperties):
         """Regenerates worlds at once, without simulating: rewards and dones become 0, observations are refreshed.
 
         Args:
-            worlds: a boolean mask [N], distinct ids, or None for all.
+            worlds: a boolean mask [N], distinct slots, or None for all.
         """
-        mask = None if worlds is None else check_world_mask(worlds, self.num_worlds)
-        if mask is not None:
-            self._session.reset_mask(mask)
+        selection = None if worlds is None else check_worlds(worlds, self.num_worlds)
+        if selection is not None and selection.dtype == np.uint8:
+            self._session.reset_mask(selection)
         else:
-            self._session.reset(self._world_ids(worlds))
+            self._session.reset(selection)
 
     def refresh(self) -> None:
         """Recomputes all observations from the current state, after edits of `state`."""
@@ -180,7 +180,7 @@ class Simulator(TensorProperties):
     # ---- Save, restore, hash ----
 
     def save(self, worlds: Worlds = None) -> bytes:
-        """Everything that decides the future of the worlds (a mask, ids, or None for all), as bytes.
+        """Everything that decides the future of the worlds (a mask, slots, or None for all), as bytes.
 
         >>> import doorstep
         >>> sim = doorstep.Simulator(2)
@@ -190,7 +190,7 @@ class Simulator(TensorProperties):
         >>> sim.hash() == before
         True
         """
-        return self._session.save(self._world_ids(worlds), self.num_worlds)
+        return self._session.save(self._slots(worlds), self.num_worlds)
 
     def restore(self, data: bytes | bytearray | memoryview, worlds: Worlds = None) -> None:
         """Restores a save into the slots `worlds` (None: 0, 1, ...); they continue bit for bit, on any device.
@@ -198,11 +198,11 @@ class Simulator(TensorProperties):
         Raises:
             StateError: the bytes are damaged or foreign, or come from other rules or capacities. Nothing has changed.
         """
-        self._session.restore(check_bytes("data", data), self._world_ids(worlds))
+        self._session.restore(check_bytes("data", data), self._slots(worlds))
 
     def hash(self, worlds: Worlds = None) -> int:
         """The hashes of the worlds (None: all) added up modulo 2**64, so that shards' hashes add up to the whole's."""
-        return self._session.hash(self._world_ids(worlds))
+        return self._session.hash(self._slots(worlds))
 
     def world_hashes(self) -> NDArray[np.uint64]:
         """uint64 [N]: a hash of each world's state, whatever its slot."""
@@ -250,15 +250,17 @@ class Simulator(TensorProperties):
 
     @property
     def num_worlds(self) -> int:
+        """Worlds stepped at once: N in the shapes of the tensors."""
         return self._settings["num_worlds"]
 
     @property
     def num_agents(self) -> int:
-        """Agents per world."""
+        """Agents per world: A in the shapes of the tensors."""
         return self._settings["num_agents"]
 
     @property
     def seed(self) -> int:
+        """What the levels are drawn from."""
         return self._settings["seed"]
 
     @property
@@ -314,6 +316,7 @@ class Simulator(TensorProperties):
 
     @property
     def closed(self) -> bool:
+        """True after `close()`."""
         return self._session.closed
 
     def __enter__(self) -> Simulator:
@@ -332,8 +335,8 @@ class Simulator(TensorProperties):
     def __reduce__(self) -> Any:
         raise TypeError("a Simulator cannot be pickled; send sim.save() and restore it into a simulator made there")
 
-    def _world_ids(self, worlds: Worlds) -> NDArray[np.int64] | None:
-        return None if worlds is None else check_world_ids(worlds, self.num_worlds)
+    def _slots(self, worlds: Worlds) -> NDArray[np.int64] | None:
+        return None if worlds is None else check_slots(worlds, self.num_worlds)
 
 
 def _unless_negative(value: int) -> int | None:

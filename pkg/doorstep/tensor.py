@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from doorstep._arguments import refuse
 from doorstep._native import Dtype, Memory, TensorInfo
 
 if TYPE_CHECKING:
@@ -71,10 +72,12 @@ class Tensor:
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """Elements per dimension; the first is the number of worlds."""
         return self._shape
 
     @property
     def dtype(self) -> np.dtype[Any]:
+        """Type of the elements, as numpy has it."""
         return self._dtype
 
     @property
@@ -172,11 +175,17 @@ class Tensor:
         """A JAX array of this memory, without a copy unless copy is True.
 
         JAX takes arrays for immutable; this one changes with every step. A warning says so once per process.
+
+        Raises:
+            ArgumentError: the tensor is a state field and copy is False; JAX reads contiguous memory only.
         """
         import jax
 
+        array = self.to_numpy()
         if copy:
-            return jax.numpy.asarray(self.to_numpy().copy())
+            return jax.numpy.asarray(array.copy())
+        if not array.flags.c_contiguous:
+            refuse("copy", f"True for {self._name}, which is not contiguous", copy)
         _warn_about_immutability()
         return jax.dlpack.from_dlpack(self)  # type: ignore[no-any-return,unused-ignore]
 

@@ -75,7 +75,7 @@ WORLDS: list[tuple[Any, str]] = [
     ([0, 2**40], "0 to 3"),
     ([0, 2**70], "0 to 3"),
     (np.array([2**63], dtype=np.uint64), "0 to 3"),
-    ([1, 2, 1], "distinct"),
+    ([1, 2, 1], "twice"),
     ([True, False], "shape (4,)"),
     (np.ones((4, 1), dtype=bool), "shape (4,)"),
     (np.ones(5, dtype=bool), "shape (4,)"),
@@ -92,7 +92,7 @@ CALLS = {
     "reset": lambda sim, worlds: sim.reset(worlds),
     "save": lambda sim, worlds: sim.save(worlds),
     "hash": lambda sim, worlds: sim.hash(worlds),
-    "restore": lambda sim, worlds: sim.restore(b"", worlds),
+    "restore": lambda sim, worlds: sim.restore(sim.save([0, 1, 2]), worlds),
 }
 
 

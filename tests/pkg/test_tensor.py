@@ -298,6 +298,16 @@ def test_simulator_tensor_and_array_can_go_in_any_order(order: tuple[int, ...]) 
     assert not any(doorstep.live_counts().values())
 
 
+def test_a_capsule_that_cannot_be_made_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_memory(*_: Any) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("doorstep._native.memory.capsule_tools", lambda: (no_memory, (0, 0), 0))
+    with doorstep.Simulator(2) as sim, pytest.raises(MemoryError):
+        sim.rewards.__dlpack__()
+    assert doorstep.live_counts()["export"] == 0
+
+
 def test_many_views_leave_nothing_behind() -> None:
     with doorstep.Simulator(2) as sim:
         for _ in range(1000):
@@ -363,6 +373,12 @@ def test_jax_reads_the_memory_itself_and_warns_once(jax: Any, monkeypatch: pytes
             assert (array.shape, array.dtype) == (tensor.shape, tensor.dtype)
             del array
         gc.collect()
+
+
+def test_jax_cannot_read_state_in_place_and_the_error_names_copy(jax: Any) -> None:
+    with doorstep.Simulator(2) as sim, pytest.raises(doorstep.ArgumentError, match="contiguous") as caught:
+        sim.state.body_positions.to_jax()
+    assert caught.value.argument == "copy"
 
 
 def test_jax_copy_is_a_real_copy_without_a_warning(jax: Any) -> None:

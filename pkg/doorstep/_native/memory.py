@@ -29,9 +29,9 @@ class Memory:
     def export_dlpack(self, info: TensorInfo, versioned: bool) -> CapsuleType:
         """A PyCapsule with a DLPack tensor, which holds the memory until it is consumed and released, or dropped."""
         functions = load()
+        new_capsule, names, destructor = capsule_tools()
         managed = ctypes.c_void_p()
         check(functions.ds_dlpack_export(self._handle, ctypes.byref(info), versioned, ctypes.byref(managed)))
-        new_capsule, names, destructor = _capsule_tools()
         try:
             capsule: CapsuleType = new_capsule(managed.value, names[versioned], destructor)
         except BaseException:
@@ -41,7 +41,7 @@ class Memory:
 
 
 @functools.cache
-def _capsule_tools() -> tuple[Any, tuple[int, int], int]:
+def capsule_tools() -> tuple[Any, tuple[int, int], int]:
     """PyCapsule_New, the two capsule names, and the destructor.
 
     The names are never freed: a capsule reads its name when it is destroyed, maybe after all of Python's strings.

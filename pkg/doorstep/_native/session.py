@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import weakref
 from collections.abc import Callable
-from typing import final
+from typing import Any, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from doorstep.errors import ClosedError, Status
 # A wait without limit is cut into slices, because signals (Ctrl-C) are handled only between two calls.
 WAIT_SLICE_NANOSECONDS = 50_000_000
 
-WorldIds = NDArray[np.int64]
+Slots: TypeAlias = NDArray[Any]  # int64, distinct
 
 
 @final
@@ -80,16 +80,16 @@ class Session:
     def wait(self, timeout: float | None) -> bool:
         return wait(self.functions.ds_simulator_wait, self.handle, timeout)
 
-    def reset(self, worlds: WorldIds | None) -> None:
+    def reset(self, worlds: Slots | None) -> None:
         check(self.functions.ds_simulator_reset(self.handle, *_pointer_and_count(worlds)))
 
-    def reset_mask(self, mask: NDArray[np.uint8]) -> None:
+    def reset_mask(self, mask: NDArray[Any]) -> None:
         check(self.functions.ds_simulator_reset_mask(self.handle, mask.ctypes.data, mask.size))
 
     def refresh(self) -> None:
         check(self.functions.ds_simulator_refresh(self.handle))
 
-    def save(self, worlds: WorldIds | None, num_worlds: int) -> bytes:
+    def save(self, worlds: Slots | None, num_worlds: int) -> bytes:
         size = ctypes.c_uint64()
         count = num_worlds if worlds is None else worlds.size
         check(self.functions.ds_simulator_save_size(self.handle, count, ctypes.byref(size)))
@@ -98,11 +98,11 @@ class Session:
         check(self.functions.ds_simulator_save(self.handle, pointer, count, buffer.ctypes.data, buffer.nbytes))
         return buffer.tobytes()
 
-    def restore(self, data: NDArray[np.uint8], worlds: WorldIds | None) -> None:
+    def restore(self, data: NDArray[np.uint8], worlds: Slots | None) -> None:
         pointer, count = _pointer_and_count(worlds)
         check(self.functions.ds_simulator_restore(self.handle, data.ctypes.data, data.nbytes, pointer, count))
 
-    def hash(self, worlds: WorldIds | None) -> int:
+    def hash(self, worlds: Slots | None) -> int:
         value = ctypes.c_uint64()
         check(self.functions.ds_simulator_hash(self.handle, *_pointer_and_count(worlds), ctypes.byref(value)))
         return value.value
@@ -150,5 +150,5 @@ def wait(function: Callable[[int, int], int], handle: int, timeout: float | None
                 return False
 
 
-def _pointer_and_count(worlds: WorldIds | None) -> tuple[int | None, int]:
+def _pointer_and_count(worlds: Slots | None) -> tuple[int | None, int]:
     return (None, 0) if worlds is None else (worlds.ctypes.data, worlds.size)

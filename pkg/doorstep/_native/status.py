@@ -9,6 +9,9 @@ from doorstep._native._generated import Error
 from doorstep._native.library import load
 from doorstep.errors import ERROR_CLASSES, DoorstepError
 
+# Where Python passes one object for a pointer and a number.
+PYTHON_ARGUMENTS = {"count": "worlds", "bytes": "data"}
+
 
 def check(status: int) -> None:
     """Raises the exception of a status, unless it is OK."""
@@ -20,9 +23,10 @@ def raise_last_error(status: int) -> NoReturn:
     """Raises what this thread's latest failing call reported."""
     error = Error(struct_size=ctypes.sizeof(Error))
     load().ds_last_error(ctypes.byref(error))
+    argument = _text(error.argument)
     raise ERROR_CLASSES.get(status, DoorstepError)(
         _text(error.message) or f"the native library returned status {status}",
-        argument=_text(error.argument),
+        argument=PYTHON_ARGUMENTS.get(argument, argument),
         hint=_text(error.hint),
     )
 
