@@ -28,7 +28,7 @@ help: ## Say what can be made
 demo: wheel ## Build and install the wheel, then step 1,024 worlds and draw some of them
 	@$(call environment,demo,dependencies)
 	@$(call install_wheel,demo)
-	@$(call bin,demo)/doorstep demo
+	@$(call bin,demo)/doorstep demo --output build/doorstep.svg
 
 test: wheel test-native ## Test the installed wheel in a clean environment, and the native code by itself
 	@$(call environment,test,dependencies test $(TEST_EXTRAS))

@@ -1,0 +1,207 @@
+"""The wheel is what it promises to be, and a wheel that is not is refused, whichever promise it breaks.
+
+A broken wheel is the finished one with a few bytes changed: a name in the library's string table replaced by one of
+equal length, or an entry of its dynamic section by another.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.wheel_build.conftest import PROJECT, ChangeWheel
+from wheel_build import check_wheel
+from wheel_build.check_wheel import LIBRARY, find_faults, header_functions
+
+METADATA_FOLDER = f"doorstep-{check_wheel.header_version(PROJECT)}.dist-info"
+DT_SONAME, DT_RUNPATH = 14, 29
+
+
+@pytest.fixture
+def library(finished_wheel: Path) -> bytes:
+    return read(finished_wheel, LIBRARY)
+
+
+def read(wheel: Path, name: str) -> bytes:
+    with zipfile.ZipFile(wheel) as archive:
+        return archive.read(name)
+
+
+def faults_of(wheel: Path, check: str) -> list[str]:
+    """The sentences of this check; every other check must have none."""
+    faults = find_faults(wheel)
+    assert {name for name, sentences in faults.items() if sentences} <= {check}
+    return faults[check]
+
+
+def replace_once(content: bytes, old: bytes, new: bytes) -> bytes:
+    assert content.count(old) == 1
+    assert len(old) == len(new)
+    return content.replace(old, new)
+
+
+def soname_as(tag: int, library: bytes, text: bytes) -> bytes:
+    """The library with its SONAME entry turned into another one, whose text is `text`."""
+    patched = bytearray(library)
+    position = library.index(b"\0libdoorstep.so\0") + 1
+    patched[position : position + len(b"libdoorstep.so")] = text.ljust(len(b"libdoorstep.so"), b"\0")
+    entry = dynamic_entry(library, DT_SONAME)
+    struct.pack_into("<Q", patched, entry, tag)
+    return bytes(patched)
+
+
+def dynamic_entry(library: bytes, tag: int) -> int:
+    """Offset of the entry with this tag in the dynamic section (program header type 2)."""
+    (headers,) = struct.unpack_from("<Q", library, 32)
+    size, count = struct.unpack_from("<HH", library, 54)
+    for header in range(headers, headers + size * count, size):
+        kind, _, offset, _, _, length = struct.unpack_from("<IIQQQQ", library, header)
+        if kind == 2:
+            return next(i for i in range(offset, offset + length, 16) if struct.unpack_from("<Q", library, i)[0] == tag)
+    raise AssertionError("the library has no dynamic section")
+
+
+def test_the_finished_wheel_has_no_fault(finished_wheel: Path) -> None:
+    faults = find_faults(finished_wheel)
+    assert len(faults) == len(check_wheel.CHECKS)
+    assert not any(faults.values()), faults
+
+
+def test_an_unchanged_copy_has_no_fault(change_wheel: ChangeWheel) -> None:
+    assert not any(find_faults(change_wheel({})).values())
+
+
+def test_a_wheel_with_another_tag_in_its_name_is_refused(change_wheel: ChangeWheel, finished_wheel: Path) -> None:
+    name = finished_wheel.name.replace("manylinux_2_28_x86_64", "linux_x86_64")
+    assert f"named {name}" in faults_of(change_wheel({}, file_name=name), "check_tag")[0]
+
+
+def test_a_wheel_with_another_tag_inside_is_refused(change_wheel: ChangeWheel, finished_wheel: Path) -> None:
+    description = read(finished_wheel, f"{METADATA_FOLDER}/WHEEL")
+    changed = description.replace(b"Tag: py3-none-manylinux_2_28_x86_64", b"Tag: cp311-cp311-linux_x86_64")
+    faults = faults_of(change_wheel({f"{METADATA_FOLDER}/WHEEL": changed}), "check_tag")
+    assert "cp311-cp311-linux_x86_64" in faults[0]
+
+
+def test_a_wheel_that_calls_itself_pure_is_refused(change_wheel: ChangeWheel, finished_wheel: Path) -> None:
+    description = read(finished_wheel, f"{METADATA_FOLDER}/WHEEL")
+    changed = description.replace(b"Root-Is-Purelib: false", b"Root-Is-Purelib: true")
+    assert "Purelib" in faults_of(change_wheel({f"{METADATA_FOLDER}/WHEEL": changed}), "check_tag")[0]
+
+
+def test_a_wheel_with_another_version_inside_is_refused(change_wheel: ChangeWheel, finished_wheel: Path) -> None:
+    metadata = read(finished_wheel, f"{METADATA_FOLDER}/METADATA")
+    changed = metadata.replace(b"\nVersion: ", b"\nVersion: 9", 1)
+    assert "has version 9" in faults_of(change_wheel({f"{METADATA_FOLDER}/METADATA": changed}), "check_tag")[0]
+
+
+def test_a_wheel_with_another_dependency_is_refused(change_wheel: ChangeWheel, finished_wheel: Path) -> None:
+    metadata = read(finished_wheel, f"{METADATA_FOLDER}/METADATA")
+    changed = metadata.replace(b"\nRequires-Dist: numpy", b"\nRequires-Dist: scipy>=1\nRequires-Dist: numpy", 1)
+    faults = faults_of(change_wheel({f"{METADATA_FOLDER}/METADATA": changed}), "check_dependencies")
+    assert faults == ["METADATA requires ['numpy', 'scipy'], not ['numpy']"]
+
+
+@pytest.mark.parametrize("name", ["doorstep/scratch.py", "doorstep/_native/libembree4.so", "tests/conftest.py"])
+def test_a_wheel_with_a_stray_file_is_refused(change_wheel: ChangeWheel, name: str) -> None:
+    assert faults_of(change_wheel({name: b""}), "check_files") == [f"{name} does not belong into the wheel"]
+
+
+def test_a_wheel_without_one_of_its_modules_is_refused(change_wheel: ChangeWheel) -> None:
+    wheel = change_wheel({"doorstep/py.typed": None})
+    assert faults_of(wheel, "check_files") == ["doorstep/py.typed is missing"]
+
+
+def test_a_wheel_without_the_library_is_refused(change_wheel: ChangeWheel) -> None:
+    assert faults_of(change_wheel({LIBRARY: None}), "check_files") == [f"{LIBRARY} is missing"]
+
+
+def test_a_file_that_is_not_as_recorded_is_refused(change_wheel: ChangeWheel, finished_wheel: Path) -> None:
+    record = read(finished_wheel, f"{METADATA_FOLDER}/RECORD")
+    wheel = change_wheel({"doorstep/errors.py": b"raise SystemExit\n", f"{METADATA_FOLDER}/RECORD": record})
+    faults = faults_of(wheel, "check_record")
+    assert len(faults) == 1
+    assert "doorstep/errors.py" in faults[0]
+
+
+def test_a_wheel_without_licence_is_refused(change_wheel: ChangeWheel) -> None:
+    assert "LICENSE" in faults_of(change_wheel({f"{METADATA_FOLDER}/licenses/LICENSE": b"none"}), "check_licence")[0]
+
+
+def test_a_wheel_under_another_licence_is_refused(change_wheel: ChangeWheel, finished_wheel: Path) -> None:
+    metadata = read(finished_wheel, f"{METADATA_FOLDER}/METADATA")
+    changed = metadata.replace(b"License-Expression: Apache-2.0", b"License-Expression: MIT", 1)
+    assert "MIT" in faults_of(change_wheel({f"{METADATA_FOLDER}/METADATA": changed}), "check_licence")[0]
+
+
+def test_a_wheel_that_is_too_large_is_refused(change_wheel: ChangeWheel, library: bytes) -> None:
+    wheel = change_wheel({LIBRARY: library + os.urandom(check_wheel.SIZE_LIMIT)})
+    assert "more than 8388608" in find_faults(wheel)["check_size"][0]
+
+
+def test_a_library_that_needs_another_library_is_refused(change_wheel: ChangeWheel, library: bytes) -> None:
+    wheel = change_wheel({LIBRARY: replace_once(library, b"\0libpthread.so.0\0", b"\0libstdc++.so.6\0\0")})
+    assert "needs libstdc++.so.6" in find_faults(wheel)["check_needed"][0]
+
+
+@pytest.mark.parametrize("folder", ["/opt/lib", "lib", "$ORIGINAL", ""])
+def test_a_runpath_outside_the_wheel_is_refused(change_wheel: ChangeWheel, library: bytes, folder: str) -> None:
+    wheel = change_wheel({LIBRARY: soname_as(DT_RUNPATH, library, folder.encode())})
+    assert f"RUNPATH {folder!r}" in find_faults(wheel)["check_runpath"][0]
+
+
+@pytest.mark.parametrize("folder", ["$ORIGIN", "$ORIGIN/../lib"])
+def test_a_runpath_inside_the_wheel_is_accepted(change_wheel: ChangeWheel, library: bytes, folder: str) -> None:
+    wheel = change_wheel({LIBRARY: soname_as(DT_RUNPATH, library, folder.encode())})
+    assert find_faults(wheel)["check_runpath"] == []
+
+
+def test_a_library_for_a_newer_glibc_is_refused(change_wheel: ChangeWheel, library: bytes) -> None:
+    wheel = change_wheel({LIBRARY: replace_once(library, b"\0GLIBC_2.14\0", b"\0GLIBC_2.29\0")})
+    assert faults_of(wheel, "check_symbol_versions") == ["the library needs GLIBC_2.29, above GLIBC_2.28"]
+
+
+def test_a_library_that_needs_versions_of_another_library_is_refused(change_wheel: ChangeWheel, library: bytes) -> None:
+    wheel = change_wheel({LIBRARY: replace_once(library, b"\0GLIBC_2.14\0", b"\0CXXABI_1.3\0")})
+    assert "CXXABI_1.3" in faults_of(wheel, "check_symbol_versions")[0]
+
+
+def test_exports_that_differ_from_the_header_are_refused(change_wheel: ChangeWheel, library: bytes) -> None:
+    wheel = change_wheel({LIBRARY: library.replace(b"\0ds_version\0", b"\0ds_secrets\0")})
+    assert faults_of(wheel, "check_exports") == [
+        "the library exports ds_secrets, which doorstep.h does not declare",
+        "doorstep.h declares ds_version, which the library does not export",
+    ]
+
+
+def test_the_functions_of_the_header_are_found_whatever_they_return() -> None:
+    functions = header_functions(PROJECT)
+    assert {"ds_version", "ds_simulator_step", "ds_capsule_destructor", "ds_stage_name"} <= functions
+    assert not functions & {"ds_status", "ds_api"}
+
+
+def test_a_library_with_a_path_of_the_building_machine_is_refused(change_wheel: ChangeWheel, library: bytes) -> None:
+    wheel = change_wheel({LIBRARY: library + b"\0/home/builder/native/world.h\0"})
+    faults = faults_of(wheel, "check_paths")
+    assert faults == ["the library contains the absolute path /home/builder/native/world.h"]
+
+
+def test_paths_that_every_machine_has_are_accepted(change_wheel: ChangeWheel, library: bytes) -> None:
+    wheel = change_wheel({LIBRARY: library + b"\0/proc/self/cgroup\0/sys/fs/cgroup/cpu.max\0https://doorstep.example/a\0"})
+    assert find_faults(wheel)["check_paths"] == []
+
+
+def test_a_module_with_the_path_of_the_project_is_refused(change_wheel: ChangeWheel) -> None:
+    wheel = change_wheel({"doorstep/errors.py": f"LIBRARY = '{PROJECT}/build/libdoorstep.so'\n".encode()})
+    assert "doorstep/errors.py contains the path of the project" in faults_of(wheel, "check_paths")[0]
+
+
+def test_the_command_says_what_is_wrong_and_fails(change_wheel: ChangeWheel, capsys: pytest.CaptureFixture[str]) -> None:
+    assert not check_wheel.check_wheel(change_wheel({"doorstep/scratch.py": b""}))
+    output = capsys.readouterr().out
+    assert "  fault files\n          doorstep/scratch.py does not belong into the wheel\n" in output
+    assert "  ok    exports\n" in output
