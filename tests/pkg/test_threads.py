@@ -1,6 +1,8 @@
 """Several Python threads at one simulator."""
 
+import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -20,22 +22,28 @@ def test_steps_of_several_threads_are_serialised() -> None:
 
 
 def test_other_python_threads_run_during_a_step() -> None:
+    interval = sys.getswitchinterval()
     with doorstep.Simulator(2048, num_threads=1) as sim:
-        began = threading.Event()
-        turns = 0
+        began, ended, turns = threading.Event(), threading.Event(), 0
 
         def step() -> None:
             began.set()
-            for _ in range(20):
+            for _ in range(50):
                 sim.step()
+            ended.set()
 
         thread = threading.Thread(target=step)
-        thread.start()
-        began.wait()
-        while thread.is_alive():
-            turns += 1
-            thread.join(0.0001)
-        assert turns > 1
+        try:
+            sys.setswitchinterval(1000)  # seconds: now only a thread that gives up the interpreter lets another run
+            thread.start()
+            began.wait()
+            while not ended.is_set():
+                turns += 1
+                time.sleep(0)
+            thread.join()
+        finally:
+            sys.setswitchinterval(interval)
+        assert turns > 0
 
 
 def test_close_from_another_thread_ends_stepping_with_closed_error() -> None:
