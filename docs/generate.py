@@ -17,7 +17,7 @@ import re
 import sys
 import textwrap
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -115,7 +115,7 @@ def stage_table() -> str:
 TABLES: dict[str, Callable[[], str]] = {"tensors": tensor_table, "state": state_table, "stages": stage_table}
 
 
-def table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+def table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     lines = [head, tuple("---" for _ in head), *rows]
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
 
@@ -132,7 +132,7 @@ def api_page() -> str:
     errors = [export for export in exports.values() if is_error(export)]
     parts.append(error_section(errors))
     for export in exports.values():
-        if isinstance(export, enum.EnumMeta):
+        if isinstance(export, type) and issubclass(export, enum.Enum):
             parts.append(enum_section(export))
         elif isinstance(export, types.FunctionType):
             parts.append(function_section(export, "##", f"doorstep.{export.__name__}"))
@@ -204,8 +204,8 @@ def error_section(errors: list[Any]) -> str:
     )
 
 
-def enum_section(kind: enum.EnumMeta) -> str:
-    members = [(f"`{member.name}`", str(member.value)) for member in kind]  # type: ignore[attr-defined]
+def enum_section(kind: type[enum.Enum]) -> str:
+    members = [(f"`{member.name}`", str(member.value)) for member in kind]
     return "\n\n".join([f"## {kind.__name__}", markdown(inspect.getdoc(kind) or ""), table(("name", "value"), members)])
 
 
