@@ -166,11 +166,12 @@ void slots_must_match_the_save() {
     const Bytes bytes = save(simulator, {0, 1});
     const uint64_t before = hash_of(simulator);
     CHECK_EQUAL(restore(simulator, bytes, {2}), DS_STATUS_INVALID_ARGUMENT);
-    CHECK(last_error_names("count"));
+    CHECK(last_error_names("worlds"));
     CHECK_EQUAL(restore(simulator, bytes, {2, 4}), DS_STATUS_INVALID_ARGUMENT);
     CHECK_EQUAL(restore(simulator, bytes, {2, 2}), DS_STATUS_INVALID_ARGUMENT);
     const ds_simulator smaller = make_simulator(1, 1);
-    CHECK_EQUAL(restore(smaller, bytes), DS_STATUS_INVALID_ARGUMENT);
+    CHECK_EQUAL(restore(smaller, bytes), DS_STATUS_INVALID_STATE);
+    CHECK(last_message_has("the save holds 2 worlds; this simulator has 1"));
     CHECK(hash_of(simulator) == before);
     close_simulator(simulator);
     close_simulator(smaller);

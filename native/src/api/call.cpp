@@ -10,7 +10,8 @@ ds_status fail_closed(const char* argument) {
 }
 
 ds_status fail_null(const char* argument) {
-    return fail(DS_STATUS_INVALID_ARGUMENT, argument, "pass the address of an object", "%s is a null pointer", argument);
+    return fail(DS_STATUS_INVALID_ARGUMENT, argument, "pass the address of an object", "%s is a null pointer",
+                argument);
 }
 
 ds_status fail_struct_size(const char* argument, uint32_t given, uint32_t expected) {

@@ -55,8 +55,9 @@ void after_fork_in_child() {
 
 bool watch_forks(CpuSimulator* simulator) {
     MutexGuard guard(list_mutex);
-    if (!handlers_installed && pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child) != 0) return false;
-    handlers_installed = true;
+    handlers_installed =
+        handlers_installed || pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child) == 0;
+    if (!handlers_installed) return false;
     simulator->next = first_simulator;
     if (first_simulator) first_simulator->previous = simulator;
     first_simulator = simulator;

@@ -18,7 +18,8 @@ ds_status fail_damaged(const char* what, unsigned long long found, unsigned long
 
 ds_status check_origin(const SaveHeader& header) {
     if (memcmp(header.magic, kMagic, sizeof kMagic) != 0) {
-        return fail(DS_STATUS_INVALID_STATE, "data", "pass the bytes that save() returned", "these bytes are not a save");
+        return fail(DS_STATUS_INVALID_STATE, "data", "pass the bytes that save() returned",
+                    "these bytes are not a save");
     }
     if (header.format_version != DS_SAVE_FORMAT_VERSION) {
         return fail(DS_STATUS_INVALID_STATE, "data", "restore it with the version of doorstep that made it",

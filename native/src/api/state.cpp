@@ -12,11 +12,26 @@ uint64_t save_size(const CpuSimulator& simulator, uint64_t count) {
     return sizeof(SaveHeader) + count * static_cast<uint64_t>(saved_world_bytes(simulator));
 }
 
-ds_status check_size(const char* argument, uint64_t given, uint64_t expected) {
+ds_status check_size(const char* argument, const char* hint, uint64_t given, uint64_t expected) {
     if (given == expected) return DS_STATUS_OK;
-    return fail(DS_STATUS_INVALID_ARGUMENT, argument, "ask for the right number first",
-                "%s is %llu; it must be %llu", argument, static_cast<unsigned long long>(given),
-                static_cast<unsigned long long>(expected));
+    return fail(DS_STATUS_INVALID_ARGUMENT, argument, hint, "%s is %llu; it must be %llu", argument,
+                static_cast<unsigned long long>(given), static_cast<unsigned long long>(expected));
+}
+
+// Whether the worlds of a save find slots: those named, or the first ones.
+ds_status check_slots(const CpuSimulator& simulator, const SaveHeader& header, const int64_t* worlds,
+                      uint64_t count) {
+    const unsigned long long saved = header.count;
+    if (worlds && count != saved) {
+        return fail(DS_STATUS_INVALID_ARGUMENT, "worlds", "name one slot for each world of the save",
+                    "%llu slots are named; the save holds %llu worlds", static_cast<unsigned long long>(count), saved);
+    }
+    const int64_t num_worlds = simulator.config().num_worlds;
+    if (saved > static_cast<uint64_t>(num_worlds)) {
+        return fail(DS_STATUS_INVALID_STATE, "data", "restore into a simulator with enough worlds",
+                    "the save holds %llu worlds; this simulator has %lld", saved, static_cast<long long>(num_worlds));
+    }
+    return DS_STATUS_OK;
 }
 
 }  // namespace
@@ -44,7 +59,10 @@ ds_status ds_simulator_save(ds_simulator simulator, const int64_t* worlds, uint6
     const WorldSelection selection(*call, worlds, count, call->config().num_worlds);
     if (selection.status()) return selection.status();
     const uint64_t selected = static_cast<uint64_t>(selection.size());
-    if (const ds_status status = check_size("bytes", bytes, save_size(*call, selected))) return status;
+    if (const ds_status status =
+            check_size("bytes", "ask ds_simulator_save_size() first", bytes, save_size(*call, selected))) {
+        return status;
+    }
     SaveHeader header = make_save_header(*call, selected);
     char* saved = static_cast<char*>(buffer) + sizeof header;
     for (uint64_t i = 0; i < selected; ++i) {
@@ -62,11 +80,7 @@ ds_status ds_simulator_restore(ds_simulator simulator, const void* data, uint64_
     if (const ds_status status = call.begin_operation()) return status;
     SaveHeader header;
     if (const ds_status status = check_save(*call, data, bytes, &header)) return status;
-    if (worlds && count != header.count) {
-        return fail(DS_STATUS_INVALID_ARGUMENT, "count", "name one slot for each saved world",
-                    "%llu slots are named; the save holds %llu worlds", static_cast<unsigned long long>(count),
-                    static_cast<unsigned long long>(header.count));
-    }
+    if (const ds_status status = check_slots(*call, header, worlds, count)) return status;
     const WorldSelection selection(*call, worlds, count, static_cast<int64_t>(header.count));
     if (selection.status()) return selection.status();
     const char* saved = static_cast<const char*>(data) + sizeof header;
@@ -91,7 +105,8 @@ ds_status ds_simulator_world_hashes(ds_simulator simulator, uint64_t* hashes, ui
     if (!hashes) return fail_null("hashes");
     SimulatorCall call(simulator);
     if (const ds_status status = call.begin_operation()) return status;
-    if (const ds_status status = check_size("count", count, static_cast<uint64_t>(call->config().num_worlds))) {
+    const uint64_t num_worlds = static_cast<uint64_t>(call->config().num_worlds);
+    if (const ds_status status = check_size("count", "give room for one hash per world", count, num_worlds)) {
         return status;
     }
     call->hash(nullptr, hashes);

@@ -91,8 +91,8 @@ using ReadGroup = void (*)(const Group& group, CgroupLimits* limits);
 void walk_up(const char* root, const char* controllers, char* path, ReadGroup read, CgroupLimits* limits) {
     for (;;) {
         Group group;
-        snprintf(group.folder, sizeof group.folder, "%s/sys/fs/cgroup%s%s%s", root, *controllers ? "/" : "", controllers,
-                 path);
+        const char* separator = *controllers ? "/" : "";
+        snprintf(group.folder, sizeof group.folder, "%s/sys/fs/cgroup%s%s%s", root, separator, controllers, path);
         read(group, limits);
         char* last = strrchr(path, '/');
         if (!last) return;

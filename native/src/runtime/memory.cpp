@@ -62,7 +62,8 @@ Ref<Memory> Memory::map(int64_t bytes, const char* argument) {
              static_cast<long long>(rounded), static_cast<long long>(available.bytes), available.limit);
         return {};
     }
-    void* data = mmap(nullptr, static_cast<size_t>(rounded), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    constexpr int kProtection = PROT_READ | PROT_WRITE, kFlags = MAP_PRIVATE | MAP_ANONYMOUS;
+    void* data = mmap(nullptr, static_cast<size_t>(rounded), kProtection, kFlags, -1, 0);
     if (data == MAP_FAILED) {
         fail(DS_STATUS_OUT_OF_MEMORY, argument, kHint,
              "%lld bytes are needed and the operating system refuses them (%lld bytes seemed available)",
