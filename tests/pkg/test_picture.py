@@ -47,7 +47,8 @@ def boxes(panel: Element, style: str) -> Array:
 
 
 def in_order(rows: Array) -> Array:
-    return rows[np.lexsort((rows[:, 0].round(2), rows[:, 1].round(2)))]
+    ordered: Array = rows[np.lexsort((rows[:, 0].round(2), rows[:, 1].round(2)))]
+    return ordered
 
 
 def test_there_is_a_panel_for_each_world_in_the_given_order() -> None:

@@ -14,7 +14,7 @@ _GOLDEN_GAMMA = np.uint64(0x9E3779B97F4A7C15)
 
 def random_bits(*counters: ArrayLike) -> NDArray[np.uint64]:
     """64 random bits per combination of counters, which are non-negative and broadcast against each other."""
-    bits = np.zeros(1, np.uint64)
+    bits: NDArray[np.uint64] = np.zeros(1, np.uint64)
     for counter in counters:
         bits = _mix((bits ^ np.asarray(counter).astype(np.uint64)) + _GOLDEN_GAMMA)
     return bits
@@ -22,8 +22,8 @@ def random_bits(*counters: ArrayLike) -> NDArray[np.uint64]:
 
 def random_uniform(low: float, high: float, *counters: ArrayLike) -> NDArray[np.float64]:
     """Uniform in [low, high), from the upper 53 bits."""
-    uniform: NDArray[np.float64] = (random_bits(*counters) >> np.uint64(11)) * 2.0**-53
-    return low + (high - low) * uniform
+    uniform = (random_bits(*counters) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    return np.asarray(low + (high - low) * uniform, np.float64)
 
 
 def _mix(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:

@@ -60,7 +60,7 @@ class RoomsStart:
         """x, y, yaw per world: the first of a sequence of random poses that overlaps no box."""
         half = state["body_sizes"][:, agent, :2] / 2
         poses = np.empty((len(worlds), 3), np.float32)
-        pending = np.arange(len(worlds))
+        pending: Array = np.arange(len(worlds))
         for attempt in range(_ATTEMPTS):
             counters = (
                 self._sim.seed,
