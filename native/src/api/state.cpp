@@ -43,8 +43,8 @@ ds_status ds_simulator_save_size(ds_simulator simulator, uint64_t count, uint64_
     if (!bytes) return fail_null("bytes");
     const Ref<CpuSimulator> found = simulators.find(simulator);
     if (!found) return fail_closed("simulator");
-    if (const ds_status status = check_range("count", "a save holds each world at most once", static_cast<int64_t>(count),
-                                             0, found->config().num_worlds)) {
+    const int64_t num_worlds = found->config().num_worlds, wanted = static_cast<int64_t>(count);
+    if (const ds_status status = check_range("count", "a save holds each world at most once", wanted, 0, num_worlds)) {
         return status;
     }
     *bytes = save_size(*found, count);
