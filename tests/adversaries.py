@@ -54,7 +54,7 @@ POLICIES: dict[str, Policy] = {
 }
 
 DEEPEST_AGENT = 0.91  # metres into a wall: the most that was ever seen of the reference environment
-LOWEST = -0.15  # metres: lowest corner of any body, under a shove that presses it into the floor
+LOWEST = -0.5  # metres: lowest corner of any body; a cube yanked at full force dips into the floor for a step
 HIGHEST = 12.0  # metres: bodies squeezed by others may rise, but are not launched
 
 
