@@ -18,7 +18,7 @@ class FakeRoot {
 public:
     FakeRoot() {
         const char* parent = getenv("TMPDIR");
-        snprintf(path_, sizeof path_, "%s/doorstep_root_XXXXXX", parent ? parent : "/tmp");
+        snprintf(path_, sizeof path_, "%s/doorstep_root_XXXXXX", parent ? parent : P_tmpdir);
         CHECK(mkdtemp(path_));
     }
     ~FakeRoot() {
