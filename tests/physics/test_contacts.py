@@ -59,7 +59,10 @@ def test_a_rammed_wall_is_not_entered_from_any_angle(yaw_steps: range) -> None:
 
 
 def test_agents_sink_into_outer_walls_less_than_in_the_reference() -> None:
-    """Its figures under random actions: deeper than 0.01 m on 1.6% of agent-steps (ours may err by 0.2%), 99.9% within 0.115, at most 0.91."""
+    """Its figures under random actions: deeper than 0.01 m on 1.6% of agent-steps, 99.9% within 0.115, at most 0.91.
+
+    The first may err by 0.2% in a sample of this size.
+    """
     scene = Scene(256, seed=5)
     depths = []
     for step in range(200):
