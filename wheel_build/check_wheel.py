@@ -241,4 +241,5 @@ def check_wheel(path: Path) -> bool:
 
 
 if __name__ == "__main__":
-    sys.exit(0 if all([check_wheel(Path(argument)) for argument in sys.argv[1:]]) else 1)
+    verdicts = [check_wheel(Path(argument)) for argument in sys.argv[1:]]
+    sys.exit(0 if all(verdicts) else 1)

@@ -51,7 +51,7 @@ def _version_of(python: Path) -> str:
 
 
 def _wanted(python: Path, groups: list[str]) -> str:
-    if sys.version_info < (3, 11) and subprocess.run([str(python), "-c", "import tomli"], capture_output=True).returncode:
+    if sys.version_info < (3, 11):
         _pip(python, "install", TOML_READER)
     command = [str(python), str(Path(__file__).with_name("requirements.py")), *groups]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
@@ -66,5 +66,6 @@ def _pip(python: Path, *arguments: str) -> None:
 
 if __name__ == "__main__":
     if sys.version_info < MINIMUM_PYTHON:
-        sys.exit(f"doorstep: needs Python 3.10 or newer, this is {sys.version.split()[0]}: make PYTHON=/path/to/python3")
+        version = sys.version.split()[0]
+        sys.exit(f"doorstep: needs Python 3.10 or newer, this is {version}: make PYTHON=/path/to/python3")
     prepare(Path(sys.argv[1]), sys.argv[2:])

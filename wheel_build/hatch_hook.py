@@ -9,9 +9,10 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
+# Hatchling loads this file by its path; its neighbours are not importable by themselves.
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-import native_build  # noqa: E402  (a neighbour of this file, which hatchling loads by path)
+import native_build
 
 LIBRARY_IN_WHEEL = "doorstep/_native/libdoorstep.so"
 TAG = "py3-none-manylinux_2_28_x86_64"

@@ -12,13 +12,14 @@ import zipfile
 from pathlib import Path
 
 import pytest
-
 from tests.wheel_build.conftest import PROJECT, ChangeWheel
-from wheel_build import check_wheel
-from wheel_build.check_wheel import LIBRARY, find_faults, header_functions
+
+import check_wheel
+from check_wheel import LIBRARY, find_faults, header_functions
 
 METADATA_FOLDER = f"doorstep-{check_wheel.header_version(PROJECT)}.dist-info"
 DT_SONAME, DT_RUNPATH = 14, 29
+Output = pytest.CaptureFixture[str]
 
 
 @pytest.fixture
@@ -200,7 +201,8 @@ def test_a_module_with_the_path_of_the_project_is_refused(change_wheel: ChangeWh
     assert "doorstep/errors.py contains the path of the project" in faults_of(wheel, "check_paths")[0]
 
 
-def test_the_command_says_what_is_wrong_and_fails(change_wheel: ChangeWheel, capsys: pytest.CaptureFixture[str]) -> None:
+
+def test_the_command_says_what_is_wrong_and_fails(change_wheel: ChangeWheel, capsys: Output) -> None:
     assert not check_wheel.check_wheel(change_wheel({"doorstep/scratch.py": b""}))
     output = capsys.readouterr().out
     assert "  fault files\n          doorstep/scratch.py does not belong into the wheel\n" in output

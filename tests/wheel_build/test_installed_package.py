@@ -5,8 +5,9 @@ from __future__ import annotations
 import zipfile
 from pathlib import Path
 
-import doorstep
 from tests.wheel_build.conftest import PROJECT
+
+import doorstep
 
 
 def test_the_package_under_test_is_not_the_source_tree() -> None:
