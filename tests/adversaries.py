@@ -58,9 +58,36 @@ LOWEST = -0.5  # metres: lowest corner of any body; a cube yanked at full force 
 HIGHEST = 12.0  # metres: bodies squeezed by others may rise, but are not launched
 
 
-def seal(scene: Scene) -> None:
-    """Puts the buttons out of reach: no door opens, every room is a closed box."""
-    scene.button_positions[:, :, 1] = -1000.0
+class ShutRooms:
+    """Worlds whose doors never open: who is in a room stays there.
+
+    Except over the walls: a cube that is rammed at full force again and again may tumble to the top of one. Bodies
+    whose centre has been that high are let go.
+    """
+
+    def __init__(self, scene: Scene) -> None:
+        self.scene = scene
+        self.rooms = np.zeros((scene.sim.num_worlds, scene.cubes.stop), dtype=int)
+        self.flew = np.zeros_like(self.rooms, dtype=bool)
+        self.begin_episodes(np.ones(scene.sim.num_worlds, dtype=bool))
+
+    def begin_episodes(self, worlds: Array) -> None:
+        """Puts the buttons out of reach and takes note of who is where."""
+        self.scene.button_positions[:, :, 1] = -1000.0
+        self.rooms[worlds] = room_of(self.scene.body_positions[worlds, : self.scene.cubes.stop, 1])
+        self.flew[worlds] = False
+
+    def watch(self) -> None:
+        """To be called after every step."""
+        self.flew |= self.scene.body_positions[:, : self.scene.cubes.stop, 2] > c.END_WALL_HEIGHT - 0.5
+
+    def broken_laws(self) -> list[str]:
+        place = self.scene.body_positions[:, : self.scene.cubes.stop]
+        inside = (np.abs(place[..., 0]) < c.WORLD_WIDTH / 2) & (room_of(place[..., 1]) == self.rooms)
+        return [
+            f"world {world}: body {body} left its room, now at {place[world, body].tolist()}"
+            for world, body in np.argwhere(~inside & ~self.flew)[:1]
+        ]
 
 
 def room_of(y: Array) -> Array:
@@ -68,8 +95,8 @@ def room_of(y: Array) -> Array:
     return np.floor(np.asarray(y, dtype=np.float64) / c.ROOM_LENGTH).astype(int)
 
 
-def violations(scene: Scene, rooms: Array | None = None) -> list[str]:
-    """Broken laws of the present state. rooms [N, B]: the room each body must still be in, if the doors are shut."""
+def violations(scene: Scene) -> list[str]:
+    """Broken laws of the present state."""
     bodies = slice(0, scene.cubes.stop)
     place = scene.body_positions[:, bodies]
     if not np.isfinite(place).all() or not np.isfinite(scene.body_rotations[:, bodies]).all():
@@ -84,11 +111,6 @@ def violations(scene: Scene, rooms: Array | None = None) -> list[str]:
     norms = np.linalg.norm(scene.body_rotations[:, bodies].astype(np.float64), axis=-1)
     if np.abs(norms - 1).max() > 1e-4:
         found.append("a rotation is not a unit quaternion")
-    if rooms is not None:
-        inside = (np.abs(place[..., 0]) < c.WORLD_WIDTH / 2) & (room_of(place[..., 1]) == rooms) & (place[..., 1] > 0)
-        if not inside.all():
-            world, body = np.argwhere(~inside)[0]
-            found.append(f"world {world}: body {body} left its room, now at {place[world, body].tolist()}")
     return found
 
 

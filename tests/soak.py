@@ -9,7 +9,7 @@ import sys
 import time
 
 import numpy as np
-from tests.adversaries import POLICIES, room_of, seal, violations
+from tests.adversaries import POLICIES, ShutRooms, violations
 from tests.reference import constants as c
 from tests.scenes import Array, Scene, random_actions
 
@@ -37,6 +37,8 @@ class Soak:
         for run in self.runs:
             run.scene.actions[:] = self._actions(run.scene)
             run.scene.step()
+            if run.shut:
+                run.shut.watch()
             run.begin_episodes(run.scene.dones[:, 0, 0] > 0)
         self.step_count += 1
 
@@ -62,9 +64,9 @@ class Run:
     """A simulator whose episodes start in one room."""
 
     def __init__(self, scene: Scene, room: int, sealed: bool) -> None:
-        self.scene, self.room, self.sealed = scene, room, sealed
+        self.scene, self.room = scene, room
         self.name = f"start in room {room}" + (", doors shut" if sealed else "")
-        self.rooms = np.zeros((scene.sim.num_worlds, scene.cubes.stop), dtype=int)
+        self.shut = ShutRooms(scene) if sealed else None
         self.begin_episodes(np.ones(scene.sim.num_worlds, dtype=bool))
 
     def begin_episodes(self, worlds: Array) -> None:
@@ -72,12 +74,11 @@ class Run:
         if not worlds.any():
             return
         scene.body_positions[worlds, scene.agents, 1] += np.float32(self.room * c.ROOM_LENGTH)
-        self.rooms[worlds] = room_of(scene.body_positions[worlds, : scene.cubes.stop, 1])
-        if self.sealed:
-            seal(scene)
+        if self.shut:
+            self.shut.begin_episodes(worlds)
 
     def broken_laws(self) -> list[str]:
-        laws = violations(self.scene, self.rooms if self.sealed else None)
+        laws = violations(self.scene) + (self.shut.broken_laws() if self.shut else [])
         for name in ("lidar", "self_observations", "room_entity_observations", "rewards"):
             if not np.isfinite(getattr(self.scene, name)).all():
                 laws.append(f"{name} is not finite")
