@@ -173,7 +173,7 @@ def test_a_grabbed_cube_does_not_jump() -> None:
         assert scene.agent_grabs[0, 0] == cube
         scene.act()
         scene.step(20)
-        np.testing.assert_allclose(scene.body_positions, before, atol=5e-3)
+        np.testing.assert_allclose(scene.body_positions, before, atol=0.03)
 
 
 def test_a_held_cube_follows_a_turning_agent() -> None:
