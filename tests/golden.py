@@ -49,9 +49,19 @@ class Run:
             (step or scene.step)()
 
     def hash(self, **options: Any) -> int:
+        """Of the worlds after the last step."""
         scene = self.scene(**options)
         self.play(scene)
         return scene.sim.hash()
+
+    def history_hash(self) -> int:
+        """Of the worlds along the way: a new level forgets what was before it, this does not."""
+        scene = self.scene()
+        history = 0
+        for start in range(0, self.steps, 10):
+            self.play(scene, start, start + 10)
+            history = (history * 0x100000001B3 + scene.sim.hash()) % 2**64
+        return history
 
 
 SCENES = {

@@ -9,7 +9,7 @@ from tests.golden import SCENES
 def main() -> None:
     print("HASHES: dict[str, int] = {")
     for name, run in SCENES.items():
-        print(f'    "{name}": 0x{run.hash():016X},')
+        print(f'    "{name}": 0x{run.history_hash():016X},')
     print("}")
 
 
