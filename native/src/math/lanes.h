@@ -62,6 +62,7 @@ DS_INLINE NarrowFloat float_of(NarrowBits bits) {
     memcpy(&a.v, &bits.v, 4);
     return a;
 }
+DS_INLINE NarrowMask is_nonzero(NarrowFloat, const int32_t* from) { return {*from != 0}; }
 DS_INLINE NarrowBits mask_bits(NarrowMask mask) { return {mask.v ? 0xFFFFFFFFu : 0u}; }
 DS_INLINE NarrowBits all_lanes(NarrowFloat, uint32_t bits) { return {bits}; }
 DS_INLINE NarrowBits operator&(NarrowBits a, NarrowBits b) { return {a.v & b.v}; }
@@ -122,6 +123,10 @@ DS_INLINE uint32_t lane_bits(WideMask mask) { return static_cast<uint32_t>(_mm25
 
 DS_INLINE WideBits bits_of(WideFloat a) { return {_mm256_castps_si256(a.v)}; }
 DS_INLINE WideFloat float_of(WideBits bits) { return _mm256_castsi256_ps(bits.v); }
+DS_INLINE WideMask is_nonzero(WideFloat, const int32_t* from) {
+    const __m256i values = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
+    return ~WideMask{_mm256_castsi256_ps(_mm256_cmpeq_epi32(values, _mm256_setzero_si256()))};
+}
 DS_INLINE WideBits mask_bits(WideMask mask) { return {_mm256_castps_si256(mask.v)}; }
 DS_INLINE WideBits all_lanes(WideFloat, uint32_t bits) { return {_mm256_set1_epi32(static_cast<int>(bits))}; }
 DS_INLINE WideBits operator&(WideBits a, WideBits b) { return {_mm256_and_si256(a.v, b.v)}; }
@@ -136,18 +141,17 @@ DS_INLINE float largest_lane(WideFloat a) {
     m = _mm_max_ps(m, _mm_movehl_ps(m, m));
     return _mm_cvtss_f32(_mm_max_ss(m, _mm_shuffle_ps(m, m, 1)));
 }
+// count is 8 or 7: what a row of 15 lanes needs.
 DS_INLINE void store_pairs(WideFloat a, WideFloat b, float* to, int count) {
     const __m256 low = _mm256_unpacklo_ps(a.v, b.v), high = _mm256_unpackhi_ps(a.v, b.v);
     const __m256 first = _mm256_permute2f128_ps(low, high, 0x20), second = _mm256_permute2f128_ps(low, high, 0x31);
+    _mm256_storeu_ps(to, first);
     if (count == 8) {
-        _mm256_storeu_ps(to, first);
         _mm256_storeu_ps(to + 8, second);
-        return;
+    } else {
+        _mm_storeu_ps(to + 8, _mm256_castps256_ps128(second));
+        _mm_storel_pi(reinterpret_cast<__m64*>(to + 12), _mm256_extractf128_ps(second, 1));
     }
-    float pairs[16];
-    _mm256_storeu_ps(pairs, first);
-    _mm256_storeu_ps(pairs + 8, second);
-    memcpy(to, pairs, sizeof(float) * 2 * static_cast<size_t>(count));
 }
 
 #endif

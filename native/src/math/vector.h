@@ -33,6 +33,17 @@ DS_INLINE Quat normalize(Quat q) {
     return {q.w * scale, q.x * scale, q.y * scale, q.z * scale};
 }
 
+// The same for a quaternion that is nearly a unit: no division unless it is far off. With e = |q|^2 - 1, the scale
+// (1 + e)^(-1/2) is 1 - e/2 + 3 e^2/8 up to 5 e^3/16, below float precision for the e that turning by less than
+// a tenth of a radian leaves behind.
+DS_INLINE Quat renormalize(Quat q) {
+    constexpr float kNearlyUnit = 5e-3f;
+    const float e = (q.w * q.w + q.x * q.x + q.y * q.y + q.z * q.z) - 1.f;
+    if (!(absolute(e) < kNearlyUnit)) return normalize(q);
+    const float scale = 1.f - e * (0.5f - 0.375f * e);
+    return {q.w * scale, q.x * scale, q.y * scale, q.z * scale};
+}
+
 DS_INLINE Vec3 rotate(Quat q, Vec3 v) {
     const Vec3 axis{q.x, q.y, q.z};
     const Vec3 t = cross(axis, v) * 2.f;
@@ -43,7 +54,7 @@ DS_INLINE Vec3 rotate_inverse(Quat q, Vec3 v) { return rotate(conjugate(q), v); 
 // q turned by the small world-axes rotation vector `turn`, first order, normalised.
 DS_INLINE Quat turned(Quat q, Vec3 turn) {
     const Vec3 d = turn * 0.5f;
-    return normalize({q.w - (d.x * q.x + d.y * q.y + d.z * q.z), q.x + (d.x * q.w + d.y * q.z - d.z * q.y),
+    return renormalize({q.w - (d.x * q.x + d.y * q.y + d.z * q.z), q.x + (d.x * q.w + d.y * q.z - d.z * q.y),
                       q.y + (d.y * q.w + d.z * q.x - d.x * q.z), q.z + (d.z * q.w + d.x * q.y - d.y * q.x)});
 }
 

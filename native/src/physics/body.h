@@ -22,6 +22,7 @@ struct Body {
 
     Box box;
     float reach_x, reach_y;  // half extents of its bounds
+    float lift;              // 0 for an agent that stands on the floor: nothing it pushes lifts it; otherwise 1
     bool yaws_only;          // an agent: inverse inertia only about z
     bool nearly_upright;     // may use the planar contact
     bool asleep;             // at rest: not integrated until something hits it
@@ -55,6 +56,12 @@ DS_INLINE float inverse_mass_at(const Body& body, Vec3 r, Vec3 n) {
     return inverse_mass(body) + inverse_inertia(body) * (body.yaws_only ? c.z * c.z : dot(c, c));
 }
 
+// The same along a direction v that is not a unit; inverse_v2 is 1 / |v|^2.
+DS_INLINE float inverse_mass_along(const Body& body, Vec3 r, Vec3 v, float inverse_v2) {
+    const Vec3 c = cross(r, v);
+    return inverse_mass(body) + inverse_inertia(body) * ((body.yaws_only ? c.z * c.z : dot(c, c)) * inverse_v2);
+}
+
 DS_INLINE Vec3 velocity_at(const Body& body, Vec3 r) { return body.velocity + cross(body.spin, r); }
 DS_INLINE Vec3 approach_velocity_at(const Body& body, Vec3 r) {
     return body.approach_velocity + cross(body.approach_spin, r);
@@ -63,10 +70,7 @@ DS_INLINE Vec3 approach_velocity_at(const Body& body, Vec3 r) {
 // Turns an agent by a small angle about z, first order, normalised.
 DS_INLINE void yaw(Quat& q, float angle) {
     const float d = 0.5f * angle;
-    const float w = q.w - d * q.z, z = q.z + d * q.w;
-    const float scale = 1.f / square_root(w * w + z * z);
-    q.w = w * scale;
-    q.z = z * scale;
+    q = renormalize({q.w - d * q.z, 0.f, 0.f, q.z + d * q.w});
 }
 
 DS_INLINE void turn(Body& body, Vec3 rotation) {
@@ -74,13 +78,38 @@ DS_INLINE void turn(Body& body, Vec3 rotation) {
     else body.rotation = turned(body.rotation, rotation);
 }
 
+// The part of a change of place or speed that a body takes: one that stands keeps its height.
+DS_INLINE Vec3 along_floor(const Body& body, Vec3 change) { return {change.x, change.y, change.z * body.lift}; }
+
 // A positional impulse at arm r; a pair takes it with opposite signs. Eq. 6-9.
 DS_INLINE void apply_position_impulse(Body& body, Vec3 r, Vec3 impulse) {
-    body.position = body.position + impulse * inverse_mass(body);
+    body.position = body.position + along_floor(body, impulse * inverse_mass(body));
     turn(body, spin_change(body, cross(r, impulse)));
 }
+
+// Moves a body together with where it was before the substep, so that it gains no velocity.
+DS_INLINE void shift(Body& body, Vec3 by) {
+    by = along_floor(body, by);
+    body.position = body.position + by;
+    body.previous_position = body.previous_position + by;
+}
+
+// How much of an overlap this substep's motion has not made: a door that rose into a body, a start inside one another,
+// what an earlier substep could not resolve. A margin keeps ordinary contacts free of it.
+DS_INLINE float old_overlap(float overlap, float approach_speed) {
+    constexpr float kSlack = 2e-3f;
+    return maximum(overlap - (maximum(-approach_speed, 0.f) * kSubstep + kSlack), 0.f);
+}
+
+// Friction at a point that slides with velocity v: the impulse is -v times this. `share` is mu lambda / h of the point,
+// w its generalised inverse mass: min(share / w, part |v|) / (w |v|), without normalising v.
+DS_INLINE float friction_scale(float share, float part, float v2, float inverse_v2, float weight) {
+    const float inverse = 1.f / weight, inverse_length = square_root(v2) * inverse_v2;
+    return minimum(share * inverse * inverse_length, part) * inverse;
+}
+
 DS_INLINE void apply_impulse(Body& body, Vec3 r, Vec3 impulse) {
-    body.velocity = body.velocity + impulse * inverse_mass(body);
+    body.velocity = body.velocity + along_floor(body, impulse * inverse_mass(body));
     body.spin = body.spin + spin_change(body, cross(r, impulse));
 }
 

@@ -20,7 +20,8 @@ constexpr int kMaxClipPoints = 16;       // a quad clipped by four planes has at
 enum class Overlap { kNone, kContact, kVertical };
 
 
-DS_NOINLINE Overlap upright_contact(const Box& a, const Box& b, Manifold& manifold) {
+// Vertical overlaps deeper than `deepest_standing` are never the answer.
+DS_NOINLINE Overlap upright_contact(const Box& a, const Box& b, float deepest_standing, Manifold& manifold) {
     const Heading ha{a.axis[0].x, a.axis[0].y}, hb{b.axis[0].x, b.axis[0].y};
     const float dx = b.center.x - a.center.x, dy = b.center.y - a.center.y;
     const float cr = absolute(ha.cosine * hb.cosine + ha.sine * hb.sine);
@@ -42,7 +43,7 @@ DS_NOINLINE Overlap upright_contact(const Box& a, const Box& b, Manifold& manifo
     if (sb_y > best + kFaceMargin) best = sb_y, along_y = true;
     if (sa_x > best + kFaceMargin) best = sa_x, along_y = false, a_is_reference = true;
     if (sa_y > best + kFaceMargin) best = sa_y, along_y = true, a_is_reference = true;
-    if (sz > best) return Overlap::kVertical;
+    if (sz > best && sz > -deepest_standing) return Overlap::kVertical;
 
     const Box& reference = a_is_reference ? a : b;
     const Box& incident = a_is_reference ? b : a;

@@ -34,5 +34,6 @@ constexpr float kHoldHeight = 0.5f;
 
 // Lengths and speeds below this are zero: their direction would be noise.
 constexpr float kTinyLength = 1e-9f;
+constexpr float kTinyLength2 = kTinyLength * kTinyLength;
 
 }  // namespace doorstep

@@ -1,6 +1,6 @@
 // The floor: the plane z = 0, under every body.
 //
-// A cube meets it with up to four corners, solved as a contact of pair_contact.h whose normal is up. An agent stands
+// A cube meets it with the corners of its lowest face, solved as a contact of pair_contact.h whose normal is up. An agent stands
 // on its four lower corners; since it only yaws and its origin is on the floor, its normal part is a clamp of z, and
 // the friction of its corners is summed before it is applied (each corner sees the same velocities).
 #pragma once
@@ -10,75 +10,77 @@
 namespace doorstep {
 
 struct FloorContact {
-    int count;  // corners below the floor, at most four
-    Vec3 arm[4];
-    float depth[4], depth_sum;
-    Vec3 anchor;  // depth-weighted mean corner, local axes
+    bool touching;
+    Vec3 arm[4];     // corners of the lowest face, world axes
+    float depth[4];  // below the floor, 0 if above
+    float depth_sum;
+    Vec3 anchor;     // depth-weighted mean corner, local axes
+    float level;     // height the anchor is raised to: its own plus the largest depth
     float lambda;
 };
 
 constexpr Vec3 kUp{0.f, 0.f, 1.f};
 
-// The four deepest corners of the cube that are below the floor.
 DS_INLINE void find_floor_contact(const Body& cube, FloorContact& contact) {
-    contact.count = 0;
+    const Box& box = cube.box;
+    const float z0 = absolute(box.axis[0].z), z1 = absolute(box.axis[1].z), z2 = absolute(box.axis[2].z);
     contact.lambda = 0.f;
-    const Vec3 a = cube.box.axis[0] * kCubeHalfExtent, b = cube.box.axis[1] * kCubeHalfExtent,
-               c = cube.box.axis[2] * kCubeHalfExtent;
-    if (cube.position.z - (absolute(a.z) + absolute(b.z) + absolute(c.z)) >= 0.f) return;
-    Vec3 corner[8];
-    float depth[8];
-    int below = 0;
-    for (int k = 0; k < 8; k++) {
-        const Vec3 r = (k & 1 ? a : -a) + (k & 2 ? b : -b) + (k & 4 ? c : -c);
-        const float z = cube.position.z + r.z;
-        if (!(z < 0.f)) continue;
-        corner[below] = r;
-        depth[below++] = -z;
-    }
-    contact.count = below < 4 ? below : 4;
-    contact.depth_sum = 0.f;
+    contact.touching = cube.position.z - kCubeHalfExtent * (z0 + z1 + z2) < 0.f;
+    if (!contact.touching) return;
+    // The face that looks down most holds the lowest corner and, in any contact this shallow, all that touch
+    const int down = z2 >= z0 && z2 >= z1 ? 2 : z1 >= z0 ? 1 : 0;
+    const Vec3 n = box.axis[down];
+    const Vec3 middle = n * (n.z > 0.f ? -kCubeHalfExtent : kCubeHalfExtent);
+    const Vec3 u = box.axis[(down + 1) % 3] * kCubeHalfExtent, v = box.axis[(down + 2) % 3] * kCubeHalfExtent;
+    contact.arm[0] = middle + u + v;
+    contact.arm[1] = middle - u + v;
+    contact.arm[2] = middle - u - v;
+    contact.arm[3] = middle + u - v;
     Vec3 weighted{0.f, 0.f, 0.f};
-    for (int i = 0; i < contact.count; i++) {
-        if (below > 4) {
-            int deepest = i;
-            for (int j = i + 1; j < below; j++)
-                if (depth[j] > depth[deepest]) deepest = j;
-            const Vec3 r = corner[deepest];
-            const float d = depth[deepest];
-            corner[deepest] = corner[i];
-            depth[deepest] = depth[i];
-            corner[i] = r;
-            depth[i] = d;
-        }
-        contact.arm[i] = corner[i];
-        contact.depth[i] = depth[i];
-        contact.depth_sum += depth[i];
-        weighted = weighted + corner[i] * depth[i];
+    contact.depth_sum = 0.f;
+    float deepest = 0.f;
+    for (int i = 0; i < 4; i++) {
+        const float depth = maximum(-(cube.position.z + contact.arm[i].z), 0.f);
+        contact.depth[i] = depth;
+        contact.depth_sum += depth;
+        deepest = maximum(deepest, depth);
+        weighted = weighted + contact.arm[i] * depth;
     }
-    if (below > 0) contact.anchor = to_local(cube, weighted * (1.f / contact.depth_sum));
+    contact.touching = contact.depth_sum > 0.f;
+    if (!contact.touching) return;
+    const Vec3 mean = weighted * (1.f / contact.depth_sum);
+    contact.anchor = to_local(cube, mean);
+    contact.level = cube.position.z + mean.z + deepest;
 }
 
 DS_INLINE void solve_cube_floor_position(FloorContact& contact, Body& cube) {
-    if (contact.count == 0) return;
-    float overlap = 0.f;
-    for (int i = 0; i < contact.count; i++) overlap = maximum(overlap, contact.depth[i]);
+    if (!contact.touching) return;
     Vec3 r = to_world(cube, contact.anchor);
-    contact.lambda = overlap / inverse_mass_at(cube, r, kUp);
+    const float overlap = contact.level - (cube.position.z + r.z);
+    if (!(overlap > 0.f)) return;
+    const float old = old_overlap(overlap, approach_velocity_at(cube, r).z);
+    shift(cube, kUp * old);
+    contact.lambda = (overlap - old) / inverse_mass_at(cube, r, kUp);
     apply_position_impulse(cube, r, kUp * contact.lambda);
 
     r = to_world(cube, contact.anchor);
     Vec3 slip = cube.position + r - previous_place(cube, contact.anchor);
     slip.z = 0.f;
-    const float distance = length(slip);
-    if (!(distance > kTinyLength)) return;
-    const Vec3 t = slip * (1.f / distance);
-    const float friction = distance / inverse_mass_at(cube, r, t);
-    if (friction < kStaticFriction * contact.lambda) apply_position_impulse(cube, r, t * -friction);
+    const float distance2 = dot(slip, slip);
+    if (!(distance2 > kTinyLength2)) return;
+    const float weight = inverse_mass_along(cube, r, slip, 1.f / distance2);
+    const float most = kStaticFriction * contact.lambda * weight;
+    if (distance2 < most * most) apply_position_impulse(cube, r, slip * (-1.f / weight));
 }
 
+// What part of its slide each of the four corners may stop: so much that together they take nine tenths of the speed of
+// a cube that slides without turning, and never overshoot. With m and i the inverse mass and inertia and arms
+// (+-1.5, +-1.5, -1.5), a corner by itself has w = m + 4.5 i, all four together 4 (m + 2.25 i).
+constexpr float kCornerPart = 0.9f * (kCubeInverseMass + 4.5f * kCubeInverseInertia) /
+                              (4.f * (kCubeInverseMass + 2.25f * kCubeInverseInertia));
+
 DS_INLINE void solve_cube_floor_velocity(const FloorContact& contact, Body& cube) {
-    if (contact.count == 0) return;
+    if (!(contact.lambda > 0.f)) return;
     const Vec3 r = to_world(cube, contact.anchor);
     const float approach = approach_velocity_at(cube, r).z;
     const float bounce = -approach > kRestingSpeed ? kRestitution : 0.f;
@@ -87,16 +89,21 @@ DS_INLINE void solve_cube_floor_velocity(const FloorContact& contact, Body& cube
 
     const float per_depth =
         (kDynamicFriction + kCubeExtraDynamicFriction) * kInverseSubstep * contact.lambda / contact.depth_sum;
-    for (int i = 0; i < contact.count; i++) {
-        Vec3 v = velocity_at(cube, contact.arm[i]);
+    // All corners see the same velocities and none comes first, so that a cube dragged straight goes straight
+    Vec3 total{0.f, 0.f, 0.f}, moment{0.f, 0.f, 0.f};
+    for (int i = 0; i < 4; i++) {
+        const Vec3 arm = contact.arm[i];
+        Vec3 v = velocity_at(cube, arm);
         v.z = 0.f;
-        const float slide = length(v);
-        if (!(slide > kTinyLength)) continue;
-        const Vec3 t = v * (1.f / slide);
-        const float inverse = 1.f / inverse_mass_at(cube, contact.arm[i], t);
-        const float impulse = minimum(per_depth * contact.depth[i] * inverse, slide) * inverse;
-        apply_impulse(cube, contact.arm[i], t * -impulse);
+        const float speed2 = maximum(dot(v, v), kTinyLength2);
+        const float inverse2 = 1.f / speed2;
+        const float weight = inverse_mass_along(cube, arm, v, inverse2);
+        const Vec3 friction = v * -friction_scale(per_depth * contact.depth[i], kCornerPart, speed2, inverse2, weight);
+        total = total + friction;
+        moment = moment + cross(arm, friction);
     }
+    cube.velocity = cube.velocity + total * inverse_mass(cube);
+    cube.spin = cube.spin + spin_change(cube, moment);
 }
 
 // Returns the normal multiplier: how deep the agent had sunk (its inverse mass is 1).
@@ -104,6 +111,7 @@ DS_INLINE float solve_agent_floor_position(Body& agent) {
     const float depth = -agent.position.z;
     if (!(depth > 0.f)) return 0.f;
     agent.position.z = 0.f;
+    agent.previous_position.z += old_overlap(depth, agent.approach_velocity.z);
     const float dx = agent.position.x - agent.previous_position.x, dy = agent.position.y - agent.previous_position.y;
     const float limit = kStaticFriction * depth;
     if (dx * dx + dy * dy < limit * limit) {

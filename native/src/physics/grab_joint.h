@@ -22,26 +22,27 @@ DS_INLINE GrabJoint make_joint(Vec3 agent_position, Quat agent_rotation, Vec3 cu
 
 // First the orientation, then the anchors. Mueller et al. 2020, sections 3.3.1 and 3.3.2.
 DS_INLINE void solve_joint(const GrabJoint& joint, Body& agent, Body& cube) {
+    constexpr float kTinyError2 = 1e-14f;
     const Quat wanted = agent.rotation * joint.relative;
     const Quat d = cube.rotation * conjugate(wanted);
     const float sign = d.w < 0.f ? -2.f : 2.f;
     const Vec3 error{d.x * sign, d.y * sign, d.z * sign};
-    const float angle = length(error);
-    constexpr float kTinyError = 1e-7f;
-    if (angle > kTinyError) {
-        const Vec3 n = error * (1.f / angle);
-        const float weight = kAgentInverseInertia * n.z * n.z + kCubeInverseInertia;
-        const Vec3 correction = n * (angle / weight);
+    const float angle2 = dot(error, error);
+    if (angle2 > kTinyError2) {
+        const float weight = kAgentInverseInertia * error.z * error.z / angle2 + kCubeInverseInertia;
+        const Vec3 correction = error * (1.f / weight);
         turn(agent, spin_change(agent, correction));
         turn(cube, spin_change(cube, -correction));
     }
+
     const Vec3 ra = to_world(agent, {0.f, kHoldForward + joint.separation, kHoldHeight});
     const Vec3 rb = to_world(cube, joint.anchor);
     const Vec3 gap = cube.position + rb - (agent.position + ra);
-    const float distance = length(gap);
-    if (!(distance > kTinyError)) return;
-    const Vec3 n = gap * (1.f / distance);
-    const Vec3 impulse = n * (distance / (inverse_mass_at(agent, ra, n) + inverse_mass_at(cube, rb, n)));
+    const float distance2 = dot(gap, gap);
+    if (!(distance2 > kTinyError2)) return;
+    const float inverse2 = 1.f / distance2;
+    const float weight = inverse_mass_along(agent, ra, gap, inverse2) + inverse_mass_along(cube, rb, gap, inverse2);
+    const Vec3 impulse = gap * (1.f / weight);
     apply_position_impulse(agent, ra, impulse);
     apply_position_impulse(cube, rb, -impulse);
 }

@@ -5,7 +5,8 @@
 // points of a manifold are collapsed to their depth-weighted mean with the largest depth d:
 //     position pass   lambda = c / (w_a + w_b) along the normal n, where c is the overlap left at the anchors, then
 //                     static friction: the tangential slip since the substep began is undone if that takes less than
-//                     mu_s lambda
+//                     mu_s lambda. Overlap older than the substep is first taken away by moving the bodies apart,
+//                     which turns nothing and gives no velocity.
 //     velocity pass   the normal velocity becomes -e v0 (v0: approach, e = 0 at rest), which also takes away what
 //                     pushing bodies apart has put in; then friction at each point i with its share d_i / sum(d) of
 //                     the normal impulse: min(mu_d lambda d_i / (h sum(d) w), |v_t|) / w
@@ -32,12 +33,17 @@ struct PairContact {
     float depth[4];
 };
 
+// Two bodies inside one another part by at most this in a substep, or they could be thrust through a wall, metres.
+constexpr float kMostParting = 0.4f;
+
 // Body pairs and body-static pairs share the code: the static side of `Partner` does nothing.
 struct StaticPartner {
     DS_METHOD Vec3 arm(Vec3) const { return {0.f, 0.f, 0.f}; }
     DS_METHOD Vec3 place(Vec3 anchor, Vec3) const { return anchor; }
     DS_METHOD float weight(Vec3, Vec3) const { return 0.f; }
+    DS_METHOD float weight_along(Vec3, Vec3, float) const { return 0.f; }
     DS_METHOD void push(Vec3, Vec3) {}
+    DS_METHOD void part(Body& a, Vec3 n, float distance) { shift(a, n * distance); }
     DS_METHOD void kick(Vec3, Vec3) {}
     DS_METHOD Vec3 slip(Vec3, Vec3) const { return {0.f, 0.f, 0.f}; }
     DS_METHOD Vec3 velocity(Vec3) const { return {0.f, 0.f, 0.f}; }
@@ -52,7 +58,16 @@ struct BodyPartner {
     DS_METHOD Vec3 arm(Vec3 anchor) const { return to_world(body, anchor); }
     DS_METHOD Vec3 place(Vec3, Vec3 r) const { return body.position + r; }
     DS_METHOD float weight(Vec3 r, Vec3 n) const { return inverse_mass_at(body, r, n); }
+    DS_METHOD float weight_along(Vec3 r, Vec3 v, float inverse_v2) const {
+        return inverse_mass_along(body, r, v, inverse_v2);
+    }
     DS_METHOD void push(Vec3 r, Vec3 impulse) { apply_position_impulse(body, r, -impulse); }
+    DS_METHOD void part(Body& a, Vec3 n, float distance) {
+        const float wa = inverse_mass(a), wb = inverse_mass(body);
+        const float share = minimum(distance, kMostParting) / (wa + wb);
+        shift(a, n * (wa * share));
+        shift(body, n * (-wb * share));
+    }
     DS_METHOD void kick(Vec3 r, Vec3 impulse) { apply_impulse(body, r, -impulse); }
     DS_METHOD Vec3 slip(Vec3 anchor, Vec3 r) const { return body.position + r - previous_place(body, anchor); }
     DS_METHOD Vec3 velocity(Vec3 r) const { return velocity_at(body, r); }
@@ -90,8 +105,13 @@ template <class Partner>
 DS_INLINE void solve_contact_position(PairContact& contact, Body& a, Partner b) {
     const Vec3 n = contact.normal;
     Vec3 ra = to_world(a, contact.anchor_a), rb = b.arm(contact.anchor_b);
-    const float overlap = dot(n, b.place(contact.anchor_b, rb) - (a.position + ra));
+    float overlap = dot(n, b.place(contact.anchor_b, rb) - (a.position + ra));
     if (!(overlap > 0.f)) return;
+    const float old = old_overlap(overlap, contact.approach_speed);
+    if (old > 0.f) {
+        b.part(a, n, old);
+        overlap -= old;
+    }
     const float lambda = overlap / (inverse_mass_at(a, ra, n) + b.weight(rb, n));
     contact.lambda = lambda;
     apply_position_impulse(a, ra, n * lambda);
@@ -101,13 +121,15 @@ DS_INLINE void solve_contact_position(PairContact& contact, Body& a, Partner b) 
     rb = b.arm(contact.anchor_b);
     Vec3 slip = a.position + ra - previous_place(a, contact.anchor_a) - b.slip(contact.anchor_b, rb);
     slip = slip - n * dot(n, slip);
-    const float distance = length(slip);
-    if (!(distance > kTinyLength)) return;
-    const Vec3 t = slip * (1.f / distance);
-    const float friction = distance / (inverse_mass_at(a, ra, t) + b.weight(rb, t));
-    if (!(friction < kStaticFriction * lambda)) return;
-    apply_position_impulse(a, ra, t * -friction);
-    b.push(rb, t * -friction);
+    const float distance2 = dot(slip, slip);
+    if (!(distance2 > kTinyLength2)) return;
+    const float inverse2 = 1.f / distance2;
+    const float weight = inverse_mass_along(a, ra, slip, inverse2) + b.weight_along(rb, slip, inverse2);
+    const float most = kStaticFriction * lambda * weight;
+    if (!(distance2 < most * most)) return;
+    const Vec3 friction = slip * (-1.f / weight);
+    apply_position_impulse(a, ra, friction);
+    b.push(rb, friction);
 }
 
 template <class Partner>
@@ -127,11 +149,11 @@ DS_INLINE void solve_contact_velocity(const PairContact& contact, Body& a, Partn
         const Vec3 pa = contact.point[i] - a.position, pb = b.from_origin(contact.point[i]);
         Vec3 v = velocity_at(a, pa) - b.velocity(pb);
         v = v - n * dot(n, v);
-        const float slide = length(v);
-        if (!(slide > kTinyLength)) continue;
-        const Vec3 t = v * (1.f / slide);
-        const float inverse = 1.f / (inverse_mass_at(a, pa, t) + b.weight(pb, t));
-        const Vec3 friction = t * -(minimum(per_depth * contact.depth[i] * inverse, slide) * inverse);
+        const float speed2 = dot(v, v);
+        if (!(speed2 > kTinyLength2)) continue;
+        const float inverse2 = 1.f / speed2;
+        const float weight = inverse_mass_along(a, pa, v, inverse2) + b.weight_along(pb, v, inverse2);
+        const Vec3 friction = v * -friction_scale(per_depth * contact.depth[i], 1.f, speed2, inverse2, weight);
         apply_impulse(a, pa, friction);
         b.kick(pb, friction);
     }

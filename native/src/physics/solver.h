@@ -1,8 +1,8 @@
 // The general solver: any bodies of one world that may touch each other, statics and the floor, for one step.
 //
 // Narrow phase in every substep on the candidate pairs of the broad phase; one pass over the contacts in a fixed
-// order: floor, pairs of bodies, joints, and statics last, so that what has been pushed or dragged into a wall comes
-// out of it before the substep ends. Sleeping bodies take part as if fixed in the candidate list and wake within the
+// order: pairs of bodies, joints, statics, and the floor last, so that what has been pushed or dragged into a wall or
+// the floor comes out of it before the substep ends. Sleeping bodies take part as if fixed in the candidate list and wake within the
 // substep in which something awake overlaps them.
 #pragma once
 
@@ -51,13 +51,18 @@ struct SolverProblem {
     int body_contact_count, static_contact_count;
     FloorContact floor[Bodies];
     float agent_floor[Bodies];  // normal multiplier of agents on the floor
-    bool on_floor[Bodies];      // cubes: touched the floor in the latest substep
+    bool on_floor[Bodies];      // cubes: have touched the floor in this step
     int dropped_contacts;
 };
 
-DS_INLINE bool overlap_of(const Body& a, const Box& b, bool b_upright, Manifold& manifold) {
+// Two bodies that overlap by more than this in height are side by side, not one upon the other, whatever the axis of
+// least overlap: so those that start inside one another part along the floor.
+constexpr float kDeepestStanding = 0.5f;
+constexpr float kAnyDepth = 1e9f;
+
+DS_INLINE bool overlap_of(const Body& a, const Box& b, bool b_upright, float deepest_standing, Manifold& manifold) {
     if (a.nearly_upright && b_upright) {
-        const Overlap overlap = upright_contact(a.box, b, manifold);
+        const Overlap overlap = upright_contact(a.box, b, deepest_standing, manifold);
         if (overlap != Overlap::kVertical) return overlap == Overlap::kContact;
     }
     return box_contact(a.box, b, manifold);
@@ -74,7 +79,8 @@ template <class Problem>
 DS_INLINE void integrate_bodies(Problem& problem) {
     for (int i = 0; i < problem.body_count; i++) {
         Body& body = problem.bodies[i];
-        if (!body.asleep) integrate(body);
+        if (body.asleep) continue;
+        integrate(body);
         refresh_box(body);
     }
 }
@@ -86,7 +92,7 @@ DS_INLINE void find_body_contact(Problem& problem, CandidatePair pair) {
     if (absolute(a.position.x - b.position.x) >= a.reach_x + b.reach_x) return;
     if (absolute(a.position.y - b.position.y) >= a.reach_y + b.reach_y) return;
     Manifold manifold;
-    if (!overlap_of(a, b.box, b.nearly_upright, manifold)) return;
+    if (!overlap_of(a, b.box, b.nearly_upright, kDeepestStanding, manifold)) return;
     wake(a);
     wake(b);
     if (problem.body_contact_count == Problem::kMaxBodyContacts) {
@@ -129,7 +135,8 @@ DS_INLINE void find_static_contacts(Problem& problem) {
         if (absolute(body.position.x - box.center.x) >= body.reach_x + box.half.x) continue;
         if (absolute(body.position.y - box.center.y) >= body.reach_y + box.half.y) continue;
         Manifold manifold;
-        if (!overlap_of(body, upright_box(box.center, {1.f, 0.f}, box.half), true, manifold)) continue;
+        if (!overlap_of(body, upright_box(box.center, {1.f, 0.f}, box.half), true, kAnyDepth, manifold))
+            continue;
         if (problem.static_contact_count == Problem::kMaxStaticContacts) {
             problem.dropped_contacts++;
             continue;
@@ -147,7 +154,7 @@ DS_INLINE void find_floor_contacts(Problem& problem) {
         const Body& body = problem.bodies[i];
         if (body.asleep || body.yaws_only) continue;
         find_floor_contact(body, problem.floor[i]);
-        problem.on_floor[i] = problem.floor[i].count > 0;
+        problem.on_floor[i] |= problem.floor[i].touching;
     }
 }
 
@@ -155,9 +162,7 @@ template <class Problem>
 DS_INLINE void solve_positions(Problem& problem) {
     for (int i = 0; i < problem.body_count; i++) {
         Body& body = problem.bodies[i];
-        if (body.asleep) continue;
-        if (body.yaws_only) problem.agent_floor[i] = solve_agent_floor_position(body);
-        else solve_cube_floor_position(problem.floor[i], body);
+        if (!body.asleep && !body.yaws_only) solve_cube_floor_position(problem.floor[i], body);
     }
     for (int i = 0; i < problem.body_contact_count; i++) {
         PairContact& contact = problem.body_contacts[i];
@@ -170,6 +175,10 @@ DS_INLINE void solve_positions(Problem& problem) {
     for (int i = 0; i < problem.static_contact_count; i++) {
         PairContact& contact = problem.static_contacts[i];
         solve_contact_position(contact, problem.bodies[contact.a], StaticPartner{});
+    }
+    for (int i = 0; i < problem.body_count; i++) {
+        Body& body = problem.bodies[i];
+        if (!body.asleep && body.yaws_only) problem.agent_floor[i] = solve_agent_floor_position(body);
     }
 }
 
@@ -189,13 +198,8 @@ DS_INLINE void solve_agent_floor_velocity(Body& agent, float lambda) {
 
 template <class Problem>
 DS_INLINE void solve_velocities(Problem& problem) {
-    for (int i = 0; i < problem.body_count; i++) {
-        Body& body = problem.bodies[i];
-        if (body.asleep) continue;
-        derive_velocity(body);
-        if (body.yaws_only) solve_agent_floor_velocity(body, problem.agent_floor[i]);
-        else solve_cube_floor_velocity(problem.floor[i], body);
-    }
+    for (int i = 0; i < problem.body_count; i++)
+        if (!problem.bodies[i].asleep) derive_velocity(problem.bodies[i]);
     for (int i = 0; i < problem.body_contact_count; i++) {
         const PairContact& contact = problem.body_contacts[i];
         solve_contact_velocity(contact, problem.bodies[contact.a], BodyPartner{problem.bodies[contact.b]});
@@ -203,6 +207,12 @@ DS_INLINE void solve_velocities(Problem& problem) {
     for (int i = 0; i < problem.static_contact_count; i++) {
         const PairContact& contact = problem.static_contacts[i];
         solve_contact_velocity(contact, problem.bodies[contact.a], StaticPartner{});
+    }
+    for (int i = 0; i < problem.body_count; i++) {
+        Body& body = problem.bodies[i];
+        if (body.asleep) continue;
+        if (body.yaws_only) solve_agent_floor_velocity(body, problem.agent_floor[i]);
+        else solve_cube_floor_velocity(problem.floor[i], body);
     }
 }
 

@@ -1,7 +1,7 @@
 // Actions: four integers per agent to force, torque and grab.
 #pragma once
 
-#include "sim/tile.h"
+#include "sim/world.h"
 
 namespace doorstep {
 

@@ -41,7 +41,7 @@ DS_INLINE StaticsNearFloor<Float, W> statics_near_floor(const W& world) {
     statics.partial = 0;
     for (int k = 0; k < W::kStaticLanes / Float::kLanes; k++) {
         const auto s = statics.lanes[k] = load_statics<Float>(world, k * Float::kLanes);
-        statics.solid[k] = (s.bottom < Float(kHeight)) & (Float(0.f) < s.top);
+        statics.solid[k] = (s.bottom < Float(kHeight)) & (Float(0.f) < s.top) & (s.bottom < s.top);
         const auto full = (s.bottom <= Float(0.f)) & (Float(kHeight) <= s.top);
         statics.partial |= lane_bits(statics.solid[k] & ~full) << (k * Float::kLanes);
     }

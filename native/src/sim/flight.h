@@ -2,7 +2,7 @@
 #pragma once
 
 #include "physics/slide.h"
-#include "sim/actions.h"
+#include "sim/tile.h"
 
 namespace doorstep {
 
@@ -63,8 +63,8 @@ DS_INLINE void bound_any_path(Tile<W>& tile, const W& world, int a, int slot) {
     constexpr float kPerForce = kSubstep * kSubstep * 10.f * 1.01f;  // h^2 (1 + 2 + 3 + 4)
     constexpr float kReach = kAgentHalfExtent * 1.4143f;
     const float x = world.x[W::kButtonLanes + a], y = world.y[W::kButtonLanes + a];
-    const float dx = kReach + absolute(tile.force_x[slot]) * kPerForce;
-    const float dy = kReach + absolute(tile.force_y[slot]) * kPerForce;
+    const Vec3 force = tile.force(slot);
+    const float dx = kReach + absolute(force.x) * kPerForce, dy = kReach + absolute(force.y) * kPerForce;
     tile.path_min_x[slot] = x - dx;
     tile.path_max_x[slot] = x + dx;
     tile.path_min_y[slot] = y - dy;

@@ -20,24 +20,39 @@ DS_INLINE float ray_enters_body(const W& world, int body, Vec3 origin, Vec3 dire
     Vec3 center = world.body_position(body);
     if (is_agent) center.z += kAgentHalfExtent;
     const Vec3 offset = origin - center;
-    constexpr float kFarthest = kGrabRange + kCubeHalfExtent * 1.7321f;
-    if (!(dot(offset, offset) <= kFarthest * kFarthest)) return -1.f;
     const Quat rotation = world.body_rotation(body);
     return ray_enters_box(rotate_inverse(rotation, offset), rotate_inverse(rotation, direction), {half, half, half});
 }
 
-template <class W>
+// Bodies whose bounds meet the bounds of the ray. Lanes run over bodies.
+template <class Float, class W>
+DS_INLINE uint32_t bodies_along(const W& world, Vec3 origin, Vec3 forward) {
+    const float x = origin.x + forward.x * kGrabRange, y = origin.y + forward.y * kGrabRange;
+    const Float min_x(minimum(origin.x, x)), max_x(maximum(origin.x, x));
+    const Float min_y(minimum(origin.y, y)), max_y(maximum(origin.y, y));
+    uint32_t bits = 0;
+    for (int lane = 0; lane < W::kBodyLanes; lane += Float::kLanes)
+        bits |= lane_bits((Float::load(world.min_x + lane) <= max_x) & (min_x <= Float::load(world.max_x + lane)) &
+                          (Float::load(world.min_y + lane) <= max_y) & (min_y <= Float::load(world.max_y + lane)))
+                << lane;
+    return bits;
+}
+
+template <class Float, class W>
 DS_INLINE Reach reach_forward(const W& world, int agent) {
     const Vec3 forward = rotate(world.agent_heading(agent), Vec3{0.f, 1.f, 0.f});
     const Vec3 origin = world.body_position(agent) + Vec3{0.f, 0.f, kHoldHeight};
     Reach reach{-1, kGrabRange};
-    for (int i = 0; i < W::kBodies; i++) {
-        if (i == agent || world.body_kind[i] == DS_ENTITY_NONE) continue;
+    uint32_t candidates = bodies_along<Float>(world, origin, forward) & ~(1u << agent);
+    if ((candidates & W::kCubeBits) == 0) return reach;
+    while (candidates) {
+        const int i = take_lowest_bit(candidates);
         const float distance = ray_enters_body(world, i, origin, forward);
         if (distance > 0.f && distance <= reach.distance) reach = {i, distance};
     }
     if (reach.body < 0) return reach;
     for (int i = 0; i < W::kStatics; i++) {
+        if (world.static_kind[i] == DS_ENTITY_NONE) continue;
         const StaticBox box = static_box(world, i);
         const float distance = ray_enters_box(origin - box.center, forward, box.half);
         if (distance > 0.f && distance < reach.distance) return {-1, distance};
@@ -59,13 +74,13 @@ DS_INLINE void release(W& world, int agent) {
     world.joint[agent] = GrabJoint{};
 }
 
-template <class W>
-DS_NOINLINE void toggle_grab(W& world, int agent) {
+template <class Float, class W>
+DS_INLINE void toggle_grab(W& world, int agent) {
     if (world.grabs[agent] >= 0) {
         release(world, agent);
         return;
     }
-    const Reach reach = reach_forward(world, agent);
+    const Reach reach = reach_forward<Float>(world, agent);
     if (reach.body >= W::kAgents) hold(world, agent, reach.body, reach.distance);
 }
 

@@ -117,6 +117,16 @@ DS_INLINE Span reach_along_y(const LidarLines<Float>& lines) {
     return {-largest_lane(down), largest_lane(up)};
 }
 
+template <class Float, class W>
+DS_INLINE uint32_t statics_in_span(const LidarStatics<W>& statics, Span span) {
+    const Float down(span.down), up(span.up);
+    uint32_t bits = 0;
+    for (int lane = 0; lane < W::kStaticLanes; lane += Float::kLanes)
+        bits |= lane_bits((Float::load(statics.min_y + lane) <= up) & (down <= Float::load(statics.max_y + lane)))
+                << lane;
+    return bits & statics.solid;
+}
+
 // Bodies whose bounds reach into the rays' height and span. Lanes run over bodies.
 template <class Float, class W>
 DS_INLINE uint32_t bodies_in_span(const W& world, Vec3 origin, Span span) {
@@ -129,24 +139,27 @@ DS_INLINE uint32_t bodies_in_span(const W& world, Vec3 origin, Span span) {
     return bits & ((1u << W::kBodies) - 1u);
 }
 
-// Whether any ray of vector v comes within `radius` of a point before what it has hit so far.
+// Whether any ray comes within `radius` of a point before what it has hit so far.
 template <class Float>
-DS_INLINE bool may_hit_circle(const LidarLines<Float>& lines, int v, Float x, Float y, float radius) {
-    const Float across = lines.x[v] * y - lines.y[v] * x, along = lines.x[v] * x + lines.y[v] * y;
-    const Float gap = absolute(along) - Float(radius);
-    const Float nearest = maximum(float_of(lines.forward[v]), float_of(lines.backward[v]));
-    return any((across * across < Float(radius * radius)) & (gap < nearest));
+DS_INLINE bool may_hit_circle(const LidarLines<Float>& lines, Vec3 center, float radius) {
+    const Float x(center.x), y(center.y), r(radius), r2(radius * radius);
+    typename Float::Mask near = r < Float(0.f);
+    for (int v = 0; v < LidarLines<Float>::kVectors; v++) {
+        const Float across = lines.x[v] * y - lines.y[v] * x, along = lines.x[v] * x + lines.y[v] * y;
+        const Float farthest = maximum(float_of(lines.forward[v]), float_of(lines.backward[v]));
+        near = near | ((across * across < r2) & (absolute(along) - r < farthest));
+    }
+    return any(near);
 }
 
 // An upright box turned by a heading.
 template <class Float>
 DS_INLINE void cast_at_upright(LidarLines<Float>& lines, float x, float y, Heading heading, float half, uint32_t kind) {
-    const Float cx(x), cy(y), c(heading.cosine), s(heading.sine), one(1.f);
+    const Float c(heading.cosine), s(heading.sine), one(1.f);
     // Origin of the rays, in the box's frame
     const float ox = -(heading.cosine * x + heading.sine * y), oy = heading.sine * x - heading.cosine * y;
     const Float min_x(-half - ox), max_x(half - ox), min_y(-half - oy), max_y(half - oy);
     for (int v = 0; v < LidarLines<Float>::kVectors; v++) {
-        if (!may_hit_circle(lines, v, cx, cy, half * 1.4143f)) continue;
         const Float ix = one / away_from_zero(c * lines.x[v] + s * lines.y[v]);
         const Float iy = one / away_from_zero(c * lines.y[v] - s * lines.x[v]);
         const Float ax = min_x * ix, bx = max_x * ix, ay = min_y * iy, by = max_y * iy;
@@ -177,10 +190,12 @@ DS_INLINE void cast_at_tilted(LidarLines<Float>& lines, Vec3 center, Quat rotati
 template <class Float, class W>
 DS_INLINE void cast_at_body(LidarLines<Float>& lines, const W& world, int i, Vec3 origin) {
     const Vec3 center = world.body_position(i) - origin;
-    const Quat rotation = world.body_rotation(i);
     const bool is_agent = i < W::kAgents;
     const float half = is_agent ? kAgentHalfExtent : kCubeHalfExtent;
+    constexpr float kDiagonal = 1.7321f;
+    if (!is_agent && !may_hit_circle(lines, center, kCubeHalfExtent * kDiagonal)) return;
     const uint32_t kind = static_cast<uint32_t>(world.body_kind[i]);
+    const Quat rotation = world.body_rotation(i);
     if (!is_agent && tilt_of(rotation) > kExactlyUpright) {
         cast_at_tilted(lines, center, rotation, half, kind);
         return;
@@ -213,10 +228,9 @@ DS_INLINE void cast_agent_lidar(const W& world, int agent, float* out) {
         const int i = take_lowest_bit(bits);
         cast_at_static(lines, statics.box(i), static_cast<uint32_t>(world.static_kind[i]));
     }
-    Span span = reach_along_y(lines);
-    for (uint32_t bits = statics.solid & ~statics.near; bits;) {
+    const Span span = reach_along_y(lines);
+    for (uint32_t bits = statics_in_span<Float>(statics, span) & ~statics.near; bits;) {
         const int i = take_lowest_bit(bits);
-        if (statics.min_y[i] > span.up || statics.max_y[i] < span.down) continue;
         cast_at_static(lines, statics.box(i), static_cast<uint32_t>(world.static_kind[i]));
     }
     for (uint32_t bits = bodies_in_span<Float>(world, origin, span) & ~(1u << agent); bits;)

@@ -28,9 +28,10 @@ DS_INLINE void gather_sliding_agent(const Tile<W>& tile, int slot, int lane, Sli
     batch.y[lane] = world.y[W::kButtonLanes + agent];
     batch.rotation_w[lane] = world.rotation_w[agent];
     batch.rotation_z[lane] = world.rotation_z[agent];
-    batch.force_x[lane] = tile.force_x[slot];
-    batch.force_y[lane] = tile.force_y[slot];
-    batch.torque[lane] = tile.torque[slot];
+    const Vec3 force = tile.force(slot);
+    batch.force_x[lane] = force.x;
+    batch.force_y[lane] = force.y;
+    batch.torque[lane] = tile.torque(slot);
     int count = 0;
     for (uint32_t walls = tile.walls[slot]; walls; count++) {
         const int i = take_lowest_bit(walls);
@@ -134,23 +135,32 @@ DS_INLINE void load_bodies(const Tile<W>& tile, const W& world, int base, Partic
         body.velocity = world.body_velocity(i);
         body.spin = world.body_spin(i);
         body.yaws_only = is_agent;
+        body.lift = is_agent && body.position.z == 0.f ? 0.f : 1.f;
         body.asleep = !(chosen.awake >> i & 1);
-        body.force = is_agent ? Vec3{tile.force_x[base + i], tile.force_y[base + i], 0.f} : Vec3{0.f, 0.f, 0.f};
-        body.torque = is_agent ? tile.torque[base + i] : 0.f;
+        body.force = is_agent ? tile.force(base + i) : Vec3{0.f, 0.f, 0.f};
+        body.torque = is_agent ? tile.torque(base + i) : 0.f;
         areas[slot] = is_agent ? grown(path_of(tile, base + i), kContactMargin) : sweep_of(world, i);
         problem.on_floor[slot] = false;
+        if (body.asleep) refresh_box(body);
     }
 }
 
+// An agent and what it holds do not collide: the joint keeps them apart as they were.
+template <class W>
+DS_INLINE bool are_joined(const W& world, int a, int b) {
+    return a < W::kAgents && world.grabs[a] == b;
+}
+
 template <class Float, class W>
-DS_INLINE void load_statics_and_pairs(const W& world, const Rectangle* areas, Problem<W>& problem) {
+DS_INLINE void load_statics_and_pairs(const W& world, const Rectangle* areas, const int* body_of,
+                                      Problem<W>& problem) {
     uint32_t used = 0;
     problem.static_pair_count = problem.body_pair_count = 0;
     StaticLanes<Float> lanes[W::kStaticLanes / Float::kLanes];
     uint32_t solid = 0;
     for (int k = 0; k < W::kStaticLanes / Float::kLanes; k++) {
         lanes[k] = load_statics<Float>(world, k * Float::kLanes);
-        solid |= lane_bits(Float(0.f) < lanes[k].top) << (k * Float::kLanes);
+        solid |= lane_bits((Float(0.f) < lanes[k].top) & (lanes[k].bottom < lanes[k].top)) << (k * Float::kLanes);
     }
     for (int slot = 0; slot < problem.body_count; slot++) {
         uint32_t bits = 0;
@@ -162,7 +172,7 @@ DS_INLINE void load_statics_and_pairs(const W& world, const Rectangle* areas, Pr
             problem.static_pairs[problem.static_pair_count++] = {static_cast<uint8_t>(slot),
                                                                  static_cast<uint8_t>(take_lowest_bit(bits))};
         for (int other = slot + 1; other < problem.body_count; other++)
-            if (overlap(areas[slot], areas[other]))
+            if (overlap(areas[slot], areas[other]) && !are_joined(world, body_of[slot], body_of[other]))
                 problem.body_pairs[problem.body_pair_count++] = {static_cast<uint8_t>(slot),
                                                                  static_cast<uint8_t>(other)};
     }
@@ -187,12 +197,25 @@ DS_INLINE bool is_held(const W& world, int cube) {
     return false;
 }
 
-// Speeds, squared, below which a cube flat on the floor goes to sleep (0.03 m/s), and how flat.
-constexpr float kSleepSpeed2 = 1e-3f;
+// A cube flat on the floor that moves less than this over a step goes to sleep: 0.03 m/s, 0.03 rad/s. What counts is
+// the way it went, since a cube at rest may end a step in the middle of a tremor of one substep of gravity.
+constexpr float kSleepMove2 = (0.03f * kTimeStep) * (0.03f * kTimeStep);
+constexpr float kSleepTurn2 = 0.25f * kSleepMove2;  // quaternions change by half the angle
+constexpr float kSleepSpeed2 = 0.2f * 0.2f;
 constexpr float kSleepHeight = 5e-3f;
 constexpr float kSleepTilt = 1e-6f;
 
-// A cube that comes to rest; what is left of its tilt is taken away, so that it stays an upright box for everyone.
+template <class W>
+DS_INLINE bool has_come_to_rest(const W& world, int cube, const Body& body) {
+    const Vec3 moved = body.position - world.body_position(cube);
+    const Quat p = body.rotation, q = world.body_rotation(cube);
+    const float w = p.w - q.w, x = p.x - q.x, y = p.y - q.y, z = p.z - q.z;
+    return dot(moved, moved) < kSleepMove2 && w * w + x * x + y * y + z * z < kSleepTurn2 &&
+           dot(body.velocity, body.velocity) < kSleepSpeed2 &&
+           absolute(body.position.z - kCubeHalfExtent) < kSleepHeight && !is_held(world, cube);
+}
+
+// What is left of its tilt is taken away, so that it stays an upright box for everyone.
 template <class W>
 DS_INLINE void put_to_sleep(W& world, int cube, Body& body) {
     world.asleep |= 1u << cube;
@@ -202,17 +225,19 @@ DS_INLINE void put_to_sleep(W& world, int cube, Body& body) {
     body.position.z = kCubeHalfExtent;
 }
 
+// Nothing in a room throws a cube upwards. Bounces stay below this, metres per second; what squeezing a cube between
+// agents, joints and walls gives beyond it is an artefact of solving each of them once, and is not kept.
+constexpr float kFastestRise = 3.f;
+
 template <class W>
 DS_INLINE void store_body(W& world, int i, Body& body, bool on_floor) {
     if (i < W::kAgents) {
         body.velocity = {0.f, 0.f, minimum(body.velocity.z, 0.f)};
         body.spin = {0.f, 0.f, 0.f};
     } else if (!body.asleep) {
+        body.velocity.z = minimum(body.velocity.z, maximum(world.velocity_z[i], kFastestRise));
         world.asleep &= ~(1u << i);
-        const bool still = on_floor && dot(body.velocity, body.velocity) < kSleepSpeed2 &&
-                           dot(body.spin, body.spin) < kSleepSpeed2 &&
-                           absolute(body.position.z - kCubeHalfExtent) < kSleepHeight;
-        if (still && !is_held(world, i)) put_to_sleep(world, i, body);
+        if (on_floor && has_come_to_rest(world, i, body)) put_to_sleep(world, i, body);
     }
     world.set_body_position(i, body.position);
     world.set_body_rotation(i, body.rotation);
@@ -260,7 +285,7 @@ DS_NOINLINE uint32_t solve_world(Tile<W>& tile, W& world, int base) {
     int body_of[W::kBodies], slot_of[W::kBodies] = {};
     Rectangle areas[W::kBodies];
     load_bodies(tile, world, base, chosen, problem, body_of, slot_of, areas);
-    load_statics_and_pairs<Float>(world, areas, problem);
+    load_statics_and_pairs<Float>(world, areas, body_of, problem);
     load_joints(world, slot_of, problem);
     solve_step(problem);
     for (int slot = 0; slot < problem.body_count; slot++)

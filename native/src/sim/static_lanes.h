@@ -17,8 +17,9 @@ DS_INLINE StaticLanes<Float> load_statics(const W& world, int lane) {
     const Float half(0.5f);
     const Float x = Float::load(world.static_x + lane), hx = half * Float::load(world.static_size_x + lane);
     const Float y = Float::load(world.static_y + lane), hy = half * Float::load(world.static_size_y + lane);
-    const Float z = Float::load(world.static_z + lane);
-    return {x - hx, x + hx, y - hy, y + hy, z, z + Float::load(world.static_size_z + lane)};
+    const Float z = Float::load(world.static_z + lane), top = z + Float::load(world.static_size_z + lane);
+    // An unused slot has no height
+    return {x - hx, x + hx, y - hy, y + hy, z, select(is_nonzero(Float(), world.static_kind + lane), top, z)};
 }
 
 template <class W>

@@ -1,6 +1,6 @@
 // The step: a block of worlds in, the same block one step later, by an ordered list of stages.
 //
-// A tile of up to 32 worlds goes through the stages together. Inside a stage the lanes run over the items named in the
+// A tile of worlds goes through the stages together. Inside a stage the lanes run over the items named in the
 // table; on the CPU eight lanes are one vector and a stage is a loop, on CUDA a lane is a thread and a barrier ends
 // each stage. A stage reads and writes the blocks and the tile only, and calls no other stage. No result depends on
 // which worlds share a tile. Doors move before bodies, by the flag of the last step; buttons are looked at after
@@ -35,11 +35,7 @@ struct Stages {
             world.clamped_actions += static_cast<uint32_t>(
                 read_action(tile.simulation.tensors.actions + (tile.first * A + slot) * kActionComponents,
                             tile.simulation.action_check, action));
-            const Vec3 force = force_of(action, world.agent_heading(a));
-            tile.force_x[slot] = force.x;
-            tile.force_y[slot] = force.y;
-            tile.torque[slot] = torque_of(action);
-            tile.wants_grab[slot] = action.grab == 1;
+            tile.actions[slot] = action;
             const int flight = flight_of(action);
             tile.motion[slot] = flight < 0 ? kCoupled : kFree;
             if (flight < 0) bound_any_path(tile, world, a, slot);
@@ -53,7 +49,7 @@ struct Stages {
 
     static DS_METHOD void toggle_grabs(TileT& tile) {
         for (int slot = 0; slot < tile.count * A; slot++)
-            if (tile.wants_grab[slot]) toggle_grab(tile.worlds[slot / A], slot % A);
+            if (tile.actions[slot].grab == 1) toggle_grab<Float>(tile.worlds[slot / A], slot % A);
     }
 
     static DS_METHOD void classify_agents(TileT& tile) {
@@ -67,15 +63,19 @@ struct Stages {
                              tile.flown_w[slot], tile.flown_z[slot]);
     }
 
+    // Agents with one wall in reach and agents with more wait apart, so that the first need not look at empty slots
     static DS_METHOD void slide_agents(TileT& tile) {
-        int slots[kLanes], waiting = 0;
+        int slots[2][kLanes], waiting[2] = {0, 0};
         for (int slot = 0; slot < tile.count * A; slot++) {
-            if (tile.motion[slot] == kSliding) slots[waiting++] = slot;
-            if (waiting < kLanes) continue;
-            slide_batch<Float>(tile, slots, waiting);
-            waiting = 0;
+            if (tile.motion[slot] != kSliding) continue;
+            const int queue = (tile.walls[slot] & (tile.walls[slot] - 1)) != 0;
+            slots[queue][waiting[queue]++] = slot;
+            if (waiting[queue] < kLanes) continue;
+            slide_batch<Float>(tile, slots[queue], kLanes);
+            waiting[queue] = 0;
         }
-        if (waiting > 0) slide_batch<Float>(tile, slots, waiting);
+        for (int queue = 0; queue < 2; queue++)
+            if (waiting[queue] > 0) slide_batch<Float>(tile, slots[queue], waiting[queue]);
     }
 
     static DS_METHOD void solve_bodies(TileT& tile) {

@@ -1,6 +1,7 @@
 // A tile: the worlds that go through the stages of a step together, with what the stages hand on to one another.
 #pragma once
 
+#include "sim/actions.h"
 #include "sim/world.h"
 #include "sim/world_model.h"
 
@@ -36,14 +37,19 @@ struct Tile {
     bool regenerates[kTileWorlds];  // and a new level follows
 
     // Per agent: world * kAgents + agent
-    float force_x[kAgentSlots], force_y[kAgentSlots], torque[kAgentSlots];
+    Action actions[kAgentSlots];
     float rewards[kAgentSlots];
-    bool wants_grab[kAgentSlots];
     Motion motion[kAgentSlots];
     uint32_t walls[kAgentSlots];  // statics in reach of a sliding agent
     // Pose after free flight, and bounds of the whole path
     float flown_x[kAgentSlots], flown_y[kAgentSlots], flown_w[kAgentSlots], flown_z[kAgentSlots];
     float path_min_x[kAgentSlots], path_max_x[kAgentSlots], path_min_y[kAgentSlots], path_max_y[kAgentSlots];
+
+    // The force is held over the whole step, so it is asked for before the agent moves
+    DS_METHOD Vec3 force(int slot) const {
+        return force_of(actions[slot], worlds[slot / W::kAgents].agent_heading(slot % W::kAgents));
+    }
+    DS_METHOD float torque(int slot) const { return torque_of(actions[slot]); }
 };
 
 }  // namespace doorstep
