@@ -17,11 +17,18 @@ constexpr float kEdgeMargin = 1e-3f;
 constexpr float kParallelEdges = 1e-4f;  // squared sine below which an edge pair has no axis of its own
 constexpr int kMaxClipPoints = 16;       // a quad clipped by four planes has at most 8; rounding can add some
 
+// Boxes that overlap by more than this in height are side by side, not one upon the other, whatever the axis of least
+// overlap: what starts inside one another, or stands where a door shuts, parts along the floor.
+constexpr float kDeepestStanding = 0.5f;
+constexpr float kNearlyVertical = 0.9f;
+DS_INLINE bool may_part_along(Vec3 axis, float separation) {
+    return absolute(axis.z) < kNearlyVertical || separation > -kDeepestStanding;
+}
+
 enum class Overlap { kNone, kContact, kVertical };
 
 
-// Vertical overlaps deeper than `deepest_standing` are never the answer.
-DS_NOINLINE Overlap upright_contact(const Box& a, const Box& b, float deepest_standing, Manifold& manifold) {
+DS_NOINLINE Overlap upright_contact(const Box& a, const Box& b, Manifold& manifold) {
     const Heading ha{a.axis[0].x, a.axis[0].y}, hb{b.axis[0].x, b.axis[0].y};
     const float dx = b.center.x - a.center.x, dy = b.center.y - a.center.y;
     const float cr = absolute(ha.cosine * hb.cosine + ha.sine * hb.sine);
@@ -43,7 +50,7 @@ DS_NOINLINE Overlap upright_contact(const Box& a, const Box& b, float deepest_st
     if (sb_y > best + kFaceMargin) best = sb_y, along_y = true;
     if (sa_x > best + kFaceMargin) best = sa_x, along_y = false, a_is_reference = true;
     if (sa_y > best + kFaceMargin) best = sa_y, along_y = true, a_is_reference = true;
-    if (sz > best && sz > -deepest_standing) return Overlap::kVertical;
+    if (sz > best && sz > -kDeepestStanding) return Overlap::kVertical;
 
     const Box& reference = a_is_reference ? a : b;
     const Box& incident = a_is_reference ? b : a;
@@ -219,12 +226,12 @@ DS_NOINLINE bool box_contact(const Box& a, const Box& b, Manifold& manifold) {
     for (int i = 0; i < 3; i++) {
         const float s = absolute(axes.ta[i]) - (ha[i] + hb[0] * ar[i][0] + hb[1] * ar[i][1] + hb[2] * ar[i][2]);
         if (!(s < 0.f)) return false;
-        if (s > best + kFaceMargin) best = s, face = i;
+        if (s > best + kFaceMargin && may_part_along(a.axis[i], s)) best = s, face = i;
     }
     for (int i = 0; i < 3; i++) {
         const float s = absolute(axes.tb[i]) - (hb[i] + ha[0] * ar[0][i] + ha[1] * ar[1][i] + ha[2] * ar[2][i]);
         if (!(s < 0.f)) return false;
-        if (s > best + kFaceMargin) best = s, face = 3 + i;
+        if (s > best + kFaceMargin && may_part_along(b.axis[i], s)) best = s, face = 3 + i;
     }
 
     float best_edge = best + kEdgeMargin;
@@ -238,8 +245,9 @@ DS_NOINLINE bool box_contact(const Box& a, const Box& b, Manifold& manifold) {
             const float reach = ha[i1] * ar[i2][j] + ha[i2] * ar[i1][j] + hb[j1] * ar[i][j2] + hb[j2] * ar[i][j1];
             const float s = absolute(axes.ta[i2] * axes.r[i1][j] - axes.ta[i1] * axes.r[i2][j]) - reach;
             if (s >= 0.f) return false;
-            const float depth = s / square_root(sine2);
-            if (depth > best_edge) best_edge = depth, edge = i * 3 + j;
+            const float inverse = 1.f / square_root(sine2), separation = s * inverse;
+            if (separation > best_edge && may_part_along(cross(a.axis[i], b.axis[j]) * inverse, separation))
+                best_edge = separation, edge = i * 3 + j;
         }
     }
     if (edge >= 0) {

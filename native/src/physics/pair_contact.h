@@ -34,7 +34,7 @@ struct PairContact {
 };
 
 // Two bodies inside one another part by at most this in a substep, or they could be thrust through a wall, metres.
-constexpr float kMostParting = 0.4f;
+constexpr float kMostParting = 0.2f;
 
 // Body pairs and body-static pairs share the code: the static side of `Partner` does nothing.
 struct StaticPartner {

@@ -34,13 +34,19 @@ struct SlideState {
         cosine = Float(1.f) - Float(2.f) * rotation_z * rotation_z;
         sine = Float(2.f) * rotation_w * rotation_z;
     }
-    // As yaw() in body.h, by `angle`.
+    // As yaw() in body.h, by `angle`; the error of the scale is that of renormalize() in vector.h.
     DS_METHOD void yaw(Float angle) {
         const Float d = Float(0.5f) * angle;
         const Float w = rotation_w - d * rotation_z, z = rotation_z + d * rotation_w;
-        const Float scale = Float(1.f) / square_root(w * w + z * z);
+        const Float e = (w * w + z * z) - Float(1.f);
+        const Float scale = Float(1.f) - e * (Float(0.5f) - Float(0.375f) * e);
         rotation_w = w * scale;
         rotation_z = z * scale;
+    }
+    DS_METHOD void normalize() {
+        const Float scale = Float(1.f) / square_root(rotation_w * rotation_w + rotation_z * rotation_z);
+        rotation_w = rotation_w * scale;
+        rotation_z = rotation_z * scale;
     }
     DS_METHOD Float arm_x(Float local_x, Float local_y) const { return cosine * local_x - sine * local_y; }
     DS_METHOD Float arm_y(Float local_x, Float local_y) const { return sine * local_x + cosine * local_y; }
@@ -215,14 +221,15 @@ DS_INLINE void solve_wall_velocity(SlideState<Float>& agent, const WallContact<F
     Float velocity_x = agent.velocity_x + nx * impulse, velocity_y = agent.velocity_y + ny * impulse;
     Float spin = agent.spin + inertia * arm * impulse;
 
-    // Every planar point stands for two, at the top and the bottom of the common height
-    const Float doubled = Float(2.f) * select(pressing, contact.depth_sum, one);
-    const Float per_depth = Float(kDynamicFriction * kInverseSubstep) * contact.lambda / doubled;
-    for (int i = 0; i < 4; i++) {
-        const Float px = contact.point_x[i / 2] - agent.x, py = contact.point_y[i / 2] - agent.y;
+    // Every planar point stands for two, at the top and the bottom of the common height: one after the other they
+    // stop as much as one with both shares
+    const Float depth_sum = select(pressing, contact.depth_sum, one);
+    const Float per_depth = Float(kDynamicFriction * kInverseSubstep) * contact.lambda / depth_sum;
+    for (int i = 0; i < 2; i++) {
+        const Float px = contact.point_x[i] - agent.x, py = contact.point_y[i] - agent.y;
         const Float slide = (velocity_x - spin * py) * tx + (velocity_y + spin * px) * ty;
         const Float point_arm = px * ty - py * tx, inverse = one / planar_inverse_mass(point_arm);
-        const Float size = minimum(per_depth * contact.depth[i / 2] * inverse, absolute(slide)) * inverse;
+        const Float size = minimum(per_depth * contact.depth[i] * inverse, absolute(slide)) * inverse;
         const Float friction = select(slide < zero, -size, size);
         velocity_x = velocity_x - tx * friction;
         velocity_y = velocity_y - ty * friction;
@@ -296,6 +303,7 @@ DS_NOINLINE void slide_agents(SlideBatch& batch, int lane, int wall_count) {
         for (int k = 0; k < wall_count; k++)
             if (touched >> k & 1) solve_wall_velocity(agent, contacts[k]);
     }
+    agent.normalize();
     agent.x.store(batch.x + lane);
     agent.y.store(batch.y + lane);
     agent.rotation_w.store(batch.rotation_w + lane);

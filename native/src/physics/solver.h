@@ -34,7 +34,7 @@ struct SolverProblem {
     static constexpr int kMaxBodyPairs = Bodies * (Bodies - 1) / 2;
     static constexpr int kMaxStaticPairs = Bodies * Statics;
     // Boxes this large meet at most a handful of others; what goes beyond is dropped and reported
-    static constexpr int kMaxBodyContacts = 2 * Bodies;
+    static constexpr int kMaxBodyContacts = 3 * Bodies;
     static constexpr int kMaxStaticContacts = 3 * Bodies;
 
     Body bodies[Bodies];
@@ -55,14 +55,9 @@ struct SolverProblem {
     int dropped_contacts;
 };
 
-// Two bodies that overlap by more than this in height are side by side, not one upon the other, whatever the axis of
-// least overlap: so those that start inside one another part along the floor.
-constexpr float kDeepestStanding = 0.5f;
-constexpr float kAnyDepth = 1e9f;
-
-DS_INLINE bool overlap_of(const Body& a, const Box& b, bool b_upright, float deepest_standing, Manifold& manifold) {
+DS_INLINE bool overlap_of(const Body& a, const Box& b, bool b_upright, Manifold& manifold) {
     if (a.nearly_upright && b_upright) {
-        const Overlap overlap = upright_contact(a.box, b, deepest_standing, manifold);
+        const Overlap overlap = upright_contact(a.box, b, manifold);
         if (overlap != Overlap::kVertical) return overlap == Overlap::kContact;
     }
     return box_contact(a.box, b, manifold);
@@ -92,7 +87,7 @@ DS_INLINE void find_body_contact(Problem& problem, CandidatePair pair) {
     if (absolute(a.position.x - b.position.x) >= a.reach_x + b.reach_x) return;
     if (absolute(a.position.y - b.position.y) >= a.reach_y + b.reach_y) return;
     Manifold manifold;
-    if (!overlap_of(a, b.box, b.nearly_upright, kDeepestStanding, manifold)) return;
+    if (!overlap_of(a, b.box, b.nearly_upright, manifold)) return;
     wake(a);
     wake(b);
     if (problem.body_contact_count == Problem::kMaxBodyContacts) {
@@ -135,8 +130,7 @@ DS_INLINE void find_static_contacts(Problem& problem) {
         if (absolute(body.position.x - box.center.x) >= body.reach_x + box.half.x) continue;
         if (absolute(body.position.y - box.center.y) >= body.reach_y + box.half.y) continue;
         Manifold manifold;
-        if (!overlap_of(body, upright_box(box.center, {1.f, 0.f}, box.half), true, kAnyDepth, manifold))
-            continue;
+        if (!overlap_of(body, upright_box(box.center, {1.f, 0.f}, box.half), true, manifold)) continue;
         if (problem.static_contact_count == Problem::kMaxStaticContacts) {
             problem.dropped_contacts++;
             continue;

@@ -93,6 +93,21 @@ DS_INLINE Motion motion_alone(Tile<W>& tile, const W& world, const StaticsNearFl
     return too_many || (walls & statics.partial) || meets_a_cube<Float>(world, reach) ? kCoupled : kSliding;
 }
 
+// Whether two agents in free flight stay out of each other's reach. Both cover the same part of their way in each
+// substep, so that their centres' difference moves along a segment; no two corners meet beyond twice the diagonal.
+template <class W>
+DS_INLINE bool fly_apart(const Tile<W>& tile, const W& world, int base, int a, int b) {
+    constexpr float kReach = 2.f * 1.4143f * kAgentHalfExtent;
+    const float x = world.x[W::kButtonLanes + b] - world.x[W::kButtonLanes + a];
+    const float y = world.y[W::kButtonLanes + b] - world.y[W::kButtonLanes + a];
+    const float dx = tile.flown_x[base + b] - tile.flown_x[base + a] - x;
+    const float dy = tile.flown_y[base + b] - tile.flown_y[base + a] - y;
+    const float along = -(x * dx + y * dy), whole = dx * dx + dy * dy;
+    const float part = along <= 0.f ? 0.f : along >= whole ? 1.f : along / whole;
+    const float nearest_x = x + dx * part, nearest_y = y + dy * part;
+    return nearest_x * nearest_x + nearest_y * nearest_y > kReach * kReach;
+}
+
 // Agents in each other's way are coupled; so is whoever a coupled agent, or a cube it pushes, may be pushed into.
 template <class Float, class W>
 DS_INLINE void couple_agents(Tile<W>& tile, const W& world, int base) {
@@ -105,6 +120,7 @@ DS_INLINE void couple_agents(Tile<W>& tile, const W& world, int base) {
                 const float margin_a = ma == kFree ? 0.f : kContactMargin;
                 const float margin_b = ma == kCoupled || mb == kSliding ? kContactMargin : 0.f;
                 if (!overlap(grown(path_of(tile, base + a), margin_a), grown(path_of(tile, base + b), margin_b))) continue;
+                if (ma == kFree && mb == kFree && fly_apart(tile, world, base, a, b)) continue;
                 ma = mb = kCoupled;
                 changed = true;
             }
