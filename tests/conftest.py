@@ -1,6 +1,7 @@
 """Fixtures of all tests: nothing native is left alive after a test; Python code can run in a process of its own."""
 
 import gc
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Generator
@@ -13,6 +14,12 @@ import doorstep
 FAILED = pytest.StashKey[bool]()
 
 RunPython = Callable[..., str]
+
+
+def pytest_configure() -> None:
+    """What a shell starts in the background ignores SIGINT, and so would the processes that the tests interrupt."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(wrapper=True)
