@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import final
+from typing import Any, final
 
 from doorstep._arguments import check_timeout
 from doorstep._native import EventHandle
@@ -37,3 +37,6 @@ class Event:
 
     def __repr__(self) -> str:
         return f"Event({'done' if self.done else 'running'})"
+
+    def __reduce__(self) -> Any:
+        raise TypeError("an Event belongs to a step in this process and cannot be pickled")

@@ -126,7 +126,7 @@ class Simulator(TensorProperties):
         self._step = self._session.functions.ds_simulator_step
         info = self._session.info()
         self._device = "cpu" if info.device_kind == DeviceKind.CPU else f"cuda:{info.device_index}"
-        self._tensors = self._describe_tensors()
+        self._tensors: Mapping[str, Tensor] = self._describe_tensors()
         self._state = State(self._session, self._device)
 
     def _describe_tensors(self) -> Mapping[str, Tensor]:
@@ -213,8 +213,9 @@ class Simulator(TensorProperties):
     @property
     def tensors(self) -> Mapping[str, Tensor]:
         """Every tensor by name, in the order of the documentation."""
+        tensors = self._tensors  # taken before the check: a thread that closes meanwhile empties it after that
         _ = self._session.memory
-        return self._tensors
+        return tensors
 
     def _tensor(self, name: str) -> Tensor:
         tensors = self.tensors
@@ -313,6 +314,9 @@ class Simulator(TensorProperties):
         Afterwards every call raises ClosedError, except this one.
         """
         self._session.close()
+        # What users have taken holds the memory; this object must not, or `del` would be needed to get it back.
+        self._tensors = MappingProxyType({})
+        self._state._forget()
 
     @property
     def closed(self) -> bool:

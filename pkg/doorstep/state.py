@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import final
+from typing import Any, final
 
 from doorstep._native import STATE_FIELDS, Session
 from doorstep._properties import StateProperties
@@ -38,6 +38,13 @@ class State(StateProperties):
 
     def __repr__(self) -> str:
         return f"State({', '.join(FIELD_INDEX)})"
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a State is a view of simulator memory; pickle copies of its fields, or sim.save(), instead")
+
+    def _forget(self) -> None:
+        """Lets go of the fields, and of the memory with them; those that users took stay valid."""
+        self._tensors = {}
 
     def _tensor(self, name: str) -> Tensor:
         memory = self._session.memory

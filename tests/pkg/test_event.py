@@ -1,5 +1,9 @@
 """Asynchronous steps and the events that tell their end."""
 
+import pickle
+
+import pytest
+
 import doorstep
 
 
@@ -47,3 +51,8 @@ def test_a_dropped_event_leaves_the_step_running() -> None:
         sim.step_async()
         sim.wait()
         assert sim.step_count == 1
+
+
+def test_an_event_cannot_be_pickled() -> None:
+    with doorstep.Simulator(2) as sim, pytest.raises(TypeError, match="cannot be pickled"):
+        pickle.dumps(sim.step_async())

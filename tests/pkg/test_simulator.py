@@ -183,9 +183,10 @@ def test_profile_counts_ticks_per_stage() -> None:
         assert sum(sim.stop_profile().values()) == 0
 
 
-def test_simulator_cannot_be_pickled_and_the_error_names_save() -> None:
+@pytest.mark.parametrize("part", [lambda sim: sim, lambda sim: sim.state], ids=["simulator", "state"])
+def test_what_cannot_be_pickled_says_so_and_names_save(part: Any) -> None:
     with doorstep.Simulator(1) as sim, pytest.raises(TypeError, match="save"):
-        pickle.dumps(sim)
+        pickle.dumps(part(sim))
 
 
 CALLS = {
@@ -234,6 +235,23 @@ def test_close_can_be_called_again() -> None:
         sim.close()
         assert sim.closed
     assert sim.num_worlds == 2
+
+
+def test_close_gives_the_memory_back_while_the_closed_simulator_is_still_held() -> None:
+    before = doorstep.live_counts()
+    with doorstep.Simulator(2) as sim:
+        sim.rewards.to_numpy()
+        sim.state.body_positions.to_numpy()
+    assert sim.closed
+    assert doorstep.live_counts() == before
+
+
+def test_close_leaves_the_tensors_that_were_taken() -> None:
+    sim = doorstep.Simulator(2)
+    remaining, positions = sim.steps_remaining, sim.state.body_positions
+    sim.close()
+    assert (remaining.to_numpy() == 200).all()
+    assert (positions.to_numpy()[:, :, 1] > 0).all()
 
 
 def test_context_manager_closes_also_when_its_body_raises() -> None:
