@@ -36,6 +36,25 @@ struct PairContact {
 // Two bodies inside one another part by at most this in a substep, or they could be thrust through a wall, metres.
 constexpr float kMostParting = 0.2f;
 
+// Normals steeper than this belong to boxes that lie upon one another, others to boxes side by side.
+constexpr float kSteep = 0.7071f;
+
+// Where bodies part: along the normal if it is steep, otherwise level, so far that the overlap along the normal goes.
+// Following a tilted normal would let a cube that is pressed against a wall climb it.
+DS_INLINE Vec3 parting_direction(Vec3 n) {
+    if (absolute(n.z) >= kSteep) return n;
+    const float inverse = 1.f / (n.x * n.x + n.y * n.y);
+    return {n.x * inverse, n.y * inverse, 0.f};
+}
+
+// The part of a slip or slide that friction works against. On an upright face it works level: the reaction to a push
+// is taken at one point, so the box rocks against it, and vertical friction would let it walk up the face.
+DS_INLINE Vec3 rubbing(Vec3 v, Vec3 n) {
+    v = v - n * dot(n, v);
+    if (absolute(n.z) < kSteep) v.z = 0.f;
+    return v;
+}
+
 // Body pairs and body-static pairs share the code: the static side of `Partner` does nothing.
 struct StaticPartner {
     DS_METHOD Vec3 arm(Vec3) const { return {0.f, 0.f, 0.f}; }
@@ -43,7 +62,9 @@ struct StaticPartner {
     DS_METHOD float weight(Vec3, Vec3) const { return 0.f; }
     DS_METHOD float weight_along(Vec3, Vec3, float) const { return 0.f; }
     DS_METHOD void push(Vec3, Vec3) {}
-    DS_METHOD void part(Body& a, Vec3 n, float distance) { shift(a, n * distance); }
+    DS_METHOD void part(Body& a, Vec3 n, float distance) {
+        shift(a, parting_direction(n) * distance);
+    }
     DS_METHOD void kick(Vec3, Vec3) {}
     DS_METHOD Vec3 slip(Vec3, Vec3) const { return {0.f, 0.f, 0.f}; }
     DS_METHOD Vec3 velocity(Vec3) const { return {0.f, 0.f, 0.f}; }
@@ -65,8 +86,9 @@ struct BodyPartner {
     DS_METHOD void part(Body& a, Vec3 n, float distance) {
         const float wa = inverse_mass(a), wb = inverse_mass(body);
         const float share = minimum(distance, kMostParting) / (wa + wb);
-        shift(a, n * (wa * share));
-        shift(body, n * (-wb * share));
+        const Vec3 direction = parting_direction(n);
+        shift(a, direction * (wa * share));
+        shift(body, direction * (-wb * share));
     }
     DS_METHOD void kick(Vec3 r, Vec3 impulse) { apply_impulse(body, r, -impulse); }
     DS_METHOD Vec3 slip(Vec3 anchor, Vec3 r) const { return body.position + r - previous_place(body, anchor); }
@@ -120,7 +142,7 @@ DS_INLINE void solve_contact_position(PairContact& contact, Body& a, Partner b) 
     ra = to_world(a, contact.anchor_a);
     rb = b.arm(contact.anchor_b);
     Vec3 slip = a.position + ra - previous_place(a, contact.anchor_a) - b.slip(contact.anchor_b, rb);
-    slip = slip - n * dot(n, slip);
+    slip = rubbing(slip, n);
     const float distance2 = dot(slip, slip);
     if (!(distance2 > kTinyLength2)) return;
     const float inverse2 = 1.f / distance2;
@@ -147,8 +169,7 @@ DS_INLINE void solve_contact_velocity(const PairContact& contact, Body& a, Partn
     const float per_depth = contact.dynamic_friction * kInverseSubstep * contact.lambda / contact.depth_sum;
     for (int i = 0; i < contact.count; i++) {
         const Vec3 pa = contact.point[i] - a.position, pb = b.from_origin(contact.point[i]);
-        Vec3 v = velocity_at(a, pa) - b.velocity(pb);
-        v = v - n * dot(n, v);
+        const Vec3 v = rubbing(velocity_at(a, pa) - b.velocity(pb), n);
         const float speed2 = dot(v, v);
         if (!(speed2 > kTinyLength2)) continue;
         const float inverse2 = 1.f / speed2;

@@ -122,6 +122,9 @@ DS_INLINE void find_body_contacts(Problem& problem) {
 template <class Problem>
 DS_INLINE void find_static_contacts(Problem& problem) {
     problem.static_contact_count = 0;
+    if (problem.static_pair_count == 0) return;
+    for (int i = 0; i < problem.body_count; i++)
+        if (!problem.bodies[i].asleep) refresh_box(problem.bodies[i]);
     for (int i = 0; i < problem.static_pair_count; i++) {
         const CandidatePair pair = problem.static_pairs[i];
         const Body& body = problem.bodies[pair.a];
@@ -152,8 +155,10 @@ DS_INLINE void find_floor_contacts(Problem& problem) {
     }
 }
 
+// What bodies do to one another. Statics come after it, found anew: a joint may turn an agent so far within a substep
+// that a corner which was clear of the wall is in it, and the other way round.
 template <class Problem>
-DS_INLINE void solve_positions(Problem& problem) {
+DS_INLINE void solve_body_positions(Problem& problem) {
     for (int i = 0; i < problem.body_count; i++) {
         Body& body = problem.bodies[i];
         if (!body.asleep && !body.yaws_only) solve_cube_floor_position(problem.floor[i], body);
@@ -166,6 +171,10 @@ DS_INLINE void solve_positions(Problem& problem) {
         const HeldJoint& held = problem.joints[i];
         solve_joint(held.joint, problem.bodies[held.agent], problem.bodies[held.cube]);
     }
+}
+
+template <class Problem>
+DS_INLINE void solve_static_positions(Problem& problem) {
     for (int i = 0; i < problem.static_contact_count; i++) {
         PairContact& contact = problem.static_contacts[i];
         solve_contact_position(contact, problem.bodies[contact.a], StaticPartner{});
@@ -216,9 +225,10 @@ DS_NOINLINE void solve_step(Problem& problem) {
     for (int substep = 0; substep < kSubsteps; substep++) {
         integrate_bodies(problem);
         find_body_contacts(problem);
-        find_static_contacts(problem);
         find_floor_contacts(problem);
-        solve_positions(problem);
+        solve_body_positions(problem);
+        find_static_contacts(problem);
+        solve_static_positions(problem);
         solve_velocities(problem);
     }
 }

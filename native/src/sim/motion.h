@@ -145,6 +145,10 @@ DS_INLINE void load_bodies(const Tile<W>& tile, const W& world, int base, Partic
     }
 }
 
+// How far others may shove a body off its own way within a step: walls this far are looked at in every substep, so that
+// none is entered unseen.
+constexpr float kShoveMargin = 1.5f;
+
 // An agent and what it holds do not collide: the joint keeps them apart as they were.
 template <class W>
 DS_INLINE bool are_joined(const W& world, int a, int b) {
@@ -165,7 +169,7 @@ DS_INLINE void load_statics_and_pairs(const W& world, const Rectangle* areas, co
     for (int slot = 0; slot < problem.body_count; slot++) {
         uint32_t bits = 0;
         for (int k = 0; k < W::kStaticLanes / Float::kLanes; k++)
-            bits |= lane_bits(overlap(lanes[k], areas[slot])) << (k * Float::kLanes);
+            bits |= lane_bits(overlap(lanes[k], grown(areas[slot], kShoveMargin))) << (k * Float::kLanes);
         bits &= solid;
         used |= bits;
         while (bits)
