@@ -133,7 +133,8 @@ def python_name(name: str) -> str:
 
 def enumeration(item: Enumeration) -> str:
     prefix = common_prefix([name for name, _ in item.members])
-    lines = [f"class {python_name(item.name)}(IntEnum):", f'    """{item.name}"""', ""]
+    docstring = textwrap.indent(textwrap.fill(f'"""{item.comment or item.name}"""', 112), "    ")
+    lines = [f"class {python_name(item.name)}(IntEnum):", docstring, ""]
     return "\n".join(lines + [f"    {name.removeprefix(prefix)} = {value}" for name, value in item.members])
 
 

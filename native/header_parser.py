@@ -30,6 +30,7 @@ class Enumeration:
 
     name: str
     members: tuple[tuple[str, int], ...]
+    comment: str  # the one right above it, or ""
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,8 @@ class Header:
 
 
 def parse_header(path: Path = HEADER_PATH) -> Header:
-    text = re.sub(r"/\*.*?\*/", " ", path.read_text(encoding="utf-8"), flags=re.DOTALL).replace("\\\n", " ")
+    source = path.read_text(encoding="utf-8")
+    text = re.sub(r"/\*.*?\*/", " ", source, flags=re.DOTALL).replace("\\\n", " ")
     code = re.sub(r"^\s*#.*$", "", text, flags=re.MULTILINE)
     return Header(
         constants=_parse_constants(text),
@@ -84,7 +86,7 @@ def parse_header(path: Path = HEADER_PATH) -> Header:
         ),
         tensors=_parse_tensor_table(text, "DS_TENSOR_TABLE"),
         state_fields=_parse_tensor_table(text, "DS_STATE_TABLE"),
-        enumerations=_parse_enumerations(code),
+        enumerations=_parse_enumerations(code, _parse_enumeration_comments(source)),
         handles=tuple(re.findall(r"typedef uint64_t (\w+);", code)),
         structs=_parse_structs(code),
         functions=_parse_functions(code),
@@ -122,11 +124,16 @@ def _parse_tensor_table(text: str, table: str) -> tuple[TensorRow, ...]:
     )
 
 
-def _parse_enumerations(code: str) -> tuple[Enumeration, ...]:
+def _parse_enumeration_comments(source: str) -> dict[str, str]:
+    found = re.findall(r"/\*((?:(?!\*/).)*)\*/\ntypedef enum (\w+)", source, flags=re.DOTALL)
+    return {name: " ".join(comment.split()) for comment, name in found}
+
+
+def _parse_enumerations(code: str, comments: dict[str, str]) -> tuple[Enumeration, ...]:
     """Enumerations that list their members; those made from a table are known by the table."""
     found = re.findall(r"(?:typedef )?enum (?:(\w+) )?\{([^}]*)\}", code)
     return tuple(
-        Enumeration(name, tuple((member, int(value)) for member, value in members))
+        Enumeration(name, tuple((member, int(value)) for member, value in members), comments.get(name, ""))
         for name, body in found
         if (members := re.findall(r"(\w+) = (-?\d+),", body))
     )

@@ -28,7 +28,9 @@ def test_version_is_the_installed_distributions() -> None:
 
 def test_every_public_thing_has_a_docstring() -> None:
     for name in set(doorstep.__all__) - {"__version__"}:
-        assert getattr(doorstep, name).__doc__, name
+        docstring = getattr(doorstep, name).__doc__
+        assert docstring, name
+        assert not docstring.startswith("ds_"), f"{name} is described by its name in C"
 
 
 def test_package_is_marked_as_typed() -> None:

@@ -44,7 +44,8 @@ class DeviceKind(IntEnum):
 
 
 class ActionCheck(IntEnum):
-    """ds_action_check"""
+    """What happens to an action outside its range: moved to the nearest legal value and counted; the step refused;
+    the reference's formulas applied to any value within +-32767."""
 
     CLAMP = 0
     RAISE = 1
@@ -52,7 +53,7 @@ class ActionCheck(IntEnum):
 
 
 class EntityKind(IntEnum):
-    """ds_entity_kind"""
+    """Kinds of things in a world; the observations carry kind / 6."""
 
     NONE = 0
     BUTTON = 1
@@ -63,7 +64,7 @@ class EntityKind(IntEnum):
 
 
 class LiveKind(IntEnum):
-    """ds_live_kind"""
+    """Kinds of objects whose number alive ds_live_count() tells."""
 
     SIMULATOR = 0
     MEMORY = 1

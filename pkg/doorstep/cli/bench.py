@@ -116,7 +116,7 @@ def _split(ticks: dict[str, int], nanoseconds: float) -> dict[str, float]:
 def _print_table(result: Result) -> None:
     print(
         f"doorstep {result.version}: {result.worlds:,} worlds x {result.steps:,} steps, {result.agents} agents, "
-        f"{result.start} start, seed {result.seed}, {result.threads} threads"
+        f"{result.start} start, seed {result.seed}, {result.threads} thread{'s' * (result.threads != 1)}"
     )
     rows = {
         "world-steps per second": f"{result.world_steps_per_second:,.0f}",
