@@ -1,5 +1,6 @@
 """The command line as a whole: help, mistakes, interruption."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -64,3 +65,20 @@ def test_an_interrupt_ends_the_command_without_a_traceback(tmp_path: Path) -> No
         _, errors = process.communicate(timeout=60)
     assert process.returncode == 130
     assert errors == "doorstep demo: interrupted\n"
+
+
+def test_a_reader_that_has_seen_enough_is_no_error() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    arguments = [sys.executable, "-m", "doorstep", "doctor"]
+    finished = subprocess.run(arguments, stdout=writer, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    os.close(writer)
+    assert (finished.returncode, finished.stderr) == (141, "")
+
+
+def test_output_that_cannot_be_written_is_one_line() -> None:
+    arguments = [sys.executable, "-m", "doorstep", "doctor"]
+    with open("/dev/full", "w") as full:
+        finished = subprocess.run(arguments, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    assert finished.returncode == 2
+    assert finished.stderr == "doorstep doctor: error: [Errno 28] No space left on device\n"

@@ -3,12 +3,14 @@
 Each command is a module with three things: SUMMARY, `add_arguments(parser)` and `run(arguments)`, which returns the
 exit code.
 
-Exit codes: 0 done, 1 doorstep cannot work here, 2 the user asked for something impossible, 130 interrupted.
+Exit codes: 0 done, 1 doorstep cannot work here, 2 the user asked for something impossible, 130 interrupted,
+141 nobody reads the output any more.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from typing import NoReturn, Protocol
@@ -35,9 +37,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SystemExit as request:  # argparse has printed help or an error
         return int(request.code or 0)
     try:
-        return _COMMANDS[arguments.command].run(arguments)
+        code = _COMMANDS[arguments.command].run(arguments)
+        print(end="", flush=True)  # what cannot be written out is noticed here, and not at the interpreter's end
+        return code
     except KeyboardInterrupt:
         return _fail(arguments.command, "interrupted", 130)
+    except BrokenPipeError:  # the reader, such as `head`, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains when it flushes at its end
+        return 141
     except LibraryError as error:
         return _fail(arguments.command, f"error: {error}", 1)
     except (DoorstepError, OSError) as error:
