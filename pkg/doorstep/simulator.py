@@ -195,6 +195,9 @@ class Simulator(TensorProperties):
     def restore(self, data: bytes | bytearray | memoryview, worlds: Worlds = None) -> None:
         """Restores a save into the slots `worlds` (None: 0, 1, ...); they continue bit for bit, on any device.
 
+        Observations are recomputed. The `final_*` observations are no part of a save: they keep what the slot showed
+        until its next episode ends.
+
         Raises:
             StateError: the bytes are damaged or foreign, or come from other rules or capacities. Nothing has changed.
         """

@@ -38,6 +38,19 @@ def test_restoring_recomputes_the_observations() -> None:
         assert (sim.lidar.to_numpy() == before).all()
 
 
+def test_restoring_leaves_the_final_observations_of_the_slot() -> None:
+    with doorstep.Simulator(2, episode_length=3) as sim, doorstep.Simulator(2, seed=1, episode_length=3) as other:
+        play(sim, 4)
+        play(other, 4)
+        before = other.final_lidar.to_numpy().copy()
+        other.restore(sim.save())
+        assert (other.final_lidar.to_numpy() == before).all()
+        assert (other.episode_returns.to_numpy() == sim.episode_returns.to_numpy()).all()
+        for each in (sim, other):
+            play(each, 2)
+        assert (other.final_lidar.to_numpy() == sim.final_lidar.to_numpy()).all()
+
+
 def test_worlds_keep_their_identity_in_other_slots() -> None:
     with doorstep.Simulator(4) as sim:
         play(sim, 5)
