@@ -1,7 +1,5 @@
 #include "api/call.h"
 
-#include <stdio.h>
-
 namespace doorstep {
 
 ds_status fail_closed(const char* argument) {

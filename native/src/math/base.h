@@ -27,7 +27,6 @@ DS_INLINE float square_root(float a) { return __builtin_sqrtf(a); }
 DS_INLINE float absolute(float a) { return __builtin_fabsf(a); }
 DS_INLINE float minimum(float a, float b) { return a < b ? a : b; }
 DS_INLINE float maximum(float a, float b) { return a > b ? a : b; }
-DS_INLINE bool is_finite(float a) { return a - a == 0.f; }
 
 DS_INLINE int32_t clamp(int32_t value, int32_t low, int32_t high) {
     return value < low ? low : value > high ? high : value;

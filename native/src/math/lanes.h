@@ -45,6 +45,7 @@ DS_INLINE NarrowFloat square_root(NarrowFloat a) { return square_root(a.v); }
 DS_INLINE NarrowFloat absolute(NarrowFloat a) { return absolute(a.v); }
 DS_INLINE NarrowMask operator<(NarrowFloat a, NarrowFloat b) { return {a.v < b.v}; }
 DS_INLINE NarrowMask operator<=(NarrowFloat a, NarrowFloat b) { return {a.v <= b.v}; }
+DS_INLINE NarrowMask equal(NarrowFloat a, NarrowFloat b) { return {a.v == b.v}; }
 DS_INLINE NarrowMask operator&(NarrowMask a, NarrowMask b) { return {a.v && b.v}; }
 DS_INLINE NarrowMask operator|(NarrowMask a, NarrowMask b) { return {a.v || b.v}; }
 DS_INLINE NarrowMask operator~(NarrowMask a) { return {!a.v}; }
@@ -112,6 +113,7 @@ DS_INLINE WideFloat square_root(WideFloat a) { return _mm256_sqrt_ps(a.v); }
 DS_INLINE WideFloat absolute(WideFloat a) { return _mm256_andnot_ps(_mm256_set1_ps(-0.f), a.v); }
 DS_INLINE WideMask operator<(WideFloat a, WideFloat b) { return {_mm256_cmp_ps(a.v, b.v, _CMP_LT_OQ)}; }
 DS_INLINE WideMask operator<=(WideFloat a, WideFloat b) { return {_mm256_cmp_ps(a.v, b.v, _CMP_LE_OQ)}; }
+DS_INLINE WideMask equal(WideFloat a, WideFloat b) { return {_mm256_cmp_ps(a.v, b.v, _CMP_EQ_OQ)}; }
 DS_INLINE WideMask operator&(WideMask a, WideMask b) { return {_mm256_and_ps(a.v, b.v)}; }
 DS_INLINE WideMask operator|(WideMask a, WideMask b) { return {_mm256_or_ps(a.v, b.v)}; }
 DS_INLINE WideMask operator~(WideMask a) {

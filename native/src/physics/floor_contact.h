@@ -10,60 +10,31 @@
 namespace doorstep {
 
 struct FloorContact {
-    bool touching;
     Vec3 arm[4];     // corners of the lowest face, world axes
     float depth[4];  // below the floor, 0 if above
     float depth_sum;
     Vec3 anchor;     // depth-weighted mean corner, local axes
-    float level;     // height the anchor is raised to: its own plus the largest depth
     float lambda;
 };
 
 constexpr Vec3 kUp{0.f, 0.f, 1.f};
 
-DS_INLINE void find_floor_contact(const Body& cube, FloorContact& contact) {
-    const Box& box = cube.box;
+// Corners of the face that looks down most: it holds the lowest corner and, in any contact this shallow, all that touch.
+DS_INLINE void lowest_corners(const Box& box, Vec3 corners[4]) {
     const float z0 = absolute(box.axis[0].z), z1 = absolute(box.axis[1].z), z2 = absolute(box.axis[2].z);
-    contact.lambda = 0.f;
-    contact.touching = cube.position.z - kCubeHalfExtent * (z0 + z1 + z2) < 0.f;
-    if (!contact.touching) return;
-    // The face that looks down most holds the lowest corner and, in any contact this shallow, all that touch
     const int down = z2 >= z0 && z2 >= z1 ? 2 : z1 >= z0 ? 1 : 0;
     const Vec3 n = box.axis[down];
     const Vec3 middle = n * (n.z > 0.f ? -kCubeHalfExtent : kCubeHalfExtent);
     const Vec3 u = box.axis[(down + 1) % 3] * kCubeHalfExtent, v = box.axis[(down + 2) % 3] * kCubeHalfExtent;
-    contact.arm[0] = middle + u + v;
-    contact.arm[1] = middle - u + v;
-    contact.arm[2] = middle - u - v;
-    contact.arm[3] = middle + u - v;
-    Vec3 weighted{0.f, 0.f, 0.f};
-    contact.depth_sum = 0.f;
-    float deepest = 0.f;
-    for (int i = 0; i < 4; i++) {
-        const float depth = maximum(-(cube.position.z + contact.arm[i].z), 0.f);
-        contact.depth[i] = depth;
-        contact.depth_sum += depth;
-        deepest = maximum(deepest, depth);
-        weighted = weighted + contact.arm[i] * depth;
-    }
-    contact.touching = contact.depth_sum > 0.f;
-    if (!contact.touching) return;
-    const Vec3 mean = weighted * (1.f / contact.depth_sum);
-    contact.anchor = to_local(cube, mean);
-    contact.level = cube.position.z + mean.z + deepest;
+    corners[0] = middle + u + v;
+    corners[1] = middle - u + v;
+    corners[2] = middle - u - v;
+    corners[3] = middle + u - v;
 }
 
-DS_INLINE void solve_cube_floor_position(FloorContact& contact, Body& cube) {
-    if (!contact.touching) return;
-    Vec3 r = to_world(cube, contact.anchor);
-    const float overlap = contact.level - (cube.position.z + r.z);
-    if (!(overlap > 0.f)) return;
-    const float old = old_overlap(overlap, approach_velocity_at(cube, r).z);
-    shift(cube, kUp * old);
-    contact.lambda = (overlap - old) / inverse_mass_at(cube, r, kUp);
-    apply_position_impulse(cube, r, kUp * contact.lambda);
-
-    r = to_world(cube, contact.anchor);
+// Static friction: the slip of the anchor since the substep began is undone if that takes less than mu_s lambda.
+DS_INLINE void stick_to_floor(const FloorContact& contact, Body& cube) {
+    const Vec3 r = to_world(cube, contact.anchor);
     Vec3 slip = cube.position + r - previous_place(cube, contact.anchor);
     slip.z = 0.f;
     const float distance2 = dot(slip, slip);
@@ -71,6 +42,34 @@ DS_INLINE void solve_cube_floor_position(FloorContact& contact, Body& cube) {
     const float weight = inverse_mass_along(cube, r, slip, 1.f / distance2);
     const float most = kStaticFriction * contact.lambda * weight;
     if (distance2 < most * most) apply_position_impulse(cube, r, slip * (-1.f / weight));
+}
+
+// Finds the contact and solves it at once: the floor comes first. Returns whether the cube touches it.
+DS_INLINE bool solve_cube_floor_position(FloorContact& contact, Body& cube) {
+    contact.lambda = 0.f;
+    const Box& box = cube.box;
+    const float reach = absolute(box.axis[0].z) + absolute(box.axis[1].z) + absolute(box.axis[2].z);
+    if (!(cube.position.z - kCubeHalfExtent * reach < 0.f)) return false;
+    lowest_corners(box, contact.arm);
+    Vec3 weighted{0.f, 0.f, 0.f};
+    float depth_sum = 0.f, deepest = 0.f;
+    for (int i = 0; i < 4; i++) {
+        const float depth = maximum(-(cube.position.z + contact.arm[i].z), 0.f);
+        contact.depth[i] = depth;
+        depth_sum += depth;
+        deepest = maximum(deepest, depth);
+        weighted = weighted + contact.arm[i] * depth;
+    }
+    if (!(depth_sum > 0.f)) return false;
+    const Vec3 r = weighted * (1.f / depth_sum);
+    contact.depth_sum = depth_sum;
+    contact.anchor = to_local(cube, r);
+    const float old = old_overlap(deepest, approach_velocity_at(cube, r).z);
+    shift(cube, kUp * old);
+    contact.lambda = (deepest - old) / inverse_mass_at(cube, r, kUp);
+    apply_position_impulse(cube, r, kUp * contact.lambda);
+    stick_to_floor(contact, cube);
+    return true;
 }
 
 // What part of its slide each of the four corners may stop: so much that together they take nine tenths of the speed of

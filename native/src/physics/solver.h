@@ -119,17 +119,25 @@ DS_INLINE void find_body_contacts(Problem& problem) {
     }
 }
 
+// Farther than this from a box along x or y, a body cannot touch it, however it is turned.
+DS_INLINE bool is_clear_of(const Body& body, const StaticBox& box) {
+    constexpr float kCubeRadius = 1.7321f * kCubeHalfExtent, kAgentRadius = 1.4143f * kAgentHalfExtent;
+    const float radius = body.yaws_only ? kAgentRadius : kCubeRadius;
+    return absolute(body.position.x - box.center.x) >= radius + box.half.x ||
+           absolute(body.position.y - box.center.y) >= radius + box.half.y;
+}
+
 template <class Problem>
 DS_INLINE void find_static_contacts(Problem& problem) {
     problem.static_contact_count = 0;
-    if (problem.static_pair_count == 0) return;
-    for (int i = 0; i < problem.body_count; i++)
-        if (!problem.bodies[i].asleep) refresh_box(problem.bodies[i]);
+    int refreshed = -1;  // pairs of one body follow one another
     for (int i = 0; i < problem.static_pair_count; i++) {
         const CandidatePair pair = problem.static_pairs[i];
-        const Body& body = problem.bodies[pair.a];
+        Body& body = problem.bodies[pair.a];
         const StaticBox& box = problem.statics[pair.b];
-        if (body.asleep) continue;
+        if (body.asleep || is_clear_of(body, box)) continue;
+        if (refreshed != pair.a) refresh_box(body);
+        refreshed = pair.a;
         if (absolute(body.position.x - box.center.x) >= body.reach_x + box.half.x) continue;
         if (absolute(body.position.y - box.center.y) >= body.reach_y + box.half.y) continue;
         Manifold manifold;
@@ -145,23 +153,14 @@ DS_INLINE void find_static_contacts(Problem& problem) {
     }
 }
 
-template <class Problem>
-DS_INLINE void find_floor_contacts(Problem& problem) {
-    for (int i = 0; i < problem.body_count; i++) {
-        const Body& body = problem.bodies[i];
-        if (body.asleep || body.yaws_only) continue;
-        find_floor_contact(body, problem.floor[i]);
-        problem.on_floor[i] |= problem.floor[i].touching;
-    }
-}
-
 // What bodies do to one another. Statics come after it, found anew: a joint may turn an agent so far within a substep
 // that a corner which was clear of the wall is in it, and the other way round.
 template <class Problem>
 DS_INLINE void solve_body_positions(Problem& problem) {
     for (int i = 0; i < problem.body_count; i++) {
         Body& body = problem.bodies[i];
-        if (!body.asleep && !body.yaws_only) solve_cube_floor_position(problem.floor[i], body);
+        if (body.asleep || body.yaws_only) continue;
+        problem.on_floor[i] |= solve_cube_floor_position(problem.floor[i], body);
     }
     for (int i = 0; i < problem.body_contact_count; i++) {
         PairContact& contact = problem.body_contacts[i];
@@ -225,7 +224,6 @@ DS_NOINLINE void solve_step(Problem& problem) {
     for (int substep = 0; substep < kSubsteps; substep++) {
         integrate_bodies(problem);
         find_body_contacts(problem);
-        find_floor_contacts(problem);
         solve_body_positions(problem);
         find_static_contacts(problem);
         solve_static_positions(problem);

@@ -13,14 +13,41 @@ DS_INLINE bool repair(int32_t& index, int32_t low, int32_t high, int32_t otherwi
     return true;
 }
 
+DS_INLINE bool all_within(const int32_t* values, int count, int32_t high) {
+    uint32_t largest = 0;  // as unsigned, so that negative values are too large
+    for (int i = 0; i < count; i++) {
+        const uint32_t value = static_cast<uint32_t>(values[i]);
+        largest = value > largest ? value : largest;
+    }
+    return largest <= static_cast<uint32_t>(high);
+}
+
 template <class W>
-DS_INLINE uint32_t repair_indices(W& world) {
+DS_INLINE bool grabs_a_cube_or_nothing(const W& world, int agent) {
+    return world.grabs[agent] == -1 || (world.grabs[agent] >= W::kAgents && world.grabs[agent] < W::kBodies);
+}
+
+template <class W>
+DS_INLINE bool has_valid_indices(const W& world) {
+    bool valid = all_within(world.static_kind, W::kStaticLanes, kEntityKinds - 1) &&
+                 all_within(world.button_door, W::kButtonLanes, W::kDoors - 1) &&
+                 all_within(world.door_static, W::kDoors, W::kStatics - 1);
+    for (int a = 0; a < W::kAgents; a++) valid &= grabs_a_cube_or_nothing(world, a);
+    return valid;
+}
+
+// Returns how many were out of range.
+template <class W>
+DS_NOINLINE uint32_t repair_indices(W& world) {
     uint32_t repaired = 0;
     for (int i = 0; i < W::kStaticLanes; i++) repaired += repair(world.static_kind[i], 0, kEntityKinds - 1, 0);
     for (int b = 0; b < W::kButtonLanes; b++) repaired += repair(world.button_door[b], 0, W::kDoors - 1, 0);
     for (int d = 0; d < W::kDoors; d++) repaired += repair(world.door_static[d], 0, W::kStatics - 1, 3 * d + 5);
-    for (int a = 0; a < W::kAgents; a++)
-        if (world.grabs[a] != -1) repaired += repair(world.grabs[a], W::kAgents, W::kBodies - 1, -1);
+    for (int a = 0; a < W::kAgents; a++) {
+        if (grabs_a_cube_or_nothing(world, a)) continue;
+        world.grabs[a] = -1;
+        repaired++;
+    }
     return repaired;
 }
 
@@ -37,10 +64,40 @@ DS_INLINE void follow_grab_edits(W& world) {
     }
 }
 
+// Bits of the bodies that are not where their bounds say, and of those that move. Lanes run over bodies; the operations
+// are those of body_bounds(), of which tilted bodies take the other branch and count as moved.
+template <class Float, class W>
+DS_INLINE uint32_t moved_or_moving(const W& world) {
+    uint32_t bits = 0;
+    for (int lane = 0; lane < W::kBodyLanes; lane += Float::kLanes) {
+        const auto load = [&](const float* row) { return Float::load(row + lane); };
+        float halves[Float::kLanes], drops[Float::kLanes];
+        for (int k = 0; k < Float::kLanes; k++) {
+            halves[k] = lane + k < W::kAgents ? kAgentHalfExtent : kCubeHalfExtent;
+            drops[k] = lane + k < W::kAgents ? 0.f : kCubeHalfExtent;
+        }
+        const Float w = load(world.rotation_w), z = load(world.rotation_z), rx = load(world.rotation_x),
+                    ry = load(world.rotation_y);
+        const Float cosine = Float(1.f) - Float(2.f) * z * z, sine = Float(2.f) * w * z;
+        const Float reach = Float::load(halves) * (absolute(cosine) + absolute(sine));
+        const Float px = load(world.x + W::kButtonLanes), py = load(world.y + W::kButtonLanes);
+        const Float bottom = load(world.z + W::kButtonLanes) - Float::load(drops);
+        const auto in_place = equal(px - reach, load(world.min_x)) & equal(px + reach, load(world.max_x)) &
+                              equal(py - reach, load(world.min_y)) & equal(py + reach, load(world.max_y)) &
+                              equal(bottom, load(world.min_z)) & (rx * rx + ry * ry <= Float(kExactlyUpright));
+        const auto speeds = bits_of(load(world.velocity_x)) | bits_of(load(world.velocity_y)) |
+                            bits_of(load(world.velocity_z)) | bits_of(load(world.spin_x)) |
+                            bits_of(load(world.spin_y)) | bits_of(load(world.spin_z));
+        bits |= lane_bits(~(in_place & (absolute(float_of(speeds)) <= Float(0.f)))) << lane;
+    }
+    return bits & ((1u << W::kBodies) - 1u);
+}
+
 // Bounds follow poses; a sleeping cube that was moved or given a velocity wakes.
-template <class W>
+template <class Float, class W>
 DS_INLINE void follow_pose_edits(W& world) {
-    for (int i = 0; i < W::kBodies; i++) {
+    for (uint32_t bits = moved_or_moving<Float>(world); bits;) {
+        const int i = take_lowest_bit(bits);
         const float min_x = world.min_x[i], max_x = world.max_x[i], min_y = world.min_y[i], max_y = world.max_y[i];
         const float min_z = world.min_z[i];
         refresh_bounds(world, i);
@@ -51,17 +108,17 @@ DS_INLINE void follow_pose_edits(W& world) {
 }
 
 // Idempotent; changes nothing in a world that was not edited.
-template <class W>
+template <class Float, class W>
 DS_NOINLINE uint32_t absorb_edits(W& world) {
     uint32_t trouble = kTroubleNone;
-    if (const uint32_t repaired = repair_indices(world)) {
+    if (!has_valid_indices(world)) {
         if (world.repaired_indices == 0) note_trouble(world, -1);
-        world.repaired_indices += repaired;
+        world.repaired_indices += repair_indices(world);
         trouble |= kTroubleRepairedIndex;
     }
     follow_grab_edits(world);
-    follow_pose_edits(world);
-    return trouble | check_finite(world);
+    follow_pose_edits<Float>(world);
+    return trouble | check_finite<Float>(world);
 }
 
 }  // namespace doorstep

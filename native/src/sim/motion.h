@@ -256,19 +256,28 @@ DS_INLINE void note_trouble(W& world, int body) {
     world.culprit_step = static_cast<int32_t>(world.age);
 }
 
-// Counts bodies with a value that is not finite; bounds depend on every pose.
-template <class W>
+// Counts bodies with a value that is not finite. Lanes run over bodies.
+template <class Float, class W>
 DS_INLINE uint32_t check_finite(W& world) {
-    uint32_t trouble = kTroubleNone;
-    for (int i = 0; i < W::kBodies; i++) {
-        const Vec3 p = world.body_position(i), v = world.body_velocity(i), s = world.body_spin(i);
-        if (is_finite(p.x + p.y + p.z) && is_finite(v.x + v.y + v.z) && is_finite(s.x + s.y + s.z) &&
-            is_finite(world.rotation_w[i] + world.rotation_x[i] + world.rotation_y[i] + world.rotation_z[i]))
-            continue;
-        if (world.nonfinite_values++ == 0) note_trouble(world, i);
-        trouble = kTroubleNonfinite;
+    uint32_t bits = 0;
+    for (int lane = 0; lane < W::kBodyLanes; lane += Float::kLanes) {
+        const auto load = [&](const float* row) { return Float::load(row + lane); };
+        const Float place = load(world.x + W::kButtonLanes) + load(world.y + W::kButtonLanes) +
+                            load(world.z + W::kButtonLanes);
+        const Float rotation = load(world.rotation_w) + load(world.rotation_x) + load(world.rotation_y) +
+                               load(world.rotation_z);
+        const Float speed = load(world.velocity_x) + load(world.velocity_y) + load(world.velocity_z);
+        const Float spin = load(world.spin_x) + load(world.spin_y) + load(world.spin_z);
+        const Float zero(0.f);
+        bits |= lane_bits(~(equal(place - place, zero) & equal(rotation - rotation, zero) &
+                            equal(speed - speed, zero) & equal(spin - spin, zero)))
+                << lane;
     }
-    return trouble;
+    bits &= (1u << W::kBodies) - 1u;
+    if (bits == 0) return kTroubleNone;
+    if (world.nonfinite_values == 0) note_trouble(world, __builtin_ctz(bits));
+    world.nonfinite_values += static_cast<uint32_t>(__builtin_popcount(bits));
+    return kTroubleNonfinite;
 }
 
 template <class W>
@@ -295,7 +304,7 @@ DS_NOINLINE uint32_t solve_world(Tile<W>& tile, W& world, int base) {
     for (int slot = 0; slot < problem.body_count; slot++)
         store_body(world, body_of[slot], problem.bodies[slot], problem.on_floor[slot]);
 
-    uint32_t trouble = check_finite(world);
+    uint32_t trouble = check_finite<Float>(world);
     if (problem.dropped_contacts > 0) {
         if (world.dropped_contacts == 0) note_trouble(world, body_of[problem.body_contacts[0].a]);
         world.dropped_contacts += static_cast<uint32_t>(problem.dropped_contacts);

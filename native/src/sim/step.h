@@ -24,7 +24,7 @@ struct Stages {
 
     static DS_METHOD void absorb_edits(TileT& tile) {
         if (!tile.simulation.look_for_edits) return;
-        for (int i = 0; i < tile.count; i++) tile.trouble |= doorstep::absorb_edits(tile.worlds[i]);
+        for (int i = 0; i < tile.count; i++) tile.trouble |= doorstep::absorb_edits<Float>(tile.worlds[i]);
     }
 
     static DS_METHOD void load_actions(TileT& tile) {

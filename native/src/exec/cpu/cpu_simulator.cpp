@@ -106,7 +106,6 @@ int64_t CpuSimulator::lay_out(char* base) {
         if (row.offset < 0) constants_[field] = place(constant_bytes(row, kStateRows[field].dtype));
     }
     mask_ = reinterpret_cast<uint8_t*>(place(config_.num_worlds));
-    scratch_block_ = place(world_bytes);
     ticks_ = reinterpret_cast<uint64_t*>(place(pool_.size() * kTickStride * static_cast<int64_t>(sizeof(uint64_t))));
     return used;
 }

@@ -72,13 +72,11 @@ public:
     void set_profiling(bool enabled);
     void read_profile(uint64_t* ticks) const;  // kNumStages of them
 
-    // ---- Worlds and scratch space ----
+    // ---- Worlds ----
     char* block(int64_t world) const;
     const TensorPointers& tensors() const { return simulation_.tensors; }
     // One byte per world, all zero between calls.
     uint8_t* mask() const { return mask_; }
-    // Room for one world block, aligned like one.
-    char* scratch_block() const { return scratch_block_; }
 
 private:
     explicit CpuSimulator(const ds_simulator_config& config);
@@ -96,7 +94,6 @@ private:
     void* constants_[DS_STATE_COUNT] = {};  // copies, in the memory, of state fields fixed by the model
     void* tensor_data_[DS_TENSOR_COUNT] = {};
     uint8_t* mask_ = nullptr;
-    char* scratch_block_ = nullptr;
     uint64_t* ticks_ = nullptr;  // kNumStages per worker
 
     ThreadPool pool_;

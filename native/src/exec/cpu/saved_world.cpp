@@ -47,9 +47,8 @@ void restore_world(const CpuSimulator& simulator, int64_t world, const char* byt
 }
 
 bool saved_world_is_valid(const CpuSimulator& simulator, const char* bytes) {
-    memcpy(simulator.scratch_block(), bytes, simulator.model().world_bytes);
     const int32_t episode_length = static_cast<int32_t>(simulator.config().episode_length);
-    return simulator.model().is_valid(simulator.scratch_block(), episode_length);
+    return simulator.model().is_valid(bytes, episode_length);
 }
 
 }  // namespace doorstep

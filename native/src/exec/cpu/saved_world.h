@@ -12,7 +12,7 @@ int64_t saved_world_bytes(const CpuSimulator& simulator);
 void save_world(const CpuSimulator& simulator, int64_t world, char* bytes);
 void restore_world(const CpuSimulator& simulator, int64_t world, const char* bytes);
 
-// False if the block's indices or counters are impossible under the simulator's rules. Uses the scratch block.
+// False if the block's indices or counters are impossible under the simulator's rules.
 bool saved_world_is_valid(const CpuSimulator& simulator, const char* bytes);
 
 }  // namespace doorstep

@@ -75,7 +75,7 @@ void reset(const Simulation& simulation, int64_t first, int64_t count, const uin
 
 void refresh(const Simulation& simulation, int64_t first, int64_t count) {
     for (int64_t slot = first; slot < first + count; slot++) {
-        absorb_edits(*worlds_of(simulation, slot));
+        absorb_edits<Float>(*worlds_of(simulation, slot));
         observe_all(simulation, slot);
     }
 }
@@ -100,9 +100,9 @@ void read_health(const void* block, WorldHealth* health) {
 }
 
 bool is_valid(const void* block, int32_t episode_length) {
-    W world;
+    W world;  // a saved block need not be aligned
     memcpy(static_cast<void*>(&world), block, sizeof world);
-    if (repair_indices(world) != 0) return false;
+    if (!has_valid_indices(world)) return false;
     if (world.steps_remaining < 0 || world.steps_remaining > episode_length) return false;
     if (world.done != 0 && world.done != 1) return false;
     if ((world.asleep & ~W::kCubeBits) != 0) return false;
