@@ -1,4 +1,4 @@
-// The three macros the native tests are made of. A failed check names itself and ends the program.
+// The macros the native tests are made of. A failed check names itself and ends the program.
 #pragma once
 
 #include <stdio.h>
@@ -20,6 +20,16 @@
                     #right, right_value);                                                                      \
             abort();                                                                                           \
         }                                                                                                      \
+    } while (0)
+
+#define CHECK_NEAR(left, right, tolerance)                                                                \
+    do {                                                                                                  \
+        const double left_value = (left), right_value = (right);                                          \
+        if (!(left_value - right_value <= (tolerance) && right_value - left_value <= (tolerance))) {      \
+            fprintf(stderr, "%s:%d: failed: %s is %.9g, %s is %.9g\n", __FILE__, __LINE__, #left, left_value, \
+                    #right, right_value);                                                                 \
+            abort();                                                                                      \
+        }                                                                                                 \
     } while (0)
 
 #define RUN(law)                 \
