@@ -25,7 +25,7 @@ bin = build/environments/$(1)/bin
 # Puts the finished wheel, and nothing else of this project, into an environment.
 install_wheel = $(call bin,$(1))/python -m pip --quiet --disable-pip-version-check install --force-reinstall --no-deps dist/doorstep-*.whl
 
-.PHONY: help demo test wheel check-wheel lint test-native test-asan test-tsan bench soak docs clean
+.PHONY: help demo test wheel check-wheel try-wheel lint test-native test-asan test-tsan bench soak docs clean
 
 help: ## Say what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -48,6 +48,12 @@ wheel: ## Build and check the wheel; its path is the last line
 check-wheel: ## Check the wheel in dist/ once more
 	@$(call environment,build,build-system repair)
 	@$(call bin,build)/python wheel_build/check_wheel.py dist/doorstep-*.whl
+
+try-wheel: ## Install the wheel in dist/ as users do and try its commands
+	@$(call environment,try,dependencies)
+	@$(call install_wheel,try)
+	$(call bin,try)/doorstep doctor
+	$(call bin,try)/doorstep demo --output build/doorstep.svg
 
 lint: ## Style, types, generated files, workflows
 	@$(call environment,lint,$(LINT_GROUPS))

@@ -258,7 +258,7 @@ typedef struct ds_health {
     int64_t culprit_step;      /* that world's step count when it happened last, or -1 */
     uint64_t clamped_actions;  /* action values moved into their range */
     uint64_t dropped_contacts; /* contacts beyond the capacity of a world */
-    uint64_t nonfinite_values; /* bodies found with a value that is not finite */
+    uint64_t nonfinite_values; /* bodies, or edited worlds, found with a value that is not finite */
     uint64_t repaired_indices; /* state indices edited to impossible values and set back */
 } ds_health;
 

@@ -12,7 +12,7 @@ class Health:
     Attributes:
         clamped_actions: action values moved into their range.
         dropped_contacts: contacts beyond the capacity of a world.
-        nonfinite_values: bodies found with a value that is not finite.
+        nonfinite_values: bodies, or edited worlds, found with a value that is not finite.
         repaired_indices: state indices edited to impossible values and set back.
         culprit_world: slot of the world of the first trouble found, or None.
         culprit_body: body of that trouble, or None.

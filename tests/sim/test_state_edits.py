@@ -6,6 +6,8 @@ from tests.reference import constants as c
 from tests.reference.boxes import corners, yaw_quaternion
 from tests.scenes import FORWARD, STRAIGHT, Scene, random_actions
 
+import doorstep
+
 
 def test_moved_agents_go_on_from_their_new_place() -> None:
     scene = Scene(4)
@@ -163,3 +165,15 @@ def test_agents_only_yaw_whatever_is_written_into_their_velocities() -> None:
     scene.body_angular_velocities[0, 0] = [3.0, -2.0, 0.0]
     scene.step(3)
     np.testing.assert_allclose(scene.body_rotations[0, 0], yaw_quaternion(0.5), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "field", ["agent_max_y", "static_positions", "static_sizes", "button_positions", "body_positions"]
+)
+def test_values_that_are_not_finite_are_noticed_wherever_they_are_written(field: str) -> None:
+    scene = Scene(3, strict=True)
+    getattr(scene, field)[1, 0] = np.nan
+    scene.step()
+    assert scene.sim.health.nonfinite_values >= 1
+    with pytest.raises(doorstep.SimulationError, match="not finite: world 1"):
+        scene.step()

@@ -192,14 +192,15 @@ def test_a_library_with_a_path_of_the_building_machine_is_refused(change_wheel: 
 
 
 def test_paths_that_every_machine_has_are_accepted(change_wheel: ChangeWheel, library: bytes) -> None:
-    wheel = change_wheel({LIBRARY: library + b"\0/proc/self/cgroup\0/sys/fs/cgroup/cpu.max\0https://doorstep.example/a\0"})
+    wheel = change_wheel(
+        {LIBRARY: library + b"\0/proc/self/cgroup\0/sys/fs/cgroup/cpu.max\0https://doorstep.example/a\0"}
+    )
     assert find_faults(wheel)["check_paths"] == []
 
 
 def test_a_module_with_the_path_of_the_project_is_refused(change_wheel: ChangeWheel) -> None:
     wheel = change_wheel({"doorstep/errors.py": f"LIBRARY = '{PROJECT}/build/libdoorstep.so'\n".encode()})
     assert "doorstep/errors.py contains the path of the project" in faults_of(wheel, "check_paths")[0]
-
 
 
 def test_the_command_says_what_is_wrong_and_fails(change_wheel: ChangeWheel, capsys: Output) -> None:

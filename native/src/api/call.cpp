@@ -58,8 +58,13 @@ ds_status SimulatorCall::check_trouble() {
     if (!simulator_->find_latest_culprit(&world, &health)) {
         return fail(DS_STATUS_SIMULATION, "", hint, "an earlier step met %s", what);
     }
+    const long long slot = static_cast<long long>(world);
+    if (health.culprit_body < 0) {
+        return fail(DS_STATUS_SIMULATION, "", hint, "an earlier step met %s: world %lld, step %d of that world", what,
+                    slot, health.culprit_step);
+    }
     return fail(DS_STATUS_SIMULATION, "", hint, "an earlier step met %s: world %lld, body %d, step %d of that world",
-                what, static_cast<long long>(world), health.culprit_body, health.culprit_step);
+                what, slot, health.culprit_body, health.culprit_step);
 }
 
 // ---- WorldSelection ----

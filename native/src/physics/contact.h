@@ -15,7 +15,8 @@ struct Manifold {
 
 // The four most extreme of `count` points in the plane of u and v. Depth breaks ties weakly, so that of two points
 // at the same place the deeper one stays.
-DS_INLINE void keep_four_points(Manifold& manifold, const Vec3* points, const float* depths, int count, Vec3 u, Vec3 v) {
+DS_INLINE void keep_four_points(Manifold& manifold, const Vec3* points, const float* depths, int count, Vec3 u,
+                                Vec3 v) {
     if (count <= 4) {
         manifold.count = count;
         for (int i = 0; i < count; i++) {

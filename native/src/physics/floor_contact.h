@@ -1,8 +1,8 @@
 // The floor: the plane z = 0, under every body.
 //
-// A cube meets it with the corners of its lowest face, solved as a contact of pair_contact.h whose normal is up. An agent stands
-// on its four lower corners; since it only yaws and its origin is on the floor, its normal part is a clamp of z, and
-// the friction of its corners is summed before it is applied (each corner sees the same velocities).
+// A cube meets it with the corners of its lowest face, solved as a contact of pair_contact.h whose normal is up, except
+// that its corners rub all at once. An agent stands on its four lower corners; since it only yaws and its origin is on
+// the floor, its normal part is a clamp of z, and the friction of its corners is summed before it is applied too.
 #pragma once
 
 #include "physics/body.h"
@@ -19,7 +19,8 @@ struct FloorContact {
 
 constexpr Vec3 kUp{0.f, 0.f, 1.f};
 
-// Corners of the face that looks down most: it holds the lowest corner and, in any contact this shallow, all that touch.
+// Corners of the face that looks down most: it holds the lowest corner and, in any contact this shallow, all others
+// that touch.
 DS_INLINE void lowest_corners(const Box& box, Vec3 corners[4]) {
     const float z0 = absolute(box.axis[0].z), z1 = absolute(box.axis[1].z), z2 = absolute(box.axis[2].z);
     const int down = z2 >= z0 && z2 >= z1 ? 2 : z1 >= z0 ? 1 : 0;

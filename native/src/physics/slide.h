@@ -201,7 +201,8 @@ DS_INLINE void solve_wall_position(SlideState<Float>& agent, WallContact<Float>&
     const Float old_s = two * agent.previous_w * agent.previous_z;
     const Float old_rx = old_c * contact.anchor_x - old_s * contact.anchor_y;
     const Float old_ry = old_s * contact.anchor_x + old_c * contact.anchor_y;
-    const Float slip = (agent.x + rx - agent.previous_x - old_rx) * tx + (agent.y + ry - agent.previous_y - old_ry) * ty;
+    const Float slip_x = agent.x + rx - agent.previous_x - old_rx, slip_y = agent.y + ry - agent.previous_y - old_ry;
+    const Float slip = slip_x * tx + slip_y * ty;
     const Float slip_arm = rx * ty - ry * tx, friction = slip / planar_inverse_mass(slip_arm);
     const auto sticking = pressing & (absolute(friction) < Float(kStaticFriction) * contact.lambda) &
                           (Float(kTinyLength) < absolute(slip));
@@ -213,7 +214,8 @@ DS_INLINE void solve_wall_velocity(SlideState<Float>& agent, const WallContact<F
     const Float zero(0.f), one(1.f), inertia(kAgentInverseInertia);
     const auto pressing = contact.touching;
     const Float nx = contact.normal_x, ny = contact.normal_y, tx = -ny, ty = nx;
-    const Float rx = agent.arm_x(contact.anchor_x, contact.anchor_y), ry = agent.arm_y(contact.anchor_x, contact.anchor_y);
+    const Float rx = agent.arm_x(contact.anchor_x, contact.anchor_y);
+    const Float ry = agent.arm_y(contact.anchor_x, contact.anchor_y);
     const Float speed = nx * (agent.velocity_x - agent.spin * ry) + ny * (agent.velocity_y + agent.spin * rx);
     const Float bounce = zero_unless(Float(kRestingSpeed) < -contact.approach_speed, Float(kRestitution));
     const Float arm = rx * ny - ry * nx;

@@ -1,9 +1,9 @@
 // The general solver: any bodies of one world that may touch each other, statics and the floor, for one step.
 //
 // Narrow phase in every substep on the candidate pairs of the broad phase; one pass over the contacts in a fixed
-// order: pairs of bodies, joints, statics, and the floor last, so that what has been pushed or dragged into a wall or
-// the floor comes out of it before the substep ends. Sleeping bodies take part as if fixed in the candidate list and wake within the
-// substep in which something awake overlaps them.
+// order: cubes on the floor, pairs of bodies, joints, then statics, and agents on the floor last, so that what has been
+// pushed or dragged into a wall comes out of it before the substep ends. Sleeping bodies are candidates that do not
+// move, and wake within the substep in which something awake overlaps them.
 #pragma once
 
 #include "physics/box_box.h"

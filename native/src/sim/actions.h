@@ -25,7 +25,8 @@ constexpr int kFlights = kFlightAmounts * kMoveAngles * kTurns;
 
 // Row of the flight table, or -1 if the action has none.
 DS_INLINE int flight_of(Action action) {
-    if (static_cast<uint32_t>(action.amount) >= kFlightAmounts || static_cast<uint32_t>(action.turn) >= kTurns) return -1;
+    if (static_cast<uint32_t>(action.amount) >= kFlightAmounts) return -1;
+    if (static_cast<uint32_t>(action.turn) >= kTurns) return -1;
     return (action.amount * kMoveAngles + (action.angle & 7)) * kTurns + action.turn;
 }
 

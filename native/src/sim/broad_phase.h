@@ -119,7 +119,9 @@ DS_INLINE void couple_agents(Tile<W>& tile, const W& world, int base) {
                 if (a == b || mb == kCoupled) continue;
                 const float margin_a = ma == kFree ? 0.f : kContactMargin;
                 const float margin_b = ma == kCoupled || mb == kSliding ? kContactMargin : 0.f;
-                if (!overlap(grown(path_of(tile, base + a), margin_a), grown(path_of(tile, base + b), margin_b))) continue;
+                const Rectangle reach_a = grown(path_of(tile, base + a), margin_a);
+                const Rectangle reach_b = grown(path_of(tile, base + b), margin_b);
+                if (!overlap(reach_a, reach_b)) continue;
                 if (ma == kFree && mb == kFree && fly_apart(tile, world, base, a, b)) continue;
                 ma = mb = kCoupled;
                 changed = true;

@@ -107,6 +107,29 @@ DS_INLINE void follow_pose_edits(W& world) {
     }
 }
 
+template <class Float>
+DS_INLINE bool all_finite(const float* values, int count) {
+    uint32_t wrong = 0;
+    for (int lane = 0; lane < count; lane += Float::kLanes) {
+        const Float value = Float::load(values + lane);
+        wrong |= lane_bits(~equal(value - value, Float(0.f)));
+    }
+    return wrong == 0;
+}
+
+// Values outside the bodies that only an edit can spoil.
+template <class Float, class W>
+DS_INLINE bool has_finite_fixtures(const W& world) {
+    const float* statics[] = {world.static_x,      world.static_y,      world.static_z,
+                              world.static_size_x, world.static_size_y, world.static_size_z};
+    const float* buttons[] = {world.x, world.y, world.z};
+    bool finite = true;
+    for (const float* row : statics) finite = finite && all_finite<Float>(row, W::kStaticLanes);
+    for (const float* row : buttons) finite = finite && all_finite<Float>(row, W::kButtonLanes);
+    for (int a = 0; a < W::kAgents; a++) finite = finite && all_finite<NarrowFloat>(world.agent_max_y + a, 1);
+    return finite;
+}
+
 // Idempotent; changes nothing in a world that was not edited.
 template <class Float, class W>
 DS_NOINLINE uint32_t absorb_edits(W& world) {
@@ -115,6 +138,10 @@ DS_NOINLINE uint32_t absorb_edits(W& world) {
         if (world.repaired_indices == 0) note_trouble(world, -1);
         world.repaired_indices += repair_indices(world);
         trouble |= kTroubleRepairedIndex;
+    }
+    if (!has_finite_fixtures<Float>(world)) {
+        if (world.nonfinite_values++ == 0) note_trouble(world, -1);
+        trouble |= kTroubleNonfinite;
     }
     follow_grab_edits(world);
     follow_pose_edits<Float>(world);

@@ -210,7 +210,7 @@ DS_INLINE void write_hits(const typename Float::Bits* hits, float* out) {
     constexpr float kCodes[8] = {0.f,       1.f / 6.f, 2.f / 6.f, 3.f / 6.f,
                                  4.f / 6.f, 5.f / 6.f, 0.f,       0.f};  // kind / 6
     for (int v = 0; v < LidarLines<Float>::kVectors; v++) {
-        const int count = kLidarLines - v * Float::kLanes < Float::kLanes ? kLidarLines - v * Float::kLanes : Float::kLanes;
+        const int left = kLidarLines - v * Float::kLanes, count = left < Float::kLanes ? left : Float::kLanes;
         const auto kinds = hits[v] & all_lanes(Float(), kKindBits);
         const Float code = look_up(kCodes, kinds);
         const Float distance = float_of(hits[v] & all_lanes(Float(), ~kKindBits)) * Float(kDistanceScale);

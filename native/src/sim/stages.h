@@ -8,7 +8,7 @@ namespace doorstep {
 // X(name, what lanes run over, reads, writes, sentence), in order of execution.
 #define DS_STAGE_TABLE(X)                                                                                          \
     X(absorb_edits, "worlds", "state", "indices, bounds, sleep", "Makes edits from outside safe and felt.")        \
-    X(load_actions, "agents", "actions, agent poses", "flights, paths", "Looks up where each agent would fly.")         \
+    X(load_actions, "agents", "actions, agent poses", "flights, paths", "Looks up where each agent would fly.")       \
     X(move_doors, "doors", "door flags", "static z", "Moves panels by the last step's flag.")                      \
     X(toggle_grabs, "agents", "poses, statics", "grabs, joints", "Grabs or releases a cube in front.")             \
     X(classify_agents, "statics, bodies", "paths, bounds", "motion of each agent",                                 \

@@ -76,7 +76,9 @@ struct alignas(64) World {
     static DS_METHOD int thing_of_body(int body) { return kButtonLanes + body; }
     static constexpr uint32_t kCubeBits = ((1u << kCubes) - 1u) << kAgents;
 
-    DS_METHOD Vec3 body_position(int i) const { return {x[kButtonLanes + i], y[kButtonLanes + i], z[kButtonLanes + i]}; }
+    DS_METHOD Vec3 body_position(int i) const {
+        return {x[kButtonLanes + i], y[kButtonLanes + i], z[kButtonLanes + i]};
+    }
     DS_METHOD void set_body_position(int i, Vec3 p) {
         x[kButtonLanes + i] = p.x;
         y[kButtonLanes + i] = p.y;

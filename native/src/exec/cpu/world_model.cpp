@@ -82,7 +82,8 @@ void refresh(const Simulation& simulation, int64_t first, int64_t count) {
 
 bool find_bad_action(const Simulation& simulation, int64_t first, int64_t count, BadAction* bad) {
     const int32_t* actions = simulation.tensors.actions;
-    for (int64_t i = first * W::kAgents * kActionComponents; i < (first + count) * W::kAgents * kActionComponents; i++) {
+    constexpr int64_t kRow = W::kAgents * kActionComponents;
+    for (int64_t i = first * kRow; i < (first + count) * kRow; i++) {
         const int component = static_cast<int>(i % kActionComponents);
         if (static_cast<uint32_t>(actions[i]) <= static_cast<uint32_t>(kActionLimits[component])) continue;
         const int64_t agent = i / kActionComponents;
