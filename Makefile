@@ -12,7 +12,7 @@ PYTHON ?= python3
 TEST_EXTRAS ?= torch jax
 # Passed on to pytest: make test PYTEST_ARGUMENTS='tests/sim -x'
 PYTEST_ARGUMENTS ?=
-# Passed on to doorstep bench: make bench BENCH_ARGUMENTS='--threads 1'
+# Passed on to tests/benchmarks/measure.py: make bench BENCH_ARGUMENTS='--rounds 9'
 BENCH_ARGUMENTS ?=
 # Passed on to the soak: make soak SOAK_ARGUMENTS='--world-steps 1e7 --agents 8'
 SOAK_ARGUMENTS ?=
@@ -81,11 +81,10 @@ test-tsan: wheel ## Test for data races (uses the system's compiler)
 	@$(call install_wheel,sanitizer)
 	@$(call bin,build)/python wheel_build/sanitizer_tests.py thread $(call bin,sanitizer)/python $(PYTEST_ARGUMENTS)
 
-bench: wheel ## Measure the speed of a step, from the normal start and among the cubes
+bench: wheel ## Measure the figures of docs/performance.md
 	@$(call environment,demo,dependencies)
 	@$(call install_wheel,demo)
-	@$(call bin,demo)/doorstep bench $(BENCH_ARGUMENTS)
-	@$(call bin,demo)/doorstep bench --start rooms $(BENCH_ARGUMENTS)
+	@$(call bin,demo)/python tests/benchmarks/measure.py $(BENCH_ARGUMENTS)
 
 soak: wheel ## Watch the laws of the physics over 1e8 world-steps of random and adversarial actions
 	@$(call environment,demo,dependencies)

@@ -74,10 +74,10 @@ SCENES = {
 }
 
 HASHES: dict[str, int] = {
-    "first room, three episodes": 0x4D5C994D1207D214,
-    "among cubes of the second room": 0x8F7EBB0C4AC14FD9,
-    "among cubes of the third room": 0x3D6F69867858369E,
+    "first room, three episodes": 0x0030ADDBD002401A,
+    "among cubes of the second room": 0xEF85157A8F69CA2F,
+    "among cubes of the third room": 0xF6310A88C4D80AA5,
     "one agent": 0x71FAF8F7B1F62042,
-    "three agents": 0xFA5688D9B73D66B5,
-    "eight agents": 0x368E1A56F0AE0C3A,
+    "three agents": 0x6783DBBDAD627D4A,
+    "eight agents": 0x1CDB8EECAA72BB5B,
 }

@@ -253,9 +253,9 @@ typedef struct ds_simulator_info {
 /* Trouble counted inside the worlds since they were made. */
 typedef struct ds_health {
     uint32_t struct_size;
-    int32_t culprit_body;      /* body of the first trouble found, or -1 */
-    int64_t culprit_world;     /* world of the first trouble found (slot), or -1 */
-    int64_t culprit_step;      /* that world's step count when it happened last, or -1 */
+    int32_t culprit_body;      /* body of the latest trouble, or -1 */
+    int64_t culprit_world;     /* world of the latest trouble (slot), or -1 */
+    int64_t culprit_step;      /* that world's step count when it happened, or -1 */
     uint64_t clamped_actions;  /* action values moved into their range */
     uint64_t dropped_contacts; /* contacts beyond the capacity of a world */
     uint64_t nonfinite_values; /* bodies, or edited worlds, found with a value that is not finite */

@@ -14,9 +14,9 @@ class Health:
         dropped_contacts: contacts beyond the capacity of a world.
         nonfinite_values: bodies, or edited worlds, found with a value that is not finite.
         repaired_indices: state indices edited to impossible values and set back.
-        culprit_world: slot of the world of the first trouble found, or None.
+        culprit_world: slot of the world of the latest trouble, or None.
         culprit_body: body of that trouble, or None.
-        culprit_step: that world's step count when it happened last, or None.
+        culprit_step: that world's step count when it happened, or None.
     """
 
     clamped_actions: int

@@ -177,3 +177,26 @@ def test_values_that_are_not_finite_are_noticed_wherever_they_are_written(field:
     assert scene.sim.health.nonfinite_values >= 1
     with pytest.raises(doorstep.SimulationError, match="not finite: world 1"):
         scene.step()
+
+
+def test_an_agent_beyond_the_world_grabs_nothing_that_is_not_there() -> None:
+    """Far out, at the place of unused slots, with a quaternion that is no rotation."""
+    scene = Scene()
+    scene.body_positions[0, 2:] = 1e9
+    scene.body_positions[0, 0] = [1e9 + 320, 1e9 + 320, 1e9]
+    scene.body_rotations[0, 0] = [10, 0, 0, 10]
+    scene.act(0, FORWARD, STRAIGHT, 1)
+    scene.step(3)
+    assert scene.agent_grabs[0, 0] < scene.body_positions.shape[1]
+
+
+def test_contacts_beyond_the_capacity_are_dropped_and_told() -> None:
+    scene = Scene(4)
+    scene.body_positions[:, 0], scene.body_positions[:, 1] = [-5, 5, 0], [5, 5, 0]
+    scene.static_positions[:], scene.static_sizes[:] = [0, 5, 0], [20, 1, 5]
+    scene.step()
+    health = scene.sim.health
+    assert health.dropped_contacts > 0
+    assert health.culprit_body in (0, 1)
+    scene.step(5)
+    assert scene.sim.world_hashes().size == 4

@@ -221,16 +221,19 @@ DS_NOINLINE bool box_contact(const Box& a, const Box& b, Manifold& manifold) {
     }
     const auto& ar = axes.ar;
 
-    float best = -1e30f;
-    int face = 0;
+    // The axis of least overlap, and the one among those that may be the answer
+    float least = -1e30f, best = -1e30f;
+    int least_face = 0, face = 0;
     for (int i = 0; i < 3; i++) {
         const float s = absolute(axes.ta[i]) - (ha[i] + hb[0] * ar[i][0] + hb[1] * ar[i][1] + hb[2] * ar[i][2]);
         if (!(s < 0.f)) return false;
+        if (s > least) least = s, least_face = i;
         if (s > best + kFaceMargin && may_part_along(a.axis[i], s)) best = s, face = i;
     }
     for (int i = 0; i < 3; i++) {
         const float s = absolute(axes.tb[i]) - (hb[i] + ha[0] * ar[0][i] + ha[1] * ar[1][i] + ha[2] * ar[2][i]);
         if (!(s < 0.f)) return false;
+        if (s > least) least = s, least_face = 3 + i;
         if (s > best + kFaceMargin && may_part_along(b.axis[i], s)) best = s, face = 3 + i;
     }
 
@@ -254,7 +257,7 @@ DS_NOINLINE bool box_contact(const Box& a, const Box& b, Manifold& manifold) {
         edge_contact(a, b, t, edge / 3, edge % 3, -best_edge, axes, manifold);
         return true;
     }
-    return face_contact(a, b, t, face, manifold);
+    return face_contact(a, b, t, face, manifold) || face_contact(a, b, t, least_face, manifold);
 }
 
 }  // namespace doorstep

@@ -52,7 +52,7 @@ struct SolverProblem {
     FloorContact floor[Bodies];
     float agent_floor[Bodies];  // normal multiplier of agents on the floor
     bool on_floor[Bodies];      // cubes: have touched the floor in this step
-    int dropped_contacts;
+    int dropped_contacts, dropped_body;  // how many did not fit, and a body that had one
 };
 
 DS_INLINE bool overlap_of(const Body& a, const Box& b, bool b_upright, Manifold& manifold) {
@@ -81,6 +81,12 @@ DS_INLINE void integrate_bodies(Problem& problem) {
 }
 
 template <class Problem>
+DS_INLINE void drop_contact(Problem& problem, int body) {
+    problem.dropped_contacts++;
+    problem.dropped_body = body;
+}
+
+template <class Problem>
 DS_INLINE void find_body_contact(Problem& problem, CandidatePair pair) {
     Body& a = problem.bodies[pair.a];
     Body& b = problem.bodies[pair.b];
@@ -91,7 +97,7 @@ DS_INLINE void find_body_contact(Problem& problem, CandidatePair pair) {
     wake(a);
     wake(b);
     if (problem.body_contact_count == Problem::kMaxBodyContacts) {
-        problem.dropped_contacts++;
+        drop_contact(problem, pair.a);
         return;
     }
     PairContact& contact = problem.body_contacts[problem.body_contact_count++];
@@ -143,7 +149,7 @@ DS_INLINE void find_static_contacts(Problem& problem) {
         Manifold manifold;
         if (!overlap_of(body, upright_box(box.center, {1.f, 0.f}, box.half), true, manifold)) continue;
         if (problem.static_contact_count == Problem::kMaxStaticContacts) {
-            problem.dropped_contacts++;
+            drop_contact(problem, pair.a);
             continue;
         }
         PairContact& contact = problem.static_contacts[problem.static_contact_count++];

@@ -93,11 +93,12 @@ DS_INLINE Motion motion_alone(Tile<W>& tile, const W& world, const StaticsNearFl
     return too_many || (walls & statics.partial) || meets_a_cube<Float>(world, reach) ? kCoupled : kSliding;
 }
 
-// Whether two agents in free flight stay out of each other's reach. Both cover the same part of their way in each
-// substep, so that their centres' difference moves along a segment; no two corners meet beyond twice the diagonal.
+// Whether two agents in free flight stay out of each other's reach. Up to friction, millimetres, both cover the same
+// part of their way in each substep, so that their centres' difference moves along a segment; no two corners meet
+// beyond twice the diagonal, and a centimetre more.
 template <class W>
 DS_INLINE bool fly_apart(const Tile<W>& tile, const W& world, int base, int a, int b) {
-    constexpr float kReach = 2.f * 1.4143f * kAgentHalfExtent;
+    constexpr float kReach = 2.f * 1.4143f * kAgentHalfExtent + 0.01f;
     const float x = world.x[W::kButtonLanes + b] - world.x[W::kButtonLanes + a];
     const float y = world.y[W::kButtonLanes + b] - world.y[W::kButtonLanes + a];
     const float dx = tile.flown_x[base + b] - tile.flown_x[base + a] - x;

@@ -29,7 +29,8 @@ DS_INLINE bool grabs_a_cube_or_nothing(const W& world, int agent) {
 
 template <class W>
 DS_INLINE bool has_valid_indices(const W& world) {
-    bool valid = all_within(world.static_kind, W::kStaticLanes, kEntityKinds - 1) &&
+    bool valid = all_within(world.static_kind, W::kStatics, kEntityKinds - 1) &&
+                 all_within(world.static_kind + W::kStatics, W::kStaticLanes - W::kStatics, DS_ENTITY_NONE) &&
                  all_within(world.button_door, W::kButtonLanes, W::kDoors - 1) &&
                  all_within(world.door_static, W::kDoors, W::kStatics - 1);
     for (int a = 0; a < W::kAgents; a++) valid &= grabs_a_cube_or_nothing(world, a);
@@ -40,7 +41,8 @@ DS_INLINE bool has_valid_indices(const W& world) {
 template <class W>
 DS_NOINLINE uint32_t repair_indices(W& world) {
     uint32_t repaired = 0;
-    for (int i = 0; i < W::kStaticLanes; i++) repaired += repair(world.static_kind[i], 0, kEntityKinds - 1, 0);
+    for (int i = 0; i < W::kStaticLanes; i++)
+        repaired += repair(world.static_kind[i], 0, i < W::kStatics ? kEntityKinds - 1 : 0, 0);
     for (int b = 0; b < W::kButtonLanes; b++) repaired += repair(world.button_door[b], 0, W::kDoors - 1, 0);
     for (int d = 0; d < W::kDoors; d++) repaired += repair(world.door_static[d], 0, W::kStatics - 1, 3 * d + 5);
     for (int a = 0; a < W::kAgents; a++) {
@@ -130,17 +132,18 @@ DS_INLINE bool has_finite_fixtures(const W& world) {
     return finite;
 }
 
-// Idempotent; changes nothing in a world that was not edited.
+// Changes nothing in a world that was not edited, but for counting what is still not finite.
 template <class Float, class W>
 DS_NOINLINE uint32_t absorb_edits(W& world) {
     uint32_t trouble = kTroubleNone;
     if (!has_valid_indices(world)) {
-        if (world.repaired_indices == 0) note_trouble(world, -1);
+        note_trouble(world, -1);
         world.repaired_indices += repair_indices(world);
         trouble |= kTroubleRepairedIndex;
     }
     if (!has_finite_fixtures<Float>(world)) {
-        if (world.nonfinite_values++ == 0) note_trouble(world, -1);
+        world.nonfinite_values++;
+        note_trouble(world, -1);
         trouble |= kTroubleNonfinite;
     }
     follow_grab_edits(world);

@@ -35,7 +35,7 @@ DS_INLINE uint32_t bodies_along(const W& world, Vec3 origin, Vec3 forward) {
         bits |= lane_bits((Float::load(world.min_x + lane) <= max_x) & (min_x <= Float::load(world.max_x + lane)) &
                           (Float::load(world.min_y + lane) <= max_y) & (min_y <= Float::load(world.max_y + lane)))
                 << lane;
-    return bits;
+    return bits & ((1u << W::kBodies) - 1u);
 }
 
 template <class Float, class W>

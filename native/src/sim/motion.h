@@ -170,7 +170,7 @@ DS_INLINE void load_statics_and_pairs(const W& world, const Rectangle* areas, co
         uint32_t bits = 0;
         for (int k = 0; k < W::kStaticLanes / Float::kLanes; k++)
             bits |= lane_bits(overlap(lanes[k], grown(areas[slot], kShoveMargin))) << (k * Float::kLanes);
-        bits &= solid;
+        bits &= solid & ((1u << W::kStatics) - 1u);
         used |= bits;
         while (bits)
             problem.static_pairs[problem.static_pair_count++] = {static_cast<uint8_t>(slot),
@@ -250,10 +250,11 @@ DS_INLINE void store_body(W& world, int i, Body& body, bool on_floor) {
     refresh_bounds(world, i);
 }
 
+// The latest trouble of a world: which body, or -1, and when.
 template <class W>
 DS_INLINE void note_trouble(W& world, int body) {
     world.culprit_body = body;
-    world.culprit_step = static_cast<int32_t>(world.age);
+    world.culprit_step = static_cast<int32_t>(world.age & 0x7FFFFFFFu);
 }
 
 // Counts bodies with a value that is not finite. Lanes run over bodies.
@@ -275,7 +276,7 @@ DS_INLINE uint32_t check_finite(W& world) {
     }
     bits &= (1u << W::kBodies) - 1u;
     if (bits == 0) return kTroubleNone;
-    if (world.nonfinite_values == 0) note_trouble(world, __builtin_ctz(bits));
+    note_trouble(world, __builtin_ctz(bits));
     world.nonfinite_values += static_cast<uint32_t>(__builtin_popcount(bits));
     return kTroubleNonfinite;
 }
@@ -306,7 +307,7 @@ DS_NOINLINE uint32_t solve_world(Tile<W>& tile, W& world, int base) {
 
     uint32_t trouble = check_finite<Float>(world);
     if (problem.dropped_contacts > 0) {
-        if (world.dropped_contacts == 0) note_trouble(world, body_of[problem.body_contacts[0].a]);
+        note_trouble(world, body_of[problem.dropped_body]);
         world.dropped_contacts += static_cast<uint32_t>(problem.dropped_contacts);
         trouble |= kTroubleDroppedContacts;
     }

@@ -13,7 +13,7 @@
 
 namespace doorstep {
 
-constexpr int kNumStages = 16;      // rows of the stage table in step.h
+constexpr int kNumStages = 16;      // rows of the stage table in stages.h
 constexpr int kTileWorlds = 64;     // worlds that go through the stages together; runs should be multiples of it
 
 // Base addresses of the tensors, world-major; null where a simulator lacks the tensor.
@@ -81,8 +81,8 @@ struct WorldModel {
     uint32_t (*step)(const Simulation&, int64_t first, int64_t count, uint64_t* ticks);
     // Regenerates the worlds whose mask byte is set (null: all), as ds_simulator_reset. mask is indexed by slot.
     void (*reset)(const Simulation&, int64_t first, int64_t count, const uint8_t* mask);
-    // Recomputes derived data and all observations.
-    void (*refresh)(const Simulation&, int64_t first, int64_t count);
+    // Recomputes derived data and all observations. Returns Trouble bits.
+    uint32_t (*refresh)(const Simulation&, int64_t first, int64_t count);
     // True, and *bad filled, if an action is out of range.
     bool (*find_bad_action)(const Simulation&, int64_t first, int64_t count, BadAction* bad);
 

@@ -209,10 +209,13 @@ void CpuSimulator::reset(const uint8_t* mask) {
 }
 
 void CpuSimulator::refresh(const uint8_t* mask) {
+    std::atomic<uint32_t> trouble{kTroubleNone};
     pool_.run(config_.num_worlds, [&](int64_t first, int64_t count, int) {
-        for_each_run(mask, first, count,
-                     [&](int64_t start, int64_t length) { model_->refresh(simulation_, start, length); });
+        for_each_run(mask, first, count, [&](int64_t start, int64_t length) {
+            trouble.fetch_or(model_->refresh(simulation_, start, length), std::memory_order_relaxed);
+        });
     });
+    trouble_ |= trouble.load(std::memory_order_relaxed);
 }
 
 // ---- Health ----
@@ -232,11 +235,11 @@ void CpuSimulator::read_health(ds_health* health) const {
         health->dropped_contacts += counts.dropped_contacts;
         health->nonfinite_values += counts.nonfinite_values;
         health->repaired_indices += counts.repaired_indices;
-        if (counts.culprit_step < 0 || health->culprit_world >= 0) continue;
-        health->culprit_world = world;
-        health->culprit_body = counts.culprit_body;
-        health->culprit_step = counts.culprit_step;
     }
+    WorldHealth culprit;
+    if (!find_latest_culprit(&health->culprit_world, &culprit)) return;
+    health->culprit_body = culprit.culprit_body;
+    health->culprit_step = culprit.culprit_step;
 }
 
 bool CpuSimulator::find_latest_culprit(int64_t* world, WorldHealth* health) const {

@@ -73,11 +73,13 @@ void reset(const Simulation& simulation, int64_t first, int64_t count, const uin
     }
 }
 
-void refresh(const Simulation& simulation, int64_t first, int64_t count) {
+uint32_t refresh(const Simulation& simulation, int64_t first, int64_t count) {
+    uint32_t trouble = kTroubleNone;
     for (int64_t slot = first; slot < first + count; slot++) {
-        absorb_edits<Float>(*worlds_of(simulation, slot));
+        trouble |= absorb_edits<Float>(*worlds_of(simulation, slot));
         observe_all(simulation, slot);
     }
+    return trouble;
 }
 
 bool find_bad_action(const Simulation& simulation, int64_t first, int64_t count, BadAction* bad) {
@@ -107,6 +109,8 @@ bool is_valid(const void* block, int32_t episode_length) {
     if (world.steps_remaining < 0 || world.steps_remaining > episode_length) return false;
     if (world.done != 0 && world.done != 1) return false;
     if ((world.asleep & ~W::kCubeBits) != 0) return false;
+    for (int i = W::kBodies; i < W::kBodyLanes; i++)
+        if (world.min_x[i] != kNowhere || world.x[W::kButtonLanes + i] != kNowhere) return false;
     for (int i = 0; i < W::kBodyLanes; i++) {
         const int32_t kind = i < W::kAgents ? DS_ENTITY_AGENT : i < W::kBodies ? DS_ENTITY_CUBE : DS_ENTITY_NONE;
         if (world.body_kind[i] != kind) return false;
