@@ -154,7 +154,10 @@ class Simulator(TensorProperties):
             raise_last_error(status)
 
     def step_async(self) -> Event:
-        """Begins a step and returns at once. Leave the tensors alone until the event or `wait()` says it has ended."""
+        """Begins a step and returns at once.
+
+        Leave the tensors and the state alone until the event or `wait()` says it has ended.
+        """
         return Event(EventHandle(self._session.step_async()))
 
     def wait(self) -> None:

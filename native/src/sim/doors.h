@@ -10,7 +10,7 @@ namespace doorstep {
 template <class W>
 DS_INLINE void move_doors(W& world) {
     for (int d = 0; d < W::kDoors; d++) {
-        float& z = world.static_z[world.door_static[d]];
+        float& z = world.static_z[world.panel_of(d)];
         if (world.door_open[d]) {
             if (z > kDoorSinkLimit) z -= kDoorDrop;
         } else if (z < 0.f) {
@@ -22,7 +22,7 @@ DS_INLINE void move_doors(W& world) {
 // A panel on its way up can lift what lies over it.
 template <class W>
 DS_INLINE bool is_closing(const W& world, int door) {
-    const float z = world.static_z[world.door_static[door]];
+    const float z = world.static_z[world.panel_of(door)];
     return !world.door_open[door] && z < 0.f;
 }
 
@@ -49,7 +49,7 @@ template <class W>
 DS_INLINE void open_doors(W& world) {
     uint32_t linked = 0, waiting = 0;
     for (int b = 0; b < W::kButtons; b++) {
-        const uint32_t door = 1u << world.button_door[b];
+        const uint32_t door = 1u << (world.button_door[b] & 31);
         linked |= door;
         if (!world.button_pressed[b]) waiting |= door;
     }

@@ -92,14 +92,14 @@ DS_INLINE Participants choose_participants(const Tile<W>& tile, const W& world, 
     for (int a = 0; a < W::kAgents; a++) {
         if (tile.motion[base + a] != kCoupled) continue;
         chosen.awake |= 1u << a;
-        if (world.grabs[a] >= 0) chosen.awake |= 1u << world.grabs[a];
+        if (const int cube = world.held_by(a); cube >= 0) chosen.awake |= 1u << cube;
         const Rectangle reach = grown(path_of(tile, base + a), kContactMargin);
         for (int i = W::kAgents; i < W::kBodies; i++)
             if (overlap(reach, bounds_of(world, i))) chosen.bodies |= 1u << i;
     }
     for (int d = 0; d < W::kDoors; d++) {
         if (!is_closing(world, d)) continue;
-        const StaticBox panel = static_box(world, world.door_static[d]);
+        const StaticBox panel = static_box(world, world.panel_of(d));
         const Rectangle area{panel.center.x - panel.half.x, panel.center.x + panel.half.x,
                              panel.center.y - panel.half.y, panel.center.y + panel.half.y};
         for (int i = W::kAgents; i < W::kBodies; i++)
@@ -190,8 +190,8 @@ template <class W>
 DS_INLINE void load_joints(const W& world, const int* slot_of, Problem<W>& problem) {
     problem.joint_count = 0;
     for (int a = 0; a < W::kAgents; a++)
-        if (world.grabs[a] >= 0)
-            problem.joints[problem.joint_count++] = {world.joint[a], slot_of[a], slot_of[world.grabs[a]]};
+        if (const int cube = world.held_by(a); cube >= 0)
+            problem.joints[problem.joint_count++] = {world.joint[a], slot_of[a], slot_of[cube]};
 }
 
 template <class W>

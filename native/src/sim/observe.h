@@ -45,7 +45,7 @@ struct Sights {
 template <class W>
 DS_INLINE void collect_sights(const W& world, int agent, int room, Sights<W>& sights) {
     using S = Sights<W>;
-    const int door = world.door_static[room];
+    const int door = world.panel_of(room);
     sights.x[S::kDoor] = world.static_x[door];
     sights.y[S::kDoor] = world.static_y[door];
     for (int k = 0; k < kEntitySlots; k++) {

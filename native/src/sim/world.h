@@ -103,6 +103,14 @@ struct alignas(64) World {
         spin_y[i] = v.y;
         spin_z[i] = v.z;
     }
+    // Indices as they may be used, whatever another thread is writing into them: indices checked at the beginning of a
+    // step could have changed since.
+    DS_METHOD int held_by(int agent) const {
+        const uint32_t cube = static_cast<uint32_t>(grabs[agent]) - static_cast<uint32_t>(kAgents);
+        return cube < static_cast<uint32_t>(kCubes) ? kAgents + static_cast<int>(cube) : -1;
+    }
+    DS_METHOD int panel_of(int door) const { return door_static[door] & (kStaticLanes - 1); }
+
     DS_METHOD Heading agent_heading(int a) const { return heading_of(rotation_w[a], rotation_z[a]); }
     DS_METHOD bool at_rest(int i) const {
         return velocity_x[i] == 0.f && velocity_y[i] == 0.f && velocity_z[i] == 0.f && spin_x[i] == 0.f &&
