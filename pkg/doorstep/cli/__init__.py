@@ -38,17 +38,30 @@ def main(argv: Sequence[str] | None = None) -> int:
         return int(request.code or 0)
     try:
         code = _COMMANDS[arguments.command].run(arguments)
-        print(end="", flush=True)  # what cannot be written out is noticed here, and not at the interpreter's end
+        _flush()  # what cannot be written out is noticed here, and not at the interpreter's end
         return code
     except KeyboardInterrupt:
         return _fail(arguments.command, "interrupted", 130)
     except BrokenPipeError:  # the reader, such as `head`, has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains when it flushes at its end
+        _forget_output()
         return 141
     except LibraryError as error:
         return _fail(arguments.command, f"error: {error}", 1)
     except (DoorstepError, OSError) as error:
         return _fail(arguments.command, f"error: {error}", 2)
+
+
+def _flush() -> None:
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _forget_output()
+        raise
+
+
+def _forget_output() -> None:
+    """Sends what is still to be written nowhere, or Python complains when it flushes at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class _Parser(argparse.ArgumentParser):
