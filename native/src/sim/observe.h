@@ -115,7 +115,7 @@ DS_INLINE void write_door(const W& world, int room, const Sights<W>& sights, flo
 }
 
 DS_INLINE float* append(float* to, const float* from, int count) {
-    memcpy(to, from, sizeof(float) * static_cast<size_t>(count));
+    if (count > 0) memcpy(to, from, sizeof(float) * static_cast<size_t>(count));
     return to + count;
 }
 
