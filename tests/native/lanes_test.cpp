@@ -131,7 +131,7 @@ void write_actions(Batch& batch, int step) {
 
 // Index of the first byte that differs, or -1.
 long long first_difference(const void* left, const void* right, size_t bytes) {
-    if (memcmp(left, right, bytes) == 0) return -1;
+    if (bytes == 0 || memcmp(left, right, bytes) == 0) return -1;
     const uint8_t *a = static_cast<const uint8_t*>(left), *b = static_cast<const uint8_t*>(right);
     long long at = 0;
     while (a[at] == b[at]) at++;
