@@ -119,7 +119,7 @@ DS_INLINE Participants choose_participants(const Tile<W>& tile, const W& world, 
     return chosen;
 }
 
-// Slots of the problem for the chosen bodies, in body order; where[i] is the slot of body i.
+// Slots of the problem for the chosen bodies, in body order; slot_of[i] is the slot of body i.
 template <class W>
 DS_INLINE void load_bodies(const Tile<W>& tile, const W& world, int base, Participants chosen, Problem<W>& problem,
                            int* body_of, int* slot_of, Rectangle* areas) {

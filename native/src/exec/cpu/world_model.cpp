@@ -37,6 +37,14 @@ void clear_outcome(const Simulation& simulation, int64_t slot, W& world) {
     write_score(simulation.tensors, slot, world, no_rewards, false);
 }
 
+void begin_next_level(const Simulation& simulation, int64_t slot) {
+    W& world = *worlds_of(simulation, slot);
+    world.episode_index++;
+    generate_level(world, simulation.episode_length);
+    clear_outcome(simulation, slot, world);
+    observe_all(simulation, slot);
+}
+
 void create(const Simulation& simulation, int64_t first, int64_t count, uint32_t seed, uint64_t world_offset) {
     for (int64_t slot = first; slot < first + count; slot++) {
         W& world = *worlds_of(simulation, slot);
@@ -45,10 +53,7 @@ void create(const Simulation& simulation, int64_t first, int64_t count, uint32_t
         world.global_index = static_cast<uint32_t>(world_offset + static_cast<uint64_t>(slot));
         world.culprit_body = world.culprit_step = -1;
         // Episode 0 is never seen: the reference replaces it before the first observation, and so do we
-        world.episode_index = 1;
-        generate_level(world, simulation.episode_length);
-        clear_outcome(simulation, slot, world);
-        observe_all(simulation, slot);
+        begin_next_level(simulation, slot);
     }
 }
 
@@ -65,11 +70,7 @@ uint32_t step(const Simulation& simulation, int64_t first, int64_t count, uint64
 void reset(const Simulation& simulation, int64_t first, int64_t count, const uint8_t* mask) {
     for (int64_t slot = first; slot < first + count; slot++) {
         if (mask && !mask[slot]) continue;
-        W& world = *worlds_of(simulation, slot);
-        world.episode_index++;
-        generate_level(world, simulation.episode_length);
-        clear_outcome(simulation, slot, world);
-        observe_all(simulation, slot);
+        begin_next_level(simulation, slot);
     }
 }
 
