@@ -24,9 +24,11 @@ VALUE_TYPES = {
     "uint32_t": "ctypes.c_uint32",
     "int64_t": "ctypes.c_int64",
     "uint64_t": "ctypes.c_uint64",
+    "char": "ctypes.c_char",
     "const char*": "ctypes.c_char_p",
 }
-ANNOTATIONS = {"const char*": "bytes | None", "void*": "int | None"}
+ANNOTATIONS = {"const char*": "bytes | None", "void*": "int | None", "char": "bytes"}
+FUNCTION_POINTERS = ("ds_release_owner",)
 LINE_LENGTH = 120
 MARGIN = " " * 8
 ERROR_ROOT = "DoorstepError"
@@ -176,7 +178,7 @@ def field_type(field: Field) -> str:
 
 
 def annotation(field: Field) -> str:
-    if field.length:
+    if field.length and field.type != "char":
         return f"ctypes.Array[{VALUE_TYPES[field.type]}]"
     return ANNOTATIONS.get(field.type, "int")
 
@@ -187,7 +189,7 @@ def parameter_type(field: Field, header: Header) -> str:
     target, stars = field.type.removeprefix("const ").rstrip("*"), field.type.count("*")
     if target in {struct.name for struct in header.structs}:
         return "ctypes.POINTER(" * stars + python_name(target) + ")" * stars
-    if stars or target in header.handles:
+    if stars or target in header.handles or target in FUNCTION_POINTERS:
         return "ctypes.c_void_p"
     raise ValueError(f"no ctypes type for {field.type}")
 

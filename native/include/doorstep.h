@@ -20,7 +20,7 @@
 
 #include <stdint.h>
 
-#define DS_ABI_VERSION 1
+#define DS_ABI_VERSION 2
 #define DS_VERSION_STRING "0.1.0"
 #define DS_SAVE_FORMAT_VERSION 1
 
@@ -46,7 +46,9 @@
     X(NO_DRIVER, 9, NoDriverError, DeviceError, "No NVIDIA driver was found.")                                     \
     X(DRIVER_VERSION, 10, DriverVersionError, DeviceError, "The NVIDIA driver is too old.")                        \
     X(NO_DEVICE, 11, NoDeviceError, DeviceError, "There is no such device.")                                       \
-    X(SIMULATION, 12, SimulationError, RuntimeError, "A capacity ran out or a value is not finite (strict mode).")
+    X(SIMULATION, 12, SimulationError, RuntimeError, "A capacity ran out or a value is not finite (strict mode).") \
+    X(DEVICE_BUSY, 13, DeviceBusyError, DeviceError, "The device is in use and takes no further process.")         \
+    X(DRIVER_FUNCTION, 14, DriverFunctionError, DeviceError, "The NVIDIA driver lacks a function.")
 
 typedef enum ds_status {
 #define DS_STATUS_ENUM(name, number, python_class, python_base, sentence) DS_STATUS_##name = number,
@@ -61,6 +63,8 @@ typedef struct ds_error {
     const char* message;  /* what happened, with the value and the allowed range */
     const char* argument; /* name of the argument, or "" */
     const char* hint;     /* what to do about it, or "" */
+    int32_t driver_code;  /* the CUDA driver's CUresult, or 0 */
+    int32_t padding;
 } ds_error;
 
 /* ---- Enumerations ------------------------------------------------------------------------------------------ */
@@ -108,7 +112,31 @@ typedef enum ds_live_kind {
     DS_LIVE_EVENT = 2,
     DS_LIVE_EXPORT = 3, /* tensors handed out through DLPack */
     DS_LIVE_THREAD = 4,
+    DS_LIVE_RESOURCE = 5, /* CUDA resources of any kind */
 } ds_live_kind;
+
+/* What a CUDA resource handle stands for. */
+typedef enum ds_resource_kind {
+    DS_RESOURCE_CONTEXT = 0,
+    DS_RESOURCE_STREAM = 1,
+    DS_RESOURCE_EVENT = 2,
+    DS_RESOURCE_MEMORY_POOL = 3,
+    DS_RESOURCE_DEVICE_MEMORY = 4,
+    DS_RESOURCE_PINNED_MEMORY = 5,
+    DS_RESOURCE_MODULE = 6,
+    DS_RESOURCE_KERNEL = 7,
+    DS_RESOURCE_GRAPH = 8,
+    DS_RESOURCE_GRAPH_EXEC = 9,
+    DS_RESOURCE_KIND_COUNT = 10,
+} ds_resource_kind;
+
+/* Who ends a CUDA resource: its last handle; whoever made it, who must outlive the handle; an owner given with it,
+   who is let go with the last handle. */
+typedef enum ds_ownership {
+    DS_OWNERSHIP_OWNED = 0,
+    DS_OWNERSHIP_BORROWED = 1,
+    DS_OWNERSHIP_FOREIGN = 2,
+} ds_ownership;
 
 /* Limits of the configuration. */
 enum {
@@ -118,6 +146,10 @@ enum {
     DS_MAX_THREADS = 1024,
     DS_MAX_DIMENSIONS = 4,
 };
+
+/* In place of a CUstream: a stream that the simulator makes for itself. Other values are the driver's: 0 and 1 are the
+   legacy default stream, 2 is the per-thread default stream. */
+#define DS_STREAM_OWN UINT64_MAX
 
 /* ---- Tensors ----------------------------------------------------------------------------------------------- */
 
@@ -212,6 +244,7 @@ typedef struct ds_tensor_info {
 typedef uint64_t ds_simulator; /* a batch of worlds */
 typedef uint64_t ds_memory;    /* a reference to the memory behind a simulator's tensors */
 typedef uint64_t ds_event;     /* the end of an asynchronous step */
+typedef uint64_t ds_resource;  /* a CUDA context, stream, event, memory, module, kernel or graph */
 
 /* ---- Configuration ----------------------------------------------------------------------------------------- */
 
@@ -230,7 +263,7 @@ typedef struct ds_simulator_config {
     int32_t action_check;       /* ds_action_check */
     int32_t strict;             /* 0 or 1: trouble in a world makes the next call fail */
     int32_t flat_observations;  /* 0 or 1: also write "observations" */
-    uint64_t stream;            /* CUDA stream; 0 on the CPU */
+    uint64_t stream;            /* CUDA: a CUstream, or DS_STREAM_OWN; DS_STREAM_OWN on the CPU */
 } ds_simulator_config;
 
 /* What a simulator is, after creation. */
@@ -247,7 +280,8 @@ typedef struct ds_simulator_info {
     int64_t num_threads;
     int64_t world_bytes;     /* one world block */
     int64_t allocated_bytes; /* everything the simulator allocated */
-    int64_t step_count;      /* steps taken since creation */
+    int64_t step_count;      /* steps begun by calls since creation; replays of a CUDA graph are not seen */
+    uint64_t stream;         /* the CUstream that the work is ordered on; 0 on the CPU */
 } ds_simulator_info;
 
 /* Trouble counted inside the worlds since they were made. */
@@ -330,6 +364,9 @@ DS_API ds_status ds_simulator_refresh(ds_simulator simulator);
 /* Trouble met so far. */
 DS_API ds_status ds_simulator_get_health(ds_simulator simulator, ds_health* health);
 
+/* CUDA: from now on the work goes to another stream (as in ds_simulator_config), after what was begun before. */
+DS_API ds_status ds_simulator_set_stream(ds_simulator simulator, uint64_t stream);
+
 /* ---- Tensors and state ------------------------------------------------------------------------------------- */
 
 /* Describes a tensor (ds_tensor_id). INVALID_ARGUMENT if this simulator does not have it. */
@@ -342,9 +379,152 @@ DS_API ds_status ds_simulator_get_state(ds_simulator simulator, int32_t field, d
 DS_API ds_status ds_simulator_get_memory(ds_simulator simulator, ds_memory* memory);
 DS_API ds_status ds_memory_release(ds_memory memory);
 
+/* Copies the elements of a tensor or state field into (read) or from (write) a C-contiguous host array of `bytes`
+   bytes, after everything that was begun on the simulator; returns when the copy is done. */
+DS_API ds_status ds_memory_read(ds_memory memory, const ds_tensor_info* info, void* host, uint64_t bytes);
+DS_API ds_status ds_memory_write(ds_memory memory, const ds_tensor_info* info, const void* host, uint64_t bytes);
+
+/* CUDA: what is begun on `stream` (a CUstream) from now on sees everything begun on the simulator before. */
+DS_API ds_status ds_memory_order(ds_memory memory, uint64_t stream);
+
+/* ---- CUDA devices ------------------------------------------------------------------------------------------ */
+
+/* The driver, once found. Versions as the driver counts them: 12090 is 12.9. */
+typedef struct ds_cuda_driver_info {
+    uint32_t struct_size;
+    int32_t version;          /* the newest CUDA version the driver knows */
+    int32_t minimum_version;  /* the oldest that doorstep works with */
+    int32_t device_count;
+} ds_cuda_driver_info;
+
+/* Where the machine code for a device comes from. */
+typedef enum ds_kernel_source {
+    DS_KERNEL_SOURCE_EMBEDDED = 0, /* compiled when the library was built */
+    DS_KERNEL_SOURCE_COMPILER = 1, /* compiled by the library from its PTX, once, kept on disk */
+    DS_KERNEL_SOURCE_DRIVER = 2,   /* compiled by the driver from the library's PTX */
+} ds_kernel_source;
+
+typedef struct ds_cuda_device_info {
+    uint32_t struct_size;
+    int32_t compute_capability; /* 90 is 9.0 */
+    int32_t multiprocessors;
+    int32_t kernel_source;      /* ds_kernel_source */
+    int64_t total_bytes;
+    int64_t free_bytes;
+    char name[128];
+} ds_cuda_device_info;
+
+/* What compiling the kernels for an architecture gave. */
+typedef struct ds_cuda_compile_info {
+    uint32_t struct_size;
+    int32_t from_cache;  /* 1 if it was found on disk */
+    int64_t image_bytes;
+    int64_t nanoseconds;
+    char cache_path[512]; /* "" if nothing was kept */
+} ds_cuda_compile_info;
+
+/* Opens the driver if that has not been done. NO_DRIVER, DRIVER_VERSION, DRIVER_FUNCTION, NO_DEVICE, DEVICE. */
+DS_API ds_status ds_cuda_get_driver(ds_cuda_driver_info* info);
+
+/* Describes a device. Makes its context for a moment, to ask for the free memory. */
+DS_API ds_status ds_cuda_get_device(int64_t device_index, ds_cuda_device_info* info);
+
+/* Compiles the embedded PTX of the kernels for num_agents agents to machine code of an architecture ("sm_103"), as is
+   done for a device without an embedded image. Needs no GPU and no driver. INVALID_ARGUMENT if the compiler does not
+   know the architecture. */
+DS_API ds_status ds_cuda_compile(const char* architecture, int64_t num_agents, ds_cuda_compile_info* info);
+
+/* Names of the architectures with embedded images, comma-separated ("sm_75,sm_80,..."). */
+DS_API const char* ds_cuda_architectures(void);
+
+/* ---- CUDA resources ---------------------------------------------------------------------------------------- */
+
+/* A handle always means the same resource, and while it exists the resource is valid. A resource keeps its parents
+   alive: a stream its context, device memory its pool and the stream it is freed on, a kernel its module. Everything
+   may be called from any thread; the caller's current context is left as it was. `owner`, where asked for, is let go
+   by release_owner(owner) when the last handle and the last child have gone, in any thread; with a null release_owner
+   the resource is only borrowed. */
+
+typedef void (*ds_release_owner)(void* owner);
+
+typedef struct ds_resource_info {
+    uint32_t struct_size;
+    int32_t kind;         /* ds_resource_kind */
+    int32_t ownership;    /* ds_ownership */
+    int32_t device_index;
+    uint64_t raw;         /* the driver's handle or address */
+    uint64_t bytes;       /* of memory; otherwise 0 */
+    uint64_t host;        /* address for the CPU of pinned memory; otherwise 0 */
+    int64_t references;   /* handles and children that keep it */
+} ds_resource_info;
+
+DS_API ds_status ds_resource_get_info(ds_resource resource, ds_resource_info* info);
+
+/* Gives a handle back. The resource ends when no child needs it either. */
+DS_API ds_status ds_resource_release(ds_resource resource);
+
+/* A new handle to the resource of this kind that a raw driver handle or address belongs to. CLOSED if doorstep does
+   not know it. */
+DS_API ds_status ds_resource_find(int32_t kind, int64_t device_index, uint64_t raw, ds_resource* resource);
+
+/* Number of resources of a kind (ds_resource_kind) alive in this process. */
+DS_API ds_status ds_resource_count(int32_t kind, int64_t* count);
+
+/* The device's primary context, which every library of the process shares. */
+DS_API ds_status ds_context_create(int64_t device_index, ds_resource* context);
+DS_API ds_status ds_context_synchronize(ds_resource context);
+
+DS_API ds_status ds_stream_create(ds_resource context, ds_resource* stream);
+DS_API ds_status ds_stream_borrow(ds_resource context, uint64_t raw, void* owner, ds_release_owner release_owner,
+                                  ds_resource* stream);
+DS_API ds_status ds_stream_synchronize(ds_resource stream);
+/* PENDING while work is left. */
+DS_API ds_status ds_stream_query(ds_resource stream);
+/* What is begun on the stream from now on waits for the event. */
+DS_API ds_status ds_stream_wait_event(ds_resource stream, ds_resource event);
+
+DS_API ds_status ds_cuda_event_create(ds_resource context, int32_t timing, ds_resource* event);
+DS_API ds_status ds_cuda_event_borrow(ds_resource context, uint64_t raw, void* owner, ds_release_owner release_owner,
+                                      ds_resource* event);
+DS_API ds_status ds_cuda_event_record(ds_resource event, ds_resource stream);
+/* As ds_event_wait. */
+DS_API ds_status ds_cuda_event_wait(ds_resource event, int64_t timeout_ns);
+/* Milliseconds between two recorded events with timing. PENDING if one has not happened. */
+DS_API ds_status ds_cuda_event_elapsed(ds_resource start, ds_resource end, float* milliseconds);
+
+/* The device's default pool (not owned), or a new one. */
+DS_API ds_status ds_memory_pool_default(ds_resource context, ds_resource* pool);
+DS_API ds_status ds_memory_pool_create(ds_resource context, ds_resource* pool);
+/* Returns to the device what is free beyond keep_bytes. */
+DS_API ds_status ds_memory_pool_trim(ds_resource pool, uint64_t keep_bytes);
+
+/* Memory from a pool, ready for work on the stream, freed on it. */
+DS_API ds_status ds_device_memory_create(ds_resource pool, ds_resource stream, uint64_t bytes, ds_resource* memory);
+DS_API ds_status ds_device_memory_borrow(ds_resource context, uint64_t raw, uint64_t bytes, void* owner,
+                                         ds_release_owner release_owner, ds_resource* memory);
+/* The stream on which it is freed, from now on. */
+DS_API ds_status ds_device_memory_set_stream(ds_resource memory, ds_resource stream);
+/* Page-locked memory of the host that the device sees too. */
+DS_API ds_status ds_pinned_memory_create(ds_resource context, uint64_t bytes, ds_resource* memory);
+/* Copies between any two addresses that the driver knows, in the order of the stream. */
+DS_API ds_status ds_copy(ds_resource stream, uint64_t to, uint64_t from, uint64_t bytes);
+
+/* A cubin, a fatbin or PTX text that ends with a zero. */
+DS_API ds_status ds_module_load(ds_resource context, const void* image, ds_resource* module);
+DS_API ds_status ds_kernel_get(ds_resource module, const char* name, ds_resource* kernel);
+/* arguments: addresses of the parameters' values, as cuLaunchKernel takes them; grid and block: x, y, z. */
+DS_API ds_status ds_kernel_launch(ds_resource kernel, ds_resource stream, const uint32_t* grid,
+                                  const uint32_t* block, uint32_t shared_bytes, void** arguments);
+
+/* What is begun on the stream from now on is recorded instead of done, until ds_graph_end_capture(). */
+DS_API ds_status ds_graph_begin_capture(ds_resource stream);
+DS_API ds_status ds_graph_end_capture(ds_resource stream, ds_resource* graph);
+DS_API ds_status ds_graph_instantiate(ds_resource graph, ds_resource* graph_exec);
+DS_API ds_status ds_graph_launch(ds_resource graph_exec, ds_resource stream);
+
 /* ---- Events ------------------------------------------------------------------------------------------------ */
 
-/* Waits for the event, at most timeout_ns (negative: without limit, 0: only asks). PENDING if not yet. */
+/* An event is the end of one step, and of everything begun on the simulator before it. Waits for it, at most timeout_ns (negative: without limit, 0: only asks). PENDING if not yet. */
 DS_API ds_status ds_event_wait(ds_event event, int64_t timeout_ns);
 DS_API ds_status ds_event_close(ds_event event);
 

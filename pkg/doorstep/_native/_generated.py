@@ -9,7 +9,7 @@ import ctypes
 from enum import IntEnum
 from typing import Any, ClassVar, NamedTuple
 
-ABI_VERSION = 1
+ABI_VERSION = 2
 VERSION_STRING = "0.1.0"
 SAVE_FORMAT_VERSION = 1
 MAX_AGENTS = 8
@@ -71,6 +71,40 @@ class LiveKind(IntEnum):
     EVENT = 2
     EXPORT = 3
     THREAD = 4
+    RESOURCE = 5
+
+
+class ResourceKind(IntEnum):
+    """What a CUDA resource handle stands for."""
+
+    CONTEXT = 0
+    STREAM = 1
+    EVENT = 2
+    MEMORY_POOL = 3
+    DEVICE_MEMORY = 4
+    PINNED_MEMORY = 5
+    MODULE = 6
+    KERNEL = 7
+    GRAPH = 8
+    GRAPH_EXEC = 9
+    KIND_COUNT = 10
+
+
+class Ownership(IntEnum):
+    """Who ends a CUDA resource: its last handle; whoever made it, who must outlive the handle; an owner given with
+    it, who is let go with the last handle."""
+
+    OWNED = 0
+    BORROWED = 1
+    FOREIGN = 2
+
+
+class KernelSource(IntEnum):
+    """Where the machine code for a device comes from."""
+
+    EMBEDDED = 0
+    COMPILER = 1
+    DRIVER = 2
 
 
 class TensorRow(NamedTuple):
@@ -374,6 +408,8 @@ class Error(ctypes.Structure):
     message: bytes | None
     argument: bytes | None
     hint: bytes | None
+    driver_code: int
+    padding: int
 
     _fields_: ClassVar = (
         ("struct_size", ctypes.c_uint32),
@@ -381,6 +417,8 @@ class Error(ctypes.Structure):
         ("message", ctypes.c_char_p),
         ("argument", ctypes.c_char_p),
         ("hint", ctypes.c_char_p),
+        ("driver_code", ctypes.c_int32),
+        ("padding", ctypes.c_int32),
     )
 
 
@@ -458,6 +496,7 @@ class SimulatorInfo(ctypes.Structure):
     world_bytes: int
     allocated_bytes: int
     step_count: int
+    stream: int
 
     _fields_: ClassVar = (
         ("struct_size", ctypes.c_uint32),
@@ -473,6 +512,7 @@ class SimulatorInfo(ctypes.Structure):
         ("world_bytes", ctypes.c_int64),
         ("allocated_bytes", ctypes.c_int64),
         ("step_count", ctypes.c_int64),
+        ("stream", ctypes.c_uint64),
     )
 
 
@@ -516,6 +556,86 @@ class LayoutEntry(ctypes.Structure):
     )
 
 
+class CudaDriverInfo(ctypes.Structure):
+    """ds_cuda_driver_info"""
+
+    struct_size: int
+    version: int
+    minimum_version: int
+    device_count: int
+
+    _fields_: ClassVar = (
+        ("struct_size", ctypes.c_uint32),
+        ("version", ctypes.c_int32),
+        ("minimum_version", ctypes.c_int32),
+        ("device_count", ctypes.c_int32),
+    )
+
+
+class CudaDeviceInfo(ctypes.Structure):
+    """ds_cuda_device_info"""
+
+    struct_size: int
+    compute_capability: int
+    multiprocessors: int
+    kernel_source: int
+    total_bytes: int
+    free_bytes: int
+    name: bytes
+
+    _fields_: ClassVar = (
+        ("struct_size", ctypes.c_uint32),
+        ("compute_capability", ctypes.c_int32),
+        ("multiprocessors", ctypes.c_int32),
+        ("kernel_source", ctypes.c_int32),
+        ("total_bytes", ctypes.c_int64),
+        ("free_bytes", ctypes.c_int64),
+        ("name", ctypes.c_char * 128),
+    )
+
+
+class CudaCompileInfo(ctypes.Structure):
+    """ds_cuda_compile_info"""
+
+    struct_size: int
+    from_cache: int
+    image_bytes: int
+    nanoseconds: int
+    cache_path: bytes
+
+    _fields_: ClassVar = (
+        ("struct_size", ctypes.c_uint32),
+        ("from_cache", ctypes.c_int32),
+        ("image_bytes", ctypes.c_int64),
+        ("nanoseconds", ctypes.c_int64),
+        ("cache_path", ctypes.c_char * 512),
+    )
+
+
+class ResourceInfo(ctypes.Structure):
+    """ds_resource_info"""
+
+    struct_size: int
+    kind: int
+    ownership: int
+    device_index: int
+    raw: int
+    bytes: int
+    host: int
+    references: int
+
+    _fields_: ClassVar = (
+        ("struct_size", ctypes.c_uint32),
+        ("kind", ctypes.c_int32),
+        ("ownership", ctypes.c_int32),
+        ("device_index", ctypes.c_int32),
+        ("raw", ctypes.c_uint64),
+        ("bytes", ctypes.c_uint64),
+        ("host", ctypes.c_uint64),
+        ("references", ctypes.c_int64),
+    )
+
+
 STRUCTURES: tuple[tuple[str, type[ctypes.Structure]], ...] = (
     ("ds_error", Error),
     ("ds_tensor_info", TensorInfo),
@@ -523,6 +643,10 @@ STRUCTURES: tuple[tuple[str, type[ctypes.Structure]], ...] = (
     ("ds_simulator_info", SimulatorInfo),
     ("ds_health", Health),
     ("ds_layout_entry", LayoutEntry),
+    ("ds_cuda_driver_info", CudaDriverInfo),
+    ("ds_cuda_device_info", CudaDeviceInfo),
+    ("ds_cuda_compile_info", CudaCompileInfo),
+    ("ds_resource_info", ResourceInfo),
 )
 
 
@@ -546,10 +670,65 @@ FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
     ("ds_simulator_reset_mask", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64)),
     ("ds_simulator_refresh", ctypes.c_int, (ctypes.c_void_p,)),
     ("ds_simulator_get_health", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(Health))),
+    ("ds_simulator_set_stream", ctypes.c_int, (ctypes.c_void_p, ctypes.c_uint64)),
     ("ds_simulator_get_tensor", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int32, ctypes.POINTER(TensorInfo))),
     ("ds_simulator_get_state", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int32, ctypes.POINTER(TensorInfo))),
     ("ds_simulator_get_memory", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)),
     ("ds_memory_release", ctypes.c_int, (ctypes.c_void_p,)),
+    ("ds_memory_read", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(TensorInfo), ctypes.c_void_p, ctypes.c_uint64)),
+    ("ds_memory_write", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(TensorInfo), ctypes.c_void_p, ctypes.c_uint64)),
+    ("ds_memory_order", ctypes.c_int, (ctypes.c_void_p, ctypes.c_uint64)),
+    ("ds_cuda_get_driver", ctypes.c_int, (ctypes.POINTER(CudaDriverInfo),)),
+    ("ds_cuda_get_device", ctypes.c_int, (ctypes.c_int64, ctypes.POINTER(CudaDeviceInfo))),
+    ("ds_cuda_compile", ctypes.c_int, (ctypes.c_char_p, ctypes.c_int64, ctypes.POINTER(CudaCompileInfo))),
+    ("ds_cuda_architectures", ctypes.c_char_p, ()),
+    ("ds_resource_get_info", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(ResourceInfo))),
+    ("ds_resource_release", ctypes.c_int, (ctypes.c_void_p,)),
+    ("ds_resource_find", ctypes.c_int, (ctypes.c_int32, ctypes.c_int64, ctypes.c_uint64, ctypes.c_void_p)),
+    ("ds_resource_count", ctypes.c_int, (ctypes.c_int32, ctypes.c_void_p)),
+    ("ds_context_create", ctypes.c_int, (ctypes.c_int64, ctypes.c_void_p)),
+    ("ds_context_synchronize", ctypes.c_int, (ctypes.c_void_p,)),
+    ("ds_stream_create", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)),
+    (
+        "ds_stream_borrow",
+        ctypes.c_int,
+        (ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p),
+    ),
+    ("ds_stream_synchronize", ctypes.c_int, (ctypes.c_void_p,)),
+    ("ds_stream_query", ctypes.c_int, (ctypes.c_void_p,)),
+    ("ds_stream_wait_event", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)),
+    ("ds_cuda_event_create", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int32, ctypes.c_void_p)),
+    (
+        "ds_cuda_event_borrow",
+        ctypes.c_int,
+        (ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p),
+    ),
+    ("ds_cuda_event_record", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)),
+    ("ds_cuda_event_wait", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int64)),
+    ("ds_cuda_event_elapsed", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)),
+    ("ds_memory_pool_default", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)),
+    ("ds_memory_pool_create", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)),
+    ("ds_memory_pool_trim", ctypes.c_int, (ctypes.c_void_p, ctypes.c_uint64)),
+    ("ds_device_memory_create", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p)),
+    (
+        "ds_device_memory_borrow",
+        ctypes.c_int,
+        (ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p),
+    ),
+    ("ds_device_memory_set_stream", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)),
+    ("ds_pinned_memory_create", ctypes.c_int, (ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p)),
+    ("ds_copy", ctypes.c_int, (ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint64)),
+    ("ds_module_load", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)),
+    ("ds_kernel_get", ctypes.c_int, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)),
+    (
+        "ds_kernel_launch",
+        ctypes.c_int,
+        (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p),
+    ),
+    ("ds_graph_begin_capture", ctypes.c_int, (ctypes.c_void_p,)),
+    ("ds_graph_end_capture", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)),
+    ("ds_graph_instantiate", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)),
+    ("ds_graph_launch", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)),
     ("ds_event_wait", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int64)),
     ("ds_event_close", ctypes.c_int, (ctypes.c_void_p,)),
     ("ds_simulator_save_size", ctypes.c_int, (ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p)),
@@ -596,10 +775,49 @@ class Functions:
     ds_simulator_reset_mask: Any
     ds_simulator_refresh: Any
     ds_simulator_get_health: Any
+    ds_simulator_set_stream: Any
     ds_simulator_get_tensor: Any
     ds_simulator_get_state: Any
     ds_simulator_get_memory: Any
     ds_memory_release: Any
+    ds_memory_read: Any
+    ds_memory_write: Any
+    ds_memory_order: Any
+    ds_cuda_get_driver: Any
+    ds_cuda_get_device: Any
+    ds_cuda_compile: Any
+    ds_cuda_architectures: Any
+    ds_resource_get_info: Any
+    ds_resource_release: Any
+    ds_resource_find: Any
+    ds_resource_count: Any
+    ds_context_create: Any
+    ds_context_synchronize: Any
+    ds_stream_create: Any
+    ds_stream_borrow: Any
+    ds_stream_synchronize: Any
+    ds_stream_query: Any
+    ds_stream_wait_event: Any
+    ds_cuda_event_create: Any
+    ds_cuda_event_borrow: Any
+    ds_cuda_event_record: Any
+    ds_cuda_event_wait: Any
+    ds_cuda_event_elapsed: Any
+    ds_memory_pool_default: Any
+    ds_memory_pool_create: Any
+    ds_memory_pool_trim: Any
+    ds_device_memory_create: Any
+    ds_device_memory_borrow: Any
+    ds_device_memory_set_stream: Any
+    ds_pinned_memory_create: Any
+    ds_copy: Any
+    ds_module_load: Any
+    ds_kernel_get: Any
+    ds_kernel_launch: Any
+    ds_graph_begin_capture: Any
+    ds_graph_end_capture: Any
+    ds_graph_instantiate: Any
+    ds_graph_launch: Any
     ds_event_wait: Any
     ds_event_close: Any
     ds_simulator_save_size: Any

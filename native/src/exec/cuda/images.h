@@ -1,0 +1,26 @@
+// Machine code of the kernels, embedded when the library is built: cubins of named architectures, and PTX.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+namespace doorstep {
+
+struct KernelImage {
+    int32_t num_agents;
+    int32_t architecture;  // 90: machine code for sm_90; 0: PTX text that ends with a zero
+    const void* data;
+    size_t bytes;
+};
+
+// Every embedded image, and how many. A library built without the CUDA compiler packages has none.
+const KernelImage* kernel_images(int* count);
+
+// The cubin that runs on a device of this compute capability (90 is 9.0): the same major number and the largest minor
+// number that is not newer. Null if there is none.
+const KernelImage* find_cubin(int num_agents, int compute_capability);
+
+// The PTX; null in a library without images.
+const KernelImage* find_ptx(int num_agents);
+
+}  // namespace doorstep

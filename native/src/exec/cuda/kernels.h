@@ -1,0 +1,54 @@
+// The kernels: what they are called, what they are given, and how they are launched.
+//
+// A module is compiled per number of agents. Each of its kernels works on whole tiles of worlds: block b takes the
+// tiles b, b + grid, b + 2 grid, ..., so that any grid size gives the same result. A kernel has no other input or
+// output than what KernelArguments points at, allocates nothing and cannot fail.
+#pragma once
+
+#include "sim/flight.h"
+#include "sim/world_model.h"
+
+namespace doorstep {
+
+// X(name, sentence). The function in the module is doorstep_<name>.
+#define DS_KERNEL_TABLE(X)                                                                              \
+    X(create, "Generates episodes 0 and 1 of every world and writes every tensor.")                     \
+    X(step, "Steps every world once.")                                                                  \
+    X(reset, "Regenerates the worlds of the mask without simulating, as ds_simulator_reset.")           \
+    X(refresh, "Recomputes derived data and observations of the worlds of the mask.")
+
+enum Kernel {
+#define DS_KERNEL_ENUM(name, sentence) kKernel_##name,
+    DS_KERNEL_TABLE(DS_KERNEL_ENUM)
+#undef DS_KERNEL_ENUM
+    kKernelCount
+};
+#define DS_KERNEL_NAME(name, sentence) "doorstep_" #name,
+constexpr const char* kKernelNames[kKernelCount] = {DS_KERNEL_TABLE(DS_KERNEL_NAME)};
+#undef DS_KERNEL_NAME
+
+// The one parameter of every kernel, by value. All addresses are the device's.
+struct KernelArguments {
+    Simulation simulation;
+    const FlightTable* flights;
+    void* workspace;        // workspace_bytes_per_block for each block of the grid, 256-byte aligned; need not be zero
+    uint32_t* trouble;      // Trouble bits are or-ed into it (mapped pinned memory of the host)
+    const uint8_t* mask;    // reset, refresh: one byte per world, or null for all
+    int64_t num_worlds;
+    uint64_t world_offset;  // create
+    uint32_t seed;          // create
+    uint32_t padding;
+};
+
+// How the kernels of a module are launched, for one number of agents.
+struct KernelShape {
+    int32_t tile_worlds;                // worlds a block takes at a time; the grid needs no more than
+                                        // ceil(num_worlds / tile_worlds) blocks
+    int32_t threads;                    // of a block
+    uint32_t shared_bytes;              // dynamic shared memory of a block; may exceed 48 KiB
+    int64_t workspace_bytes_per_block;  // see KernelArguments::workspace
+};
+
+const KernelShape& find_kernel_shape(int num_agents);
+
+}  // namespace doorstep
