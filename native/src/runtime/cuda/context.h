@@ -1,0 +1,76 @@
+// A device's primary context, which every library of the process shares, and making it current for a while.
+#pragma once
+
+#include "runtime/cuda/driver.h"
+#include "runtime/cuda/resource.h"
+
+namespace doorstep {
+
+class Context final : public Resource {
+public:
+    static constexpr ds_resource_kind kKind = DS_RESOURCE_CONTEXT;
+
+    // Opens the driver if need be. One object per device, however often it is asked for. Null, with the thread's error
+    // set, if it cannot be had.
+    static Ref<Context> of_device(int64_t device_index);
+    ~Context();
+
+    CUcontext handle() const { return reinterpret_cast<CUcontext>(raw()); }
+    CUdevice device() const { return device_; }
+    int compute_capability() const { return compute_capability_; }  // 90 is 9.0
+    bool has_memory_pools() const { return has_memory_pools_; }
+
+    ds_status attribute(CUdevice_attribute attribute, int* value) const;
+    ds_status free_memory(size_t* free_bytes, size_t* total_bytes) const;
+    // Waits for everything that was begun in the context.
+    ds_status synchronize() const;
+
+private:
+    Context(int device_index, CUdevice device, CUcontext handle);
+    ds_status ask_device();
+
+    CUdevice device_;
+    int compute_capability_ = 0;
+    bool has_memory_pools_ = false;
+};
+
+// While it lives, the context is the calling thread's current one; then the caller's is again.
+class CurrentContext {
+public:
+    explicit CurrentContext(const Context& context);
+    ~CurrentContext() { leave(); }
+    CurrentContext(const CurrentContext&) = delete;
+    CurrentContext& operator=(const CurrentContext&) = delete;
+
+    // Fails, with the thread's error set, if the context could not be made current.
+    ds_status status() const;
+    // Puts the caller's context back now. What creates something undoes it if this fails.
+    ds_status restore();
+
+    bool entered() const { return result_ == CUDA_SUCCESS; }
+
+private:
+    CUresult leave();
+
+    CUresult result_;
+    bool pushed_ = false;
+};
+
+// For destructors: the context is current, and whatever is done does not disturb a stream that somebody records.
+// If it was not entered, nothing may be done: the resource is leaked.
+class DestructionScope {
+public:
+    explicit DestructionScope(const Context& context);
+    ~DestructionScope();
+    DestructionScope(const DestructionScope&) = delete;
+    DestructionScope& operator=(const DestructionScope&) = delete;
+
+    bool entered() const { return entered_; }
+
+private:
+    CurrentContext current_;
+    CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
+    bool entered_;
+};
+
+}  // namespace doorstep

@@ -1,0 +1,45 @@
+// Memory of a device.
+#pragma once
+
+#include "runtime/cuda/memory_pool.h"
+#include "runtime/cuda/stream.h"
+#include "runtime/futex.h"
+
+namespace doorstep {
+
+class DeviceMemory final : public Resource {
+public:
+    static constexpr ds_resource_kind kKind = DS_RESOURCE_DEVICE_MEMORY;
+
+    // Memory from a pool, ready for work on the stream, freed on it. Its bytes are undefined. Null, with the thread's
+    // error set, on failure: OUT_OF_MEMORY with the amounts, INVALID_ARGUMENT if the stream is of another context or
+    // is being captured.
+    static Ref<DeviceMemory> create(Ref<MemoryPool> pool, Ref<Stream> stream, uint64_t bytes);
+
+    // The same for a device without memory pools: freed when the stream has ended its work.
+    static Ref<DeviceMemory> create_without_pool(Ref<Stream> stream, uint64_t bytes);
+
+    // From the device's default pool if it has one, otherwise without.
+    static Ref<DeviceMemory> create_on(Ref<Stream> stream, uint64_t bytes);
+
+    static Ref<DeviceMemory> borrow(Ref<Context> context, uint64_t raw, uint64_t bytes, ForeignOwner owner = {});
+    ~DeviceMemory();
+
+    CUdeviceptr address() const { return raw(); }
+    uint64_t bytes() const override { return bytes_; }
+
+    // The stream on which it is freed, from now on.
+    ds_status set_stream(Ref<Stream> stream);
+
+private:
+    DeviceMemory(Ref<MemoryPool> pool, Ref<Stream> stream, CUdeviceptr address, uint64_t bytes);
+    DeviceMemory(Ref<Context> context, uint64_t raw, uint64_t bytes, ForeignOwner owner);
+    void free() const;
+
+    uint64_t bytes_;
+    Ref<MemoryPool> pool_;  // null: without pool
+    Mutex mutex_;           // guards stream_
+    Ref<Stream> stream_;    // null: not owned
+};
+
+}  // namespace doorstep

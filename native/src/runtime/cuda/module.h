@@ -1,0 +1,58 @@
+// Machine code on a device, and the kernels in it.
+#pragma once
+
+#include <atomic>
+
+#include "runtime/cuda/stream.h"
+
+namespace doorstep {
+
+class Module final : public Resource {
+public:
+    static constexpr ds_resource_kind kKind = DS_RESOURCE_MODULE;
+
+    // image: a cubin, a fatbin, or PTX text that ends with a zero. Null, with the thread's error set, on failure.
+    static Ref<Module> load(Ref<Context> context, const void* image);
+    ~Module();
+
+    CUmodule handle() const { return reinterpret_cast<CUmodule>(raw()); }
+
+private:
+    Module(Ref<Context> context, CUmodule handle);
+};
+
+// The numbers of one launch.
+struct LaunchShape {
+    uint32_t grid[3];   // blocks: x, y, z
+    uint32_t block[3];  // threads of a block
+    uint32_t shared_bytes = 0;
+};
+
+class Kernel final : public Resource {
+public:
+    static constexpr ds_resource_kind kKind = DS_RESOURCE_KERNEL;
+
+    // INVALID_ARGUMENT (name) if the module has no such kernel. Its code is on the device when this returns, as far as
+    // the driver can do that, so that the first launch may be captured.
+    static Ref<Kernel> get(Ref<Module> module, const char* name);
+    ~Kernel();
+
+    CUfunction handle() const { return reinterpret_cast<CUfunction>(raw()); }
+
+    // Allows launches with that much dynamic shared memory; launch() does it by itself beyond 48 KiB.
+    ds_status allow_shared_bytes(uint32_t bytes);
+    // Blocks of that shape that one multiprocessor runs at once.
+    ds_status resident_blocks(uint32_t threads, uint32_t shared_bytes, int* blocks) const;
+    ds_status attribute(CUfunction_attribute attribute, int* value) const;
+
+    // arguments: addresses of the parameters' values, which are copied before this returns.
+    ds_status launch(const Stream& stream, const LaunchShape& shape, void** arguments);
+
+private:
+    Kernel(Ref<Module> module, CUfunction handle);
+
+    Ref<Module> module_;
+    std::atomic<uint32_t> allowed_shared_bytes_;
+};
+
+}  // namespace doorstep
