@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 HEADER_PATH = Path(__file__).resolve().parent / "include" / "doorstep.h"
+NAMED_NUMBERS = {"UINT64_MAX": 2**64 - 1}
 
 
 @dataclass(frozen=True)
@@ -94,8 +95,9 @@ def parse_header(path: Path = HEADER_PATH) -> Header:
 
 
 def _parse_constants(text: str) -> dict[str, int | str]:
-    found = re.findall(r'^#define (DS_\w+) (?:(\d+)|"([^"]*)")$', text, flags=re.MULTILINE)
-    return {name: int(number) if number else string for name, number, string in found}
+    numbers = re.findall(r"^#define (DS_\w+) (\d+|UINT64_MAX)$", text, flags=re.MULTILINE)
+    strings = re.findall(r'^#define (DS_\w+) "([^"]*)"$', text, flags=re.MULTILINE)
+    return {**{name: NAMED_NUMBERS.get(number) or int(number) for name, number in numbers}, **dict(strings)}
 
 
 def _parse_table(text: str, table: str) -> list[list[str]]:

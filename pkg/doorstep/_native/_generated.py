@@ -10,8 +10,9 @@ from enum import IntEnum
 from typing import Any, ClassVar, NamedTuple
 
 ABI_VERSION = 2
-VERSION_STRING = "0.1.0"
 SAVE_FORMAT_VERSION = 1
+STREAM_OWN = 18446744073709551615
+VERSION_STRING = "0.1.0"
 MAX_AGENTS = 8
 MAX_EPISODE_LENGTH = 1000000
 MAX_WORLDS = 1073741824
@@ -87,7 +88,6 @@ class ResourceKind(IntEnum):
     KERNEL = 7
     GRAPH = 8
     GRAPH_EXEC = 9
-    KIND_COUNT = 10
 
 
 class Ownership(IntEnum):
