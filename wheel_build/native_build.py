@@ -8,21 +8,19 @@ As a command it builds and runs the native tests:
 from __future__ import annotations
 
 import argparse
-import fcntl
 import importlib.util
 import os
-import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+import cuda_packages
+import kernel_images
+from build_steps import NativeBuildError, exclusive, run, say
 
 LIBRARY_NAME = "libdoorstep.so"
 PROJECT = Path(__file__).resolve().parent.parent
-
-
-class NativeBuildError(RuntimeError):
-    """The native library could not be built; the message says which command failed."""
+CUDA_FOLDER = Path("build/cuda")  # shared by every build of the project
 
 
 def build_library(root: Path, build_folder: Path) -> Path:
@@ -35,6 +33,7 @@ def configure_and_build(root: Path, build_folder: Path, settings: Mapping[str, s
     """Run CMake and ninja; `settings` are CMake cache entries, no `targets` means all."""
     _require_linux_x86_64()
     environment = pinned_environment(root)
+    settings = {**cuda_settings(root), **settings}
     configure = [
         str(tool("cmake")),
         *("-S", str(root), "-B", str(build_folder), "-G", "Ninja"),
@@ -45,18 +44,24 @@ def configure_and_build(root: Path, build_folder: Path, settings: Mapping[str, s
     build = [str(tool("cmake")), "--build", str(build_folder)]
     if targets:
         build += ["--target", *targets]
-    build_folder.mkdir(parents=True, exist_ok=True)
     if not (Path(environment["ZIG_GLOBAL_CACHE_DIR"]) / "o").exists():
-        _say("the first build also compiles the C++ runtime and takes a few minutes")
-    with _exclusive(build_folder):
-        _run(configure, environment)
-        _run(build, environment)
+        say("the first build also compiles the C++ runtime and takes a few minutes")
+    with exclusive(build_folder):
+        run(configure, environment)
+        run(build, environment)
+
+
+def cuda_settings(root: Path) -> dict[str, str]:
+    """CMake cache entries that embed the kernels and their compiler; both are made first if need be."""
+    packages = cuda_packages.install(root / CUDA_FOLDER / "packages")
+    images = kernel_images.build_images(root, packages, root / CUDA_FOLDER / "images")
+    return {"DOORSTEP_CUDA_IMAGES": str(images), "DOORSTEP_PTX_COMPILER": str(packages.ptx_compiler)}
 
 
 def run_native_tests(root: Path, build_folder: Path) -> None:
     """Run what configure_and_build built with DOORSTEP_BUILD_TESTS."""
     command = [str(tool("ctest")), "--test-dir", str(build_folder), "--output-on-failure", "--no-tests=error"]
-    _run(command, pinned_environment(root))
+    run(command, pinned_environment(root))
 
 
 def pinned_environment(root: Path) -> dict[str, str]:
@@ -94,26 +99,6 @@ def tool(name: str) -> Path:
         if candidate.is_file():
             return candidate
     raise NativeBuildError(f"the {package} package in {folder} has no executable {name}")
-
-
-@contextmanager
-def _exclusive(build_folder: Path) -> Iterator[None]:
-    """Two builds of one folder take turns."""
-    with (build_folder / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-
-
-def _say(message: str) -> None:
-    print(f"doorstep: {message}", file=sys.stderr, flush=True)
-
-
-def _run(command: Sequence[str], environment: Mapping[str, str]) -> None:
-    try:
-        # Standard output belongs to the build front end.
-        subprocess.run(command, env=environment, stdout=sys.stderr, check=True)
-    except subprocess.CalledProcessError as error:
-        raise NativeBuildError(f"exit status {error.returncode} of: {' '.join(command)}") from error
 
 
 def main() -> None:

@@ -23,6 +23,7 @@ public:
 
 private:
     friend ds_status compile_ptx(int, int, CompiledImage*, ds_cuda_compile_info*);
+    void swap(CompiledImage& other);
     void* data_ = nullptr;
     size_t bytes_ = 0;
 };
@@ -30,7 +31,7 @@ private:
 // Whether the compiler that is linked in knows sm_<architecture> (and was linked in at all).
 bool compiler_knows(int architecture);
 
-// The newest CUDA version whose driver the compiler's output needs (13000 is 13.0): older drivers refuse it.
+// The CUDA version (13000 is 13.0) from which on drivers take the compiler's output: those of its major version.
 int compiler_driver_version();
 
 // From the disk cache if it is there, else compiled and kept; a cache that cannot be read or written is no failure.

@@ -1,0 +1,89 @@
+#include "exec/cuda/images.h"
+
+#include <string.h>
+
+// The file of images as it was packed (wheel_build/kernel_image_file.py has its format). The file is named after its
+// content, so that compilers which remember their outputs notice another one.
+#ifdef DS_CUDA_IMAGES
+asm(R"(
+    .section .rodata.doorstep_kernel_images, "a", @progbits
+    .balign 64
+    .type doorstep_kernel_images, @object
+doorstep_kernel_images:
+    .incbin ")" DS_CUDA_IMAGES R"("
+    .size doorstep_kernel_images, . - doorstep_kernel_images
+    .text
+)");
+extern "C" [[gnu::visibility("hidden")]] const unsigned char doorstep_kernel_images[];
+#else
+static const unsigned char doorstep_kernel_images[32] = {};  // a header that counts no image
+#endif
+
+namespace doorstep {
+namespace {
+
+struct FileHeader {
+    char magic[24];
+    uint32_t count;
+    uint32_t zero;
+};
+
+struct FileEntry {
+    int32_t num_agents;
+    int32_t architecture;
+    uint64_t offset;
+    uint64_t bytes;
+};
+
+static_assert(sizeof(FileHeader) == 32 && sizeof(FileEntry) == 24, "as wheel_build/kernel_image_file.py has them");
+
+constexpr int kMaxImages = 128;
+
+struct ImageTable {
+    ImageTable() {
+        FileHeader header;
+        memcpy(&header, doorstep_kernel_images, sizeof header);
+        for (; count < static_cast<int>(header.count) && count < kMaxImages; ++count) {
+            FileEntry entry;
+            memcpy(&entry, doorstep_kernel_images + sizeof header + count * sizeof entry, sizeof entry);
+            images[count] = {entry.num_agents, entry.architecture, doorstep_kernel_images + entry.offset,
+                             static_cast<size_t>(entry.bytes)};
+        }
+    }
+
+    int count = 0;
+    KernelImage images[kMaxImages];
+};
+
+const ImageTable& image_table() {
+    static const ImageTable table;
+    return table;
+}
+
+}  // namespace
+
+const KernelImage* kernel_images(int* count) {
+    *count = image_table().count;
+    return image_table().images;
+}
+
+const KernelImage* find_cubin(int num_agents, int compute_capability) {
+    const KernelImage* best = nullptr;
+    const ImageTable& table = image_table();
+    for (const KernelImage* image = table.images; image != table.images + table.count; ++image) {
+        const bool runs = image->num_agents == num_agents && image->architecture / 10 == compute_capability / 10 &&
+                          image->architecture <= compute_capability;
+        if (runs && (!best || image->architecture > best->architecture)) best = image;
+    }
+    return best;
+}
+
+const KernelImage* find_ptx(int num_agents) {
+    const ImageTable& table = image_table();
+    for (const KernelImage* image = table.images; image != table.images + table.count; ++image) {
+        if (image->num_agents == num_agents && image->architecture == 0) return image;
+    }
+    return nullptr;
+}
+
+}  // namespace doorstep

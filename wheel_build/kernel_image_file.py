@@ -1,0 +1,54 @@
+"""The file of kernel images that the library embeds: written when it is built, read back by the checks.
+
+    24 bytes  MAGIC
+    uint32    number of images
+    uint32    zero
+    per image: int32 number of agents, int32 architecture (0: PTX), uint64 offset in the file, uint64 bytes
+    the images, each at a multiple of ALIGNMENT; PTX ends with a zero that counts
+
+native/src/exec/cuda/images.cpp reads the same.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from typing import NamedTuple
+
+MAGIC = b"doorstep kernel images\0\0"
+ALIGNMENT = 64
+HEADER = struct.Struct(f"<{len(MAGIC)}sII")
+ENTRY = struct.Struct("<iiQQ")
+PTX = 0
+
+
+class ImageName(NamedTuple):
+    """What an image is for."""
+
+    num_agents: int
+    architecture: int  # 90 for sm_90, PTX for the PTX
+
+
+def pack(images: Mapping[ImageName, bytes]) -> bytes:
+    """The file with these images, in their order."""
+    position = HEADER.size + ENTRY.size * len(images)
+    entries, contents = [HEADER.pack(MAGIC, len(images), 0)], []
+    for name, content in images.items():
+        padding = -position % ALIGNMENT
+        entries.append(ENTRY.pack(*name, position + padding, len(content)))
+        contents += [bytes(padding), content]
+        position += padding + len(content)
+    return b"".join(entries + contents)
+
+
+def unpack(content: bytes) -> dict[ImageName, bytes]:
+    """The images of such a file, or of a library that embeds one; none if there is none."""
+    start = content.find(MAGIC)
+    if start < 0:
+        return {}
+    _, count, _ = HEADER.unpack_from(content, start)
+    images = {}
+    for index in range(count):
+        num_agents, architecture, offset, size = ENTRY.unpack_from(content, start + HEADER.size + index * ENTRY.size)
+        images[ImageName(num_agents, architecture)] = content[start + offset : start + offset + size]
+    return images

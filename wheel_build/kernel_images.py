@@ -1,0 +1,188 @@
+"""Compiles the kernels for every number of agents and architecture, and packs them into the file the library embeds.
+
+Outputs are kept under names made of everything that goes into them, so that only what changed is compiled again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from build_steps import NativeBuildError, exclusive, say
+from cuda_packages import CudaPackages
+from kernel_image_file import PTX, ImageName, pack
+from kernel_report import KernelReport, parse_log
+
+SOURCE = Path("native/src/exec/cuda/kernels.cu")
+INCLUDE_FOLDERS = (Path("native/src"), Path("native/include"))
+NUM_AGENTS = range(1, 9)
+ARCHITECTURES = (75, 80, 86, 89, 90, 100, 120)
+REPORT = "report.json"
+
+# The same bits as on the CPU: no contraction, no approximate division or square root, denormals kept.
+NVRTC_OPTIONS = (
+    "--gpu-architecture=compute_75",
+    "-std=c++20",
+    "-default-device",
+    "--relocatable-device-code=false",
+    "-fmad=false",
+    "-ftz=false",
+    "-prec-div=true",
+    "-prec-sqrt=true",
+    "-DNDEBUG",
+    *(f"-I{folder}" for folder in INCLUDE_FOLDERS),
+)
+PTXAS_OPTIONS = ("-fmad=false", "-v")
+
+_INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Compilation:
+    """One run of a compiler. The file it writes is named after everything that goes into it."""
+
+    name: ImageName
+    program: tuple[str, ...]  # the command is: program, output, options
+    options: tuple[str, ...]
+    output: Path
+
+    @property
+    def log(self) -> Path:
+        """What the compiler said."""
+        return self.output.with_name(f"{self.output.name}.log")
+
+    def run(self, root: Path) -> None:
+        """Compile, unless the file is there. Paths of options are relative to the root."""
+        if self.output.exists():
+            return
+        pending = self.output.with_name(f"{self.output.name}.pending")
+        command = [*self.program, str(pending), *self.options]
+        result = subprocess.run(command, cwd=root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+        log = result.stdout.decode(errors="replace")
+        if result.returncode != 0:
+            raise NativeBuildError(f"exit status {result.returncode} of: {' '.join(command)}\n{log}")
+        self.log.write_text(log, encoding="utf-8")
+        pending.rename(self.output)
+
+
+def build_images(root: Path, packages: CudaPackages, folder: Path) -> Path:
+    """Compile what the folder does not hold, and pack everything; returns the file of images, named by content."""
+    with exclusive(folder):
+        ptx = ptx_compilations(root, packages, folder)
+        _run_all(ptx, root, "PTX")
+        cubins = [one for source in ptx for one in cubin_compilations(packages, folder, source)]
+        _run_all(cubins, root, "machine code")
+        images = _write_images(folder, sorted([*ptx, *cubins], key=lambda one: one.name))
+        _write_report(folder, cubins)
+        _remove_others(folder, {images, folder / REPORT, folder / "lock", *_files([*ptx, *cubins])})
+        return images
+
+
+def ptx_compilations(root: Path, packages: CudaPackages, folder: Path) -> list[Compilation]:
+    """CUDA C++ to PTX, for every number of agents."""
+    program = (sys.executable, str(Path(__file__).with_name("nvrtc.py")), str(packages.nvrtc), str(SOURCE))
+    sources = [part for path in source_files(root) for part in (str(path), (root / path).read_bytes())]
+    compilations = []
+    for num_agents in NUM_AGENTS:
+        options = (*NVRTC_OPTIONS, f"-DDS_AGENTS={num_agents}")
+        digest = _digest([packages.identity, *options, *sources])
+        output = folder / f"{num_agents}_agents.{digest}.ptx"
+        compilations.append(Compilation(ImageName(num_agents, PTX), program, options, output))
+    return compilations
+
+
+def cubin_compilations(packages: CudaPackages, folder: Path, ptx: Compilation) -> list[Compilation]:
+    """PTX, which has been compiled, to machine code, for every architecture."""
+    source = ptx.output.read_bytes()
+    compilations = []
+    for architecture in ARCHITECTURES:
+        options = (f"-arch=sm_{architecture}", *PTXAS_OPTIONS)
+        digest = _digest([packages.identity, *options, source])
+        output = folder / f"{ptx.name.num_agents}_agents.sm_{architecture}.{digest}.cubin"
+        name = ImageName(ptx.name.num_agents, architecture)
+        program = (str(packages.ptxas), str(ptx.output), "-o")
+        compilations.append(Compilation(name, program, options, output))
+    return compilations
+
+
+def source_files(root: Path) -> list[Path]:
+    """The kernels' source and everything it includes, relative to the root."""
+    found: set[Path] = set()
+    pending = {SOURCE}
+    while pending:
+        found |= pending
+        pending = {included for path in pending for included in _included(root, path)} - found
+    return sorted(found)
+
+
+def read_report(folder: Path) -> list[KernelReport]:
+    """What the kernels of the images in this folder take."""
+    return [KernelReport(**row) for row in json.loads((folder / REPORT).read_text(encoding="utf-8"))]
+
+
+def _included(root: Path, path: Path) -> Iterator[Path]:
+    for name in _INCLUDE.findall((root / path).read_text(encoding="utf-8")):
+        for folder in (path.parent, *INCLUDE_FOLDERS):
+            if (root / folder / name).is_file():
+                yield folder / name
+                break
+        else:
+            raise NativeBuildError(f'{path} includes "{name}", which is nowhere in {", ".join(map(str, INCLUDE_FOLDERS))}')
+
+
+def _digest(parts: Sequence[str | bytes]) -> str:
+    digests = [hashlib.sha256(part.encode() if isinstance(part, str) else part).digest() for part in parts]
+    return hashlib.sha256(b"".join(digests)).hexdigest()[:24]
+
+
+def _run_all(compilations: Sequence[Compilation], root: Path, what: str) -> None:
+    missing = [one for one in compilations if not one.output.exists()]
+    if not missing:
+        return
+    processes = len(os.sched_getaffinity(0))
+    say(f"compiling the kernels to {what}: {len(missing)} images, {processes} at a time")
+    begin = time.monotonic()
+    with ThreadPoolExecutor(processes) as pool:
+        list(pool.map(lambda one: one.run(root), missing))
+    say(f"compiled the kernels to {what} in {time.monotonic() - begin:.0f} s")
+
+
+def _write_images(folder: Path, compilations: Sequence[Compilation]) -> Path:
+    # PTX is text that ends with a zero for whoever reads it.
+    contents = {
+        one.name: one.output.read_bytes() + (b"\0" if one.name.architecture == PTX else b"") for one in compilations
+    }
+    content = pack(contents)
+    path = folder / f"kernels.{_digest([content])}.images"
+    if not path.exists():
+        pending = path.with_name(f"{path.name}.pending")
+        pending.write_bytes(content)
+        pending.rename(path)
+    return path
+
+
+def _write_report(folder: Path, cubins: Sequence[Compilation]) -> None:
+    rows = []
+    for one in cubins:
+        sha256 = hashlib.sha256(one.output.read_bytes()).hexdigest()
+        rows += [asdict(row) for row in parse_log(*one.name, sha256, one.log.read_text(encoding="utf-8"))]
+    (folder / REPORT).write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+
+
+def _files(compilations: Sequence[Compilation]) -> set[Path]:
+    return {path for one in compilations for path in (one.output, one.log)}
+
+
+def _remove_others(folder: Path, keep: set[Path]) -> None:
+    for path in folder.iterdir():
+        if path not in keep:
+            path.unlink()
