@@ -16,6 +16,8 @@ namespace {
 
 using namespace doorstep;
 
+ClipScratch scratch;
+
 constexpr int kPairs = 3000;
 constexpr double kRounding = 1e-4;  // of coordinates of a few metres, after a few dozen operations
 constexpr Vec3 kUnit{1.f, 1.f, 1.f};
@@ -121,7 +123,8 @@ void expect_touching_where_no_axis_separates(MakeBox make, Touch touch) {
 
 void boxes_touch_where_no_axis_separates_them() {
     Manifold manifold;
-    expect_touching_where_no_axis_separates(random_box, [&](auto& a, auto& b) { return box_contact(a, b, manifold); });
+    expect_touching_where_no_axis_separates(random_box,
+                                            [&](auto& a, auto& b) { return box_contact(a, b, scratch, manifold); });
     expect_touching_where_no_axis_separates(random_upright_box, [&](auto& a, auto& b) {
         return upright_contact(a, b, manifold) != Overlap::kNone;
     });
@@ -132,7 +135,7 @@ void the_normal_is_an_axis_of_least_overlap_and_no_point_is_deeper() {
     for (int i = 0; i < kPairs; i++) {
         const Box a = random_box(draws), b = random_box(draws);
         Manifold manifold;
-        if (!box_contact(a, b, manifold)) continue;
+        if (!box_contact(a, b, scratch, manifold)) continue;
         const double along = overlap_along(a, b, manifold.normal), margin = kEdgeMargin + kRounding;
         CHECK(along <= overlaps_of(a, b).parting + margin);
         CHECK_NEAR(length(manifold.normal), 1.0, kRounding);
@@ -146,8 +149,8 @@ void swapping_the_boxes_turns_the_normal_around() {
     for (int i = 0; i < kPairs; i++) {
         const Box a = random_box(draws), b = random_box(draws);
         Manifold one, other;
-        const bool touching = box_contact(a, b, one);
-        CHECK_EQUAL(box_contact(b, a, other), touching);
+        const bool touching = box_contact(a, b, scratch, one);
+        CHECK_EQUAL(box_contact(b, a, scratch, other), touching);
         if (!touching) continue;
         CHECK_EQUAL(one.count, other.count);
         check_near(one.normal, -other.normal, kRounding);
@@ -185,8 +188,8 @@ void turning_both_boxes_turns_the_contact() {
         const FloorMotion motion{heading_at(draws.between(-3.f, 3.f)), {draws.between(-3.f, 3.f), 1.f, 0.f}};
         const Box a = random_box(draws), b = random_box(draws);
         Manifold before, after;
-        const bool touching = box_contact(a, b, before);
-        CHECK_EQUAL(box_contact(motion.place(a), motion.place(b), after), touching);
+        const bool touching = box_contact(a, b, scratch, before);
+        CHECK_EQUAL(box_contact(motion.place(a), motion.place(b), scratch, after), touching);
         if (touching) check_moved(before, after, motion);
 
         const Box c = random_upright_box(draws), d = random_upright_box(draws);
@@ -202,7 +205,7 @@ void two_sides_meet_in_a_rectangle() {
     const Box b = upright_box({1.8f, 0.5f, 1.f}, {1.f, 0.f}, kUnit);
     Manifold upright, general;
     CHECK(upright_contact(a, b, upright) == Overlap::kContact);
-    CHECK(box_contact(a, b, general));
+    CHECK(box_contact(a, b, scratch, general));
     for (const Manifold& manifold : {upright, general}) {
         check_near(manifold.normal, {-1.f, 0.f, 0.f}, 1e-6);
         CHECK_EQUAL(manifold.count, 4);
@@ -241,7 +244,7 @@ void crossing_edges_meet_in_one_point() {
     const Box a = turned_box({0.f, 0.f, 0.f}, turn_about(0, M_PI / 4), kUnit);
     const Box b = turned_box({0.2f, 0.3f, height}, turn_about(1, M_PI / 4), kUnit);
     Manifold manifold;
-    CHECK(box_contact(a, b, manifold));
+    CHECK(box_contact(a, b, scratch, manifold));
     CHECK_EQUAL(manifold.count, 1);
     check_near(manifold.normal, {0.f, 0.f, -1.f}, 1e-5);
     CHECK_NEAR(manifold.depth[0], 0.1, 1e-5);
@@ -333,7 +336,7 @@ void without_walls_an_agent_slides_as_the_table_of_flights_says() {
     make_flight_table(table);
     Draws draws{6};
     for (int i = 0; i < 500; i++) {
-        SlideBatch batch{};
+        SlideBatch<WideFloat> batch{};
         Action actions[8];
         float yaws[8];
         for (int lane = 0; lane < 8; lane++) {
@@ -345,7 +348,7 @@ void without_walls_an_agent_slides_as_the_table_of_flights_says() {
             batch.rotation_w[lane] = rotation.w, batch.rotation_z[lane] = rotation.z;
             batch.force_x[lane] = force.x, batch.force_y[lane] = force.y, batch.torque[lane] = torque_of(actions[lane]);
         }
-        slide_agents<WideFloat>(batch, 0, 0);
+        slide_agents(batch, 0);
         for (int lane = 0; lane < 8; lane++) {
             const Flight& flight = table.flights[flight_of(actions[lane])];
             const Vec3 moved = rotate(heading_at(yaws[lane]), Vec3{flight.x, flight.y, 0.f});

@@ -16,11 +16,12 @@ namespace {
 using namespace doorstep;
 
 using W = World<DS_AGENTS>;
-using StageFunction = void (*)(Tile<W>&);
+using WorldTile = TileInPlace<W, kTileWorlds>;
+using StageFunction = void (*)(WorldTile&, WholeShare);
 
 #define DS_NAME(name, lanes, reads, writes, sentence) #name,
-#define DS_NARROW(name, lanes, reads, writes, sentence) Stages<NarrowFloat, W>::name,
-#define DS_WIDE(name, lanes, reads, writes, sentence) Stages<WideFloat, W>::name,
+#define DS_NARROW(name, lanes, reads, writes, sentence) Stages<NarrowFloat, WorldTile>::name<WholeShare>,
+#define DS_WIDE(name, lanes, reads, writes, sentence) Stages<WideFloat, WorldTile>::name<WholeShare>,
 constexpr const char* kNames[kNumStages] = {DS_STAGE_TABLE(DS_NAME)};
 constexpr StageFunction kNarrow[kNumStages] = {DS_STAGE_TABLE(DS_NARROW)};
 constexpr StageFunction kWide[kNumStages] = {DS_STAGE_TABLE(DS_WIDE)};
@@ -30,15 +31,23 @@ constexpr int kSteps = 200;
 constexpr int32_t kEpisodeLength = 90;
 constexpr uint32_t kSeed = 11;
 
+// A world as it lies in memory.
+struct alignas(64) Block {
+    W world;
+};
+static_assert(sizeof(Block) == kBlockBytes<W>);
+
 // All worlds and tensors, stepped stage by stage in one of the ways.
 struct Batch {
     const char* lanes;
     const StageFunction* stages;
     int tile_worlds;
-    std::vector<W> worlds;
-    std::vector<std::vector<uint8_t>> tensors;
-    Simulation simulation;
-    std::vector<Tile<W>> tiles;
+    std::vector<Block> blocks{};
+    std::vector<std::vector<uint8_t>> tensors{};
+    Simulation simulation{};
+    std::vector<WorldTile::Records> records{};
+    std::vector<WorldTile> tiles{};
+    Problem<W> problem{};
 };
 
 const FlightTable& flights() {
@@ -65,35 +74,37 @@ TensorPointers allocate_tensors(std::vector<std::vector<uint8_t>>& tensors) {
     return pointers;
 }
 
-void prepare(Batch& batch, const std::vector<W>& start, bool look_for_edits) {
-    batch.worlds = start;
+void prepare(Batch& batch, const std::vector<Block>& start, bool look_for_edits) {
+    batch.blocks = start;
     const TensorPointers pointers = allocate_tensors(batch.tensors);
-    batch.simulation = {batch.worlds.data(), pointers, kEpisodeLength, 1, DS_ACTION_CHECK_OFF, look_for_edits};
-    for (int first = 0; first < kWorlds; first += batch.tile_worlds)
-        batch.tiles.emplace_back(batch.simulation, flights(), batch.worlds.data() + first, first,
-                                 kWorlds - first < batch.tile_worlds ? kWorlds - first : batch.tile_worlds);
+    batch.simulation = {batch.blocks.data(), pointers, kEpisodeLength, 1, DS_ACTION_CHECK_OFF, look_for_edits};
+    batch.records.resize(static_cast<size_t>((kWorlds + batch.tile_worlds - 1) / batch.tile_worlds));
+    for (int first = 0; first < kWorlds; first += batch.tile_worlds) {
+        const int left = kWorlds - first, count = left < batch.tile_worlds ? left : batch.tile_worlds;
+        batch.tiles.push_back({batch.simulation, flights(), reinterpret_cast<char*>(batch.blocks.data() + first),
+                               batch.records[batch.tiles.size()], &batch.problem, first, count});
+    }
 }
 
 // ---- Starts
 
-std::vector<W> first_levels() {
-    std::vector<W> worlds(kWorlds);
-    memset(static_cast<void*>(worlds.data()), 0, sizeof(W) * worlds.size());
+std::vector<Block> first_levels() {
+    std::vector<Block> blocks(kWorlds);
+    memset(static_cast<void*>(blocks.data()), 0, sizeof(Block) * blocks.size());
     for (uint32_t i = 0; i < kWorlds; i++) {
-        worlds[i].seed = kSeed;
-        worlds[i].global_index = i;
-        worlds[i].culprit_body = worlds[i].culprit_step = -1;
-        generate_level(worlds[i], kEpisodeLength);
+        give_identity(blocks[i].world, kSeed, i);
+        generate_level(blocks[i].world, kEpisodeLength);
     }
-    return worlds;
+    return blocks;
 }
 
 // Agents beside or inside cubes, some cubes in the air, tilted and moving: contacts of all kinds, and every lane of
 // bodies awake.
-std::vector<W> among_cubes() {
-    std::vector<W> worlds = first_levels();
+std::vector<Block> among_cubes() {
+    std::vector<Block> blocks = first_levels();
     Draws draws{kSeed};
-    for (W& world : worlds) {
+    for (Block& block : blocks) {
+        W& world = block.world;
         for (int a = 0; a < W::kAgents; a++) {
             const int cube = W::kAgents + static_cast<int>(draws.below(W::kCubes));
             const Vec3 near = world.body_position(cube);
@@ -110,7 +121,7 @@ std::vector<W> among_cubes() {
             world.set_body_velocity(cube, {draws.between(-2.f, 2.f), draws.between(-2.f, 2.f), 0.f});
         }
     }
-    return worlds;
+    return blocks;
 }
 
 // ---- Stepping and comparing
@@ -146,7 +157,7 @@ void fail(const Batch& batch, int step, int stage, const char* where, long long 
 
 void expect_equal_worlds(const Batch& reference, const Batch& batch, int step, int stage) {
     for (size_t i = 0; i < kWorlds; i++) {
-        const long long at = first_difference(&reference.worlds[i], &batch.worlds[i], sizeof(W));
+        const long long at = first_difference(&reference.blocks[i], &batch.blocks[i], sizeof(Block));
         if (at >= 0) fail(batch, step, stage, "world", static_cast<long long>(i), at);
     }
 }
@@ -159,23 +170,23 @@ void expect_equal_tensors(const Batch& reference, const Batch& batch, int step, 
     }
 }
 
-void step_together(const std::vector<W>& start, bool look_for_edits) {
+void step_together(const std::vector<Block>& start, bool look_for_edits) {
     const DefaultFloatEnvironment environment;
-    Batch batches[] = {{"narrow", kNarrow, 64, {}, {}, {}, {}}, {"narrow", kNarrow, 1, {}, {}, {}, {}},
-                       {"wide", kWide, 64, {}, {}, {}, {}},     {"wide", kWide, 7, {}, {}, {}, {}},
-                       {"wide", kWide, 1, {}, {}, {}, {}}};
+    Batch batches[] = {{"narrow", kNarrow, 64}, {"narrow", kNarrow, 1},
+                       {"wide", kWide, 64}, {"wide", kWide, 7},
+                       {"wide", kWide, 1}};
     for (Batch& batch : batches) prepare(batch, start, look_for_edits);
     for (int step = 0; step < kSteps; step++) {
         for (Batch& batch : batches) write_actions(batch, step);
         for (int stage = 0; stage < kNumStages; stage++)
             for (Batch& batch : batches) {
-                for (Tile<W>& tile : batch.tiles) batch.stages[stage](tile);
+                for (WorldTile& tile : batch.tiles) batch.stages[stage](tile, WholeShare{});
                 expect_equal_worlds(batches[0], batch, step, stage);
             }
         for (Batch& batch : batches) expect_equal_tensors(batches[0], batch, step, kNumStages - 1);
     }
     uint32_t moved = 0;
-    for (size_t i = 0; i < kWorlds; i++) moved += memcmp(&start[i], &batches[0].worlds[i], sizeof(W)) != 0;
+    for (size_t i = 0; i < kWorlds; i++) moved += memcmp(&start[i], &batches[0].blocks[i], sizeof(Block)) != 0;
     CHECK_EQUAL(moved, kWorlds);
 }
 

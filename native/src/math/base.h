@@ -23,8 +23,17 @@ namespace doorstep {
 
 constexpr float kPi = 3.14159265358979f;
 
+#if defined(__CUDACC__)
+DS_INLINE float square_root(float a) { return __fsqrt_rn(a); }
+DS_INLINE float absolute(float a) { return fabsf(a); }
+DS_INLINE int count_bits(uint32_t bits) { return __popc(bits); }
+DS_INLINE int lowest_bit(uint32_t bits) { return __ffs(static_cast<int>(bits)) - 1; }
+#else
 DS_INLINE float square_root(float a) { return __builtin_sqrtf(a); }
 DS_INLINE float absolute(float a) { return __builtin_fabsf(a); }
+DS_INLINE int count_bits(uint32_t bits) { return __builtin_popcount(bits); }
+DS_INLINE int lowest_bit(uint32_t bits) { return __builtin_ctz(bits); }  // bits must not be zero
+#endif
 DS_INLINE float minimum(float a, float b) { return a < b ? a : b; }
 DS_INLINE float maximum(float a, float b) { return a > b ? a : b; }
 
@@ -34,7 +43,7 @@ DS_INLINE int32_t clamp(int32_t value, int32_t low, int32_t high) {
 
 // Index of the lowest set bit, which is then cleared; bits must not be zero.
 DS_INLINE int take_lowest_bit(uint32_t& bits) {
-    const int index = __builtin_ctz(bits);
+    const int index = lowest_bit(bits);
     bits &= bits - 1;
     return index;
 }

@@ -1,5 +1,6 @@
-// Lanes: the type a kernel is written over. WideFloat is 8 floats in an AVX2 register; NarrowFloat is one float, the
-// lane of a CUDA thread and of the host's cross-check. Both give the same bits, lane by lane.
+// Lanes: the type a kernel is written over. NarrowFloat is one float, the lane of a CUDA thread and of the host's
+// cross-check; WideFloat is 8 floats in an AVX2 register, where the compiler may use those. Both give the same bits,
+// lane by lane.
 //
 // A comparison gives a Mask (all bits of a lane set or clear). Bits are the floats' bit patterns as unsigned
 // integers; for floats that are not negative their order is the order of the floats.
@@ -9,7 +10,7 @@
 
 #include "math/base.h"
 
-#if !defined(__CUDACC__)
+#if defined(__AVX2__)
 #include <immintrin.h>
 #endif
 
@@ -28,7 +29,7 @@ struct NarrowFloat {
     using Bits = NarrowBits;
     static constexpr int kLanes = 1;
     float v;
-    DS_METHOD NarrowFloat() = default;
+    NarrowFloat() = default;
     DS_METHOD NarrowFloat(float value) : v(value) {}
     static DS_METHOD NarrowFloat load(const float* from) { return *from; }
     DS_METHOD void store(float* to) const { *to = v; }
@@ -80,7 +81,7 @@ DS_INLINE void store_pairs(NarrowFloat a, NarrowFloat b, float* to, int count) {
     to[1] = b.v;
 }
 
-#if !defined(__CUDACC__)
+#if defined(__AVX2__)
 
 // ---- Eight floats per lane type
 
@@ -95,7 +96,7 @@ struct WideFloat {
     using Bits = WideBits;
     static constexpr int kLanes = 8;
     __m256 v;
-    DS_METHOD WideFloat() = default;
+    WideFloat() = default;
     DS_METHOD WideFloat(__m256 value) : v(value) {}
     DS_METHOD WideFloat(float value) : v(_mm256_set1_ps(value)) {}
     static DS_METHOD WideFloat load(const float* from) { return _mm256_loadu_ps(from); }

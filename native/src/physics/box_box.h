@@ -155,8 +155,15 @@ DS_INLINE int clip_polygon(const Vec3* in, int count, Vec3 axis, float limit, Ve
     return kept;
 }
 
+// What a clipping writes on its way. Whoever solves keeps one, so that it takes no room on a CUDA thread's stack.
+struct ClipScratch {
+    Vec3 polygon[2][kMaxClipPoints];
+    Vec3 points[kMaxClipPoints];
+    float depths[kMaxClipPoints];
+};
+
 // Incident face cut by the sides of the reference face. Face index 0-2 is an axis of a, 3-5 of b.
-DS_INLINE bool face_contact(const Box& a, const Box& b, Vec3 t, int face, Manifold& manifold) {
+DS_INLINE bool face_contact(const Box& a, const Box& b, Vec3 t, int face, ClipScratch& scratch, Manifold& manifold) {
     const bool a_is_reference = face < 3;
     const Box& reference = a_is_reference ? a : b;
     const Box& incident = a_is_reference ? b : a;
@@ -179,7 +186,7 @@ DS_INLINE bool face_contact(const Box& a, const Box& b, Vec3 t, int face, Manifo
     const int iu = (in + 1) % 3, iv = (in + 2) % 3;
     const Vec3 middle = incident.center + incident.axis[in] * (side * hi[in]);
     const Vec3 eu = incident.axis[iu] * hi[iu], ev = incident.axis[iv] * hi[iv];
-    Vec3 polygon[2][kMaxClipPoints];
+    auto& polygon = scratch.polygon;
     polygon[0][0] = middle + eu + ev;
     polygon[0][1] = middle - eu + ev;
     polygon[0][2] = middle - eu - ev;
@@ -191,23 +198,21 @@ DS_INLINE bool face_contact(const Box& a, const Box& b, Vec3 t, int face, Manifo
         count = clip_polygon(polygon[plane & 1], count, axis, hr[k] + dot(axis, reference.center), polygon[~plane & 1]);
     }
 
-    Vec3 points[kMaxClipPoints];
-    float depths[kMaxClipPoints];
     int below = 0;
     const float surface = dot(n, reference.center) + hr[rn];
     for (int k = 0; k < count; k++) {
         const float depth = surface - dot(n, polygon[0][k]);
         if (!(depth > 0.f)) continue;
-        points[below] = polygon[0][k] + n * (0.5f * depth);
-        depths[below++] = depth;
+        scratch.points[below] = polygon[0][k] + n * (0.5f * depth);
+        scratch.depths[below++] = depth;
     }
     if (below == 0) return false;
     manifold.normal = a_is_reference ? -n : n;
-    keep_four_points(manifold, points, depths, below, reference.axis[ru], reference.axis[rv]);
+    keep_four_points(manifold, scratch.points, scratch.depths, below, reference.axis[ru], reference.axis[rv]);
     return true;
 }
 
-DS_NOINLINE bool box_contact(const Box& a, const Box& b, Manifold& manifold) {
+DS_NOINLINE bool box_contact(const Box& a, const Box& b, ClipScratch& scratch, Manifold& manifold) {
     const float ha[3] = {a.half.x, a.half.y, a.half.z}, hb[3] = {b.half.x, b.half.y, b.half.z};
     const Vec3 t = b.center - a.center;
     BoxAxes axes;
@@ -257,7 +262,7 @@ DS_NOINLINE bool box_contact(const Box& a, const Box& b, Manifold& manifold) {
         edge_contact(a, b, t, edge / 3, edge % 3, -best_edge, axes, manifold);
         return true;
     }
-    return face_contact(a, b, t, face, manifold) || face_contact(a, b, t, least_face, manifold);
+    return face_contact(a, b, t, face, scratch, manifold) || face_contact(a, b, t, least_face, scratch, manifold);
 }
 
 }  // namespace doorstep

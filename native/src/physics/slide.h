@@ -15,12 +15,14 @@ namespace doorstep {
 
 constexpr int kMaxSlideWalls = 4;  // static boxes one agent may have in reach here; more go to the general solver
 
-// Input and output of the kernel: up to 8 agents side by side.
+// Input and output of the kernel: an agent per lane.
+template <class Float>
 struct SlideBatch {
-    float x[8], y[8], rotation_w[8], rotation_z[8];
-    float force_x[8], force_y[8], torque[8];
-    float wall_x[kMaxSlideWalls][8], wall_y[kMaxSlideWalls][8];              // centres
-    float wall_half_x[kMaxSlideWalls][8], wall_half_y[kMaxSlideWalls][8];
+    static constexpr int kLanes = Float::kLanes;
+    float x[kLanes], y[kLanes], rotation_w[kLanes], rotation_z[kLanes];
+    float force_x[kLanes], force_y[kLanes], torque[kLanes];
+    float wall_x[kMaxSlideWalls][kLanes], wall_y[kMaxSlideWalls][kLanes];  // centres
+    float wall_half_x[kMaxSlideWalls][kLanes], wall_half_y[kMaxSlideWalls][kLanes];
 };
 constexpr float kNoWall = 1e6f;  // centre of an empty wall slot
 
@@ -244,7 +246,7 @@ DS_INLINE void solve_wall_velocity(SlideState<Float>& agent, const WallContact<F
 
 // One step of the agents of a batch; only poses come back, because agents stop at the end of a step.
 template <class Float>
-DS_NOINLINE void slide_agents(SlideBatch& batch, int lane, int wall_count) {
+DS_NOINLINE void slide_agents(SlideBatch<Float>& batch, int wall_count) {
     const Float zero(0.f), h(kSubstep);
     // What gravity sinks an agent by in a substep is its normal multiplier on the floor
     constexpr float kSink = kSubstep * kGravity * kSubstep;
@@ -252,13 +254,13 @@ DS_NOINLINE void slide_agents(SlideBatch& batch, int lane, int wall_count) {
     const Float stick_limit(kStaticFriction * kSink * (kStaticFriction * kSink));
 
     SlideState<Float> agent;
-    agent.x = Float::load(batch.x + lane);
-    agent.y = Float::load(batch.y + lane);
-    agent.rotation_w = Float::load(batch.rotation_w + lane);
-    agent.rotation_z = Float::load(batch.rotation_z + lane);
+    agent.x = Float::load(batch.x);
+    agent.y = Float::load(batch.y);
+    agent.rotation_w = Float::load(batch.rotation_w);
+    agent.rotation_z = Float::load(batch.rotation_z);
     agent.velocity_x = agent.velocity_y = agent.spin = zero;
-    const Float push_x = h * Float::load(batch.force_x + lane), push_y = h * Float::load(batch.force_y + lane);
-    const Float twist = Float(kSubstep * kAgentInverseInertia) * Float::load(batch.torque + lane);
+    const Float push_x = h * Float::load(batch.force_x), push_y = h * Float::load(batch.force_y);
+    const Float twist = Float(kSubstep * kAgentInverseInertia) * Float::load(batch.torque);
 
     for (int substep = 0; substep < kSubsteps; substep++) {
         agent.previous_x = agent.x;
@@ -276,9 +278,9 @@ DS_NOINLINE void slide_agents(SlideBatch& batch, int lane, int wall_count) {
         WallContact<Float> contacts[kMaxSlideWalls];
         uint32_t touched = 0;
         for (int k = 0; k < wall_count; k++) {
-            const SlideWall<Float> wall{Float::load(batch.wall_x[k] + lane), Float::load(batch.wall_y[k] + lane),
-                                        Float::load(batch.wall_half_x[k] + lane),
-                                        Float::load(batch.wall_half_y[k] + lane)};
+            const SlideWall<Float> wall{Float::load(batch.wall_x[k]), Float::load(batch.wall_y[k]),
+                                        Float::load(batch.wall_half_x[k]),
+                                        Float::load(batch.wall_half_y[k])};
             find_wall_contact(agent, wall, contacts[k]);
             touched |= static_cast<uint32_t>(any(contacts[k].touching)) << k;
         }
@@ -306,10 +308,10 @@ DS_NOINLINE void slide_agents(SlideBatch& batch, int lane, int wall_count) {
             if (touched >> k & 1) solve_wall_velocity(agent, contacts[k]);
     }
     agent.normalize();
-    agent.x.store(batch.x + lane);
-    agent.y.store(batch.y + lane);
-    agent.rotation_w.store(batch.rotation_w + lane);
-    agent.rotation_z.store(batch.rotation_z + lane);
+    agent.x.store(batch.x);
+    agent.y.store(batch.y);
+    agent.rotation_w.store(batch.rotation_w);
+    agent.rotation_z.store(batch.rotation_z);
 }
 
 }  // namespace doorstep

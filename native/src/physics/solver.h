@@ -53,14 +53,15 @@ struct SolverProblem {
     float agent_floor[Bodies];  // normal multiplier of agents on the floor
     bool on_floor[Bodies];      // cubes: have touched the floor in this step
     int dropped_contacts, dropped_body;  // how many did not fit, and a body that had one
+    ClipScratch clip;
 };
 
-DS_INLINE bool overlap_of(const Body& a, const Box& b, bool b_upright, Manifold& manifold) {
+DS_INLINE bool overlap_of(const Body& a, const Box& b, bool b_upright, ClipScratch& scratch, Manifold& manifold) {
     if (a.nearly_upright && b_upright) {
         const Overlap overlap = upright_contact(a.box, b, manifold);
         if (overlap != Overlap::kVertical) return overlap == Overlap::kContact;
     }
-    return box_contact(a.box, b, manifold);
+    return box_contact(a.box, b, scratch, manifold);
 }
 
 DS_INLINE void wake(Body& body) {
@@ -93,7 +94,7 @@ DS_INLINE void find_body_contact(Problem& problem, CandidatePair pair) {
     if (absolute(a.position.x - b.position.x) >= a.reach_x + b.reach_x) return;
     if (absolute(a.position.y - b.position.y) >= a.reach_y + b.reach_y) return;
     Manifold manifold;
-    if (!overlap_of(a, b.box, b.nearly_upright, manifold)) return;
+    if (!overlap_of(a, b.box, b.nearly_upright, problem.clip, manifold)) return;
     wake(a);
     wake(b);
     if (problem.body_contact_count == Problem::kMaxBodyContacts) {
@@ -147,7 +148,7 @@ DS_INLINE void find_static_contacts(Problem& problem) {
         if (absolute(body.position.x - box.center.x) >= body.reach_x + box.half.x) continue;
         if (absolute(body.position.y - box.center.y) >= body.reach_y + box.half.y) continue;
         Manifold manifold;
-        if (!overlap_of(body, upright_box(box.center, {1.f, 0.f}, box.half), true, manifold)) continue;
+        if (!overlap_of(body, upright_box(box.center, {1.f, 0.f}, box.half), true, problem.clip, manifold)) continue;
         if (problem.static_contact_count == Problem::kMaxStaticContacts) {
             drop_contact(problem, pair.a);
             continue;

@@ -26,34 +26,23 @@ DS_INLINE uint32_t unsettled_bodies(const W& world) {
     return bits;
 }
 
-// Statics an agent standing on the floor can meet, and those among them that are not full walls to it.
-template <class Float, class W>
+// Bits of the statics an agent standing on the floor can meet, and of those among them that are not full walls to it.
 struct StaticsNearFloor {
-    StaticLanes<Float> lanes[W::kStaticLanes / Float::kLanes];
-    typename Float::Mask solid[W::kStaticLanes / Float::kLanes];
-    uint32_t partial;
+    uint32_t solid, partial;
 };
 
 template <class Float, class W>
-DS_INLINE StaticsNearFloor<Float, W> statics_near_floor(const W& world) {
+DS_INLINE StaticsNearFloor statics_near_floor(const W& world) {
     constexpr float kHeight = 2.f * kAgentHalfExtent;
-    StaticsNearFloor<Float, W> statics;
-    statics.partial = 0;
-    for (int k = 0; k < W::kStaticLanes / Float::kLanes; k++) {
-        const auto s = statics.lanes[k] = load_statics<Float>(world, k * Float::kLanes);
-        statics.solid[k] = (s.bottom < Float(kHeight)) & (Float(0.f) < s.top) & (s.bottom < s.top);
+    StaticsNearFloor statics{0, 0};
+    for (int lane = 0; lane < W::kStaticLanes; lane += Float::kLanes) {
+        const auto s = load_statics<Float>(world, lane);
+        const auto solid = (s.bottom < Float(kHeight)) & (Float(0.f) < s.top) & (s.bottom < s.top);
         const auto full = (s.bottom <= Float(0.f)) & (Float(kHeight) <= s.top);
-        statics.partial |= lane_bits(statics.solid[k] & ~full) << (k * Float::kLanes);
+        statics.solid |= lane_bits(solid) << lane;
+        statics.partial |= lane_bits(solid & ~full) << lane;
     }
     return statics;
-}
-
-template <class Float, class W>
-DS_INLINE uint32_t statics_in(const StaticsNearFloor<Float, W>& statics, Rectangle area) {
-    uint32_t bits = 0;
-    for (int k = 0; k < W::kStaticLanes / Float::kLanes; k++)
-        bits |= lane_bits(statics.solid[k] & overlap(statics.lanes[k], area)) << (k * Float::kLanes);
-    return bits;
 }
 
 // Whether a cube's bounds, grown by what it may move, overlap an area. Lanes run over bodies.
@@ -76,33 +65,33 @@ DS_INLINE bool meets_a_cube(const W& world, Rectangle area) {
     return (bits & W::kCubeBits) != 0;
 }
 
-template <class W>
-DS_INLINE Rectangle path_of(const Tile<W>& tile, int slot) {
-    return {tile.path_min_x[slot], tile.path_max_x[slot], tile.path_min_y[slot], tile.path_max_y[slot]};
+template <class TileT>
+DS_INLINE Rectangle path_of(const TileT& tile, int slot) {
+    return {tile.records.path_min_x[slot], tile.records.path_max_x[slot], tile.records.path_min_y[slot], tile.records.path_max_y[slot]};
 }
 
 // The agent alone against statics and cubes.
-template <class Float, class W>
-DS_INLINE Motion motion_alone(Tile<W>& tile, const W& world, const StaticsNearFloor<Float, W>& statics, int slot) {
+template <class Float, class TileT, class W>
+DS_INLINE Motion motion_alone(TileT& tile, const W& world, StaticsNearFloor statics, int slot) {
     const Rectangle path = path_of(tile, slot);
-    if (statics_in(statics, path) == 0) return meets_a_cube<Float>(world, path) ? kCoupled : kFree;
+    if ((statics_in<Float>(world, path) & statics.solid) == 0) return meets_a_cube<Float>(world, path) ? kCoupled : kFree;
     const Rectangle reach = grown(path, kContactMargin);
-    const uint32_t walls = statics_in(statics, reach);
-    tile.walls[slot] = walls;
-    const bool too_many = __builtin_popcount(walls) > kMaxSlideWalls;
+    const uint32_t walls = statics_in<Float>(world, reach) & statics.solid;
+    tile.records.walls[slot] = walls;
+    const bool too_many = count_bits(walls) > kMaxSlideWalls;
     return too_many || (walls & statics.partial) || meets_a_cube<Float>(world, reach) ? kCoupled : kSliding;
 }
 
 // Whether two agents in free flight stay out of each other's reach. Up to friction, millimetres, both cover the same
 // part of their way in each substep, so that their centres' difference moves along a segment; no two corners meet
 // beyond twice the diagonal, and a centimetre more.
-template <class W>
-DS_INLINE bool fly_apart(const Tile<W>& tile, const W& world, int base, int a, int b) {
+template <class TileT, class W>
+DS_INLINE bool fly_apart(const TileT& tile, const W& world, int base, int a, int b) {
     constexpr float kReach = 2.f * 1.4143f * kAgentHalfExtent + 0.01f;
     const float x = world.x[W::kButtonLanes + b] - world.x[W::kButtonLanes + a];
     const float y = world.y[W::kButtonLanes + b] - world.y[W::kButtonLanes + a];
-    const float dx = tile.flown_x[base + b] - tile.flown_x[base + a] - x;
-    const float dy = tile.flown_y[base + b] - tile.flown_y[base + a] - y;
+    const float dx = tile.records.flown_x[base + b] - tile.records.flown_x[base + a] - x;
+    const float dy = tile.records.flown_y[base + b] - tile.records.flown_y[base + a] - y;
     const float along = -(x * dx + y * dy), whole = dx * dx + dy * dy;
     const float part = along <= 0.f ? 0.f : along >= whole ? 1.f : along / whole;
     const float nearest_x = x + dx * part, nearest_y = y + dy * part;
@@ -110,13 +99,13 @@ DS_INLINE bool fly_apart(const Tile<W>& tile, const W& world, int base, int a, i
 }
 
 // Agents in each other's way are coupled; so is whoever a coupled agent, or a cube it pushes, may be pushed into.
-template <class Float, class W>
-DS_INLINE void couple_agents(Tile<W>& tile, const W& world, int base) {
+template <class Float, class TileT, class W>
+DS_INLINE void couple_agents(TileT& tile, const W& world, int base) {
     for (bool changed = true; changed;) {
         changed = false;
         for (int a = 0; a < W::kAgents; a++)
             for (int b = 0; b < W::kAgents; b++) {
-                Motion &ma = tile.motion[base + a], &mb = tile.motion[base + b];
+                Motion &ma = tile.records.motion[base + a], &mb = tile.records.motion[base + b];
                 if (a == b || mb == kCoupled) continue;
                 const float margin_a = ma == kFree ? 0.f : kContactMargin;
                 const float margin_b = ma == kCoupled || mb == kSliding ? kContactMargin : 0.f;
@@ -128,25 +117,25 @@ DS_INLINE void couple_agents(Tile<W>& tile, const W& world, int base) {
                 changed = true;
             }
         bool some = false;
-        for (int a = 0; a < W::kAgents; a++) some |= tile.motion[base + a] == kCoupled;
+        for (int a = 0; a < W::kAgents; a++) some |= tile.records.motion[base + a] == kCoupled;
         for (int a = 0; some && a < W::kAgents; a++) {
-            if (tile.motion[base + a] == kCoupled) continue;
+            if (tile.records.motion[base + a] == kCoupled) continue;
             if (!meets_a_cube<Float>(world, grown(path_of(tile, base + a), 2.f * kContactMargin))) continue;
-            tile.motion[base + a] = kCoupled;
+            tile.records.motion[base + a] = kCoupled;
             changed = true;
         }
     }
 }
 
-template <class Float, class W>
-DS_INLINE void classify_world(Tile<W>& tile, const W& world, int base) {
+template <class Float, class TileT, class W>
+DS_INLINE void classify_world(TileT& tile, const W& world, int base) {
     const uint32_t unsettled = unsettled_bodies<Float>(world);
-    const auto statics = statics_near_floor<Float>(world);
+    const StaticsNearFloor statics = statics_near_floor<Float>(world);
     for (int a = 0; a < W::kAgents; a++) {
         const int slot = base + a;
         // load_actions has set kCoupled where the action has no flight
-        if (tile.motion[slot] == kCoupled || (unsettled >> a & 1) || world.grabs[a] >= 0) tile.motion[slot] = kCoupled;
-        else tile.motion[slot] = motion_alone(tile, world, statics, slot);
+        if (tile.records.motion[slot] == kCoupled || (unsettled >> a & 1) || world.grabs[a] >= 0) tile.records.motion[slot] = kCoupled;
+        else tile.records.motion[slot] = motion_alone<Float>(tile, world, statics, slot);
     }
     couple_agents<Float>(tile, world, base);
 }

@@ -26,22 +26,21 @@ DS_INLINE bool is_closing(const W& world, int door) {
     return !world.door_open[door] && z < 0.f;
 }
 
-// A button is pressed while the bounds of any body overlap its plate. Lanes run over buttons.
+// A button is pressed while the bounds of any body overlap its plate. Looks at the buttons from `first` on, one per
+// lane.
 template <class Float, class W>
-DS_INLINE void press_buttons(W& world) {
+DS_INLINE void press_buttons(W& world, int first) {
     const Float half(kButtonHalf);
-    for (int lane = 0; lane < W::kButtonLanes; lane += Float::kLanes) {
-        const Float x = Float::load(world.x + lane), y = Float::load(world.y + lane);
-        const Float left = x - half, right = x + half, front = y - half, back = y + half;
-        typename Float::Mask pressed = half < Float(0.f);
-        for (int i = 0; i < W::kBodies; i++) {
-            if (!(world.min_z[i] < kButtonHeight)) continue;
-            pressed = pressed | ((Float(world.min_x[i]) < right) & (left < Float(world.max_x[i])) &
-                                 (Float(world.min_y[i]) < back) & (front < Float(world.max_y[i])));
-        }
-        const uint32_t bits = lane_bits(pressed);
-        for (int k = 0; k < Float::kLanes; k++) world.button_pressed[lane + k] = bits >> k & 1;
+    const Float x = Float::load(world.x + first), y = Float::load(world.y + first);
+    const Float left = x - half, right = x + half, front = y - half, back = y + half;
+    typename Float::Mask pressed = half < Float(0.f);
+    for (int i = 0; i < W::kBodies; i++) {
+        if (!(world.min_z[i] < kButtonHeight)) continue;
+        pressed = pressed | ((Float(world.min_x[i]) < right) & (left < Float(world.max_x[i])) &
+                             (Float(world.min_y[i]) < back) & (front < Float(world.max_y[i])));
     }
+    const uint32_t bits = lane_bits(pressed);
+    for (int k = 0; k < Float::kLanes; k++) world.button_pressed[first + k] = bits >> k & 1;
 }
 
 // A door opens when all its buttons are pressed, and closes again unless it is persistent.

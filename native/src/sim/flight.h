@@ -23,18 +23,18 @@ inline void make_flight_table(FlightTable& table) {
             for (int turn = 0; turn < kTurns; turn++) {
                 const Action action{amount, angle, turn, 0};
                 const Vec3 force = force_of(action, {1.f, 0.f});
-                SlideBatch batch{};
+                SlideBatch<NarrowFloat> batch{};
                 batch.rotation_w[0] = 1.f;
                 batch.force_x[0] = force.x;
                 batch.force_y[0] = force.y;
                 batch.torque[0] = torque_of(action);
-                slide_agents<NarrowFloat>(batch, 0, 0);
+                slide_agents(batch, 0);
                 table.flights[flight_of(action)] = {batch.x[0], batch.y[0], batch.rotation_w[0], batch.rotation_z[0]};
             }
 }
 
-template <class W>
-DS_INLINE void fly(Tile<W>& tile, const W& world, int a, int slot, const Flight& flight) {
+template <class TileT, class W>
+DS_INLINE void fly(TileT& tile, const W& world, int a, int slot, const Flight& flight) {
     const float x = world.x[W::kButtonLanes + a], y = world.y[W::kButtonLanes + a];
     const float w = world.rotation_w[a], z = world.rotation_z[a];
     const Heading before = heading_of(w, z);
@@ -47,28 +47,28 @@ DS_INLINE void fly(Tile<W>& tile, const W& world, int a, int slot, const Flight&
     const Heading after = heading_of(new_w, new_z);
     const float reach = kTurningReach + kAgentHalfExtent * maximum(absolute(before.cosine) + absolute(before.sine),
                                                                    absolute(after.cosine) + absolute(after.sine));
-    tile.flown_x[slot] = new_x;
-    tile.flown_y[slot] = new_y;
-    tile.flown_w[slot] = new_w;
-    tile.flown_z[slot] = new_z;
-    tile.path_min_x[slot] = minimum(x, new_x) - reach;
-    tile.path_max_x[slot] = maximum(x, new_x) + reach;
-    tile.path_min_y[slot] = minimum(y, new_y) - reach;
-    tile.path_max_y[slot] = maximum(y, new_y) + reach;
+    tile.records.flown_x[slot] = new_x;
+    tile.records.flown_y[slot] = new_y;
+    tile.records.flown_w[slot] = new_w;
+    tile.records.flown_z[slot] = new_z;
+    tile.records.path_min_x[slot] = minimum(x, new_x) - reach;
+    tile.records.path_max_x[slot] = maximum(x, new_x) + reach;
+    tile.records.path_min_y[slot] = minimum(y, new_y) - reach;
+    tile.records.path_max_y[slot] = maximum(y, new_y) + reach;
 }
 
 // Path of an agent whose action has no row: as far as its force could take it.
-template <class W>
-DS_INLINE void bound_any_path(Tile<W>& tile, const W& world, int a, int slot) {
+template <class TileT, class W>
+DS_INLINE void bound_any_path(TileT& tile, const W& world, int a, int slot) {
     constexpr float kPerForce = kSubstep * kSubstep * 10.f * 1.01f;  // h^2 (1 + 2 + 3 + 4)
     constexpr float kReach = kAgentHalfExtent * 1.4143f;
     const float x = world.x[W::kButtonLanes + a], y = world.y[W::kButtonLanes + a];
     const Vec3 force = tile.force(slot);
     const float dx = kReach + absolute(force.x) * kPerForce, dy = kReach + absolute(force.y) * kPerForce;
-    tile.path_min_x[slot] = x - dx;
-    tile.path_max_x[slot] = x + dx;
-    tile.path_min_y[slot] = y - dy;
-    tile.path_max_y[slot] = y + dy;
+    tile.records.path_min_x[slot] = x - dx;
+    tile.records.path_max_x[slot] = x + dx;
+    tile.records.path_min_y[slot] = y - dy;
+    tile.records.path_max_y[slot] = y + dy;
 }
 
 }  // namespace doorstep

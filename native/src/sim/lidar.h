@@ -20,9 +20,11 @@ constexpr uint32_t kKindBits = 7;
 constexpr uint32_t kSignBit = 0x80000000u;
 constexpr float kLidarNear = 12.5f;  // statics within this along y are tried first; a matter of speed alone
 
-template <class Float>
+// Lines of one agent, some or all of them: Vectors of lanes.
+template <class Float, int Vectors>
 struct LidarLines {
-    static constexpr int kVectors = 16 / Float::kLanes;
+    using F = Float;
+    static constexpr int kVectors = Vectors;
     using Bits = typename Float::Bits;
     Float x[kVectors], y[kVectors];                  // direction, world axes, no component exactly zero
     Float inverse_x[kVectors], inverse_y[kVectors];
@@ -34,13 +36,15 @@ DS_INLINE Float away_from_zero(Float a) {
     return select(Float(kTinyDirection) < absolute(a), a, Float(kTinyDirection));
 }
 
-template <class Float>
-DS_INLINE LidarLines<Float> aim_lines(Heading heading) {
-    LidarLines<Float> lines;
+// The lines from `first` on.
+template <class Lines>
+DS_INLINE Lines aim_lines(Heading heading, int first) {
+    using Float = typename Lines::F;
+    Lines lines;
     const Float c(heading.cosine), s(heading.sine), one(1.f);
-    for (int v = 0; v < LidarLines<Float>::kVectors; v++) {
-        const Float x = Float::load(kLidarDirectionX + v * Float::kLanes);
-        const Float y = Float::load(kLidarDirectionY + v * Float::kLanes);
+    for (int v = 0; v < Lines::kVectors; v++) {
+        const Float x = Float::load(kLidarDirectionX + first + v * Float::kLanes);
+        const Float y = Float::load(kLidarDirectionY + first + v * Float::kLanes);
         lines.x[v] = away_from_zero(x * c - y * s);
         lines.y[v] = away_from_zero(x * s + y * c);
         lines.inverse_x[v] = one / lines.x[v];
@@ -50,8 +54,8 @@ DS_INLINE LidarLines<Float> aim_lines(Heading heading) {
     return lines;
 }
 
-template <class Float>
-DS_INLINE void hit(LidarLines<Float>& lines, int v, Float enter, Float leave, uint32_t kind) {
+template <class Lines, class Float>
+DS_INLINE void hit(Lines& lines, int v, Float enter, Float leave, uint32_t kind) {
     const auto clear = all_lanes(Float(), ~kKindBits), sign = all_lanes(Float(), kSignBit);
     const auto mark = mask_bits(leave < enter) | all_lanes(Float(), kind);
     lines.forward[v] = minimum(lines.forward[v], (bits_of(enter) & clear) | mark);
@@ -63,10 +67,11 @@ struct LidarBox {
     float min_x, max_x, min_y, max_y;
 };
 
-template <class Float>
-DS_INLINE void cast_at_static(LidarLines<Float>& lines, LidarBox box, uint32_t kind) {
+template <class Lines>
+DS_INLINE void cast_at_static(Lines& lines, LidarBox box, uint32_t kind) {
+    using Float = typename Lines::F;
     const Float min_x(box.min_x), max_x(box.max_x), min_y(box.min_y), max_y(box.max_y);
-    for (int v = 0; v < LidarLines<Float>::kVectors; v++) {
+    for (int v = 0; v < Lines::kVectors; v++) {
         const Float ax = min_x * lines.inverse_x[v], bx = max_x * lines.inverse_x[v];
         const Float ay = min_y * lines.inverse_y[v], by = max_y * lines.inverse_y[v];
         const Float enter = maximum(minimum(ax, bx), minimum(ay, by));
@@ -106,10 +111,11 @@ struct Span {
     float down, up;
 };
 
-template <class Float>
-DS_INLINE Span reach_along_y(const LidarLines<Float>& lines) {
+template <class Lines>
+DS_INLINE Span reach_along_y(const Lines& lines) {
+    using Float = typename Lines::F;
     Float up(0.f), down(0.f);
-    for (int v = 0; v < LidarLines<Float>::kVectors; v++) {
+    for (int v = 0; v < Lines::kVectors; v++) {
         const Float ahead = float_of(lines.forward[v]) * lines.y[v], behind = float_of(lines.backward[v]) * lines.y[v];
         up = maximum(up, maximum(ahead, -behind));
         down = maximum(down, maximum(-ahead, behind));
@@ -140,11 +146,12 @@ DS_INLINE uint32_t bodies_in_span(const W& world, Vec3 origin, Span span) {
 }
 
 // Whether any ray comes within `radius` of a point before what it has hit so far.
-template <class Float>
-DS_INLINE bool may_hit_circle(const LidarLines<Float>& lines, Vec3 center, float radius) {
+template <class Lines>
+DS_INLINE bool may_hit_circle(const Lines& lines, Vec3 center, float radius) {
+    using Float = typename Lines::F;
     const Float x(center.x), y(center.y), r(radius), r2(radius * radius);
     typename Float::Mask near = r < Float(0.f);
-    for (int v = 0; v < LidarLines<Float>::kVectors; v++) {
+    for (int v = 0; v < Lines::kVectors; v++) {
         const Float across = lines.x[v] * y - lines.y[v] * x, along = lines.x[v] * x + lines.y[v] * y;
         const Float farthest = maximum(float_of(lines.forward[v]), float_of(lines.backward[v]));
         near = near | ((across * across < r2) & (absolute(along) - r < farthest));
@@ -153,13 +160,14 @@ DS_INLINE bool may_hit_circle(const LidarLines<Float>& lines, Vec3 center, float
 }
 
 // An upright box turned by a heading.
-template <class Float>
-DS_INLINE void cast_at_upright(LidarLines<Float>& lines, float x, float y, Heading heading, float half, uint32_t kind) {
+template <class Lines>
+DS_INLINE void cast_at_upright(Lines& lines, float x, float y, Heading heading, float half, uint32_t kind) {
+    using Float = typename Lines::F;
     const Float c(heading.cosine), s(heading.sine), one(1.f);
     // Origin of the rays, in the box's frame
     const float ox = -(heading.cosine * x + heading.sine * y), oy = heading.sine * x - heading.cosine * y;
     const Float min_x(-half - ox), max_x(half - ox), min_y(-half - oy), max_y(half - oy);
-    for (int v = 0; v < LidarLines<Float>::kVectors; v++) {
+    for (int v = 0; v < Lines::kVectors; v++) {
         const Float ix = one / away_from_zero(c * lines.x[v] + s * lines.y[v]);
         const Float iy = one / away_from_zero(c * lines.y[v] - s * lines.x[v]);
         const Float ax = min_x * ix, bx = max_x * ix, ay = min_y * iy, by = max_y * iy;
@@ -168,13 +176,14 @@ DS_INLINE void cast_at_upright(LidarLines<Float>& lines, float x, float y, Headi
 }
 
 // Any box: slabs along its three axes, of which the rays, being horizontal, see only x and y components.
-template <class Float>
-DS_INLINE void cast_at_tilted(LidarLines<Float>& lines, Vec3 center, Quat rotation, float half, uint32_t kind) {
+template <class Lines>
+DS_INLINE void cast_at_tilted(Lines& lines, Vec3 center, Quat rotation, float half, uint32_t kind) {
+    using Float = typename Lines::F;
     const Vec3 origin = rotate_inverse(rotation, -center);
     const Vec3 ux = rotate_inverse(rotation, Vec3{1.f, 0.f, 0.f}), uy = rotate_inverse(rotation, Vec3{0.f, 1.f, 0.f});
     const float origins[3] = {origin.x, origin.y, origin.z};
     const float axis_x[3] = {ux.x, ux.y, ux.z}, axis_y[3] = {uy.x, uy.y, uy.z};
-    for (int v = 0; v < LidarLines<Float>::kVectors; v++) {
+    for (int v = 0; v < Lines::kVectors; v++) {
         Float enter(-1e30f), leave(1e30f);
         for (int k = 0; k < 3; k++) {
             const Float along = away_from_zero(Float(axis_x[k]) * lines.x[v] + Float(axis_y[k]) * lines.y[v]);
@@ -187,8 +196,8 @@ DS_INLINE void cast_at_tilted(LidarLines<Float>& lines, Vec3 center, Quat rotati
     }
 }
 
-template <class Float, class W>
-DS_INLINE void cast_at_body(LidarLines<Float>& lines, const W& world, int i, Vec3 origin) {
+template <class Lines, class W>
+DS_INLINE void cast_at_body(Lines& lines, const W& world, int i, Vec3 origin) {
     const Vec3 center = world.body_position(i) - origin;
     const bool is_agent = i < W::kAgents;
     const float half = is_agent ? kAgentHalfExtent : kCubeHalfExtent;
@@ -204,24 +213,42 @@ DS_INLINE void cast_at_body(LidarLines<Float>& lines, const W& world, int i, Vec
     if (top > 0.f) cast_at_upright(lines, center.x, center.y, heading_of(rotation.w, rotation.z), half, kind);
 }
 
-// One direction of all lines, as (distance / 40, kind / 6) pairs, 15 of them.
+// Distance / 40 and kind / 6 of the nearest hits of a vector.
 template <class Float>
-DS_INLINE void write_hits(const typename Float::Bits* hits, float* out) {
+struct LidarHits {
+    Float distance, code;
+};
+template <class Float>
+DS_INLINE LidarHits<Float> decode_hits(typename Float::Bits hits) {
     constexpr float kCodes[8] = {0.f,       1.f / 6.f, 2.f / 6.f, 3.f / 6.f,
                                  4.f / 6.f, 5.f / 6.f, 0.f,       0.f};  // kind / 6
-    for (int v = 0; v < LidarLines<Float>::kVectors; v++) {
+    const Float code = look_up(kCodes, hits & all_lanes(Float(), kKindBits));
+    const Float distance = float_of(hits & all_lanes(Float(), ~kKindBits)) * Float(kDistanceScale);
+    return {zero_unless(Float(0.f) < code, distance), code};
+}
+
+// One direction of all lines of an agent: 15 pairs.
+template <class Lines>
+DS_INLINE void write_hits(const typename Lines::F::Bits* hits, float* out) {
+    using Float = typename Lines::F;
+    for (int v = 0; v < Lines::kVectors; v++) {
         const int left = kLidarLines - v * Float::kLanes, count = left < Float::kLanes ? left : Float::kLanes;
-        const auto kinds = hits[v] & all_lanes(Float(), kKindBits);
-        const Float code = look_up(kCodes, kinds);
-        const Float distance = float_of(hits[v] & all_lanes(Float(), ~kKindBits)) * Float(kDistanceScale);
-        store_pairs(zero_unless(Float(0.f) < code, distance), code, out + 2 * v * Float::kLanes, count);
+        const auto decoded = decode_hits<Float>(hits[v]);
+        store_pairs(decoded.distance, decoded.code, out + 2 * v * Float::kLanes, count);
     }
 }
 
+template <class W>
+DS_INLINE Vec3 lidar_origin(const W& world, int agent) {
+    return world.body_position(agent) + Vec3{0.f, 0.f, kHoldHeight};
+}
+
+// All lines of an agent at once.
 template <class Float, class W>
 DS_INLINE void cast_agent_lidar(const W& world, int agent, float* out) {
-    const Vec3 origin = world.body_position(agent) + Vec3{0.f, 0.f, kHoldHeight};
-    LidarLines<Float> lines = aim_lines<Float>(world.agent_heading(agent));
+    using Lines = LidarLines<Float, 16 / Float::kLanes>;
+    const Vec3 origin = lidar_origin(world, agent);
+    Lines lines = aim_lines<Lines>(world.agent_heading(agent), 0);
     LidarStatics<W> statics;
     relate_statics<Float>(world, origin, statics);
     for (uint32_t bits = statics.near; bits;) {
@@ -235,13 +262,29 @@ DS_INLINE void cast_agent_lidar(const W& world, int agent, float* out) {
     }
     for (uint32_t bits = bodies_in_span<Float>(world, origin, span) & ~(1u << agent); bits;)
         cast_at_body(lines, world, take_lowest_bit(bits), origin);
-    write_hits<Float>(lines.forward, out);
-    write_hits<Float>(lines.backward, out + 2 * kLidarLines);
+    write_hits<Lines>(lines.forward, out);
+    write_hits<Lines>(lines.backward, out + 2 * kLidarLines);
 }
 
-template <class Float, class W>
-DS_INLINE void cast_lidar(const W& world, float* out) {
-    for (int a = 0; a < W::kAgents; a++) cast_agent_lidar<Float>(world, a, out + a * 2 * kLidarRays);
+// One line by itself, as a CUDA thread takes it: everything is tried, because skipping what only some of a warp's lines
+// can skip saves nothing.
+template <class W>
+DS_INLINE void cast_line(const W& world, int agent, int line, float* out) {
+    using Lines = LidarLines<NarrowFloat, 1>;
+    const Vec3 origin = lidar_origin(world, agent);
+    Lines lines = aim_lines<Lines>(world.agent_heading(agent), line);
+    for (int i = 0; i < W::kStatics; i++) {
+        const auto s = load_statics<NarrowFloat>(world, i);
+        if (!any((s.bottom < origin.z) & (NarrowFloat(origin.z) < s.top))) continue;
+        const LidarBox box{(s.min_x - origin.x).v, (s.max_x - origin.x).v, (s.min_y - origin.y).v,
+                           (s.max_y - origin.y).v};
+        cast_at_static(lines, box, static_cast<uint32_t>(world.static_kind[i]));
+    }
+    for (int i = 0; i < W::kBodies; i++)
+        if (i != agent && world.min_z[i] < origin.z) cast_at_body(lines, world, i, origin);
+    const auto forward = decode_hits<NarrowFloat>(lines.forward[0]), backward = decode_hits<NarrowFloat>(lines.backward[0]);
+    store_pairs(forward.distance, forward.code, out + 2 * line, 1);
+    store_pairs(backward.distance, backward.code, out + 2 * (line + kLidarLines), 1);
 }
 
 }  // namespace doorstep

@@ -18,11 +18,12 @@ DS_INLINE void settle_agent(W& world, int agent, float x, float y, float w, floa
     refresh_bounds(world, agent);
 }
 
-// ---- Sliding agents, eight from any worlds of the tile at a time
+// ---- Sliding agents, as many at a time as there are lanes, from any worlds of the tile
 
-template <class W>
-DS_INLINE void gather_sliding_agent(const Tile<W>& tile, int slot, int lane, SlideBatch& batch, int& wall_count) {
-    const W& world = tile.worlds[slot / W::kAgents];
+template <class Float, class TileT>
+DS_INLINE void gather_sliding_agent(const TileT& tile, int slot, int lane, SlideBatch<Float>& batch, int& wall_count) {
+    using W = typename TileT::W;
+    const auto& world = tile.world_of(slot);
     const int agent = slot % W::kAgents;
     batch.x[lane] = world.x[W::kButtonLanes + agent];
     batch.y[lane] = world.y[W::kButtonLanes + agent];
@@ -33,7 +34,7 @@ DS_INLINE void gather_sliding_agent(const Tile<W>& tile, int slot, int lane, Sli
     batch.force_y[lane] = force.y;
     batch.torque[lane] = tile.torque(slot);
     int count = 0;
-    for (uint32_t walls = tile.walls[slot]; walls; count++) {
+    for (uint32_t walls = tile.records.walls[slot]; walls; count++) {
         const int i = take_lowest_bit(walls);
         batch.wall_x[count][lane] = world.static_x[i];
         batch.wall_y[count][lane] = world.static_y[i];
@@ -43,28 +44,26 @@ DS_INLINE void gather_sliding_agent(const Tile<W>& tile, int slot, int lane, Sli
     if (count > wall_count) wall_count = count;
 }
 
-template <class Float, class W>
-DS_INLINE void slide_batch(Tile<W>& tile, const int* slots, int count) {
-    SlideBatch batch;
+template <class Float, class TileT>
+DS_INLINE void slide_batch(TileT& tile, const int* slots, int count) {
+    constexpr int kAgents = TileT::W::kAgents;
+    SlideBatch<Float> batch;
     for (int k = 0; k < kMaxSlideWalls; k++)
-        for (int lane = 0; lane < kLanes; lane++) {
+        for (int lane = 0; lane < Float::kLanes; lane++) {
             batch.wall_x[k][lane] = batch.wall_y[k][lane] = kNoWall;
             batch.wall_half_x[k][lane] = batch.wall_half_y[k][lane] = 0.f;
         }
     int wall_count = 0;
     // Lanes without an agent repeat the first
-    for (int lane = 0; lane < kLanes; lane++)
+    for (int lane = 0; lane < Float::kLanes; lane++)
         gather_sliding_agent(tile, slots[lane < count ? lane : 0], lane, batch, wall_count);
-    for (int lane = 0; lane < kLanes; lane += Float::kLanes) slide_agents<Float>(batch, lane, wall_count);
+    slide_agents(batch, wall_count);
     for (int lane = 0; lane < count; lane++)
-        settle_agent(tile.worlds[slots[lane] / W::kAgents], slots[lane] % W::kAgents, batch.x[lane], batch.y[lane],
+        settle_agent(tile.world_of(slots[lane]), slots[lane] % kAgents, batch.x[lane], batch.y[lane],
                      batch.rotation_w[lane], batch.rotation_z[lane]);
 }
 
 // ---- Coupled worlds
-
-template <class W>
-using Problem = SolverProblem<W::kBodies, W::kStatics, W::kAgents>;
 
 template <class W>
 DS_INLINE Rectangle bounds_of(const W& world, int body) {
@@ -86,11 +85,11 @@ struct Participants {
     uint32_t bodies, awake;
 };
 
-template <class W>
-DS_INLINE Participants choose_participants(const Tile<W>& tile, const W& world, int base) {
+template <class TileT, class W>
+DS_INLINE Participants choose_participants(const TileT& tile, const W& world, int base) {
     Participants chosen{0, W::kCubeBits & ~world.asleep};
     for (int a = 0; a < W::kAgents; a++) {
-        if (tile.motion[base + a] != kCoupled) continue;
+        if (tile.records.motion[base + a] != kCoupled) continue;
         chosen.awake |= 1u << a;
         if (const int cube = world.held_by(a); cube >= 0) chosen.awake |= 1u << cube;
         const Rectangle reach = grown(path_of(tile, base + a), kContactMargin);
@@ -120,8 +119,8 @@ DS_INLINE Participants choose_participants(const Tile<W>& tile, const W& world, 
 }
 
 // Slots of the problem for the chosen bodies, in body order; slot_of[i] is the slot of body i.
-template <class W>
-DS_INLINE void load_bodies(const Tile<W>& tile, const W& world, int base, Participants chosen, Problem<W>& problem,
+template <class TileT, class W>
+DS_INLINE void load_bodies(const TileT& tile, const W& world, int base, Participants chosen, Problem<W>& problem,
                            int* body_of, int* slot_of, Rectangle* areas) {
     problem.body_count = 0;
     for (uint32_t bits = chosen.bodies; bits;) {
@@ -160,17 +159,13 @@ DS_INLINE void load_statics_and_pairs(const W& world, const Rectangle* areas, co
                                       Problem<W>& problem) {
     uint32_t used = 0;
     problem.static_pair_count = problem.body_pair_count = 0;
-    StaticLanes<Float> lanes[W::kStaticLanes / Float::kLanes];
     uint32_t solid = 0;
-    for (int k = 0; k < W::kStaticLanes / Float::kLanes; k++) {
-        lanes[k] = load_statics<Float>(world, k * Float::kLanes);
-        solid |= lane_bits((Float(0.f) < lanes[k].top) & (lanes[k].bottom < lanes[k].top)) << (k * Float::kLanes);
+    for (int lane = 0; lane < W::kStaticLanes; lane += Float::kLanes) {
+        const StaticLanes<Float> s = load_statics<Float>(world, lane);
+        solid |= lane_bits((Float(0.f) < s.top) & (s.bottom < s.top)) << lane;
     }
     for (int slot = 0; slot < problem.body_count; slot++) {
-        uint32_t bits = 0;
-        for (int k = 0; k < W::kStaticLanes / Float::kLanes; k++)
-            bits |= lane_bits(overlap(lanes[k], grown(areas[slot], kShoveMargin))) << (k * Float::kLanes);
-        bits &= solid & ((1u << W::kStatics) - 1u);
+        uint32_t bits = statics_in<Float>(world, grown(areas[slot], kShoveMargin)) & solid & ((1u << W::kStatics) - 1u);
         used |= bits;
         while (bits)
             problem.static_pairs[problem.static_pair_count++] = {static_cast<uint8_t>(slot),
@@ -276,26 +271,25 @@ DS_INLINE uint32_t check_finite(W& world) {
     }
     bits &= (1u << W::kBodies) - 1u;
     if (bits == 0) return kTroubleNone;
-    note_trouble(world, __builtin_ctz(bits));
-    world.nonfinite_values += static_cast<uint32_t>(__builtin_popcount(bits));
+    note_trouble(world, lowest_bit(bits));
+    world.nonfinite_values += static_cast<uint32_t>(count_bits(bits));
     return kTroubleNonfinite;
 }
 
-template <class W>
-DS_INLINE bool needs_solving(const Tile<W>& tile, const W& world, int base) {
+template <class TileT, class W>
+DS_INLINE bool needs_solving(const TileT& tile, const W& world, int base) {
     if (world.asleep != W::kCubeBits) return true;
     for (int a = 0; a < W::kAgents; a++)
-        if (tile.motion[base + a] == kCoupled) return true;
+        if (tile.records.motion[base + a] == kCoupled) return true;
     for (int d = 0; d < W::kDoors; d++)
         if (is_closing(world, d)) return true;
     return false;
 }
 
-template <class Float, class W>
-DS_NOINLINE uint32_t solve_world(Tile<W>& tile, W& world, int base) {
+template <class Float, class TileT, class W>
+DS_INLINE uint32_t solve_world(const TileT& tile, W& world, int base, Problem<W>& problem) {
     const Participants chosen = choose_participants(tile, world, base);
     if (chosen.bodies == 0) return kTroubleNone;
-    Problem<W> problem;
     int body_of[W::kBodies], slot_of[W::kBodies] = {};
     Rectangle areas[W::kBodies];
     load_bodies(tile, world, base, chosen, problem, body_of, slot_of, areas);

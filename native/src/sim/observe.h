@@ -119,63 +119,56 @@ DS_INLINE float* append(float* to, const float* from, int count) {
     return to + count;
 }
 
-// The parts side by side, from the tensors just written.
+// The parts of an agent's row side by side, from the tensors just written.
 template <class W>
-DS_INLINE void flatten(const W& world, const ObservationTensors& to, int64_t slot, int32_t episode_length) {
-    for (int a = 0; a < W::kAgents; a++) {
-        const int64_t row = slot * W::kAgents + a;
-        float* out = to.flat + row * flat_size(W::kAgents);
-        out = append(out, to.self + row * kSelfSize, kSelfSize);
-        out = append(out, to.partners + row * kPolarSize * (W::kAgents - 1), kPolarSize * (W::kAgents - 1));
-        out = append(out, to.room_entities + row * kPolarSize * kEntitySlots, kPolarSize * kEntitySlots);
-        out = append(out, to.doors + row * kPolarSize, kPolarSize);
-        out = append(out, to.lidar + row * kLidarSize, kLidarSize);
-        out[0] = static_cast<float>(world.steps_remaining) / static_cast<float>(episode_length);
-        out[1] = static_cast<float>(a) / static_cast<float>(W::kAgents > 1 ? W::kAgents - 1 : 1);
-    }
+DS_INLINE void flatten(const W& world, int agent, const ObservationTensors& to, int64_t slot, int32_t episode_length) {
+    const int64_t row = slot * W::kAgents + agent;
+    float* out = to.flat + row * flat_size(W::kAgents);
+    out = append(out, to.self + row * kSelfSize, kSelfSize);
+    out = append(out, to.partners + row * kPolarSize * (W::kAgents - 1), kPolarSize * (W::kAgents - 1));
+    out = append(out, to.room_entities + row * kPolarSize * kEntitySlots, kPolarSize * kEntitySlots);
+    out = append(out, to.doors + row * kPolarSize, kPolarSize);
+    out = append(out, to.lidar + row * kLidarSize, kLidarSize);
+    out[0] = static_cast<float>(world.steps_remaining) / static_cast<float>(episode_length);
+    out[1] = static_cast<float>(agent) / static_cast<float>(W::kAgents > 1 ? W::kAgents - 1 : 1);
 }
 
-// All but lidar and the flat row. yaws: of the world's agents, radians.
+// All but lidar and the flat row. yaw: radians.
 template <class Float, class W>
-DS_INLINE void observe_world(const W& world, const float* yaws, const ObservationTensors& to, int64_t slot) {
-    for (int a = 0; a < W::kAgents; a++) {
-        const int64_t row = slot * W::kAgents + a;
-        const int room = room_of(world.y[W::kButtonLanes + a]);
-        Sights<W> sights;
-        collect_sights(world, a, room, sights);
-        to_polar<Float>(world, a, world.agent_heading(a), sights);
-        write_self(world, a, room, yaws[a], to.self + row * kSelfSize);
-        write_partners(world, a, sights, to.partners + row * kPolarSize * (W::kAgents - 1));
-        write_room_entities(world, room, sights, to.room_entities + row * kPolarSize * kEntitySlots);
-        write_door(world, room, sights, to.doors + row * kPolarSize);
-        to.steps_remaining[row] = world.steps_remaining;
-    }
+DS_INLINE void observe_agent(const W& world, int agent, float yaw, const ObservationTensors& to, int64_t slot) {
+    const int64_t row = slot * W::kAgents + agent;
+    const int room = room_of(world.y[W::kButtonLanes + agent]);
+    Sights<W> sights;
+    collect_sights(world, agent, room, sights);
+    to_polar<Float>(world, agent, world.agent_heading(agent), sights);
+    write_self(world, agent, room, yaw, to.self + row * kSelfSize);
+    write_partners(world, agent, sights, to.partners + row * kPolarSize * (W::kAgents - 1));
+    write_room_entities(world, room, sights, to.room_entities + row * kPolarSize * kEntitySlots);
+    write_door(world, room, sights, to.doors + row * kPolarSize);
+    to.steps_remaining[row] = world.steps_remaining;
 }
 
-// Yaws of `count` worlds' agents, eight at a time. yaws must hold a multiple of eight.
-template <class Float, class W>
-DS_INLINE void measure_yaws(const W* worlds, int count, float* yaws) {
-    const int agents = count * W::kAgents, padded = (agents + kLanes - 1) / kLanes * kLanes;
-    alignas(32) float sines[kTileWorlds * W::kAgents], cosines[kTileWorlds * W::kAgents];
-    for (int i = 0; i < padded; i++) {
-        const int k = i < agents ? i : 0;
-        const Heading heading = worlds[k / W::kAgents].agent_heading(k % W::kAgents);
-        sines[i] = heading.sine;
-        cosines[i] = heading.cosine;
-    }
-    for (int i = 0; i < padded; i += Float::kLanes)
-        arc_tangent(Float::load(sines + i), Float::load(cosines + i)).store(yaws + i);
+template <class W>
+DS_INLINE float measure_yaw(const W& world, int agent) {
+    const Heading heading = world.agent_heading(agent);
+    return arc_tangent(NarrowFloat(heading.sine), NarrowFloat(heading.cosine)).v;
 }
 
-// One world by itself, everything.
-template <class Float, class W>
-DS_NOINLINE void observe_whole_world(const W& world, const ObservationTensors& to, int64_t slot,
-                                     int32_t episode_length) {
-    alignas(32) float yaws[kTileWorlds * W::kAgents];
-    measure_yaws<Float>(&world, 1, yaws);
-    observe_world<Float>(world, yaws, to, slot);
-    cast_lidar<Float>(world, to.lidar + slot * W::kAgents * kLidarSize);
-    if (to.flat) flatten(world, to, slot, episode_length);
+// The yaws of as many agents of a tile as there are lanes, from agent slot `first` on.
+template <class Float, class TileT>
+DS_INLINE void measure_yaws(const TileT& tile, int first) {
+    constexpr int kAgents = TileT::W::kAgents;
+    const int last = tile.count * kAgents - 1;
+    float sines[Float::kLanes], cosines[Float::kLanes], yaws[Float::kLanes];
+    for (int lane = 0; lane < Float::kLanes; lane++) {
+        const int slot = first + lane < last ? first + lane : last;
+        const Heading heading = tile.world_of(slot).agent_heading(slot % kAgents);
+        sines[lane] = heading.sine;
+        cosines[lane] = heading.cosine;
+    }
+    arc_tangent(Float::load(sines), Float::load(cosines)).store(yaws);
+    for (int lane = 0; lane < Float::kLanes && first + lane <= last; lane++)
+        tile.records.yaws[first + lane] = yaws[lane];
 }
 
 }  // namespace doorstep

@@ -20,10 +20,13 @@ namespace doorstep {
     X(open_doors, "doors", "pressed", "door flags", "Opens doors whose buttons are all pressed.")                  \
     X(score_progress, "agents", "agent y", "rewards, largest y", "Rewards new ground, with the bonus.")            \
     X(count_step, "worlds", "steps remaining, resets", "done, returns", "Counts the step, finds ending worlds.")   \
+    X(measure_yaws, "agents", "agent poses", "yaws", "Turns rotations into angles.")                               \
     X(record_final, "ending worlds", "everything", "final tensors", "Observes worlds before they go.")             \
+    X(flatten_final, "ending worlds", "final tensors", "final observations", "Writes them side by side.")          \
     X(reset_levels, "ending worlds", "seed, episode index", "everything", "Generates the next level.")             \
     X(observe, "sights", "poses, slots", "observations", "Writes what agents know.")                               \
-    X(cast_lidar, "rays", "poses, statics", "lidar", "Writes what agents see.")
+    X(cast_lidar, "rays", "poses, statics", "lidar", "Writes what agents see.")                                    \
+    X(flatten, "agents", "observations", "flat observations", "Writes observations side by side.")
 
 enum Stage {
 #define DS_STAGE_ENUM(name, lanes, reads, writes, sentence) kStage_##name,

@@ -41,4 +41,13 @@ DS_INLINE typename Float::Mask overlap(const StaticLanes<Float>& s, Rectangle r)
            (Float(r.min_y) < s.max_y);
 }
 
+// Bits of the statics whose sides overlap an area, whatever their height.
+template <class Float, class W>
+DS_INLINE uint32_t statics_in(const W& world, Rectangle area) {
+    uint32_t bits = 0;
+    for (int lane = 0; lane < W::kStaticLanes; lane += Float::kLanes)
+        bits |= lane_bits(overlap(load_statics<Float>(world, lane), area)) << lane;
+    return bits;
+}
+
 }  // namespace doorstep

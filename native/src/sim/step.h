@@ -1,159 +1,271 @@
-// The step: a block of worlds in, the same block one step later, by an ordered list of stages.
+// The step: a tile of worlds in, the same tile one step later, by an ordered list of stages.
 //
-// A tile of worlds goes through the stages together. Inside a stage the lanes run over the items named in the
-// table; on the CPU eight lanes are one vector and a stage is a loop, on CUDA a lane is a thread and a barrier ends
-// each stage. A stage reads and writes the blocks and the tile only, and calls no other stage. No result depends on
-// which worlds share a tile. Doors move before bodies, by the flag of the last step; buttons are looked at after
-// bodies have moved; a world that ends is observed, regenerated, and observed again.
+// Inside a stage the lanes run over the items named in the table. On the CPU eight lanes are one vector and a thread
+// takes all items of its tile; on CUDA a lane is a thread, the threads of a block share the items, and a barrier ends
+// each stage. A stage reads and writes the blocks and the records of the tile only, and calls no other stage. No result
+// depends on which worlds share a tile. Doors move before bodies, by the flag of the last step; buttons are looked at
+// after bodies have moved; a world that ends is observed, regenerated, and observed again.
 #pragma once
 
 #include "sim/edits.h"
+#include "sim/episode.h"
 #include "sim/flight.h"
-#include "sim/level.h"
 #include "sim/observe.h"
-#include "sim/score.h"
 #include "sim/stages.h"
 
 namespace doorstep {
 
-// Each stage is Stages<Float, W>::name(tile).
-template <class Float, class W>
+// Each stage is Stages<Float, Tile>::name(tile, share).
+template <class Float, class TileT>
 struct Stages {
-    using TileT = Tile<W>;
+    using W = typename TileT::W;
     static constexpr int A = W::kAgents;
 
-    static DS_METHOD void absorb_edits(TileT& tile) {
-        if (!tile.simulation.look_for_edits) return;
-        for (int i = 0; i < tile.count; i++) tile.trouble |= doorstep::absorb_edits<Float>(tile.worlds[i]);
+    template <class Share>
+    static DS_METHOD void absorb_edits(TileT& tile, Share share) {
+        for (int i = share.first; i < tile.count; i += share.stride)
+            tile.records.trouble[i] = tile.simulation.look_for_edits
+                                          ? doorstep::absorb_edits<Float>(tile.world(i))
+                                          : static_cast<uint32_t>(kTroubleNone);
     }
 
-    static DS_METHOD void load_actions(TileT& tile) {
-        for (int slot = 0; slot < tile.count * A; slot++) {
-            W& world = tile.worlds[slot / A];
-            const int a = slot % A;
+    template <class Share>
+    static DS_METHOD void load_actions(TileT& tile, Share share) {
+        for (int slot = share.first; slot < tile.count * A; slot += share.stride) {
+            const W& world = tile.world_of(slot);
             Action action;
-            world.clamped_actions += static_cast<uint32_t>(
-                read_action(tile.simulation.tensors.actions + (tile.first * A + slot) * kActionComponents,
-                            tile.simulation.action_check, action));
-            tile.actions[slot] = action;
+            const int clamped = read_action(tile.simulation.tensors.actions + (tile.first * A + slot) * kActionComponents,
+                                            tile.simulation.action_check, action);
+            tile.records.clamped[slot] = static_cast<uint8_t>(clamped);
+            tile.records.actions[slot] = action;
             const int flight = flight_of(action);
-            tile.motion[slot] = flight < 0 ? kCoupled : kFree;
-            if (flight < 0) bound_any_path(tile, world, a, slot);
-            else fly(tile, world, a, slot, tile.flights.flights[flight]);
+            tile.records.motion[slot] = flight < 0 ? kCoupled : kFree;
+            if (flight < 0) bound_any_path(tile, world, slot % A, slot);
+            else fly(tile, world, slot % A, slot, tile.flights.flights[flight]);
         }
     }
 
-    static DS_METHOD void move_doors(TileT& tile) {
-        for (int i = 0; i < tile.count; i++) doorstep::move_doors(tile.worlds[i]);
+    template <class Share>
+    static DS_METHOD void move_doors(TileT& tile, Share share) {
+        for (int i = share.first; i < tile.count; i += share.stride) doorstep::move_doors(tile.world(i));
     }
 
-    static DS_METHOD void toggle_grabs(TileT& tile) {
-        for (int slot = 0; slot < tile.count * A; slot++)
-            if (tile.actions[slot].grab == 1) toggle_grab<Float>(tile.worlds[slot / A], slot % A);
+    template <class Share>
+    static DS_METHOD void toggle_grabs(TileT& tile, Share share) {
+        for (int slot = share.first; slot < tile.count * A; slot += share.stride)
+            if (tile.records.actions[slot].grab == 1) toggle_grab<Float>(tile.world_of(slot), slot % A);
     }
 
-    static DS_METHOD void classify_agents(TileT& tile) {
-        for (int i = 0; i < tile.count; i++) classify_world<Float>(tile, tile.worlds[i], i * A);
+    template <class Share>
+    static DS_METHOD void classify_agents(TileT& tile, Share share) {
+        for (int i = share.first; i < tile.count; i += share.stride) {
+            classify_world<Float>(tile, tile.world(i), i * A);
+            tile.records.coupled[i] = needs_solving(tile, tile.world(i), i * A);
+        }
     }
 
-    static DS_METHOD void fly_agents(TileT& tile) {
-        for (int slot = 0; slot < tile.count * A; slot++)
-            if (tile.motion[slot] == kFree)
-                settle_agent(tile.worlds[slot / A], slot % A, tile.flown_x[slot], tile.flown_y[slot],
-                             tile.flown_w[slot], tile.flown_z[slot]);
+    template <class Share>
+    static DS_METHOD void fly_agents(TileT& tile, Share share) {
+        const auto& flown = tile.records;
+        for (int slot = share.first; slot < tile.count * A; slot += share.stride)
+            if (flown.motion[slot] == kFree)
+                settle_agent(tile.world_of(slot), slot % A, flown.flown_x[slot], flown.flown_y[slot],
+                             flown.flown_w[slot], flown.flown_z[slot]);
     }
 
     // Agents with one wall in reach and agents with more wait apart, so that the first need not look at empty slots
-    static DS_METHOD void slide_agents(TileT& tile) {
-        int slots[2][kLanes], waiting[2] = {0, 0};
-        for (int slot = 0; slot < tile.count * A; slot++) {
-            if (tile.motion[slot] != kSliding) continue;
-            const int queue = (tile.walls[slot] & (tile.walls[slot] - 1)) != 0;
+    template <class Share>
+    static DS_METHOD void slide_agents(TileT& tile, Share share) {
+        int slots[2][Float::kLanes], waiting[2] = {0, 0};
+        for (int slot = share.first; slot < tile.count * A; slot += share.stride) {
+            if (tile.records.motion[slot] != kSliding) continue;
+            const int queue = (tile.records.walls[slot] & (tile.records.walls[slot] - 1)) != 0;
             slots[queue][waiting[queue]++] = slot;
-            if (waiting[queue] < kLanes) continue;
-            slide_batch<Float>(tile, slots[queue], kLanes);
+            if (waiting[queue] < Float::kLanes) continue;
+            slide_batch<Float>(tile, slots[queue], Float::kLanes);
             waiting[queue] = 0;
         }
         for (int queue = 0; queue < 2; queue++)
             if (waiting[queue] > 0) slide_batch<Float>(tile, slots[queue], waiting[queue]);
     }
 
-    static DS_METHOD void solve_bodies(TileT& tile) {
-        for (int i = 0; i < tile.count; i++)
-            if (needs_solving(tile, tile.worlds[i], i * A))
-                tile.trouble |= solve_world<Float>(tile, tile.worlds[i], i * A);
-    }
-
-    static DS_METHOD void press_buttons(TileT& tile) {
-        for (int i = 0; i < tile.count; i++) doorstep::press_buttons<Float>(tile.worlds[i]);
-    }
-
-    static DS_METHOD void open_doors(TileT& tile) {
-        for (int i = 0; i < tile.count; i++) doorstep::open_doors(tile.worlds[i]);
-    }
-
-    static DS_METHOD void score_progress(TileT& tile) {
+    // The solvers take the coupled worlds in turns
+    template <class Share>
+    static DS_METHOD void solve_bodies(TileT& tile, Share share) {
+        const int solver = share.solver();
+        if (solver < 0) return;
+        int turn = 0;
         for (int i = 0; i < tile.count; i++) {
-            doorstep::score_progress(tile.worlds[i], tile.rewards + i * A);
-            share_bonus(tile.worlds[i], tile.rewards + i * A);
+            if (!tile.records.coupled[i]) continue;
+            if (turn == solver)
+                tile.records.trouble[i] |= solve_world<Float>(tile, tile.world(i), i * A, tile.problems[solver]);
+            turn = turn + 1 == Share::solvers ? 0 : turn + 1;
         }
     }
 
-    static DS_METHOD void count_step(TileT& tile) {
+    template <class Share>
+    static DS_METHOD void press_buttons(TileT& tile, Share share) {
+        constexpr int kVectors = W::kButtonLanes / Float::kLanes;
+        for (int item = share.first; item < tile.count * kVectors; item += share.stride)
+            doorstep::press_buttons<Float>(tile.world(item / kVectors), item % kVectors * Float::kLanes);
+    }
+
+    template <class Share>
+    static DS_METHOD void open_doors(TileT& tile, Share share) {
+        for (int i = share.first; i < tile.count; i += share.stride) doorstep::open_doors(tile.world(i));
+    }
+
+    template <class Share>
+    static DS_METHOD void score_progress(TileT& tile, Share share) {
+        for (int i = share.first; i < tile.count; i += share.stride) {
+            doorstep::score_progress(tile.world(i), tile.records.rewards + i * A);
+            share_bonus(tile.world(i), tile.records.rewards + i * A);
+        }
+    }
+
+    template <class Share>
+    static DS_METHOD void count_step(TileT& tile, Share share) {
         const Simulation& simulation = tile.simulation;
-        for (int i = 0; i < tile.count; i++) {
-            W& world = tile.worlds[i];
-            const float* rewards = tile.rewards + i * A;
+        for (int i = share.first; i < tile.count; i += share.stride) {
+            W& world = tile.world(i);
+            const float* rewards = tile.records.rewards + i * A;
             int32_t& reset = simulation.tensors.resets[tile.first + i];
+            for (int a = 0; a < A; a++) world.clamped_actions += tile.records.clamped[i * A + a];
             const bool truncated = doorstep::count_step(world, rewards, simulation.episode_length);
-            tile.ends[i] = truncated || reset != 0;
-            tile.regenerates[i] = reset != 0 || (world.done && simulation.auto_reset);
+            tile.records.ends[i] = truncated || reset != 0;
+            tile.records.regenerates[i] = reset != 0 || (world.done && simulation.auto_reset);
             reset = 0;
             write_score(simulation.tensors, tile.first + i, world, rewards, truncated);
         }
     }
 
-    static DS_METHOD void record_final(TileT& tile) {
+    template <class Share>
+    static DS_METHOD void measure_yaws(TileT& tile, Share share) {
+        for (int first = share.first * Float::kLanes; first < tile.count * A; first += share.stride * Float::kLanes)
+            doorstep::measure_yaws<Float>(tile, first);
+    }
+
+    template <class Share>
+    static DS_METHOD void record_final(TileT& tile, Share share) {
         const Simulation& simulation = tile.simulation;
-        for (int i = 0; i < tile.count; i++) {
-            if (!tile.ends[i]) continue;
-            write_episode(simulation.tensors, tile.first + i, tile.worlds[i], simulation.episode_length);
-            observe_whole_world<Float>(tile.worlds[i], final_observations(simulation.tensors), tile.first + i,
-                                       simulation.episode_length);
+        const ObservationTensors to = final_observations(simulation.tensors);
+        for (int i = share.first; i < tile.count; i += share.stride)
+            if (tile.records.ends[i])
+                write_episode(simulation.tensors, tile.first + i, tile.world(i), simulation.episode_length);
+        observe_agents(tile, share, to, tile.records.ends);
+        cast_rays(tile, share, to, tile.records.ends);
+    }
+
+    template <class Share>
+    static DS_METHOD void flatten_final(TileT& tile, Share share) {
+        flatten_agents(tile, share, final_observations(tile.simulation.tensors), tile.records.ends);
+    }
+
+    template <class Share>
+    static DS_METHOD void reset_levels(TileT& tile, Share share) {
+        for (int i = share.first; i < tile.count; i += share.stride) {
+            if (!tile.records.regenerates[i]) continue;
+            W& world = tile.world(i);
+            world.episode_index++;
+            generate_level(world, tile.simulation.episode_length);
+            neutral_actions<W>(tile.simulation.tensors.actions + (tile.first + i) * A * kActionComponents);
+            for (int a = 0; a < A; a++) tile.records.yaws[i * A + a] = measure_yaw(world, a);
         }
     }
 
-    static DS_METHOD void reset_levels(TileT& tile) {
-        for (int i = 0; i < tile.count; i++)
-            if (tile.regenerates[i]) regenerate(tile, i);
+    template <class Share>
+    static DS_METHOD void observe(TileT& tile, Share share) {
+        observe_agents(tile, share, current_observations(tile.simulation.tensors), nullptr);
     }
 
-    static DS_METHOD void observe(TileT& tile) {
-        const ObservationTensors to = current_observations(tile.simulation.tensors);
-        alignas(32) float yaws[TileT::kAgentSlots];
-        measure_yaws<Float>(tile.worlds, tile.count, yaws);
-        for (int i = 0; i < tile.count; i++) observe_world<Float>(tile.worlds[i], yaws + i * A, to, tile.first + i);
+    template <class Share>
+    static DS_METHOD void cast_lidar(TileT& tile, Share share) {
+        cast_rays(tile, share, current_observations(tile.simulation.tensors), nullptr);
     }
 
-    static DS_METHOD void cast_lidar(TileT& tile) {
-        const ObservationTensors to = current_observations(tile.simulation.tensors);
-        for (int i = 0; i < tile.count; i++) {
-            const int64_t slot = tile.first + i;
-            doorstep::cast_lidar<Float>(tile.worlds[i], to.lidar + slot * A * kLidarSize);
-            if (to.flat) flatten(tile.worlds[i], to, slot, tile.simulation.episode_length);
+    template <class Share>
+    static DS_METHOD void flatten(TileT& tile, Share share) {
+        flatten_agents(tile, share, current_observations(tile.simulation.tensors), nullptr);
+    }
+
+    // ---- Parts of stages. chosen: of which worlds, or null for all
+
+    template <class Share>
+    static DS_METHOD void observe_agents(TileT& tile, Share share, const ObservationTensors& to, const bool* chosen) {
+        for (int slot = share.first; slot < tile.count * A; slot += share.stride) {
+            if (chosen && !chosen[slot / A]) continue;
+            observe_agent<Float>(tile.world_of(slot), slot % A, tile.records.yaws[slot], to, tile.first + slot / A);
         }
     }
 
-    // The next level, and the neutral action.
-    static DS_METHOD void regenerate(TileT& tile, int i) {
-        tile.worlds[i].episode_index++;
-        generate_level(tile.worlds[i], tile.simulation.episode_length);
-        neutral_actions<W>(tile.simulation.tensors.actions + (tile.first + i) * A * kActionComponents);
+    template <class Share>
+    static DS_METHOD void cast_rays(TileT& tile, Share share, const ObservationTensors& to, const bool* chosen) {
+        constexpr int kItems = Float::kLanes == 1 ? kLidarLines : 1;  // of an agent
+        for (int item = share.first; item < tile.count * A * kItems; item += share.stride) {
+            const int slot = item / kItems, a = slot % A;
+            if (chosen && !chosen[slot / A]) continue;
+            float* out = to.lidar + (tile.first * A + slot) * kLidarSize;
+            if constexpr (Float::kLanes == 1) cast_line(tile.world_of(slot), a, item % kItems, out);
+            else cast_agent_lidar<Float>(tile.world_of(slot), a, out);
+        }
+    }
+
+    template <class Share>
+    static DS_METHOD void flatten_agents(TileT& tile, Share share, const ObservationTensors& to, const bool* chosen) {
+        if (!to.flat) return;
+        for (int slot = share.first; slot < tile.count * A; slot += share.stride) {
+            if (chosen && !chosen[slot / A]) continue;
+            doorstep::flatten(tile.world_of(slot), slot % A, to, tile.first + slot / A, tile.simulation.episode_length);
+        }
+    }
+
+    // ---- Outside steps
+
+    // Global world of the tile's world 0: first + world_offset.
+    template <class Share>
+    static DS_METHOD void create_worlds(TileT& tile, Share share, uint32_t seed, uint64_t world_offset) {
+        for (int i = share.first; i < tile.count; i += share.stride) {
+            tile.records.chosen[i] = true;
+            memset(static_cast<void*>(&tile.world(i)), 0, sizeof(W));
+            give_identity(tile.world(i), seed, world_offset + static_cast<uint64_t>(tile.first + i));
+            // Episode 0 is never seen: the reference replaces it before the first observation, and so do we
+            begin_next_level(tile.simulation, tile.first + i, tile.world(i));
+        }
+    }
+
+    // mask: a byte per world of the tile, or null for all.
+    template <class Share>
+    static DS_METHOD void choose_worlds(TileT& tile, Share share, const uint8_t* mask) {
+        for (int i = share.first; i < tile.count; i += share.stride) tile.records.chosen[i] = !mask || mask[i];
+    }
+
+    template <class Share>
+    static DS_METHOD void reset_chosen(TileT& tile, Share share) {
+        for (int i = share.first; i < tile.count; i += share.stride)
+            if (tile.records.chosen[i]) begin_next_level(tile.simulation, tile.first + i, tile.world(i));
+    }
+
+    template <class Share>
+    static DS_METHOD void absorb_chosen(TileT& tile, Share share) {
+        for (int i = share.first; i < tile.count; i += share.stride)
+            tile.records.trouble[i] = tile.records.chosen[i] ? doorstep::absorb_edits<Float>(tile.world(i))
+                                                             : static_cast<uint32_t>(kTroubleNone);
+    }
+};
+
+// ---- Operations on a tile. A block lets its workers do a stage together: block.each(stage) calls stage(share) for
+// every worker's share and returns when all are done.
+
+// The CPU's block: the calling thread.
+struct LoneThread {
+    template <class Stage>
+    DS_METHOD void each(const Stage& stage) {
+        stage(WholeShare{});
     }
 };
 
 DS_INLINE uint64_t time_stamp() {
-#if defined(__x86_64__)
+#if defined(__x86_64__) && !defined(__CUDACC__)
     return __builtin_ia32_rdtsc();
 #else
     return 0;
@@ -161,18 +273,61 @@ DS_INLINE uint64_t time_stamp() {
 }
 
 // ticks: a counter per stage, or null.
-template <class Float, class W>
-DS_INLINE void step_tile(Tile<W>& tile, uint64_t* ticks) {
+template <class Float, class Block, class TileT>
+DS_INLINE void step_tile(Block& block, TileT& tile, uint64_t* ticks) {
+    using S = Stages<Float, TileT>;
     uint64_t before = ticks ? time_stamp() : 0;
-#define DS_STAGE_RUN(name, lanes, reads, writes, sentence) \
-    Stages<Float, W>::name(tile);                          \
-    if (ticks) {                                           \
-        const uint64_t now = time_stamp();                 \
-        ticks[kStage_##name] += now - before;              \
-        before = now;                                      \
+#define DS_STAGE_RUN(name, lanes, reads, writes, sentence)   \
+    block.each([&](auto share) { S::name(tile, share); });   \
+    if (ticks) {                                             \
+        const uint64_t now = time_stamp();                   \
+        ticks[kStage_##name] += now - before;                \
+        before = now;                                        \
     }
     DS_STAGE_TABLE(DS_STAGE_RUN)
 #undef DS_STAGE_RUN
+}
+
+template <class Float, class Block, class TileT>
+DS_INLINE void observe_chosen(Block& block, TileT& tile) {
+    using S = Stages<Float, TileT>;
+    const ObservationTensors to = current_observations(tile.simulation.tensors);
+    block.each([&](auto share) { S::measure_yaws(tile, share); });
+    block.each([&](auto share) {
+        S::observe_agents(tile, share, to, tile.records.chosen);
+        S::cast_rays(tile, share, to, tile.records.chosen);
+    });
+    block.each([&](auto share) { S::flatten_agents(tile, share, to, tile.records.chosen); });
+}
+
+template <class Float, class Block, class TileT>
+DS_INLINE void create_tile(Block& block, TileT& tile, uint32_t seed, uint64_t world_offset) {
+    block.each([&](auto share) { Stages<Float, TileT>::create_worlds(tile, share, seed, world_offset); });
+    observe_chosen<Float>(block, tile);
+}
+
+// As ds_simulator_reset. mask: a byte per world of the tile, or null for all.
+template <class Float, class Block, class TileT>
+DS_INLINE void reset_tile(Block& block, TileT& tile, const uint8_t* mask) {
+    block.each([&](auto share) { Stages<Float, TileT>::choose_worlds(tile, share, mask); });
+    block.each([&](auto share) { Stages<Float, TileT>::reset_chosen(tile, share); });
+    observe_chosen<Float>(block, tile);
+}
+
+// Derived data and observations anew, after edits.
+template <class Float, class Block, class TileT>
+DS_INLINE void refresh_tile(Block& block, TileT& tile, const uint8_t* mask) {
+    block.each([&](auto share) { Stages<Float, TileT>::choose_worlds(tile, share, mask); });
+    block.each([&](auto share) { Stages<Float, TileT>::absorb_chosen(tile, share); });
+    observe_chosen<Float>(block, tile);
+}
+
+// Trouble met by any world of a tile in the latest operation that looks for it.
+template <class TileT>
+DS_INLINE uint32_t trouble_of(const TileT& tile) {
+    uint32_t trouble = kTroubleNone;
+    for (int i = 0; i < tile.count; i++) trouble |= tile.records.trouble[i];
+    return trouble;
 }
 
 }  // namespace doorstep

@@ -1,6 +1,7 @@
 // A tile: the worlds that go through the stages of a step together, with what the stages hand on to one another.
 #pragma once
 
+#include "physics/solver.h"
 #include "sim/actions.h"
 #include "sim/world.h"
 #include "sim/world_model.h"
@@ -17,39 +18,80 @@ enum Motion : uint8_t {
     kCoupled,  // may touch something that moves, or is not at rest on the floor
 };
 
+// Which items of a stage a worker takes: first, first + stride, ... A thread of the CPU has a tile to itself; a CUDA
+// block's threads share one. No item of a stage depends on what another item of that stage writes.
+struct WholeShare {
+    static constexpr int first = 0, stride = 1;
+    static DS_METHOD constexpr int solver() { return 0; }
+    static constexpr int solvers = 1;
+};
+struct ThreadShare {
+    static constexpr int kWarp = 32;
+    static constexpr int solvers = 8;  // worlds that a tile solves at a time
+    int first, stride;                 // thread, threads of the block
+
+    // Which of the tile's solvers the thread is, or -1. They are spread over the warps, because solvers of one warp
+    // wait for each other wherever their worlds differ.
+    DS_METHOD int solver() const {
+        const int warps = stride / kWarp, lane = first % kWarp;
+        return lane < solvers / warps ? lane * warps + first / kWarp : -1;
+    }
+};
+
 template <class W>
-struct Tile {
-    static constexpr int kAgentSlots = kTileWorlds * W::kAgents;
+using Problem = SolverProblem<W::kBodies, W::kStatics, W::kAgents>;
 
-    const Simulation& simulation;
-    const FlightTable& flights;
-    W* worlds;
-    int64_t first;  // slot of worlds[0]
-    int count;      // worlds in this tile
-    uint32_t trouble = kTroubleNone;
-
-    // What the stages fill in is left as it is until they do
-    DS_METHOD Tile(const Simulation& s, const FlightTable& f, W* w, int64_t slot, int64_t worlds_in_tile)
-        : simulation(s), flights(f), worlds(w), first(slot), count(static_cast<int>(worlds_in_tile)) {}
+// What the stages fill in stays as it is until they do.
+template <class W, int Worlds>
+struct TileRecords {
+    static constexpr int kAgentSlots = Worlds * W::kAgents;
 
     // Per world
-    bool ends[kTileWorlds];         // its episode ends in this step
-    bool regenerates[kTileWorlds];  // and a new level follows
+    uint32_t trouble[Worlds];  // Trouble bits met in this step
+    bool chosen[Worlds];       // what a reset or refresh is asked for
+    bool coupled[Worlds];      // needs the general solver
+    bool ends[Worlds];         // its episode ends in this step
+    bool regenerates[Worlds];  // and a new level follows
 
     // Per agent: world * kAgents + agent
+    uint8_t clamped[kAgentSlots];  // components of its action that were out of range
+    Motion motion[kAgentSlots];
     Action actions[kAgentSlots];
     float rewards[kAgentSlots];
-    Motion motion[kAgentSlots];
-    uint32_t walls[kAgentSlots];  // statics in reach of a sliding agent
+    float yaws[kAgentSlots];       // radians
+    uint32_t walls[kAgentSlots];   // statics in reach of a sliding agent
     // Pose after free flight, and bounds of the whole path
     float flown_x[kAgentSlots], flown_y[kAgentSlots], flown_w[kAgentSlots], flown_z[kAgentSlots];
     float path_min_x[kAgentSlots], path_max_x[kAgentSlots], path_min_y[kAgentSlots], path_max_y[kAgentSlots];
+};
+
+// A worker's view of a tile. Pitch: bytes from one world to the next.
+template <class World, int Worlds, int Pitch>
+struct Tile {
+    using W = World;
+    using Records = TileRecords<W, Worlds>;
+    static constexpr int kWorlds = Worlds;
+
+    const Simulation& simulation;
+    const FlightTable& flights;
+    char* blocks;
+    Records& records;
+    Problem<W>* problems;  // one per solver
+    int64_t first;         // slot of world 0 of the tile
+    int count;             // worlds in this tile
+
+    DS_METHOD W& world(int i) const { return *reinterpret_cast<W*>(blocks + i * Pitch); }
+    DS_METHOD W& world_of(int agent_slot) const { return world(agent_slot / W::kAgents); }
 
     // The force is held over the whole step, so it is asked for before the agent moves
     DS_METHOD Vec3 force(int slot) const {
-        return force_of(actions[slot], worlds[slot / W::kAgents].agent_heading(slot % W::kAgents));
+        return force_of(records.actions[slot], world_of(slot).agent_heading(slot % W::kAgents));
     }
-    DS_METHOD float torque(int slot) const { return torque_of(actions[slot]); }
+    DS_METHOD float torque(int slot) const { return torque_of(records.actions[slot]); }
 };
+
+// A tile of worlds where they lie in memory, as the CPU takes them.
+template <class W, int Worlds>
+using TileInPlace = Tile<W, Worlds, kBlockBytes<W>>;
 
 }  // namespace doorstep

@@ -18,7 +18,7 @@ constexpr int kLanes = 8;
 constexpr uint8_t kEmptySlot = 255;
 
 template <int Agents>
-struct alignas(64) World {
+struct World {
     static constexpr int kAgents = Agents;
     static constexpr int kCubes = Agents == 1 ? 6 : 5;  // a lone agent finds one more, in the first room
     static constexpr int kBodies = kAgents + kCubes;
@@ -117,6 +117,10 @@ struct alignas(64) World {
                spin_y[i] == 0.f && spin_z[i] == 0.f;
     }
 };
+
+// Blocks of worlds in memory follow one another at this distance: each begins a cache line.
+template <class W>
+constexpr int kBlockBytes = static_cast<int>((sizeof(W) + 63) / 64 * 64);
 
 // Rooms are equal stretches of y; the first and last reach to infinity. Safe for any value.
 DS_INLINE int room_of(float y) { return y < kRoomLength ? 0 : y < 2.f * kRoomLength ? 1 : 2; }

@@ -11,75 +11,50 @@ namespace {
 
 using Float = WideFloat;
 using W = World<DS_AGENTS>;
-
-static_assert(sizeof(W) % 64 == 0, "blocks follow one another, each aligned to a cache line");
+using WorldTile = TileInPlace<W, kTileWorlds>;
 
 FlightTable flight_table;
 
-W* worlds_of(const Simulation& simulation, int64_t first) { return static_cast<W*>(simulation.worlds) + first; }
-
+// Calls body(block, tile) for every tile of a run of worlds.
 template <class Body>
-void for_each_tile(int64_t first, int64_t count, Body&& body) {
-    for (int64_t done = 0; done < count; done += kTileWorlds)
-        body(first + done, count - done < kTileWorlds ? count - done : kTileWorlds);
-}
-
-void observe_all(const Simulation& simulation, int64_t slot) {
-    observe_whole_world<Float>(*worlds_of(simulation, slot), current_observations(simulation.tensors), slot,
-                               simulation.episode_length);
-}
-
-void clear_outcome(const Simulation& simulation, int64_t slot, W& world) {
-    const float no_rewards[W::kAgents] = {};
-    world.done = 0;
-    simulation.tensors.resets[slot] = 0;
-    neutral_actions<W>(simulation.tensors.actions + slot * W::kAgents * kActionComponents);
-    write_score(simulation.tensors, slot, world, no_rewards, false);
-}
-
-void begin_next_level(const Simulation& simulation, int64_t slot) {
-    W& world = *worlds_of(simulation, slot);
-    world.episode_index++;
-    generate_level(world, simulation.episode_length);
-    clear_outcome(simulation, slot, world);
-    observe_all(simulation, slot);
+void for_each_tile(const Simulation& simulation, int64_t first, int64_t count, const Body& body) {
+    LoneThread block;
+    Problem<W> problem;
+    WorldTile::Records records;
+    for (int64_t slot = first; slot < first + count; slot += kTileWorlds) {
+        const int64_t left = first + count - slot;
+        WorldTile tile{simulation, flight_table, static_cast<char*>(simulation.worlds) + slot * kBlockBytes<W>, records,
+                       &problem, slot, static_cast<int>(left < kTileWorlds ? left : kTileWorlds)};
+        body(block, tile);
+    }
 }
 
 void create(const Simulation& simulation, int64_t first, int64_t count, uint32_t seed, uint64_t world_offset) {
-    for (int64_t slot = first; slot < first + count; slot++) {
-        W& world = *worlds_of(simulation, slot);
-        memset(static_cast<void*>(&world), 0, sizeof world);
-        world.seed = seed;
-        world.global_index = static_cast<uint32_t>(world_offset + static_cast<uint64_t>(slot));
-        world.culprit_body = world.culprit_step = -1;
-        // Episode 0 is never seen: the reference replaces it before the first observation, and so do we
-        begin_next_level(simulation, slot);
-    }
+    for_each_tile(simulation, first, count,
+                  [&](auto& block, auto& tile) { create_tile<Float>(block, tile, seed, world_offset); });
 }
 
 uint32_t step(const Simulation& simulation, int64_t first, int64_t count, uint64_t* ticks) {
     uint32_t trouble = kTroubleNone;
-    for_each_tile(first, count, [&](int64_t slot, int64_t worlds) {
-        Tile<W> tile(simulation, flight_table, worlds_of(simulation, slot), slot, worlds);
-        step_tile<Float>(tile, ticks);
-        trouble |= tile.trouble;
+    for_each_tile(simulation, first, count, [&](auto& block, auto& tile) {
+        step_tile<Float>(block, tile, ticks);
+        trouble |= trouble_of(tile);
     });
     return trouble;
 }
 
 void reset(const Simulation& simulation, int64_t first, int64_t count, const uint8_t* mask) {
-    for (int64_t slot = first; slot < first + count; slot++) {
-        if (mask && !mask[slot]) continue;
-        begin_next_level(simulation, slot);
-    }
+    for_each_tile(simulation, first, count, [&](auto& block, auto& tile) {
+        reset_tile<Float>(block, tile, mask ? mask + tile.first : nullptr);
+    });
 }
 
 uint32_t refresh(const Simulation& simulation, int64_t first, int64_t count) {
     uint32_t trouble = kTroubleNone;
-    for (int64_t slot = first; slot < first + count; slot++) {
-        trouble |= absorb_edits<Float>(*worlds_of(simulation, slot));
-        observe_all(simulation, slot);
-    }
+    for_each_tile(simulation, first, count, [&](auto& block, auto& tile) {
+        refresh_tile<Float>(block, tile, nullptr);
+        trouble |= trouble_of(tile);
+    });
     return trouble;
 }
 
@@ -155,7 +130,7 @@ constexpr WorldModel make_model() {
     model.num_buttons = W::kButtons;
     model.num_doors = W::kDoors;
     model.flat_observation_size = flat_size(W::kAgents);
-    model.world_bytes = sizeof(W);
+    model.world_bytes = kBlockBytes<W>;
     StateField* field = model.state_fields;
     constexpr size_t kBodyOffset = sizeof(float) * W::kButtonLanes;
     field[DS_STATE_body_positions] = vectors_of(offsetof(W, x) + kBodyOffset, W::kBodies, 3, W::kThings);

@@ -32,7 +32,8 @@ struct KernelArguments {
     Simulation simulation;
     const FlightTable* flights;
     void* workspace;        // workspace_bytes_per_block for each block of the grid, 256-byte aligned; need not be zero
-    uint32_t* trouble;      // Trouble bits are or-ed into it (mapped pinned memory of the host)
+    uint32_t* trouble;      // kTroubleKinds words, of which word k becomes 1 when bit k of Trouble is met; may be
+                            // mapped memory of the host, because nothing is read
     const uint8_t* mask;    // reset, refresh: one byte per world, or null for all
     int64_t num_worlds;
     uint64_t world_offset;  // create
@@ -48,6 +49,8 @@ struct KernelShape {
     uint32_t shared_bytes;              // dynamic shared memory of a block; may exceed 48 KiB
     int64_t workspace_bytes_per_block;  // see KernelArguments::workspace
 };
+
+constexpr int kTroubleKinds = 3;
 
 const KernelShape& find_kernel_shape(int num_agents);
 

@@ -1,0 +1,138 @@
+// A kernel's work on its tiles, written over a Block: CUDA's, or one that is emulated on the host for tests.
+//
+// A Block has index(), count() (blocks of the grid) and each(stage), which calls stage(share) for the share of every
+// thread and returns when all are done: CUDA's threads meet at a barrier, an emulation takes them one after the other.
+// What is set between two calls of each() is set by every thread to the same values.
+#pragma once
+
+#include "exec/cuda/kernels.h"
+#include "sim/step.h"
+
+namespace doorstep {
+
+constexpr int kBlockThreads = 128;
+
+// Worlds in shared memory lie one word further apart than in device memory, so that threads which read the same field
+// of neighbouring worlds find it in different banks.
+template <class W>
+constexpr int kSharedPitch = kBlockBytes<W> + 4;
+
+// As many worlds as let four blocks share a multiprocessor of compute capability 9.0 (227 KiB).
+template <class W>
+constexpr int kSharedWorlds = W::kAgents <= 3 ? 32 : 20;
+
+template <class W>
+using SharedTile = Tile<W, kSharedWorlds<W>, kSharedPitch<W>>;
+
+template <class W>
+struct BlockMemory {
+    char blocks[kSharedWorlds<W> * kSharedPitch<W>];
+    typename SharedTile<W>::Records records;
+};
+
+template <class W>
+constexpr KernelShape make_kernel_shape() {
+    return {kSharedWorlds<W>, kBlockThreads, sizeof(BlockMemory<W>), ThreadShare::solvers * sizeof(Problem<W>)};
+}
+
+// ---- Between device and shared memory, 16 bytes at a time
+
+struct alignas(16) Chunk {
+    uint32_t words[4];
+};
+template <class W>
+constexpr int kChunks = kBlockBytes<W> / static_cast<int>(sizeof(Chunk));
+
+template <class W>
+DS_INLINE Chunk* chunks_of(const SharedTile<W>& tile) {
+    return reinterpret_cast<Chunk*>(static_cast<char*>(tile.simulation.worlds) + tile.first * kBlockBytes<W>);
+}
+
+template <class W>
+DS_INLINE uint32_t* words_of(const SharedTile<W>& tile, int chunk) {
+    return reinterpret_cast<uint32_t*>(tile.blocks + chunk / kChunks<W> * kSharedPitch<W>) + chunk % kChunks<W> * 4;
+}
+
+template <class W>
+DS_INLINE void load_worlds(const SharedTile<W>& tile, ThreadShare share) {
+    const Chunk* from = chunks_of<W>(tile);
+    for (int i = share.first; i < tile.count * kChunks<W>; i += share.stride) {
+        const Chunk chunk = from[i];
+        uint32_t* to = words_of<W>(tile, i);
+        for (int k = 0; k < 4; k++) to[k] = chunk.words[k];
+    }
+}
+
+template <class W>
+DS_INLINE void store_worlds(const SharedTile<W>& tile, ThreadShare share) {
+    Chunk* to = chunks_of<W>(tile);
+    for (int i = share.first; i < tile.count * kChunks<W>; i += share.stride) {
+        const uint32_t* from = words_of<W>(tile, i);
+        to[i] = {{from[0], from[1], from[2], from[3]}};
+    }
+}
+
+template <class TileT>
+DS_INLINE void report_trouble(const TileT& tile, ThreadShare share, uint32_t* trouble) {
+    for (int i = share.first; i < tile.count; i += share.stride)
+        for (uint32_t bits = tile.records.trouble[i]; bits;) trouble[take_lowest_bit(bits)] = 1;
+}
+
+// ---- The kernels
+
+// Calls operation(tile) for every tile that falls to the block, with its worlds in shared memory.
+template <class W, class Block, class Operation>
+DS_INLINE void for_each_tile(Block& block, const KernelArguments& arguments, BlockMemory<W>& memory,
+                             const Operation& operation) {
+    constexpr int kWorlds = kSharedWorlds<W>;
+    Problem<W>* problems = static_cast<Problem<W>*>(arguments.workspace) + block.index() * ThreadShare::solvers;
+    for (int64_t first = int64_t{kWorlds} * block.index(); first < arguments.num_worlds;
+         first += int64_t{kWorlds} * block.count()) {
+        const int64_t left = arguments.num_worlds - first;
+        SharedTile<W> tile{arguments.simulation, *arguments.flights, memory.blocks, memory.records,
+                           problems,             first,              static_cast<int>(left < kWorlds ? left : kWorlds)};
+        block.each([&](ThreadShare share) { load_worlds<W>(tile, share); });
+        operation(tile);
+        block.each([&](ThreadShare share) { store_worlds<W>(tile, share); });
+    }
+}
+
+// One function per row of the kernel table.
+template <class W>
+struct Kernels {
+    template <class Block>
+    static DS_METHOD void create(Block& block, const KernelArguments& arguments, BlockMemory<W>& memory) {
+        for_each_tile<W>(block, arguments, memory, [&](auto& tile) {
+            create_tile<NarrowFloat>(block, tile, arguments.seed, arguments.world_offset);
+        });
+    }
+
+    template <class Block>
+    static DS_METHOD void step(Block& block, const KernelArguments& arguments, BlockMemory<W>& memory) {
+        for_each_tile<W>(block, arguments, memory, [&](auto& tile) {
+            step_tile<NarrowFloat>(block, tile, nullptr);
+            block.each([&](ThreadShare share) { report_trouble(tile, share, arguments.trouble); });
+        });
+    }
+
+    template <class Block>
+    static DS_METHOD void reset(Block& block, const KernelArguments& arguments, BlockMemory<W>& memory) {
+        for_each_tile<W>(block, arguments, memory, [&](auto& tile) {
+            reset_tile<NarrowFloat>(block, tile, mask_of(arguments, tile.first));
+        });
+    }
+
+    template <class Block>
+    static DS_METHOD void refresh(Block& block, const KernelArguments& arguments, BlockMemory<W>& memory) {
+        for_each_tile<W>(block, arguments, memory, [&](auto& tile) {
+            refresh_tile<NarrowFloat>(block, tile, mask_of(arguments, tile.first));
+            block.each([&](ThreadShare share) { report_trouble(tile, share, arguments.trouble); });
+        });
+    }
+
+    static DS_METHOD const uint8_t* mask_of(const KernelArguments& arguments, int64_t first) {
+        return arguments.mask ? arguments.mask + first : nullptr;
+    }
+};
+
+}  // namespace doorstep

@@ -1,0 +1,80 @@
+#include "emulation.h"
+
+#include <string.h>
+
+#include <algorithm>
+#include <memory>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "exec/cuda/block.h"
+
+namespace doorstep {
+namespace {
+
+std::vector<int> threads_in(ThreadOrder order, int count) {
+    std::vector<int> threads(static_cast<size_t>(count));
+    std::iota(threads.begin(), threads.end(), 0);
+    if (order == ThreadOrder::kBackwards) std::reverse(threads.begin(), threads.end());
+    if (order == ThreadOrder::kShuffled) {
+        uint32_t state = 12345;
+        for (size_t i = threads.size() - 1; i > 0; i--) {
+            state = state * 1664525u + 1013904223u;
+            std::swap(threads[i], threads[(state >> 8) % (i + 1)]);
+        }
+    }
+    return threads;
+}
+
+class EmulatedBlock {
+public:
+    EmulatedBlock(int index, int count, const std::vector<int>& threads)
+        : index_(index), count_(count), threads_(threads) {}
+    int index() const { return index_; }
+    int count() const { return count_; }
+    template <class Stage>
+    void each(const Stage& stage) const {
+        for (int thread : threads_) stage(ThreadShare{thread, static_cast<int>(threads_.size())});
+    }
+
+private:
+    int index_, count_;
+    const std::vector<int>& threads_;
+};
+
+template <class W, int Row>
+void run(const KernelArguments& arguments, uint32_t grid, uint32_t threads, ThreadOrder order) {
+    const std::vector<int> ordered = threads_in(order, static_cast<int>(threads));
+    const auto memory = std::make_unique<BlockMemory<W>>();
+    for (uint32_t index = 0; index < grid; index++) {
+        memset(static_cast<void*>(memory.get()), 0xA5, sizeof *memory);  // shared memory begins with anything
+        EmulatedBlock block(static_cast<int>(index), static_cast<int>(grid), ordered);
+#define DS_RUN(name, sentence) \
+    if constexpr (Row == kKernel_##name) Kernels<W>::name(block, arguments, *memory);
+        DS_KERNEL_TABLE(DS_RUN)
+#undef DS_RUN
+    }
+}
+
+struct Row {
+    EmulatedKernel kernels[kKernelCount];
+};
+template <int Agents>
+constexpr Row row() {
+#define DS_ENTRY(name, sentence) run<World<Agents>, kKernel_##name>,
+    return {{DS_KERNEL_TABLE(DS_ENTRY)}};
+#undef DS_ENTRY
+}
+constexpr Row kRows[DS_MAX_AGENTS] = {row<1>(), row<2>(), row<3>(), row<4>(), row<5>(), row<6>(), row<7>(), row<8>()};
+
+}  // namespace
+
+EmulatedKernel find_emulated_kernel(int num_agents, const char* name) {
+    if (num_agents < 1 || num_agents > DS_MAX_AGENTS) return nullptr;
+    for (int kernel = 0; kernel < kKernelCount; kernel++)
+        if (strcmp(name, kKernelNames[kernel]) == 0) return kRows[num_agents - 1].kernels[kernel];
+    return nullptr;
+}
+
+}  // namespace doorstep
