@@ -22,24 +22,40 @@ from pathlib import Path
 
 from elftools.elf.dynamic import DynamicSection
 from elftools.elf.elffile import ELFFile
-from elftools.elf.gnuversions import GNUVerNeedSection
+from elftools.elf.gnuversions import GNUVerNeedSection, GNUVerSymSection
 from elftools.elf.sections import SymbolTableSection
+
+import kernel_images
+from kernel_image_file import PTX, ImageName, cubin_architecture, unpack
 
 PROJECT = Path(__file__).resolve().parent.parent
 
 TAG = "py3-none-manylinux_2_28_x86_64"
 LIBRARY = "doorstep/_native/libdoorstep.so"
-# Part of glibc 2.28. Neither the C++ runtime (it is inside) nor libm (a step computes with its own functions).
-NEEDED = {"libc.so.6", "libpthread.so.0", "libdl.so.2", "ld-linux-x86-64.so.2"}
+# Part of glibc 2.28. Not the C++ runtime, which is inside, and nothing of CUDA. libm is for NVIDIA's PTX compiler: a
+# step computes with its own functions.
+NEEDED = {"libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "ld-linux-x86-64.so.2"}
 HIGHEST_GLIBC = (2, 28)
 HARD_DEPENDENCIES = {"numpy"}
 PACKAGE_SUFFIXES = {".py", ".typed"}
-METADATA_FILES = {"METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE"}
+NVIDIA_LICENCE = "licenses/NVIDIA-CUDA-Toolkit.txt"
+METADATA_FILES = {
+    "METADATA",
+    "WHEEL",
+    "RECORD",
+    "entry_points.txt",
+    "licenses/LICENSE",
+    f"licenses/{NVIDIA_LICENCE}",
+}
+LICENCE_EXPRESSION = "Apache-2.0 AND LicenseRef-NVIDIA-Proprietary"
 # Paths that are the same on every Linux machine.
 SYSTEM_FOLDERS = {"proc", "sys", "dev"}
-SIZE_LIMIT = 8 * 1024 * 1024
+# Texts of NVIDIA's PTX compiler that only look like paths.
+NO_PATHS = {b"/path/to/file", b"/sm_100a/sm_100f/sm_103a/sm_103f/sm_107a/sm_107f/sm_110a/sm_110fmask"}
+SIZE_LIMIT = 32 * 1024 * 1024
 
-ABSOLUTE_PATH = re.compile(rb"(?<![\w.:/~$}])/([A-Za-z0-9_.+-]+)(?:/[A-Za-z0-9_.+@-]+)+")
+# Shorter ones are there by chance, among megabytes of machine code.
+ABSOLUTE_PATH = re.compile(rb"/(?<![\w.:/~$}]/)(?=[\w.+@/-]{9})([A-Za-z0-9_.+-]+)(?:/[A-Za-z0-9_.+@-]+)+")
 
 
 @dataclass(frozen=True)
@@ -127,11 +143,14 @@ def check_record(wheel: Wheel) -> Iterator[str]:
 
 
 def check_licence(wheel: Wheel) -> Iterator[str]:
-    """The licence is inside and named."""
-    if b"Apache License" not in wheel.files.get(f"{wheel.metadata_folder}/licenses/LICENSE", b""):
-        yield "licenses/LICENSE is missing or is not the Apache License"
-    if wheel.message("METADATA")["License-Expression"] != "Apache-2.0":
-        yield f"METADATA has the licence {wheel.message('METADATA')['License-Expression']}, not Apache-2.0"
+    """The licences are inside and named: the project's, and that of NVIDIA's compiler in the library."""
+    texts = {"LICENSE": b"Apache License", NVIDIA_LICENCE: b"End User License Agreement"}
+    for name, title in texts.items():
+        if title not in wheel.files.get(f"{wheel.metadata_folder}/licenses/{name}", b""):
+            yield f"licenses/{name} is missing or is not the {title.decode()}"
+    expression = wheel.message("METADATA")["License-Expression"]
+    if expression != LICENCE_EXPRESSION:
+        yield f"METADATA has the licence {expression}, not {LICENCE_EXPRESSION}"
 
 
 def check_size(wheel: Wheel) -> Iterator[str]:
@@ -145,6 +164,17 @@ def check_needed(wheel: Wheel) -> Iterator[str]:
     """The library loads what every machine has, and nothing else."""
     for name in sorted(set(wheel.dynamic_entries("DT_NEEDED")) - NEEDED):
         yield f"the library needs {name}, which is not among {', '.join(sorted(NEEDED))}"
+
+
+def check_imports(wheel: Wheel) -> Iterator[str]:
+    """Every symbol that the library imports is glibc's: none is left for another library to bring by chance."""
+    symbols, versions = wheel.elf.get_section_by_name(".dynsym"), wheel.elf.get_section_by_name(".gnu.version")
+    assert isinstance(symbols, SymbolTableSection)
+    assert isinstance(versions, GNUVerSymSection)
+    for index, symbol in enumerate(symbols.iter_symbols()):
+        # Only symbols of libraries that the linker saw have a version's number, the others the name of a reserved one.
+        if symbol["st_shndx"] == "SHN_UNDEF" and symbol.name and isinstance(versions.get_symbol(index)["ndx"], str):
+            yield f"the library imports {symbol.name}, which no library that it needs is known to have"
 
 
 def check_runpath(wheel: Wheel) -> Iterator[str]:
@@ -181,10 +211,30 @@ def check_exports(wheel: Wheel) -> Iterator[str]:
         yield f"doorstep.h declares {name}, which the library does not export"
 
 
+def check_kernels(wheel: Wheel) -> Iterator[str]:
+    """The library has PTX for every number of agents, and machine code for every architecture."""
+    images = unpack(wheel.files[LIBRARY])
+    architectures = (PTX, *kernel_images.ARCHITECTURES)
+    expected = {ImageName(agents, one) for agents in kernel_images.NUM_AGENTS for one in architectures}
+    for name in sorted(expected - images.keys()):
+        yield f"the library has no kernels for {_describe(name)}"
+    for name in sorted(images.keys() - expected):
+        yield f"the library has kernels for {_describe(name)}, which nobody asked for"
+    for name, content in images.items():
+        found = PTX if content.startswith(b"//") and content.endswith(b"\0") else cubin_architecture(content)
+        if found != name.architecture:
+            yield f"the kernels for {_describe(name)} are something else"
+
+
+def _describe(name: ImageName) -> str:
+    target = f"sm_{name.architecture}" if name.architecture else "PTX"
+    return f"{name.num_agents} agents as {target}"
+
+
 def check_paths(wheel: Wheel) -> Iterator[str]:
     """Nothing in the wheel tells about the machine that built it."""
     for match in ABSOLUTE_PATH.finditer(wheel.files[LIBRARY]):
-        if match[1].decode() not in SYSTEM_FOLDERS:
+        if match[1].decode() not in SYSTEM_FOLDERS and match[0] not in NO_PATHS:
             yield f"the library contains the absolute path {match[0].decode()}"
     for name, content in wheel.files.items():
         if str(wheel.project).encode() in content:
@@ -199,9 +249,11 @@ CHECKS: tuple[Callable[[Wheel], Iterator[str]], ...] = (
     check_licence,
     check_size,
     check_needed,
+    check_imports,
     check_runpath,
     check_symbol_versions,
     check_exports,
+    check_kernels,
     check_paths,
 )
 

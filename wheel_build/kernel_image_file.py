@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 MAGIC = b"doorstep kernel images\0\0"
 ALIGNMENT = 64
+CUDA_MACHINE = 190  # e_machine of ELF files with CUDA machine code
 HEADER = struct.Struct(f"<{len(MAGIC)}sII")
 ENTRY = struct.Struct("<iiQQ")
 PTX = 0
@@ -52,3 +53,11 @@ def unpack(content: bytes) -> dict[ImageName, bytes]:
         num_agents, architecture, offset, size = ENTRY.unpack_from(content, start + HEADER.size + index * ENTRY.size)
         images[ImageName(num_agents, architecture)] = content[start + offset : start + offset + size]
     return images
+
+
+def cubin_architecture(content: bytes) -> int | None:
+    """The architecture that an ELF file of CUDA machine code is for; None if it is something else."""
+    if len(content) < 64 or content[:4] != b"\x7fELF" or struct.unpack_from("<H", content, 18)[0] != CUDA_MACHINE:
+        return None
+    abi_version, (flags,) = content[8], struct.unpack_from("<I", content, 48)
+    return (flags >> 8 if abi_version >= 8 else flags) & 0xFF

@@ -1,6 +1,7 @@
 """Prints requirements of pyproject.toml, one per line: `build-system` or names of extras, in the order given.
 
-pyproject.toml is the only place where versions are pinned; every environment of the Makefile is filled from here.
+Every environment of the Makefile is filled from here. Versions are pinned in pyproject.toml and, for the CUDA compilers,
+in cuda_requirements.txt.
 """
 
 from __future__ import annotations
