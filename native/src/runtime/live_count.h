@@ -5,12 +5,15 @@
 
 #include <atomic>
 
+#include "doorstep.h"
+
 namespace doorstep {
 
 struct LiveCounts {
-    std::atomic<int64_t> memories{0};  // mapped arenas
+    std::atomic<int64_t> memories{0};  // behind simulators
     std::atomic<int64_t> exports{0};   // DLPack tensors not yet deleted
     std::atomic<int64_t> threads{0};   // threads started and not yet joined
+    std::atomic<int64_t> resources[DS_RESOURCE_KIND_COUNT]{};
 };
 
 inline constinit LiveCounts live_counts;

@@ -4,6 +4,7 @@
 #include <stdint.h>
 
 #include <atomic>
+#include <type_traits>
 #include <utility>
 
 namespace doorstep {
@@ -13,6 +14,9 @@ public:
     RefCounted() = default;
     RefCounted(const RefCounted&) = delete;
     RefCounted& operator=(const RefCounted&) = delete;
+
+    // A snapshot: other threads may change it at once.
+    uint32_t reference_count() const { return references_.load(std::memory_order_relaxed); }
 
 private:
     template <class T>
@@ -28,6 +32,10 @@ public:
         if (object_) object_->references_.fetch_add(1, std::memory_order_relaxed);
     }
     Ref(Ref&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
+    // To a base class, which deletes through a virtual destructor.
+    template <class Derived>
+        requires std::is_convertible_v<Derived*, T*>
+    Ref(Ref<Derived> other) noexcept : object_(other.leak()) {}
     Ref& operator=(Ref other) noexcept {
         std::swap(object_, other.object_);
         return *this;
@@ -46,6 +54,17 @@ public:
     static Ref share(T* object) {
         object->references_.fetch_add(1, std::memory_order_relaxed);
         return adopt(object);
+    }
+    // The same for an object that may just lose its last reference: null if it has. Its destructor must not have
+    // finished.
+    static Ref share_if_alive(T* object) {
+        uint32_t references = object->references_.load(std::memory_order_relaxed);
+        while (references != 0) {
+            if (object->references_.compare_exchange_weak(references, references + 1, std::memory_order_relaxed)) {
+                return adopt(object);
+            }
+        }
+        return {};
     }
     // Gives the reference away, to a place that will adopt() it later.
     T* leak() { return std::exchange(object_, nullptr); }

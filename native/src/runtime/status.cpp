@@ -2,6 +2,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 namespace doorstep {
 namespace {
@@ -11,6 +12,7 @@ struct LastError {
     char message[768];
     char argument[64];
     char hint[384];
+    int32_t driver_code;
 };
 
 // Plain data: no constructor to run in foreign threads, no destructor to run at their end.
@@ -26,14 +28,28 @@ ds_status fail(ds_status status, const char* argument, const char* hint, const c
     va_end(arguments);
     snprintf(last_error.argument, sizeof last_error.argument, "%s", argument);
     snprintf(last_error.hint, sizeof last_error.hint, "%s", hint);
+    last_error.driver_code = 0;
     return status;
 }
+
+void set_driver_code(int32_t code) { last_error.driver_code = code; }
+
+void add_detail(const char* format, ...) {
+    const size_t length = strlen(last_error.message);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(last_error.message + length, sizeof last_error.message - length, format, arguments);
+    va_end(arguments);
+}
+
+ds_status last_status() { return last_error.status; }
 
 void read_last_error(ds_error* error) {
     error->status = last_error.status;
     error->message = last_error.message;
     error->argument = last_error.argument;
     error->hint = last_error.hint;
+    error->driver_code = last_error.driver_code;
 }
 
 }  // namespace doorstep

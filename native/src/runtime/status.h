@@ -10,6 +10,15 @@ namespace doorstep {
 [[gnu::format(printf, 4, 5)]] ds_status fail(ds_status status, const char* argument, const char* hint,
                                              const char* format, ...);
 
+// Adds the CUDA driver's CUresult to the failure just recorded.
+void set_driver_code(int32_t code);
+
+// Adds to the message of the failure just recorded.
+[[gnu::format(printf, 1, 2)]] void add_detail(const char* format, ...);
+
+// The status of the thread's latest failure, for those who got a null object instead of it.
+ds_status last_status();
+
 // Fills in everything but struct_size.
 void read_last_error(ds_error* error);
 

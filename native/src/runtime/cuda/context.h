@@ -25,8 +25,13 @@ public:
     // Waits for everything that was begun in the context.
     ds_status synchronize() const;
 
+    // Calls a function of the driver while the context is current: call(driver) gives its result. PENDING for
+    // CUDA_ERROR_NOT_READY; other failures as fail_driver(). For what creates nothing.
+    template <class Call>
+    ds_status call(const char* function, const char* argument, const Call& call) const;
+
 private:
-    Context(int device_index, CUdevice device, CUcontext handle);
+    Context(int device_index, CUdevice device);
     ds_status ask_device();
 
     CUdevice device_;
@@ -55,6 +60,16 @@ private:
     CUresult result_;
     bool pushed_ = false;
 };
+
+template <class Call>
+ds_status Context::call(const char* function, const char* argument, const Call& call) const {
+    CurrentContext current(*this);
+    if (const ds_status status = current.status()) return status;
+    const CUresult result = call(driver());
+    if (result && result != CUDA_ERROR_NOT_READY) return fail_driver(result, function, argument);
+    if (const ds_status status = current.restore()) return status;
+    return result ? DS_STATUS_PENDING : DS_STATUS_OK;
+}
 
 // For destructors: the context is current, and whatever is done does not disturb a stream that somebody records.
 // If it was not entered, nothing may be done: the resource is leaked.

@@ -1,9 +1,10 @@
 // Memory of a device.
 #pragma once
 
+#include <atomic>
+
 #include "runtime/cuda/memory_pool.h"
 #include "runtime/cuda/stream.h"
-#include "runtime/futex.h"
 
 namespace doorstep {
 
@@ -16,7 +17,7 @@ public:
     // is being captured.
     static Ref<DeviceMemory> create(Ref<MemoryPool> pool, Ref<Stream> stream, uint64_t bytes);
 
-    // The same for a device without memory pools: freed when the stream has ended its work.
+    // The same for a device without memory pools: freed after waiting for the stream.
     static Ref<DeviceMemory> create_without_pool(Ref<Stream> stream, uint64_t bytes);
 
     // From the device's default pool if it has one, otherwise without.
@@ -32,14 +33,14 @@ public:
     ds_status set_stream(Ref<Stream> stream);
 
 private:
-    DeviceMemory(Ref<MemoryPool> pool, Ref<Stream> stream, CUdeviceptr address, uint64_t bytes);
+    DeviceMemory(Ref<MemoryPool> pool, Ref<Stream> stream, uint64_t bytes);
     DeviceMemory(Ref<Context> context, uint64_t raw, uint64_t bytes, ForeignOwner owner);
-    void free() const;
+    static Ref<DeviceMemory> allocate(Ref<MemoryPool> pool, Ref<Stream> stream, uint64_t bytes);
+    void free_on(CUstream stream) const;
 
     uint64_t bytes_;
     Ref<MemoryPool> pool_;  // null: without pool
-    Mutex mutex_;           // guards stream_
-    Ref<Stream> stream_;    // null: not owned
+    std::atomic<Stream*> stream_{nullptr};  // holds a reference; null: not owned
 };
 
 }  // namespace doorstep

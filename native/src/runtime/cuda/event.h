@@ -27,7 +27,7 @@ public:
     ds_status elapsed(const Event& start, float* milliseconds) const;
 
 private:
-    Event(Ref<Context> context, CUevent handle, bool timing);
+    Event(Ref<Context> context, bool timing);
     Event(Ref<Context> context, uint64_t raw, ForeignOwner owner);
 
     bool timing_;  // of a borrowed event: unknown, the driver says

@@ -13,15 +13,14 @@ class Graph final : public Resource {
 public:
     static constexpr ds_resource_kind kKind = DS_RESOURCE_GRAPH;
 
-    // What was recorded since begin_capture(). Null, with the thread's error set, on failure; the recording has ended
-    // in any case.
+    // What was recorded since begin_capture(). Null, with the thread's error set, on failure.
     static Ref<Graph> end_capture(const Stream& stream);
     ~Graph();
 
     CUgraph handle() const { return reinterpret_cast<CUgraph>(raw()); }
 
 private:
-    Graph(Ref<Context> context, CUgraph handle);
+    explicit Graph(Ref<Context> context);
 };
 
 class GraphExec final : public Resource {
@@ -36,7 +35,7 @@ public:
     ds_status launch(const Stream& stream) const;
 
 private:
-    GraphExec(Ref<Graph> graph, CUgraphExec handle);
+    explicit GraphExec(Ref<Graph> graph);
 
     Ref<Graph> graph_;
 };

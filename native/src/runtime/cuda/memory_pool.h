@@ -21,7 +21,7 @@ public:
     ds_status trim(uint64_t keep_bytes) const;
 
 private:
-    MemoryPool(Ref<Context> context, CUmemoryPool handle);
+    explicit MemoryPool(Ref<Context> context);
     MemoryPool(Ref<Context> context, uint64_t raw, ForeignOwner owner);
 };
 

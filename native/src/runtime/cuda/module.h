@@ -18,7 +18,7 @@ public:
     CUmodule handle() const { return reinterpret_cast<CUmodule>(raw()); }
 
 private:
-    Module(Ref<Context> context, CUmodule handle);
+    explicit Module(Ref<Context> context);
 };
 
 // The numbers of one launch.
@@ -49,7 +49,8 @@ public:
     ds_status launch(const Stream& stream, const LaunchShape& shape, void** arguments);
 
 private:
-    Kernel(Ref<Module> module, CUfunction handle);
+    explicit Kernel(Ref<Module> module);
+    static ds_status load_code(CUfunction handle);
 
     Ref<Module> module_;
     std::atomic<uint32_t> allowed_shared_bytes_;

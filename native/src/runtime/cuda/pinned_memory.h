@@ -20,9 +20,9 @@ public:
     uint64_t host() const override { return reinterpret_cast<uint64_t>(data_); }
 
 private:
-    PinnedMemory(Ref<Context> context, CUdeviceptr address, void* data, uint64_t bytes);
+    PinnedMemory(Ref<Context> context, uint64_t bytes);
 
-    void* data_;
+    void* data_ = nullptr;
     uint64_t bytes_;
 };
 

@@ -35,42 +35,53 @@ public:
     virtual uint64_t host() const { return 0; }
 
 protected:
-    // Owned, below a context.
-    Resource(ds_resource_kind kind, Ref<Context> context, const void* raw);
+    // Owned, below a context. Until own() there is nothing to end.
+    Resource(ds_resource_kind kind, Ref<Context> context);
     // Borrowed, or with a foreign owner, who is taken over.
     Resource(ds_resource_kind kind, Ref<Context> context, uint64_t raw, ForeignOwner owner);
     // A context.
-    Resource(int device_index, const void* raw);
+    explicit Resource(int device_index);
 
-    bool owned() const { return ownership_ == DS_OWNERSHIP_OWNED; }
+    // From now on this ends the raw resource, and find_resource() finds it.
+    void own(uint64_t raw);
+    void own(const void* raw) { own(reinterpret_cast<uint64_t>(raw)); }
+    // The same unless there is an object for that raw resource already, which is returned then.
+    Ref<Resource> own_unless_known(const void* raw);
 
-    // From now on find_resource() finds this one, until forget().
-    void remember();
-    // The first thing in the destructor of every class that remembers.
-    void forget();
+    // The first thing in every destructor: nobody finds it any more. True if there is a raw resource to be ended.
+    bool disown();
 
 private:
     friend class ResourceRegistry;
 
-    ds_resource_kind kind_;
-    ds_ownership ownership_;
-    int device_index_;
-    uint64_t raw_;
-    Ref<Context> context_;
-    ForeignOwner owner_;
-    Resource* next_in_registry_ = nullptr;
-    bool remembered_ = false;
+    const ds_resource_kind kind_;
+    const ds_ownership ownership_;
+    const int device_index_;
+    uint64_t raw_ = 0;
+    const Ref<Context> context_;
+    const ForeignOwner owner_;
+    Resource* next_in_registry_ = nullptr;  // guarded by the registry
 };
 
 // The resource of this kind that doorstep made and that this raw handle or first address belongs to; null if there is
 // none.
 Ref<Resource> find_resource(ds_resource_kind kind, int64_t device_index, uint64_t raw);
 
+// The host has no memory for a small object.
+ds_status fail_no_memory();
+
 // Null if the resource is of another kind.
 template <class T>
 Ref<T> resource_cast(Ref<Resource> resource) {
     if (!resource || resource->kind() != T::kKind) return {};
     return Ref<T>::adopt(static_cast<T*>(resource.leak()));
+}
+
+// A new object, or null with the thread's error set if there was no memory for it.
+template <class T>
+Ref<T> check_allocated(T* object) {
+    if (!object) fail_no_memory();
+    return Ref<T>::adopt(object);
 }
 
 template <class T>

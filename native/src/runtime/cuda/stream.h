@@ -36,7 +36,7 @@ public:
     ds_status fill(uint64_t memory, uint8_t value, uint64_t bytes) const;
 
 private:
-    Stream(Ref<Context> context, CUstream handle);
+    explicit Stream(Ref<Context> context);
     Stream(Ref<Context> context, uint64_t raw, ForeignOwner owner);
 };
 

@@ -1,0 +1,122 @@
+#include "runtime/cuda/device_memory.h"
+
+#include <new>
+
+#include "runtime/status.h"
+
+namespace doorstep {
+namespace {
+
+ds_status check_same_context(const Context& context, const Stream& stream) {
+    if (stream.context().get() == &context) return DS_STATUS_OK;
+    return fail(DS_STATUS_INVALID_ARGUMENT, "stream", "pass a stream of the device that has the memory",
+                "the stream is of device %d, the memory of device %d", stream.device_index(), context.device_index());
+}
+
+ds_status check_not_capturing(const Stream& stream) {
+    bool capturing;
+    if (const ds_status status = stream.is_capturing(&capturing)) return status;
+    if (!capturing) return DS_STATUS_OK;
+    return fail(DS_STATUS_INVALID_ARGUMENT, "stream", "make the memory before the recording begins",
+                "the stream is being recorded, so that memory made on it would belong to the graph");
+}
+
+void fail_allocation(const Context& context, CUresult result, const char* function, uint64_t bytes) {
+    fail_driver(result, function);
+    if (result != CUDA_ERROR_OUT_OF_MEMORY) return;
+    size_t free_bytes, total_bytes;
+    if (driver().cuMemGetInfo(&free_bytes, &total_bytes)) return;
+    add_detail("; asked for %llu bytes, device %d has %zu free of %zu", static_cast<unsigned long long>(bytes),
+               context.device_index(), free_bytes, total_bytes);
+}
+
+}  // namespace
+
+DeviceMemory::DeviceMemory(Ref<MemoryPool> pool, Ref<Stream> stream, uint64_t bytes)
+    : Resource(kKind, stream->context()), bytes_(bytes), pool_(std::move(pool)), stream_(stream.leak()) {}
+
+DeviceMemory::DeviceMemory(Ref<Context> context, uint64_t raw, uint64_t bytes, ForeignOwner owner)
+    : Resource(kKind, std::move(context), raw, owner), bytes_(bytes) {}
+
+Ref<DeviceMemory> DeviceMemory::create(Ref<MemoryPool> pool, Ref<Stream> stream, uint64_t bytes) {
+    if (check_same_context(*pool->context(), *stream)) return {};
+    return allocate(std::move(pool), std::move(stream), bytes);
+}
+
+Ref<DeviceMemory> DeviceMemory::create_without_pool(Ref<Stream> stream, uint64_t bytes) {
+    return allocate({}, std::move(stream), bytes);
+}
+
+Ref<DeviceMemory> DeviceMemory::create_on(Ref<Stream> stream, uint64_t bytes) {
+    if (!stream->context()->has_memory_pools()) return create_without_pool(std::move(stream), bytes);
+    Ref<MemoryPool> pool = MemoryPool::default_of(stream->context());
+    return pool ? create(std::move(pool), std::move(stream), bytes) : Ref<DeviceMemory>();
+}
+
+Ref<DeviceMemory> DeviceMemory::allocate(Ref<MemoryPool> pool, Ref<Stream> stream, uint64_t bytes) {
+    if (check_not_capturing(*stream)) return {};
+    const Ref<DeviceMemory> memory = check_allocated(new (std::nothrow) DeviceMemory(pool, stream, bytes));
+    if (!memory) return {};
+    CurrentContext current(*stream->context());
+    if (current.status()) return {};
+    CUdeviceptr address;
+    const CUresult result =
+        pool ? driver().cuMemAllocFromPoolAsync(&address, bytes, pool->handle(), stream->handle())
+             : driver().cuMemAlloc(&address, bytes);
+    if (result) {
+        fail_allocation(*stream->context(), result, pool ? "cuMemAllocFromPoolAsync" : "cuMemAlloc", bytes);
+        return {};
+    }
+    memory->own(address);
+    return current.restore() ? Ref<DeviceMemory>() : memory;
+}
+
+Ref<DeviceMemory> DeviceMemory::borrow(Ref<Context> context, uint64_t raw, uint64_t bytes, ForeignOwner owner) {
+    if (!owner.release) {
+        if (Ref<DeviceMemory> known = find_resource<DeviceMemory>(context->device_index(), raw)) return known;
+    }
+    int device;
+    const ds_status status = context->call("cuPointerGetAttribute", "raw", [&](const Driver& driver) {
+        return driver.cuPointerGetAttribute(&device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, raw);
+    });
+    if (status) return {};
+    if (device != context->device_index()) {
+        fail(DS_STATUS_INVALID_ARGUMENT, "raw", "pass an address of the context's device",
+             "0x%llx is memory of device %d, the context is that of device %d", static_cast<unsigned long long>(raw),
+             device, context->device_index());
+        return {};
+    }
+    return check_allocated(new (std::nothrow) DeviceMemory(std::move(context), raw, bytes, owner));
+}
+
+DeviceMemory::~DeviceMemory() {
+    const Ref<Stream> stream = Ref<Stream>::adopt(stream_.load());
+    if (!disown()) return;
+    const DestructionScope scope(*context());
+    if (scope.entered()) free_on(stream->handle());
+}
+
+void DeviceMemory::free_on(CUstream stream) const {
+    // A graph that is just being recorded from the stream may use the memory whenever it is launched: leak it.
+    CUstreamCaptureStatus capture;
+    if (driver().cuStreamIsCapturing(stream, &capture) || capture != CU_STREAM_CAPTURE_STATUS_NONE) return;
+    // "Per thread" may mean another thread's stream than the one that used the memory.
+    if (stream == CU_STREAM_PER_THREAD && driver().cuCtxSynchronize()) return;
+    if (pool_) {
+        driver().cuMemFreeAsync(address(), stream);
+    } else if (driver().cuStreamSynchronize(stream) == CUDA_SUCCESS) {
+        driver().cuMemFree(address());
+    }
+}
+
+ds_status DeviceMemory::set_stream(Ref<Stream> stream) {
+    if (ownership() != DS_OWNERSHIP_OWNED) {
+        return fail(DS_STATUS_INVALID_ARGUMENT, "memory", "tell its owner on which stream to free it",
+                    "the memory is not doorstep's, so doorstep does not free it");
+    }
+    if (const ds_status status = check_same_context(*context(), *stream)) return status;
+    Ref<Stream>::adopt(stream_.exchange(stream.leak()));
+    return DS_STATUS_OK;
+}
+
+}  // namespace doorstep

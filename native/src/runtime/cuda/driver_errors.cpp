@@ -1,0 +1,127 @@
+// What the results of the driver mean: a status and a remedy each.
+#include <string.h>
+
+#include "runtime/cuda/driver.h"
+#include "runtime/status.h"
+
+namespace doorstep {
+namespace {
+
+constexpr const char* kUpdateHint = "update the NVIDIA driver";
+constexpr const char* kBusyHint =
+    "end the other processes that use this device, or let it be shared (nvidia-smi --compute-mode=DEFAULT, or MPS)";
+constexpr const char* kVisibleHint = "see nvidia-smi for what is there, and CUDA_VISIBLE_DEVICES for what is hidden";
+constexpr const char* kLostHint =
+    "this process can no longer use the device: start a new one; compute-sanitizer finds what went wrong";
+constexpr const char* kHardwareHint = "the device reports a hardware fault: see dmesg and nvidia-smi; start a new process";
+constexpr const char* kArgumentHint = "pass something that exists and belongs to this device";
+constexpr const char* kServerHint = "look at the log of the MPS control daemon, or stop it";
+constexpr const char* kCaptureHint =
+    "end or repeat the recording of the stream, and do inside it only what can be recorded";
+
+struct Meaning {
+    CUresult result;
+    ds_status status;
+    const char* hint;
+};
+
+constexpr Meaning kMeanings[] = {
+    {CUDA_ERROR_OUT_OF_MEMORY, DS_STATUS_OUT_OF_MEMORY, "use fewer worlds, or end other users of the device"},
+    {CUDA_ERROR_DEINITIALIZED, DS_STATUS_DEVICE, "the process is ending: use CUDA before that"},
+    {CUDA_ERROR_STUB_LIBRARY, DS_STATUS_NO_DRIVER,
+     "the libcuda.so found is the CUDA toolkit's stub: take its folder out of LD_LIBRARY_PATH"},
+    {CUDA_ERROR_DEVICE_UNAVAILABLE, DS_STATUS_DEVICE_BUSY, kBusyHint},
+    {CUDA_ERROR_NO_DEVICE, DS_STATUS_NO_DEVICE, kVisibleHint},
+    {CUDA_ERROR_INVALID_DEVICE, DS_STATUS_NO_DEVICE, kVisibleHint},
+    {CUDA_ERROR_ECC_UNCORRECTABLE, DS_STATUS_DEVICE, kHardwareHint},
+    {CUDA_ERROR_NVLINK_UNCORRECTABLE, DS_STATUS_DEVICE, kHardwareHint},
+    {CUDA_ERROR_CONTEXT_ALREADY_IN_USE, DS_STATUS_DEVICE_BUSY, kBusyHint},
+    {CUDA_ERROR_UNSUPPORTED_PTX_VERSION, DS_STATUS_DRIVER_VERSION, kUpdateHint},
+    {CUDA_ERROR_NO_BINARY_FOR_GPU, DS_STATUS_DEVICE, "the image holds no code for this device"},
+    {CUDA_ERROR_JIT_COMPILER_NOT_FOUND, DS_STATUS_DEVICE,
+     "install the driver's PTX compiler (libnvidia-ptxjitcompiler.so.1)"},
+    {CUDA_ERROR_JIT_COMPILATION_DISABLED, DS_STATUS_DEVICE, "unset CUDA_DISABLE_PTX_JIT"},
+    {CUDA_ERROR_ILLEGAL_ADDRESS, DS_STATUS_DEVICE, kLostHint},
+    {CUDA_ERROR_LAUNCH_TIMEOUT, DS_STATUS_DEVICE, kLostHint},
+    {CUDA_ERROR_CONTEXT_IS_DESTROYED, DS_STATUS_DEVICE,
+     "somebody in this process has reset the device: nothing made on it before can be used"},
+    {CUDA_ERROR_ASSERT, DS_STATUS_DEVICE, kLostHint},
+    {CUDA_ERROR_HARDWARE_STACK_ERROR, DS_STATUS_DEVICE, kLostHint},
+    {CUDA_ERROR_ILLEGAL_INSTRUCTION, DS_STATUS_DEVICE, kLostHint},
+    {CUDA_ERROR_MISALIGNED_ADDRESS, DS_STATUS_DEVICE, kLostHint},
+    {CUDA_ERROR_INVALID_ADDRESS_SPACE, DS_STATUS_DEVICE, kLostHint},
+    {CUDA_ERROR_INVALID_PC, DS_STATUS_DEVICE, kLostHint},
+    {CUDA_ERROR_LAUNCH_FAILED, DS_STATUS_DEVICE, kLostHint},
+    {CUDA_ERROR_SYSTEM_NOT_READY, DS_STATUS_DEVICE, "see that the NVIDIA services run (nvidia-fabricmanager)"},
+    {CUDA_ERROR_SYSTEM_DRIVER_MISMATCH, DS_STATUS_DRIVER_VERSION,
+     "the driver's library and its kernel module differ: restart the machine, or the container with the host's driver"},
+    {CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE, DS_STATUS_DRIVER_VERSION,
+     "this device takes no forward-compatibility library: remove cuda-compat, or update the driver itself"},
+    {CUDA_ERROR_MPS_CONNECTION_FAILED, DS_STATUS_DEVICE, kServerHint},
+    {CUDA_ERROR_MPS_RPC_FAILURE, DS_STATUS_DEVICE, kServerHint},
+    {CUDA_ERROR_MPS_SERVER_NOT_READY, DS_STATUS_DEVICE_BUSY, "the MPS server is starting or restarting: try again"},
+    {CUDA_ERROR_MPS_MAX_CLIENTS_REACHED, DS_STATUS_DEVICE_BUSY, "end another client of the MPS server"},
+    {CUDA_ERROR_MPS_MAX_CONNECTIONS_REACHED, DS_STATUS_DEVICE_BUSY, "end another client of the MPS server"},
+    {CUDA_ERROR_MPS_CLIENT_TERMINATED, DS_STATUS_DEVICE, kServerHint},
+    {CUDA_ERROR_UNKNOWN, DS_STATUS_DEVICE, "see dmesg and nvidia-smi; restart the process, then the machine"},
+};
+
+bool blames_argument(CUresult result) {
+    return result == CUDA_ERROR_INVALID_VALUE || result == CUDA_ERROR_INVALID_HANDLE ||
+           result == CUDA_ERROR_INVALID_CONTEXT || result == CUDA_ERROR_INVALID_IMAGE ||
+           result == CUDA_ERROR_INVALID_PTX;
+}
+
+bool is_capture_error(CUresult result) {
+    return result >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED && result <= CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
+}
+
+Meaning find_meaning(CUresult result, bool has_argument) {
+    if (has_argument && blames_argument(result)) return {result, DS_STATUS_INVALID_ARGUMENT, kArgumentHint};
+    if (is_capture_error(result)) return {result, DS_STATUS_DEVICE, kCaptureHint};
+    for (const Meaning& meaning : kMeanings) {
+        if (meaning.result == result) return meaning;
+    }
+    return {result, DS_STATUS_DEVICE, "see that the device works with other programs; if so, please report this"};
+}
+
+int requested_version(const char* function) {
+#define DS_DRIVER_COMPARE(name, version, parameters) \
+    if (strcmp(function, #name) == 0) return version;
+    DS_DRIVER_TABLE(DS_DRIVER_COMPARE)
+#undef DS_DRIVER_COMPARE
+    return 0;
+}
+
+ds_status fail_missing_function(const char* function) {
+    const int needed = requested_version(function), version = driver().version;
+    return fail(DS_STATUS_DRIVER_FUNCTION, "", kUpdateHint,
+                "the NVIDIA driver has no %s: it came with CUDA %d.%d, this driver knows CUDA %d.%d", function,
+                needed / 1000, needed % 1000 / 10, version / 1000, version % 1000 / 10);
+}
+
+ds_status fail_in_forked_process() {
+    return fail(DS_STATUS_DEVICE, "", "start processes with spawn (multiprocessing.set_start_method(\"spawn\"))",
+                "CUDA cannot be used in a forked process: the process it was forked from had opened the driver");
+}
+
+}  // namespace
+
+ds_status fail_driver(CUresult result, const char* function, const char* argument) {
+    if (result == kFunctionMissing) return fail_missing_function(function);
+    if (result == kCalledInForkedProcess) return fail_in_forked_process();
+    const char* name = nullptr;
+    const char* text = nullptr;
+    driver().cuGetErrorName(result, &name);
+    driver().cuGetErrorString(result, &text);
+    const Meaning meaning = find_meaning(result, *argument != '\0');
+    const int version = driver().version;
+    fail(meaning.status, argument, meaning.hint,
+         "%s failed: %s (%d), %s; the driver knows CUDA %d.%d, doorstep needs %d.%d or newer", function,
+         name ? name : "an unknown error", result, text ? text : "which this driver does not explain", version / 1000,
+         version % 1000 / 10, kMinimumDriverVersion / 1000, kMinimumDriverVersion % 1000 / 10);
+    set_driver_code(result);
+    return meaning.status;
+}
+
+}  // namespace doorstep

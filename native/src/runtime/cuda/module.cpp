@@ -1,0 +1,116 @@
+#include "runtime/cuda/module.h"
+
+#include <new>
+
+#include "runtime/status.h"
+
+namespace doorstep {
+namespace {
+
+// Dynamic shared memory that every kernel may use without asking.
+constexpr uint32_t kSharedBytesByDefault = 48 * 1024;
+
+}  // namespace
+
+// ---- Module ----
+
+Module::Module(Ref<Context> context) : Resource(kKind, std::move(context)) {}
+
+Ref<Module> Module::load(Ref<Context> context, const void* image) {
+    const Ref<Module> module = check_allocated(new (std::nothrow) Module(context));
+    if (!module) return {};
+    CurrentContext current(*context);
+    if (current.status()) return {};
+    char log[512] = "";
+    CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+    void* values[] = {log, reinterpret_cast<void*>(sizeof log - 1)};
+    CUmodule handle;
+    if (const CUresult result = driver().cuModuleLoadDataEx(&handle, image, 2, options, values)) {
+        fail_driver(result, "cuModuleLoadDataEx", "image");
+        if (*log) add_detail("; the compiler says: %s", log);
+        return {};
+    }
+    module->own(handle);
+    return current.restore() ? Ref<Module>() : module;
+}
+
+Module::~Module() {
+    if (!disown()) return;
+    const DestructionScope scope(*context());
+    if (scope.entered()) driver().cuModuleUnload(handle());
+}
+
+// ---- Kernel ----
+
+Kernel::Kernel(Ref<Module> module)
+    : Resource(kKind, module->context()),
+      module_(std::move(module)),
+      allowed_shared_bytes_(kSharedBytesByDefault) {}
+
+// A kernel ends with its module.
+Kernel::~Kernel() { disown(); }
+
+Ref<Kernel> Kernel::get(Ref<Module> module, const char* name) {
+    const Ref<Context> context = module->context();
+    const Ref<Kernel> kernel = check_allocated(new (std::nothrow) Kernel(module));
+    if (!kernel) return {};
+    CurrentContext current(*context);
+    if (current.status()) return {};
+    CUfunction handle;
+    const CUresult result = driver().cuModuleGetFunction(&handle, module->handle(), name);
+    if (result == CUDA_ERROR_NOT_FOUND) {
+        fail(DS_STATUS_INVALID_ARGUMENT, "name", "pass the name of a kernel as it is in the image",
+             "the module has no kernel named %.100s", name);
+        set_driver_code(result);
+    } else if (result) {
+        fail_driver(result, "cuModuleGetFunction", "module");
+    }
+    if (result) return {};
+    if (kernel->load_code(handle) || current.restore()) return {};
+    Ref<Resource> known = kernel->own_unless_known(handle);
+    return known ? resource_cast<Kernel>(std::move(known)) : kernel;
+}
+
+// The driver may put off loading a kernel's code until the first launch; newer ones can be told not to.
+ds_status Kernel::load_code(CUfunction handle) {
+    const CUresult result = driver().cuFuncLoad(handle);
+    return result && result != kFunctionMissing ? fail_driver(result, "cuFuncLoad") : DS_STATUS_OK;
+}
+
+ds_status Kernel::allow_shared_bytes(uint32_t bytes) {
+    if (bytes <= allowed_shared_bytes_.load(std::memory_order_relaxed)) return DS_STATUS_OK;
+    const ds_status status = context()->call("cuFuncSetAttribute", "shared_bytes", [&](const Driver& driver) {
+        return driver.cuFuncSetAttribute(handle(), CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                         static_cast<int>(bytes));
+    });
+    if (!status) allowed_shared_bytes_.store(bytes, std::memory_order_relaxed);
+    return status;
+}
+
+ds_status Kernel::resident_blocks(uint32_t threads, uint32_t shared_bytes, int* blocks) const {
+    return context()->call("cuOccupancyMaxActiveBlocksPerMultiprocessor", "threads", [&](const Driver& driver) {
+        return driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(blocks, handle(), static_cast<int>(threads),
+                                                                  shared_bytes);
+    });
+}
+
+ds_status Kernel::attribute(CUfunction_attribute attribute, int* value) const {
+    return context()->call("cuFuncGetAttribute", "", [&](const Driver& driver) {
+        return driver.cuFuncGetAttribute(value, attribute, handle());
+    });
+}
+
+ds_status Kernel::launch(const Stream& stream, const LaunchShape& shape, void** arguments) {
+    if (stream.context().get() != context().get()) {
+        return fail(DS_STATUS_INVALID_ARGUMENT, "stream", "pass a stream of the kernel's device",
+                    "the stream is of device %d, the kernel of device %d", stream.device_index(), device_index());
+    }
+    if (const ds_status status = allow_shared_bytes(shape.shared_bytes)) return status;
+    return context()->call("cuLaunchKernel", "kernel", [&](const Driver& driver) {
+        return driver.cuLaunchKernel(handle(), shape.grid[0], shape.grid[1], shape.grid[2], shape.block[0],
+                                     shape.block[1], shape.block[2], shape.shared_bytes, stream.handle(), arguments,
+                                     nullptr);
+    });
+}
+
+}  // namespace doorstep

@@ -1,0 +1,99 @@
+#include "runtime/cuda/stream.h"
+
+#include <new>
+
+#include "runtime/cuda/event.h"
+#include "runtime/status.h"
+
+namespace doorstep {
+namespace {
+
+// Default streams are numbers, not objects: they exist in every context.
+bool is_default_stream(uint64_t raw) { return raw <= reinterpret_cast<uint64_t>(CU_STREAM_PER_THREAD); }
+
+// That a raw stream exists and is of this context.
+ds_status check_stream(const Context& context, uint64_t raw, const char* argument) {
+    CUcontext owner;
+    const ds_status status = context.call("cuStreamGetCtx", argument, [&](const Driver& driver) {
+        return driver.cuStreamGetCtx(reinterpret_cast<CUstream>(raw), &owner);
+    });
+    if (status || owner == context.handle()) return status;
+    return fail(DS_STATUS_INVALID_ARGUMENT, argument, "pass a stream of the same device, made in its primary context",
+                "%s is 0x%llx, a stream of another context than that of device %d", argument,
+                static_cast<unsigned long long>(raw), context.device_index());
+}
+
+}  // namespace
+
+Stream::Stream(Ref<Context> context) : Resource(kKind, std::move(context)) {}
+
+Stream::Stream(Ref<Context> context, uint64_t raw, ForeignOwner owner)
+    : Resource(kKind, std::move(context), raw, owner) {}
+
+Ref<Stream> Stream::create(Ref<Context> context) {
+    const Ref<Stream> stream = check_allocated(new (std::nothrow) Stream(context));
+    if (!stream) return {};
+    CurrentContext current(*context);
+    if (current.status()) return {};
+    CUstream handle;
+    if (const CUresult result = driver().cuStreamCreate(&handle, CU_STREAM_NON_BLOCKING)) {
+        fail_driver(result, "cuStreamCreate");
+        return {};
+    }
+    stream->own(handle);
+    return current.restore() ? Ref<Stream>() : stream;
+}
+
+Ref<Stream> Stream::borrow(Ref<Context> context, uint64_t raw, ForeignOwner owner, const char* argument) {
+    const uint64_t known_raw = raw ? raw : reinterpret_cast<uint64_t>(CU_STREAM_LEGACY);
+    if (!owner.release) {
+        if (Ref<Stream> known = find_resource<Stream>(context->device_index(), known_raw)) return known;
+    }
+    if (!is_default_stream(known_raw) && check_stream(*context, known_raw, argument)) return {};
+    return check_allocated(new (std::nothrow) Stream(std::move(context), known_raw, owner));
+}
+
+Stream::~Stream() {
+    if (!disown()) return;
+    const DestructionScope scope(*context());
+    if (scope.entered()) driver().cuStreamDestroy(handle());
+}
+
+ds_status Stream::synchronize() const {
+    return context()->call("cuStreamSynchronize", "stream",
+                           [&](const Driver& driver) { return driver.cuStreamSynchronize(handle()); });
+}
+
+ds_status Stream::query() const {
+    return context()->call("cuStreamQuery", "stream",
+                           [&](const Driver& driver) { return driver.cuStreamQuery(handle()); });
+}
+
+ds_status Stream::wait_event(const Event& event) const {
+    return context()->call("cuStreamWaitEvent", "event", [&](const Driver& driver) {
+        return driver.cuStreamWaitEvent(handle(), event.handle(), 0);
+    });
+}
+
+ds_status Stream::is_capturing(bool* capturing) const {
+    CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
+    const ds_status status = context()->call("cuStreamIsCapturing", "stream", [&](const Driver& driver) {
+        return driver.cuStreamIsCapturing(handle(), &capture);
+    });
+    *capturing = capture != CU_STREAM_CAPTURE_STATUS_NONE;
+    return status;
+}
+
+ds_status Stream::copy(uint64_t to, uint64_t from, uint64_t bytes) const {
+    return context()->call("cuMemcpyAsync", "to", [&](const Driver& driver) {
+        return driver.cuMemcpyAsync(to, from, bytes, handle());
+    });
+}
+
+ds_status Stream::fill(uint64_t memory, uint8_t value, uint64_t bytes) const {
+    return context()->call("cuMemsetD8Async", "memory", [&](const Driver& driver) {
+        return driver.cuMemsetD8Async(memory, value, bytes, handle());
+    });
+}
+
+}  // namespace doorstep
