@@ -1,4 +1,4 @@
-#include "runtime/memory.h"
+#include "exec/cpu/cpu_memory.h"
 
 #include <string.h>
 #include <sys/resource.h>
@@ -114,20 +114,29 @@ void the_machine_s_free_memory_is_a_limit() {
     CHECK_EQUAL(available_memory(root.path()).bytes, 42 * 1024);
 }
 
-void mapped_memory_is_zero_and_counted() {
+void mapped_pages_are_zero() {
+    const Pages pages = map_pages(10'000, "num_worlds");
+    CHECK(pages);
+    CHECK(pages.bytes() >= 10'000);
+    for (int i = 0; i < 10'000; ++i) CHECK_EQUAL(pages.data()[i], 0);
+}
+
+Ref<Memory> take_memory(int64_t bytes) {
+    return CpuMemory::take(bytes, Ref<StepProgress>::adopt(new StepProgress));
+}
+
+void memory_is_counted_while_somebody_holds_it() {
     CHECK_EQUAL(live_counts.memories.load(), 0);
     {
-        const Ref<Memory> memory = Memory::map(10'000, "num_worlds");
-        CHECK(memory);
-        CHECK(memory->bytes() >= 10'000);
-        for (int i = 0; i < 10'000; ++i) CHECK_EQUAL(memory->data()[i], 0);
+        const Ref<Memory> memory = take_memory(10'000), view = memory;
         CHECK_EQUAL(live_counts.memories.load(), 1);
+        CHECK_EQUAL(memory->device_kind(), DS_DEVICE_CPU);
     }
     CHECK_EQUAL(live_counts.memories.load(), 0);
 }
 
 void memory_contains_its_own_bytes_only() {
-    const Ref<Memory> memory = Memory::map(4096, "num_worlds");
+    const Ref<Memory> memory = take_memory(4096);
     CHECK(memory->contains(memory->data(), 4096));
     CHECK(memory->contains(memory->data() + 4096, 0));
     CHECK(!memory->contains(memory->data(), 4097));
@@ -138,7 +147,7 @@ void memory_contains_its_own_bytes_only() {
 }
 
 void more_than_there_is_is_refused_with_both_numbers() {
-    CHECK(!Memory::map(int64_t{1} << 50, "num_worlds"));
+    CHECK(!take_memory(int64_t{1} << 50));
     CHECK(last_error_names("num_worlds"));
     CHECK(last_message_has("1125899906842624 bytes are needed"));
     CHECK(last_message_has("are available"));
@@ -172,7 +181,8 @@ int main() {
     RUN(version_1_limits_are_read_even_if_the_path_is_the_host_s);
     RUN(version_1_groups_without_limits_are_unlimited);
     RUN(the_machine_s_free_memory_is_a_limit);
-    RUN(mapped_memory_is_zero_and_counted);
+    RUN(mapped_pages_are_zero);
+    RUN(memory_is_counted_while_somebody_holds_it);
     RUN(memory_contains_its_own_bytes_only);
     RUN(more_than_there_is_is_refused_with_both_numbers);
     RUN(an_address_space_limit_is_respected);

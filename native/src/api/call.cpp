@@ -41,36 +41,35 @@ SimulatorCall::~SimulatorCall() {
 
 ds_status SimulatorCall::begin_operation() {
     if (status_) return status_;
-    if (const ds_status status = check_trouble()) return status;
-    return simulator_->start_threads() ? DS_STATUS_OK : DS_STATUS_OUT_OF_MEMORY;
+    if (const ds_status status = simulator_->prepare()) return status;
+    return simulator_->config().strict ? check_trouble() : DS_STATUS_OK;
 }
 
 ds_status SimulatorCall::check_trouble() {
-    if (!simulator_->config().strict) return DS_STATUS_OK;
-    const uint32_t trouble = simulator_->take_trouble();
+    uint32_t trouble;
+    if (const ds_status status = simulator_->take_trouble(&trouble)) return status;
     if (trouble == kTroubleNone) return DS_STATUS_OK;
     const char* what = trouble & kTroubleNonfinite         ? "a value that is not finite"
                        : trouble & kTroubleDroppedContacts ? "more contacts than a world can hold"
                                                            : "a state index edited to an impossible value";
     const char* hint = "look at the simulator's health and at edits of its state; reset or restore the world";
-    int64_t world;
-    WorldHealth health;
-    if (!simulator_->find_latest_culprit(&world, &health)) {
-        return fail(DS_STATUS_SIMULATION, "", hint, "an earlier step met %s", what);
-    }
-    const long long slot = static_cast<long long>(world);
+    ds_health health;
+    if (const ds_status status = simulator_->read_health(&health)) return status;
+    if (health.culprit_world < 0) return fail(DS_STATUS_SIMULATION, "", hint, "an earlier step met %s", what);
+    const long long world = static_cast<long long>(health.culprit_world);
+    const long long step = static_cast<long long>(health.culprit_step);
     if (health.culprit_body < 0) {
-        return fail(DS_STATUS_SIMULATION, "", hint, "an earlier step met %s: world %lld, step %d of that world", what,
-                    slot, health.culprit_step);
+        return fail(DS_STATUS_SIMULATION, "", hint, "an earlier step met %s: world %lld, step %lld of that world", what,
+                    world, step);
     }
-    return fail(DS_STATUS_SIMULATION, "", hint, "an earlier step met %s: world %lld, body %d, step %d of that world",
-                what, slot, health.culprit_body, health.culprit_step);
+    return fail(DS_STATUS_SIMULATION, "", hint, "an earlier step met %s: world %lld, body %d, step %lld of that world",
+                what, world, health.culprit_body, step);
 }
 
 // ---- WorldSelection ----
 
-WorldSelection::WorldSelection(const CpuSimulator& simulator, const int64_t* worlds, uint64_t count, int64_t all_count)
-    : worlds_(worlds), mask_(simulator.mask()) {
+WorldSelection::WorldSelection(const Simulator& simulator, const int64_t* worlds, uint64_t count, int64_t all_count)
+    : list_{worlds, 0, simulator.mask()}, mask_(simulator.mask()) {
     const int64_t num_worlds = simulator.config().num_worlds;
     const uint64_t wanted = worlds ? count : static_cast<uint64_t>(all_count);
     if (wanted > static_cast<uint64_t>(num_worlds)) {
@@ -79,10 +78,10 @@ WorldSelection::WorldSelection(const CpuSimulator& simulator, const int64_t* wor
                        static_cast<long long>(num_worlds));
         return;
     }
-    size_ = static_cast<int64_t>(wanted);
-    whole_ = size_ == num_worlds;
-    for (; marked_ < size_; ++marked_) {
-        const int64_t world = (*this)[marked_];
+    list_.size = static_cast<int64_t>(wanted);
+    if (list_.size == num_worlds) list_.mask = nullptr;
+    for (; marked_ < list_.size; ++marked_) {
+        const int64_t world = list_[marked_];
         if (world < 0 || world >= num_worlds) {
             status_ = fail(DS_STATUS_INVALID_ARGUMENT, "worlds", "pass slots of this simulator",
                            "worlds[%lld] is %lld; it must be 0 to %lld", static_cast<long long>(marked_),
@@ -100,7 +99,7 @@ WorldSelection::WorldSelection(const CpuSimulator& simulator, const int64_t* wor
 }
 
 WorldSelection::~WorldSelection() {
-    for (int64_t i = 0; i < marked_; ++i) mask_[(*this)[i]] = 0;
+    for (int64_t i = 0; i < marked_; ++i) mask_[list_[i]] = 0;
 }
 
 }  // namespace doorstep

@@ -4,8 +4,8 @@
 #include <stdint.h>
 
 #include "doorstep.h"
-#include "exec/cpu/cpu_simulator.h"
-#include "exec/cpu/step_progress.h"
+#include "exec/step_event.h"
+#include "exec/simulator.h"
 #include "runtime/handles.h"
 #include "runtime/memory.h"
 #include "runtime/status.h"
@@ -13,7 +13,7 @@
 namespace doorstep {
 
 // Every handle there is. Never destroyed: threads may still use them while the process exits.
-inline constinit HandleRegistry<CpuSimulator> simulators;
+inline constinit HandleRegistry<Simulator> simulators;
 inline constinit HandleRegistry<Memory> memories;
 inline constinit HandleRegistry<StepEvent> events;
 
@@ -46,20 +46,19 @@ public:
 
     // DS_STATUS_CLOSED, with the error set, if there is no such simulator.
     ds_status status() const { return status_; }
-    // For calls that step, change or read out worlds: status(), then what check_trouble() finds, then makes sure that
-    // there are threads.
+    // For calls that step, change or read out worlds: status(), then what the device says, then check_trouble().
     ds_status begin_operation();
-    // The turn goes to an asynchronous step.
+    // The turn goes to an asynchronous step, which gives it back.
     void give_turn_away() { has_turn_ = false; }
 
-    CpuSimulator* operator->() const { return simulator_.get(); }
-    CpuSimulator& operator*() const { return *simulator_; }
+    Simulator* operator->() const { return simulator_.get(); }
+    Simulator& operator*() const { return *simulator_; }
 
 private:
     // In strict mode: DS_STATUS_SIMULATION if a step met trouble that was not yet reported.
     ds_status check_trouble();
 
-    Ref<CpuSimulator> simulator_;
+    Ref<Simulator> simulator_;
     bool has_turn_ = false;
     ds_status status_ = DS_STATUS_OK;
 };
@@ -69,23 +68,18 @@ private:
 class WorldSelection {
 public:
     // worlds: count slots, or null for the slots 0 .. all_count - 1.
-    WorldSelection(const CpuSimulator& simulator, const int64_t* worlds, uint64_t count, int64_t all_count);
+    WorldSelection(const Simulator& simulator, const int64_t* worlds, uint64_t count, int64_t all_count);
     ~WorldSelection();
     WorldSelection(const WorldSelection&) = delete;
     WorldSelection& operator=(const WorldSelection&) = delete;
 
     ds_status status() const { return status_; }
-    int64_t size() const { return size_; }
-    int64_t operator[](int64_t i) const { return worlds_ ? worlds_[i] : i; }
-    // The mask, or null if every world of the simulator is selected.
-    const uint8_t* mask() const { return whole_ ? nullptr : mask_; }
+    const WorldList& list() const { return list_; }
 
 private:
-    const int64_t* worlds_;
+    WorldList list_;
     uint8_t* mask_;
     int64_t marked_ = 0;  // leading entries whose bytes are set
-    int64_t size_ = 0;
-    bool whole_ = false;
     ds_status status_ = DS_STATUS_OK;
 };
 

@@ -14,12 +14,12 @@ namespace doorstep {
 namespace {
 
 constinit Mutex list_mutex;
-constinit CpuSimulator* first_simulator = nullptr;
+constinit Simulator* first_simulator = nullptr;
 constinit bool handlers_installed = false;
 
 template <class Function>
 void for_each_simulator(const Function& function) {
-    for (CpuSimulator* simulator = first_simulator; simulator; simulator = simulator->next) function(*simulator);
+    for (Simulator* simulator = first_simulator; simulator; simulator = simulator->next) function(*simulator);
 }
 
 template <class Function>
@@ -31,21 +31,21 @@ void for_each_registry(const Function& function) {
 
 void before_fork() {
     list_mutex.lock();
-    for_each_simulator([](CpuSimulator& simulator) { simulator.turn.lock(); });
+    for_each_simulator([](Simulator& simulator) { simulator.turn.lock(); });
     for_each_registry([](auto& registry) { registry.lock(); });
 }
 
 void after_fork_in_parent() {
     for_each_registry([](auto& registry) { registry.unlock(); });
-    for_each_simulator([](CpuSimulator& simulator) { simulator.turn.unlock(); });
+    for_each_simulator([](Simulator& simulator) { simulator.turn.unlock(); });
     list_mutex.unlock();
 }
 
 void after_fork_in_child() {
     live_counts.threads.store(0, std::memory_order_relaxed);
     for_each_registry([](auto& registry) { registry.unlock(); });
-    for_each_simulator([](CpuSimulator& simulator) {
-        simulator.forget_threads();
+    for_each_simulator([](Simulator& simulator) {
+        simulator.enter_forked_child();
         simulator.turn.reset();
     });
     list_mutex.reset();
@@ -53,7 +53,7 @@ void after_fork_in_child() {
 
 }  // namespace
 
-bool watch_forks(CpuSimulator* simulator) {
+bool watch_forks(Simulator* simulator) {
     MutexGuard guard(list_mutex);
     handlers_installed =
         handlers_installed || pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child) == 0;
@@ -64,9 +64,9 @@ bool watch_forks(CpuSimulator* simulator) {
     return true;
 }
 
-void unwatch_forks(CpuSimulator* simulator) {
+void unwatch_forks(Simulator* simulator) {
     MutexGuard guard(list_mutex);
-    CpuSimulator*& link = simulator->previous ? simulator->previous->next : first_simulator;
+    Simulator*& link = simulator->previous ? simulator->previous->next : first_simulator;
     link = simulator->next;
     if (simulator->next) simulator->next->previous = simulator->previous;
 }

@@ -3,10 +3,10 @@
 
 namespace doorstep {
 
-class CpuSimulator;
+class Simulator;
 
 // From now on a fork waits for the simulator's running step. False if memory ran out.
-bool watch_forks(CpuSimulator* simulator);
-void unwatch_forks(CpuSimulator* simulator);
+bool watch_forks(Simulator* simulator);
+void unwatch_forks(Simulator* simulator);
 
 }  // namespace doorstep

@@ -1,44 +1,10 @@
 // Handing tensors to other libraries.
 #include "api/call.h"
+#include "api/tensor_description.h"
 #include "interop/dlpack.h"
 
 namespace doorstep {
 namespace {
-
-ds_status fail_description(const char* what) {
-    return fail(DS_STATUS_INVALID_ARGUMENT, "info", "pass what ds_simulator_get_tensor or _get_state filled in",
-                "the tensor description has %s", what);
-}
-
-// Bytes from info.data to beyond the last element. -1 unless strides are whole elements, not negative, and the
-// product stays in range.
-int64_t extent(const ds_tensor_info& info) {
-    int64_t last = 0;
-    bool empty = false;
-    for (int axis = 0; axis < info.rank; ++axis) {
-        const int64_t length = info.shape[axis], stride = info.strides[axis];
-        if (length < 0 || stride < 0 || stride % dtype_bytes(info.dtype) != 0) return -1;
-        empty = empty || length == 0;
-        int64_t reach;
-        if (length > 0 && (__builtin_mul_overflow(length - 1, stride, &reach) ||
-                           __builtin_add_overflow(last, reach, &last))) {
-            return -1;
-        }
-    }
-    return empty ? 0 : last + dtype_bytes(info.dtype);
-}
-
-ds_status check_description(const Memory& memory, const ds_tensor_info& info) {
-    if (info.dtype < DS_DTYPE_UINT8 || info.dtype > DS_DTYPE_FLOAT32) return fail_description("an unknown dtype");
-    if (info.access != DS_ACCESS_READ && info.access != DS_ACCESS_READ_WRITE) {
-        return fail_description("an unknown access");
-    }
-    if (info.rank < 0 || info.rank > DS_MAX_DIMENSIONS) return fail_description("a rank outside 0 to 4");
-    const int64_t bytes = extent(info);
-    if (bytes < 0) return fail_description("a shape or strides that no tensor has");
-    if (!memory.contains(info.data, bytes)) return fail_description("elements outside the memory");
-    return DS_STATUS_OK;
-}
 
 template <class Managed>
 ds_status export_to(const Ref<Memory>& memory, const ds_tensor_info& info, void** managed) {

@@ -11,8 +11,7 @@ ds_status ds_simulator_profile(ds_simulator simulator, int32_t enabled) {
     if (const ds_status status = check_range("enabled", "pass 0 or 1", enabled, 0, 1)) return status;
     const SimulatorCall call(simulator);
     if (call.status()) return call.status();
-    call->set_profiling(enabled);
-    return DS_STATUS_OK;
+    return call->set_profiling(enabled);
 }
 
 ds_status ds_simulator_get_profile(ds_simulator simulator, uint64_t* ticks, uint64_t count) {
@@ -23,6 +22,5 @@ ds_status ds_simulator_get_profile(ds_simulator simulator, uint64_t* ticks, uint
     }
     const SimulatorCall call(simulator);
     if (call.status()) return call.status();
-    call->read_profile(ticks);
-    return DS_STATUS_OK;
+    return call->read_profile(ticks);
 }

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "api/call.h"
-#include "exec/cpu/saved_world.h"
+#include "exec/saved_world.h"
 #include "runtime/hash.h"
 
 namespace doorstep {
@@ -64,7 +64,7 @@ ds_status check_fits(const SaveHeader& saved, const SaveHeader& own) {
     return DS_STATUS_OK;
 }
 
-ds_status check_worlds(const CpuSimulator& simulator, const SaveHeader& header, const char* worlds) {
+ds_status check_worlds(const Simulator& simulator, const SaveHeader& header, const char* worlds) {
     for (uint64_t i = 0; i < header.count; ++i) {
         if (saved_world_is_valid(simulator, worlds + i * header.saved_world_bytes)) continue;
         return fail(DS_STATUS_INVALID_STATE, "data", "pass the bytes that save() returned, unchanged",
@@ -76,7 +76,7 @@ ds_status check_worlds(const CpuSimulator& simulator, const SaveHeader& header, 
 
 }  // namespace
 
-SaveHeader make_save_header(const CpuSimulator& simulator, uint64_t count) {
+SaveHeader make_save_header(const Simulator& simulator, uint64_t count) {
     const WorldModel& model = simulator.model();
     SaveHeader header{};
     memcpy(header.magic, kMagic, sizeof kMagic);
@@ -101,7 +101,7 @@ uint64_t save_checksum(SaveHeader header, const char* worlds) {
     return hash_bytes(&header, sizeof header) + hash_bytes(worlds, header.count * header.saved_world_bytes);
 }
 
-ds_status check_save(const CpuSimulator& simulator, const void* data, uint64_t bytes, SaveHeader* header) {
+ds_status check_save(const Simulator& simulator, const void* data, uint64_t bytes, SaveHeader* header) {
     if (bytes < sizeof *header) {
         return fail(DS_STATUS_INVALID_STATE, "data", "pass the bytes that save() returned, whole and unchanged",
                     "%llu bytes are too few for a save, which begins with a header of %zu",

@@ -3,7 +3,7 @@
 
 #include <stdint.h>
 
-#include "exec/cpu/cpu_simulator.h"
+#include "exec/simulator.h"
 
 namespace doorstep {
 
@@ -24,13 +24,13 @@ struct SaveHeader {
 static_assert(sizeof(SaveHeader) == 96);
 
 // The header of a save of `count` worlds, without checksum.
-SaveHeader make_save_header(const CpuSimulator& simulator, uint64_t count);
+SaveHeader make_save_header(const Simulator& simulator, uint64_t count);
 
 // Of the header (whatever its checksum says) and the worlds after it.
 uint64_t save_checksum(SaveHeader header, const char* worlds);
 
 // Fills in *header. DS_STATUS_INVALID_STATE, with the error set, unless the bytes are an undamaged save that fits the
 // simulator.
-ds_status check_save(const CpuSimulator& simulator, const void* data, uint64_t bytes, SaveHeader* header);
+ds_status check_save(const Simulator& simulator, const void* data, uint64_t bytes, SaveHeader* header);
 
 }  // namespace doorstep

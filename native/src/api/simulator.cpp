@@ -1,6 +1,7 @@
 // Making, describing and ending simulators.
 #include "api/call.h"
 #include "api/fork.h"
+#include "exec/cpu/cpu_simulator.h"
 #include "runtime/cpu_features.h"
 
 namespace doorstep {
@@ -15,19 +16,8 @@ ds_status check_device(const ds_simulator_config& config) {
             check_range("device_kind", "pass a ds_device_kind", config.device_kind, DS_DEVICE_CPU, DS_DEVICE_AUTO)) {
         return status;
     }
-    if (config.device_kind == DS_DEVICE_CUDA) {
-        return fail(DS_STATUS_DEVICE, "device", "use device=\"cpu\"", "this build has no CUDA executor");
-    }
-    if (const ds_status status =
-            check_range("device_index", "the CPU is one device", config.device_index, 0, 0)) {
-        return status;
-    }
-    if (config.stream != 0) {
-        return fail(DS_STATUS_INVALID_ARGUMENT, "stream", "leave stream out on the CPU",
-                    "stream is 0x%llx; it must be 0 on the CPU, which has no streams",
-                    static_cast<unsigned long long>(config.stream));
-    }
-    return DS_STATUS_OK;
+    const int64_t last = config.device_kind == DS_DEVICE_CPU ? 0 : INT32_MAX;
+    return check_range("device_index", "the CPU is one device", config.device_index, 0, last);
 }
 
 ds_status check_numbers(const ds_simulator_config& config) {
@@ -65,11 +55,18 @@ ds_status check_config(const ds_simulator_config& config) {
     return check_device(config);
 }
 
+ds_status make_simulator(const ds_simulator_config& config, Ref<Simulator>* simulator) {
+    if (config.device_kind == DS_DEVICE_CUDA) {
+        return fail(DS_STATUS_DEVICE, "device", "use device=\"cpu\"", "this build has no CUDA executor");
+    }
+    return CpuSimulator::create(config, simulator);
+}
+
 // Waits for the turn, so that no operation runs; later calls find the simulator closed.
-void close_simulator(CpuSimulator* simulator) {
+void close_simulator(Simulator* simulator) {
     simulator->turn.lock();
     simulator->closed = true;
-    simulator->stop_threads();
+    simulator->close();
     simulator->turn.unlock();
     unwatch_forks(simulator);
 }
@@ -97,6 +94,7 @@ ds_status ds_simulator_config_default(ds_simulator_config* config) {
     config->episode_length = 200;
     config->auto_reset = 1;
     config->action_check = DS_ACTION_CHECK_CLAMP;
+    config->stream = DS_STREAM_OWN;
     return DS_STATUS_OK;
 }
 
@@ -105,8 +103,8 @@ ds_status ds_simulator_create(const ds_simulator_config* config, ds_simulator* s
     if (!simulator) return fail_null("simulator");
     if (const ds_status status = check_config(*config)) return status;
     if (const ds_status status = check_cpu()) return status;
-    Ref<CpuSimulator> made = CpuSimulator::create(*config);
-    if (!made) return DS_STATUS_OUT_OF_MEMORY;
+    Ref<Simulator> made;
+    if (const ds_status status = make_simulator(*config, &made)) return status;
     const char* hint = "close other simulators, or raise the memory limit";
     if (!watch_forks(made.get())) {
         return fail(DS_STATUS_OUT_OF_MEMORY, "", hint, "no memory is left for the fork handlers");
@@ -121,7 +119,7 @@ ds_status ds_simulator_create(const ds_simulator_config* config, ds_simulator* s
 }
 
 ds_status ds_simulator_close(ds_simulator simulator) {
-    const Ref<CpuSimulator> found = simulators.remove(simulator);
+    const Ref<Simulator> found = simulators.remove(simulator);
     if (!found) return fail_closed("simulator");
     close_simulator(found.get());
     return DS_STATUS_OK;
@@ -129,7 +127,7 @@ ds_status ds_simulator_close(ds_simulator simulator) {
 
 ds_status ds_simulator_get_info(ds_simulator simulator, ds_simulator_info* info) {
     if (const ds_status status = check_struct(info, "info")) return status;
-    const Ref<CpuSimulator> found = simulators.find(simulator);
+    const Ref<Simulator> found = simulators.find(simulator);
     if (!found) return fail_closed("simulator");
     const ds_simulator_config& config = found->config();
     const WorldModel& model = found->model();
@@ -145,6 +143,7 @@ ds_status ds_simulator_get_info(ds_simulator simulator, ds_simulator_info* info)
     info->world_bytes = static_cast<int64_t>(model.world_bytes);
     info->allocated_bytes = found->allocated_bytes();
     info->step_count = found->step_count();
+    info->stream = found->stream();
     return DS_STATUS_OK;
 }
 
@@ -152,6 +151,11 @@ ds_status ds_simulator_get_health(ds_simulator simulator, ds_health* health) {
     if (const ds_status status = check_struct(health, "health")) return status;
     const SimulatorCall call(simulator);
     if (call.status()) return call.status();
-    call->read_health(health);
-    return DS_STATUS_OK;
+    return call->read_health(health);
+}
+
+ds_status ds_simulator_set_stream(ds_simulator simulator, uint64_t stream) {
+    const SimulatorCall call(simulator);
+    if (call.status()) return call.status();
+    return call->set_stream(stream);
 }

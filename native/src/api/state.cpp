@@ -3,12 +3,12 @@
 
 #include "api/call.h"
 #include "api/save_format.h"
-#include "exec/cpu/saved_world.h"
+#include "exec/saved_world.h"
 
 namespace doorstep {
 namespace {
 
-uint64_t save_size(const CpuSimulator& simulator, uint64_t count) {
+uint64_t save_size(const Simulator& simulator, uint64_t count) {
     return sizeof(SaveHeader) + count * static_cast<uint64_t>(saved_world_bytes(simulator));
 }
 
@@ -19,7 +19,7 @@ ds_status check_size(const char* argument, const char* hint, uint64_t given, uin
 }
 
 // Whether the worlds of a save find slots: those named, or the first ones.
-ds_status check_slots(const CpuSimulator& simulator, const SaveHeader& header, const int64_t* worlds,
+ds_status check_slots(const Simulator& simulator, const SaveHeader& header, const int64_t* worlds,
                       uint64_t count) {
     const unsigned long long saved = header.count;
     if (worlds && count != saved) {
@@ -41,7 +41,7 @@ using namespace doorstep;
 
 ds_status ds_simulator_save_size(ds_simulator simulator, uint64_t count, uint64_t* bytes) {
     if (!bytes) return fail_null("bytes");
-    const Ref<CpuSimulator> found = simulators.find(simulator);
+    const Ref<Simulator> found = simulators.find(simulator);
     if (!found) return fail_closed("simulator");
     const int64_t num_worlds = found->config().num_worlds, wanted = static_cast<int64_t>(count);
     if (const ds_status status = check_range("count", "a save holds each world at most once", wanted, 0, num_worlds)) {
@@ -58,16 +58,14 @@ ds_status ds_simulator_save(ds_simulator simulator, const int64_t* worlds, uint6
     if (const ds_status status = call.begin_operation()) return status;
     const WorldSelection selection(*call, worlds, count, call->config().num_worlds);
     if (selection.status()) return selection.status();
-    const uint64_t selected = static_cast<uint64_t>(selection.size());
+    const uint64_t selected = static_cast<uint64_t>(selection.list().size);
     if (const ds_status status =
             check_size("bytes", "ask ds_simulator_save_size() first", bytes, save_size(*call, selected))) {
         return status;
     }
     SaveHeader header = make_save_header(*call, selected);
     char* saved = static_cast<char*>(buffer) + sizeof header;
-    for (uint64_t i = 0; i < selected; ++i) {
-        save_world(*call, selection[static_cast<int64_t>(i)], saved + i * header.saved_world_bytes);
-    }
+    if (const ds_status status = call->save(selection.list(), saved)) return status;
     header.checksum = save_checksum(header, saved);
     memcpy(buffer, &header, sizeof header);
     return DS_STATUS_OK;
@@ -84,11 +82,8 @@ ds_status ds_simulator_restore(ds_simulator simulator, const void* data, uint64_
     const WorldSelection selection(*call, worlds, count, static_cast<int64_t>(header.count));
     if (selection.status()) return selection.status();
     const char* saved = static_cast<const char*>(data) + sizeof header;
-    for (int64_t i = 0; i < selection.size(); ++i, saved += header.saved_world_bytes) {
-        restore_world(*call, selection[i], saved);
-    }
-    call->refresh(selection.mask());
-    return DS_STATUS_OK;
+    if (const ds_status status = call->restore(selection.list(), saved)) return status;
+    return call->refresh(selection.list().mask);
 }
 
 ds_status ds_simulator_hash(ds_simulator simulator, const int64_t* worlds, uint64_t count, uint64_t* hash) {
@@ -97,8 +92,7 @@ ds_status ds_simulator_hash(ds_simulator simulator, const int64_t* worlds, uint6
     if (const ds_status status = call.begin_operation()) return status;
     const WorldSelection selection(*call, worlds, count, call->config().num_worlds);
     if (selection.status()) return selection.status();
-    *hash = call->hash(selection.mask(), nullptr);
-    return DS_STATUS_OK;
+    return call->hash(selection.list().mask, nullptr, hash);
 }
 
 ds_status ds_simulator_world_hashes(ds_simulator simulator, uint64_t* hashes, uint64_t count) {
@@ -109,6 +103,6 @@ ds_status ds_simulator_world_hashes(ds_simulator simulator, uint64_t* hashes, ui
     if (const ds_status status = check_size("count", "give room for one hash per world", count, num_worlds)) {
         return status;
     }
-    call->hash(nullptr, hashes);
-    return DS_STATUS_OK;
+    uint64_t sum;
+    return call->hash(nullptr, hashes, &sum);
 }

@@ -1,16 +1,15 @@
 // Stepping, resetting, refreshing, and waiting for asynchronous steps.
-#include <new>
-
 #include "api/call.h"
 
 namespace doorstep {
 namespace {
 
-ds_status check_actions(const CpuSimulator& simulator) {
+ds_status check_actions(Simulator& simulator) {
+    if (simulator.config().action_check != DS_ACTION_CHECK_RAISE) return DS_STATUS_OK;
+    bool found;
     BadAction bad;
-    if (simulator.config().action_check != DS_ACTION_CHECK_RAISE || !simulator.find_bad_action(&bad)) {
-        return DS_STATUS_OK;
-    }
+    if (const ds_status status = simulator.find_bad_action(&found, &bad)) return status;
+    if (!found) return DS_STATUS_OK;
     return fail(DS_STATUS_INVALID_ARGUMENT, "actions", "correct the action, or make the simulator with action_check="
                 "\"clamp\"", "actions[%lld, %d, %d] is %d; it must be 0 to %d (indices: world, agent, component)",
                 static_cast<long long>(bad.world), bad.agent, bad.component, bad.value, bad.maximum);
@@ -22,14 +21,6 @@ ds_status begin_step(SimulatorCall& call) {
     return check_actions(*call);
 }
 
-ds_event new_event(const CpuSimulator& simulator) {
-    const Ref<StepEvent> event = Ref<StepEvent>::adopt(new (std::nothrow) StepEvent);
-    if (!event) return 0;
-    event->progress = simulator.progress();
-    event->step = simulator.progress()->latest() + 1;
-    return events.insert(event);
-}
-
 }  // namespace
 }  // namespace doorstep
 
@@ -38,37 +29,37 @@ using namespace doorstep;
 ds_status ds_simulator_step(ds_simulator simulator) {
     SimulatorCall call(simulator);
     if (const ds_status status = begin_step(call)) return status;
-    call->step();
-    return DS_STATUS_OK;
+    return call->step();
 }
 
 ds_status ds_simulator_step_async(ds_simulator simulator, ds_event* event) {
     if (!event) return fail_null("event");
     SimulatorCall call(simulator);
     if (const ds_status status = begin_step(call)) return status;
-    if (!call->start_background()) return DS_STATUS_OUT_OF_MEMORY;
-    const ds_event made = new_event(*call);
-    if (!made) {
+    Ref<StepEvent> made;
+    if (const ds_status status = call->make_event(&made)) return status;
+    const ds_event handle = events.insert(made);
+    if (!handle) {
         return fail(DS_STATUS_OUT_OF_MEMORY, "", "close events that are no longer needed",
                     "no memory is left for an event");
     }
-    *event = made;
+    if (const ds_status status = call->step_async(*made)) {
+        events.remove(handle);
+        return status;
+    }
     call.give_turn_away();
-    call->step_in_background();
+    *event = handle;
     return DS_STATUS_OK;
 }
 
 ds_status ds_simulator_wait(ds_simulator simulator, int64_t timeout_ns) {
-    const Ref<CpuSimulator> found = simulators.find(simulator);
-    if (!found) return fail_closed("simulator");
-    StepProgress& progress = *found->progress();
-    return progress.wait(progress.latest(), timeout_ns) ? DS_STATUS_OK : DS_STATUS_PENDING;
+    const Ref<Simulator> found = simulators.find(simulator);
+    return found ? found->wait(timeout_ns) : fail_closed("simulator");
 }
 
 ds_status ds_event_wait(ds_event event, int64_t timeout_ns) {
     const Ref<StepEvent> found = events.find(event);
-    if (!found) return fail_closed("event");
-    return found->progress->wait(found->step, timeout_ns) ? DS_STATUS_OK : DS_STATUS_PENDING;
+    return found ? found->wait(timeout_ns) : fail_closed("event");
 }
 
 ds_status ds_event_close(ds_event event) { return events.remove(event) ? DS_STATUS_OK : fail_closed("event"); }
@@ -78,8 +69,7 @@ ds_status ds_simulator_reset(ds_simulator simulator, const int64_t* worlds, uint
     if (const ds_status status = call.begin_operation()) return status;
     const WorldSelection selection(*call, worlds, count, call->config().num_worlds);
     if (selection.status()) return selection.status();
-    call->reset(selection.mask());
-    return DS_STATUS_OK;
+    return call->reset(selection.list().mask);
 }
 
 ds_status ds_simulator_reset_mask(ds_simulator simulator, const uint8_t* mask, uint64_t count) {
@@ -91,13 +81,11 @@ ds_status ds_simulator_reset_mask(ds_simulator simulator, const uint8_t* mask, u
                     "the mask has %llu entries; this simulator has %lld worlds", static_cast<unsigned long long>(count),
                     static_cast<long long>(call->config().num_worlds));
     }
-    call->reset(mask);
-    return DS_STATUS_OK;
+    return call->reset(mask);
 }
 
 ds_status ds_simulator_refresh(ds_simulator simulator) {
     SimulatorCall call(simulator);
     if (const ds_status status = call.begin_operation()) return status;
-    call->refresh(nullptr);
-    return DS_STATUS_OK;
+    return call->refresh(nullptr);
 }

@@ -1,4 +1,4 @@
-// Descriptions of tensors and state, and references to the memory behind them.
+// Descriptions of tensors and state.
 #include "api/call.h"
 
 using namespace doorstep;
@@ -8,7 +8,7 @@ ds_status ds_simulator_get_tensor(ds_simulator simulator, int32_t tensor, ds_ten
     if (const ds_status status = check_range("tensor", "pass a ds_tensor_id", tensor, 0, DS_TENSOR_COUNT - 1)) {
         return status;
     }
-    const Ref<CpuSimulator> found = simulators.find(simulator);
+    const Ref<Simulator> found = simulators.find(simulator);
     if (!found) return fail_closed("simulator");
     if (!found->has_tensor(tensor)) {
         return fail(DS_STATUS_INVALID_ARGUMENT, "tensor", "make the simulator with flat_observations=True",
@@ -28,21 +28,4 @@ ds_status ds_simulator_get_state(ds_simulator simulator, int32_t field, ds_tenso
     call->look_for_edits();
     call->describe_state(field, info);
     return DS_STATUS_OK;
-}
-
-ds_status ds_simulator_get_memory(ds_simulator simulator, ds_memory* memory) {
-    if (!memory) return fail_null("memory");
-    const Ref<CpuSimulator> found = simulators.find(simulator);
-    if (!found) return fail_closed("simulator");
-    const ds_memory handle = memories.insert(found->memory());
-    if (!handle) {
-        return fail(DS_STATUS_OUT_OF_MEMORY, "", "release references that are no longer needed",
-                    "no memory is left for a handle");
-    }
-    *memory = handle;
-    return DS_STATUS_OK;
-}
-
-ds_status ds_memory_release(ds_memory memory) {
-    return memories.remove(memory) ? DS_STATUS_OK : fail_closed("memory");
 }

@@ -10,7 +10,7 @@
 namespace doorstep {
 namespace {
 
-constexpr int32_t kCpu = 1;
+constexpr int32_t kCpu = 1, kCuda = 2;
 constexpr uint64_t kReadOnly = 1;
 
 // What a managed tensor points into.
@@ -27,6 +27,10 @@ template <class Managed>
 void delete_export(Managed* self) {
     delete static_cast<Export<Managed>*>(self->manager);
     live_counts.exports.fetch_sub(1, std::memory_order_relaxed);
+}
+
+DLDevice device_of(const Memory& memory) {
+    return {memory.device_kind() == DS_DEVICE_CUDA ? kCuda : kCpu, memory.device_index()};
 }
 
 DLDataType dtype_of(int32_t dtype) {
@@ -60,7 +64,7 @@ Managed* export_tensor(const Ref<Memory>& memory, const ds_tensor_info& info) {
         made->strides[axis] = info.strides[axis] / dtype_bytes(info.dtype);
     }
     Managed& managed = made->managed;
-    managed.tensor = {info.data, {kCpu, 0}, info.rank, dtype_of(info.dtype), made->shape, made->strides, 0};
+    managed.tensor = {info.data, device_of(*memory), info.rank, dtype_of(info.dtype), made->shape, made->strides, 0};
     managed.manager = made;
     managed.deleter = delete_export<Managed>;
     if constexpr (std::is_same_v<Managed, DLManagedTensorVersioned>) {

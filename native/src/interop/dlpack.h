@@ -10,7 +10,7 @@
 namespace doorstep {
 
 struct DLDevice {
-    int32_t device_type;  // kDLCPU = 1
+    int32_t device_type;  // kDLCPU = 1, kDLCUDA = 2
     int32_t device_id;
 };
 

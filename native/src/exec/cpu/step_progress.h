@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "exec/step_event.h"
 #include "runtime/futex.h"
 #include "runtime/reference.h"
 
@@ -44,10 +45,17 @@ private:
     std::atomic<uint32_t> ended_{0};
 };
 
-// The end of one asynchronous step: what a ds_event stands for.
-struct StepEvent : RefCounted {
-    Ref<StepProgress> progress;
-    uint32_t step;
+class CpuStepEvent final : public StepEvent {
+public:
+    CpuStepEvent(const Ref<StepProgress>& progress, uint32_t step) : progress_(progress), step_(step) {}
+
+    ds_status wait(int64_t timeout_ns) override {
+        return progress_->wait(step_, timeout_ns) ? DS_STATUS_OK : DS_STATUS_PENDING;
+    }
+
+private:
+    Ref<StepProgress> progress_;
+    uint32_t step_;
 };
 
 }  // namespace doorstep

@@ -1,0 +1,65 @@
+// References to the memory behind tensors, and copies to and from the host.
+#include "api/call.h"
+#include "api/tensor_description.h"
+#include "exec/tensor_copy.h"
+
+namespace doorstep {
+namespace {
+
+// What a copy begins with: finds the memory and checks the tensor and the size of the host's array.
+ds_status begin_copy(ds_memory handle, const ds_tensor_info* info, const void* host, uint64_t bytes,
+                     Ref<Memory>* memory) {
+    if (const ds_status status = check_struct(info, "info")) return status;
+    *memory = memories.find(handle);
+    if (!*memory) return fail_closed("memory");
+    if (const ds_status status = check_description(**memory, *info)) return status;
+    const uint64_t expected = static_cast<uint64_t>(tensor_bytes(*info));
+    if (!host && expected > 0) return fail_null("host");
+    if (bytes == expected) return DS_STATUS_OK;
+    return fail(DS_STATUS_INVALID_ARGUMENT, "bytes", "give the size of all elements side by side",
+                "bytes is %llu; it must be %llu", static_cast<unsigned long long>(bytes),
+                static_cast<unsigned long long>(expected));
+}
+
+}  // namespace
+}  // namespace doorstep
+
+using namespace doorstep;
+
+ds_status ds_simulator_get_memory(ds_simulator simulator, ds_memory* memory) {
+    if (!memory) return fail_null("memory");
+    const Ref<Simulator> found = simulators.find(simulator);
+    if (!found) return fail_closed("simulator");
+    const ds_memory handle = memories.insert(found->memory());
+    if (!handle) {
+        return fail(DS_STATUS_OUT_OF_MEMORY, "", "release references that are no longer needed",
+                    "no memory is left for a handle");
+    }
+    *memory = handle;
+    return DS_STATUS_OK;
+}
+
+ds_status ds_memory_release(ds_memory memory) {
+    return memories.remove(memory) ? DS_STATUS_OK : fail_closed("memory");
+}
+
+ds_status ds_memory_read(ds_memory memory, const ds_tensor_info* info, void* host, uint64_t bytes) {
+    Ref<Memory> found;
+    if (const ds_status status = begin_copy(memory, info, host, bytes, &found)) return status;
+    return read_tensor(*found, *info, host);
+}
+
+ds_status ds_memory_write(ds_memory memory, const ds_tensor_info* info, const void* host, uint64_t bytes) {
+    Ref<Memory> found;
+    if (const ds_status status = begin_copy(memory, info, host, bytes, &found)) return status;
+    if (info->access != DS_ACCESS_READ_WRITE) {
+        return fail(DS_STATUS_INVALID_ARGUMENT, "info", "write tensors and fields whose access is READ_WRITE",
+                    "the tensor is read-only");
+    }
+    return write_tensor(*found, *info, host);
+}
+
+ds_status ds_memory_order(ds_memory memory, uint64_t stream) {
+    const Ref<Memory> found = memories.find(memory);
+    return found ? found->order(stream) : fail_closed("memory");
+}

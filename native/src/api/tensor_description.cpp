@@ -1,0 +1,37 @@
+#include "api/tensor_description.h"
+
+#include "exec/tensor_copy.h"
+#include "runtime/status.h"
+
+namespace doorstep {
+namespace {
+
+ds_status fail_description(const char* what) {
+    return fail(DS_STATUS_INVALID_ARGUMENT, "info", "pass what ds_simulator_get_tensor or _get_state filled in",
+                "the tensor description has %s", what);
+}
+
+// A stride of zero allows more elements than the memory has.
+bool is_countable(const ds_tensor_info& info) {
+    int64_t elements = 4;
+    for (int axis = 0; axis < info.rank; ++axis) {
+        if (__builtin_mul_overflow(elements, info.shape[axis], &elements)) return false;
+    }
+    return true;
+}
+
+}  // namespace
+
+ds_status check_description(const Memory& memory, const ds_tensor_info& info) {
+    if (info.dtype < DS_DTYPE_UINT8 || info.dtype > DS_DTYPE_FLOAT32) return fail_description("an unknown dtype");
+    if (info.access != DS_ACCESS_READ && info.access != DS_ACCESS_READ_WRITE) {
+        return fail_description("an unknown access");
+    }
+    if (info.rank < 0 || info.rank > DS_MAX_DIMENSIONS) return fail_description("a rank outside 0 to 4");
+    const int64_t bytes = tensor_extent(info);
+    if (bytes < 0 || !is_countable(info)) return fail_description("a shape or strides that no tensor has");
+    if (!memory.contains(info.data, bytes)) return fail_description("elements outside the memory");
+    return DS_STATUS_OK;
+}
+
+}  // namespace doorstep

@@ -1,0 +1,56 @@
+#include "exec/arena_layout.h"
+
+namespace doorstep {
+namespace {
+
+constexpr int64_t kAlignment = 256;
+
+bool has_tensor(const ds_simulator_config& config, int tensor) {
+    const bool flat = tensor == DS_TENSOR_observations || tensor == DS_TENSOR_final_observations;
+    return config.flat_observations || !flat;
+}
+
+}  // namespace
+
+int64_t ArenaLayout::place(int64_t part_bytes) {
+    const int64_t start = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+    bytes = start + part_bytes;
+    return start;
+}
+
+Dimensions dimensions_of(const ds_simulator_config& config, const WorldModel& model) {
+    return {config.num_worlds, config.num_agents, model.flat_observation_size};
+}
+
+int64_t constant_bytes(const WorldModel& model, int field) {
+    const StateField& row = model.state_fields[field];
+    int64_t bytes = dtype_bytes(kStateRows[field].dtype);
+    for (int axis = 0; axis < row.rank; ++axis) bytes += (row.shape[axis] - 1) * row.strides[axis];
+    return bytes;
+}
+
+ArenaLayout lay_out_arena(const ds_simulator_config& config, const WorldModel& model) {
+    ArenaLayout layout;
+    layout.worlds = layout.place(config.num_worlds * static_cast<int64_t>(model.world_bytes));
+    for (int tensor = 0; tensor < DS_TENSOR_COUNT; ++tensor) {
+        ds_tensor_info info;
+        describe_tensor(kTensorRows[tensor], dimensions_of(config, model), &info);
+        layout.tensors[tensor] = has_tensor(config, tensor) ? layout.place(tensor_bytes(info)) : -1;
+    }
+    for (int field = 0; field < DS_STATE_COUNT; ++field) {
+        const bool constant = model.state_fields[field].offset < 0;
+        layout.constants[field] = constant ? layout.place(constant_bytes(model, field)) : -1;
+    }
+    return layout;
+}
+
+void locate(const ArenaLayout& layout, char* base, Simulation* simulation) {
+    const auto address = [&](int64_t offset) -> void* { return offset < 0 ? nullptr : base + offset; };
+    simulation->worlds = address(layout.worlds);
+#define DS_SET_POINTER(name, dtype, shape, access, sentence) \
+    simulation->tensors.name = static_cast<DS_CTYPE_##dtype*>(address(layout.tensors[DS_TENSOR_##name]));
+    DS_TENSOR_TABLE(DS_SET_POINTER)
+#undef DS_SET_POINTER
+}
+
+}  // namespace doorstep

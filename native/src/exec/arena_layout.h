@@ -1,0 +1,33 @@
+// Where worlds, tensors and constants lie in a simulator's memory: the same on every device.
+#pragma once
+
+#include <stdint.h>
+
+#include "doorstep.h"
+#include "exec/tensor_table.h"
+#include "sim/world_model.h"
+
+namespace doorstep {
+
+// Offsets in bytes from the start of the memory; -1 for what the simulator lacks.
+struct ArenaLayout {
+    int64_t bytes = 0;  // of all parts so far
+    int64_t worlds;
+    int64_t tensors[DS_TENSOR_COUNT];
+    int64_t constants[DS_STATE_COUNT];  // copies of the state fields that the model fixes; -1: it lies in the blocks
+
+    // Adds a part, aligned as tensors are, and returns its offset.
+    int64_t place(int64_t part_bytes);
+};
+
+ArenaLayout lay_out_arena(const ds_simulator_config& config, const WorldModel& model);
+
+Dimensions dimensions_of(const ds_simulator_config& config, const WorldModel& model);
+
+// Bytes from the first to beyond the last element of a field of the table, in one world.
+int64_t constant_bytes(const WorldModel& model, int field);
+
+// Sets the addresses of worlds and tensors in a memory that begins at `base`.
+void locate(const ArenaLayout& layout, char* base, Simulation* simulation);
+
+}  // namespace doorstep

@@ -1,0 +1,45 @@
+#include "exec/cpu/cpu_memory.h"
+
+#include <string.h>
+
+#include <new>
+
+#include "runtime/status.h"
+
+namespace doorstep {
+
+Ref<Memory> CpuMemory::take(int64_t bytes, const Ref<StepProgress>& progress) {
+    Pages pages = map_pages(bytes, "num_worlds");
+    if (!pages) return {};
+    CpuMemory* memory = new (std::nothrow) CpuMemory(std::move(pages), progress);
+    if (!memory) {
+        fail(DS_STATUS_OUT_OF_MEMORY, "num_worlds", "close other simulators, or raise the memory limit",
+             "no memory is left for a record of %zu bytes", sizeof(CpuMemory));
+    }
+    return Ref<Memory>::adopt(memory);
+}
+
+CpuMemory::CpuMemory(Pages pages, const Ref<StepProgress>& progress)
+    : Memory(pages.data(), pages.bytes(), DS_DEVICE_CPU, 0), pages_(std::move(pages)), progress_(progress) {}
+
+ds_status CpuMemory::read(const void* start, int64_t bytes, void* host) {
+    progress_->wait(progress_->latest(), -1);
+    memcpy(host, start, static_cast<size_t>(bytes));
+    return DS_STATUS_OK;
+}
+
+ds_status CpuMemory::write(void* start, int64_t bytes, const void* host) {
+    progress_->wait(progress_->latest(), -1);
+    memcpy(start, host, static_cast<size_t>(bytes));
+    return DS_STATUS_OK;
+}
+
+ds_status CpuMemory::order(uint64_t stream) { return check_cpu_stream(stream); }
+
+ds_status check_cpu_stream(uint64_t stream) {
+    if (stream == DS_STREAM_OWN || stream == 0) return DS_STATUS_OK;
+    return fail(DS_STATUS_INVALID_ARGUMENT, "stream", "leave stream out on the CPU",
+                "stream is 0x%llx; the CPU has no streams", static_cast<unsigned long long>(stream));
+}
+
+}  // namespace doorstep

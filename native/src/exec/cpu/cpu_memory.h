@@ -1,0 +1,29 @@
+// The memory of a simulator on the CPU.
+#pragma once
+
+#include "exec/cpu/step_progress.h"
+#include "runtime/memory.h"
+#include "runtime/pages.h"
+
+namespace doorstep {
+
+class CpuMemory final : public Memory {
+public:
+    // Null, with the thread's error set, if `bytes` cannot be had.
+    static Ref<Memory> take(int64_t bytes, const Ref<StepProgress>& progress);
+
+    ds_status read(const void* start, int64_t bytes, void* host) override;
+    ds_status write(void* start, int64_t bytes, const void* host) override;
+    ds_status order(uint64_t stream) override;
+
+private:
+    CpuMemory(Pages pages, const Ref<StepProgress>& progress);
+
+    Pages pages_;
+    Ref<StepProgress> progress_;
+};
+
+// There are no streams to choose from. DS_STATUS_INVALID_ARGUMENT unless it is DS_STREAM_OWN.
+ds_status check_cpu_stream(uint64_t stream);
+
+}  // namespace doorstep
