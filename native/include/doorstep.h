@@ -463,8 +463,8 @@ DS_API ds_status ds_resource_get_info(ds_resource resource, ds_resource_info* in
 /* Gives a handle back. The resource ends when no child needs it either. */
 DS_API ds_status ds_resource_release(ds_resource resource);
 
-/* A new handle to the resource of this kind that a raw driver handle or address belongs to. CLOSED if doorstep does
-   not know it. */
+/* A new handle to the resource of this kind that doorstep made and that has this raw driver handle or first address.
+   CLOSED if there is none: what is borrowed or has a foreign owner is not found. */
 DS_API ds_status ds_resource_find(int32_t kind, int64_t device_index, uint64_t raw, ds_resource* resource);
 
 /* Number of resources of a kind (ds_resource_kind) alive in this process. */

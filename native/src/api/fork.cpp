@@ -8,6 +8,7 @@
 #include <pthread.h>
 
 #include "api/call.h"
+#include "api/resource.h"
 #include "runtime/live_count.h"
 
 namespace doorstep {
@@ -15,6 +16,7 @@ namespace {
 
 constinit Mutex list_mutex;
 constinit Simulator* first_simulator = nullptr;
+constinit Mutex install_mutex;  // not held by a fork, which may hold the C library's lock that installing needs
 constinit bool handlers_installed = false;
 
 template <class Function>
@@ -27,6 +29,7 @@ void for_each_registry(const Function& function) {
     function(simulators);
     function(memories);
     function(events);
+    function(resources);
 }
 
 void before_fork() {
@@ -49,15 +52,21 @@ void after_fork_in_child() {
         simulator.turn.reset();
     });
     list_mutex.reset();
+    install_mutex.reset();
 }
 
 }  // namespace
 
-bool watch_forks(Simulator* simulator) {
-    MutexGuard guard(list_mutex);
+bool install_fork_handlers() {
+    MutexGuard guard(install_mutex);
     handlers_installed =
         handlers_installed || pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child) == 0;
-    if (!handlers_installed) return false;
+    return handlers_installed;
+}
+
+bool watch_forks(Simulator* simulator) {
+    if (!install_fork_handlers()) return false;
+    MutexGuard guard(list_mutex);
     simulator->next = first_simulator;
     if (first_simulator) first_simulator->previous = simulator;
     first_simulator = simulator;

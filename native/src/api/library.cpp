@@ -18,6 +18,12 @@ constexpr ds_layout_entry kLayout[] = {
 #undef DS_LAYOUT_STRUCT
 #undef DS_LAYOUT_FIELD
 
+int64_t count_resources() {
+    int64_t sum = 0;
+    for (const std::atomic<int64_t>& count : live_counts.resources) sum += count.load();
+    return sum;
+}
+
 }  // namespace
 }  // namespace doorstep
 
@@ -63,7 +69,8 @@ ds_status ds_live_count(int32_t kind, int64_t* count) {
         case DS_LIVE_EVENT: *count = events.size(); break;
         case DS_LIVE_EXPORT: *count = live_counts.exports.load(); break;
         case DS_LIVE_THREAD: *count = live_counts.threads.load(); break;
-        default: return check_range("kind", "pass a ds_live_kind", kind, DS_LIVE_SIMULATOR, DS_LIVE_THREAD);
+        case DS_LIVE_RESOURCE: *count = count_resources(); break;
+        default: return check_range("kind", "pass a ds_live_kind", kind, DS_LIVE_SIMULATOR, DS_LIVE_RESOURCE);
     }
     return DS_STATUS_OK;
 }

@@ -1,0 +1,165 @@
+// What all CUDA resources can be asked; contexts, streams and events.
+#include "api/fork.h"
+#include "api/resource.h"
+#include "runtime/cuda/event.h"
+#include "runtime/live_count.h"
+
+namespace doorstep {
+namespace {
+
+constexpr const char* kKindNames[DS_RESOURCE_KIND_COUNT] = {
+    "context", "stream", "event", "memory pool", "device memory",
+    "pinned memory", "module", "kernel", "graph", "graph exec"};
+
+ds_status check_kind(int32_t kind) {
+    return check_range("kind", "pass a ds_resource_kind", kind, 0, DS_RESOURCE_KIND_COUNT - 1);
+}
+
+}  // namespace
+
+Ref<Resource> find_handle(ds_resource handle, const char* argument) {
+    Ref<Resource> found = resources.find(handle);
+    if (!found) fail_closed(argument);
+    return found;
+}
+
+ds_status fail_wrong_kind(const char* argument, ds_resource_kind given, ds_resource_kind expected) {
+    return fail(DS_STATUS_INVALID_ARGUMENT, argument, "pass a handle of the right kind",
+                "%s is the handle of a %s; it must be that of a %s", argument, kKindNames[given],
+                kKindNames[expected]);
+}
+
+ds_status give_handle(Ref<Resource> made, ds_resource* handle) {
+    if (!made) return last_status();
+    const uint64_t id = resources.insert(std::move(made));
+    if (!id) return fail_no_memory();
+    *handle = id;
+    return DS_STATUS_OK;
+}
+
+}  // namespace doorstep
+
+using namespace doorstep;
+
+// ---- All kinds ----
+
+ds_status ds_resource_get_info(ds_resource resource, ds_resource_info* info) {
+    if (const ds_status status = check_struct(info, "info")) return status;
+    const Ref<Resource> found = find_handle(resource, "resource");
+    if (!found) return last_status();
+    info->kind = found->kind();
+    info->ownership = found->ownership();
+    info->device_index = found->device_index();
+    info->raw = found->raw();
+    info->bytes = found->bytes();
+    info->host = found->host();
+    info->references = int64_t{found->reference_count()} - 1;  // without `found`
+    return DS_STATUS_OK;
+}
+
+ds_status ds_resource_release(ds_resource resource) {
+    return resources.remove(resource) ? DS_STATUS_OK : fail_closed("resource");
+}
+
+ds_status ds_resource_find(int32_t kind, int64_t device_index, uint64_t raw, ds_resource* resource) {
+    if (!resource) return fail_null("resource");
+    if (const ds_status status = check_kind(kind)) return status;
+    Ref<Resource> found = find_resource(static_cast<ds_resource_kind>(kind), device_index, raw);
+    if (found) return give_handle(std::move(found), resource);
+    return fail(DS_STATUS_CLOSED, "raw", "borrow it instead", "doorstep has made no %s 0x%llx on device %lld",
+                kKindNames[kind], static_cast<unsigned long long>(raw), static_cast<long long>(device_index));
+}
+
+ds_status ds_resource_count(int32_t kind, int64_t* count) {
+    if (!count) return fail_null("count");
+    if (const ds_status status = check_kind(kind)) return status;
+    *count = live_counts.resources[kind].load();
+    return DS_STATUS_OK;
+}
+
+// ---- Contexts ----
+
+ds_status ds_context_create(int64_t device_index, ds_resource* context) {
+    if (!context) return fail_null("context");
+    if (!install_fork_handlers()) return fail_no_memory();
+    return give_handle(Context::of_device(device_index), context);
+}
+
+ds_status ds_context_synchronize(ds_resource context) {
+    const Ref<Context> found = find_handle<Context>(context, "context");
+    return found ? found->synchronize() : last_status();
+}
+
+// ---- Streams ----
+
+ds_status ds_stream_create(ds_resource context, ds_resource* stream) {
+    if (!stream) return fail_null("stream");
+    Ref<Context> found = find_handle<Context>(context, "context");
+    return found ? give_handle(Stream::create(std::move(found)), stream) : last_status();
+}
+
+ds_status ds_stream_borrow(ds_resource context, uint64_t raw, void* owner, ds_release_owner release_owner,
+                           ds_resource* stream) {
+    if (!stream) return fail_null("stream");
+    Ref<Context> found = find_handle<Context>(context, "context");
+    if (!found) return last_status();
+    return give_handle(Stream::borrow(std::move(found), raw, {owner, release_owner}), stream);
+}
+
+ds_status ds_stream_synchronize(ds_resource stream) {
+    const Ref<Stream> found = find_handle<Stream>(stream, "stream");
+    return found ? found->synchronize() : last_status();
+}
+
+ds_status ds_stream_query(ds_resource stream) {
+    const Ref<Stream> found = find_handle<Stream>(stream, "stream");
+    return found ? found->query() : last_status();
+}
+
+ds_status ds_stream_wait_event(ds_resource stream, ds_resource event) {
+    const Ref<Stream> waiting = find_handle<Stream>(stream, "stream");
+    if (!waiting) return last_status();
+    const Ref<Event> awaited = find_handle<Event>(event, "event");
+    return awaited ? waiting->wait_event(*awaited) : last_status();
+}
+
+// ---- Events ----
+
+ds_status ds_cuda_event_create(ds_resource context, int32_t timing, ds_resource* event) {
+    if (!event) return fail_null("event");
+    if (const ds_status status = check_range("timing", "pass 0 or 1", timing, 0, 1)) return status;
+    Ref<Context> found = find_handle<Context>(context, "context");
+    return found ? give_handle(Event::create(std::move(found), timing == 1), event) : last_status();
+}
+
+ds_status ds_cuda_event_borrow(ds_resource context, uint64_t raw, void* owner, ds_release_owner release_owner,
+                               ds_resource* event) {
+    if (!event) return fail_null("event");
+    if (!raw) return fail_null("raw");
+    Ref<Context> found = find_handle<Context>(context, "context");
+    return found ? give_handle(Event::borrow(std::move(found), raw, {owner, release_owner}), event) : last_status();
+}
+
+ds_status ds_cuda_event_record(ds_resource event, ds_resource stream) {
+    const Ref<Event> recorded = find_handle<Event>(event, "event");
+    if (!recorded) return last_status();
+    const Ref<Stream> found = find_handle<Stream>(stream, "stream");
+    return found ? recorded->record(*found) : last_status();
+}
+
+ds_status ds_cuda_event_wait(ds_resource event, int64_t timeout_ns) {
+    const Ref<Event> found = find_handle<Event>(event, "event");
+    return found ? found->wait(timeout_ns) : last_status();
+}
+
+ds_status ds_cuda_event_elapsed(ds_resource start, ds_resource end, float* milliseconds) {
+    if (!milliseconds) return fail_null("milliseconds");
+    const Ref<Event> first = find_handle<Event>(start, "start");
+    if (!first) return last_status();
+    const Ref<Event> last = find_handle<Event>(end, "end");
+    if (!last) return last_status();
+    float elapsed;
+    const ds_status status = last->elapsed(*first, &elapsed);
+    if (!status) *milliseconds = elapsed;
+    return status;
+}
