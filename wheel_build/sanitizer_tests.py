@@ -55,6 +55,7 @@ def build(compiler: str, sanitizer: str, folder: Path) -> None:
         "DOORSTEP_ASSERTS": "ON",
         "DOORSTEP_BUILD_TESTS": "ON",
         "DOORSTEP_SANITIZE": sanitizer,
+        **native_build.cuda_settings(PROJECT),
     }
     definitions = [f"-D{name}={value}" for name, value in settings.items()]
     subprocess.run([cmake, "-S", str(PROJECT), "-B", str(folder), "-G", "Ninja", *definitions], check=True)
@@ -100,6 +101,8 @@ def main() -> None:
         build(compiler, sanitizer, folder)
         run_native_tests(folder)
         run_python_tests(compiler, sanitizer, folder, python, arguments)
+    except native_build.NativeBuildError as error:
+        sys.exit(f"doorstep: {error}")
     except subprocess.CalledProcessError as error:
         sys.exit(f"doorstep: exit status {error.returncode} of: {' '.join(error.cmd)}")
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import sys
 import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
+
+import check_wheel
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
 
@@ -24,8 +27,12 @@ def finished_wheel() -> Path:
 
 
 @pytest.fixture
-def change_wheel(finished_wheel: Path, tmp_path: Path) -> ChangeWheel:
-    """Writes a copy of the finished wheel with other contents (None removes a file) and a RECORD that fits them."""
+def change_wheel(finished_wheel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ChangeWheel:
+    """Writes a copy of the finished wheel with other contents (None removes a file) and a RECORD that fits them.
+
+    The copy is not compressed, and may have any size.
+    """
+    monkeypatch.setattr(check_wheel, "SIZE_LIMIT", sys.maxsize)
 
     def change(changes: Mapping[str, bytes | None], *, file_name: str = finished_wheel.name) -> Path:
         with zipfile.ZipFile(finished_wheel) as archive:

@@ -6,16 +6,18 @@ equal length, or an entry of its dynamic section by another.
 
 from __future__ import annotations
 
-import os
 import struct
 import zipfile
+from io import BytesIO
 from pathlib import Path
 
 import pytest
+from elftools.elf.elffile import ELFFile
 from tests.wheel_build.conftest import PROJECT, ChangeWheel
 
 import check_wheel
 from check_wheel import LIBRARY, find_faults, header_functions
+from kernel_image_file import ENTRY, HEADER, MAGIC
 
 METADATA_FOLDER = f"doorstep-{check_wheel.header_version(PROJECT)}.dist-info"
 DT_SONAME, DT_RUNPATH = 14, 29
@@ -129,19 +131,22 @@ def test_a_file_that_is_not_as_recorded_is_refused(change_wheel: ChangeWheel, fi
     assert "doorstep/errors.py" in faults[0]
 
 
-def test_a_wheel_without_licence_is_refused(change_wheel: ChangeWheel) -> None:
-    assert "LICENSE" in faults_of(change_wheel({f"{METADATA_FOLDER}/licenses/LICENSE": b"none"}), "check_licence")[0]
+@pytest.mark.parametrize("name", ["LICENSE", check_wheel.NVIDIA_LICENCE])
+def test_a_wheel_without_a_licence_is_refused(change_wheel: ChangeWheel, name: str) -> None:
+    faults = faults_of(change_wheel({f"{METADATA_FOLDER}/licenses/{name}": b"none"}), "check_licence")
+    assert faults[0].startswith(f"licenses/{name} is missing")
 
 
 def test_a_wheel_under_another_licence_is_refused(change_wheel: ChangeWheel, finished_wheel: Path) -> None:
     metadata = read(finished_wheel, f"{METADATA_FOLDER}/METADATA")
     changed = metadata.replace(b"License-Expression: Apache-2.0", b"License-Expression: MIT", 1)
-    assert "MIT" in faults_of(change_wheel({f"{METADATA_FOLDER}/METADATA": changed}), "check_licence")[0]
+    assert "has the licence MIT" in faults_of(change_wheel({f"{METADATA_FOLDER}/METADATA": changed}), "check_licence")[0]
 
 
-def test_a_wheel_that_is_too_large_is_refused(change_wheel: ChangeWheel, library: bytes) -> None:
-    wheel = change_wheel({LIBRARY: library + os.urandom(check_wheel.SIZE_LIMIT)})
-    assert "more than 8388608" in find_faults(wheel)["check_size"][0]
+def test_a_wheel_that_is_too_large_is_refused(finished_wheel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    size = finished_wheel.stat().st_size
+    monkeypatch.setattr(check_wheel, "SIZE_LIMIT", size - 1)
+    assert faults_of(finished_wheel, "check_size") == [f"the wheel has {size} bytes, more than {size - 1}"]
 
 
 def test_a_library_that_needs_another_library_is_refused(change_wheel: ChangeWheel, library: bytes) -> None:
@@ -176,6 +181,35 @@ def test_exports_that_differ_from_the_header_are_refused(change_wheel: ChangeWhe
     assert faults_of(wheel, "check_exports") == [
         "the library exports ds_secrets, which doorstep.h does not declare",
         "doorstep.h declares ds_version, which the library does not export",
+    ]
+
+
+def test_a_library_that_imports_a_symbol_of_nobody_is_refused(change_wheel: ChangeWheel, library: bytes) -> None:
+    patched = bytearray(library)
+    versions = ELFFile(BytesIO(library)).get_section_by_name(".gnu.version")
+    symbol = next(i for i, version in enumerate(versions.iter_symbols()) if isinstance(version["ndx"], int))
+    struct.pack_into("<H", patched, versions["sh_offset"] + 2 * symbol, 1)  # the version of symbols without one
+    faults = faults_of(change_wheel({LIBRARY: bytes(patched)}), "check_imports")
+    assert len(faults) == 1
+    assert "which no library that it needs is known to have" in faults[0]
+
+
+def test_a_library_without_kernels_is_refused(change_wheel: ChangeWheel, library: bytes) -> None:
+    faults = faults_of(change_wheel({LIBRARY: replace_once(library, MAGIC, bytes(len(MAGIC)))}), "check_kernels")
+    assert len(faults) == 64
+    assert "the library has no kernels for 8 agents as sm_120" in faults
+
+
+def test_kernels_for_another_architecture_than_they_say_are_refused(
+    change_wheel: ChangeWheel, library: bytes
+) -> None:
+    patched = bytearray(library)
+    entry = library.index(MAGIC) + HEADER.size + ENTRY.size  # the second: 1 agent, sm_75
+    struct.pack_into("<i", patched, entry + 4, 76)
+    assert faults_of(change_wheel({LIBRARY: bytes(patched)}), "check_kernels") == [
+        "the library has no kernels for 1 agents as sm_75",
+        "the library has kernels for 1 agents as sm_76, which nobody asked for",
+        "the kernels for 1 agents as sm_76 are something else",
     ]
 
 

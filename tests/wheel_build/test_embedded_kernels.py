@@ -1,0 +1,131 @@
+"""The kernels in the wheel: all of them, computing as the CPU does, within known limits of the machine."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import zipfile
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
+from tests.wheel_build.conftest import PROJECT
+
+import kernel_images
+from check_wheel import LIBRARY, NVIDIA_LICENCE
+from kernel_image_file import PTX, ImageName, cubin_architecture, unpack
+from kernel_report import KernelReport
+
+IMAGES_FOLDER = PROJECT / "build" / "cuda" / "images"
+PACKAGES_FOLDER = PROJECT / "build" / "cuda" / "packages"
+KERNELS = {"doorstep_create", "doorstep_step", "doorstep_reset", "doorstep_refresh"}
+
+# The most that a kernel may take, on any architecture. Fewer registers let more blocks share a multiprocessor; stack
+# and spills are memory traffic that the step's arithmetic waits for.
+MOST_REGISTERS = 255
+MOST_STACK_BYTES = 4096
+MOST_SPILL_BYTES = 4096
+MOST_STATIC_SHARED_BYTES = 48 * 1024
+
+FLOAT_INSTRUCTION = re.compile(r"^\s*(?:@!?%\w+\s+)?((?:add|sub|mul|div|rcp|sqrt|fma|mad)\.[\w.]*f(?:16|32|64)\w*)", re.M)
+
+
+@pytest.fixture(scope="module")
+def images(finished_wheel: Path) -> dict[ImageName, bytes]:
+    """What the library in the wheel embeds."""
+    with zipfile.ZipFile(finished_wheel) as archive:
+        return unpack(archive.read(LIBRARY))
+
+
+@pytest.fixture(scope="module")
+def report(images: dict[ImageName, bytes]) -> list[KernelReport]:
+    """What ptxas said of the very images that are embedded."""
+    rows = kernel_images.read_report(IMAGES_FOLDER)
+    for row in rows:
+        embedded = images[ImageName(row.num_agents, row.architecture)]
+        assert hashlib.sha256(embedded).hexdigest() == row.image_sha256
+    return rows
+
+
+@pytest.fixture(params=kernel_images.NUM_AGENTS)
+def ptx(images: dict[ImageName, bytes], request: pytest.FixtureRequest) -> str:
+    return images[ImageName(request.param, PTX)].rstrip(b"\0").decode()
+
+
+def global_functions(cubin: bytes) -> set[str]:
+    symbols = ELFFile(BytesIO(cubin)).get_section_by_name(".symtab")
+    assert isinstance(symbols, SymbolTableSection)
+    return {
+        symbol.name
+        for symbol in symbols.iter_symbols()
+        if symbol["st_info"]["bind"] == "STB_GLOBAL" and symbol["st_info"]["type"] == "STT_FUNC"
+    }
+
+
+def test_every_image_is_machine_code_of_its_architecture_with_every_kernel(images: dict[ImageName, bytes]) -> None:
+    cubins = {name: content for name, content in images.items() if name.architecture != PTX}
+    assert len(cubins) == len(kernel_images.NUM_AGENTS) * len(kernel_images.ARCHITECTURES)
+    for name, content in cubins.items():
+        assert cubin_architecture(content) == name.architecture
+        assert global_functions(content) >= KERNELS
+
+
+def test_ptx_is_for_the_oldest_architecture_and_has_every_kernel(ptx: str) -> None:
+    assert re.search(rf"^\.target sm_{min(kernel_images.ARCHITECTURES)}$", ptx, re.M)
+    assert set(re.findall(r"^\.visible \.entry (\w+)\(", ptx, re.M)) == KERNELS
+
+
+def test_float_arithmetic_is_rounded_once_per_operation_as_on_the_cpu(ptx: str) -> None:
+    instructions = set(FLOAT_INSTRUCTION.findall(ptx))
+    # Without .rn an assembler may contract; .ftz and .approx give other bits.
+    assert instructions == {f"{name}.rn.f32" for name in ("add", "sub", "mul", "div", "rcp", "sqrt")} & instructions
+    assert {"add.rn.f32", "mul.rn.f32"} <= instructions
+
+
+def test_no_instruction_approximates(ptx: str) -> None:
+    assert set(re.findall(r"\b\w+(?:\.\w+)*\.(?:approx|ftz|full)\b[.\w]*", ptx)) == set()
+
+
+def test_kernels_call_nothing_outside_themselves(ptx: str) -> None:
+    assert ".extern .func" not in ptx
+
+
+def test_every_kernel_is_reported(report: list[KernelReport]) -> None:
+    names = {(row.num_agents, row.architecture, row.kernel) for row in report}
+    assert names == {
+        (agents, architecture, kernel)
+        for agents in kernel_images.NUM_AGENTS
+        for architecture in kernel_images.ARCHITECTURES
+        for kernel in KERNELS
+    }
+    assert len(report) == len(names)
+
+
+def test_kernels_stay_within_limits(report: list[KernelReport]) -> None:
+    excessive = [
+        row
+        for row in report
+        if row.registers > MOST_REGISTERS
+        or row.stack_bytes > MOST_STACK_BYTES
+        or row.spill_bytes > MOST_SPILL_BYTES
+        or row.static_shared_bytes > MOST_STATIC_SHARED_BYTES
+    ]
+    assert excessive == []
+
+
+def test_the_licence_is_the_one_that_comes_with_the_compiler() -> None:
+    (licence,) = PACKAGES_FOLDER.glob("*/nvidia_nvptxcompiler-*.dist-info/licenses/License.txt")
+    assert (PROJECT / NVIDIA_LICENCE).read_bytes() == licence.read_bytes()
+
+
+def test_worlds_are_stepped_without_libm() -> None:
+    objects = list((PROJECT / "build" / "library").glob("CMakeFiles/doorstep_world_model_*.dir/**/*.o"))
+    assert len(objects) == len(kernel_images.NUM_AGENTS)
+    for path in objects:
+        with path.open("rb") as file:
+            symbols = ELFFile(file).get_section_by_name(".symtab")
+            assert isinstance(symbols, SymbolTableSection)
+            undefined = {symbol.name for symbol in symbols.iter_symbols() if symbol["st_shndx"] == "SHN_UNDEF"}
+        assert undefined <= {"", "memcpy", "memmove", "memset", "memcmp"}

@@ -1,0 +1,59 @@
+"""The file of kernel images gives back what was put in, wherever it lies; cubins say what they are for."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+
+from kernel_image_file import ALIGNMENT, ImageName, cubin_architecture, pack, unpack
+
+IMAGES = {
+    ImageName(1, 0): b"// PTX\0",
+    ImageName(1, 90): bytes(range(200)),
+    ImageName(8, 120): b"",
+    ImageName(8, 75): b"x" * ALIGNMENT,
+}
+
+
+def elf_header(machine: int, abi_version: int, flags: int) -> bytes:
+    """The 64 bytes of an ELF header, as far as they matter here."""
+    header = bytearray(64)
+    header[:4] = b"\x7fELF"
+    header[8] = abi_version
+    struct.pack_into("<H", header, 18, machine)
+    struct.pack_into("<I", header, 48, flags)
+    return bytes(header)
+
+
+def test_images_come_back_as_they_were_packed() -> None:
+    assert unpack(pack(IMAGES)) == IMAGES
+
+
+def test_images_are_found_inside_a_library() -> None:
+    assert unpack(b"\x7fELF" + bytes(1001) + pack(IMAGES) + b"more") == IMAGES
+
+
+def test_a_library_without_images_has_none() -> None:
+    assert unpack(b"\x7fELF" + bytes(1001)) == {}
+    assert unpack(pack({})) == {}
+
+
+def test_images_are_aligned_and_do_not_overlap() -> None:
+    content = pack(IMAGES)
+    starts = [struct.unpack_from("<iiQQ", content, 32 + 24 * i)[2] for i in range(len(IMAGES))]
+    assert all(start % ALIGNMENT == 0 for start in starts)
+    ends = [start + len(image) for start, image in zip(starts, IMAGES.values(), strict=True)]
+    assert all(end <= start for end, start in zip(ends[:-1], starts[1:], strict=True))
+    assert 32 + 24 * len(IMAGES) <= starts[0]
+
+
+# The flags of two files that ptxas 12.9 wrote, one in each version of the format.
+@pytest.mark.parametrize(("abi_version", "flags", "architecture"), [(7, 0x4B055A, 90), (8, 0x6006402, 100)])
+def test_a_cubin_names_its_architecture(abi_version: int, flags: int, architecture: int) -> None:
+    assert cubin_architecture(elf_header(190, abi_version, flags)) == architecture
+
+
+@pytest.mark.parametrize("content", [b"", b"// PTX\0", bytes(64), elf_header(62, 0, 90)])
+def test_what_is_no_cubin_has_no_architecture(content: bytes) -> None:
+    assert cubin_architecture(content) is None
