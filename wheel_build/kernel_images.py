@@ -24,6 +24,7 @@ from kernel_report import KernelReport, parse_log
 
 SOURCE = Path("native/src/exec/cuda/kernels.cu")
 INCLUDE_FOLDERS = (Path("native/src"), Path("native/include"))
+SYSTEM_FOLDER = Path("native/src/exec/cuda/nvrtc")  # what <...> finds
 NUM_AGENTS = range(1, 9)
 ARCHITECTURES = (75, 80, 86, 89, 90, 100, 120)
 REPORT = "report.json"
@@ -39,7 +40,7 @@ NVRTC_OPTIONS = (
     "-prec-div=true",
     "-prec-sqrt=true",
     "-DNDEBUG",
-    *(f"-I{folder}" for folder in INCLUDE_FOLDERS),
+    *(f"-I{folder}" for folder in (*INCLUDE_FOLDERS, SYSTEM_FOLDER)),
 )
 PTXAS_OPTIONS = ("-fmad=false", "-v")
 
@@ -115,8 +116,8 @@ def cubin_compilations(packages: CudaPackages, folder: Path, ptx: Compilation) -
 
 
 def source_files(root: Path) -> list[Path]:
-    """The kernels' source and everything it includes, relative to the root."""
-    found: set[Path] = set()
+    """The kernels' source, everything it includes, and the system's headers, relative to the root."""
+    found = {path.relative_to(root) for path in (root / SYSTEM_FOLDER).glob("*.h")}
     pending = {SOURCE}
     while pending:
         found |= pending

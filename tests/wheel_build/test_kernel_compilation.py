@@ -47,6 +47,7 @@ def write_project(root: Path) -> None:
         Path("native/src/near.h"): "// found from sim/, where no near.h is\n",
         Path("native/src/sim/unused.h"): "",
         Path("native/include/doorstep.h"): '#include "sim/far.h"\n',
+        kernel_images.SYSTEM_FOLDER / "system.h": "",
     }
     for path, text in files.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)
@@ -75,9 +76,13 @@ def test_a_compiler_that_fails_is_quoted_and_leaves_no_output(tmp_path: Path) ->
 
 def test_included_files_are_found_where_the_compiler_finds_them(tmp_path: Path) -> None:
     write_project(tmp_path)
-    names = ["native/src/exec/cuda/kernels.cu", "native/src/exec/cuda/near.h", "native/src/near.h"]
-    assert source_files(tmp_path) == [
-        Path(name) for name in sorted([*names, "native/include/doorstep.h", "native/src/sim/far.h"])
+    assert [str(path) for path in source_files(tmp_path)] == [
+        "native/include/doorstep.h",
+        "native/src/exec/cuda/kernels.cu",
+        "native/src/exec/cuda/near.h",
+        "native/src/exec/cuda/nvrtc/system.h",
+        "native/src/near.h",
+        "native/src/sim/far.h",
     ]
 
 
@@ -94,8 +99,10 @@ def test_names_of_outputs_change_with_what_is_included_and_with_nothing_else(tmp
     assert len(set(before)) == len(before) == len(kernel_images.NUM_AGENTS)
     (tmp_path / "native/src/sim/unused.h").write_text("changed", encoding="utf-8")
     assert outputs(tmp_path) == before
-    (tmp_path / "native/src/near.h").write_text("changed", encoding="utf-8")
-    assert not set(outputs(tmp_path)) & set(before)
+    for name in ("native/src/near.h", "native/src/exec/cuda/nvrtc/system.h"):
+        before = outputs(tmp_path)
+        (tmp_path / name).write_text("changed", encoding="utf-8")
+        assert not set(outputs(tmp_path)) & set(before)
 
 
 def test_names_of_outputs_change_with_the_compilers(tmp_path: Path) -> None:
