@@ -16,7 +16,7 @@ namespace {
 
 using namespace doorstep;
 
-ClipScratch scratch;
+BoxScratch scratch;
 
 constexpr int kPairs = 3000;
 constexpr double kRounding = 1e-4;  // of coordinates of a few metres, after a few dozen operations

@@ -16,15 +16,10 @@ namespace {
 using namespace doorstep;
 
 using W = World<DS_AGENTS>;
-using WorldTile = TileInPlace<W, kTileWorlds>;
-using StageFunction = void (*)(WorldTile&, WholeShare);
 
 #define DS_NAME(name, lanes, reads, writes, sentence) #name,
-#define DS_NARROW(name, lanes, reads, writes, sentence) Stages<NarrowFloat, WorldTile>::name<WholeShare>,
-#define DS_WIDE(name, lanes, reads, writes, sentence) Stages<WideFloat, WorldTile>::name<WholeShare>,
 constexpr const char* kNames[kNumStages] = {DS_STAGE_TABLE(DS_NAME)};
-constexpr StageFunction kNarrow[kNumStages] = {DS_STAGE_TABLE(DS_NARROW)};
-constexpr StageFunction kWide[kNumStages] = {DS_STAGE_TABLE(DS_WIDE)};
+#undef DS_NAME
 
 constexpr int kWorlds = 70;  // no multiple of any tile or vector
 constexpr int kSteps = 200;
@@ -40,14 +35,15 @@ static_assert(sizeof(Block) == kBlockBytes<W>);
 // All worlds and tensors, stepped stage by stage in one of the ways.
 struct Batch {
     const char* lanes;
-    const StageFunction* stages;
     int tile_worlds;
     std::vector<Block> blocks{};
     std::vector<std::vector<uint8_t>> tensors{};
     Simulation simulation{};
-    std::vector<WorldTile::Records> records{};
-    std::vector<WorldTile> tiles{};
-    Problem<W> problem{};
+
+    Batch(const char* name, int worlds) : lanes(name), tile_worlds(worlds) {}
+    virtual ~Batch() = default;
+    virtual void cut_into_tiles() = 0;
+    virtual void run(int stage) = 0;
 };
 
 const FlightTable& flights() {
@@ -74,16 +70,37 @@ TensorPointers allocate_tensors(std::vector<std::vector<uint8_t>>& tensors) {
     return pointers;
 }
 
+template <class Float>
+struct LanesBatch : Batch {
+    using WorldTile = TileInPlace<W, Float>;
+    using StageFunction = void (*)(WorldTile&, WholeShare);
+#define DS_FUNCTION(name, lanes, reads, writes, sentence) Stages<Float, WorldTile>::template name<WholeShare>,
+    static constexpr StageFunction kStages[kNumStages] = {DS_STAGE_TABLE(DS_FUNCTION)};
+#undef DS_FUNCTION
+
+    std::vector<typename WorldTile::Records> records{};
+    std::vector<WorldTile> tiles{};
+    Workspace<W, Float, 1, 1> workspace{};
+
+    using Batch::Batch;
+    void cut_into_tiles() override {
+        records.resize(static_cast<size_t>((kWorlds + tile_worlds - 1) / tile_worlds));
+        for (int first = 0; first < kWorlds; first += tile_worlds) {
+            const int left = kWorlds - first, count = left < tile_worlds ? left : tile_worlds;
+            tiles.push_back({simulation, flights(), reinterpret_cast<char*>(blocks.data() + first),
+                             records[tiles.size()], workspace, first, count});
+        }
+    }
+    void run(int stage) override {
+        for (WorldTile& tile : tiles) kStages[stage](tile, WholeShare{});
+    }
+};
+
 void prepare(Batch& batch, const std::vector<Block>& start, bool look_for_edits) {
     batch.blocks = start;
     const TensorPointers pointers = allocate_tensors(batch.tensors);
     batch.simulation = {batch.blocks.data(), pointers, kEpisodeLength, 1, DS_ACTION_CHECK_OFF, look_for_edits};
-    batch.records.resize(static_cast<size_t>((kWorlds + batch.tile_worlds - 1) / batch.tile_worlds));
-    for (int first = 0; first < kWorlds; first += batch.tile_worlds) {
-        const int left = kWorlds - first, count = left < batch.tile_worlds ? left : batch.tile_worlds;
-        batch.tiles.push_back({batch.simulation, flights(), reinterpret_cast<char*>(batch.blocks.data() + first),
-                               batch.records[batch.tiles.size()], &batch.problem, first, count});
-    }
+    batch.cut_into_tiles();
 }
 
 // ---- Starts
@@ -172,21 +189,22 @@ void expect_equal_tensors(const Batch& reference, const Batch& batch, int step, 
 
 void step_together(const std::vector<Block>& start, bool look_for_edits) {
     const DefaultFloatEnvironment environment;
-    Batch batches[] = {{"narrow", kNarrow, 64}, {"narrow", kNarrow, 1},
-                       {"wide", kWide, 64}, {"wide", kWide, 7},
-                       {"wide", kWide, 1}};
-    for (Batch& batch : batches) prepare(batch, start, look_for_edits);
+    LanesBatch<NarrowFloat> narrow[] = {{"narrow", 64}, {"narrow", 1}};
+    LanesBatch<WideFloat> wide[] = {{"wide", 64}, {"wide", 7}, {"wide", 1}};
+    Batch* const batches[] = {&narrow[0], &narrow[1], &wide[0], &wide[1], &wide[2]};
+    const Batch& reference = narrow[0];
+    for (Batch* batch : batches) prepare(*batch, start, look_for_edits);
     for (int step = 0; step < kSteps; step++) {
-        for (Batch& batch : batches) write_actions(batch, step);
+        for (Batch* batch : batches) write_actions(*batch, step);
         for (int stage = 0; stage < kNumStages; stage++)
-            for (Batch& batch : batches) {
-                for (WorldTile& tile : batch.tiles) batch.stages[stage](tile, WholeShare{});
-                expect_equal_worlds(batches[0], batch, step, stage);
+            for (Batch* batch : batches) {
+                batch->run(stage);
+                expect_equal_worlds(reference, *batch, step, stage);
             }
-        for (Batch& batch : batches) expect_equal_tensors(batches[0], batch, step, kNumStages - 1);
+        for (Batch* batch : batches) expect_equal_tensors(reference, *batch, step, kNumStages - 1);
     }
     uint32_t moved = 0;
-    for (size_t i = 0; i < kWorlds; i++) moved += memcmp(&start[i], &batches[0].blocks[i], sizeof(Block)) != 0;
+    for (size_t i = 0; i < kWorlds; i++) moved += memcmp(&start[i], &reference.blocks[i], sizeof(Block)) != 0;
     CHECK_EQUAL(moved, kWorlds);
 }
 

@@ -155,15 +155,16 @@ DS_INLINE int clip_polygon(const Vec3* in, int count, Vec3 axis, float limit, Ve
     return kept;
 }
 
-// What a clipping writes on its way. Whoever solves keeps one, so that it takes no room on a CUDA thread's stack.
-struct ClipScratch {
+// What a test of two boxes writes on its way. Whoever solves keeps one: a CUDA thread's stack is scarce.
+struct BoxScratch {
+    BoxAxes axes;
     Vec3 polygon[2][kMaxClipPoints];
     Vec3 points[kMaxClipPoints];
     float depths[kMaxClipPoints];
 };
 
 // Incident face cut by the sides of the reference face. Face index 0-2 is an axis of a, 3-5 of b.
-DS_INLINE bool face_contact(const Box& a, const Box& b, Vec3 t, int face, ClipScratch& scratch, Manifold& manifold) {
+DS_INLINE bool face_contact(const Box& a, const Box& b, Vec3 t, int face, BoxScratch& scratch, Manifold& manifold) {
     const bool a_is_reference = face < 3;
     const Box& reference = a_is_reference ? a : b;
     const Box& incident = a_is_reference ? b : a;
@@ -212,10 +213,10 @@ DS_INLINE bool face_contact(const Box& a, const Box& b, Vec3 t, int face, ClipSc
     return true;
 }
 
-DS_NOINLINE bool box_contact(const Box& a, const Box& b, ClipScratch& scratch, Manifold& manifold) {
+DS_NOINLINE bool box_contact(const Box& a, const Box& b, BoxScratch& scratch, Manifold& manifold) {
     const float ha[3] = {a.half.x, a.half.y, a.half.z}, hb[3] = {b.half.x, b.half.y, b.half.z};
     const Vec3 t = b.center - a.center;
-    BoxAxes axes;
+    BoxAxes& axes = scratch.axes;
     for (int i = 0; i < 3; i++) {
         axes.ta[i] = dot(t, a.axis[i]);
         axes.tb[i] = dot(t, b.axis[i]);

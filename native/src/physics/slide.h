@@ -15,7 +15,17 @@ namespace doorstep {
 
 constexpr int kMaxSlideWalls = 4;  // static boxes one agent may have in reach here; more go to the general solver
 
-// Input and output of the kernel: an agent per lane.
+template <class Float>
+struct WallContact {
+    typename Float::Mask touching;
+    Float normal_x, normal_y;  // from the wall to the agent
+    Float point_x[2], point_y[2], depth[2], depth_sum;
+    Float anchor_x, anchor_y;  // on the agent, its frame
+    Float wall_x, wall_y;      // on the wall
+    Float approach_speed, lambda;
+};
+
+// Input, output and scratch of the kernel: an agent per lane.
 template <class Float>
 struct SlideBatch {
     static constexpr int kLanes = Float::kLanes;
@@ -23,6 +33,7 @@ struct SlideBatch {
     float force_x[kLanes], force_y[kLanes], torque[kLanes];
     float wall_x[kMaxSlideWalls][kLanes], wall_y[kMaxSlideWalls][kLanes];  // centres
     float wall_half_x[kMaxSlideWalls][kLanes], wall_half_y[kMaxSlideWalls][kLanes];
+    WallContact<Float> contacts[kMaxSlideWalls];
 };
 constexpr float kNoWall = 1e6f;  // centre of an empty wall slot
 
@@ -52,16 +63,6 @@ struct SlideState {
     }
     DS_METHOD Float arm_x(Float local_x, Float local_y) const { return cosine * local_x - sine * local_y; }
     DS_METHOD Float arm_y(Float local_x, Float local_y) const { return sine * local_x + cosine * local_y; }
-};
-
-template <class Float>
-struct WallContact {
-    typename Float::Mask touching;
-    Float normal_x, normal_y;  // from the wall to the agent
-    Float point_x[2], point_y[2], depth[2], depth_sum;
-    Float anchor_x, anchor_y;  // on the agent, its frame
-    Float wall_x, wall_y;      // on the wall
-    Float approach_speed, lambda;
 };
 
 template <class Float>
@@ -275,14 +276,13 @@ DS_NOINLINE void slide_agents(SlideBatch<Float>& batch, int wall_count) {
         agent.yaw(h * agent.spin);
 
         agent.refresh_heading();
-        WallContact<Float> contacts[kMaxSlideWalls];
         uint32_t touched = 0;
         for (int k = 0; k < wall_count; k++) {
             const SlideWall<Float> wall{Float::load(batch.wall_x[k]), Float::load(batch.wall_y[k]),
                                         Float::load(batch.wall_half_x[k]),
                                         Float::load(batch.wall_half_y[k])};
-            find_wall_contact(agent, wall, contacts[k]);
-            touched |= static_cast<uint32_t>(any(contacts[k].touching)) << k;
+            find_wall_contact(agent, wall, batch.contacts[k]);
+            touched |= static_cast<uint32_t>(any(batch.contacts[k].touching)) << k;
         }
 
         const Float dx = agent.x - agent.previous_x, dy = agent.y - agent.previous_y;
@@ -290,7 +290,7 @@ DS_NOINLINE void slide_agents(SlideBatch<Float>& batch, int wall_count) {
         agent.x = select(sticking, agent.previous_x, agent.x);
         agent.y = select(sticking, agent.previous_y, agent.y);
         for (int k = 0; k < wall_count; k++)
-            if (touched >> k & 1) solve_wall_position(agent, contacts[k]);
+            if (touched >> k & 1) solve_wall_position(agent, batch.contacts[k]);
 
         agent.velocity_x = (agent.x - agent.previous_x) * Float(kInverseSubstep);
         agent.velocity_y = (agent.y - agent.previous_y) * Float(kInverseSubstep);
@@ -305,7 +305,7 @@ DS_NOINLINE void slide_agents(SlideBatch<Float>& batch, int wall_count) {
         agent.velocity_y = agent.velocity_y - friction.y;
         agent.spin = agent.spin - Float(kAgentInverseInertia) * friction.moment;
         for (int k = 0; k < wall_count; k++)
-            if (touched >> k & 1) solve_wall_velocity(agent, contacts[k]);
+            if (touched >> k & 1) solve_wall_velocity(agent, batch.contacts[k]);
     }
     agent.normalize();
     agent.x.store(batch.x);

@@ -53,10 +53,11 @@ struct SolverProblem {
     float agent_floor[Bodies];  // normal multiplier of agents on the floor
     bool on_floor[Bodies];      // cubes: have touched the floor in this step
     int dropped_contacts, dropped_body;  // how many did not fit, and a body that had one
-    ClipScratch clip;
+    BoxScratch boxes;
+    Manifold manifold;  // of the pair that is looked at
 };
 
-DS_INLINE bool overlap_of(const Body& a, const Box& b, bool b_upright, ClipScratch& scratch, Manifold& manifold) {
+DS_INLINE bool overlap_of(const Body& a, const Box& b, bool b_upright, BoxScratch& scratch, Manifold& manifold) {
     if (a.nearly_upright && b_upright) {
         const Overlap overlap = upright_contact(a.box, b, manifold);
         if (overlap != Overlap::kVertical) return overlap == Overlap::kContact;
@@ -93,8 +94,7 @@ DS_INLINE void find_body_contact(Problem& problem, CandidatePair pair) {
     Body& b = problem.bodies[pair.b];
     if (absolute(a.position.x - b.position.x) >= a.reach_x + b.reach_x) return;
     if (absolute(a.position.y - b.position.y) >= a.reach_y + b.reach_y) return;
-    Manifold manifold;
-    if (!overlap_of(a, b.box, b.nearly_upright, problem.clip, manifold)) return;
+    if (!overlap_of(a, b.box, b.nearly_upright, problem.boxes, problem.manifold)) return;
     wake(a);
     wake(b);
     if (problem.body_contact_count == Problem::kMaxBodyContacts) {
@@ -104,7 +104,7 @@ DS_INLINE void find_body_contact(Problem& problem, CandidatePair pair) {
     PairContact& contact = problem.body_contacts[problem.body_contact_count++];
     contact.a = pair.a;
     contact.b = pair.b;
-    prepare_contact(manifold, a, BodyPartner{b}, contact);
+    prepare_contact(problem.manifold, a, BodyPartner{b}, contact);
 }
 
 // Pairs of two sleeping bodies wait: they are looked at again whenever one of them has been woken.
@@ -147,8 +147,8 @@ DS_INLINE void find_static_contacts(Problem& problem) {
         refreshed = pair.a;
         if (absolute(body.position.x - box.center.x) >= body.reach_x + box.half.x) continue;
         if (absolute(body.position.y - box.center.y) >= body.reach_y + box.half.y) continue;
-        Manifold manifold;
-        if (!overlap_of(body, upright_box(box.center, {1.f, 0.f}, box.half), true, problem.clip, manifold)) continue;
+        const Box solid = upright_box(box.center, {1.f, 0.f}, box.half);
+        if (!overlap_of(body, solid, true, problem.boxes, problem.manifold)) continue;
         if (problem.static_contact_count == Problem::kMaxStaticContacts) {
             drop_contact(problem, pair.a);
             continue;
@@ -156,7 +156,7 @@ DS_INLINE void find_static_contacts(Problem& problem) {
         PairContact& contact = problem.static_contacts[problem.static_contact_count++];
         contact.a = pair.a;
         contact.b = -1;
-        prepare_contact(manifold, body, StaticPartner{}, contact);
+        prepare_contact(problem.manifold, body, StaticPartner{}, contact);
     }
 }
 

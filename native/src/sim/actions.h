@@ -12,11 +12,12 @@ struct Action {
 constexpr int kActionComponents = 4;
 constexpr int32_t kActionLimits[kActionComponents] = {kMoveAmounts - 1, kMoveAngles - 1, kTurns - 1, kGrabs - 1};
 
+constexpr float kDiagonal = 0.70710678f;
+constexpr float kMoveSines[8] = {0.f, kDiagonal, 1.f, kDiagonal, 0.f, -kDiagonal, -1.f, -kDiagonal};
+
 // Sine and cosine of angle * 45 degrees, clockwise from forward.
 DS_INLINE Heading move_direction(int32_t angle) {
-    constexpr float kDiagonal = 0.70710678f;
-    constexpr float kSines[8] = {0.f, kDiagonal, 1.f, kDiagonal, 0.f, -kDiagonal, -1.f, -kDiagonal};
-    return {kSines[(angle + 2) & 7], kSines[angle & 7]};
+    return {kMoveSines[(angle + 2) & 7], kMoveSines[angle & 7]};
 }
 
 // As many actions as can be asked for legally, and amount 4, which the reference's random driver draws.

@@ -213,6 +213,8 @@ DS_INLINE void cast_at_body(Lines& lines, const W& world, int i, Vec3 origin) {
     if (top > 0.f) cast_at_upright(lines, center.x, center.y, heading_of(rotation.w, rotation.z), half, kind);
 }
 
+constexpr float kKindCodes[8] = {0.f, 1.f / 6.f, 2.f / 6.f, 3.f / 6.f, 4.f / 6.f, 5.f / 6.f, 0.f, 0.f};  // kind / 6
+
 // Distance / 40 and kind / 6 of the nearest hits of a vector.
 template <class Float>
 struct LidarHits {
@@ -220,9 +222,7 @@ struct LidarHits {
 };
 template <class Float>
 DS_INLINE LidarHits<Float> decode_hits(typename Float::Bits hits) {
-    constexpr float kCodes[8] = {0.f,       1.f / 6.f, 2.f / 6.f, 3.f / 6.f,
-                                 4.f / 6.f, 5.f / 6.f, 0.f,       0.f};  // kind / 6
-    const Float code = look_up(kCodes, hits & all_lanes(Float(), kKindBits));
+    const Float code = look_up(kKindCodes, hits & all_lanes(Float(), kKindBits));
     const Float distance = float_of(hits & all_lanes(Float(), ~kKindBits)) * Float(kDistanceScale);
     return {zero_unless(Float(0.f) < code, distance), code};
 }

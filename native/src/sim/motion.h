@@ -45,9 +45,9 @@ DS_INLINE void gather_sliding_agent(const TileT& tile, int slot, int lane, Slide
 }
 
 template <class Float, class TileT>
-DS_INLINE void slide_batch(TileT& tile, const int* slots, int count) {
+DS_INLINE void slide_batch(TileT& tile, const int* slots, int count, int slider) {
     constexpr int kAgents = TileT::W::kAgents;
-    SlideBatch<Float> batch;
+    auto& batch = tile.workspace.slides[slider];
     for (int k = 0; k < kMaxSlideWalls; k++)
         for (int lane = 0; lane < Float::kLanes; lane++) {
             batch.wall_x[k][lane] = batch.wall_y[k][lane] = kNoWall;
@@ -118,16 +118,16 @@ DS_INLINE Participants choose_participants(const TileT& tile, const W& world, in
     return chosen;
 }
 
-// Slots of the problem for the chosen bodies, in body order; slot_of[i] is the slot of body i.
+// Slots of the problem for the chosen bodies, in body order.
 template <class TileT, class W>
-DS_INLINE void load_bodies(const TileT& tile, const W& world, int base, Participants chosen, Problem<W>& problem,
-                           int* body_of, int* slot_of, Rectangle* areas) {
+DS_INLINE void load_bodies(const TileT& tile, const W& world, int base, Participants chosen, CoupledWorld<W>& coupled) {
+    Problem<W>& problem = coupled.problem;
     problem.body_count = 0;
     for (uint32_t bits = chosen.bodies; bits;) {
         const int i = take_lowest_bit(bits), slot = problem.body_count++;
         const bool is_agent = i < W::kAgents;
-        body_of[slot] = i;
-        slot_of[i] = slot;
+        coupled.body_of[slot] = i;
+        coupled.slot_of[i] = slot;
         Body& body = problem.bodies[slot];
         body.position = world.body_position(i);
         body.rotation = world.body_rotation(i);
@@ -138,7 +138,7 @@ DS_INLINE void load_bodies(const TileT& tile, const W& world, int base, Particip
         body.asleep = !(chosen.awake >> i & 1);
         body.force = is_agent ? tile.force(base + i) : Vec3{0.f, 0.f, 0.f};
         body.torque = is_agent ? tile.torque(base + i) : 0.f;
-        areas[slot] = is_agent ? grown(path_of(tile, base + i), kContactMargin) : sweep_of(world, i);
+        coupled.areas[slot] = is_agent ? grown(path_of(tile, base + i), kContactMargin) : sweep_of(world, i);
         problem.on_floor[slot] = false;
         if (body.asleep) refresh_box(body);
     }
@@ -155,8 +155,9 @@ DS_INLINE bool are_joined(const W& world, int a, int b) {
 }
 
 template <class Float, class W>
-DS_INLINE void load_statics_and_pairs(const W& world, const Rectangle* areas, const int* body_of,
-                                      Problem<W>& problem) {
+DS_INLINE void load_statics_and_pairs(const W& world, CoupledWorld<W>& coupled) {
+    Problem<W>& problem = coupled.problem;
+    const Rectangle* areas = coupled.areas;
     uint32_t used = 0;
     problem.static_pair_count = problem.body_pair_count = 0;
     uint32_t solid = 0;
@@ -171,7 +172,7 @@ DS_INLINE void load_statics_and_pairs(const W& world, const Rectangle* areas, co
             problem.static_pairs[problem.static_pair_count++] = {static_cast<uint8_t>(slot),
                                                                  static_cast<uint8_t>(take_lowest_bit(bits))};
         for (int other = slot + 1; other < problem.body_count; other++)
-            if (overlap(areas[slot], areas[other]) && !are_joined(world, body_of[slot], body_of[other]))
+            if (overlap(areas[slot], areas[other]) && !are_joined(world, coupled.body_of[slot], coupled.body_of[other]))
                 problem.body_pairs[problem.body_pair_count++] = {static_cast<uint8_t>(slot),
                                                                  static_cast<uint8_t>(other)};
     }
@@ -182,11 +183,12 @@ DS_INLINE void load_statics_and_pairs(const W& world, const Rectangle* areas, co
 }
 
 template <class W>
-DS_INLINE void load_joints(const W& world, const int* slot_of, Problem<W>& problem) {
+DS_INLINE void load_joints(const W& world, CoupledWorld<W>& coupled) {
+    Problem<W>& problem = coupled.problem;
     problem.joint_count = 0;
     for (int a = 0; a < W::kAgents; a++)
         if (const int cube = world.held_by(a); cube >= 0)
-            problem.joints[problem.joint_count++] = {world.joint[a], slot_of[a], slot_of[cube]};
+            problem.joints[problem.joint_count++] = {world.joint[a], coupled.slot_of[a], coupled.slot_of[cube]};
 }
 
 template <class W>
@@ -287,21 +289,20 @@ DS_INLINE bool needs_solving(const TileT& tile, const W& world, int base) {
 }
 
 template <class Float, class TileT, class W>
-DS_INLINE uint32_t solve_world(const TileT& tile, W& world, int base, Problem<W>& problem) {
+DS_INLINE uint32_t solve_world(const TileT& tile, W& world, int base, CoupledWorld<W>& coupled) {
     const Participants chosen = choose_participants(tile, world, base);
     if (chosen.bodies == 0) return kTroubleNone;
-    int body_of[W::kBodies], slot_of[W::kBodies] = {};
-    Rectangle areas[W::kBodies];
-    load_bodies(tile, world, base, chosen, problem, body_of, slot_of, areas);
-    load_statics_and_pairs<Float>(world, areas, body_of, problem);
-    load_joints(world, slot_of, problem);
+    Problem<W>& problem = coupled.problem;
+    load_bodies(tile, world, base, chosen, coupled);
+    load_statics_and_pairs<Float>(world, coupled);
+    load_joints(world, coupled);
     solve_step(problem);
     for (int slot = 0; slot < problem.body_count; slot++)
-        store_body(world, body_of[slot], problem.bodies[slot], problem.on_floor[slot]);
+        store_body(world, coupled.body_of[slot], problem.bodies[slot], problem.on_floor[slot]);
 
     uint32_t trouble = check_finite<Float>(world);
     if (problem.dropped_contacts > 0) {
-        note_trouble(world, body_of[problem.dropped_body]);
+        note_trouble(world, coupled.body_of[problem.dropped_body]);
         world.dropped_contacts += static_cast<uint32_t>(problem.dropped_contacts);
         trouble |= kTroubleDroppedContacts;
     }

@@ -82,11 +82,11 @@ struct Stages {
             const int queue = (tile.records.walls[slot] & (tile.records.walls[slot] - 1)) != 0;
             slots[queue][waiting[queue]++] = slot;
             if (waiting[queue] < Float::kLanes) continue;
-            slide_batch<Float>(tile, slots[queue], Float::kLanes);
+            slide_batch<Float>(tile, slots[queue], Float::kLanes, share.slider());
             waiting[queue] = 0;
         }
         for (int queue = 0; queue < 2; queue++)
-            if (waiting[queue] > 0) slide_batch<Float>(tile, slots[queue], waiting[queue]);
+            if (waiting[queue] > 0) slide_batch<Float>(tile, slots[queue], waiting[queue], share.slider());
     }
 
     // The solvers take the coupled worlds in turns
@@ -98,7 +98,7 @@ struct Stages {
         for (int i = 0; i < tile.count; i++) {
             if (!tile.records.coupled[i]) continue;
             if (turn == solver)
-                tile.records.trouble[i] |= solve_world<Float>(tile, tile.world(i), i * A, tile.problems[solver]);
+                tile.records.trouble[i] |= solve_world<Float>(tile, tile.world(i), i * A, tile.workspace.coupled[solver]);
             turn = turn + 1 == Share::solvers ? 0 : turn + 1;
         }
     }

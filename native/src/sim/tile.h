@@ -1,9 +1,9 @@
 // A tile: the worlds that go through the stages of a step together, with what the stages hand on to one another.
 #pragma once
 
-#include "physics/solver.h"
+#include "physics/slide.h"
 #include "sim/actions.h"
-#include "sim/world.h"
+#include "sim/static_lanes.h"
 #include "sim/world_model.h"
 
 namespace doorstep {
@@ -22,8 +22,9 @@ enum Motion : uint8_t {
 // block's threads share one. No item of a stage depends on what another item of that stage writes.
 struct WholeShare {
     static constexpr int first = 0, stride = 1;
-    static DS_METHOD constexpr int solver() { return 0; }
     static constexpr int solvers = 1;
+    static DS_METHOD constexpr int solver() { return 0; }
+    static DS_METHOD constexpr int slider() { return 0; }
 };
 struct ThreadShare {
     static constexpr int kWarp = 32;
@@ -36,10 +37,26 @@ struct ThreadShare {
         const int warps = stride / kWarp, lane = first % kWarp;
         return lane < solvers / warps ? lane * warps + first / kWarp : -1;
     }
+    DS_METHOD int slider() const { return first; }
 };
 
 template <class W>
 using Problem = SolverProblem<W::kBodies, W::kStatics, W::kAgents>;
+
+// A world on its way through the general solver.
+template <class W>
+struct CoupledWorld {
+    Problem<W> problem;
+    int body_of[W::kBodies], slot_of[W::kBodies];  // between slots of the problem and bodies of the world
+    Rectangle areas[W::kBodies];                   // per slot: where it may get to in this step
+};
+
+// Scratch of a tile's workers, too large for the stack of a CUDA thread.
+template <class W, class Float, int Solvers, int Sliders>
+struct Workspace {
+    CoupledWorld<W> coupled[Solvers];
+    SlideBatch<Float> slides[Sliders];
+};
 
 // What the stages fill in stays as it is until they do.
 template <class W, int Worlds>
@@ -66,7 +83,7 @@ struct TileRecords {
 };
 
 // A worker's view of a tile. Pitch: bytes from one world to the next.
-template <class World, int Worlds, int Pitch>
+template <class World, int Worlds, int Pitch, class Workspace>
 struct Tile {
     using W = World;
     using Records = TileRecords<W, Worlds>;
@@ -76,9 +93,9 @@ struct Tile {
     const FlightTable& flights;
     char* blocks;
     Records& records;
-    Problem<W>* problems;  // one per solver
-    int64_t first;         // slot of world 0 of the tile
-    int count;             // worlds in this tile
+    Workspace& workspace;
+    int64_t first;  // slot of world 0 of the tile
+    int count;      // worlds in this tile
 
     DS_METHOD W& world(int i) const { return *reinterpret_cast<W*>(blocks + i * Pitch); }
     DS_METHOD W& world_of(int agent_slot) const { return world(agent_slot / W::kAgents); }
@@ -91,7 +108,7 @@ struct Tile {
 };
 
 // A tile of worlds where they lie in memory, as the CPU takes them.
-template <class W, int Worlds>
-using TileInPlace = Tile<W, Worlds, kBlockBytes<W>>;
+template <class W, class Float>
+using TileInPlace = Tile<W, kTileWorlds, kBlockBytes<W>, Workspace<W, Float, 1, 1>>;
 
 }  // namespace doorstep

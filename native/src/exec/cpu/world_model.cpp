@@ -11,7 +11,7 @@ namespace {
 
 using Float = WideFloat;
 using W = World<DS_AGENTS>;
-using WorldTile = TileInPlace<W, kTileWorlds>;
+using WorldTile = TileInPlace<W, Float>;
 
 FlightTable flight_table;
 
@@ -19,12 +19,12 @@ FlightTable flight_table;
 template <class Body>
 void for_each_tile(const Simulation& simulation, int64_t first, int64_t count, const Body& body) {
     LoneThread block;
-    Problem<W> problem;
+    Workspace<W, Float, 1, 1> workspace;
     WorldTile::Records records;
     for (int64_t slot = first; slot < first + count; slot += kTileWorlds) {
         const int64_t left = first + count - slot;
         WorldTile tile{simulation, flight_table, static_cast<char*>(simulation.worlds) + slot * kBlockBytes<W>, records,
-                       &problem, slot, static_cast<int>(left < kTileWorlds ? left : kTileWorlds)};
+                       workspace, slot, static_cast<int>(left < kTileWorlds ? left : kTileWorlds)};
         body(block, tile);
     }
 }

@@ -21,8 +21,15 @@ constexpr int kSharedPitch = kBlockBytes<W> + 4;
 template <class W>
 constexpr int kSharedWorlds = W::kAgents <= 3 ? 32 : 20;
 
+// Agents beyond the threads of a block are taken in further rounds.
 template <class W>
-using SharedTile = Tile<W, kSharedWorlds<W>, kSharedPitch<W>>;
+constexpr int kSliders = kSharedWorlds<W> * W::kAgents < kBlockThreads ? kSharedWorlds<W> * W::kAgents : kBlockThreads;
+
+template <class W>
+using BlockWorkspace = Workspace<W, NarrowFloat, ThreadShare::solvers, kSliders<W>>;
+
+template <class W>
+using SharedTile = Tile<W, kSharedWorlds<W>, kSharedPitch<W>, BlockWorkspace<W>>;
 
 template <class W>
 struct BlockMemory {
@@ -32,7 +39,7 @@ struct BlockMemory {
 
 template <class W>
 constexpr KernelShape make_kernel_shape() {
-    return {kSharedWorlds<W>, kBlockThreads, sizeof(BlockMemory<W>), ThreadShare::solvers * sizeof(Problem<W>)};
+    return {kSharedWorlds<W>, kBlockThreads, sizeof(BlockMemory<W>), sizeof(BlockWorkspace<W>)};
 }
 
 // ---- Between device and shared memory, 16 bytes at a time
@@ -85,12 +92,12 @@ template <class W, class Block, class Operation>
 DS_INLINE void for_each_tile(Block& block, const KernelArguments& arguments, BlockMemory<W>& memory,
                              const Operation& operation) {
     constexpr int kWorlds = kSharedWorlds<W>;
-    Problem<W>* problems = static_cast<Problem<W>*>(arguments.workspace) + block.index() * ThreadShare::solvers;
+    BlockWorkspace<W>& workspace = static_cast<BlockWorkspace<W>*>(arguments.workspace)[block.index()];
     for (int64_t first = int64_t{kWorlds} * block.index(); first < arguments.num_worlds;
          first += int64_t{kWorlds} * block.count()) {
         const int64_t left = arguments.num_worlds - first;
         SharedTile<W> tile{arguments.simulation, *arguments.flights, memory.blocks, memory.records,
-                           problems,             first,              static_cast<int>(left < kWorlds ? left : kWorlds)};
+                           workspace,            first,              static_cast<int>(left < kWorlds ? left : kWorlds)};
         block.each([&](ThreadShare share) { load_worlds<W>(tile, share); });
         operation(tile);
         block.each([&](ThreadShare share) { store_worlds<W>(tile, share); });
