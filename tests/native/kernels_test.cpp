@@ -72,7 +72,7 @@ struct Device {
     Launch launch;
     const FlightTable* flights;
 
-    uint32_t run(Kernel kernel, const Batch& batch, const uint8_t* mask) {
+    uint32_t run(KernelId kernel, const Batch& batch, const uint8_t* mask) {
         const KernelShape& shape = find_kernel_shape(num_agents);
         std::vector<uint64_t> space(static_cast<size_t>(shape.workspace_bytes_per_block) * launch.grid / 8 + 1);
         uint32_t trouble[kTroubleKinds] = {};

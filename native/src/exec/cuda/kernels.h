@@ -17,7 +17,7 @@ namespace doorstep {
     X(reset, "Regenerates the worlds of the mask without simulating, as ds_simulator_reset.")           \
     X(refresh, "Recomputes derived data and observations of the worlds of the mask.")
 
-enum Kernel {
+enum KernelId {
 #define DS_KERNEL_ENUM(name, sentence) kKernel_##name,
     DS_KERNEL_TABLE(DS_KERNEL_ENUM)
 #undef DS_KERNEL_ENUM
