@@ -1,0 +1,75 @@
+// Result codes, flags and attributes of the CUDA driver API that the stand-in knows, as NVIDIA documents them. They
+// are written down here once more, apart from the library's, so that a slip in either is found.
+#pragma once
+
+#include <stdint.h>
+
+namespace stand_in {
+
+enum Code : int {
+    kSuccess = 0,
+    kInvalidValue = 1,
+    kOutOfMemory = 2,
+    kNotInitialized = 3,
+    kDeinitialized = 4,
+    kDeviceUnavailable = 46,
+    kNoDevice = 100,
+    kInvalidDevice = 101,
+    kInvalidImage = 200,
+    kInvalidContext = 201,
+    kNoBinaryForGpu = 209,
+    kUnsupportedPtxVersion = 222,
+    kInvalidHandle = 400,
+    kNotFound = 500,
+    kNotReady = 600,
+    kIllegalAddress = 700,
+    kLaunchOutOfResources = 701,
+    kMisalignedAddress = 716,
+    kNotPermitted = 800,
+    kNotSupported = 801,
+    kCaptureUnsupported = 900,
+    kCaptureInvalidated = 901,
+    kCaptureUnmatched = 903,
+    kCaptureUnjoined = 904,
+    kCaptureIsolation = 905,
+    kCaptureImplicit = 906,
+    kCapturedEvent = 907,
+    kCaptureWrongThread = 908,
+};
+
+enum StreamFlags : uint32_t { kNonBlocking = 1 };
+enum EventFlags : uint32_t { kBlockingSync = 1, kDisableTiming = 2 };
+enum CaptureMode : int { kCaptureGlobal = 0, kCaptureThreadLocal = 1, kCaptureRelaxed = 2 };
+enum CaptureStatus : int { kCaptureNone = 0, kCaptureActive = 1, kCaptureStatusInvalidated = 2 };
+
+enum DeviceAttribute : int {
+    kMaxThreadsPerBlock = 1,
+    kMaxSharedBytesPerBlock = 8,
+    kWarpSize = 10,
+    kMultiprocessors = 16,
+    kComputeMode = 20,
+    kUnifiedAddressing = 41,
+    kMaxThreadsPerMultiprocessor = 39,
+    kComputeCapabilityMajor = 75,
+    kComputeCapabilityMinor = 76,
+    kMaxSharedBytesPerMultiprocessor = 81,
+    kCooperativeLaunch = 95,
+    kMaxSharedBytesPerBlockOptIn = 97,
+    kMaxBlocksPerMultiprocessor = 106,
+    kMemoryPoolsSupported = 115,
+};
+
+enum FunctionAttribute : int {
+    kFunctionMaxThreads = 0,
+    kFunctionStaticShared = 1,
+    kFunctionLocal = 3,
+    kFunctionNumRegisters = 4,
+    kFunctionMaxDynamicShared = 8,
+};
+enum PointerAttribute : int { kPointerDeviceOrdinal = 9 };
+enum HostMemoryFlags : uint32_t { kPortable = 1, kDeviceMap = 2 };
+enum SymbolStatus : int { kSymbolFound = 0, kSymbolNotFound = 1, kSymbolVersionNotSufficient = 2 };
+
+constexpr int kComputeModeExclusive = 3;  // one process may use the device
+
+}  // namespace stand_in

@@ -1,0 +1,57 @@
+// What the tests ask of the stand-in and tell it; no driver has these functions.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "driver.h"
+#include "functions.h"
+
+using namespace stand_in;
+
+// Violations, objects alive and calls so far, as JSON; valid until the thread asks again.
+STAND_IN_EXPORT const char* stand_in_report() {
+    std::lock_guard<std::recursive_mutex> guard(driver().mutex);
+    thread_local std::string json;
+    json = driver().report.to_json(driver().live(), pending_operations());
+    return json.c_str();
+}
+
+// The n-th call from now on of a function ("" any) returns the code without effect.
+STAND_IN_EXPORT void stand_in_fail(const char* function, int64_t nth, int code) {
+    std::lock_guard<std::recursive_mutex> guard(driver().mutex);
+    driver().report.plan_fault(function, nth, code);
+}
+
+// Forgets the calls so far and the failures that were planned.
+STAND_IN_EXPORT void stand_in_clear() {
+    std::lock_guard<std::recursive_mutex> guard(driver().mutex);
+    driver().report.clear_calls();
+}
+
+// How many bytes of memory each device has from now on.
+STAND_IN_EXPORT void stand_in_set_memory(int64_t bytes) {
+    std::lock_guard<std::recursive_mutex> guard(driver().mutex);
+    driver().settings.memory_bytes = bytes;
+}
+
+// Copies bytes of a device's memory as they are now, whatever is still to be done. 0 if there is no such memory.
+STAND_IN_EXPORT int stand_in_peek(uint64_t address, void* to, uint64_t bytes) {
+    std::lock_guard<std::recursive_mutex> guard(driver().mutex);
+    const AllocationRef allocation = find_allocation(address);
+    if (!allocation || allocation->freed || !allocation->contains(address, bytes)) return 0;
+    const OpenMemory open({{allocation, 0, bytes, false}});
+    memcpy(to, reinterpret_cast<const void*>(address), bytes);
+    return 1;
+}
+
+// As the driver does it when a process ends: from here on every call fails. A test that looks at the end of a process
+// names a file for the report.
+__attribute__((destructor)) static void end_of_process() {
+    std::lock_guard<std::recursive_mutex> guard(driver().mutex);
+    driver().finalized = true;
+    const char* path = getenv("STAND_IN_REPORT");
+    FILE* file = path ? fopen(path, "w") : nullptr;
+    if (!file) return;
+    fputs(stand_in_report(), file);
+    fclose(file);
+}

@@ -1,0 +1,199 @@
+// The driver's functions for the driver itself, devices and contexts.
+#include <stdio.h>
+
+#include "driver.h"
+#include "functions.h"
+
+using namespace stand_in;
+
+namespace {
+
+bool is_device(const char* function, int device) {
+    const bool known = device >= 0 && device < driver().settings.devices;
+    if (!known) driver().report.violation(text("%s: there is no device %d", function, device));
+    return known;
+}
+
+// Most dynamic shared memory a block may ask for, by compute capability.
+int shared_bytes_opt_in(int64_t compute_capability) {
+    switch (compute_capability) {
+        case 75: return 64 * 1024;
+        case 80: case 87: return 163 * 1024;
+        case 86: case 89: case 120: case 121: return 99 * 1024;
+        default: return 227 * 1024;
+    }
+}
+
+int attribute_of(int attribute) {
+    const Settings& settings = driver().settings;
+    switch (attribute) {
+        case kMaxThreadsPerBlock: return 1024;
+        case kMaxSharedBytesPerBlock: return 48 * 1024;
+        case kWarpSize: return 32;
+        case kMultiprocessors: return static_cast<int>(settings.multiprocessors);
+        case kComputeMode: return settings.busy ? kComputeModeExclusive : 0;
+        case kUnifiedAddressing: case kCooperativeLaunch: case kMemoryPoolsSupported: return 1;
+        case kMaxThreadsPerMultiprocessor: return 2048;
+        case kComputeCapabilityMajor: return static_cast<int>(settings.compute_capability / 10);
+        case kComputeCapabilityMinor: return static_cast<int>(settings.compute_capability % 10);
+        case kMaxSharedBytesPerMultiprocessor: return shared_bytes_opt_in(settings.compute_capability) + 1024;
+        case kMaxSharedBytesPerBlockOptIn: return shared_bytes_opt_in(settings.compute_capability);
+        case kMaxBlocksPerMultiprocessor: return 32;
+        default: return -1;
+    }
+}
+
+// What would be left behind if the context went now.
+int64_t objects_of(const Context& context) {
+    const Driver& state = driver();
+    int64_t count = 0;
+    for (const auto& [handle, stream] : state.streams.alive) count += stream->context == &context;
+    for (const auto& [handle, event] : state.events.alive) count += event->context == &context;
+    for (const auto& [handle, module] : state.modules.alive) count += module->context == &context;
+    for (const auto& [address, allocation] : state.memory) count += allocation->device == context.device && !allocation->freeing;
+    return count;
+}
+
+int push(const char* function, uint64_t context) {
+    if (!find_context(context)) return refuse(kInvalidContext, text("%s: %#lx is no context", function, context));
+    if (find_context(context)->retained == 0)
+        return refuse(kInvalidContext, text("%s: the context was released", function));
+    context_stack().push_back(context);
+    return kSuccess;
+}
+
+}  // namespace
+
+extern "C" {
+
+int cuInit(unsigned flags) {
+    return call("cuInit", [&] {
+        if (flags) return refuse(kInvalidValue, "cuInit: flags must be 0");
+        if (driver().settings.devices == 0) return int{kNoDevice};
+        driver().initialized = true;
+        return int{kSuccess};
+    });
+}
+
+int cuDriverGetVersion(int* version) {
+    return call("cuDriverGetVersion", [&] {
+        *version = static_cast<int>(driver().settings.driver_version);
+        return kSuccess;
+    });
+}
+
+int cuGetErrorName(int code, const char** name) {
+    return call("cuGetErrorName", [&] {
+        thread_local std::string result;
+        result = text("CUDA_ERROR_%d", code);
+        *name = result.c_str();
+        return kSuccess;
+    });
+}
+
+int cuGetErrorString(int code, const char** description) {
+    return call("cuGetErrorString", [&] {
+        thread_local std::string result;
+        result = text("what the stand-in calls %d", code);
+        *description = result.c_str();
+        return kSuccess;
+    });
+}
+
+int cuDeviceGetCount(int* count) {
+    return call("cuDeviceGetCount", [&] {
+        *count = static_cast<int>(driver().settings.devices);
+        return kSuccess;
+    });
+}
+
+int cuDeviceGet(int* device, int ordinal) {
+    return call("cuDeviceGet", [&] {
+        if (ordinal < 0 || ordinal >= driver().settings.devices) return kInvalidDevice;
+        *device = ordinal;
+        return kSuccess;
+    });
+}
+
+int cuDeviceGetName(char* name, int length, int device) {
+    return call("cuDeviceGetName", [&] {
+        if (!is_device("cuDeviceGetName", device)) return kInvalidDevice;
+        snprintf(name, static_cast<size_t>(length), "Stand-in %d", device);
+        return kSuccess;
+    });
+}
+
+int cuDeviceTotalMem_v2(size_t* bytes, int device) {
+    return call("cuDeviceTotalMem", [&] {
+        if (!is_device("cuDeviceTotalMem", device)) return kInvalidDevice;
+        *bytes = static_cast<size_t>(driver().settings.memory_bytes);
+        return kSuccess;
+    });
+}
+
+int cuDeviceGetAttribute(int* value, int attribute, int device) {
+    return call("cuDeviceGetAttribute", [&]() -> int {
+        if (!is_device("cuDeviceGetAttribute", device)) return kInvalidDevice;
+        const int found = attribute_of(attribute);
+        if (found < 0) return refuse(kInvalidValue, text("cuDeviceGetAttribute: attribute %d is unknown", attribute));
+        *value = found;
+        return kSuccess;
+    });
+}
+
+int cuDevicePrimaryCtxRetain(uint64_t* context, int device) {
+    return call("cuDevicePrimaryCtxRetain", [&] {
+        if (!is_device("cuDevicePrimaryCtxRetain", device)) return kInvalidDevice;
+        if (driver().settings.busy) return kDeviceUnavailable;
+        Context& primary = driver().contexts[static_cast<size_t>(device)];
+        ++primary.retained;
+        *context = primary.handle;
+        return kSuccess;
+    });
+}
+
+int cuDevicePrimaryCtxRelease_v2(int device) {
+    return call("cuDevicePrimaryCtxRelease", [&]() -> int {
+        if (!is_device("cuDevicePrimaryCtxRelease", device)) return kInvalidDevice;
+        Context& primary = driver().contexts[static_cast<size_t>(device)];
+        if (primary.retained == 0) return refuse(kInvalidContext, "cuDevicePrimaryCtxRelease: it is not retained");
+        if (primary.retained == 1) execute_everything(primary);
+        if (primary.retained == 1 && objects_of(primary) && !driver().lost)
+            return refuse(kInvalidContext,
+                          text("cuDevicePrimaryCtxRelease: %ld objects of the context are alive", objects_of(primary)));
+        --primary.retained;
+        return kSuccess;
+    });
+}
+
+int cuCtxGetCurrent(uint64_t* context) {
+    return call("cuCtxGetCurrent", [&] {
+        *context = context_stack().empty() ? 0 : context_stack().back();
+        return kSuccess;
+    });
+}
+
+int cuCtxPushCurrent_v2(uint64_t context) {
+    return call("cuCtxPushCurrent", [&] { return push("cuCtxPushCurrent", context); });
+}
+
+int cuCtxPopCurrent_v2(uint64_t* context) {
+    return call("cuCtxPopCurrent", [&]() -> int {
+        if (context_stack().empty()) return refuse(kInvalidContext, "cuCtxPopCurrent: there is no current context");
+        if (context) *context = context_stack().back();
+        context_stack().pop_back();
+        return kSuccess;
+    });
+}
+
+int cuCtxSynchronize() {
+    return call("cuCtxSynchronize", [&]() -> int {
+        Context* context = current_context("cuCtxSynchronize");
+        if (!context) return kInvalidContext;
+        if (const int code = refuse_beside_capture()) return code;
+        execute_everything(*context);
+        return kSuccess;
+    });
+}
+
+}  // extern "C"

@@ -1,0 +1,149 @@
+#include "driver.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+namespace stand_in {
+namespace {
+
+constexpr uint64_t kContextTag = uint64_t{0x10} << 40;
+
+void read_number(const char* name, int64_t& value) {
+    if (const char* chosen = getenv(name)) value = atoll(chosen);
+}
+
+Settings settings_of_environment() {
+    Settings settings;
+    read_number("STAND_IN_DEVICES", settings.devices);
+    read_number("STAND_IN_DRIVER_VERSION", settings.driver_version);
+    read_number("STAND_IN_COMPUTE_CAPABILITY", settings.compute_capability);
+    read_number("STAND_IN_MULTIPROCESSORS", settings.multiprocessors);
+    read_number("STAND_IN_MEMORY_BYTES", settings.memory_bytes);
+    read_number("STAND_IN_BUSY", settings.busy);
+    read_number("STAND_IN_EAGER", settings.eager);
+    std::string missing = getenv("STAND_IN_MISSING") ? getenv("STAND_IN_MISSING") : "";
+    for (size_t comma; !missing.empty(); missing.erase(0, comma == std::string::npos ? comma : comma + 1)) {
+        comma = missing.find(',');
+        settings.missing.insert(missing.substr(0, comma));
+    }
+    return settings;
+}
+
+bool needs_context(const std::string& function) {
+    for (const char* free : {"cuInit", "cuDriverGet", "cuDevice", "cuCtxGetCurrent", "cuCtxSetCurrent", "cuCtxPush",
+                             "cuCtxPop", "cuGetError", "cuGetProcAddress"})
+        if (function.starts_with(free)) return false;
+    return true;
+}
+
+bool needs_initialization(const std::string& function) {
+    return function != "cuInit" && function != "cuDriverGetVersion" && !function.starts_with("cuGet");
+}
+
+// Codes after which the device has lost what it was working on.
+bool loses_context(int code) { return code == kIllegalAddress || (code >= 714 && code <= 719); }
+
+thread_local std::vector<uint64_t> contexts_of_thread;
+
+}  // namespace
+
+Driver::Driver() : settings(settings_of_environment()), process(getpid()) {
+    contexts = std::vector<Context>(static_cast<size_t>(settings.devices));
+    for (size_t device = 0; device < contexts.size(); ++device) {
+        Context& context = contexts[device];
+        context.device = static_cast<int>(device);
+        context.handle = kContextTag + (device + 1) * 0x100;
+        context.legacy.name = "the legacy default stream";
+        context.legacy.context = &context;
+        default_pools.push_back(pools.add({context.device}));
+    }
+}
+
+std::map<std::string, int64_t> Driver::live() const {
+    std::map<std::string, int64_t> counts;
+    for (const Context& context : contexts) counts["contexts"] += context.retained;
+    for (const auto& [address, allocation] : memory)
+        counts[allocation->pinned ? "pinned_memory" : "device_memory"] += !allocation->freeing;
+    counts["streams"] = static_cast<int64_t>(streams.alive.size());
+    counts["events"] = static_cast<int64_t>(events.alive.size());
+    counts["pools"] = static_cast<int64_t>(pools.alive.size() - default_pools.size());
+    counts["modules"] = static_cast<int64_t>(modules.alive.size());
+    counts["graphs"] = static_cast<int64_t>(graphs.alive.size());
+    counts["graph_execs"] = static_cast<int64_t>(graph_execs.alive.size());
+    std::erase_if(counts, [](const auto& entry) { return entry.second == 0; });
+    return counts;
+}
+
+int64_t Driver::used_bytes(int device) const {
+    int64_t bytes = 0;
+    for (const auto& [address, allocation] : memory)
+        if (!allocation->pinned && allocation->device == device) bytes += static_cast<int64_t>(allocation->bytes);
+    return bytes;
+}
+
+// Never destroyed: the library may call until the very end of the process.
+Driver& driver() {
+    static Driver* the_driver = new Driver;
+    return *the_driver;
+}
+
+void execute_everything() {
+    for (Context& context : driver().contexts) execute_everything(context);
+}
+
+void execute_everything(Context& context) {
+    if (context.legacy.tail) execute(context.legacy.tail);
+    for (const auto& [thread, stream] : context.per_thread)
+        if (stream.tail) execute(stream.tail);
+    for (const auto& [handle, stream] : driver().streams.alive)
+        if (stream->context == &context && stream->tail) execute(stream->tail);
+    for (const OperationRef& orphan : driver().orphans) execute(orphan);
+    driver().orphans.clear();
+}
+
+std::vector<uint64_t>& context_stack() { return contexts_of_thread; }
+
+Context* find_context(uint64_t handle) {
+    for (Context& context : driver().contexts)
+        if (context.handle == handle) return &context;
+    return nullptr;
+}
+
+Context* current_context(const char* function) {
+    Context* context = context_stack().empty() ? nullptr : find_context(context_stack().back());
+    if (!context) driver().report.violation(text("%s: the thread has no current context", function));
+    else if (context->retained == 0) driver().report.violation(text("%s: the current context was released", function));
+    else return context;
+    return nullptr;
+}
+
+Stream* find_stream(const char* function, uint64_t handle) {
+    if (handle > 2) return find(function, driver().streams, handle).get();
+    Context* context = current_context(function);
+    if (!context) return nullptr;
+    if (handle < 2) return &context->legacy;
+    Stream& stream = context->per_thread[std::this_thread::get_id()];
+    stream.name = "a per-thread default stream";
+    stream.context = context;
+    return &stream;
+}
+
+int refuse(int code, const std::string& message) {
+    driver().report.violation(message);
+    return code;
+}
+
+int admit(const char* function) {
+    Driver& state = driver();
+    if (state.finalized) return kDeinitialized;
+    if (getpid() != state.process) return refuse(kNotInitialized, text("%s: called in a forked process", function));
+    if (const int code = state.report.begin_call(function)) {
+        if (loses_context(code)) state.lost = code;
+        return code;
+    }
+    if (needs_initialization(function) && !state.initialized)
+        return refuse(kNotInitialized, text("%s: called before cuInit", function));
+    return state.lost && needs_context(function) ? state.lost : kSuccess;
+}
+
+}  // namespace stand_in

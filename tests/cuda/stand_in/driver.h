@@ -1,0 +1,172 @@
+// The state of the stand-in: devices, and the objects alive on them.
+#pragma once
+
+#include <stdint.h>
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "codes.h"
+#include "graph.h"
+#include "memory.h"
+#include "report.h"
+#include "work.h"
+
+namespace stand_in {
+
+// What the tests choose, by environment variables named STAND_IN_... (and by stand_in_set while running).
+struct Settings {
+    int64_t devices = 1;
+    int64_t driver_version = 13000;
+    int64_t compute_capability = 90;
+    int64_t multiprocessors = 4;
+    int64_t memory_bytes = int64_t{1} << 30;  // of each device
+    int64_t busy = 0;                         // 1: another process has the devices for itself
+    int64_t eager = 0;                        // 1: operations run when they are begun
+    std::set<std::string> missing;            // functions that the driver does not have
+};
+
+struct Stream {
+    std::string name;
+    Context* context = nullptr;
+    bool blocking = true;  // ordered with the legacy default stream
+    OperationRef tail;
+    std::shared_ptr<Capture> capture;
+    std::vector<int> capture_tail;
+};
+
+struct Event {
+    Context* context = nullptr;
+    uint32_t flags = 0;
+    OperationRef recorded;  // null: never
+    std::shared_ptr<Capture> capture;  // of the latest record, if it was captured
+    std::vector<int> capture_tail;
+};
+
+struct Pool {
+    int device = 0;
+};
+
+struct Module {
+    Context* context = nullptr;
+    int num_agents = 0;
+    std::set<std::string> kernels;
+};
+
+struct Kernel {
+    uint64_t module = 0;
+    std::string name;
+    int num_agents = 0;
+    uint32_t shared_bytes_allowed = 48 * 1024;
+};
+
+struct Context {
+    int device = 0;
+    uint64_t handle = 0;
+    int retained = 0;
+    Stream legacy;
+    std::map<std::thread::id, Stream> per_thread;
+};
+
+// Objects of one kind by handle; a handle is never used again.
+template <class T>
+class Objects {
+public:
+    Objects(const char* kind, uint64_t tag) : kind(kind), next_(tag << 40 | 0x100) {}
+
+    uint64_t add(T object) {
+        const uint64_t handle = next_;
+        next_ += 0x100;
+        alive[handle] = std::make_shared<T>(std::move(object));
+        return handle;
+    }
+
+    std::shared_ptr<T> find(uint64_t handle) const {
+        const auto found = alive.find(handle);
+        return found == alive.end() ? nullptr : found->second;
+    }
+    bool was_alive(uint64_t handle) const { return handle < next_ && handle >> 40 == next_ >> 40; }
+
+    const char* kind;
+    std::map<uint64_t, std::shared_ptr<T>> alive;
+
+private:
+    uint64_t next_;
+};
+
+struct Driver {
+    Driver();
+
+    std::recursive_mutex mutex;
+    Settings settings;
+    Report report;
+    int process;               // the driver is of no use in a forked child
+    bool initialized = false;
+    bool finalized = false;    // the process is ending
+    int lost = 0;              // the code of an error that no context survives
+    std::vector<Context> contexts;  // primary contexts, one per device
+
+    Objects<Stream> streams{"streams", 0x11};
+    Objects<Event> events{"events", 0x12};
+    Objects<Pool> pools{"pools", 0x13};
+    Objects<Module> modules{"modules", 0x14};
+    Objects<Kernel> kernels{"kernels", 0x15};
+    Objects<Graph> graphs{"graphs", 0x16};
+    Objects<GraphExec> graph_execs{"graph_execs", 0x17};
+    std::map<uint64_t, AllocationRef> memory;  // device and pinned memory alive, by address
+    std::vector<uint64_t> default_pools;       // one per device
+    std::set<std::shared_ptr<Capture>> captures;
+    std::vector<OperationRef> orphans;  // ends of destroyed streams
+
+    std::map<std::string, int64_t> live() const;
+    int64_t used_bytes(int device) const;
+};
+
+Driver& driver();
+
+// Runs whatever any stream has been given.
+void execute_everything();
+void execute_everything(Context& context);
+
+// The calling thread's contexts, the current one last.
+std::vector<uint64_t>& context_stack();
+// The current context, or null after a violation.
+Context* current_context(const char* function);
+Context* find_context(uint64_t handle);
+
+// A live object, or null after a violation.
+template <class T>
+std::shared_ptr<T> find(const char* function, const Objects<T>& objects, uint64_t handle) {
+    std::shared_ptr<T> object = objects.find(handle);
+    if (!object)
+        driver().report.violation(text("%s: %#lx %s of the %s", function, handle,
+                                       objects.was_alive(handle) ? "is no longer one" : "never was one", objects.kind));
+    return object;
+}
+
+// The stream of a handle, special handles included; null after a violation.
+Stream* find_stream(const char* function, uint64_t handle);
+
+// Records a violation; the code to return.
+int refuse(int code, const std::string& message);
+
+// Every function of the driver runs inside this: one at a time, noted, failing where the tests want it to.
+template <class Body>
+int call(const char* function, Body&& body);
+
+// Whether a call may be made now, and what it returns if not.
+int admit(const char* function);
+
+template <class Body>
+int call(const char* function, Body&& body) {
+    std::lock_guard<std::recursive_mutex> guard(driver().mutex);
+    if (const int code = admit(function)) return code;
+    return body();
+}
+
+}  // namespace stand_in

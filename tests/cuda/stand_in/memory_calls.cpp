@@ -1,0 +1,268 @@
+// The driver's functions for memory.
+#include <string.h>
+
+#include "driver.h"
+#include "functions.h"
+
+using namespace stand_in;
+
+// What a memory pool is made with, as NVIDIA documents it.
+struct CUmemPoolProps {
+    int allocation_type;
+    int handle_types;
+    int location_type;
+    int location;
+    void* security;
+    size_t largest;
+    unsigned short usage;
+    unsigned char reserved[54];
+};
+
+namespace {
+
+constexpr int kAllocationPinned = 1, kLocationDevice = 1;
+
+// Memory is only short when everything that will be freed has been.
+AllocationRef allocate(int device, size_t bytes) {
+    Driver& state = driver();
+    const int64_t most = state.settings.memory_bytes - static_cast<int64_t>(bytes);
+    if (state.used_bytes(device) > most) execute_everything();
+    if (state.used_bytes(device) > most) return nullptr;
+    return map_memory(bytes, device, false);
+}
+
+// Memory alive that begins at the address; null after a violation.
+AllocationRef find_begin(const char* function, uint64_t address) {
+    const AllocationRef allocation = find_allocation(address);
+    if (allocation && allocation->address == address && !allocation->freeing) return allocation;
+    const char* reason = !allocation ? "is no memory of the driver" : allocation->freeing ? "was freed" : "is in the middle";
+    driver().report.violation(text("%s: %#lx %s", function, address, reason));
+    return nullptr;
+}
+
+void forget(const AllocationRef& allocation) {
+    unmap_memory(*allocation);
+    driver().memory.erase(allocation->address);
+}
+
+// cuMemFree and cuMemFreeHost wait for everything that uses the memory.
+void wait_for_uses(Allocation& allocation) {
+    const std::vector<NotedAccess> uses = allocation.accesses;
+    for (const NotedAccess& use : uses) execute(use.operation);
+}
+
+bool is_driver_memory(uint64_t address) {
+    const AllocationRef allocation = find_allocation(address);
+    return allocation && allocation->contains(address, 0);
+}
+
+}  // namespace
+
+extern "C" {
+
+int cuDeviceGetDefaultMemPool(uint64_t* pool, int device) {
+    return call("cuDeviceGetDefaultMemPool", [&] {
+        if (device < 0 || device >= driver().settings.devices) return kInvalidDevice;
+        *pool = driver().default_pools[static_cast<size_t>(device)];
+        return kSuccess;
+    });
+}
+
+int cuMemPoolCreate(uint64_t* pool, const CUmemPoolProps* properties) {
+    return call("cuMemPoolCreate", [&]() -> int {
+        for (const unsigned char byte : properties->reserved)
+            if (byte) return refuse(kInvalidValue, "cuMemPoolCreate: reserved bytes are not zero");
+        if (properties->allocation_type != kAllocationPinned || properties->location_type != kLocationDevice)
+            return refuse(kInvalidValue, "cuMemPoolCreate: only pinned memory of a device is known");
+        if (properties->location < 0 || properties->location >= driver().settings.devices)
+            return refuse(kInvalidDevice, text("cuMemPoolCreate: there is no device %d", properties->location));
+        *pool = driver().pools.add({properties->location});
+        return kSuccess;
+    });
+}
+
+int cuMemPoolDestroy(uint64_t handle) {
+    return call("cuMemPoolDestroy", [&]() -> int {
+        if (!find("cuMemPoolDestroy", driver().pools, handle)) return kInvalidHandle;
+        for (const uint64_t pool : driver().default_pools)
+            if (pool == handle) return refuse(kInvalidValue, "cuMemPoolDestroy: a default pool cannot be destroyed");
+        for (const auto& [address, allocation] : driver().memory)
+            if (allocation->pool == handle && !allocation->freeing)
+                return refuse(kInvalidValue, text("cuMemPoolDestroy: %#lx of the pool is alive", address));
+        driver().pools.alive.erase(handle);
+        return kSuccess;
+    });
+}
+
+int cuMemPoolTrimTo(uint64_t handle, size_t) {
+    return call("cuMemPoolTrimTo",
+                [&] { return find("cuMemPoolTrimTo", driver().pools, handle) ? kSuccess : kInvalidHandle; });
+}
+
+int cuMemAllocFromPoolAsync(uint64_t* address, size_t bytes, uint64_t pool_handle, uint64_t stream_handle) {
+    return call("cuMemAllocFromPoolAsync", [&]() -> int {
+        Stream* stream = find_stream("cuMemAllocFromPoolAsync", stream_handle);
+        const std::shared_ptr<Pool> pool = find("cuMemAllocFromPoolAsync", driver().pools, pool_handle);
+        if (!stream || !pool) return kInvalidHandle;
+        if (bytes == 0) return refuse(kInvalidValue, "cuMemAllocFromPoolAsync: 0 bytes");
+        if (pool->device != stream->context->device)
+            return refuse(kInvalidValue, "cuMemAllocFromPoolAsync: pool and stream are of different devices");
+        if (stream->capture) return refuse_in_capture(*stream->capture);
+        const AllocationRef allocation = allocate(pool->device, bytes);
+        if (!allocation) return kOutOfMemory;
+        allocation->pool = pool_handle;
+        Task task{text("allocating %#lx", allocation->address)};
+        task.begun = [allocation](const OperationRef& operation) { allocation->made = operation; };
+        driver().memory[allocation->address] = allocation;
+        *address = allocation->address;
+        return begin(*stream, std::move(task));
+    });
+}
+
+int cuMemFreeAsync(uint64_t address, uint64_t stream_handle) {
+    return call("cuMemFreeAsync", [&]() -> int {
+        Stream* stream = find_stream("cuMemFreeAsync", stream_handle);
+        const AllocationRef allocation = find_begin("cuMemFreeAsync", address);
+        if (!stream || !allocation) return kInvalidHandle;
+        if (!allocation->pool) return refuse(kInvalidValue, "cuMemFreeAsync: the memory is not from a pool");
+        if (stream->capture) return refuse_in_capture(*stream->capture);
+        allocation->freeing = true;
+        Task task{text("freeing %#lx", address), {{allocation, 0, allocation->bytes, true}}};
+        task.freeing = true;
+        task.run = [allocation] { forget(allocation); };
+        return begin(*stream, std::move(task));
+    });
+}
+
+int cuMemAlloc_v2(uint64_t* address, size_t bytes) {
+    return call("cuMemAlloc", [&]() -> int {
+        const Context* context = current_context("cuMemAlloc");
+        if (!context) return kInvalidContext;
+        if (bytes == 0) return refuse(kInvalidValue, "cuMemAlloc: 0 bytes");
+        if (const int code = refuse_beside_capture()) return code;
+        const AllocationRef allocation = allocate(context->device, bytes);
+        if (!allocation) return kOutOfMemory;
+        driver().memory[allocation->address] = allocation;
+        *address = allocation->address;
+        return kSuccess;
+    });
+}
+
+int cuMemFree_v2(uint64_t address) {
+    return call("cuMemFree", [&]() -> int {
+        const AllocationRef allocation = find_begin("cuMemFree", address);
+        if (!allocation) return kInvalidValue;
+        if (allocation->pinned) return refuse(kInvalidValue, "cuMemFree: the memory is the host's");
+        if (const int code = refuse_beside_capture()) return code;
+        wait_for_uses(*allocation);
+        allocation->freeing = true;
+        forget(allocation);
+        return kSuccess;
+    });
+}
+
+int cuMemHostAlloc(void** memory, size_t bytes, uint32_t flags) {
+    return call("cuMemHostAlloc", [&]() -> int {
+        const Context* context = current_context("cuMemHostAlloc");
+        if (!context) return kInvalidContext;
+        if (bytes == 0) return refuse(kInvalidValue, "cuMemHostAlloc: 0 bytes");
+        if (flags & ~uint32_t{kPortable | kDeviceMap}) return refuse(kInvalidValue, text("cuMemHostAlloc: flags %u", flags));
+        if (const int code = refuse_beside_capture()) return code;
+        const AllocationRef allocation = map_memory(bytes, context->device, true);
+        if (!allocation) return kOutOfMemory;
+        driver().memory[allocation->address] = allocation;
+        *memory = reinterpret_cast<void*>(allocation->address);
+        return kSuccess;
+    });
+}
+
+int cuMemHostGetDevicePointer_v2(uint64_t* address, void* memory, uint32_t flags) {
+    return call("cuMemHostGetDevicePointer", [&]() -> int {
+        const AllocationRef allocation = find_allocation(reinterpret_cast<uint64_t>(memory));
+        if (flags) return refuse(kInvalidValue, "cuMemHostGetDevicePointer: flags must be 0");
+        if (!allocation || !allocation->pinned || allocation->freeing)
+            return refuse(kInvalidValue, "cuMemHostGetDevicePointer: this is no pinned memory");
+        *address = reinterpret_cast<uint64_t>(memory);
+        return kSuccess;
+    });
+}
+
+int cuMemFreeHost(void* memory) {
+    return call("cuMemFreeHost", [&]() -> int {
+        const AllocationRef allocation = find_begin("cuMemFreeHost", reinterpret_cast<uint64_t>(memory));
+        if (!allocation) return kInvalidValue;
+        if (!allocation->pinned) return refuse(kInvalidValue, "cuMemFreeHost: the memory is a device's");
+        if (const int code = refuse_beside_capture()) return code;
+        for (const NotedAccess& use : allocation->accesses)
+            if (!use.operation->done) driver().report.violation("cuMemFreeHost frees memory that " + use.operation->what + " still uses");
+        wait_for_uses(*allocation);
+        allocation->freeing = true;
+        forget(allocation);
+        return kSuccess;
+    });
+}
+
+int cuMemGetInfo_v2(size_t* free_bytes, size_t* total_bytes) {
+    return call("cuMemGetInfo", [&] {
+        const Context* context = current_context("cuMemGetInfo");
+        if (!context) return kInvalidContext;
+        *total_bytes = static_cast<size_t>(driver().settings.memory_bytes);
+        *free_bytes = *total_bytes - static_cast<size_t>(driver().used_bytes(context->device));
+        return kSuccess;
+    });
+}
+
+// For memory that the driver does not know the code is the answer.
+int cuPointerGetAttribute(void* value, int attribute, uint64_t address) {
+    return call("cuPointerGetAttribute", [&]() -> int {
+        const AllocationRef allocation = find_allocation(address);
+        if (!allocation || allocation->freeing || !allocation->contains(address, 1)) return kInvalidValue;
+        if (attribute != kPointerDeviceOrdinal)
+            return refuse(kInvalidValue, text("cuPointerGetAttribute: attribute %d is unknown", attribute));
+        *static_cast<int*>(value) = allocation->device;
+        return kSuccess;
+    });
+}
+
+// Pageable memory of the host is read before the call returns, and has been written when it returns, as the driver
+// does it by a staging buffer; in a capture it may not take part.
+int cuMemcpyAsync(uint64_t to, uint64_t from, size_t bytes, uint64_t stream_handle) {
+    return call("cuMemcpyAsync", [&]() -> int {
+        Stream* stream = find_stream("cuMemcpyAsync", stream_handle);
+        if (!stream) return kInvalidHandle;
+        const bool from_driver = is_driver_memory(from), to_driver = is_driver_memory(to);
+        if (stream->capture && !(from_driver && to_driver))
+            return refuse(refuse_in_capture(*stream->capture), "cuMemcpyAsync: pageable memory in a capture");
+        Task task{text("copying %lu bytes from %#lx to %#lx", bytes, from, to)};
+        for (const bool writes : {false, true}) {
+            if (!(writes ? to_driver : from_driver)) continue;
+            task.accesses.push_back(access_to(task.what, writes ? to : from, bytes, writes, kAnyDevice));
+            if (!task.accesses.back().allocation) return kInvalidValue;
+        }
+        if (from_driver) {
+            task.run = [=] { memcpy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes); };
+        } else {
+            const char* source = reinterpret_cast<const char*>(from);
+            task.run = [to, staged = std::vector<char>(source, source + bytes)] {
+                memcpy(reinterpret_cast<void*>(to), staged.data(), staged.size());
+            };
+        }
+        const int code = begin(*stream, std::move(task));
+        if (code == kSuccess && !to_driver) execute(stream->tail);
+        return code;
+    });
+}
+
+int cuMemsetD8Async(uint64_t address, unsigned char value, size_t bytes, uint64_t stream_handle) {
+    return call("cuMemsetD8Async", [&]() -> int {
+        Stream* stream = find_stream("cuMemsetD8Async", stream_handle);
+        if (!stream) return kInvalidHandle;
+        Task task{text("filling %lu bytes at %#lx", bytes, address)};
+        task.accesses = {access_to(task.what, address, bytes, true, stream->context->device)};
+        if (!task.accesses[0].allocation) return kInvalidValue;
+        task.run = [=] { memset(reinterpret_cast<void*>(address), value, bytes); };
+        return begin(*stream, std::move(task));
+    });
+}
+
+}  // extern "C"

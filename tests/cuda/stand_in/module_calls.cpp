@@ -1,0 +1,135 @@
+// The driver's functions for machine code and kernels.
+#include <algorithm>
+
+#include "driver.h"
+#include "functions.h"
+#include "image.h"
+#include "kernel_launch.h"
+
+using namespace stand_in;
+
+namespace {
+
+constexpr uint32_t kSharedBytesByDefault = 48 * 1024;
+constexpr int kThreadsOfMultiprocessor = 2048, kBlocksOfMultiprocessor = 32;
+constexpr int kRegistersOfThread = 64;  // made up
+
+int most_shared_bytes(int device) {
+    int value = 0;
+    cuDeviceGetAttribute(&value, kMaxSharedBytesPerBlockOptIn, device);
+    return value;
+}
+
+int check_dimensions(const Kernel& kernel, const unsigned (&grid)[3], const unsigned (&block)[3], unsigned shared_bytes) {
+    const uint64_t threads = uint64_t{block[0]} * block[1] * block[2];
+    if (!grid[0] || !grid[1] || !grid[2] || grid[0] > 0x7fffffff || grid[1] > 0xffff || grid[2] > 0xffff)
+        return refuse(kInvalidValue, text("cuLaunchKernel: the grid is %u, %u, %u", grid[0], grid[1], grid[2]));
+    if (threads == 0 || threads > 1024) return refuse(kInvalidValue, text("cuLaunchKernel: %lu threads in a block", threads));
+    if (shared_bytes > kernel.shared_bytes_allowed)
+        return refuse(kInvalidValue, text("cuLaunchKernel: %u bytes of shared memory, %u are allowed", shared_bytes,
+                                          kernel.shared_bytes_allowed));
+    if (grid[1] * grid[2] * block[1] * block[2] != 1)
+        return refuse(kInvalidValue, "cuLaunchKernel: doorstep's kernels have one dimension");
+    return kSuccess;
+}
+
+}  // namespace
+
+extern "C" {
+
+int cuModuleLoadDataEx(uint64_t* handle, const void* data, unsigned, int*, void**) {
+    return call("cuModuleLoadDataEx", [&]() -> int {
+        Context* context = current_context("cuModuleLoadDataEx");
+        if (!context) return kInvalidContext;
+        if (const int code = refuse_beside_capture()) return code;
+        const Settings& settings = driver().settings;
+        const Image image = read_image(data, settings.compute_capability, settings.driver_version);
+        if (image.code) return image.code;
+        *handle = driver().modules.add({context, image.num_agents, image.kernels});
+        return kSuccess;
+    });
+}
+
+int cuModuleUnload(uint64_t handle) {
+    return call("cuModuleUnload", [&]() -> int {
+        if (!find("cuModuleUnload", driver().modules, handle)) return kInvalidHandle;
+        if (const int code = refuse_beside_capture()) return code;
+        std::erase_if(driver().kernels.alive, [&](const auto& entry) { return entry.second->module == handle; });
+        driver().modules.alive.erase(handle);
+        return kSuccess;
+    });
+}
+
+int cuModuleGetFunction(uint64_t* function, uint64_t handle, const char* name) {
+    return call("cuModuleGetFunction", [&]() -> int {
+        const std::shared_ptr<Module> module = find("cuModuleGetFunction", driver().modules, handle);
+        if (!module) return kInvalidHandle;
+        if (!module->kernels.contains(name)) return kNotFound;
+        *function = driver().kernels.add({handle, name, module->num_agents, kSharedBytesByDefault});
+        return kSuccess;
+    });
+}
+
+int cuFuncLoad(uint64_t function) {
+    return call("cuFuncLoad", [&] { return find("cuFuncLoad", driver().kernels, function) ? kSuccess : kInvalidHandle; });
+}
+
+int cuFuncGetAttribute(int* value, int attribute, uint64_t function) {
+    return call("cuFuncGetAttribute", [&]() -> int {
+        const std::shared_ptr<Kernel> kernel = find("cuFuncGetAttribute", driver().kernels, function);
+        if (!kernel) return kInvalidHandle;
+        if (attribute == kFunctionMaxThreads) *value = 1024;
+        else if (attribute == kFunctionNumRegisters) *value = kRegistersOfThread;
+        else if (attribute == kFunctionMaxDynamicShared) *value = static_cast<int>(kernel->shared_bytes_allowed);
+        else if (attribute == kFunctionStaticShared || attribute == kFunctionLocal) *value = 0;
+        else return refuse(kInvalidValue, text("cuFuncGetAttribute: attribute %d is unknown", attribute));
+        return kSuccess;
+    });
+}
+
+int cuFuncSetAttribute(uint64_t function, int attribute, int value) {
+    return call("cuFuncSetAttribute", [&]() -> int {
+        const std::shared_ptr<Kernel> kernel = find("cuFuncSetAttribute", driver().kernels, function);
+        if (!kernel) return kInvalidHandle;
+        if (attribute != kFunctionMaxDynamicShared)
+            return refuse(kInvalidValue, text("cuFuncSetAttribute: attribute %d is unknown", attribute));
+        const int device = driver().modules.find(kernel->module)->context->device;
+        if (value < 0 || value > most_shared_bytes(device)) return kInvalidValue;
+        kernel->shared_bytes_allowed = static_cast<uint32_t>(value);
+        return kSuccess;
+    });
+}
+
+int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, uint64_t function, int threads, size_t shared_bytes) {
+    return call("cuOccupancyMaxActiveBlocksPerMultiprocessor", [&]() -> int {
+        const std::shared_ptr<Kernel> kernel = find("cuOccupancyMaxActiveBlocksPerMultiprocessor", driver().kernels, function);
+        if (!kernel) return kInvalidHandle;
+        if (threads < 1 || threads > 1024) return refuse(kInvalidValue, text("occupancy of %d threads", threads));
+        const size_t of_multiprocessor = static_cast<size_t>(most_shared_bytes(0)) + 1024;
+        const int by_shared = static_cast<int>(of_multiprocessor / (shared_bytes + 1024));
+        *blocks = std::min({kBlocksOfMultiprocessor, kThreadsOfMultiprocessor / threads, by_shared});
+        return kSuccess;
+    });
+}
+
+int cuLaunchKernel(uint64_t function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
+                   unsigned block_y, unsigned block_z, unsigned shared_bytes, uint64_t stream_handle, void** arguments,
+                   void** extra) {
+    return call("cuLaunchKernel", [&]() -> int {
+        const std::shared_ptr<Kernel> kernel = find("cuLaunchKernel", driver().kernels, function);
+        Stream* stream = find_stream("cuLaunchKernel", stream_handle);
+        if (!kernel || !stream) return kInvalidHandle;
+        const Context* context = driver().modules.find(kernel->module)->context;
+        if (context != stream->context) return refuse(kInvalidHandle, "cuLaunchKernel: kernel and stream differ in context");
+        if (!arguments || extra) return refuse(kInvalidValue, "cuLaunchKernel: arguments come as addresses");
+        if (const int code = check_dimensions(*kernel, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes))
+            return code;
+        Launch launch{kernel->name, kernel->num_agents, context->device, grid_x, block_x, shared_bytes, {}};
+        launch.arguments = *static_cast<const doorstep::KernelArguments*>(arguments[0]);
+        Task task;
+        if (const int code = make_launch(launch, &task)) return code;
+        return begin(*stream, std::move(task));
+    });
+}
+
+}  // extern "C"

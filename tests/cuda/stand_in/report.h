@@ -1,0 +1,41 @@
+// What the stand-in notes down for the tests: violations of the driver's rules, the calls made, the calls to fail.
+#pragma once
+
+#include <stdint.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace stand_in {
+
+// Makes the n-th call from now on of a function (or of any, if the name is empty) return a code without effect.
+struct Fault {
+    std::string function;
+    int64_t calls_left;
+    int code;
+};
+
+class Report {
+public:
+    void violation(const std::string& message) { violations_.push_back(message); }
+
+    // Notes the call; the code it shall fail with, or 0.
+    int begin_call(const char* function);
+
+    void plan_fault(const char* function, int64_t nth, int code);
+    void clear_calls();
+
+    // Objects alive per kind are added by the caller, as JSON.
+    std::string to_json(const std::map<std::string, int64_t>& live, int64_t pending) const;
+
+private:
+    std::vector<std::string> violations_;
+    std::vector<std::string> calls_;
+    std::vector<Fault> faults_;
+};
+
+// printf into a string.
+std::string text(const char* format, ...) __attribute__((format(printf, 1, 2)));
+
+}  // namespace stand_in

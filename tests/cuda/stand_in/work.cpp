@@ -1,0 +1,95 @@
+#include "work.h"
+
+#include <set>
+
+#include "driver.h"
+#include "memory.h"
+
+namespace stand_in {
+namespace {
+
+int64_t operations_begun = 0, operations_run = 0;
+
+// An operation that `operation` waits for and that waits for nothing itself, or null.
+Operation* next_undone(Operation* operation) {
+    while (!operation->after.empty() && operation->after.back()->done) operation->after.pop_back();
+    return operation->after.empty() ? nullptr : operation->after.back().get();
+}
+
+void run_alone(Operation& operation) {
+    bool possible = true;
+    for (const Access& access : operation.accesses) possible &= check_alive(operation, access);
+    if (operation.run && possible) {
+        OpenMemory open(operation.accesses);
+        operation.run();
+    }
+    operation.done = true;
+    operation.time = ++operations_run;
+    operation.run = nullptr;
+    operation.accesses.clear();
+}
+
+}  // namespace
+
+void execute(const OperationRef& operation) {
+    std::vector<OperationRef> waiting{operation};
+    while (!waiting.empty()) {
+        const OperationRef current = waiting.back();
+        if (current->done) {
+            waiting.pop_back();
+        } else if (next_undone(current.get())) {
+            waiting.push_back(current->after.back());
+        } else {
+            run_alone(*current);
+            waiting.pop_back();
+        }
+    }
+}
+
+void advance(const OperationRef& operation) {
+    if (operation->done) return;
+    Operation* current = operation.get();
+    while (Operation* earlier = next_undone(current)) current = earlier;
+    run_alone(*current);
+}
+
+void count_begun_operation() { ++operations_begun; }
+int64_t pending_operations() { return operations_begun - operations_run; }
+
+bool comes_before(const OperationRef& earlier, const OperationRef& later) {
+    if (earlier->done) return true;
+    std::set<const Operation*> seen;
+    std::vector<const Operation*> open{later.get()};
+    while (!open.empty()) {
+        const Operation* current = open.back();
+        open.pop_back();
+        for (const OperationRef& before : current->after) {
+            if (before == earlier) return true;
+            if (!before->done && seen.insert(before.get()).second) open.push_back(before.get());
+        }
+    }
+    return false;
+}
+
+void note_accesses(const OperationRef& operation) {
+    for (const Access& access : operation->accesses) {
+        if (access.allocation->freeing && !operation->freeing)
+            driver().report.violation(operation->what + " uses memory that was freed");
+        std::vector<NotedAccess>& noted = access.allocation->accesses;
+        std::erase_if(noted, [](const NotedAccess& other) { return other.operation->done; });
+        for (const NotedAccess& other : noted) {
+            if (other.operation == operation || !access.conflicts_with(other.access)) continue;
+            if (comes_before(other.operation, operation)) continue;
+            driver().report.violation(operation->what + (operation->freeing ? " frees memory that " : " races with ") +
+                                      other.operation->what + (operation->freeing ? " still uses" : ""));
+        }
+        // What comes after this operation comes after all that it waits for
+        if (access.writes)
+            std::erase_if(noted, [&](const NotedAccess& other) {
+                return other.access.first >= access.first && other.access.last <= access.last;
+            });
+        noted.push_back({operation, {nullptr, access.first, access.last, access.writes}});
+    }
+}
+
+}  // namespace stand_in
