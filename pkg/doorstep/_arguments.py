@@ -61,12 +61,12 @@ def check_timeout(value: object) -> float | None:
     return float(value)
 
 
-def check_device(value: object) -> tuple[DeviceKind, int]:
-    """'cpu', 'cuda', 'cuda:K' or 'auto' as kind and index."""
+def check_device(value: object) -> tuple[DeviceKind, int | None]:
+    """'cpu', 'cuda', 'cuda:K' or 'auto' as kind and, for 'cuda:K', index."""
     if isinstance(value, str):
         kind, colon, index = value.partition(":")
         if kind in ("cpu", "auto", "cuda") and not colon:
-            return DeviceKind[kind.upper()], 0
+            return DeviceKind[kind.upper()], None
         if kind == "cuda" and index.isascii() and index.isdigit() and len(index) < 10:
             return DeviceKind.CUDA, int(index)
     refuse("device", "'cpu', 'cuda', 'cuda:K' (K = 0, 1, ...) or 'auto'", value)

@@ -17,12 +17,14 @@ from doorstep._arguments import (
     check_integer,
     check_slots,
     check_worlds,
+    refuse,
 )
 from doorstep._native import (
     MAX_AGENTS,
     MAX_EPISODE_LENGTH,
     MAX_THREADS,
     MAX_WORLDS,
+    STREAM_OWN,
     TENSORS,
     ActionCheck,
     DeviceKind,
@@ -32,6 +34,7 @@ from doorstep._native import (
     stage_names,
 )
 from doorstep._properties import TensorProperties
+from doorstep._streams import CurrentStream, check_stream_on, current_device_index
 from doorstep.errors import ArgumentError
 from doorstep.event import Event
 from doorstep.health import Health
@@ -65,7 +68,8 @@ class Simulator(TensorProperties):
     Args:
         num_worlds: 1 to 2**30.
         seed: 0 to 2**32 - 1. The same seed gives the same levels.
-        device: "cpu", "cuda", "cuda:K" or "auto" (a GPU if there is one).
+        device: "cpu"; "cuda:K", an NVIDIA GPU by its number; "cuda", PyTorch's current device if PyTorch uses CUDA,
+            else number 0; "auto", GPU number 0 if it can be used, else the CPU (`doorstep doctor` says why).
         num_agents: agents per world, 1 to 8.
         episode_length: steps of an episode, 1 to 1,000,000.
         auto_reset: regenerate a world within the step that ends its episode.
@@ -76,16 +80,31 @@ class Simulator(TensorProperties):
             `health`. "raise": `step()` raises and nothing is stepped. "off": any value within +-32767 is applied.
         strict: trouble inside a world (see `health`) makes the next call raise SimulationError.
         flat_observations: also write `observations`, all parts side by side, and `final_observations`.
-        stream: CUDA stream to order the work on; None on the CPU.
+        stream: the CUDA stream that everything is ordered on: a doorstep.cuda.Stream, a torch.cuda.Stream, any object
+            with `__cuda_stream__()`, or a CUstream as an integer; it is kept alive. None: at every call PyTorch's
+            current stream on the device for that thread, if PyTorch uses CUDA, else a stream of the simulator's own.
+            On the CPU, and with "auto", it must be None.
 
     Raises:
         ArgumentError: an argument is out of range; the message names it, its value and the range.
         OutOfMemoryError: the memory cannot be had.
-        DeviceError: the device cannot be used.
+        DeviceError: the device cannot be used: NoDriverError, DriverVersionError, DriverFunctionError, NoDeviceError,
+            DeviceBusyError. An explicit "cuda" never becomes the CPU.
         LibraryError: the native library is missing or of another version.
     """
 
-    __slots__ = ("__weakref__", "_device", "_handle", "_session", "_settings", "_state", "_step", "_tensors")
+    __slots__ = (
+        "__weakref__",
+        "_device",
+        "_following",
+        "_given_stream",
+        "_handle",
+        "_session",
+        "_settings",
+        "_state",
+        "_step",
+        "_tensors",
+    )
 
     def __init__(
         self,
@@ -101,10 +120,10 @@ class Simulator(TensorProperties):
         action_check: Literal["clamp", "raise", "off"] = "clamp",
         strict: bool = False,
         flat_observations: bool = False,
-        stream: int | None = None,
+        stream: object = None,
     ) -> None:
         num_worlds = check_integer("num_worlds", num_worlds, 1, MAX_WORLDS)
-        device_kind, device_index = check_device(device)
+        device_kind, device_index = _choose_device(device)
         choice = check_choice("action_check", action_check, tuple(member.name.lower() for member in ActionCheck))
         self._settings = {
             "device_kind": device_kind,
@@ -119,11 +138,13 @@ class Simulator(TensorProperties):
             "action_check": ActionCheck[choice.upper()],
             "strict": check_flag("strict", strict),
             "flat_observations": check_flag("flat_observations", flat_observations),
-            "stream": 0 if stream is None else check_integer("stream", stream, 0, 2**64 - 1),
+            "stream": _choose_stream(stream, device, device_kind, device_index),
         }
-        self._session = Session(self._settings)
+        self._given_stream = stream
+        self._session = Session(self._settings, CurrentStream(device_index) if stream is None else None)
         self._handle = self._session.handle
         self._step = self._session.functions.ds_simulator_step
+        self._following = self._session.stream if stream is None else None
         info = self._session.info()
         self._device = "cpu" if info.device_kind == DeviceKind.CPU else f"cuda:{info.device_index}"
         self._tensors: Mapping[str, Tensor] = self._describe_tensors()
@@ -145,23 +166,31 @@ class Simulator(TensorProperties):
     def step(self) -> None:
         """Steps every world once; other Python threads run meanwhile.
 
+        On a GPU the step is only begun, on the stream: what is begun on that stream afterwards sees its results. With
+        action_check "raise" it first waits until the stream has come to the actions, to look at them.
+
         Raises:
             ArgumentError: action_check is "raise" and an action is out of range. Nothing was stepped.
             SimulationError: strict, and an earlier step met trouble. Nothing was stepped.
         """
-        status = self._step(self._handle)
+        if self._following is None:
+            status = self._step(self._handle)
+        else:
+            with self._following:
+                status = self._step(self._handle)
         if status:
             raise_last_error(status)
 
     def step_async(self) -> Event:
         """Begins a step and returns at once.
 
-        Leave the tensors and the state alone until the event or `wait()` says it has ended.
+        On the CPU, leave the tensors and the state alone until the event or `wait()` says it has ended. On a GPU,
+        work on the same stream needs no waiting.
         """
         return Event(EventHandle(self._session.step_async()))
 
     def wait(self) -> None:
-        """Waits for the end of the running step, if there is one."""
+        """Waits for the end of everything begun on the simulator."""
         self._session.wait(None)
 
     def reset(self, worlds: Worlds = None) -> None:
@@ -286,6 +315,12 @@ class Simulator(TensorProperties):
         return self._device
 
     @property
+    def stream(self) -> int | None:
+        """The CUstream that the next call of this thread goes to; None on the CPU."""
+        _ = self._session.memory
+        return self._session.stream.handle() if self._session.stream else None
+
+    @property
     def num_threads(self) -> int:
         """Threads that step the worlds."""
         return self._session.info().num_threads
@@ -323,6 +358,7 @@ class Simulator(TensorProperties):
         # What users have taken holds the memory; this object must not, or `del` would be needed to get it back.
         self._tensors = MappingProxyType({})
         self._state._forget()
+        self._given_stream = None
 
     @property
     def closed(self) -> bool:
@@ -347,6 +383,22 @@ class Simulator(TensorProperties):
 
     def _slots(self, worlds: Worlds) -> NDArray[np.int64] | None:
         return None if worlds is None else check_slots(worlds, self.num_worlds)
+
+
+def _choose_device(device: object) -> tuple[DeviceKind, int]:
+    kind, index = check_device(device)
+    if index is None:
+        index = current_device_index() if kind == DeviceKind.CUDA else 0
+    return kind, index
+
+
+def _choose_stream(stream: object, device: object, kind: DeviceKind, index: int) -> int:
+    if stream is None:
+        return STREAM_OWN
+    if kind != DeviceKind.CUDA:
+        hint = 'the CPU has no streams; with a stream, say which GPU: device="cuda:K"'
+        refuse("stream", f"None with device={device!r}", stream, hint)
+    return check_stream_on("stream", stream, index)
 
 
 def _unless_negative(value: int) -> int | None:

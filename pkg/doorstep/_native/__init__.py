@@ -8,19 +8,24 @@ from doorstep._native._generated import (
     MAX_THREADS,
     MAX_WORLDS,
     STATE_FIELDS,
+    STREAM_OWN,
     TENSORS,
     VERSION_STRING,
     ActionCheck,
     DeviceKind,
     Dtype,
     EntityKind,
+    KernelSource,
     TensorInfo,
     TensorRow,
 )
+from doorstep._native.devices import cuda_architectures, cuda_compile, cuda_device, cuda_driver
 from doorstep._native.library import LIBRARY_PATH, load
 from doorstep._native.memory import Memory
 from doorstep._native.process import cpu_features, default_thread_count, live_counts, stage_names
+from doorstep._native.resources import Resource, resource_counts
 from doorstep._native.session import EventHandle, Session
+from doorstep._native.simulator_stream import SimulatorStream
 from doorstep._native.status import check, raise_last_error
 
 __all__ = [
@@ -30,6 +35,7 @@ __all__ = [
     "MAX_THREADS",
     "MAX_WORLDS",
     "STATE_FIELDS",
+    "STREAM_OWN",
     "TENSORS",
     "VERSION_STRING",
     "ActionCheck",
@@ -37,15 +43,23 @@ __all__ = [
     "Dtype",
     "EntityKind",
     "EventHandle",
+    "KernelSource",
     "Memory",
+    "Resource",
     "Session",
+    "SimulatorStream",
     "TensorInfo",
     "TensorRow",
     "check",
     "cpu_features",
+    "cuda_architectures",
+    "cuda_compile",
+    "cuda_device",
+    "cuda_driver",
     "default_thread_count",
     "live_counts",
     "load",
     "raise_last_error",
+    "resource_counts",
     "stage_names",
 ]

@@ -5,10 +5,14 @@ from __future__ import annotations
 import ctypes
 import functools
 import weakref
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, final
+
+from numpy.typing import NDArray
 
 from doorstep._native._generated import TensorInfo
 from doorstep._native.library import PYTHON, load
+from doorstep._native.simulator_stream import SimulatorStream
 from doorstep._native.status import check
 
 if TYPE_CHECKING:
@@ -17,14 +21,40 @@ if TYPE_CHECKING:
 
 @final
 class Memory:
-    """Holds the memory until the last tensor, array or capsule made from it has gone."""
+    """Holds the memory until the last tensor, array or capsule made from it has gone.
 
-    __slots__ = ("__weakref__", "_handle")
+    Args:
+        handle: the reference in the C API.
+        stream: the simulator's, for memory of a GPU; None on the CPU.
+    """
 
-    def __init__(self, handle: int) -> None:
+    __slots__ = ("__weakref__", "_handle", "_stream", "_turn")
+
+    def __init__(self, handle: int, stream: SimulatorStream | None) -> None:
         self._handle = handle
+        self._stream = stream
+        self._turn: AbstractContextManager[None] = stream or nullcontext()
         # Not at exit: arrays may still be read by then, and the operating system takes the memory anyway.
         weakref.finalize(self, load().ds_memory_release, handle).atexit = False
+
+    def stream(self) -> int | None:
+        """The CUstream whose work the memory's content is the result of; None on the CPU, and when all is done."""
+        return self._stream.handle() if self._stream else None
+
+    def order(self, stream: int) -> None:
+        """What is begun on this CUstream from now on sees everything begun on the simulator before."""
+        with self._turn:
+            check(load().ds_memory_order(self._handle, stream))
+
+    def read(self, info: TensorInfo, array: NDArray[Any]) -> None:
+        """Copies the elements into a C-contiguous array."""
+        with self._turn:
+            check(load().ds_memory_read(self._handle, ctypes.byref(info), array.ctypes.data, array.nbytes))
+
+    def write(self, info: TensorInfo, array: NDArray[Any]) -> None:
+        """Copies a C-contiguous array into the elements."""
+        with self._turn:
+            check(load().ds_memory_write(self._handle, ctypes.byref(info), array.ctypes.data, array.nbytes))
 
     def export_dlpack(self, info: TensorInfo, versioned: bool) -> CapsuleType:
         """A PyCapsule with a DLPack tensor, which holds the memory until it is consumed and released, or dropped."""

@@ -5,38 +5,46 @@ from __future__ import annotations
 import ctypes
 import weakref
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from doorstep._native._generated import Health, SimulatorConfig, SimulatorInfo, TensorInfo
+from doorstep._native._generated import DeviceKind, Health, SimulatorConfig, SimulatorInfo, TensorInfo
 from doorstep._native.library import load
 from doorstep._native.memory import Memory
+from doorstep._native.simulator_stream import SimulatorStream
 from doorstep._native.status import check
-from doorstep.errors import ClosedError, Status
-
-# A wait without limit is cut into slices, because signals (Ctrl-C) are handled only between two calls.
-WAIT_SLICE_NANOSECONDS = 50_000_000
+from doorstep._native.waiting import wait
+from doorstep.errors import ClosedError
 
 Slots: TypeAlias = NDArray[Any]  # int64, distinct
 
 
 @final
 class Session:
-    """Ends with close(), with its last reference, or with the interpreter. Memory that was handed out outlives it."""
+    """Ends with close(), with its last reference, or with the interpreter. Memory that was handed out outlives it.
 
-    __slots__ = ("__weakref__", "_finalizer", "_memory", "functions", "handle")
+    Args:
+        settings: the fields of ds_simulator_config.
+        current_stream: gives the CUDA stream that is current for this thread; None: the stream stays what it is.
+    """
 
-    def __init__(self, settings: dict[str, int]) -> None:
+    __slots__ = ("__weakref__", "_finalizer", "_memory", "_turn", "functions", "handle", "stream")
+
+    def __init__(self, settings: dict[str, int], current_stream: Callable[[], int] | None) -> None:
         self.functions = load()
         config = SimulatorConfig(struct_size=ctypes.sizeof(SimulatorConfig), **settings)
         handle, memory = ctypes.c_uint64(), ctypes.c_uint64()
         check(self.functions.ds_simulator_create(ctypes.byref(config), ctypes.byref(handle)))
         self.handle = handle.value
         self._finalizer = weakref.finalize(self, self.functions.ds_simulator_close, self.handle)
+        on_gpu = self.info().device_kind == DeviceKind.CUDA
+        self.stream = SimulatorStream(self.handle, current_stream) if on_gpu else None
+        self._turn: AbstractContextManager[None] = self.stream or nullcontext()
         check(self.functions.ds_simulator_get_memory(self.handle, ctypes.byref(memory)))
-        self._memory: Memory | None = Memory(memory.value)
+        self._memory: Memory | None = Memory(memory.value, self.stream)
 
     def close(self) -> None:
         self._finalizer()
@@ -59,7 +67,8 @@ class Session:
 
     def health(self) -> Health:
         health = Health(struct_size=ctypes.sizeof(Health))
-        check(self.functions.ds_simulator_get_health(self.handle, ctypes.byref(health)))
+        with self._turn:
+            check(self.functions.ds_simulator_get_health(self.handle, ctypes.byref(health)))
         return health
 
     def tensor_info(self, index: int) -> TensorInfo:
@@ -69,25 +78,30 @@ class Session:
 
     def state_info(self, index: int) -> TensorInfo:
         info = TensorInfo(struct_size=ctypes.sizeof(TensorInfo))
-        check(self.functions.ds_simulator_get_state(self.handle, index, ctypes.byref(info)))
+        with self._turn:
+            check(self.functions.ds_simulator_get_state(self.handle, index, ctypes.byref(info)))
         return info
 
     def step_async(self) -> int:
         event = ctypes.c_uint64()
-        check(self.functions.ds_simulator_step_async(self.handle, ctypes.byref(event)))
+        with self._turn:
+            check(self.functions.ds_simulator_step_async(self.handle, ctypes.byref(event)))
         return event.value
 
     def wait(self, timeout: float | None) -> bool:
         return wait(self.functions.ds_simulator_wait, self.handle, timeout)
 
     def reset(self, worlds: Slots | None) -> None:
-        check(self.functions.ds_simulator_reset(self.handle, *_pointer_and_count(worlds)))
+        with self._turn:
+            check(self.functions.ds_simulator_reset(self.handle, *_pointer_and_count(worlds)))
 
     def reset_mask(self, mask: NDArray[Any]) -> None:
-        check(self.functions.ds_simulator_reset_mask(self.handle, mask.ctypes.data, mask.size))
+        with self._turn:
+            check(self.functions.ds_simulator_reset_mask(self.handle, mask.ctypes.data, mask.size))
 
     def refresh(self) -> None:
-        check(self.functions.ds_simulator_refresh(self.handle))
+        with self._turn:
+            check(self.functions.ds_simulator_refresh(self.handle))
 
     def save(self, worlds: Slots | None, num_worlds: int) -> bytes:
         size = ctypes.c_uint64()
@@ -95,21 +109,25 @@ class Session:
         check(self.functions.ds_simulator_save_size(self.handle, count, ctypes.byref(size)))
         buffer = np.empty(size.value, np.uint8)
         pointer = None if worlds is None else worlds.ctypes.data
-        check(self.functions.ds_simulator_save(self.handle, pointer, count, buffer.ctypes.data, buffer.nbytes))
+        with self._turn:
+            check(self.functions.ds_simulator_save(self.handle, pointer, count, buffer.ctypes.data, buffer.nbytes))
         return buffer.tobytes()
 
     def restore(self, data: NDArray[np.uint8], worlds: Slots | None) -> None:
         pointer, count = _pointer_and_count(worlds)
-        check(self.functions.ds_simulator_restore(self.handle, data.ctypes.data, data.nbytes, pointer, count))
+        with self._turn:
+            check(self.functions.ds_simulator_restore(self.handle, data.ctypes.data, data.nbytes, pointer, count))
 
     def hash(self, worlds: Slots | None) -> int:
         value = ctypes.c_uint64()
-        check(self.functions.ds_simulator_hash(self.handle, *_pointer_and_count(worlds), ctypes.byref(value)))
+        with self._turn:
+            check(self.functions.ds_simulator_hash(self.handle, *_pointer_and_count(worlds), ctypes.byref(value)))
         return value.value
 
     def world_hashes(self, num_worlds: int) -> NDArray[np.uint64]:
         hashes = np.empty(num_worlds, np.uint64)
-        check(self.functions.ds_simulator_world_hashes(self.handle, hashes.ctypes.data, hashes.size))
+        with self._turn:
+            check(self.functions.ds_simulator_world_hashes(self.handle, hashes.ctypes.data, hashes.size))
         return hashes
 
     def set_profiling(self, enabled: bool) -> None:
@@ -133,21 +151,6 @@ class EventHandle:
 
     def wait(self, timeout: float | None) -> bool:
         return wait(load().ds_event_wait, self._handle, timeout)
-
-
-def wait(function: Callable[[int, int], int], handle: int, timeout: float | None) -> bool:
-    """Calls a waiting function of the C API until it is done (True) or the seconds are over (False)."""
-    remaining = None if timeout is None else int(timeout * 1e9)
-    while True:
-        nanoseconds = WAIT_SLICE_NANOSECONDS if remaining is None else min(remaining, WAIT_SLICE_NANOSECONDS)
-        status = function(handle, nanoseconds)
-        if status != Status.PENDING:
-            check(status)
-            return True
-        if remaining is not None:
-            remaining -= nanoseconds
-            if remaining <= 0:
-                return False
 
 
 def _pointer_and_count(worlds: Slots | None) -> tuple[int | None, int]:

@@ -28,6 +28,7 @@ def raise_last_error(status: int) -> NoReturn:
         _text(error.message) or f"the native library returned status {status}",
         argument=PYTHON_ARGUMENTS.get(argument, argument),
         hint=_text(error.hint),
+        driver_code=error.driver_code,
     )
 
 

@@ -1,0 +1,156 @@
+"""Handles of CUDA resources. The library keeps the parents of each alive: a stream its context, memory its stream."""
+
+from __future__ import annotations
+
+import ctypes
+import weakref
+from typing import Any, final
+
+from doorstep._native._generated import ResourceInfo, ResourceKind
+from doorstep._native.library import load
+from doorstep._native.status import check
+from doorstep._native.waiting import wait
+from doorstep.errors import ClosedError, Status
+
+
+@final
+class Resource:
+    """One handle, given back by close() or with the last reference to this object."""
+
+    __slots__ = ("__weakref__", "_finalizer", "_handle")
+
+    def __init__(self, handle: int) -> None:
+        self._handle = handle
+        self._finalizer = weakref.finalize(self, load().ds_resource_release, handle)
+        # Not at exit: others may still use the raw handle by then, and the driver takes everything back anyway.
+        self._finalizer.atexit = False
+
+    @property
+    def handle(self) -> int:
+        if self.closed:
+            raise ClosedError("this CUDA object was closed", hint="make a new one")
+        return self._handle
+
+    @property
+    def closed(self) -> bool:
+        return not self._finalizer.alive
+
+    def close(self) -> None:
+        self._finalizer()
+
+    def info(self) -> ResourceInfo:
+        info = ResourceInfo(struct_size=ctypes.sizeof(ResourceInfo))
+        check(load().ds_resource_get_info(self.handle, ctypes.byref(info)))
+        return info
+
+
+def _made_by(function: Any, *arguments: Any) -> Resource:
+    handle = ctypes.c_uint64()
+    check(function(*arguments, ctypes.byref(handle)))
+    return Resource(handle.value)
+
+
+def resource_counts() -> dict[str, int]:
+    """Number of CUDA resources of each kind alive in this process, whoever holds them."""
+    return {kind.name.lower(): _count(kind) for kind in ResourceKind}
+
+
+def _count(kind: ResourceKind) -> int:
+    count = ctypes.c_int64()
+    check(load().ds_resource_count(kind, ctypes.byref(count)))
+    return count.value
+
+
+# ---- Contexts ----
+
+
+def context(device_index: int) -> Resource:
+    """The device's primary context."""
+    return _made_by(load().ds_context_create, device_index)
+
+
+def synchronize_context(context: Resource) -> None:
+    check(load().ds_context_synchronize(context.handle))
+
+
+# ---- Streams ----
+# Borrowed handles are made without an owner for the library to let go: that would mean a Python callback from any
+# thread, even while the interpreter ends. The Python object that borrows keeps the owner instead, and every Python
+# object that needs the resource keeps that object.
+
+
+def create_stream(context: Resource) -> Resource:
+    return _made_by(load().ds_stream_create, context.handle)
+
+
+def borrow_stream(context: Resource, raw: int) -> Resource:
+    return _made_by(load().ds_stream_borrow, context.handle, raw, None, None)
+
+
+def synchronize_stream(stream: Resource) -> None:
+    check(load().ds_stream_synchronize(stream.handle))
+
+
+def stream_is_done(stream: Resource) -> bool:
+    status = load().ds_stream_query(stream.handle)
+    if status == Status.PENDING:
+        return False
+    check(status)
+    return True
+
+
+def stream_wait_event(stream: Resource, event: Resource) -> None:
+    check(load().ds_stream_wait_event(stream.handle, event.handle))
+
+
+def copy(stream: Resource, destination: int, source: int, nbytes: int) -> None:
+    """Begins a copy between two addresses of device or host."""
+    check(load().ds_copy(stream.handle, destination, source, nbytes))
+
+
+# ---- Events ----
+
+
+def create_event(context: Resource, timing: bool) -> Resource:
+    return _made_by(load().ds_cuda_event_create, context.handle, timing)
+
+
+def borrow_event(context: Resource, raw: int) -> Resource:
+    return _made_by(load().ds_cuda_event_borrow, context.handle, raw, None, None)
+
+
+def record_event(event: Resource, stream: Resource) -> None:
+    check(load().ds_cuda_event_record(event.handle, stream.handle))
+
+
+def wait_for_event(event: Resource, timeout: float | None) -> bool:
+    return wait(load().ds_cuda_event_wait, event.handle, timeout)
+
+
+def milliseconds_between(start: Resource, end: Resource) -> float | None:
+    """None if one of the events has not happened yet."""
+    milliseconds = ctypes.c_float()
+    status = load().ds_cuda_event_elapsed(start.handle, end.handle, ctypes.byref(milliseconds))
+    if status == Status.PENDING:
+        return None
+    check(status)
+    return milliseconds.value
+
+
+# ---- Memory ----
+
+
+def default_memory_pool(context: Resource) -> Resource:
+    return _made_by(load().ds_memory_pool_default, context.handle)
+
+
+def create_device_memory(pool: Resource, stream: Resource, nbytes: int) -> Resource:
+    return _made_by(load().ds_device_memory_create, pool.handle, stream.handle, nbytes)
+
+
+def borrow_device_memory(context: Resource, pointer: int, nbytes: int) -> Resource:
+    return _made_by(load().ds_device_memory_borrow, context.handle, pointer, nbytes, None, None)
+
+
+def create_pinned_memory(context: Resource, nbytes: int) -> Resource:
+    return _made_by(load().ds_pinned_memory_create, context.handle, nbytes)

@@ -1,0 +1,71 @@
+"""The CUDA stream that a simulator works on, kept equal to the caller's current stream where nobody gave one."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable
+from typing import final
+
+from doorstep._native._generated import STREAM_OWN, SimulatorInfo
+from doorstep._native.library import load
+from doorstep._native.status import check
+from doorstep.errors import Status
+
+
+@final
+class SimulatorStream:
+    """A context manager: within it, calls on the simulator go to the stream that is current for this thread.
+
+    Args:
+        simulator: its handle in the C API.
+        current: gives the current stream of this thread, or STREAM_OWN if there is none; None: the stream is fixed.
+    """
+
+    __slots__ = ("_current", "_latest", "_lock", "_simulator")
+
+    def __init__(self, simulator: int, current: Callable[[], int] | None) -> None:
+        self._simulator = simulator
+        self._current = current
+        self._latest = STREAM_OWN
+        # Held over the call, so that no other thread moves the simulator to its own stream in between. A signal
+        # handler may come back in the same thread.
+        self._lock = threading.RLock()
+
+    @property
+    def follows(self) -> bool:
+        """False if the stream is fixed."""
+        return self._current is not None
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+        if self._current is None:
+            return
+        try:
+            stream = self._current()
+            if stream != self._latest:
+                self._move(stream)
+        except BaseException:
+            self._lock.release()
+            raise
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+    def _move(self, stream: int) -> None:
+        status = load().ds_simulator_set_stream(self._simulator, stream)
+        if status == Status.CLOSED:  # the memory may outlive the simulator; the call itself says if it needs that
+            self._current = None
+            return
+        check(status)
+        self._latest = stream
+
+    def handle(self) -> int | None:
+        """The CUstream that the next call goes to; None once the simulator is closed and everything is done."""
+        info = SimulatorInfo(struct_size=ctypes.sizeof(SimulatorInfo))
+        with self:
+            status = load().ds_simulator_get_info(self._simulator, ctypes.byref(info))
+        if status == Status.CLOSED:
+            return None
+        check(status)
+        return info.stream
