@@ -11,6 +11,7 @@ import sys
 import textwrap
 from pathlib import Path
 
+from function_table import TABLE_PATH, function_table
 from header_parser import Enumeration, Field, Header, StatusRow, Struct, TensorRow, parse_header
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -56,6 +57,7 @@ def main() -> int:
 def generate(header: Header) -> dict[Path, str]:
     package = REPOSITORY / "pkg" / "doorstep"
     return {
+        TABLE_PATH: function_table(header, NOTICE),
         REPOSITORY / "native" / "src" / "api" / "layout_table.inc": layout_table(header),
         package / "_native" / "_generated.py": declarations_module(header),
         package / "errors.py": errors_module(header),

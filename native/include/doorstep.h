@@ -322,6 +322,12 @@ typedef struct ds_layout_entry {
 /* Points *entries at the library's layout table. */
 DS_API ds_status ds_layout(const ds_layout_entry** entries, uint64_t* count);
 
+/* Points *api at the table of all functions, for other native libraries that use doorstep without linking it; its
+   type is in doorstep_api.h. version: the DS_ABI_VERSION compiled against; LIBRARY if it is not this library's. The
+   table only grows: look at struct_size before using what was added later. */
+struct ds_api;
+DS_API ds_status ds_get_api(uint32_t version, const struct ds_api** api);
+
 /* Number of objects of a kind (ds_live_kind) alive in this process. */
 DS_API ds_status ds_live_count(int32_t kind, int64_t* count);
 

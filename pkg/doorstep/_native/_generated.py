@@ -657,6 +657,7 @@ FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
     ("ds_last_error", ctypes.c_int, (ctypes.POINTER(Error),)),
     ("ds_cpu_features", ctypes.c_char_p, ()),
     ("ds_layout", ctypes.c_int, (ctypes.POINTER(ctypes.POINTER(LayoutEntry)), ctypes.c_void_p)),
+    ("ds_get_api", ctypes.c_int, (ctypes.c_uint32, ctypes.c_void_p)),
     ("ds_live_count", ctypes.c_int, (ctypes.c_int32, ctypes.c_void_p)),
     ("ds_default_thread_count", ctypes.c_int, (ctypes.c_void_p,)),
     ("ds_simulator_config_default", ctypes.c_int, (ctypes.POINTER(SimulatorConfig),)),
@@ -762,6 +763,7 @@ class Functions:
     ds_last_error: Any
     ds_cpu_features: Any
     ds_layout: Any
+    ds_get_api: Any
     ds_live_count: Any
     ds_default_thread_count: Any
     ds_simulator_config_default: Any
