@@ -59,5 +59,6 @@ def cubin_architecture(content: bytes) -> int | None:
     """The architecture that an ELF file of CUDA machine code is for; None if it is something else."""
     if len(content) < 64 or content[:4] != b"\x7fELF" or struct.unpack_from("<H", content, 18)[0] != CUDA_MACHINE:
         return None
-    abi_version, (flags,) = content[8], struct.unpack_from("<I", content, 48)
+    abi_version = content[8]
+    flags = int.from_bytes(content[48:52], "little")
     return (flags >> 8 if abi_version >= 8 else flags) & 0xFF

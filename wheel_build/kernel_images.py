@@ -137,7 +137,8 @@ def _included(root: Path, path: Path) -> Iterator[Path]:
                 yield folder / name
                 break
         else:
-            raise NativeBuildError(f'{path} includes "{name}", which is nowhere in {", ".join(map(str, INCLUDE_FOLDERS))}')
+            folders = ", ".join(map(str, INCLUDE_FOLDERS))
+            raise NativeBuildError(f'{path} includes "{name}", which is neither beside it nor in {folders}')
 
 
 def _digest(parts: Sequence[str | bytes]) -> str:

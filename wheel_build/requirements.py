@@ -1,7 +1,7 @@
 """Prints requirements of pyproject.toml, one per line: `build-system` or names of extras, in the order given.
 
-Every environment of the Makefile is filled from here. Versions are pinned in pyproject.toml and, for the CUDA compilers,
-in cuda_requirements.txt.
+Every environment of the Makefile is filled from here. Versions are pinned in pyproject.toml alone, but for those of
+the CUDA compilers, which are in cuda_requirements.txt.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ import sys
 from pathlib import Path
 
 import native_build
+from build_steps import NativeBuildError
 
 PROJECT = Path(__file__).resolve().parent.parent
 COMPILERS = ("g++", "clang++")
@@ -101,7 +102,7 @@ def main() -> None:
         build(compiler, sanitizer, folder)
         run_native_tests(folder)
         run_python_tests(compiler, sanitizer, folder, python, arguments)
-    except native_build.NativeBuildError as error:
+    except NativeBuildError as error:
         sys.exit(f"doorstep: {error}")
     except subprocess.CalledProcessError as error:
         sys.exit(f"doorstep: exit status {error.returncode} of: {' '.join(error.cmd)}")

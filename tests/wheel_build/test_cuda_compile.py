@@ -1,4 +1,4 @@
-"""The installed library compiles its kernels for GPUs that came later, on a machine without one, and keeps the result."""
+"""The installed library compiles its kernels for newer GPUs, on a machine without one, and keeps the result."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def compile_in(run_python: RunPython, **environment: str) -> dict[str, Any]:
 def kept_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A file that the library has kept; tests copy it."""
     cache = tmp_path_factory.mktemp("cache")
-    done = subprocess.run(
-        [sys.executable, "-c", COMPILE], env={"XDG_CACHE_HOME": str(cache)}, check=True, capture_output=True, timeout=300
-    )
+    command = [sys.executable, "-c", COMPILE]
+    environment = {"XDG_CACHE_HOME": str(cache)}
+    done = subprocess.run(command, env=environment, check=True, capture_output=True, timeout=300)
     result = json.loads(done.stdout)
     assert not result["from_cache"]
     return Path(result["path"])

@@ -29,7 +29,7 @@ MOST_STACK_BYTES = 4096
 MOST_SPILL_BYTES = 4096
 MOST_STATIC_SHARED_BYTES = 48 * 1024
 
-FLOAT_INSTRUCTION = re.compile(r"^\s*(?:@!?%\w+\s+)?((?:add|sub|mul|div|rcp|sqrt|fma|mad)\.[\w.]*f(?:16|32|64)\w*)", re.M)
+FLOAT_INSTRUCTION = re.compile(r"\b((?:add|sub|mul|div|rcp|sqrt|fma|mad)(?:\.\w+)*\.(?:b?f16|f32|f64)\w*)\b")
 
 
 @pytest.fixture(scope="module")
