@@ -13,11 +13,15 @@
 #define DS_INLINE static __device__ __forceinline__
 #define DS_METHOD __device__ __forceinline__
 #define DS_NOINLINE static __device__ __noinline__
+#define DS_ROLLED _Pragma("unroll 1")
 #else
 #define DS_INLINE static inline __attribute__((always_inline))
 #define DS_METHOD inline __attribute__((always_inline))
 #define DS_NOINLINE static __attribute__((noinline))
+#define DS_ROLLED
 #endif
+// DS_ROLLED before a loop: on CUDA, where it runs over single lanes, its body stands in the code once, so that a step
+// stays within the instruction caches.
 
 namespace doorstep {
 

@@ -35,6 +35,7 @@ template <class Float, class W>
 DS_INLINE StaticsNearFloor statics_near_floor(const W& world) {
     constexpr float kHeight = 2.f * kAgentHalfExtent;
     StaticsNearFloor statics{0, 0};
+    DS_ROLLED
     for (int lane = 0; lane < W::kStaticLanes; lane += Float::kLanes) {
         const auto s = load_statics<Float>(world, lane);
         const auto solid = (s.bottom < Float(kHeight)) & (Float(0.f) < s.top) & (s.bottom < s.top);
@@ -50,6 +51,7 @@ template <class Float, class W>
 DS_INLINE bool meets_a_cube(const W& world, Rectangle area) {
     const bool all_asleep = world.asleep == W::kCubeBits;
     uint32_t bits = 0;
+    DS_ROLLED
     for (int lane = 0; lane < W::kBodyLanes; lane += Float::kLanes) {
         Float margin_x(0.f), margin_y(0.f);
         if (!all_asleep) {

@@ -34,6 +34,7 @@ DS_INLINE void press_buttons(W& world, int first) {
     const Float x = Float::load(world.x + first), y = Float::load(world.y + first);
     const Float left = x - half, right = x + half, front = y - half, back = y + half;
     typename Float::Mask pressed = half < Float(0.f);
+    DS_ROLLED
     for (int i = 0; i < W::kBodies; i++) {
         if (!(world.min_z[i] < kButtonHeight)) continue;
         pressed = pressed | ((Float(world.min_x[i]) < right) & (left < Float(world.max_x[i])) &

@@ -273,6 +273,7 @@ DS_INLINE void cast_line(const W& world, int agent, int line, float* out) {
     using Lines = LidarLines<NarrowFloat, 1>;
     const Vec3 origin = lidar_origin(world, agent);
     Lines lines = aim_lines<Lines>(world.agent_heading(agent), line);
+    DS_ROLLED
     for (int i = 0; i < W::kStatics; i++) {
         const auto s = load_statics<NarrowFloat>(world, i);
         if (!any((s.bottom < origin.z) & (NarrowFloat(origin.z) < s.top))) continue;
@@ -280,6 +281,7 @@ DS_INLINE void cast_line(const W& world, int agent, int line, float* out) {
                            (s.max_y - origin.y).v};
         cast_at_static(lines, box, static_cast<uint32_t>(world.static_kind[i]));
     }
+    DS_ROLLED
     for (int i = 0; i < W::kBodies; i++)
         if (i != agent && world.min_z[i] < origin.z) cast_at_body(lines, world, i, origin);
     const auto forward = decode_hits<NarrowFloat>(lines.forward[0]), backward = decode_hits<NarrowFloat>(lines.backward[0]);

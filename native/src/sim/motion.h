@@ -161,6 +161,7 @@ DS_INLINE void load_statics_and_pairs(const W& world, CoupledWorld<W>& coupled) 
     uint32_t used = 0;
     problem.static_pair_count = problem.body_pair_count = 0;
     uint32_t solid = 0;
+    DS_ROLLED
     for (int lane = 0; lane < W::kStaticLanes; lane += Float::kLanes) {
         const StaticLanes<Float> s = load_statics<Float>(world, lane);
         solid |= lane_bits((Float(0.f) < s.top) & (s.bottom < s.top)) << lane;
@@ -258,6 +259,7 @@ DS_INLINE void note_trouble(W& world, int body) {
 template <class Float, class W>
 DS_INLINE uint32_t check_finite(W& world) {
     uint32_t bits = 0;
+    DS_ROLLED
     for (int lane = 0; lane < W::kBodyLanes; lane += Float::kLanes) {
         const auto load = [&](const float* row) { return Float::load(row + lane); };
         const Float place = load(world.x + W::kButtonLanes) + load(world.y + W::kButtonLanes) +

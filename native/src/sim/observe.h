@@ -115,7 +115,8 @@ DS_INLINE void write_door(const W& world, int room, const Sights<W>& sights, flo
 }
 
 DS_INLINE float* append(float* to, const float* from, int count) {
-    if (count > 0) memcpy(to, from, sizeof(float) * static_cast<size_t>(count));
+    DS_ROLLED
+    for (int i = 0; i < count; i++) to[i] = from[i];
     return to + count;
 }
 

@@ -45,6 +45,7 @@ DS_INLINE typename Float::Mask overlap(const StaticLanes<Float>& s, Rectangle r)
 template <class Float, class W>
 DS_INLINE uint32_t statics_in(const W& world, Rectangle area) {
     uint32_t bits = 0;
+    DS_ROLLED
     for (int lane = 0; lane < W::kStaticLanes; lane += Float::kLanes)
         bits |= lane_bits(overlap(load_statics<Float>(world, lane), area)) << lane;
     return bits;

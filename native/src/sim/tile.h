@@ -28,7 +28,7 @@ struct WholeShare {
 };
 struct ThreadShare {
     static constexpr int kWarp = 32;
-    static constexpr int solvers = 8;  // worlds that a tile solves at a time
+    static constexpr int solvers = 4;  // worlds that a tile solves at a time
     int first, stride;                 // thread, threads of the block
 
     // Which of the tile's solvers the thread is, or -1. They are spread over the warps, because solvers of one warp

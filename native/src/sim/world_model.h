@@ -91,10 +91,12 @@ struct WorldModel {
     bool (*is_valid)(const void* block, int32_t episode_length);  // indices and counters in range, as a restore needs
 };
 
+#if !defined(__CUDACC__)
 // The model for 1 .. DS_MAX_AGENTS agents.
 const WorldModel& find_world_model(int num_agents);
 
 // Names of the stages, kNumStages of them.
 extern const char* const kStageNames[kNumStages];
+#endif
 
 }  // namespace doorstep

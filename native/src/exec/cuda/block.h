@@ -10,16 +10,17 @@
 
 namespace doorstep {
 
-constexpr int kBlockThreads = 128;
+constexpr int kBlockThreads = 64;
 
 // Worlds in shared memory lie one word further apart than in device memory, so that threads which read the same field
 // of neighbouring worlds find it in different banks.
 template <class W>
 constexpr int kSharedPitch = kBlockBytes<W> + 4;
 
-// As many worlds as let four blocks share a multiprocessor of compute capability 9.0 (227 KiB).
+// Small tiles: a block is held up by the slowest of its worlds, and eight blocks find room in the shared memory of a
+// multiprocessor of compute capability 9.0 (227 KiB), three in that of 8.6 (100 KiB).
 template <class W>
-constexpr int kSharedWorlds = W::kAgents <= 3 ? 32 : 20;
+constexpr int kSharedWorlds = W::kAgents <= 3 ? 16 : 8;
 
 // Agents beyond the threads of a block are taken in further rounds.
 template <class W>
