@@ -1,8 +1,7 @@
 // The CUDA driver and its devices.
 #include "api/call.h"
 #include "api/fork.h"
-#include "exec/cuda/images.h"
-#include "exec/cuda/ptx_compiler.h"
+#include "exec/cuda/kernel_module.h"
 #include "runtime/cuda/context.h"
 #include "runtime/cuda/device.h"
 
@@ -11,13 +10,6 @@ namespace {
 
 // Every number of agents has images for the same architectures.
 constexpr int kAnyNumAgents = 1;
-
-ds_kernel_source kernel_source(const Context& context) {
-    const int capability = context.compute_capability();
-    if (find_cubin(kAnyNumAgents, capability)) return DS_KERNEL_SOURCE_EMBEDDED;
-    const bool compiled_by_us = compiler_knows(capability) && driver().version >= compiler_driver_version();
-    return compiled_by_us ? DS_KERNEL_SOURCE_COMPILER : DS_KERNEL_SOURCE_DRIVER;
-}
 
 ds_status describe_device(const Context& context, ds_cuda_device_info* info) {
     if (const CUresult result = driver().cuDeviceGetName(info->name, sizeof info->name, context.device())) {
@@ -31,7 +23,7 @@ ds_status describe_device(const Context& context, ds_cuda_device_info* info) {
     info->free_bytes = static_cast<int64_t>(free_bytes);
     info->total_bytes = static_cast<int64_t>(total_bytes);
     info->compute_capability = context.compute_capability();
-    info->kernel_source = kernel_source(context);
+    info->kernel_source = find_kernel_source(kAnyNumAgents, info->compute_capability);
     return DS_STATUS_OK;
 }
 

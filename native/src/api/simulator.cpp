@@ -2,6 +2,7 @@
 #include "api/call.h"
 #include "api/fork.h"
 #include "exec/cpu/cpu_simulator.h"
+#include "exec/cuda/cuda_simulator.h"
 #include "runtime/cpu_features.h"
 
 namespace doorstep {
@@ -56,10 +57,10 @@ ds_status check_config(const ds_simulator_config& config) {
 }
 
 ds_status make_simulator(const ds_simulator_config& config, Ref<Simulator>* simulator) {
-    if (config.device_kind == DS_DEVICE_CUDA) {
-        return fail(DS_STATUS_DEVICE, "device", "use device=\"cpu\"", "this build has no CUDA executor");
-    }
-    return CpuSimulator::create(config, simulator);
+    if (config.device_kind == DS_DEVICE_CPU) return CpuSimulator::create(config, simulator);
+    if (config.device_kind == DS_DEVICE_CUDA) return CudaSimulator::create(config, simulator);
+    const Ref<Context> usable = CudaSimulator::find_usable(config);
+    return usable ? CudaSimulator::create(config, simulator) : CpuSimulator::create(config, simulator);
 }
 
 // Waits for the turn, so that no operation runs; later calls find the simulator closed.

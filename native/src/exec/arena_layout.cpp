@@ -12,7 +12,7 @@ bool has_tensor(const ds_simulator_config& config, int tensor) {
 
 }  // namespace
 
-int64_t ArenaLayout::place(int64_t part_bytes) {
+int64_t Parts::place(int64_t part_bytes) {
     const int64_t start = (bytes + kAlignment - 1) / kAlignment * kAlignment;
     bytes = start + part_bytes;
     return start;

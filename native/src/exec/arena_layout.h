@@ -9,15 +9,19 @@
 
 namespace doorstep {
 
-// Offsets in bytes from the start of the memory; -1 for what the simulator lacks.
-struct ArenaLayout {
+// Parts of one memory, one after the other.
+struct Parts {
     int64_t bytes = 0;  // of all parts so far
-    int64_t worlds;
-    int64_t tensors[DS_TENSOR_COUNT];
-    int64_t constants[DS_STATE_COUNT];  // copies of the state fields that the model fixes; -1: it lies in the blocks
 
     // Adds a part, aligned as tensors are, and returns its offset.
     int64_t place(int64_t part_bytes);
+};
+
+// Offsets in bytes from the start of the memory; -1 for what the simulator lacks.
+struct ArenaLayout : Parts {
+    int64_t worlds;
+    int64_t tensors[DS_TENSOR_COUNT];
+    int64_t constants[DS_STATE_COUNT];  // copies of the state fields that the model fixes; -1: it lies in the blocks
 };
 
 ArenaLayout lay_out_arena(const ds_simulator_config& config, const WorldModel& model);

@@ -9,6 +9,7 @@
 namespace doorstep {
 
 constexpr int kSavedParts = 9;
+constexpr int kBlockPart = 0, kActionPart = 1;
 
 // The parts of a world in a save, in order: the part of world i is at start + i * bytes.
 struct SavedParts {

@@ -1,0 +1,28 @@
+// The memory of a simulator on a CUDA device.
+#pragma once
+
+#include "exec/cuda/work_order.h"
+#include "runtime/cuda/device_memory.h"
+#include "runtime/memory.h"
+
+namespace doorstep {
+
+class CudaMemory final : public Memory {
+public:
+    // Zeroed. Null, with the thread's error set, if `bytes` cannot be had.
+    static Ref<Memory> take(const Ref<WorkOrder>& order, int64_t bytes);
+    // Given back in the order of the work, without waiting for it.
+    ~CudaMemory() override;
+
+    ds_status read(const void* start, int64_t bytes, void* host) override;
+    ds_status write(void* start, int64_t bytes, const void* host) override;
+    ds_status order(uint64_t stream) override { return order_->order(stream); }
+
+private:
+    CudaMemory(const Ref<WorkOrder>& order, const Ref<DeviceMemory>& device, int64_t bytes);
+
+    Ref<WorkOrder> order_;
+    Ref<DeviceMemory> device_;
+};
+
+}  // namespace doorstep

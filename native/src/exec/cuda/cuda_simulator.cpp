@@ -1,0 +1,218 @@
+#include "exec/cuda/cuda_simulator.h"
+
+#include <string.h>
+
+#include <algorithm>
+#include <new>
+
+#include "exec/cuda/cuda_memory.h"
+#include "exec/cuda/cuda_step_event.h"
+#include "exec/cuda/world_staging.h"
+#include "runtime/status.h"
+
+namespace doorstep {
+namespace {
+
+ds_status fail_profile() {
+    return fail(DS_STATUS_DEVICE, "device", "profile a simulator on the CPU, or use NVIDIA's profilers",
+                "the stages of a step are timed on the CPU only");
+}
+
+}  // namespace
+
+// ---- Creation ----
+
+Ref<Context> CudaSimulator::find_usable(const ds_simulator_config& config) {
+    Ref<Context> context = Context::of_device(config.device_index);
+    if (!context) return {};
+    return has_kernels(static_cast<int>(config.num_agents), context->compute_capability()) ? context : Ref<Context>();
+}
+
+ds_status CudaSimulator::create(const ds_simulator_config& config, Ref<Simulator>* simulator) {
+    const Ref<CudaSimulator> made = check_allocated(new (std::nothrow) CudaSimulator(config));
+    if (!made) return DS_STATUS_OUT_OF_MEMORY;
+    if (const ds_status status = made->find_device()) return status;
+    if (const ds_status status = made->take_memory()) return status;
+    if (const ds_status status = made->take_scratch()) return status;
+    if (const ds_status status = made->take_pinned()) return status;
+    if (const ds_status status = made->upload_constants()) return status;
+    if (const ds_status status = made->generate_levels()) return status;
+    *simulator = made;
+    return DS_STATUS_OK;
+}
+
+ds_status CudaSimulator::find_device() {
+    const Ref<Context> context = Context::of_device(config_.device_index);
+    if (!context) return last_status();
+    kernels_ = KernelModule::find(context, static_cast<int>(config_.num_agents));
+    if (!kernels_) return last_status();
+    order_ = WorkOrder::create(context, config_.stream);
+    if (!order_) return last_status();
+    const KernelShape& shape = kernels_->shape();
+    const int64_t tiles = (config_.num_worlds + shape.tile_worlds - 1) / shape.tile_worlds;
+    const int64_t grid = std::min<int64_t>(tiles, kernels_->resident_blocks());
+    shape_ = {{static_cast<uint32_t>(grid), 1, 1}, {static_cast<uint32_t>(shape.threads), 1, 1}, shape.shared_bytes};
+    return order_->check_not_recorded("the creation of a simulator");
+}
+
+ds_status CudaSimulator::take_memory() {
+    Ref<Memory> taken = CudaMemory::take(order_, layout_.bytes);
+    if (!taken) return last_status();
+    attach(std::move(taken));
+    mask_ = map_pages(config_.num_worlds, "num_worlds");
+    return mask_ ? DS_STATUS_OK : last_status();
+}
+
+ds_status CudaSimulator::take_scratch() {
+    Parts parts;
+    const int64_t workspace = parts.place(shape_.grid[0] * kernels_->shape().workspace_bytes_per_block);
+    const int64_t flights = parts.place(sizeof(FlightTable));
+    const int64_t mask = parts.place(config_.num_worlds);
+    scratch_ = DeviceMemory::create_on(order_->stream(), static_cast<uint64_t>(parts.bytes));
+    if (!scratch_) return last_status();
+    char* base = reinterpret_cast<char*>(scratch_->address());
+    arguments_.workspace = base + workspace;
+    arguments_.flights = reinterpret_cast<FlightTable*>(base + flights);
+    device_mask_ = reinterpret_cast<uint8_t*>(base + mask);
+    return DS_STATUS_OK;
+}
+
+ds_status CudaSimulator::take_pinned() {
+    Parts parts;
+    const int64_t trouble = parts.place(kTroubleKinds * static_cast<int64_t>(sizeof(uint32_t)));
+    const int64_t mask = parts.place(config_.num_worlds);
+    const int64_t worlds = parts.place(WorldStaging::kBytes);
+    pinned_ = PinnedMemory::create(order_->context(), static_cast<uint64_t>(parts.bytes));
+    if (!pinned_) return last_status();
+    char* base = static_cast<char*>(pinned_->data());
+    trouble_ = reinterpret_cast<uint32_t*>(base + trouble);
+    std::fill_n(trouble_, kTroubleKinds, 0u);
+    arguments_.trouble = reinterpret_cast<uint32_t*>(pinned_->address() + static_cast<uint64_t>(trouble));
+    mask_staging_ = reinterpret_cast<uint8_t*>(base + mask);
+    world_staging_ = base + worlds;
+    mask_uploaded_ = Event::create(order_->context());
+    return mask_uploaded_ ? DS_STATUS_OK : last_status();
+}
+
+ds_status CudaSimulator::upload_constants() {
+    const auto upload = [&](const void* to, const void* from, int64_t bytes) {
+        return order_->copy(reinterpret_cast<uint64_t>(to), reinterpret_cast<uint64_t>(from), bytes, "a copy");
+    };
+    for (int field = 0; field < DS_STATE_COUNT; ++field) {
+        if (layout_.constants[field] < 0) continue;
+        const ds_status status = upload(memory()->data() + layout_.constants[field],
+                                        model_->state_fields[field].constant, constant_bytes(*model_, field));
+        if (status) return status;
+    }
+    return upload(arguments_.flights, model_->flights, sizeof(FlightTable));
+}
+
+ds_status CudaSimulator::generate_levels() {
+    arguments_.num_worlds = config_.num_worlds;
+    arguments_.world_offset = static_cast<uint64_t>(config_.world_offset);
+    arguments_.seed = static_cast<uint32_t>(config_.seed);
+    if (const ds_status status = launch(kKernel_create)) return status;
+    return order_->stream()->synchronize();
+}
+
+// Steps may still write to the pinned memory, and graphs use the scratch memory.
+CudaSimulator::~CudaSimulator() {
+    if (!order_ || order_->finish()) return;
+    scratch_.leak();
+    pinned_.leak();
+}
+
+int64_t CudaSimulator::allocated_bytes() const {
+    return memory()->bytes() + static_cast<int64_t>(scratch_->bytes() + pinned_->bytes()) + mask_.bytes() +
+           static_cast<int64_t>(sizeof(CudaSimulator) + sizeof(CudaMemory) + sizeof(WorkOrder));
+}
+
+// ---- Waiting ----
+
+ds_status CudaSimulator::prepare() {
+    return in_forked_process() ? fail_driver(kCalledInForkedProcess, "") : DS_STATUS_OK;
+}
+
+ds_status CudaSimulator::wait(int64_t timeout_ns) {
+    if (const ds_status status = prepare()) return status;
+    if (const ds_status status = order_->check_not_recorded("waiting for its work")) return status;
+    const Ref<Event> event = Event::create(order_->context());
+    if (!event) return last_status();
+    if (const ds_status status = event->record(*order_->stream())) return status;
+    return event->wait(timeout_ns);
+}
+
+ds_status CudaSimulator::make_event(Ref<StepEvent>* event) {
+    if (const ds_status status = order_->check_not_recorded("step_async()")) return status;
+    const Ref<Event> made = Event::create(order_->context());
+    if (!made) return last_status();
+    *event = check_allocated(new (std::nothrow) CudaStepEvent(made));
+    return *event ? DS_STATUS_OK : last_status();
+}
+
+// ---- Kernels ----
+
+ds_status CudaSimulator::launch(KernelId id, const uint8_t* device_mask) {
+    arguments_.simulation = simulation_;
+    arguments_.mask = device_mask;
+    void* parameters[] = {&arguments_};
+    return kernels_->kernel(id).launch(*order_->stream(), shape_, parameters);
+}
+
+ds_status CudaSimulator::launch_masked(KernelId id, const uint8_t* mask) {
+    if (!mask) return launch(id);
+    if (const ds_status status = upload_mask(mask)) return status;
+    return launch(id, device_mask_);
+}
+
+ds_status CudaSimulator::upload_mask(const uint8_t* mask) {
+    if (const ds_status status = order_->check_not_recorded("a list of worlds")) return status;
+    if (const ds_status status = mask_uploaded_->synchronize()) return status;
+    const size_t bytes = static_cast<size_t>(config_.num_worlds);
+    memcpy(mask_staging_, mask, bytes);
+    const Ref<Stream> stream = order_->stream();
+    const ds_status status = stream->copy(reinterpret_cast<uint64_t>(device_mask_),
+                                          reinterpret_cast<uint64_t>(mask_staging_), bytes);
+    return status ? status : mask_uploaded_->record(*stream);
+}
+
+ds_status CudaSimulator::step() {
+    if (const ds_status status = launch(kKernel_step)) return status;
+    step_count_.fetch_add(1, std::memory_order_relaxed);
+    return DS_STATUS_OK;
+}
+
+ds_status CudaSimulator::step_async(StepEvent& event) {
+    if (const ds_status status = step()) return status;
+    if (const ds_status status = static_cast<CudaStepEvent&>(event).record(*order_->stream())) return status;
+    turn.unlock();
+    return DS_STATUS_OK;
+}
+
+ds_status CudaSimulator::reset(const uint8_t* mask) { return launch_masked(kKernel_reset, mask); }
+
+ds_status CudaSimulator::refresh(const uint8_t* mask) { return launch_masked(kKernel_refresh, mask); }
+
+// ---- Trouble ----
+
+// The words are looked at as they are: what steps still running will meet is found by a later call.
+ds_status CudaSimulator::take_trouble(uint32_t* trouble) {
+    *trouble = kTroubleNone;
+    const auto word = [&](int kind) { return __atomic_load_n(&trouble_[kind], __ATOMIC_RELAXED); };
+    bool met = false;
+    for (int kind = 0; kind < kTroubleKinds; ++kind) met = met || word(kind);
+    if (!met) return DS_STATUS_OK;
+    if (const ds_status status = order_->check_not_recorded("the report of trouble")) return status;
+    if (const ds_status status = order_->stream()->synchronize()) return status;
+    for (int kind = 0; kind < kTroubleKinds; ++kind) {
+        if (word(kind)) *trouble |= 1u << kind;
+        trouble_[kind] = 0;
+    }
+    return DS_STATUS_OK;
+}
+
+ds_status CudaSimulator::set_profiling(bool enabled) { return enabled ? fail_profile() : DS_STATUS_OK; }
+
+ds_status CudaSimulator::read_profile(uint64_t*) { return fail_profile(); }
+
+}  // namespace doorstep

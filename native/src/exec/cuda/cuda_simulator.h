@@ -1,0 +1,81 @@
+// A batch of worlds on a CUDA device. A step is one kernel launch in the order of the work: nothing waits for it, and
+// nothing is allocated. What the host looks at (saves, hashes, health, actions) is copied in chunks, after the work.
+#pragma once
+
+#include "exec/cuda/kernel_module.h"
+#include "exec/cuda/work_order.h"
+#include "exec/simulator.h"
+#include "runtime/cuda/device_memory.h"
+#include "runtime/cuda/pinned_memory.h"
+#include "runtime/pages.h"
+
+namespace doorstep {
+
+class CudaSimulator final : public Simulator {
+public:
+    // The context of the configuration's device; null if there is no such device, no driver or no kernels for it.
+    static Ref<Context> find_usable(const ds_simulator_config& config);
+
+    // Generates the first levels.
+    static ds_status create(const ds_simulator_config& config, Ref<Simulator>* simulator);
+    ~CudaSimulator() override;
+
+    int64_t allocated_bytes() const override;
+    uint8_t* mask() const override { return reinterpret_cast<uint8_t*>(mask_.data()); }
+    ds_status wait(int64_t timeout_ns) override;
+    uint64_t stream() const override { return order_->stream()->raw(); }
+
+    ds_status prepare() override;
+    void close() override {}
+    void enter_forked_child() override {}
+
+    ds_status step() override;
+    ds_status make_event(Ref<StepEvent>* event) override;
+    ds_status step_async(StepEvent& event) override;
+    ds_status find_bad_action(bool* found, BadAction* bad) override;
+    ds_status reset(const uint8_t* mask) override;
+    ds_status refresh(const uint8_t* mask) override;
+    ds_status set_stream(uint64_t stream) override { return order_->set_stream(stream); }
+
+    ds_status save(const WorldList& worlds, char* saved) override;
+    ds_status restore(const WorldList& worlds, const char* saved) override;
+    ds_status hash(const uint8_t* mask, uint64_t* hashes, uint64_t* sum) override;
+
+    ds_status take_trouble(uint32_t* trouble) override;
+
+    ds_status set_profiling(bool enabled) override;
+    ds_status read_profile(uint64_t* ticks) override;
+
+private:
+    explicit CudaSimulator(const ds_simulator_config& config) : Simulator(config, DS_DEVICE_CUDA) {}
+
+    // What creation consists of.
+    ds_status find_device();
+    ds_status take_memory();
+    ds_status take_scratch();
+    ds_status take_pinned();
+    ds_status upload_constants();
+    ds_status generate_levels();
+
+    ds_status launch(KernelId id, const uint8_t* device_mask = nullptr);
+    ds_status launch_masked(KernelId id, const uint8_t* mask);
+    ds_status upload_mask(const uint8_t* mask);
+    using Simulator::visit_blocks;
+    ds_status visit_blocks(const uint8_t* mask, VisitBlock visit, void* context) override;
+
+    Ref<WorkOrder> order_;
+    Ref<KernelModule> kernels_;
+    LaunchShape shape_{};
+    KernelArguments arguments_{};
+
+    Pages mask_;
+    Ref<DeviceMemory> scratch_;  // the kernels' workspace, flight table and mask
+    uint8_t* device_mask_ = nullptr;
+    Ref<PinnedMemory> pinned_;   // what follows
+    uint32_t* trouble_ = nullptr;
+    uint8_t* mask_staging_ = nullptr;
+    char* world_staging_ = nullptr;
+    Ref<Event> mask_uploaded_;   // from then on mask_staging_ may be written
+};
+
+}  // namespace doorstep

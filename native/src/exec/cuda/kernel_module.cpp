@@ -1,0 +1,117 @@
+#include "exec/cuda/kernel_module.h"
+
+#include <new>
+
+#include "exec/cuda/images.h"
+#include "exec/cuda/ptx_compiler.h"
+#include "runtime/futex.h"
+#include "runtime/status.h"
+
+namespace doorstep {
+namespace {
+
+// Every module that somebody holds. A module leaves the list in its destructor, which waits for the lock: so what the
+// list shows has not been destroyed. Loading holds the lock, so that no module is loaded twice.
+constinit Mutex list_mutex;
+constinit KernelModule* first_module = nullptr;
+
+ds_status fail_without_kernels(int compute_capability) {
+    if (compute_capability < kOldestComputeCapability) {
+        return fail(DS_STATUS_DEVICE, "device", "use a newer device, or device=\"cpu\"",
+                    "the device has compute capability %d.%d; doorstep needs %d.%d or newer", compute_capability / 10,
+                    compute_capability % 10, kOldestComputeCapability / 10, kOldestComputeCapability % 10);
+    }
+    return fail(DS_STATUS_DEVICE, "device", "install a released wheel, or use device=\"cpu\"",
+                "this library was built without CUDA kernels");
+}
+
+// The image for a device; `compiled` keeps it if it was not embedded. Null, with the thread's error set, if there is
+// none.
+const void* choose_image(int num_agents, int compute_capability, CompiledImage* compiled) {
+    if (!has_kernels(num_agents, compute_capability)) {
+        fail_without_kernels(compute_capability);
+        return nullptr;
+    }
+    switch (find_kernel_source(num_agents, compute_capability)) {
+        case DS_KERNEL_SOURCE_EMBEDDED: return find_cubin(num_agents, compute_capability)->data;
+        case DS_KERNEL_SOURCE_COMPILER:
+            return compile_ptx(num_agents, compute_capability, compiled, nullptr) ? nullptr : compiled->data();
+        case DS_KERNEL_SOURCE_DRIVER: break;
+    }
+    return find_ptx(num_agents)->data;
+}
+
+}  // namespace
+
+bool has_kernels(int num_agents, int compute_capability) {
+    return compute_capability >= kOldestComputeCapability &&
+           (find_cubin(num_agents, compute_capability) || find_ptx(num_agents));
+}
+
+ds_kernel_source find_kernel_source(int num_agents, int compute_capability) {
+    if (find_cubin(num_agents, compute_capability)) return DS_KERNEL_SOURCE_EMBEDDED;
+    const bool compiles = find_ptx(num_agents) && compiler_knows(compute_capability);
+    return compiles && driver().version >= compiler_driver_version() ? DS_KERNEL_SOURCE_COMPILER
+                                                                     : DS_KERNEL_SOURCE_DRIVER;
+}
+
+Ref<KernelModule> KernelModule::find(const Ref<Context>& context, int num_agents) {
+    MutexGuard guard(list_mutex);
+    for (KernelModule* module = first_module; module; module = module->next_) {
+        if (module->context_.get() != context.get() || module->num_agents_ != num_agents) continue;
+        if (Ref<KernelModule> found = Ref<KernelModule>::share_if_alive(module)) return found;
+    }
+    const Ref<KernelModule> loaded = load(context, num_agents);
+    if (!loaded) return {};
+    loaded->listed_ = true;
+    loaded->next_ = first_module;
+    first_module = loaded.get();
+    return loaded;
+}
+
+KernelModule::~KernelModule() {
+    if (!listed_ || in_forked_process()) return;  // in a forked process nobody may ever give the lock back
+    MutexGuard guard(list_mutex);
+    KernelModule** link = &first_module;
+    while (*link != this) link = &(*link)->next_;
+    *link = next_;
+}
+
+Ref<KernelModule> KernelModule::load(const Ref<Context>& context, int num_agents) {
+    CompiledImage compiled;
+    const void* image = choose_image(num_agents, context->compute_capability(), &compiled);
+    if (!image) return {};
+    const Ref<Module> module = Module::load(context, image);
+    if (!module) return {};
+    const Ref<KernelModule> made = check_allocated(new (std::nothrow) KernelModule(context, num_agents));
+    if (!made || made->get_kernels(module) || made->count_resident_blocks()) return {};
+    return made;
+}
+
+ds_status KernelModule::get_kernels(const Ref<Module>& module) {
+    for (int id = 0; id < kKernelCount; ++id) {
+        kernels_[id] = Kernel::get(module, kKernelNames[id]);
+        if (!kernels_[id]) return last_status();
+        if (const ds_status status = kernels_[id]->allow_shared_bytes(shape().shared_bytes)) return status;
+    }
+    return DS_STATUS_OK;
+}
+
+ds_status KernelModule::count_resident_blocks() {
+    int multiprocessors, blocks;
+    if (const ds_status status =
+            context_->attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, &multiprocessors)) {
+        return status;
+    }
+    const uint32_t threads = static_cast<uint32_t>(shape().threads);
+    if (const ds_status status = kernel(kKernel_step).resident_blocks(threads, shape().shared_bytes, &blocks)) {
+        return status;
+    }
+    resident_blocks_ = blocks * multiprocessors;
+    if (resident_blocks_ > 0) return DS_STATUS_OK;
+    return fail(DS_STATUS_DEVICE, "device", "use another device, or device=\"cpu\"",
+                "a block of %u threads with %u bytes of shared memory does not fit this device", threads,
+                shape().shared_bytes);
+}
+
+}  // namespace doorstep

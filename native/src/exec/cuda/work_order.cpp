@@ -1,0 +1,104 @@
+#include "exec/cuda/work_order.h"
+
+#include <new>
+
+#include "runtime/status.h"
+
+namespace doorstep {
+
+Ref<WorkOrder> WorkOrder::create(const Ref<Context>& context, uint64_t stream) {
+    const Ref<WorkOrder> order = check_allocated(new (std::nothrow) WorkOrder(context));
+    if (!order) return {};
+    order->event_ = Event::create(context);
+    if (!order->event_) return {};
+    order->stream_ = order->find_stream(stream);
+    return order->stream_ ? order : Ref<WorkOrder>();
+}
+
+Ref<Stream> WorkOrder::find_stream(uint64_t stream) {
+    if (stream != DS_STREAM_OWN) return Stream::borrow(context_, stream, {}, "stream");
+    if (!own_) own_ = Stream::create(context_);
+    return own_;
+}
+
+Ref<Stream> WorkOrder::stream() {
+    MutexGuard guard(mutex_);
+    return stream_;
+}
+
+// Nothing to do for what is recorded: see above.
+ds_status WorkOrder::follow(const Ref<Stream>& earlier, const Stream& later) const {
+    if (!earlier || earlier->raw() == later.raw()) return DS_STATUS_OK;
+    bool recorded;
+    if (const ds_status status = earlier->is_capturing(&recorded)) return status;
+    if (recorded) return DS_STATUS_OK;
+    if (const ds_status status = event_->record(*earlier)) return status;
+    return later.wait_event(*event_);
+}
+
+ds_status WorkOrder::set_stream(uint64_t stream) {
+    MutexGuard guard(mutex_);
+    const Ref<Stream> next = find_stream(stream);
+    if (!next) return last_status();
+    if (next->raw() == stream_->raw() && !unordered_) return DS_STATUS_OK;
+    bool recorded;
+    if (const ds_status status = next->is_capturing(&recorded)) return status;
+    if (recorded) {
+        shared_ = true;
+        if (!unordered_) unordered_ = stream_;
+    } else {
+        if (const ds_status status = follow(unordered_, *next)) return status;
+        if (const ds_status status = follow(stream_, *next)) return status;
+        unordered_ = {};
+    }
+    stream_ = next;
+    return DS_STATUS_OK;
+}
+
+ds_status WorkOrder::order(uint64_t stream) {
+    MutexGuard guard(mutex_);
+    const Ref<Stream> next = find_stream(stream);
+    if (!next) return last_status();
+    if (next->raw() == stream_->raw()) return DS_STATUS_OK;
+    shared_ = true;
+    bool recorded;
+    if (const ds_status status = next->is_capturing(&recorded)) return status;
+    if (recorded) return DS_STATUS_OK;
+    if (const ds_status status = follow(unordered_, *next)) return status;
+    return follow(stream_, *next);
+}
+
+ds_status WorkOrder::check_not_recorded(const char* operation) {
+    bool recorded;
+    if (const ds_status status = stream()->is_capturing(&recorded)) return status;
+    if (!recorded) return DS_STATUS_OK;
+    return fail(DS_STATUS_INVALID_ARGUMENT, "stream", "do this before or after the recording",
+                "the stream is being recorded into a CUDA graph, which cannot hold %s", operation);
+}
+
+ds_status WorkOrder::copy(uint64_t to, uint64_t from, int64_t bytes, const char* operation) {
+    if (const ds_status status = check_not_recorded(operation)) return status;
+    const Ref<Stream> now = stream();
+    if (const ds_status status = now->copy(to, from, static_cast<uint64_t>(bytes))) return status;
+    return now->synchronize();
+}
+
+bool WorkOrder::settle(Ref<Stream>* stream) {
+    if (in_forked_process()) return false;
+    MutexGuard guard(mutex_);
+    *stream = stream_;
+    if (!shared_) return true;
+    const DestructionScope scope(*context_);
+    return scope.entered() && driver().cuCtxSynchronize() == CUDA_SUCCESS;
+}
+
+bool WorkOrder::finish() {
+    Ref<Stream> last;
+    if (!settle(&last)) return false;
+    const DestructionScope scope(*context_);
+    CUstreamCaptureStatus recording;
+    return scope.entered() && driver().cuStreamIsCapturing(last->handle(), &recording) == CUDA_SUCCESS &&
+           recording == CU_STREAM_CAPTURE_STATUS_NONE && driver().cuStreamSynchronize(last->handle()) == CUDA_SUCCESS;
+}
+
+}  // namespace doorstep
