@@ -68,9 +68,12 @@ const KernelImage* kernel_images(int* count) {
 }
 
 const KernelImage* find_cubin(int num_agents, int compute_capability) {
+    return find_cubin(image_table().images, image_table().count, num_agents, compute_capability);
+}
+
+const KernelImage* find_cubin(const KernelImage* images, int count, int num_agents, int compute_capability) {
     const KernelImage* best = nullptr;
-    const ImageTable& table = image_table();
-    for (const KernelImage* image = table.images; image != table.images + table.count; ++image) {
+    for (const KernelImage* image = images; image != images + count; ++image) {
         const bool runs = image->num_agents == num_agents && image->architecture / 10 == compute_capability / 10 &&
                           image->architecture <= compute_capability;
         if (runs && (!best || image->architecture > best->architecture)) best = image;

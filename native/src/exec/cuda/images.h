@@ -20,6 +20,9 @@ const KernelImage* kernel_images(int* count);
 // number that is not newer. Null if there is none.
 const KernelImage* find_cubin(int num_agents, int compute_capability);
 
+// The same among other images.
+const KernelImage* find_cubin(const KernelImage* images, int count, int num_agents, int compute_capability);
+
 // The PTX; null in a library without images.
 const KernelImage* find_ptx(int num_agents);
 
