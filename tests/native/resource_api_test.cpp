@@ -1,0 +1,335 @@
+// CUDA devices and resources through the C API, and the C API through its table of functions.
+#include <string.h>
+
+#include <set>
+
+#include "check.h"
+#include "doorstep_api.h"
+#include "fake_driver.h"
+#include "processes.h"
+
+namespace {
+
+ds_error latest_error() {
+    ds_error error{};
+    error.struct_size = sizeof error;
+    CHECK_EQUAL(ds_last_error(&error), DS_STATUS_OK);
+    return error;
+}
+
+void check_argument_error(ds_status status, const char* argument) {
+    CHECK_EQUAL(status, DS_STATUS_INVALID_ARGUMENT);
+    CHECK(strcmp(latest_error().argument, argument) == 0);
+}
+
+int64_t live() {
+    int64_t count;
+    CHECK_EQUAL(ds_live_count(DS_LIVE_RESOURCE, &count), DS_STATUS_OK);
+    return count;
+}
+
+int64_t live(ds_resource_kind kind) {
+    int64_t count;
+    CHECK_EQUAL(ds_resource_count(kind, &count), DS_STATUS_OK);
+    return count;
+}
+
+ds_resource_info info_of(ds_resource resource) {
+    ds_resource_info info{};
+    info.struct_size = sizeof info;
+    CHECK_EQUAL(ds_resource_get_info(resource, &info), DS_STATUS_OK);
+    return info;
+}
+
+// One handle of every kind, made on a new driver.
+struct Everything {
+    Everything() {
+        fake::install();
+        CHECK_EQUAL(ds_context_create(0, &handles[DS_RESOURCE_CONTEXT]), DS_STATUS_OK);
+        CHECK_EQUAL(ds_stream_create(context(), &handles[DS_RESOURCE_STREAM]), DS_STATUS_OK);
+        CHECK_EQUAL(ds_cuda_event_create(context(), 1, &handles[DS_RESOURCE_EVENT]), DS_STATUS_OK);
+        CHECK_EQUAL(ds_memory_pool_create(context(), &handles[DS_RESOURCE_MEMORY_POOL]), DS_STATUS_OK);
+        CHECK_EQUAL(ds_device_memory_create(handles[DS_RESOURCE_MEMORY_POOL], stream(), 4096,
+                                            &handles[DS_RESOURCE_DEVICE_MEMORY]),
+                    DS_STATUS_OK);
+        CHECK_EQUAL(ds_pinned_memory_create(context(), 512, &handles[DS_RESOURCE_PINNED_MEMORY]), DS_STATUS_OK);
+        CHECK_EQUAL(ds_module_load(context(), "image", &handles[DS_RESOURCE_MODULE]), DS_STATUS_OK);
+        CHECK_EQUAL(ds_kernel_get(handles[DS_RESOURCE_MODULE], fake::kKernelName, &handles[DS_RESOURCE_KERNEL]),
+                    DS_STATUS_OK);
+        CHECK_EQUAL(ds_graph_begin_capture(stream()), DS_STATUS_OK);
+        CHECK_EQUAL(ds_graph_end_capture(stream(), &handles[DS_RESOURCE_GRAPH]), DS_STATUS_OK);
+        CHECK_EQUAL(ds_graph_instantiate(handles[DS_RESOURCE_GRAPH], &handles[DS_RESOURCE_GRAPH_EXEC]), DS_STATUS_OK);
+    }
+
+    ds_resource context() const { return handles[DS_RESOURCE_CONTEXT]; }
+    ds_resource stream() const { return handles[DS_RESOURCE_STREAM]; }
+    ds_resource operator[](ds_resource_kind kind) const { return handles[kind]; }
+
+    void release_all() {
+        for (const ds_resource handle : handles) CHECK_EQUAL(ds_resource_release(handle), DS_STATUS_OK);
+    }
+
+    ds_resource handles[DS_RESOURCE_KIND_COUNT]{};
+};
+
+// ---- Handles ----
+
+void every_kind_is_described_counted_and_released() {
+    Everything made;
+    for (int32_t kind = 0; kind < DS_RESOURCE_KIND_COUNT; ++kind) {
+        const ds_resource_info info = info_of(made.handles[kind]);
+        CHECK_EQUAL(info.kind, kind);
+        CHECK_EQUAL(info.ownership, DS_OWNERSHIP_OWNED);
+        CHECK_EQUAL(info.device_index, 0);
+        CHECK(info.raw != 0);
+        CHECK_EQUAL(live(static_cast<ds_resource_kind>(kind)), 1);
+    }
+    CHECK_EQUAL(info_of(made[DS_RESOURCE_DEVICE_MEMORY]).bytes, 4096);
+    CHECK_EQUAL(info_of(made[DS_RESOURCE_PINNED_MEMORY]).bytes, 512);
+    CHECK(info_of(made[DS_RESOURCE_PINNED_MEMORY]).host != 0);
+    CHECK_EQUAL(info_of(made.stream()).host, 0);
+    CHECK_EQUAL(live(), 10);
+    made.release_all();
+    CHECK_EQUAL(live(), 0);
+    CHECK_EQUAL(fake::alive(), 0);
+    CHECK_EQUAL(fake::retained(0), 0);
+    CHECK_EQUAL(fake::misuses(), 0);
+}
+
+void a_released_handle_is_closed_and_its_resource_lives_for_its_children() {
+    Everything made;
+    CHECK_EQUAL(info_of(made[DS_RESOURCE_MODULE]).references, 2);  // the handle and the kernel
+    CHECK_EQUAL(ds_resource_release(made[DS_RESOURCE_MODULE]), DS_STATUS_OK);
+    CHECK_EQUAL(ds_resource_release(made[DS_RESOURCE_MODULE]), DS_STATUS_CLOSED);
+    ds_resource kernel = 77;
+    CHECK_EQUAL(ds_kernel_get(made[DS_RESOURCE_MODULE], fake::kKernelName, &kernel), DS_STATUS_CLOSED);
+    CHECK_EQUAL(kernel, 77);
+    CHECK_EQUAL(live(DS_RESOURCE_MODULE), 1);
+    const uint32_t one[3] = {1, 1, 1};
+    CHECK_EQUAL(ds_kernel_launch(made[DS_RESOURCE_KERNEL], made.stream(), one, one, 0, nullptr), DS_STATUS_OK);
+    CHECK_EQUAL(ds_resource_release(made[DS_RESOURCE_KERNEL]), DS_STATUS_OK);
+    CHECK_EQUAL(live(DS_RESOURCE_MODULE), 0);
+    made.handles[DS_RESOURCE_MODULE] = made.handles[DS_RESOURCE_KERNEL] = 0;
+    for (const ds_resource handle : made.handles) {
+        if (handle) CHECK_EQUAL(ds_resource_release(handle), DS_STATUS_OK);
+    }
+    CHECK_EQUAL(fake::misuses(), 0);
+}
+
+void a_raw_handle_leads_back_to_the_same_resource() {
+    Everything made;
+    for (int32_t kind = 0; kind < DS_RESOURCE_KIND_COUNT; ++kind) {
+        const ds_resource_info info = info_of(made.handles[kind]);
+        ds_resource found = 0;
+        CHECK_EQUAL(ds_resource_find(kind, 0, info.raw, &found), DS_STATUS_OK);
+        CHECK(found != made.handles[kind]);
+        CHECK_EQUAL(info_of(found).references, info.references + 1);
+        CHECK_EQUAL(live(static_cast<ds_resource_kind>(kind)), 1);
+        CHECK_EQUAL(ds_resource_release(found), DS_STATUS_OK);
+        CHECK_EQUAL(ds_resource_find(kind, 1, info.raw, &found), DS_STATUS_CLOSED);
+    }
+    made.release_all();
+    CHECK_EQUAL(live(), 0);
+}
+
+void a_handle_of_the_wrong_kind_is_refused_by_every_function() {
+    Everything made;
+    const ds_resource context = made.context(), stream = made.stream(), event = made[DS_RESOURCE_EVENT];
+    const ds_resource graph = made[DS_RESOURCE_GRAPH], pool = made[DS_RESOURCE_MEMORY_POOL];
+    const uint32_t one[3] = {1, 1, 1};
+    ds_resource out = 0;
+    float milliseconds = 0;
+    check_argument_error(ds_context_synchronize(stream), "context");
+    check_argument_error(ds_stream_create(stream, &out), "context");
+    check_argument_error(ds_stream_borrow(stream, 1, nullptr, nullptr, &out), "context");
+    check_argument_error(ds_stream_synchronize(context), "stream");
+    check_argument_error(ds_stream_query(context), "stream");
+    check_argument_error(ds_stream_wait_event(stream, stream), "event");
+    check_argument_error(ds_stream_wait_event(event, event), "stream");
+    check_argument_error(ds_cuda_event_create(stream, 0, &out), "context");
+    check_argument_error(ds_cuda_event_borrow(stream, 1, nullptr, nullptr, &out), "context");
+    check_argument_error(ds_cuda_event_record(stream, stream), "event");
+    check_argument_error(ds_cuda_event_record(event, event), "stream");
+    check_argument_error(ds_cuda_event_wait(stream, 0), "event");
+    check_argument_error(ds_cuda_event_elapsed(stream, event, &milliseconds), "start");
+    check_argument_error(ds_cuda_event_elapsed(event, stream, &milliseconds), "end");
+    check_argument_error(ds_memory_pool_default(stream, &out), "context");
+    check_argument_error(ds_memory_pool_create(stream, &out), "context");
+    check_argument_error(ds_memory_pool_trim(stream, 0), "pool");
+    check_argument_error(ds_device_memory_create(stream, stream, 1, &out), "pool");
+    check_argument_error(ds_device_memory_create(pool, pool, 1, &out), "stream");
+    check_argument_error(ds_device_memory_borrow(stream, 1, 1, nullptr, nullptr, &out), "context");
+    check_argument_error(ds_device_memory_set_stream(stream, stream), "memory");
+    check_argument_error(ds_pinned_memory_create(stream, 1, &out), "context");
+    check_argument_error(ds_copy(event, 1, 1, 1), "stream");
+    check_argument_error(ds_module_load(stream, "image", &out), "context");
+    check_argument_error(ds_kernel_get(stream, "name", &out), "module");
+    check_argument_error(ds_kernel_launch(stream, stream, one, one, 0, nullptr), "kernel");
+    check_argument_error(ds_kernel_launch(made[DS_RESOURCE_KERNEL], event, one, one, 0, nullptr), "stream");
+    check_argument_error(ds_graph_begin_capture(event), "stream");
+    check_argument_error(ds_graph_end_capture(event, &out), "stream");
+    check_argument_error(ds_graph_instantiate(stream, &out), "graph");
+    check_argument_error(ds_graph_launch(graph, stream), "graph_exec");
+    CHECK_EQUAL(out, 0);
+    made.release_all();
+    CHECK_EQUAL(live(), 0);
+}
+
+void null_pointers_and_empty_ranges_are_argument_errors() {
+    Everything made;
+    ds_resource out = 0;
+    ds_resource_info info{};
+    int64_t count;
+    check_argument_error(ds_resource_get_info(made.context(), &info), "info");
+    check_argument_error(ds_resource_find(DS_RESOURCE_KIND_COUNT, 0, 1, &out), "kind");
+    check_argument_error(ds_resource_find(DS_RESOURCE_STREAM, 0, 1, nullptr), "resource");
+    check_argument_error(ds_resource_count(-1, &count), "kind");
+    check_argument_error(ds_resource_count(0, nullptr), "count");
+    check_argument_error(ds_context_create(0, nullptr), "context");
+    check_argument_error(ds_stream_create(made.context(), nullptr), "stream");
+    check_argument_error(ds_cuda_event_create(made.context(), 2, &out), "timing");
+    check_argument_error(ds_cuda_event_borrow(made.context(), 0, nullptr, nullptr, &out), "raw");
+    check_argument_error(ds_device_memory_create(made[DS_RESOURCE_MEMORY_POOL], made.stream(), 0, &out), "bytes");
+    check_argument_error(ds_device_memory_borrow(made.context(), 0, 1, nullptr, nullptr, &out), "raw");
+    check_argument_error(ds_pinned_memory_create(made.context(), 0, &out), "bytes");
+    check_argument_error(ds_copy(made.stream(), 0, 1, 1), "to");
+    check_argument_error(ds_copy(made.stream(), 1, 0, 1), "from");
+    check_argument_error(ds_module_load(made.context(), nullptr, &out), "image");
+    check_argument_error(ds_kernel_get(made[DS_RESOURCE_MODULE], nullptr, &out), "name");
+    check_argument_error(ds_kernel_launch(made[DS_RESOURCE_KERNEL], made.stream(), nullptr, nullptr, 0, nullptr), "grid");
+    CHECK_EQUAL(ds_stream_synchronize(0), DS_STATUS_CLOSED);
+    CHECK_EQUAL(out, 0);
+    made.release_all();
+    CHECK_EQUAL(live(), 0);
+}
+
+int released = 0;
+void release_owner(void* owner) { ++*static_cast<int*>(owner); }
+
+void a_foreign_owner_goes_with_the_last_handle() {
+    Everything made;
+    ds_resource stream, memory;
+    CHECK_EQUAL(ds_stream_borrow(made.context(), fake::make_foreign_stream(0), &released, release_owner, &stream),
+                DS_STATUS_OK);
+    CHECK_EQUAL(info_of(stream).ownership, DS_OWNERSHIP_FOREIGN);
+    CHECK_EQUAL(ds_device_memory_create(made[DS_RESOURCE_MEMORY_POOL], stream, 64, &memory), DS_STATUS_OK);
+    CHECK_EQUAL(ds_resource_release(stream), DS_STATUS_OK);
+    CHECK_EQUAL(released, 0);
+    CHECK_EQUAL(ds_device_memory_set_stream(memory, made.stream()), DS_STATUS_OK);
+    CHECK_EQUAL(released, 1);
+    CHECK_EQUAL(ds_resource_release(memory), DS_STATUS_OK);
+    CHECK_EQUAL(released, 1);
+    made.release_all();
+    CHECK_EQUAL(live(), 0);
+}
+
+void a_failure_of_the_driver_comes_with_its_code() {
+    Everything made;
+    fake::behaviour().failing_function = "cuStreamSynchronize";
+    fake::behaviour().failure = doorstep::CUDA_ERROR_ILLEGAL_ADDRESS;
+    CHECK_EQUAL(ds_stream_synchronize(made.stream()), DS_STATUS_DEVICE);
+    CHECK_EQUAL(latest_error().driver_code, 700);
+    CHECK_EQUAL(ds_stream_synchronize(0), DS_STATUS_CLOSED);
+    CHECK_EQUAL(latest_error().driver_code, 0);
+    made.release_all();
+}
+
+void handles_are_let_go_in_a_forked_child_too() {
+    Everything made;
+    const int64_t calls = fake::calls();
+    const int code = run_in_child([&] {
+        CHECK_EQUAL(ds_stream_synchronize(made.stream()), DS_STATUS_DEVICE);
+        made.release_all();
+        CHECK_EQUAL(live(), 0);
+        CHECK_EQUAL(fake::calls(), calls);
+        return 0;
+    });
+    CHECK_EQUAL(code, 0);
+    made.release_all();
+    CHECK_EQUAL(fake::alive(), 0);
+}
+
+// ---- Devices ----
+
+void the_driver_and_its_devices_are_described() {
+    fake::install({.version = 12040, .device_count = 2, .capability = 90});
+    ds_cuda_driver_info driver{};
+    check_argument_error(ds_cuda_get_driver(&driver), "info");
+    driver.struct_size = sizeof driver;
+    CHECK_EQUAL(ds_cuda_get_driver(&driver), DS_STATUS_OK);
+    CHECK_EQUAL(driver.version, 12040);
+    CHECK_EQUAL(driver.minimum_version, 12000);
+    CHECK_EQUAL(driver.device_count, 2);
+    ds_cuda_device_info device{};
+    device.struct_size = sizeof device;
+    CHECK_EQUAL(ds_cuda_get_device(1, &device), DS_STATUS_OK);
+    CHECK_EQUAL(device.compute_capability, 90);
+    CHECK_EQUAL(device.multiprocessors, 7);
+    CHECK_EQUAL(device.free_bytes, 400);
+    CHECK_EQUAL(device.total_bytes, 1000);
+    CHECK(strcmp(device.name, "Fake") == 0);
+    CHECK(device.kernel_source >= DS_KERNEL_SOURCE_EMBEDDED && device.kernel_source <= DS_KERNEL_SOURCE_DRIVER);
+    CHECK_EQUAL(fake::retained(1), 0);
+    CHECK_EQUAL(ds_cuda_get_device(2, &device), DS_STATUS_NO_DEVICE);
+    CHECK_EQUAL(device.multiprocessors, 7);
+}
+
+void a_busy_device_is_told_so_and_leaves_nothing() {
+    fake::install({.failing_function = "cuDevicePrimaryCtxRetain", .failure = doorstep::CUDA_ERROR_DEVICE_UNAVAILABLE});
+    ds_resource context = 0;
+    CHECK_EQUAL(ds_context_create(0, &context), DS_STATUS_DEVICE_BUSY);
+    CHECK_EQUAL(latest_error().driver_code, 46);
+    CHECK_EQUAL(context, 0);
+    CHECK_EQUAL(live(), 0);
+}
+
+// ---- The table ----
+
+void the_table_calls_the_same_functions() {
+    const ds_api* api = nullptr;
+    CHECK_EQUAL(ds_get_api(DS_ABI_VERSION, &api), DS_STATUS_OK);
+    CHECK_EQUAL(api->abi_version, DS_ABI_VERSION);
+    CHECK_EQUAL(api->struct_size, sizeof(ds_api));
+    int count = 0;
+    std::set<const void*> distinct;
+#define CHECK_ROW(result, name, parameters)                     \
+    CHECK(api->name == ds_##name);                              \
+    distinct.insert(reinterpret_cast<const void*>(api->name));  \
+    ++count;
+    DS_API_TABLE(CHECK_ROW)
+#undef CHECK_ROW
+    CHECK_EQUAL(distinct.size(), count);
+    CHECK_EQUAL(sizeof(ds_api), 8 + sizeof(void*) * static_cast<size_t>(count));
+    fake::install();
+    ds_resource context;
+    CHECK_EQUAL(api->context_create(0, &context), DS_STATUS_OK);
+    CHECK_EQUAL(fake::retained(0), 1);
+    CHECK_EQUAL(api->resource_release(context), DS_STATUS_OK);
+    CHECK_EQUAL(fake::retained(0), 0);
+}
+
+void a_table_of_another_version_is_refused() {
+    const ds_api* api = nullptr;
+    for (const uint32_t version : {0u, DS_ABI_VERSION - 1u, DS_ABI_VERSION + 1u}) {
+        CHECK_EQUAL(ds_get_api(version, &api), DS_STATUS_LIBRARY);
+    }
+    check_argument_error(ds_get_api(DS_ABI_VERSION, nullptr), "api");
+    CHECK(!api);
+}
+
+}  // namespace
+
+int main() {
+    RUN(every_kind_is_described_counted_and_released);
+    RUN(a_released_handle_is_closed_and_its_resource_lives_for_its_children);
+    RUN(a_raw_handle_leads_back_to_the_same_resource);
+    RUN(a_handle_of_the_wrong_kind_is_refused_by_every_function);
+    RUN(null_pointers_and_empty_ranges_are_argument_errors);
+    RUN(a_foreign_owner_goes_with_the_last_handle);
+    RUN(a_failure_of_the_driver_comes_with_its_code);
+    RUN(handles_are_let_go_in_a_forked_child_too);
+    RUN(the_driver_and_its_devices_are_described);
+    RUN(a_busy_device_is_told_so_and_leaves_nothing);
+    RUN(the_table_calls_the_same_functions);
+    RUN(a_table_of_another_version_is_refused);
+}
