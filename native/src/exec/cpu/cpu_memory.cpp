@@ -37,7 +37,7 @@ ds_status CpuMemory::write(void* start, int64_t bytes, const void* host) {
 ds_status CpuMemory::order(uint64_t stream) { return check_cpu_stream(stream); }
 
 ds_status check_cpu_stream(uint64_t stream) {
-    if (stream == DS_STREAM_OWN || stream == 0) return DS_STATUS_OK;
+    if (stream == DS_STREAM_OWN) return DS_STATUS_OK;
     return fail(DS_STATUS_INVALID_ARGUMENT, "stream", "leave stream out on the CPU",
                 "stream is 0x%llx; the CPU has no streams", static_cast<unsigned long long>(stream));
 }

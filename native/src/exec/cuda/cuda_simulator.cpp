@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <new>
 
+#include "exec/cpu/float_environment.h"
 #include "exec/cuda/cuda_memory.h"
 #include "exec/cuda/cuda_step_event.h"
 #include "exec/cuda/world_staging.h"
@@ -104,7 +105,12 @@ ds_status CudaSimulator::upload_constants() {
                                         model_->state_fields[field].constant, constant_bytes(*model_, field));
         if (status) return status;
     }
-    return upload(arguments_.flights, model_->flights, sizeof(FlightTable));
+    FlightTable flights;
+    {
+        const DefaultFloatEnvironment environment;
+        make_flight_table(flights);
+    }
+    return upload(arguments_.flights, &flights, sizeof flights);
 }
 
 ds_status CudaSimulator::generate_levels() {
