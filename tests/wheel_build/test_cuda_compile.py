@@ -132,8 +132,8 @@ def test_a_number_of_agents_without_kernels_is_refused(num_agents: int) -> None:
 
 def test_neither_import_nor_steps_nor_compiling_load_the_driver(run_python: RunPython, cache: Path) -> None:
     code = (
-        "import doorstep\nfrom doorstep import _native\ndoorstep.Simulator(2).step()\n"
+        "import pathlib\nimport doorstep\nfrom doorstep import _native\ndoorstep.Simulator(2).step()\n"
         "_native.cuda_architectures()\n_native.cuda_compile('sm_103', 1)\n"
-        "print('libcuda' in open('/proc/self/maps').read())"
+        "print('libcuda' in pathlib.Path('/proc/self/maps').read_text())"
     )
     assert run_python(code, XDG_CACHE_HOME=str(cache.parent.parent)) == "False\n"
