@@ -26,6 +26,8 @@ std::string failed;
 int64_t retain_counts[2];
 std::atomic<int64_t> misuse_count{0};
 
+thread_local CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+
 constexpr uint64_t kFirstContext = 0xc0000;
 constexpr uint64_t kSpacing = 0x10000;  // of handles
 constexpr uint64_t kFirstHandle = 0x7000000;
@@ -87,9 +89,11 @@ bool is_usable(CUstream stream) {
     return is_default ? is_retained(current()) : exists(kStream, stream);
 }
 
+// In the usual mode this would spoil what another thread is recording.
 template <class Handle>
 CUresult end(Kind kind, Handle handle) {
     std::lock_guard guard(mutex);
+    if (capture_mode != CU_STREAM_CAPTURE_MODE_RELAXED) return misuse(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     if (!exists(kind, handle)) return misuse(CUDA_ERROR_INVALID_HANDLE);
     uint64_t raw;
     memcpy(&raw, &handle, sizeof raw);
@@ -258,8 +262,7 @@ CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph) {
 }
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
     ENTER();
-    static thread_local CUstreamCaptureMode mine = CU_STREAM_CAPTURE_MODE_GLOBAL;
-    std::swap(*mode, mine);
+    std::swap(*mode, capture_mode);
     return CUDA_SUCCESS;
 }
 
@@ -465,6 +468,7 @@ void install(const Behaviour& wanted) {
     misuse_count = 0;
     for (int64_t& count : retain_counts) count = 0;
     context_stack().clear();
+    capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
     reset_driver(resolve);
 }
 

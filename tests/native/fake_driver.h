@@ -37,7 +37,8 @@ enum Kind { kStream, kEvent, kPool, kMemory, kPinnedMemory, kModule, kGraph, kGr
 int64_t alive(Kind kind);
 int64_t alive();                // of all kinds
 int64_t retained(int device);   // how often its primary context is
-int64_t misuses();              // calls with a handle that does not exist, or without the context they need
+int64_t misuses();              // calls with a handle that does not exist, without the context they need, or that
+                                // disturb a recording
 int64_t calls();
 const char* failed_function();  // where the failure took place, or ""
 

@@ -79,6 +79,18 @@ void a_registry_grows_to_many_objects() {
     CHECK_EQUAL(alive, 0);
 }
 
+struct Searching : RefCounted {
+    ~Searching() { found = static_cast<bool>(Ref<Searching>::share_if_alive(this)); }
+    static inline bool found = true;
+};
+
+void an_object_that_is_being_destroyed_cannot_be_shared_again() {
+    Ref<Searching> object = Ref<Searching>::adopt(new Searching);
+    CHECK(Ref<Searching>::share_if_alive(object.get()));
+    object = {};
+    CHECK(!Searching::found);
+}
+
 struct Atomic : RefCounted {
     std::atomic<int> uses{0};
 };
@@ -113,5 +125,6 @@ int main() {
     RUN(null_and_invented_handles_find_nothing);
     RUN(an_object_in_use_outlives_its_handle);
     RUN(a_registry_grows_to_many_objects);
+    RUN(an_object_that_is_being_destroyed_cannot_be_shared_again);
     RUN(threads_may_close_and_use_a_handle_at_once);
 }

@@ -23,8 +23,9 @@ Ref<PinnedMemory> PinnedMemory::create(Ref<Context> context, uint64_t bytes) {
     }
     CUdeviceptr address;
     if (const CUresult result = driver().cuMemHostGetDevicePointer(&address, data, 0)) {
-        driver().cuMemFreeHost(data);
         fail_driver(result, "cuMemHostGetDevicePointer");
+        const DestructionScope scope(*context);
+        if (scope.entered()) driver().cuMemFreeHost(data);
         return {};
     }
     memory->data_ = data;
