@@ -1,0 +1,91 @@
+"""Tests that run in a process of their own, in which the stand-in is NVIDIA's driver.
+
+    @on_stand_in(devices=2)
+    def test_something() -> None: ...
+
+The function's body runs in the child. At its end nothing may be left alive, and no rule of the driver may have been
+broken. What it prints is returned, for a test of another process to look at.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+import importlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+from tests.cuda import stand_in_driver
+from tests.cuda.stand_in_driver import FOLDER, LIBRARY_NAME, PROJECT
+
+import doorstep
+
+Test = TypeVar("Test", bound=Callable[..., None])
+
+RUN_CHILD = "import sys; from tests.cuda.on_stand_in import child; child(*sys.argv[1:])"
+TIMEOUT = 280  # seconds
+
+
+def on_stand_in(**settings: int | str) -> Callable[[Test], Test]:
+    """Makes a test run on the stand-in; settings are those of tests/cuda/stand_in/driver.h."""
+
+    def decorate(test: Test) -> Test:
+        @functools.wraps(test)
+        def run_in_child(**arguments: Any) -> None:
+            run([RUN_CHILD, test.__module__, test.__name__, json.dumps(arguments)], settings)
+
+        return run_in_child  # type: ignore[return-value]
+
+    return decorate
+
+
+def run(code_and_arguments: list[str], settings: dict[str, int | str], folder: Path = FOLDER) -> str:
+    """Runs code in a process whose driver is the library in `folder`; what it prints."""
+    require_stand_in()
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-X", "faulthandler", "-c", *code_and_arguments],
+        cwd=PROJECT,
+        env=environment(settings, folder),
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
+    return done.stdout
+
+
+def environment(settings: dict[str, int | str], folder: Path = FOLDER) -> dict[str, str]:
+    """Variables for such a process; this one's path of modules is kept."""
+    chosen = {f"STAND_IN_{name.upper()}": str(value) for name, value in settings.items()}
+    path = os.pathsep.join(entry for entry in sys.path if entry)
+    return {**os.environ, **chosen, "LD_LIBRARY_PATH": str(folder), "PYTHONPATH": path}
+
+
+def require_stand_in() -> None:
+    """Skips where the native tests were never built; where they were, the stand-in must be there."""
+    if not (FOLDER / LIBRARY_NAME).exists():
+        if FOLDER.parents[2].exists():
+            pytest.fail(f"{FOLDER / LIBRARY_NAME} is missing; build it with: make test-native")
+        pytest.skip("the stand-in for the CUDA driver is not built; build it with: make test-native")
+
+
+def child(module: str, test: str, arguments: str) -> None:
+    """Runs the body of a test, then looks at what it leaves."""
+    getattr(importlib.import_module(module), test).__wrapped__(**json.loads(arguments))
+    check_nothing_is_left()
+
+
+def check_nothing_is_left() -> None:
+    """No rule of the driver was broken, and everything made was given back."""
+    gc.collect()
+    end = stand_in_driver.report()
+    assert stand_in_driver.violations_expected or end.violations == []
+    assert stand_in_driver.may_stay or end.live == {}
+    assert not any(doorstep.live_counts().values()), doorstep.live_counts()

@@ -1,0 +1,175 @@
+"""The stand-in for NVIDIA's driver, as the tests see it: what it noted down, and a user's own calls of the driver."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+import doorstep
+
+PROJECT = Path(__file__).resolve().parents[2]
+FOLDER = Path(os.environ.get("DOORSTEP_CUDA_STAND_IN") or PROJECT / "build/native-tests/tests/cuda/stand_in")
+OLD_DRIVER_FOLDER = FOLDER / "old"
+LIBRARY_NAME = "libcuda.so.1"
+
+# CUresult
+OUT_OF_MEMORY = 2
+DEVICE_UNAVAILABLE = 46
+ILLEGAL_ADDRESS = 700
+UNKNOWN = 999
+
+NON_BLOCKING = 1  # a stream's flag
+RELAXED = 2  # a capture's mode
+
+may_stay = False
+violations_expected = False
+
+
+class Report(NamedTuple):
+    """What happened so far."""
+
+    violations: list[str]  # of the driver's rules
+    live: dict[str, int]  # objects by kind; kinds without any are left out
+    pending: int  # operations that were begun and have not run
+    calls: list[str]  # names of the functions, in order
+
+
+@functools.cache
+def library() -> ctypes.CDLL:
+    """The library of this process, which doorstep finds too."""
+    stand_in = ctypes.CDLL(LIBRARY_NAME)
+    stand_in.stand_in_report.restype = ctypes.c_char_p
+    return stand_in
+
+
+def report() -> Report:
+    """Violations, objects and calls so far."""
+    return Report(**json.loads(library().stand_in_report()))
+
+
+def fail(function: str, nth: int, code: int) -> None:
+    """The n-th call from now on of a function ("" for any) returns the code, without effect."""
+    library().stand_in_fail(function.encode(), ctypes.c_int64(nth), code)
+
+
+def objects_stay() -> None:
+    """This test made the driver refuse to take objects back: they may be alive at its end."""
+    global may_stay
+    may_stay = True
+
+
+def expect_violations() -> None:
+    """This test broke rules of the driver on purpose."""
+    global violations_expected
+    violations_expected = True
+    objects_stay()
+
+
+def clear() -> None:
+    """Forgets the calls so far and the failures that were planned."""
+    library().stand_in_clear()
+
+
+def set_memory(nbytes: int) -> None:
+    """Gives every device this much memory in all."""
+    library().stand_in_set_memory(ctypes.c_int64(nbytes))
+
+
+def peek(tensor: doorstep.Tensor) -> npt.NDArray[Any]:
+    """What the tensor's memory holds now, whatever is still to be done."""
+    address = tensor.__cuda_array_interface__["data"][0]
+    array = np.empty(tensor.shape, tensor.dtype)
+    assert library().stand_in_peek(ctypes.c_uint64(address), ctypes.c_void_p(array.ctypes.data), array.nbytes) == 1
+    return array
+
+
+# ---- A user's own calls
+
+
+def call(function: str, *arguments: Any) -> None:
+    """Calls the driver; it must succeed."""
+    result = getattr(library(), function)(*arguments)
+    assert result == 0, f"{function} returned {result}"
+
+
+def call_for_value(function: str, *arguments: Any) -> int:
+    """Calls a function of the driver whose first parameter is where a handle or an address goes."""
+    value = ctypes.c_uint64()
+    call(function, ctypes.byref(value), *arguments)
+    return value.value
+
+
+def current_context() -> int:
+    """The calling thread's current context, or 0."""
+    return call_for_value("cuCtxGetCurrent")
+
+
+@contextmanager
+def users_context(device: int = 0) -> Iterator[int]:
+    """The device's context is retained and current, as in a program that uses CUDA itself."""
+    call("cuInit", 0)
+    context = call_for_value("cuDevicePrimaryCtxRetain", device)
+    call("cuCtxPushCurrent_v2", ctypes.c_uint64(context))
+    yield context
+    assert call_for_value("cuCtxPopCurrent_v2") == context
+    call("cuDevicePrimaryCtxRelease_v2", device)
+
+
+@contextmanager
+def users_stream(device: int = 0) -> Iterator[int]:
+    """A CUstream that somebody else made."""
+    with users_context(device):
+        stream = call_for_value("cuStreamCreate", NON_BLOCKING)
+        yield stream
+        call("cuStreamDestroy_v2", ctypes.c_uint64(stream))
+
+
+def synchronize(stream: int) -> None:
+    """Waits for a stream."""
+    call("cuStreamSynchronize", ctypes.c_uint64(stream))
+
+
+def write(stream: int, tensor: doorstep.Tensor, array: npt.NDArray[Any]) -> None:
+    """Begins a copy of an array into a tensor."""
+    assert (array.shape, array.dtype) == (tensor.shape, tensor.dtype)
+    copy(stream, tensor.__cuda_array_interface__["data"][0], array.ctypes.data, array.nbytes)
+
+
+def copy(stream: int, destination: int, source: int, nbytes: int) -> None:
+    """Begins a copy."""
+    addresses = ctypes.c_uint64(destination), ctypes.c_uint64(source)
+    call("cuMemcpyAsync", *addresses, ctypes.c_size_t(nbytes), ctypes.c_uint64(stream))
+
+
+class RecordedGraph:
+    """What a block of code begins on a stream, recorded and ready to be launched."""
+
+    def __init__(self, stream: int, mode: int = RELAXED) -> None:
+        self.stream = stream
+        self.mode = mode
+        self._exec = 0
+
+    def __enter__(self) -> RecordedGraph:
+        call("cuStreamBeginCapture_v2", ctypes.c_uint64(self.stream), self.mode)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        graph = ctypes.c_uint64()
+        call("cuStreamEndCapture", ctypes.c_uint64(self.stream), ctypes.byref(graph))
+        self._exec = call_for_value("cuGraphInstantiateWithFlags", graph, ctypes.c_uint64(0))
+        call("cuGraphDestroy", graph)
+
+    def launch(self) -> None:
+        call("cuGraphLaunch", ctypes.c_uint64(self._exec), ctypes.c_uint64(self.stream))
+
+    def close(self) -> None:
+        call("cuGraphExecDestroy", ctypes.c_uint64(self._exec))

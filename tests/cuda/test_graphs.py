@@ -1,0 +1,149 @@
+"""Steps recorded in a user's CUDA graph."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.cuda import stand_in_driver as driver
+from tests.cuda.on_stand_in import on_stand_in
+from tests.scenes import random_actions
+
+import doorstep
+from doorstep import cuda
+
+
+@pytest.mark.parametrize("mode", [0, 1, 2])
+@on_stand_in()
+def test_replays_are_steps(mode: int) -> None:
+    with (
+        driver.users_stream() as stream,
+        doorstep.Simulator(20, episode_length=4) as cpu,
+        doorstep.Simulator(20, device="cuda", episode_length=4, stream=stream) as sim,
+    ):
+        drawn = cuda.Buffer(sim.actions.nbytes, stream=cuda.Stream.from_handle(stream))
+        target = sim.actions.__cuda_array_interface__["data"][0]
+        with driver.RecordedGraph(stream, mode) as graph:
+            driver.copy(stream, target, drawn.pointer, drawn.nbytes)
+            sim.step()
+        assert (driver.peek(sim.steps_remaining) == 4).all()
+        for actions in random_actions(1, 6, 20):
+            drawn.copy_from_host(actions)
+            graph.launch()
+            cpu.actions.to_numpy()[:] = actions
+            cpu.step()
+        assert sim.lidar.copy_to_host().tobytes() == cpu.lidar.to_numpy().tobytes()
+        assert sim.hash() == cpu.hash()
+        sim.step()  # plain steps go on where replays ended
+        cpu.step()
+        assert sim.hash() == cpu.hash()
+        graph.close()
+        drawn.close()
+
+
+@on_stand_in()
+def test_several_steps_may_be_recorded_in_one_graph() -> None:
+    with (
+        driver.users_stream() as stream,
+        doorstep.Simulator(7) as cpu,
+        doorstep.Simulator(7, device="cuda", stream=stream) as sim,
+    ):
+        with driver.RecordedGraph(stream) as graph:
+            for _ in range(3):
+                sim.step()
+        for _ in range(2):
+            graph.launch()
+        for _ in range(6):
+            cpu.step()
+        assert sim.hash() == cpu.hash()
+        graph.close()
+
+
+@on_stand_in()
+def test_recording_neither_waits_nor_allocates() -> None:
+    with driver.users_stream() as stream, doorstep.Simulator(4, device="cuda", stream=stream) as sim:
+        driver.clear()
+        with driver.RecordedGraph(stream) as graph:
+            sim.step()
+        calls = set(driver.report().calls)
+        assert not calls & {"cuStreamSynchronize", "cuEventSynchronize", "cuMemAllocFromPoolAsync", "cuMemHostAlloc"}
+        graph.close()
+
+
+REFUSED: dict[str, Callable[[doorstep.Simulator], Any]] = {
+    "save": lambda sim: sim.save(),
+    "restore": lambda sim: sim.restore(b"DOORSTEP" * 100),
+    "hash": lambda sim: sim.hash(),
+    "world_hashes": lambda sim: sim.world_hashes(),
+    "wait": lambda sim: sim.wait(),
+    "health": lambda sim: sim.health,
+    "reset of slots": lambda sim: sim.reset([1]),
+    "copy_to_host": lambda sim: sim.rewards.copy_to_host(),
+    "copy_from_host": lambda sim: sim.actions.copy_from_host(np.zeros(sim.actions.shape, np.int32)),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+@on_stand_in()
+def test_what_cannot_be_recorded_is_refused_and_the_recording_goes_on(name: str) -> None:
+    with (
+        driver.users_stream() as stream,
+        doorstep.Simulator(4) as cpu,
+        doorstep.Simulator(4, device="cuda", stream=stream) as sim,
+    ):
+        with driver.RecordedGraph(stream) as graph:
+            with pytest.raises(doorstep.DoorstepError, match="captur|record"):
+                REFUSED[name](sim)
+            sim.step()
+        graph.launch()
+        cpu.step()
+        assert sim.hash() == cpu.hash()
+        graph.close()
+
+
+@on_stand_in()
+def test_checked_actions_cannot_be_recorded() -> None:
+    with (
+        driver.users_stream() as stream,
+        doorstep.Simulator(4, device="cuda", stream=stream, action_check="raise") as sim,
+    ):
+        before = sim.hash()
+        with driver.RecordedGraph(stream) as graph, pytest.raises(doorstep.DoorstepError, match="captur|record"):
+            sim.step()
+        graph.launch()
+        assert sim.hash() == before
+        graph.close()
+
+
+@on_stand_in()
+def test_strict_simulator_notices_trouble_of_replays() -> None:
+    with driver.users_stream() as stream, doorstep.Simulator(4, device="cuda", stream=stream, strict=True) as sim:
+        positions = sim.state.body_positions
+        with driver.RecordedGraph(stream) as graph:
+            sim.step()
+        edited = positions.copy_to_host()
+        edited[2, 0, 1] = np.inf
+        positions.copy_from_host(edited)
+        graph.launch()
+        driver.synchronize(stream)
+        with pytest.raises(doorstep.SimulationError, match="2"):
+            sim.step()
+        graph.close()
+
+
+@on_stand_in()
+def test_another_simulator_works_on_beside_a_recording() -> None:
+    with (
+        driver.users_stream() as stream,
+        doorstep.Simulator(4, device="cuda", stream=stream) as recorded,
+        doorstep.Simulator(4, device="cuda", seed=1) as free,
+        doorstep.Simulator(4, seed=1) as cpu,
+    ):
+        with driver.RecordedGraph(stream) as graph:
+            recorded.step()
+            free.step()
+            cpu.step()
+            assert free.hash() == cpu.hash()
+            assert free.rewards.copy_to_host().shape == (4, 2, 1)
+        graph.launch()
+        graph.close()

@@ -1,0 +1,158 @@
+"""Simulators on the GPU come and go: nothing stays, in loops, threads, forks, and at the end of the interpreter."""
+
+import gc
+import json
+import os
+import threading
+from pathlib import Path
+
+import pytest
+from tests.cuda import stand_in_driver as driver
+from tests.cuda.on_stand_in import on_stand_in, run
+from tests.cuda.twins import Twins
+
+import doorstep
+from doorstep import cuda
+
+
+@on_stand_in()
+def test_a_hundred_simulators_leave_nothing() -> None:
+    free = cuda.Device().free_bytes
+    for seed in range(100):
+        sim = doorstep.Simulator(3, device="cuda", seed=seed)
+        sim.step()
+        kept = sim.rewards if seed % 3 else sim.step_async()
+        if seed % 2:
+            sim.close()
+        del sim, kept
+    gc.collect()
+    assert cuda.Device().free_bytes == free
+    assert driver.report().live == {}
+
+
+@on_stand_in()
+def test_simulator_that_is_not_closed_is_ended_with_its_last_reference() -> None:
+    sim = doorstep.Simulator(3, device="cuda")
+    sim.step()
+    del sim
+
+
+@on_stand_in()
+def test_threads_have_simulators_of_their_own() -> None:
+    failures = []
+
+    def play(seed: int) -> None:
+        try:
+            for _ in range(3):
+                with Twins(5, seed=seed) as twins:
+                    twins.step_randomly(4, seed=seed)
+                    twins.assert_same()
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=play, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+
+
+@on_stand_in()
+def test_threads_that_share_a_simulator_take_turns() -> None:
+    with doorstep.Simulator(5) as cpu, doorstep.Simulator(5, device="cuda") as sim:
+        threads = [threading.Thread(target=lambda: [sim.step() for _ in range(10)]) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for _ in range(10):
+            sim.hash()
+        for thread in threads:
+            thread.join()
+        for _ in range(40):
+            cpu.step()
+        assert sim.step_count == 40
+        assert sim.hash() == cpu.hash()
+
+
+@on_stand_in()
+def test_closing_in_another_thread_ends_a_simulator_in_use_cleanly() -> None:
+    for _ in range(10):
+        sim = doorstep.Simulator(5, device="cuda")
+
+        def use(sim: doorstep.Simulator = sim) -> None:
+            with pytest.raises(doorstep.ClosedError):
+                while True:
+                    sim.step()
+
+        thread = threading.Thread(target=use)
+        thread.start()
+        sim.close()
+        thread.join()
+        del sim, use, thread
+
+
+@on_stand_in()
+def test_forked_child_is_refused_and_the_parent_goes_on() -> None:
+    sim = doorstep.Simulator(4, device="cuda")
+    sim.step()
+    tensor, stream = sim.rewards, cuda.Stream()
+    child = os.fork()
+    if child == 0:
+        refused = 0
+        for call in (sim.step, sim.hash, sim.save, tensor.copy_to_host, stream.synchronize, cuda.Stream):
+            try:
+                call()
+            except doorstep.DoorstepError as error:
+                refused += "fork" in str(error)
+        try:
+            doorstep.Simulator(2, device="cuda")
+        except doorstep.DeviceError as error:
+            refused += "fork" in str(error)
+        sim.close()
+        del sim, tensor, stream
+        gc.collect()
+        with doorstep.Simulator(2) as cpu:
+            cpu.step()
+        os._exit(refused)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    sim.step()
+    with doorstep.Simulator(4) as cpu:
+        cpu.step()
+        cpu.step()
+        assert sim.hash() == cpu.hash()
+    sim.close()
+
+
+LIVE_AT_EXIT = """
+import doorstep
+from doorstep import cuda
+sim = doorstep.Simulator(4, device="cuda")
+sim.step()
+event, tensor, capsule = sim.step_async(), sim.lidar, sim.rewards.__dlpack__(stream=-1)
+stream, buffer = cuda.Stream(), cuda.Buffer(100)
+{more}
+"""
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "",
+        "sim.close()",
+        "del sim",
+        "cycle = [sim, tensor]; cycle.append(cycle); del sim, tensor",
+        "import threading; threading.Thread(target=lambda: [sim.step() for _ in range(200)], daemon=True).start()",
+        "import atexit; atexit.register(lambda: print(tensor.copy_to_host().shape))",
+        "import sys; sys.exit(0)",
+        "import builtins; builtins.kept = (sim, tensor, event, stream, buffer)",
+    ],
+)
+def test_interpreter_ends_cleanly_with_everything_alive(more: str, tmp_path: Path) -> None:
+    run([LIVE_AT_EXIT.format(more=more)], {"report": str(tmp_path / "report")})
+    report = driver.Report(**json.loads((tmp_path / "report").read_text()))
+    assert report.violations == []
+
+
+def test_interpreter_that_ends_while_a_driver_call_fails_ends_cleanly(tmp_path: Path) -> None:
+    more = "from tests.cuda import stand_in_driver; [stand_in_driver.fail('', n, 999) for n in range(1, 100)]"
+    run([LIVE_AT_EXIT.format(more=more)], {"report": str(tmp_path / "report")})

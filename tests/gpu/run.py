@@ -1,0 +1,71 @@
+"""Runs the tests that need a GPU, with nothing but this Python, a finished wheel and the tests.
+
+    python3 tests/gpu/run.py [--wheel dist/doorstep-*.whl] [pytest arguments]
+
+The wheel is unpacked into a temporary folder, not installed, so nothing is fetched and nothing of this Python changes.
+Without a GPU it says why and ends with status 0.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+
+PROJECT = Path(__file__).resolve().parents[2]
+TESTS = PROJECT / "tests" / "gpu"
+FIND_GPU = """
+import doorstep
+from doorstep import cuda
+try:
+    names = [cuda.Device(index).name for index in range(cuda.Device.count())]
+except (doorstep.NoDriverError, doorstep.NoDeviceError) as error:
+    print(error)
+    raise SystemExit(3)
+print("doorstep", doorstep.__version__, "on", ", ".join(names))
+"""
+NO_GPU = 3
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--wheel", type=Path, help="the wheel to test; by default the newest in dist/")
+    options, pytest_arguments = parser.parse_known_args()
+    wheel = options.wheel or newest_wheel()
+    with tempfile.TemporaryDirectory(prefix="doorstep-gpu-test-") as folder:
+        with zipfile.ZipFile(wheel) as archive:
+            archive.extractall(folder)
+        environment = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join([folder, str(PROJECT)]),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            # JAX would take most of the device's memory.
+            "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
+        }
+        found = subprocess.run(
+            [sys.executable, "-c", FIND_GPU], env=environment, cwd=folder, stdout=subprocess.PIPE, text=True, check=False
+        )
+        if found.returncode == NO_GPU:
+            print(f"doorstep: the GPU tests are skipped: {found.stdout.strip()}")
+            return 0
+        print(f"doorstep: testing {wheel.name}: {found.stdout.strip()}", flush=True)
+        if found.returncode:
+            return found.returncode
+        command = [sys.executable, "-m", "pytest", "-c", str(TESTS / "pytest.ini"), str(TESTS), *pytest_arguments]
+        return subprocess.run(command, env=environment, cwd=PROJECT, check=False).returncode
+
+
+def newest_wheel() -> Path:
+    """The wheel of dist/ that was built last."""
+    wheels = sorted((PROJECT / "dist").glob("doorstep-*.whl"), key=lambda path: path.stat().st_mtime)
+    if not wheels:
+        sys.exit("doorstep: there is no wheel in dist/; build one with: make wheel")
+    return wheels[-1]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,113 @@
+"""Simulators on a real GPU come and go, and take what they may."""
+
+import gc
+import os
+import subprocess
+import sys
+import threading
+
+import pytest
+from tests.cuda.twins import Twins
+
+import doorstep
+from doorstep import cuda
+
+MEBIBYTE = 2**20
+
+
+def free_bytes() -> int:
+    gc.collect()
+    return cuda.Device().free_bytes
+
+
+def test_two_simulators_at_once() -> None:
+    with Twins(300, num_threads=None, seed=1) as one, Twins(500, num_threads=None, seed=2, num_agents=3) as other:
+        for seed in range(10):
+            one.step_randomly(3, seed=seed)
+            other.step_randomly(2, seed=seed)
+        one.assert_same()
+        other.assert_same()
+
+
+def test_threads_with_simulators_of_their_own() -> None:
+    failures: list[BaseException] = []
+
+    def play(seed: int) -> None:
+        try:
+            with Twins(200, seed=seed) as twins:
+                twins.step_randomly(50, seed=seed)
+                twins.assert_same()
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=play, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+
+
+def test_a_thousand_simulators_leave_the_devices_memory_as_it_was() -> None:
+    kept = doorstep.Simulator(64, device="cuda")  # the context and the kernels stay
+    for number in range(1020):
+        if number == 20:
+            before = free_bytes()
+        sim = doorstep.Simulator(64, device="cuda", seed=number)
+        sim.step()
+        if number % 2:
+            sim.close()
+    del sim
+    assert free_bytes() >= before
+    kept.close()
+
+
+def test_kernels_are_loaded_and_unloaded_again_and_again() -> None:
+    for number in range(30):
+        if number == 5:
+            before = free_bytes()
+        with doorstep.Simulator(64, device="cuda", num_agents=1 + number % 2) as sim:
+            sim.step()
+    assert free_bytes() >= before
+
+
+def test_device_memory_is_at_most_3_kib_a_world_and_64_mib() -> None:
+    doorstep.Simulator(64, device="cuda").close()
+    before = free_bytes()
+    with doorstep.Simulator(65536, device="cuda") as sim:
+        sim.step()
+        sim.wait()
+        assert before - free_bytes() <= 65536 * 3 * 1024 + 64 * MEBIBYTE
+        assert sim.allocated_bytes <= 65536 * 3 * 1024 + 64 * MEBIBYTE
+
+
+def test_memory_that_the_device_lacks_is_told_and_the_others_go_on() -> None:
+    worlds = min(cuda.Device().total_bytes // 1000, 2**30)
+    with Twins(100) as twins:
+        with pytest.raises(doorstep.OutOfMemoryError):
+            doorstep.Simulator(worlds, device="cuda")
+        twins.step_randomly(5)
+        twins.assert_same()
+
+
+def test_forked_child_is_refused_and_the_parent_goes_on() -> None:
+    with Twins(50) as twins:
+        child = os.fork()
+        if child == 0:
+            try:
+                twins.gpu.step()
+            except doorstep.DeviceError as error:
+                os._exit(7 if "fork" in str(error) else 8)
+            os._exit(9)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+        twins.step_randomly(5)
+        twins.assert_same()
+
+
+def test_interpreter_ends_cleanly_with_everything_alive() -> None:
+    code = (
+        "import doorstep; from doorstep import cuda; sim = doorstep.Simulator(100, device='cuda'); sim.step();"
+        "event, tensor, stream, buffer = sim.step_async(), sim.lidar, cuda.Stream(), cuda.Buffer(10)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -1,0 +1,44 @@
+"""NVIDIA's compute-sanitizer finds nothing in a small run, where that tool is there and works."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+RUN = """
+import doorstep
+for agents in (1, 2, 8):
+    with doorstep.Simulator(70, device="cuda", num_agents=agents, episode_length=5) as sim:
+        for _ in range(8):
+            sim.step()
+        sim.reset([3, 50])
+        sim.refresh()
+        sim.restore(sim.save())
+        sim.wait()
+"""
+FOUND = 86
+
+
+def sanitizer() -> str | None:
+    """Where the tool is."""
+    beside_toolkit = sorted(Path("/usr/local").glob("cuda*/bin/compute-sanitizer"))
+    return shutil.which("compute-sanitizer") or (str(beside_toolkit[-1]) if beside_toolkit else None)
+
+
+def run(tool: str, code: str) -> "subprocess.CompletedProcess[str]":
+    program = sanitizer()
+    if program is None:
+        pytest.skip("compute-sanitizer is not on this machine")
+    command = [program, "--tool", tool, "--error-exitcode", str(FOUND), sys.executable, "-c", code]
+    return subprocess.run(command, capture_output=True, text=True, timeout=280, check=False)
+
+
+@pytest.mark.parametrize("tool", ["memcheck", "racecheck"])
+def test_nothing_is_found(tool: str) -> None:
+    probe = run(tool, "import doorstep; doorstep.cuda.Device()")
+    if probe.returncode:
+        pytest.skip(f"compute-sanitizer does not work here: {(probe.stdout + probe.stderr)[-300:]}")
+    done = run(tool, RUN)
+    assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
