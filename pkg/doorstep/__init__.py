@@ -7,8 +7,10 @@ from doorstep._native import EntityKind, live_counts
 from doorstep.errors import (
     ArgumentError,
     ClosedError,
+    DeviceBusyError,
     DeviceError,
     DoorstepError,
+    DriverFunctionError,
     DriverVersionError,
     LibraryError,
     NoDeviceError,
@@ -29,8 +31,10 @@ __version__ = _VERSION
 __all__ = [
     "ArgumentError",
     "ClosedError",
+    "DeviceBusyError",
     "DeviceError",
     "DoorstepError",
+    "DriverFunctionError",
     "DriverVersionError",
     "EntityKind",
     "Event",

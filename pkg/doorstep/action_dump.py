@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from doorstep.errors import ArgumentError, ClosedError, StateError
+from doorstep.tensor import Tensor
 
 _ELEMENT = np.dtype("<i4")
 _COMPONENTS = 4  # move amount, move angle, turn, grab
@@ -42,8 +43,8 @@ class ActionDumpWriter:
         self._shape = _step_shape(num_worlds, num_agents)
         self._file = Path(path).open("wb")  # noqa: SIM115 (closed by close)
 
-    def append(self, actions: ArrayLike) -> None:
-        """Adds the actions of one step: integers [num_worlds, num_agents, 4], a tensor or an array.
+    def append(self, actions: ArrayLike | Tensor) -> None:
+        """Adds the actions of one step: integers [num_worlds, num_agents, 4], a tensor on any device or an array.
 
         Raises:
             ArgumentError: another shape, or values that are no 32-bit integers. Nothing was written.
@@ -51,7 +52,8 @@ class ActionDumpWriter:
         """
         if self._file.closed:
             raise ClosedError("This action dump is closed.", hint="Append before close().")
-        self._file.write(_as_elements(np.asarray(actions), self._shape).tobytes())
+        values = actions.copy_to_host() if isinstance(actions, Tensor) else np.asarray(actions)
+        self._file.write(_as_elements(values, self._shape).tobytes())
 
     def close(self) -> None:
         """Writes everything out and closes the file."""

@@ -89,14 +89,14 @@ class Scene:
 def capture_scenes(sim: Simulator, worlds: Sequence[int]) -> list[Scene]:
     """Copies what `draw_scenes` needs to know about some worlds of `sim` as they are now."""
     state_fields = [name for name in Scene.__dataclass_fields__ if name not in ("world", "lidar", "steps_remaining")]
-    views = {name: getattr(sim.state, name).to_numpy() for name in state_fields}
-    lidar, steps_remaining = sim.lidar.to_numpy(), sim.steps_remaining.to_numpy()
+    fields = {name: getattr(sim.state, name).copy_to_host() for name in state_fields}
+    lidar, steps_remaining = sim.lidar.copy_to_host(), sim.steps_remaining.copy_to_host()
     return [
         Scene(
             world=sim.world_offset + int(world),
             lidar=lidar[world].copy(),
             steps_remaining=int(steps_remaining[world, 0, 0]),
-            **{name: view[world].copy() for name, view in views.items()},
+            **{name: values[world].copy() for name, values in fields.items()},
         )
         for world in worlds
     ]

@@ -27,6 +27,7 @@ def test_json_has_the_promised_keys(capsys: pytest.CaptureFixture[str]) -> None:
     result = bench(capsys, *SMALL)
     assert result.keys() == {
         "version",
+        "device",
         "worlds",
         "steps",
         "agents",
@@ -40,6 +41,7 @@ def test_json_has_the_promised_keys(capsys: pytest.CaptureFixture[str]) -> None:
         "hash",
     }
     assert (result["worlds"], result["steps"], result["threads"], result["start"]) == (24, 30, 1, "normal")
+    assert result["device"] == "cpu"
     assert result["world_steps_per_second"] > 0
     assert result["world_steps_per_cpu_second"] > 0
     assert 0 < result["startup_seconds"] < 60

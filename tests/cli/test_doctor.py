@@ -10,9 +10,11 @@ from typing import Any
 import numpy
 import pytest
 from tests.cli.conftest import Command
+from tests.driver import no_driver
 
 import doorstep
-from doorstep._native import LIBRARY_PATH
+from doorstep._native import LIBRARY_PATH, cuda_architectures
+from doorstep._native._generated import CudaDeviceInfo, CudaDriverInfo
 from doorstep.cli import doctor, main
 
 
@@ -40,9 +42,69 @@ def test_the_threads_are_those_a_simulator_uses(capsys: pytest.CaptureFixture[st
     assert f"{len(os.sched_getaffinity(0))} of {os.cpu_count()} CPUs" in found
 
 
-def test_it_says_that_there_is_no_cuda_executor(capsys: pytest.CaptureFixture[str]) -> None:
-    finding = examine(capsys)["CUDA executor"]
-    assert (finding["found"], finding["ok"]) == ("not in this build", False)
+@no_driver
+def test_without_a_driver_it_says_why_and_what_the_automatic_device_is(capsys: pytest.CaptureFixture[str]) -> None:
+    findings = examine(capsys)
+    driver, automatic = findings["CUDA driver"], findings['device="auto"']
+    assert not driver["ok"]
+    assert "libcuda.so.1" in driver["found"]
+    assert driver["found"].endswith("[NoDriverError]")
+    assert "NVIDIA driver" in driver["remedy"]
+    assert automatic["found"].startswith("cpu, because ")
+    assert automatic["ok"]
+    assert not [name for name in findings if name.startswith("cuda:")]
+
+
+def test_it_names_the_architectures_that_the_library_has_machine_code_for(capsys: pytest.CaptureFixture[str]) -> None:
+    finding = examine(capsys)["CUDA kernels"]
+    architectures = cuda_architectures()
+    assert finding["ok"] is bool(architectures)
+    assert finding["found"].startswith(" ".join(architectures) or "none")
+
+
+def test_it_reports_a_driver_and_devices(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    devices = {
+        0: CudaDeviceInfo(name=b"Large", compute_capability=90, kernel_source=0, total_bytes=3 << 30, free_bytes=1 << 30),
+        1: CudaDeviceInfo(name=b"New", compute_capability=103, kernel_source=1, total_bytes=1 << 30, free_bytes=1 << 29),
+    }
+
+    def device(index: int) -> CudaDeviceInfo:
+        if index == 2:
+            raise doorstep.DeviceBusyError("Somebody has it.", hint="Ask them.")
+        return devices[index]
+
+    driver = CudaDriverInfo(version=12090, minimum_version=12000, device_count=3)
+    monkeypatch.setattr("doorstep.cuda.device.cuda_device", device)
+    for module in ("doorstep.cuda.device", "doorstep.cli.doctor"):
+        monkeypatch.setattr(f"{module}.cuda_driver", lambda: driver)
+    findings = examine(capsys)
+    assert findings["CUDA driver"]["found"] == "CUDA 12.9, at least 12.0 is needed; 3 devices"
+    assert findings["cuda:0"]["found"].startswith("Large, compute capability 9.0, 1.0 of 3.0 GiB free; its kernels are in")
+    assert findings["cuda:1"]["found"].startswith("New, compute capability 10.3, 0.5 of 1.0 GiB free")
+    assert "compiled once" in findings["cuda:1"]["found"]
+    assert findings["cuda:2"]["found"] == "Somebody has it. [DeviceBusyError]"
+    assert findings["cuda:2"]["remedy"] == "Ask them."
+
+
+def test_kernels_can_be_compiled_without_a_gpu(capsys: pytest.CaptureFixture[str]) -> None:
+    if not cuda_architectures():
+        pytest.skip("this library was built without kernels")
+    for attempt in ("first", "second"):
+        assert main(["doctor", "--compile", "sm_103", "--agents", "3", "--json"]) == 0
+        result = json.loads(capsys.readouterr().out)
+        assert (result["architecture"], result["agents"]) == ("sm_103", 3)
+        assert result["bytes"] > 10_000
+        assert attempt == "first" or result["from_cache"] is (result["cache_path"] is not None)
+    assert main(["doctor", "--compile", "sm_103", "--agents", "3"]) == 0
+    assert f"{result['bytes']:,} bytes of machine code" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("architecture", ["", "103", "sm_", "sm_x", "compute_90", "sm_1"])
+def test_an_architecture_that_does_not_exist_is_one_line(
+    architecture: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["doctor", "--compile", architecture]) == 2
+    assert capsys.readouterr().err.startswith("doorstep doctor: error: architecture is ")
 
 
 def test_everything_missing_comes_with_a_remedy(
@@ -55,7 +117,7 @@ def test_everything_missing_comes_with_a_remedy(
     monkeypatch.setattr("ctypes.util.find_library", lambda name: None)
     findings = examine(capsys, expected_code=1)  # numpy is needed
     missing = [finding for finding in findings.values() if not finding["ok"]]
-    assert {"numpy", "torch", "jax", "NVIDIA driver", "CUDA executor"} <= {finding["name"] for finding in missing}
+    assert {"numpy", "torch", "jax", "NVIDIA driver"} <= {finding["name"] for finding in missing}
     assert all(finding["remedy"] for finding in missing)
     assert findings["torch"]["remedy"].endswith("pip install torch")
 

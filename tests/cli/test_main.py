@@ -31,6 +31,8 @@ def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
         (["bench", "--seed", "-1"], "doorstep bench: error: seed "),
         (["bench", "--worlds", "1099511627776"], "doorstep bench: error: num_worlds "),
         (["bench", "--threads", "100000"], "doorstep bench: error: num_threads "),
+        (["bench", "--device", "gpu"], "doorstep bench: error: device is 'gpu'; it must be "),
+        (["demo", "--device", "cuda:x"], "doorstep demo: error: device is 'cuda:x'; it must be "),
         (
             ["demo", "--output", "missing/folder/picture.svg"],
             "doorstep demo: error: --output missing/folder/picture.svg",

@@ -1,9 +1,11 @@
 """A bad argument raises ArgumentError, which names it, its value and the range; nothing has changed or leaked."""
 
+import types
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.driver import no_driver
 
 import doorstep
 
@@ -16,7 +18,7 @@ CONSTRUCTOR: list[tuple[str, list[Any], str]] = [
     ("num_agents", [0, 9, -(2**70), *NOT_INTEGERS], "1 to 8"),
     ("episode_length", [0, 1_000_001, 2**32 + 200, *NOT_INTEGERS], "1 to 1000000"),
     ("num_threads", [0, -1, 1025, *[value for value in NOT_INTEGERS if value is not None]], "1 to 1024"),
-    ("stream", [-1, 2**64, *[value for value in NOT_INTEGERS if value is not None]], "0 to 18446744073709551615"),
+    ("stream", [0, 1, -1, 2**64, *[value for value in NOT_INTEGERS if value is not None]], "None with device='cpu'"),
     ("auto_reset", [1, 0, "yes", None], "True or False"),
     ("strict", [1, None], "True or False"),
     ("flat_observations", [0, "False"], "True or False"),
@@ -57,16 +59,71 @@ def test_num_worlds_is_required_and_the_rest_is_by_keyword() -> None:
         doorstep.Simulator(2, 0)  # type: ignore[call-arg]
 
 
-def test_a_stream_on_the_cpu_is_refused() -> None:
-    with pytest.raises(doorstep.ArgumentError, match="stream"):
-        doorstep.Simulator(2, stream=1)
+class ForeignStream:
+    """An object of another library that says which stream it is, or something that is none."""
+
+    def __init__(self, described: object) -> None:
+        self.described = described
+
+    def __cuda_stream__(self) -> object:
+        return self.described
+
+    def __repr__(self) -> str:
+        return f"ForeignStream({self.described})"
 
 
+BAD_STREAMS: list[tuple[Any, str]] = [
+    *[(value, "0 to 18446744073709551614") for value in (-1, 2**64 - 1, 2**64, 2**70)],
+    *[(value, "__cuda_stream__") for value in NOT_INTEGERS if value is not None and not isinstance(value, np.ndarray)],
+    (ForeignStream((1, 5)), "(0, handle)"),
+    (ForeignStream(5), "(0, handle)"),
+    (ForeignStream((0,)), "(0, handle)"),
+    (ForeignStream((0, None)), "__cuda_stream__"),
+    (ForeignStream((0, -1)), "0 to 18446744073709551614"),
+    (types.SimpleNamespace(cuda_stream="7"), "__cuda_stream__"),
+]
+
+
+@pytest.mark.parametrize(("stream", "allowed"), BAD_STREAMS, ids=repr)
+def test_a_stream_that_is_none_is_refused_before_a_driver_is_looked_for(stream: Any, allowed: str) -> None:
+    with pytest.raises(doorstep.ArgumentError) as caught:
+        doorstep.Simulator(2, device="cuda", stream=stream)
+    assert caught.value.argument == "stream"
+    assert allowed in str(caught.value)
+
+
+def test_a_stream_of_another_device_is_refused() -> None:
+    class OnDeviceOne:
+        cuda_stream = 7
+        device = types.SimpleNamespace(index=1)
+
+    with pytest.raises(doorstep.ArgumentError, match="it is a stream of cuda:1") as caught:
+        doorstep.Simulator(2, device="cuda:0", stream=OnDeviceOne())
+    assert caught.value.argument == "stream"
+
+
+@pytest.mark.parametrize("device", ["cpu", "auto"])
+def test_a_stream_asks_for_an_explicit_gpu(device: str) -> None:
+    with pytest.raises(doorstep.ArgumentError, match=f"None with device='{device}'") as caught:
+        doorstep.Simulator(2, device=device, stream=ForeignStream((0, 7)))
+    assert "cuda:K" in caught.value.hint
+
+
+@no_driver
 @pytest.mark.parametrize("device", ["cuda", "cuda:0", "cuda:7"])
-def test_a_gpu_that_cannot_be_used_is_a_device_error_that_says_what_to_do(device: str) -> None:
-    with pytest.raises(doorstep.DeviceError) as caught:
-        doorstep.Simulator(2, device=device)
-    assert caught.value.hint
+def test_without_a_driver_a_gpu_is_an_error_that_says_what_to_do(device: str) -> None:
+    with pytest.raises(doorstep.NoDriverError, match=r"libcuda\.so\.1") as caught:
+        doorstep.Simulator(2, device=device, stream=7 if device == "cuda" else None)
+    assert "NVIDIA driver" in caught.value.hint
+    assert 'device="cpu"' in caught.value.hint
+
+
+@no_driver
+def test_without_a_driver_the_automatic_device_is_the_cpu() -> None:
+    with doorstep.Simulator(2, device="auto") as sim:
+        assert sim.device == "cpu"
+        assert sim.stream is None
+        sim.step()
 
 
 WORLDS: list[tuple[Any, str]] = [

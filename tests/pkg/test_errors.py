@@ -18,6 +18,8 @@ TREE = [
     (doorstep.NoDriverError, doorstep.DeviceError, RuntimeError),
     (doorstep.DriverVersionError, doorstep.DeviceError, RuntimeError),
     (doorstep.NoDeviceError, doorstep.DeviceError, RuntimeError),
+    (doorstep.DeviceBusyError, doorstep.DeviceError, RuntimeError),
+    (doorstep.DriverFunctionError, doorstep.DeviceError, RuntimeError),
     (doorstep.SimulationError, doorstep.DoorstepError, RuntimeError),
 ]
 
@@ -45,13 +47,15 @@ def test_every_status_that_fails_has_its_own_class() -> None:
 def test_error_carries_status_argument_and_hint(error: type[doorstep.DoorstepError]) -> None:
     raised = error("it went wrong", argument="seed", hint="do better")
     assert str(raised) == "it went wrong (do better)"
-    assert (raised.argument, raised.hint) == ("seed", "do better")
+    assert (raised.argument, raised.hint, raised.driver_code) == ("seed", "do better", 0)
+    assert error("it went wrong", driver_code=999).driver_code == 999
     assert ERROR_CLASSES[raised.status] is error
 
 
 @pytest.mark.parametrize("error", list(ERROR_CLASSES.values()))
 def test_error_survives_pickling_and_copying(error: type[doorstep.DoorstepError]) -> None:
-    raised = error("it went wrong", argument="seed", hint="do better")
+    raised = error("it went wrong", argument="seed", hint="do better", driver_code=2)
     for other in (pickle.loads(pickle.dumps(raised)), copy.copy(raised)):
         assert type(other) is error
         assert (str(other), other.argument, other.hint) == (str(raised), "seed", "do better")
+        assert other.driver_code == 2

@@ -10,6 +10,7 @@ import pytest
 
 import doorstep
 from doorstep import _native
+from doorstep._native._generated import ABI_VERSION
 
 PACKAGE = Path(doorstep.__file__).parent
 CODE = """
@@ -96,7 +97,7 @@ def test_a_foreign_library_is_refused(package: Path) -> None:
     ("old", "new", "reason"),
     [
         (f'VERSION_STRING = "{doorstep.__version__}"', 'VERSION_STRING = "99.0.0"', "but the Python files in"),
-        ("ABI_VERSION = 1", "ABI_VERSION = 2", "but the Python files in"),
+        (f"ABI_VERSION = {ABI_VERSION}", "ABI_VERSION = 99", "but the Python files in"),
         ('("ds_version", ctypes.c_char_p, ())', '("ds_future", ctypes.c_char_p, ())', "ds_future"),
         ('("culprit_body", ctypes.c_int32)', '("culprit_body", ctypes.c_int64)', "ds_health.culprit_body"),
         ('("culprit_body", ctypes.c_int32)', '("other_name", ctypes.c_int32)', "ds_health.other_name"),

@@ -185,7 +185,11 @@ def test_dlpack_device_is_the_cpu() -> None:
         assert "dltensor" in repr(sim.rewards.__dlpack__(dl_device=(1, 0)))
 
 
-@pytest.mark.parametrize("arguments", [{"dl_device": (2, 0)}, {"dl_device": (1, 1)}, {"stream": 1}], ids=repr)
+@pytest.mark.parametrize(
+    "arguments",
+    [{"dl_device": (2, 0)}, {"dl_device": (1, 1)}, {"dl_device": (2, 0), "copy": True}, {"stream": 1}, {"stream": -1}],
+    ids=repr,
+)
 def test_dlpack_for_another_device_or_a_stream_is_a_buffer_error(arguments: dict[str, Any]) -> None:
     with doorstep.Simulator(2) as sim, pytest.raises(BufferError):
         sim.rewards.__dlpack__(**arguments)
@@ -226,6 +230,61 @@ def test_dlpack_copy_is_a_real_copy(max_version: tuple[int, int] | None) -> None
             assert (array == before).all()
 
 
+def test_memory_of_the_host_has_no_interface_of_cuda_arrays() -> None:
+    with doorstep.Simulator(2) as sim:
+        assert hasattr(sim.rewards, "__array_interface__")
+        assert not hasattr(sim.rewards, "__cuda_array_interface__")
+
+
+def test_copies_to_and_from_the_host_are_real_copies_of_every_element() -> None:
+    with doorstep.Simulator(3, flat_observations=True) as sim:
+        for tensor in (*sim.tensors.values(), sim.state.body_positions, sim.state.agent_grabs):
+            array = tensor.copy_to_host()
+            assert (array.shape, array.dtype) == (tensor.shape, tensor.dtype)
+            assert array.tobytes() == tensor.to_numpy().tobytes()
+            assert array.nbytes == 0 or not np.shares_memory(array, tensor.to_numpy())
+        positions = sim.state.body_positions
+        moved = (positions.copy_to_host() + 1)[..., ::-1]
+        assert not moved.flags.c_contiguous
+        before = sim.state.body_rotations.copy_to_host()
+        positions.copy_from_host(moved)
+        assert (positions.to_numpy() == moved).all()
+        assert (sim.state.body_rotations.copy_to_host() == before).all()
+        sim.actions.copy_from_host(np.full((3, 2, 4), 1, np.int32))
+        assert (sim.actions.to_numpy() == 1).all()
+
+
+def test_copies_wait_for_the_running_step_and_outlive_the_simulator() -> None:
+    sim = doorstep.Simulator(64)
+    sim.step_async()
+    remaining = sim.steps_remaining
+    assert (remaining.copy_to_host() == 199).all()
+    actions = sim.actions
+    sim.close()
+    actions.copy_from_host(np.ones((64, 2, 4), np.int32))
+    assert (actions.copy_to_host() == 1).all()
+
+
+@pytest.mark.parametrize(
+    "array",
+    [np.zeros((2, 2, 4)), np.zeros((2, 2, 4), np.int64), np.zeros((2, 8), np.int32), np.zeros((), np.int32), "no", None],
+    ids=["dtype", "width", "shape", "scalar", "text", "nothing"],
+)
+def test_copying_from_another_shape_or_dtype_names_both_and_changes_nothing(array: Any) -> None:
+    with doorstep.Simulator(2) as sim:
+        before = sim.actions.copy_to_host()
+        with pytest.raises(doorstep.ArgumentError, match=r"it must be int32 \[2, 2, 4\]") as caught:
+            sim.actions.copy_from_host(array)
+        assert caught.value.argument == "array"
+        assert (sim.actions.copy_to_host() == before).all()
+
+
+def test_read_only_tensors_take_no_copy() -> None:
+    with doorstep.Simulator(2) as sim, pytest.raises(doorstep.ArgumentError, match="rewards") as caught:
+        sim.rewards.copy_from_host(np.zeros((2, 2, 1), np.float32))
+    assert caught.value.hint
+
+
 def test_a_tensor_without_elements_can_be_exported() -> None:
     with doorstep.Simulator(2, num_agents=1) as sim:
         assert sim.partner_observations.shape == (2, 1, 0, 3)
@@ -244,7 +303,8 @@ def test_a_capsule_that_nobody_consumes_holds_the_memory_until_it_is_dropped(
     capsule = sim.rewards.__dlpack__(max_version=max_version)
     sim.close()
     del sim
-    assert doorstep.live_counts() == {"simulator": 0, "memory": 1, "event": 0, "export": 1, "thread": 0}
+    alive = {kind: count for kind, count in doorstep.live_counts().items() if count}
+    assert alive == {"memory": 1, "export": 1}
     del capsule
     assert not any(doorstep.live_counts().values())
 

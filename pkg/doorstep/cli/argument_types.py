@@ -22,6 +22,9 @@ def add_simulator_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--agents", type=positive_integer, default=2, metavar="N", help="agents in each world, 1-8 (2)")
     parser.add_argument("--seed", type=int, default=5, help="seed of the levels and of the actions (5)")
     parser.add_argument(
+        "--device", default="cpu", metavar="DEVICE", help="where worlds are: cpu, cuda, cuda:K or auto (cpu)"
+    )
+    parser.add_argument(
         "--threads",
         type=positive_integer,
         metavar="N",

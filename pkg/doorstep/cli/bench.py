@@ -10,8 +10,9 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 import doorstep
+from doorstep import cuda
 from doorstep.cli.argument_types import add_simulator_arguments, positive_integer
-from doorstep.cli.random_actions import ActionTable
+from doorstep.cli.random_actions import ActionTable, DeviceActionTable
 from doorstep.cli.rooms_start import RoomsStart
 
 SUMMARY = "Time step() alone, under random actions."
@@ -30,6 +31,7 @@ class Result:
     """What was measured, and of what."""
 
     version: str
+    device: str  # "cpu", or "cuda:K" and the GPU's name
     worlds: int
     steps: int
     agents: int
@@ -55,20 +57,27 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def measure(arguments: argparse.Namespace) -> Result:
-    """Makes a simulator and times its steps. Actions, and moving agents, stay outside the clock."""
+    """Makes a simulator and times its steps. Drawing actions, and moving agents, stay outside the clock."""
     table = ActionTable(arguments.seed)
     created = time.perf_counter_ns()
     with doorstep.Simulator(
-        arguments.worlds, seed=arguments.seed, num_agents=arguments.agents, num_threads=arguments.threads
+        arguments.worlds,
+        seed=arguments.seed,
+        num_agents=arguments.agents,
+        num_threads=arguments.threads,
+        device=arguments.device,
     ) as sim:
         sim.step()
+        sim.wait()
         startup_seconds = (time.perf_counter_ns() - created) / 1e9
-        wall_seconds, cpu_seconds, profile = time_steps(
+        time_them = time_steps if sim.device == "cpu" else time_steps_on_gpu
+        wall_seconds, cpu_seconds, profile = time_them(
             sim, table, arguments.steps, rooms=arguments.start == "rooms", profile=arguments.profile
         )
         world_steps = arguments.worlds * arguments.steps
         return Result(
             version=doorstep.__version__,
+            device=_describe(sim.device),
             worlds=sim.num_worlds,
             steps=arguments.steps,
             agents=sim.num_agents,
@@ -107,16 +116,56 @@ def time_steps(
     return wall_ns / 1e9, cpu_ns / 1e9, split
 
 
+def time_steps_on_gpu(
+    sim: doorstep.Simulator, table: ActionTable, steps: int, *, rooms: bool, profile: bool
+) -> tuple[float, float, dict[str, float] | None]:
+    """As time_steps. The clock runs over whole episodes of steps, and over copying their actions within the GPU.
+
+    The host waits for the GPU only where the clock starts and stops; a wait in every step would measure the waits.
+    """
+    stream = cuda.Stream.from_handle(sim.stream, int(sim.device.removeprefix("cuda:")))
+    device_table = DeviceActionTable(table, sim.actions, stream)
+    rooms_start = RoomsStart(sim) if rooms else None
+    if rooms_start:
+        rooms_start.place(np.arange(sim.num_worlds))
+    if profile:
+        sim.start_profile()
+    wall_ns = cpu_ns = step = 0
+    while step < steps:
+        end = min(step + int(sim.steps_remaining.copy_to_host().min()), steps) if rooms_start else steps
+        sim.wait()
+        cpu_before, wall_before = time.process_time_ns(), time.perf_counter_ns()
+        for now in range(step, end):
+            device_table.copy(now)
+            sim.step()
+        sim.wait()
+        wall_ns += time.perf_counter_ns() - wall_before
+        cpu_ns += time.process_time_ns() - cpu_before
+        step = end
+        if rooms_start:
+            rooms_start.place(np.flatnonzero(sim.dones.copy_to_host().any(axis=(1, 2))))
+    split = _split(sim.stop_profile(), cpu_ns / (sim.num_worlds * steps)) if profile else None
+    return wall_ns / 1e9, cpu_ns / 1e9, split
+
+
+def _describe(device: str) -> str:
+    return device if device == "cpu" else f"{device} {cuda.Device(int(device.removeprefix('cuda:'))).name}"
+
+
 def _split(ticks: dict[str, int], nanoseconds: float) -> dict[str, float]:
     """Shares out the CPU time of a world-step by the ticks of the stages."""
     total = max(sum(ticks.values()), 1)
     return {stage: round(nanoseconds * count / total, 2) for stage, count in ticks.items()}
 
 
+def _where(result: Result) -> str:
+    return f"{result.threads} thread{'s' * (result.threads != 1)}" if result.device == "cpu" else result.device
+
+
 def _print_table(result: Result) -> None:
     print(
         f"doorstep {result.version}: {result.worlds:,} worlds x {result.steps:,} steps, {result.agents} agents, "
-        f"{result.start} start, seed {result.seed}, {result.threads} thread{'s' * (result.threads != 1)}"
+        f"{result.start} start, seed {result.seed}, {_where(result)}"
     )
     rows = {
         "world-steps per second": f"{result.world_steps_per_second:,.0f}",

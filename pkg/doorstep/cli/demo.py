@@ -55,11 +55,15 @@ def run(arguments: argparse.Namespace) -> int:
     """Runs the demo."""
     _check_output(arguments.output)
     with doorstep.Simulator(
-        arguments.worlds, seed=arguments.seed, num_agents=arguments.agents, num_threads=arguments.threads
+        arguments.worlds,
+        seed=arguments.seed,
+        num_agents=arguments.agents,
+        num_threads=arguments.threads,
+        device=arguments.device,
     ) as sim:
         print(
-            f"doorstep {doorstep.__version__}: {sim.num_worlds:,} worlds, {arguments.steps:,} steps of random actions, "
-            f"seed {sim.seed}",
+            f"doorstep {doorstep.__version__}: {sim.num_worlds:,} worlds on {sim.device}, {arguments.steps:,} steps of "
+            f"random actions, seed {sim.seed}",
             flush=True,
         )
         tally = _step(sim, arguments)
@@ -79,14 +83,17 @@ def _step(sim: doorstep.Simulator, arguments: argparse.Namespace) -> _Tally:
     rooms_start = RoomsStart(sim) if arguments.start == "rooms" else None
     if rooms_start:
         rooms_start.place(np.arange(sim.num_worlds))
-    actions, dones, returns = (tensor.to_numpy() for tensor in (sim.actions, sim.dones, sim.episode_returns))
+    actions = np.empty(sim.actions.shape, sim.actions.dtype)
     picture_step = _picture_step(arguments.steps, sim.episode_length)
     with Progress(arguments.steps, sys.stderr) as progress:
         for step in range(1, arguments.steps + 1):
             table.copy_into(actions, step)
+            sim.actions.copy_from_host(actions)
             started = time.perf_counter()
             sim.step()
+            sim.wait()
             tally.step_seconds += time.perf_counter() - started
+            dones, returns = sim.dones.copy_to_host(), sim.episode_returns.copy_to_host()
             tally.count_returns(returns[dones != 0])
             if step == picture_step:
                 tally.scenes_step = step
@@ -106,8 +113,8 @@ def _picture_step(steps: int, episode_length: int) -> int:
 def _capture(sim: doorstep.Simulator, pictured: int) -> list[Scene]:
     """The worlds with most to see: doors open, buttons pressed, cubes held; among equals, agents that came furthest."""
     state = sim.state
-    doors, buttons = state.door_open.to_numpy().sum(axis=1), state.button_pressed.to_numpy().sum(axis=1)
-    held, furthest = (state.agent_grabs.to_numpy() >= 0).sum(axis=1), state.agent_max_y.to_numpy().max(axis=1)
+    doors, buttons = state.door_open.copy_to_host().sum(axis=1), state.button_pressed.copy_to_host().sum(axis=1)
+    held, furthest = (state.agent_grabs.copy_to_host() >= 0).sum(axis=1), state.agent_max_y.copy_to_host().max(axis=1)
     worlds = np.lexsort((-furthest, -(doors + buttons + held)))[:pictured]
     return capture_scenes(sim, [int(world) for world in worlds])
 

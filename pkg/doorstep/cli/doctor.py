@@ -1,4 +1,8 @@
-"""`doorstep doctor`: what doorstep finds on this machine, and what to do about what is missing."""
+"""`doorstep doctor`: what doorstep finds on this machine, and what to do about what is missing.
+
+`doorstep doctor --compile sm_103` compiles the kernels for an architecture, as is done on a GPU that the library has no
+machine code for. It needs no GPU.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,18 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import doorstep
-from doorstep._native import LIBRARY_PATH, cpu_features, default_thread_count, load
+from doorstep import cuda
+from doorstep._native import (
+    LIBRARY_PATH,
+    MAX_AGENTS,
+    cpu_features,
+    cuda_architectures,
+    cuda_compile,
+    cuda_driver,
+    default_thread_count,
+    load,
+)
+from doorstep.cli.argument_types import positive_integer
 
 SUMMARY = "Report what doorstep finds on this machine, and what to do about what is missing."
 
@@ -35,10 +50,21 @@ class Finding:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
     parser.add_argument("--json", action="store_true", help="print one line of JSON")
+    parser.add_argument(
+        "--compile",
+        metavar="SM",
+        help="compile the kernels for an architecture such as sm_103 instead, as for a GPU that the library has no "
+        "machine code for; needs no GPU",
+    )
+    parser.add_argument(
+        "--agents", type=positive_integer, default=2, metavar="N", help=f"with --compile: agents, 1-{MAX_AGENTS} (2)"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Prints the findings; the exit code is 1 if something needed is missing."""
+    if arguments.compile is not None:
+        return _compile(arguments)
     findings = list(examine())
     works = all(finding.ok for finding in findings if finding.needed)
     if arguments.json:
@@ -49,10 +75,33 @@ def run(arguments: argparse.Namespace) -> int:
     return 0 if works else 1
 
 
+def _compile(arguments: argparse.Namespace) -> int:
+    info = cuda_compile(arguments.compile, arguments.agents)
+    result = {
+        "architecture": arguments.compile,
+        "agents": arguments.agents,
+        "bytes": info.image_bytes,
+        "seconds": round(info.nanoseconds / 1e9, 3),
+        "from_cache": bool(info.from_cache),
+        "cache_path": os.fsdecode(info.cache_path) or None,
+    }
+    if arguments.json:
+        print(json.dumps(result))
+        return 0
+    origin = "found on disk" if info.from_cache else "compiled"
+    print(
+        f"{arguments.compile}, {arguments.agents} agents: {info.image_bytes:,} bytes of machine code, {origin} in "
+        f"{result['seconds']} s\ncache: {result['cache_path'] or 'none; it could not be written'}"
+    )
+    return 0
+
+
 def examine() -> Iterator[Finding]:
     """Looks for everything, in the order of the report."""
     for name, look in _LOOKS.items():
         yield _look(name, look)
+        if name == "CUDA driver":
+            yield from _look_for_devices()
 
 
 def _look(name: str, look: Callable[[str], Finding]) -> Finding:
@@ -125,8 +174,74 @@ def _look_for_nvidia_driver(name: str) -> Finding:
     return Finding(name, "none", ok=False, remedy="Not needed: worlds run on the CPU.")
 
 
-def _look_for_cuda_executor(name: str) -> Finding:
-    return Finding(name, "not in this build", ok=False, remedy='Use device="cpu", the default.')
+def _look_for_kernels(name: str) -> Finding:
+    architectures = cuda_architectures()
+    if not architectures:
+        return Finding(name, "none: this library was built without them", ok=False, remedy="Install a released wheel.")
+    return Finding(name, f"{' '.join(architectures)}, and PTX for newer GPUs", ok=True)
+
+
+def _look_for_cuda_driver(name: str) -> Finding:
+    try:
+        driver = cuda_driver()
+    except doorstep.DoorstepError as error:
+        return _not_usable(name, error)
+    versions = f"CUDA {_version(driver.version)}, at least {_version(driver.minimum_version)} is needed"
+    return Finding(name, f"{versions}; {driver.device_count} device{'s' * (driver.device_count != 1)}", ok=True)
+
+
+def _look_for_devices() -> Iterator[Finding]:
+    """A finding per GPU; none without a driver, which has said why."""
+    try:
+        count = cuda.Device.count()
+    except doorstep.DoorstepError:
+        return
+    for index in range(count):
+        yield _look(f"cuda:{index}", _look_for_device)
+
+
+def _look_for_device(name: str) -> Finding:
+    try:
+        device = cuda.Device(int(name.removeprefix("cuda:")))
+    except doorstep.DoorstepError as error:
+        return _not_usable(name, error)
+    major, minor = device.compute_capability
+    memory = f"{device.free_bytes / 2**30:.1f} of {device.total_bytes / 2**30:.1f} GiB free"
+    found = f"{device.name}, compute capability {major}.{minor}, {memory}; {_KERNEL_SOURCES[device.kernel_source]}"
+    return Finding(name, found, ok=True)
+
+
+_KERNEL_SOURCES = {
+    "embedded": "its kernels are in the library",
+    "compiler": "its kernels are compiled once, then kept on disk",
+    "driver": "its kernels are compiled by the driver when a simulator is made",
+}
+
+
+def _look_for_automatic_device(name: str) -> Finding:
+    """Asks for a simulator, because nothing else proves that one works."""
+    with doorstep.Simulator(1, device="auto") as sim:
+        chosen = sim.device
+    if chosen != "cpu":
+        return Finding(name, chosen, ok=True)
+    try:
+        doorstep.Simulator(1, device="cuda:0").close()
+    except doorstep.DoorstepError as error:
+        return Finding(name, f"cpu, because {_described(error)}", ok=True)
+    return Finding(name, "cpu", ok=True)
+
+
+def _not_usable(name: str, error: doorstep.DoorstepError) -> Finding:
+    return Finding(name, _described(error), ok=False, remedy=error.hint)
+
+
+def _described(error: doorstep.DoorstepError) -> str:
+    return f"{error.args[0]} [{type(error).__name__}]"
+
+
+def _version(number: int) -> str:
+    """As the driver counts: 12090 is 12.9."""
+    return f"{number // 1000}.{number % 1000 // 10}"
 
 
 def _look_for_package(package: str, purpose: str, needed: bool = False) -> Callable[[str], Finding]:
@@ -147,7 +262,9 @@ _LOOKS: dict[str, Callable[[str], Finding]] = {
     "CPU features": _look_for_cpu_features,
     "threads": _look_for_threads,
     "NVIDIA driver": _look_for_nvidia_driver,
-    "CUDA executor": _look_for_cuda_executor,
+    "CUDA kernels": _look_for_kernels,
+    "CUDA driver": _look_for_cuda_driver,
+    'device="auto"': _look_for_automatic_device,
     "numpy": _look_for_package("numpy", "doorstep needs it", needed=True),
     "torch": _look_for_package("torch", "Only Tensor.to_torch() needs it"),
     "jax": _look_for_package("jax", "Only Tensor.to_jax() needs it"),

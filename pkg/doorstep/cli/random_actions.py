@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from doorstep import Tensor, cuda
 from doorstep.cli.counted_random import random_bits
 
 NUM_CHOICES = (4, 8, 5, 2)  # move amount, move angle, turn, grab
@@ -31,9 +33,35 @@ class ActionTable:
     def copy_into(self, actions: NDArray[Any], step: int) -> None:
         """Writes the actions of a step; actions is C-contiguous, [N, A, 4]."""
         rows = actions.reshape(-1, len(NUM_CHOICES))
-        source = step * _STRIDE % _ROWS
-        begin = 0
-        while begin < len(rows):
-            count = min(len(rows) - begin, _ROWS - source)
+        for begin, source, count in pieces(step, len(rows)):
             rows[begin : begin + count] = self._rows[source : source + count]
-            begin, source = begin + count, 0
+
+
+class DeviceActionTable:
+    """The same table in the memory of a GPU, from which a step's actions get into a tensor without the host waiting."""
+
+    def __init__(self, table: ActionTable, actions: Tensor, stream: cuda.Stream) -> None:
+        rows = table._rows.astype(np.int32)
+        self._buffer = cuda.Buffer(rows.nbytes, stream=stream)
+        self._buffer.copy_from_host(rows)
+        self._stream = stream
+        self._row_bytes = rows.strides[0]
+        self._num_rows = actions.nbytes // self._row_bytes
+        self._destination: int = actions.__cuda_array_interface__["data"][0]
+        self._source = self._buffer.pointer
+
+    def copy(self, step: int) -> None:
+        """Begins to write the actions of a step."""
+        for begin, source, count in pieces(step, self._num_rows):
+            destination = self._destination + begin * self._row_bytes
+            self._stream.copy(destination, self._source + source * self._row_bytes, count * self._row_bytes)
+
+
+def pieces(step: int, num_rows: int) -> Iterator[tuple[int, int, int]]:
+    """The rows of a step as runs: first row of the actions, first row of the table, number of rows."""
+    source = step * _STRIDE % _ROWS
+    begin = 0
+    while begin < num_rows:
+        count = min(num_rows - begin, _ROWS - source)
+        yield begin, source, count
+        begin, source = begin + count, 0

@@ -31,12 +31,13 @@ class RoomsStart:
 
     def __init__(self, sim: Simulator) -> None:
         self._sim = sim
-        self._state = {name: getattr(sim.state, name).to_numpy() for name in _FIELDS}
+        self._state: dict[str, Array] = {}
 
     def place(self, worlds: Array) -> None:
         """Moves the agents of these worlds, which have just been reset, and refreshes the observations."""
         if not len(worlds):
             return
+        self._read()
         state = {name: view[worlds] for name, view in self._state.items()}
         centres, halves, yaws, solid = _obstacles(state)
         room_starts = self._room_starts(worlds, state)
@@ -44,7 +45,20 @@ class RoomsStart:
             pose = self._free_poses(worlds, agent, state, room_starts, (centres, halves, yaws, solid))
             centres[:, agent], yaws[:, agent], solid[:, agent] = pose[:, :2], pose[:, 2], True
             self._move(worlds, agent, pose)
+        self._write()
         self._sim.refresh()
+
+    def _read(self) -> None:
+        """On the CPU the state itself; of a GPU's, copies."""
+        for name in _FIELDS:
+            field = getattr(self._sim.state, name)
+            self._state[name] = field.to_numpy() if field.device == "cpu" else field.copy_to_host()
+
+    def _write(self) -> None:
+        for name in _MOVED_FIELDS:
+            field = getattr(self._sim.state, name)
+            if field.device != "cpu":
+                field.copy_from_host(self._state[name])
 
     def _room_starts(self, worlds: Array, state: dict[str, Array]) -> Array:
         """y of the far side of the door that leads into each world's room."""
@@ -94,19 +108,22 @@ class RoomsStart:
         state["agent_max_y"][worlds, agent] = y
 
 
-_FIELDS = (
+_MOVED_FIELDS = (
     "body_positions",
     "body_rotations",
     "body_linear_velocities",
     "body_angular_velocities",
+    "agent_grabs",
+    "agent_max_y",
+)
+_FIELDS = (
+    *_MOVED_FIELDS,
     "body_sizes",
     "body_kinds",
     "static_positions",
     "static_sizes",
     "static_kinds",
     "door_static",
-    "agent_grabs",
-    "agent_max_y",
     "episode_index",
 )
 

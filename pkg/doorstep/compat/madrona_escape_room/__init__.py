@@ -54,8 +54,9 @@ class SimManager:
         )
 
     def step(self) -> None:
-        """Steps every world once."""
+        """Steps every world once; returns when that is done, on a GPU too."""
         self._simulator.step()
+        self._simulator.wait()
 
     def reset_tensor(self) -> Tensor:
         """int32 [N, 1], writable: nonzero regenerates the world at the end of the next step."""

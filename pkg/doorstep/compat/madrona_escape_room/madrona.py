@@ -92,7 +92,7 @@ class Tensor:
 
 @final
 class CudaSync:
-    """A point in a simulator's CUDA work; only simulators on a GPU have one."""
+    """A point in a simulator's CUDA work. There is none to wait for: `step()` returns when the step is done."""
 
     __slots__ = ()
 
@@ -100,12 +100,12 @@ class CudaSync:
         """Makes a CUDA stream wait for the simulator.
 
         Raises:
-            doorstep.DeviceError: always, because simulators run on the CPU, where step() returns when it is done.
+            doorstep.DeviceError: always.
         """
         raise doorstep.DeviceError(
             f"There is no CUDA work for stream {stream} to wait for.",
             argument="stream",
-            hint="With ExecMode.CPU leave the wait out: step() returns when the step is done.",
+            hint="Leave the wait out: step() returns when the step is done.",
         )
 
 
@@ -143,7 +143,9 @@ def _shapes(tensors: Tensors) -> Shapes:
     shapes: Shapes = {}
     for name, tensor in tensors.items():
         if isinstance(tensor, Tensor):
-            array = np.from_dlpack(tensor)
+            array = tensor._array
+            if not isinstance(array, doorstep.Tensor):
+                array = np.from_dlpack(array)
             shapes[name] = jax.ShapeDtypeStruct(array.shape, array.dtype)  # type: ignore[no-untyped-call,unused-ignore]
         else:
             shapes[name] = _shapes(tensor)

@@ -1,0 +1,16 @@
+"""Whether this machine has an NVIDIA driver: some tests need one, some are about what happens without."""
+
+import ctypes
+
+import pytest
+
+
+def driver_is_there() -> bool:
+    try:
+        ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return False
+    return True
+
+
+no_driver = pytest.mark.skipif(driver_is_there(), reason="this machine has an NVIDIA driver")
