@@ -60,12 +60,13 @@ CurrentContext::CurrentContext(const Context& context) {
     CUcontext current;
     result_ = driver().cuCtxGetCurrent(&current);
     if (result_ || current == context.handle()) return;
+    function_ = "cuCtxPushCurrent";
     result_ = driver().cuCtxPushCurrent(context.handle());
     pushed_ = result_ == CUDA_SUCCESS;
 }
 
 ds_status CurrentContext::status() const {
-    return result_ ? fail_driver(result_, "cuCtxPushCurrent") : DS_STATUS_OK;
+    return result_ ? fail_driver(result_, function_) : DS_STATUS_OK;
 }
 
 ds_status CurrentContext::restore() {

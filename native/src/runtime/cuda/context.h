@@ -58,6 +58,7 @@ private:
     CUresult leave();
 
     CUresult result_;
+    const char* function_ = "cuCtxGetCurrent";  // what gave result_
     bool pushed_ = false;
 };
 
