@@ -26,24 +26,27 @@ DS_INLINE uint32_t unsettled_bodies(const W& world) {
     return bits;
 }
 
-// Bits of the statics an agent standing on the floor can meet, and of those among them that are not full walls to it.
-struct StaticsNearFloor {
-    uint32_t solid, partial;
+// Bits of the statics that an agent standing on the floor can meet on its path; within the reach of contacts around it;
+// and of those in reach that are not full walls to it.
+struct StaticsAround {
+    uint32_t path, reach, partial;
 };
 
 template <class Float, class W>
-DS_INLINE StaticsNearFloor statics_near_floor(const W& world) {
+DS_INLINE StaticsAround statics_around(const W& world, Rectangle path, Rectangle reach) {
     constexpr float kHeight = 2.f * kAgentHalfExtent;
-    StaticsNearFloor statics{0, 0};
+    StaticsAround around{0, 0, 0};
     DS_ROLLED
     for (int lane = 0; lane < W::kStaticLanes; lane += Float::kLanes) {
         const auto s = load_statics<Float>(world, lane);
         const auto solid = (s.bottom < Float(kHeight)) & (Float(0.f) < s.top) & (s.bottom < s.top);
         const auto full = (s.bottom <= Float(0.f)) & (Float(kHeight) <= s.top);
-        statics.solid |= lane_bits(solid) << lane;
-        statics.partial |= lane_bits(solid & ~full) << lane;
+        const auto in_reach = solid & overlap(s, reach);
+        around.path |= lane_bits(solid & overlap(s, path)) << lane;
+        around.reach |= lane_bits(in_reach) << lane;
+        around.partial |= lane_bits(in_reach & ~full) << lane;
     }
-    return statics;
+    return around;
 }
 
 // Whether a cube's bounds, grown by what it may move, overlap an area. Lanes run over bodies.
@@ -69,19 +72,20 @@ DS_INLINE bool meets_a_cube(const W& world, Rectangle area) {
 
 template <class TileT>
 DS_INLINE Rectangle path_of(const TileT& tile, int slot) {
-    return {tile.records.path_min_x[slot], tile.records.path_max_x[slot], tile.records.path_min_y[slot], tile.records.path_max_y[slot]};
+    const auto& records = tile.records;
+    return {records.path_min_x[slot], records.path_max_x[slot], records.path_min_y[slot], records.path_max_y[slot]};
 }
 
-// The agent alone against statics and cubes.
+// The agent alone against statics and cubes. load_actions has set kCoupled where the action has no flight.
 template <class Float, class TileT, class W>
-DS_INLINE Motion motion_alone(TileT& tile, const W& world, StaticsNearFloor statics, int slot) {
-    const Rectangle path = path_of(tile, slot);
-    if ((statics_in<Float>(world, path) & statics.solid) == 0) return meets_a_cube<Float>(world, path) ? kCoupled : kFree;
-    const Rectangle reach = grown(path, kContactMargin);
-    const uint32_t walls = statics_in<Float>(world, reach) & statics.solid;
-    tile.records.walls[slot] = walls;
-    const bool too_many = count_bits(walls) > kMaxSlideWalls;
-    return too_many || (walls & statics.partial) || meets_a_cube<Float>(world, reach) ? kCoupled : kSliding;
+DS_INLINE Motion motion_alone(TileT& tile, const W& world, int agent, int slot) {
+    if (tile.records.motion[slot] == kCoupled || world.grabs[agent] >= 0) return kCoupled;
+    const Rectangle path = path_of(tile, slot), reach = grown(path, kContactMargin);
+    const StaticsAround statics = statics_around<Float>(world, path, reach);
+    if (statics.path == 0) return meets_a_cube<Float>(world, path) ? kCoupled : kFree;
+    tile.records.walls[slot] = statics.reach;
+    const bool too_many = count_bits(statics.reach) > kMaxSlideWalls;
+    return too_many || statics.partial || meets_a_cube<Float>(world, reach) ? kCoupled : kSliding;
 }
 
 // Whether two agents in free flight stay out of each other's reach. Up to friction, millimetres, both cover the same
@@ -100,9 +104,11 @@ DS_INLINE bool fly_apart(const TileT& tile, const W& world, int base, int a, int
     return nearest_x * nearest_x + nearest_y * nearest_y > kReach * kReach;
 }
 
-// Agents in each other's way are coupled; so is whoever a coupled agent, or a cube it pushes, may be pushed into.
+// Agents that are not at rest on the floor, or in each other's way, are coupled; so is whoever a coupled agent, or a cube it pushes, may be pushed into.
 template <class Float, class TileT, class W>
 DS_INLINE void couple_agents(TileT& tile, const W& world, int base) {
+    for (uint32_t unsettled = unsettled_bodies<Float>(world) & ((1u << W::kAgents) - 1u); unsettled;)
+        tile.records.motion[base + take_lowest_bit(unsettled)] = kCoupled;
     for (bool changed = true; changed;) {
         changed = false;
         for (int a = 0; a < W::kAgents; a++)
@@ -127,19 +133,6 @@ DS_INLINE void couple_agents(TileT& tile, const W& world, int base) {
             changed = true;
         }
     }
-}
-
-template <class Float, class TileT, class W>
-DS_INLINE void classify_world(TileT& tile, const W& world, int base) {
-    const uint32_t unsettled = unsettled_bodies<Float>(world);
-    const StaticsNearFloor statics = statics_near_floor<Float>(world);
-    for (int a = 0; a < W::kAgents; a++) {
-        const int slot = base + a;
-        // load_actions has set kCoupled where the action has no flight
-        if (tile.records.motion[slot] == kCoupled || (unsettled >> a & 1) || world.grabs[a] >= 0) tile.records.motion[slot] = kCoupled;
-        else tile.records.motion[slot] = motion_alone<Float>(tile, world, statics, slot);
-    }
-    couple_agents<Float>(tile, world, base);
 }
 
 }  // namespace doorstep

@@ -266,25 +266,52 @@ DS_INLINE void cast_agent_lidar(const W& world, int agent, float* out) {
     write_hits<Lines>(lines.backward, out + 2 * kLidarLines);
 }
 
-// One line by itself, as a CUDA thread takes it: everything is tried, because skipping what only some of a warp's lines
-// can skip saves nothing.
+// ---- One line by itself, as a CUDA thread takes it
+
 template <class W>
-DS_INLINE void cast_line(const W& world, int agent, int line, float* out) {
-    using Lines = LidarLines<NarrowFloat, 1>;
+DS_INLINE StaticsInSight statics_in_sight(const W& world, int agent) {
     const Vec3 origin = lidar_origin(world, agent);
-    Lines lines = aim_lines<Lines>(world.agent_heading(agent), line);
+    StaticsInSight sight{0, 0};
     DS_ROLLED
     for (int i = 0; i < W::kStatics; i++) {
         const auto s = load_statics<NarrowFloat>(world, i);
-        if (!any((s.bottom < origin.z) & (NarrowFloat(origin.z) < s.top))) continue;
-        const LidarBox box{(s.min_x - origin.x).v, (s.max_x - origin.x).v, (s.min_y - origin.y).v,
-                           (s.max_y - origin.y).v};
-        cast_at_static(lines, box, static_cast<uint32_t>(world.static_kind[i]));
+        const auto solid = (s.bottom < origin.z) & (NarrowFloat(origin.z) < s.top);
+        const auto near = (s.min_y - origin.y < kLidarNear) & (NarrowFloat(-kLidarNear) < s.max_y - origin.y);
+        sight.solid |= lane_bits(solid) << i;
+        sight.near |= lane_bits(solid & near) << i;
     }
+    return sight;
+}
+
+// Casts at a static unless it lies beyond what the line reaches along y.
+template <class Lines, class W>
+DS_INLINE void cast_at_static_in_span(Lines& lines, const W& world, int i, Vec3 origin, Span span) {
+    const float half_x = 0.5f * world.static_size_x[i], half_y = 0.5f * world.static_size_y[i];
+    const LidarBox box{(world.static_x[i] - half_x) - origin.x, (world.static_x[i] + half_x) - origin.x,
+                       (world.static_y[i] - half_y) - origin.y, (world.static_y[i] + half_y) - origin.y};
+    if (box.min_y <= span.up && span.down <= box.max_y)
+        cast_at_static(lines, box, static_cast<uint32_t>(world.static_kind[i]));
+}
+
+template <class W>
+DS_INLINE void cast_line(const W& world, int agent, int line, StaticsInSight sight, float* out) {
+    using Lines = LidarLines<NarrowFloat, 1>;
+    const Vec3 origin = lidar_origin(world, agent);
+    Lines lines = aim_lines<Lines>(world.agent_heading(agent), line);
+    Span span{-1e30f, 1e30f};
+    DS_ROLLED
+    for (uint32_t bits = sight.near; bits;) cast_at_static_in_span(lines, world, take_lowest_bit(bits), origin, span);
+    span = reach_along_y(lines);
+    DS_ROLLED
+    for (uint32_t bits = sight.solid & ~sight.near; bits;)
+        cast_at_static_in_span(lines, world, take_lowest_bit(bits), origin, span);
     DS_ROLLED
     for (int i = 0; i < W::kBodies; i++)
-        if (i != agent && world.min_z[i] < origin.z) cast_at_body(lines, world, i, origin);
-    const auto forward = decode_hits<NarrowFloat>(lines.forward[0]), backward = decode_hits<NarrowFloat>(lines.backward[0]);
+        if (i != agent && world.min_y[i] <= origin.y + span.up && origin.y + span.down <= world.max_y[i] &&
+            world.min_z[i] < origin.z)
+            cast_at_body(lines, world, i, origin);
+    const auto forward = decode_hits<NarrowFloat>(lines.forward[0]);
+    const auto backward = decode_hits<NarrowFloat>(lines.backward[0]);
     store_pairs(forward.distance, forward.code, out + 2 * line, 1);
     store_pairs(backward.distance, backward.code, out + 2 * (line + kLidarLines), 1);
 }

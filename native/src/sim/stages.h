@@ -11,8 +11,9 @@ namespace doorstep {
     X(load_actions, "agents", "actions, agent poses", "flights, paths", "Looks up where each agent would fly.")       \
     X(move_doors, "doors", "door flags", "static z", "Moves panels by the last step's flag.")                      \
     X(toggle_grabs, "agents", "poses, statics", "grabs, joints", "Grabs or releases a cube in front.")             \
-    X(classify_agents, "statics, bodies", "paths, bounds", "motion of each agent",                                 \
+    X(classify_agents, "agents", "paths, bounds", "motion of each agent",                                          \
       "Decides who flies freely, who slides along statics, who needs the general solver.")                         \
+    X(couple_agents, "worlds", "paths, bounds", "motion of each agent", "Couples those in each other's way.")      \
     X(fly_agents, "agents", "flights", "agent poses", "Moves agents that touch nothing.")                          \
     X(slide_agents, "agents", "statics", "agent poses", "Moves agents that touch statics only.")                   \
     X(solve_bodies, "coupled worlds", "bodies, statics, joints", "bodies", "Moves everything else.")               \
@@ -20,7 +21,7 @@ namespace doorstep {
     X(open_doors, "doors", "pressed", "door flags", "Opens doors whose buttons are all pressed.")                  \
     X(score_progress, "agents", "agent y", "rewards, largest y", "Rewards new ground, with the bonus.")            \
     X(count_step, "worlds", "steps remaining, resets", "done, returns", "Counts the step, finds ending worlds.")   \
-    X(measure_yaws, "agents", "agent poses", "yaws", "Turns rotations into angles.")                               \
+    X(prepare_sights, "agents", "agent poses, statics", "yaws, sights", "Works out what observing shares.")        \
     X(record_final, "ending worlds", "everything", "final tensors", "Observes worlds before they go.")             \
     X(flatten_final, "ending worlds", "final tensors", "final observations", "Writes them side by side.")          \
     X(reset_levels, "ending worlds", "seed, episode index", "everything", "Generates the next level.")             \

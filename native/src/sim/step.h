@@ -58,8 +58,14 @@ struct Stages {
 
     template <class Share>
     static DS_METHOD void classify_agents(TileT& tile, Share share) {
+        for (int slot = share.first; slot < tile.count * A; slot += share.stride)
+            tile.records.motion[slot] = motion_alone<Float>(tile, tile.world_of(slot), slot % A, slot);
+    }
+
+    template <class Share>
+    static DS_METHOD void couple_agents(TileT& tile, Share share) {
         for (int i = share.first; i < tile.count; i += share.stride) {
-            classify_world<Float>(tile, tile.world(i), i * A);
+            doorstep::couple_agents<Float>(tile, tile.world(i), i * A);
             tile.records.coupled[i] = needs_solving(tile, tile.world(i), i * A);
         }
     }
@@ -140,9 +146,12 @@ struct Stages {
     }
 
     template <class Share>
-    static DS_METHOD void measure_yaws(TileT& tile, Share share) {
+    static DS_METHOD void prepare_sights(TileT& tile, Share share) {
         for (int first = share.first * Float::kLanes; first < tile.count * A; first += share.stride * Float::kLanes)
-            doorstep::measure_yaws<Float>(tile, first);
+            measure_yaws<Float>(tile, first);
+        if constexpr (Float::kLanes == 1)
+            for (int slot = share.first; slot < tile.count * A; slot += share.stride)
+                tile.records.sights[slot] = statics_in_sight(tile.world_of(slot), slot % A);
     }
 
     template <class Share>
@@ -169,7 +178,10 @@ struct Stages {
             world.episode_index++;
             generate_level(world, tile.simulation.episode_length);
             neutral_actions<W>(tile.simulation.tensors.actions + (tile.first + i) * A * kActionComponents);
-            for (int a = 0; a < A; a++) tile.records.yaws[i * A + a] = measure_yaw(world, a);
+            for (int a = 0; a < A; a++) {
+                tile.records.yaws[i * A + a] = measure_yaw(world, a);
+                if constexpr (Float::kLanes == 1) tile.records.sights[i * A + a] = statics_in_sight(world, a);
+            }
         }
     }
 
@@ -205,7 +217,8 @@ struct Stages {
             const int slot = item / kItems, a = slot % A;
             if (chosen && !chosen[slot / A]) continue;
             float* out = to.lidar + (tile.first * A + slot) * kLidarSize;
-            if constexpr (Float::kLanes == 1) cast_line(tile.world_of(slot), a, item % kItems, out);
+            if constexpr (Float::kLanes == 1)
+                cast_line(tile.world_of(slot), a, item % kItems, tile.records.sights[slot], out);
             else cast_agent_lidar<Float>(tile.world_of(slot), a, out);
         }
     }
@@ -292,7 +305,7 @@ template <class Float, class Block, class TileT>
 DS_INLINE void observe_chosen(Block& block, TileT& tile) {
     using S = Stages<Float, TileT>;
     const ObservationTensors to = current_observations(tile.simulation.tensors);
-    block.each([&](auto share) { S::measure_yaws(tile, share); });
+    block.each([&](auto share) { S::prepare_sights(tile, share); });
     block.each([&](auto share) {
         S::observe_agents(tile, share, to, tile.records.chosen);
         S::cast_rays(tile, share, to, tile.records.chosen);

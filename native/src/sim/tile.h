@@ -40,6 +40,11 @@ struct ThreadShare {
     DS_METHOD int slider() const { return first; }
 };
 
+// Statics that a ray at an agent's height can meet, and those of them near the agent, which are tried first. Bits.
+struct StaticsInSight {
+    uint32_t solid, near;
+};
+
 template <class W>
 using Problem = SolverProblem<W::kBodies, W::kStatics, W::kAgents>;
 
@@ -77,6 +82,7 @@ struct TileRecords {
     float rewards[kAgentSlots];
     float yaws[kAgentSlots];       // radians
     uint32_t walls[kAgentSlots];   // statics in reach of a sliding agent
+    StaticsInSight sights[kAgentSlots];
     // Pose after free flight, and bounds of the whole path
     float flown_x[kAgentSlots], flown_y[kAgentSlots], flown_w[kAgentSlots], flown_z[kAgentSlots];
     float path_min_x[kAgentSlots], path_max_x[kAgentSlots], path_min_y[kAgentSlots], path_max_y[kAgentSlots];

@@ -13,7 +13,7 @@
 
 namespace doorstep {
 
-constexpr int kNumStages = 19;      // rows of the stage table in stages.h
+constexpr int kNumStages = 20;      // rows of the stage table in stages.h
 constexpr int kTileWorlds = 64;     // worlds that go through the stages together; runs should be multiples of it
 
 // Base addresses of the tensors, world-major; null where a simulator lacks the tensor.
