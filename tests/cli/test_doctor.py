@@ -63,10 +63,11 @@ def test_it_names_the_architectures_that_the_library_has_machine_code_for(capsys
 
 
 def test_it_reports_a_driver_and_devices(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    devices = {
-        0: CudaDeviceInfo(name=b"Large", compute_capability=90, kernel_source=0, total_bytes=3 << 30, free_bytes=1 << 30),
-        1: CudaDeviceInfo(name=b"New", compute_capability=103, kernel_source=1, total_bytes=1 << 30, free_bytes=1 << 29),
-    }
+    gib = 1 << 30
+    devices = [
+        CudaDeviceInfo(name=b"Old", compute_capability=90, kernel_source=0, total_bytes=3 * gib, free_bytes=gib),
+        CudaDeviceInfo(name=b"New", compute_capability=103, kernel_source=1, total_bytes=gib, free_bytes=gib // 2),
+    ]
 
     def device(index: int) -> CudaDeviceInfo:
         if index == 2:
@@ -79,7 +80,7 @@ def test_it_reports_a_driver_and_devices(capsys: pytest.CaptureFixture[str], mon
         monkeypatch.setattr(f"{module}.cuda_driver", lambda: driver)
     findings = examine(capsys)
     assert findings["CUDA driver"]["found"] == "CUDA 12.9, at least 12.0 is needed; 3 devices"
-    assert findings["cuda:0"]["found"].startswith("Large, compute capability 9.0, 1.0 of 3.0 GiB free; its kernels are in")
+    assert findings["cuda:0"]["found"].startswith("Old, compute capability 9.0, 1.0 of 3.0 GiB free; its kernels are")
     assert findings["cuda:1"]["found"].startswith("New, compute capability 10.3, 0.5 of 1.0 GiB free")
     assert "compiled once" in findings["cuda:1"]["found"]
     assert findings["cuda:2"]["found"] == "Somebody has it. [DeviceBusyError]"

@@ -267,7 +267,7 @@ def test_copies_wait_for_the_running_step_and_outlive_the_simulator() -> None:
 
 @pytest.mark.parametrize(
     "array",
-    [np.zeros((2, 2, 4)), np.zeros((2, 2, 4), np.int64), np.zeros((2, 8), np.int32), np.zeros((), np.int32), "no", None],
+    [np.zeros((2, 2, 4)), np.zeros((2, 2, 4), np.int64), np.zeros((2, 8), np.int32), np.int32(0), "no", None],
     ids=["dtype", "width", "shape", "scalar", "text", "nothing"],
 )
 def test_copying_from_another_shape_or_dtype_names_both_and_changes_nothing(array: Any) -> None:

@@ -75,9 +75,9 @@ class Buffer:
         """Device memory that somebody else took and gives back; `owner` is kept alive as long as it is used here."""
         made = object.__new__(cls)
         made._nbytes = check_integer("nbytes", nbytes, 1, MAX_BYTES)
+        address = check_integer("pointer", pointer, 1, MAX_ADDRESS)
         made._device_index = check_device_index(device)
         made._stream = Stream(made._device_index) if stream is None else as_stream(stream, made._device_index)
-        address = check_integer("pointer", pointer, 1, MAX_ADDRESS)
         context = resources.context(made._device_index)
         made._use(resources.borrow_device_memory(context, address, made._nbytes), owner=owner)
         return made
