@@ -155,11 +155,6 @@ CUresult cuDeviceGetName(char* name, int length, CUdevice) {
     strncpy(name, "Fake", static_cast<size_t>(length));
     return CUDA_SUCCESS;
 }
-CUresult cuDeviceTotalMem(size_t* bytes, CUdevice) {
-    ENTER();
-    *bytes = 1000;
-    return CUDA_SUCCESS;
-}
 CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice) {
     ENTER();
     switch (attribute) {
@@ -377,11 +372,6 @@ CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* 
     if (strcmp(name, kKernelName) != 0) return CUDA_ERROR_NOT_FOUND;
     *function = reinterpret_cast<CUfunction>(reinterpret_cast<uint64_t>(module) + 8);
     return CUDA_SUCCESS;
-}
-CUresult cuFuncGetAttribute(int* value, CUfunction_attribute attribute, CUfunction) {
-    ENTER();
-    *value = attribute;
-    return use_current();
 }
 CUresult cuFuncSetAttribute(CUfunction, CUfunction_attribute, int) {
     ENTER();

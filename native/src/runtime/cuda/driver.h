@@ -38,6 +38,9 @@ bool in_forked_process();
 // that the caller's user can blame, or "".
 ds_status fail_driver(CUresult result, const char* function, const char* argument = "");
 
+// Whether a result tells that the context is lost: everything begun in it has ended, and nothing can be begun.
+bool loses_context(CUresult result);
+
 // For tests: the next find_driver() takes its symbols from here instead of the driver's library; null: from the
 // library again. No resource may be alive.
 using SymbolResolver = void* (*)(const char* name);

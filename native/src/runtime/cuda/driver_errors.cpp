@@ -36,7 +36,8 @@ constexpr Meaning kMeanings[] = {
     {CUDA_ERROR_ECC_UNCORRECTABLE, DS_STATUS_DEVICE, kHardwareHint},
     {CUDA_ERROR_NVLINK_UNCORRECTABLE, DS_STATUS_DEVICE, kHardwareHint},
     {CUDA_ERROR_CONTEXT_ALREADY_IN_USE, DS_STATUS_DEVICE_BUSY, kBusyHint},
-    {CUDA_ERROR_UNSUPPORTED_PTX_VERSION, DS_STATUS_DRIVER_VERSION, kUpdateHint},
+    {CUDA_ERROR_UNSUPPORTED_PTX_VERSION, DS_STATUS_DRIVER_VERSION,
+     "update the NVIDIA driver: the code is PTX of a newer CUDA version than the driver compiles"},
     {CUDA_ERROR_NO_BINARY_FOR_GPU, DS_STATUS_DEVICE, "the image holds no code for this device"},
     {CUDA_ERROR_JIT_COMPILER_NOT_FOUND, DS_STATUS_DEVICE,
      "install the driver's PTX compiler (libnvidia-ptxjitcompiler.so.1)"},
@@ -106,6 +107,8 @@ ds_status fail_in_forked_process() {
 }
 
 }  // namespace
+
+bool loses_context(CUresult result) { return find_meaning(result, false).hint == kLostHint; }
 
 ds_status fail_driver(CUresult result, const char* function, const char* argument) {
     if (result == kFunctionMissing) return fail_missing_function(function);

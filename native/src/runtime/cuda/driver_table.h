@@ -13,7 +13,6 @@
     X(cuDeviceGetCount, 2000, (int* count))                                                                         \
     X(cuDeviceGet, 2000, (CUdevice * device, int ordinal))                                                          \
     X(cuDeviceGetName, 2000, (char* name, int length, CUdevice device))                                             \
-    X(cuDeviceTotalMem, 3020, (size_t * bytes, CUdevice device))                                                    \
     X(cuDeviceGetAttribute, 2000, (int* value, CUdevice_attribute attribute, CUdevice device))                      \
     X(cuDeviceGetDefaultMemPool, 11020, (CUmemoryPool * pool, CUdevice device))                                     \
     X(cuDevicePrimaryCtxRetain, 7000, (CUcontext * context, CUdevice device))                                       \
@@ -56,7 +55,6 @@
       (CUmodule * module, const void* image, unsigned count, CUjit_option* options, void** values))                 \
     X(cuModuleUnload, 2000, (CUmodule module))                                                                      \
     X(cuModuleGetFunction, 2000, (CUfunction * function, CUmodule module, const char* name))                        \
-    X(cuFuncGetAttribute, 2020, (int* value, CUfunction_attribute attribute, CUfunction function))                  \
     X(cuFuncSetAttribute, 9000, (CUfunction function, CUfunction_attribute attribute, int value))                   \
     X(cuOccupancyMaxActiveBlocksPerMultiprocessor, 6050,                                                            \
       (int* blocks, CUfunction function, int threads, size_t shared_bytes))                                         \

@@ -94,12 +94,6 @@ ds_status Kernel::resident_blocks(uint32_t threads, uint32_t shared_bytes, int* 
     });
 }
 
-ds_status Kernel::attribute(CUfunction_attribute attribute, int* value) const {
-    return context()->call("cuFuncGetAttribute", "", [&](const Driver& driver) {
-        return driver.cuFuncGetAttribute(value, attribute, handle());
-    });
-}
-
 ds_status Kernel::launch(const Stream& stream, const LaunchShape& shape, void** arguments) {
     if (stream.context().get() != context().get()) {
         return fail(DS_STATUS_INVALID_ARGUMENT, "stream", "pass a stream of the kernel's device",

@@ -43,7 +43,6 @@ public:
     ds_status allow_shared_bytes(uint32_t bytes);
     // Blocks of that shape that one multiprocessor runs at once.
     ds_status resident_blocks(uint32_t threads, uint32_t shared_bytes, int* blocks) const;
-    ds_status attribute(CUfunction_attribute attribute, int* value) const;
 
     // arguments: addresses of the parameters' values, which are copied before this returns.
     ds_status launch(const Stream& stream, const LaunchShape& shape, void** arguments);

@@ -34,6 +34,11 @@ public:
     // Address for the CPU of pinned memory; otherwise 0.
     virtual uint64_t host() const { return 0; }
 
+    // For what may be in use and cannot be waited for: the resource never ends, even when this object does.
+    void abandon() {
+        if (disown()) raw_ = 0;
+    }
+
 protected:
     // Owned, below a context. Until own() there is nothing to end.
     Resource(ds_resource_kind kind, Ref<Context> context);
