@@ -86,6 +86,6 @@ def check_nothing_is_left() -> None:
     """No rule of the driver was broken, and everything made was given back."""
     gc.collect()
     end = stand_in_driver.report()
-    assert stand_in_driver.violations_expected or end.violations == []
-    assert stand_in_driver.may_stay or end.live == {}
-    assert not any(doorstep.live_counts().values()), doorstep.live_counts()
+    assert stand_in_driver.violations_expected or end.violations == [], "\n".join(end.violations)
+    assert stand_in_driver.may_stay or end.live == {}, end.live
+    assert stand_in_driver.may_stay or not any(doorstep.live_counts().values()), doorstep.live_counts()

@@ -41,6 +41,7 @@ class Report(NamedTuple):
     live: dict[str, int]  # objects by kind; kinds without any are left out
     pending: int  # operations that were begun and have not run
     calls: list[str]  # names of the functions, in order
+    failed: str  # the function that failed last because a test planned it
 
 
 @functools.cache

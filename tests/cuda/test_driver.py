@@ -14,6 +14,7 @@ from tests.cuda import stand_in_driver as driver
 from tests.cuda.on_stand_in import environment, on_stand_in, run
 
 import doorstep
+from doorstep import cuda
 
 DRIVER_TABLE = driver.PROJECT / "native/src/runtime/cuda/driver_table.h"
 
@@ -98,11 +99,11 @@ def test_number_of_a_device_that_is_not_there_is_told_with_the_range() -> None:
             doorstep.Simulator(2, device=device)
         assert caught.value.argument == "device"
     with pytest.raises(doorstep.NoDeviceError):
-        doorstep.cuda.Device(2)
+        cuda.Device(2)
 
 
 STEP_ON_THE_GPU = """
-import doorstep
+import doorstep, doorstep.cuda
 with doorstep.Simulator(40, device="cuda") as sim, doorstep.Simulator(40) as cpu:
     sim.step()
     cpu.step()
@@ -153,7 +154,7 @@ def use_without(function: str) -> None:
 
 def fail_once(function: str) -> None:
     driver.fail(function, 1, driver.UNKNOWN)
-    doorstep.cuda.Device()
+    cuda.Device()
 
 
 def child_of_missing_functions() -> None:

@@ -1,8 +1,7 @@
 """Whichever call of the driver fails: a typed error or none, nothing lost, and the simulator as it was."""
 
 import gc
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -43,22 +42,25 @@ def calls_of(action: Callable[[], Any]) -> list[str]:
     return driver.report().calls
 
 
-@contextmanager
-def failing(nth: int, function: str) -> Iterator[int]:
-    """The n-th call of the driver fails with the code that is given."""
-    code = driver.OUT_OF_MEMORY if function in ALLOCATING else driver.UNKNOWN
+def check_failing(nth: int, calls: list[str], action: Callable[[], Any]) -> str:
+    """The n-th call of the driver fails in an action, which raises the error for that or none; which call it was."""
+    code = driver.OUT_OF_MEMORY if calls[nth] in ALLOCATING else driver.UNKNOWN
     driver.clear()
-    driver.fail("", nth, code)
-    yield code
+    driver.fail("", nth + 1, code)
+    try:
+        action()
+    except doorstep.DoorstepError as error:
+        failed = driver.report().failed
+        no_memory = code == driver.OUT_OF_MEMORY
+        # The class tells what to do, the message names the function
+        assert isinstance(error, doorstep.OutOfMemoryError if no_memory else doorstep.DeviceError), repr(error)
+        assert no_memory or failed in str(error), (failed, error)
+        assert error.driver_code == code
+    gc.collect()
+    end = driver.report()
     driver.clear()
-
-
-def check_error(error: doorstep.DoorstepError, function: str, code: int) -> None:
-    """The class tells what to do, the message names function and code."""
-    expected = doorstep.OutOfMemoryError if code == driver.OUT_OF_MEMORY else doorstep.DeviceError
-    assert isinstance(error, expected), repr(error)
-    assert error.driver_code == code, repr(error)
-    assert code == driver.OUT_OF_MEMORY or function in str(error), repr(error)
+    assert end.violations == [], (nth, end.failed)
+    return end.failed
 
 
 def create_and_close() -> None:
@@ -70,19 +72,10 @@ def test_failing_call_while_a_simulator_is_made_or_closed_leaves_nothing() -> No
     create_and_close()
     calls = calls_of(create_and_close)
     assert len(calls) > 20
-    for nth, function in enumerate(calls, 1):
+    for nth in range(len(calls)):
         before = driver.report().live
-        with failing(nth, function) as code:
-            try:
-                create_and_close()
-            except doorstep.DoorstepError as error:
-                check_error(error, function, code)
-                assert not isinstance(error, doorstep.ArgumentError)
-            gc.collect()
-        end = driver.report()
-        assert end.violations == [], (nth, function)
-        if function not in GIVING_BACK:
-            assert end.live == before, (nth, function)
+        failed = check_failing(nth, calls, create_and_close)
+        assert failed in GIVING_BACK or driver.report().live == before, (nth, failed)
     create_and_close()
     driver.objects_stay()
 
@@ -121,21 +114,15 @@ def test_failing_call_in_a_method_leaves_the_simulator_as_it_was_or_as_it_should
         method(sim)
         done = sim.hash()
         sim.restore(begin)
-        for nth, function in enumerate(calls_of(lambda: method(sim)), 1):
+        before = sim.hash()
+        calls = calls_of(lambda: method(sim))
+        for nth in range(len(calls)):
             sim.restore(begin)
-            before = sim.hash()
-            with failing(nth, function) as code:
-                try:
-                    method(sim)
-                    allowed = {done}
-                except doorstep.DoorstepError as error:
-                    check_error(error, function, code)
-                    allowed = {before, done}
-            assert sim.hash() in allowed, (nth, function)
+            failed = check_failing(nth, calls, lambda: method(sim))
+            assert sim.hash() in (before, done), (nth, failed)
         sim.restore(begin)
         method(sim)
         assert sim.hash() == done
-        assert driver.report().violations == []
 
 
 @on_stand_in()
@@ -153,17 +140,11 @@ def test_failing_call_in_a_cuda_object_is_typed_and_leaves_nothing() -> None:
             thing.close()
 
     use_everything()
-    for nth, function in enumerate(calls_of(use_everything), 1):
+    calls = calls_of(use_everything)
+    for nth in range(len(calls)):
         before = driver.report().live
-        with failing(nth, function) as code:
-            try:
-                use_everything()
-            except doorstep.DoorstepError as error:
-                check_error(error, function, code)
-            gc.collect()
-        assert driver.report().violations == [], (nth, function)
-        if function not in GIVING_BACK:
-            assert driver.report().live == before, (nth, function)
+        failed = check_failing(nth, calls, use_everything)
+        assert failed in GIVING_BACK or driver.report().live == before, (nth, failed)
     driver.objects_stay()
 
 

@@ -72,7 +72,6 @@ def test_recording_neither_waits_nor_allocates() -> None:
 
 REFUSED: dict[str, Callable[[doorstep.Simulator], Any]] = {
     "save": lambda sim: sim.save(),
-    "restore": lambda sim: sim.restore(b"DOORSTEP" * 100),
     "hash": lambda sim: sim.hash(),
     "world_hashes": lambda sim: sim.world_hashes(),
     "wait": lambda sim: sim.wait(),
@@ -83,7 +82,7 @@ REFUSED: dict[str, Callable[[doorstep.Simulator], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", REFUSED)
+@pytest.mark.parametrize("name", [*REFUSED, "restore"])
 @on_stand_in()
 def test_what_cannot_be_recorded_is_refused_and_the_recording_goes_on(name: str) -> None:
     with (
@@ -91,9 +90,11 @@ def test_what_cannot_be_recorded_is_refused_and_the_recording_goes_on(name: str)
         doorstep.Simulator(4) as cpu,
         doorstep.Simulator(4, device="cuda", stream=stream) as sim,
     ):
+        saved = sim.save()
+        call = REFUSED.get(name, lambda sim: sim.restore(saved))
         with driver.RecordedGraph(stream) as graph:
-            with pytest.raises(doorstep.DoorstepError, match="captur|record"):
-                REFUSED[name](sim)
+            with pytest.raises(doorstep.DoorstepError, match="record"):
+                call(sim)
             sim.step()
         graph.launch()
         cpu.step()
@@ -108,7 +109,7 @@ def test_checked_actions_cannot_be_recorded() -> None:
         doorstep.Simulator(4, device="cuda", stream=stream, action_check="raise") as sim,
     ):
         before = sim.hash()
-        with driver.RecordedGraph(stream) as graph, pytest.raises(doorstep.DoorstepError, match="captur|record"):
+        with driver.RecordedGraph(stream) as graph, pytest.raises(doorstep.DoorstepError, match="record"):
             sim.step()
         graph.launch()
         assert sim.hash() == before
@@ -129,6 +130,7 @@ def test_strict_simulator_notices_trouble_of_replays() -> None:
         with pytest.raises(doorstep.SimulationError, match="2"):
             sim.step()
         graph.close()
+        del positions  # it would keep the memory, which is freed on the stream
 
 
 @on_stand_in()

@@ -11,6 +11,7 @@ from tests.cuda.twins import Twins
 from tests.scenes import random_actions
 
 import doorstep
+from doorstep import cuda
 
 
 @on_stand_in(devices=2)
@@ -31,9 +32,9 @@ def test_auto_takes_the_gpu() -> None:
 
 @on_stand_in()
 def test_allocated_bytes_are_what_the_device_gave() -> None:
-    before = doorstep.cuda.Device().free_bytes
+    before = cuda.Device().free_bytes
     with doorstep.Simulator(3000, device="cuda") as sim:
-        taken = before - doorstep.cuda.Device().free_bytes
+        taken = before - cuda.Device().free_bytes
         assert 0 < taken <= sim.allocated_bytes <= 3000 * 3072 + 64 * 2**20
 
 

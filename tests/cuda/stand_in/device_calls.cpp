@@ -14,16 +14,6 @@ bool is_device(const char* function, int device) {
     return known;
 }
 
-// Most dynamic shared memory a block may ask for, by compute capability.
-int shared_bytes_opt_in(int64_t compute_capability) {
-    switch (compute_capability) {
-        case 75: return 64 * 1024;
-        case 80: case 87: return 163 * 1024;
-        case 86: case 89: case 120: case 121: return 99 * 1024;
-        default: return 227 * 1024;
-    }
-}
-
 int attribute_of(int attribute) {
     const Settings& settings = driver().settings;
     switch (attribute) {
@@ -36,8 +26,8 @@ int attribute_of(int attribute) {
         case kMaxThreadsPerMultiprocessor: return 2048;
         case kComputeCapabilityMajor: return static_cast<int>(settings.compute_capability / 10);
         case kComputeCapabilityMinor: return static_cast<int>(settings.compute_capability % 10);
-        case kMaxSharedBytesPerMultiprocessor: return shared_bytes_opt_in(settings.compute_capability) + 1024;
-        case kMaxSharedBytesPerBlockOptIn: return shared_bytes_opt_in(settings.compute_capability);
+        case kMaxSharedBytesPerMultiprocessor: return most_shared_bytes() + 1024;
+        case kMaxSharedBytesPerBlockOptIn: return most_shared_bytes();
         case kMaxBlocksPerMultiprocessor: return 32;
         default: return -1;
     }
@@ -158,7 +148,8 @@ int cuDevicePrimaryCtxRelease_v2(int device) {
         Context& primary = driver().contexts[static_cast<size_t>(device)];
         if (primary.retained == 0) return refuse(kInvalidContext, "cuDevicePrimaryCtxRelease: it is not retained");
         if (primary.retained == 1) execute_everything(primary);
-        if (primary.retained == 1 && objects_of(primary) && !driver().lost)
+        const bool excused = driver().lost || driver().report.has_failed();
+        if (primary.retained == 1 && objects_of(primary) && !excused)
             return refuse(kInvalidContext,
                           text("cuDevicePrimaryCtxRelease: %ld objects of the context are alive", objects_of(primary)));
         --primary.retained;

@@ -87,6 +87,15 @@ Driver& driver() {
     return *the_driver;
 }
 
+int most_shared_bytes() {
+    switch (driver().settings.compute_capability) {
+        case 75: return 64 * 1024;
+        case 80: case 87: return 163 * 1024;
+        case 86: case 89: case 120: case 121: return 99 * 1024;
+        default: return 227 * 1024;
+    }
+}
+
 void execute_everything() {
     for (Context& context : driver().contexts) execute_everything(context);
 }

@@ -129,6 +129,9 @@ struct Driver {
 
 Driver& driver();
 
+// Most dynamic shared memory that a block may ask for on these devices.
+int most_shared_bytes();
+
 // Runs whatever any stream has been given.
 void execute_everything();
 void execute_everything(Context& context);

@@ -14,12 +14,6 @@ constexpr uint32_t kSharedBytesByDefault = 48 * 1024;
 constexpr int kThreadsOfMultiprocessor = 2048, kBlocksOfMultiprocessor = 32;
 constexpr int kRegistersOfThread = 64;  // made up
 
-int most_shared_bytes(int device) {
-    int value = 0;
-    cuDeviceGetAttribute(&value, kMaxSharedBytesPerBlockOptIn, device);
-    return value;
-}
-
 int check_dimensions(const Kernel& kernel, const unsigned (&grid)[3], const unsigned (&block)[3], unsigned shared_bytes) {
     const uint64_t threads = uint64_t{block[0]} * block[1] * block[2];
     if (!grid[0] || !grid[1] || !grid[2] || grid[0] > 0x7fffffff || grid[1] > 0xffff || grid[2] > 0xffff)
@@ -93,8 +87,7 @@ int cuFuncSetAttribute(uint64_t function, int attribute, int value) {
         if (!kernel) return kInvalidHandle;
         if (attribute != kFunctionMaxDynamicShared)
             return refuse(kInvalidValue, text("cuFuncSetAttribute: attribute %d is unknown", attribute));
-        const int device = driver().modules.find(kernel->module)->context->device;
-        if (value < 0 || value > most_shared_bytes(device)) return kInvalidValue;
+        if (value < 0 || value > most_shared_bytes()) return kInvalidValue;
         kernel->shared_bytes_allowed = static_cast<uint32_t>(value);
         return kSuccess;
     });
@@ -105,7 +98,7 @@ int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, uint64_t function, 
         const std::shared_ptr<Kernel> kernel = find("cuOccupancyMaxActiveBlocksPerMultiprocessor", driver().kernels, function);
         if (!kernel) return kInvalidHandle;
         if (threads < 1 || threads > 1024) return refuse(kInvalidValue, text("occupancy of %d threads", threads));
-        const size_t of_multiprocessor = static_cast<size_t>(most_shared_bytes(0)) + 1024;
+        const size_t of_multiprocessor = static_cast<size_t>(most_shared_bytes()) + 1024;
         const int by_shared = static_cast<int>(of_multiprocessor / (shared_bytes + 1024));
         *blocks = std::min({kBlocksOfMultiprocessor, kThreadsOfMultiprocessor / threads, by_shared});
         return kSuccess;

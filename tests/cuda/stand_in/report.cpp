@@ -29,7 +29,10 @@ int Report::begin_call(const char* function) {
     if (calls_.size() < kLongestLog) calls_.push_back(function);
     for (Fault& fault : faults_) {
         if (!fault.function.empty() && fault.function != function) continue;
-        if (--fault.calls_left == 0) return fault.code;
+        if (--fault.calls_left != 0) continue;
+        failed_ = function;
+        has_failed_ = true;
+        return fault.code;
     }
     return 0;
 }
@@ -39,13 +42,14 @@ void Report::plan_fault(const char* function, int64_t nth, int code) { faults_.p
 void Report::clear_calls() {
     calls_.clear();
     faults_.clear();
+    failed_.clear();
 }
 
 std::string Report::to_json(const std::map<std::string, int64_t>& live, int64_t pending) const {
     std::string counts;
     for (const auto& [kind, count] : live) counts += text("%s\"%s\": %ld", counts.empty() ? "" : ", ", kind.c_str(), count);
-    return text("{\"violations\": %s, \"live\": {%s}, \"pending\": %ld, \"calls\": %s}", list(violations_).c_str(),
-                counts.c_str(), pending, list(calls_).c_str());
+    return text("{\"violations\": %s, \"live\": {%s}, \"pending\": %ld, \"calls\": %s, \"failed\": %s}",
+                list(violations_).c_str(), counts.c_str(), pending, list(calls_).c_str(), quoted(failed_).c_str());
 }
 
 std::string text(const char* format, ...) {

@@ -23,6 +23,9 @@ public:
     // Notes the call; the code it shall fail with, or 0.
     int begin_call(const char* function);
 
+    // Whether a call failed because that was planned: what it should have ended may be alive.
+    bool has_failed() const { return has_failed_; }
+
     void plan_fault(const char* function, int64_t nth, int code);
     void clear_calls();
 
@@ -33,6 +36,8 @@ private:
     std::vector<std::string> violations_;
     std::vector<std::string> calls_;
     std::vector<Fault> faults_;
+    bool has_failed_ = false;
+    std::string failed_;  // the function that failed last because that was planned
 };
 
 // printf into a string.

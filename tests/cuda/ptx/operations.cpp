@@ -1,0 +1,257 @@
+// What the opcodes do.
+#include <math.h>
+#include <string.h>
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "machine.h"
+
+namespace ptx {
+namespace {
+
+using u8 = uint8_t;
+using u16 = uint16_t;
+using u32 = uint32_t;
+using u64 = uint64_t;
+using s16 = int16_t;
+using s32 = int32_t;
+using s64 = int64_t;
+using f32 = float;
+
+uint64_t address_of(Thread& thread, const Operand& operand) {
+    Frame& frame = thread.frames.back();
+    switch (operand.kind) {
+        case Operand::kShared: return reinterpret_cast<u64>(thread.shared) + operand.value;
+        case Operand::kLocal: return reinterpret_cast<u64>(thread.local.data() + frame.local) + operand.value;
+        case Operand::kParameter:
+            return (frame.kernel_parameter ? reinterpret_cast<u64>(frame.kernel_parameter)
+                                           : reinterpret_cast<u64>(&frame.parameters[operand.slot])) +
+                   operand.value;
+        case Operand::kArgument: return reinterpret_cast<u64>(&thread.arguments[operand.slot]) + operand.value;
+        case Operand::kReturned: return reinterpret_cast<u64>(&thread.returned) + operand.value;
+        case Operand::kRegister: return *thread.register_at(operand.slot) + operand.value;
+        default: return operand.value;
+    }
+}
+
+template <class T>
+T get(Thread& thread, const Operand& operand) {
+    u64 bits = operand.value;
+    switch (operand.kind) {
+        case Operand::kRegister: bits = *thread.register_at(operand.slot); break;
+        case Operand::kThreadIndex: bits = thread.index; break;
+        case Operand::kBlockIndex: bits = thread.block; break;
+        case Operand::kBlockCount: bits = thread.block_count; break;
+        case Operand::kImmediate:
+        case Operand::kGlobal: break;
+        default: bits = address_of(thread, operand);
+    }
+    T value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+template <class T>
+void set(Thread& thread, const Operand& operand, T value) {
+    u64 bits = 0;
+    memcpy(&bits, &value, sizeof value);
+    *thread.register_at(operand.slot) = bits;
+}
+
+bool predicate(Thread& thread, const Operand& operand) { return get<u64>(thread, operand) & 1; }
+
+// ---- Memory
+
+void load(Thread& thread, const Instruction& i) {
+    const char* from = reinterpret_cast<const char*>(address_of(thread, i.from[0]));
+    for (int k = 0; k < i.to_count; ++k) {
+        u64 bits = 0;
+        memcpy(&bits, from + static_cast<u32>(k) * i.bytes, i.bytes);
+        *thread.register_at(i.to[k].slot) = bits;
+    }
+}
+
+void load_signed(Thread& thread, const Instruction& i) {
+    s32 value;
+    memcpy(&value, reinterpret_cast<const void*>(address_of(thread, i.from[0])), sizeof value);
+    set<s64>(thread, i.to[0], value);
+}
+
+void store(Thread& thread, const Instruction& i) {
+    char* to = reinterpret_cast<char*>(address_of(thread, i.to[0]));
+    for (int k = 0; k < i.from_count; ++k) {
+        const u64 bits = get<u64>(thread, i.from[k]);
+        memcpy(to + static_cast<u32>(k) * i.bytes, &bits, i.bytes);
+    }
+}
+
+// ---- Control
+
+void branch(Thread& thread, const Instruction& i) { thread.frames.back().next = i.target; }
+void barrier(Thread& thread, const Instruction&) { thread.at_barrier = true; }
+void leave(Thread& thread, const Instruction&) {
+    thread.registers.resize(thread.frames.back().registers);
+    thread.frames.pop_back();
+}
+void call(Thread& thread, const Instruction& i) {
+    const Function& function = thread.program->functions[i.target];
+    Frame frame{};
+    frame.function = &function;
+    frame.registers = thread.registers.size();
+    const Frame& caller = thread.frames.back();
+    frame.local = caller.local + (caller.function->local_bytes + 15) / 16 * 2;
+    memcpy(frame.parameters, thread.arguments, sizeof frame.parameters);
+    thread.registers.resize(frame.registers + function.register_count);
+    thread.frames.push_back(frame);
+}
+
+// ---- Arithmetic
+
+#define DS_UNARY(opcode, T, expression) \
+    {opcode, [](Thread& t, const Instruction& i) { const auto a = get<T>(t, i.from[0]); set(t, i.to[0], expression); }}
+#define DS_BINARY(opcode, T, expression)                                      \
+    {opcode, [](Thread& t, const Instruction& i) {                            \
+         const auto a = get<T>(t, i.from[0]), b = get<T>(t, i.from[1]);       \
+         set(t, i.to[0], expression);                                         \
+     }}
+#define DS_COMPARE(opcode, T, expression)                                     \
+    {opcode, [](Thread& t, const Instruction& i) {                            \
+         const auto a = get<T>(t, i.from[0]), b = get<T>(t, i.from[1]);       \
+         set<u64>(t, i.to[0], (expression) ? 1 : 0);                          \
+     }}
+#define DS_COMPARES(name, T)                                                                                  \
+    DS_COMPARE("setp.lt." name, T, a < b), DS_COMPARE("setp.le." name, T, a <= b),                            \
+        DS_COMPARE("setp.gt." name, T, a > b), DS_COMPARE("setp.ge." name, T, a >= b),                        \
+        DS_COMPARE("setp.eq." name, T, a == b), DS_COMPARE("setp.ne." name, T, a != b)
+#define DS_INTEGERS(suffix, T)                                                                                \
+    DS_BINARY("add." suffix, T, static_cast<T>(a + b)), DS_BINARY("sub." suffix, T, static_cast<T>(a - b)),   \
+        DS_BINARY("mul.lo." suffix, T, static_cast<T>(a * b)),                                                \
+        DS_BINARY("min." suffix, T, b < a ? b : a), DS_BINARY("max." suffix, T, a < b ? b : a)
+#define DS_BITS(name, T)                                                                                      \
+    DS_BINARY("and." name, T, static_cast<T>(a & b)), DS_BINARY("or." name, T, static_cast<T>(a | b)),        \
+        DS_BINARY("xor." name, T, static_cast<T>(a ^ b)), DS_UNARY("not." name, T, static_cast<T>(~a))
+#define DS_SELECT(name, T)                                                                                    \
+    {"selp." name, [](Thread& t, const Instruction& i) {                                                      \
+         set(t, i.to[0], predicate(t, i.from[2]) ? get<T>(t, i.from[0]) : get<T>(t, i.from[1]));              \
+     }}
+
+// Shifts beyond the width give what a shift bit by bit would.
+template <class T>
+T shift_left(T a, u32 by) {
+    return by < 8 * sizeof(T) ? static_cast<T>(a << by) : T{0};
+}
+template <class T>
+T shift_right(T a, u32 by) {
+    const u32 most = 8 * sizeof(T) - 1;
+    return by <= most ? static_cast<T>(a >> by) : static_cast<T>(a < 0 ? -1 : 0);
+}
+
+// min and max of PTX: of a number and a NaN the number, and -0 is less than +0.
+f32 smaller(f32 a, f32 b) {
+    if (isnan(a)) return b;
+    if (isnan(b)) return a;
+    if (a == b) return signbit(a) ? a : b;
+    return a < b ? a : b;
+}
+f32 larger(f32 a, f32 b) { return -smaller(-a, -b); }
+
+u32 reversed(u32 a) {
+    u32 result = 0;
+    for (int bit = 0; bit < 32; ++bit) result |= (a >> bit & 1) << (31 - bit);
+    return result;
+}
+
+#define DS_SHIFTS(name, unsigned_name, signed_name, U, S)                                                     \
+    {"shl." name, [](Thread& t, const Instruction& i) {                                                       \
+         set(t, i.to[0], shift_left(get<U>(t, i.from[0]), get<u32>(t, i.from[1])));                           \
+     }},                                                                                                      \
+        {"shr." unsigned_name, [](Thread& t, const Instruction& i) {                                          \
+             set(t, i.to[0], shift_right(get<U>(t, i.from[0]), get<u32>(t, i.from[1])));                      \
+         }},                                                                                                  \
+        {"shr." signed_name, [](Thread& t, const Instruction& i) {                                            \
+             set(t, i.to[0], shift_right(get<S>(t, i.from[0]), get<u32>(t, i.from[1])));                      \
+         }}
+
+const std::unordered_map<std::string, Operation>& operations() {
+    static const std::unordered_map<std::string, Operation> table = {
+        {"bra", branch}, {"bra.uni", branch}, {"bar.sync", barrier}, {"ret", leave}, {"call.uni", call}, {"call", call},
+
+        DS_UNARY("mov.u16", u16, a), DS_UNARY("mov.u32", u32, a), DS_UNARY("mov.u64", u64, a),
+        DS_UNARY("mov.b32", u32, a), DS_UNARY("mov.b64", u64, a), DS_UNARY("mov.f32", u32, a),
+        DS_UNARY("mov.pred", u64, a & 1),
+        DS_UNARY("cvta.to.global.u64", u64, a), DS_UNARY("cvta.global.u64", u64, a),
+        DS_UNARY("cvta.to.shared.u64", u64, a), DS_UNARY("cvta.shared.u64", u64, a),
+        DS_UNARY("cvta.to.local.u64", u64, a), DS_UNARY("cvta.local.u64", u64, a),
+
+        DS_INTEGERS("s16", s16), DS_INTEGERS("u16", u16), DS_INTEGERS("s32", s32), DS_INTEGERS("u32", u32),
+        DS_INTEGERS("s64", s64), DS_INTEGERS("u64", u64),
+        DS_BINARY("mul.hi.s32", s32, static_cast<s32>(static_cast<s64>(a) * b >> 32)),
+        DS_BINARY("mul.hi.u32", u32, static_cast<u32>(static_cast<u64>(a) * b >> 32)),
+        DS_BINARY("mul.wide.s32", s32, static_cast<s64>(a) * b), DS_BINARY("mul.wide.u32", u32, static_cast<u64>(a) * b),
+        DS_BINARY("mul.wide.u16", u16, static_cast<u32>(a) * b),
+        {"mad.lo.s32", [](Thread& t, const Instruction& i) {
+             set(t, i.to[0], get<u32>(t, i.from[0]) * get<u32>(t, i.from[1]) + get<u32>(t, i.from[2]));
+         }},
+        DS_UNARY("neg.s32", u32, 0u - a), DS_UNARY("abs.s32", s32, a < 0 ? 0u - static_cast<u32>(a) : static_cast<u32>(a)),
+
+        DS_BITS("b16", u16), DS_BITS("b32", u32), DS_BITS("b64", u64),
+        DS_BINARY("and.pred", u64, a & b & 1), DS_BINARY("or.pred", u64, (a | b) & 1),
+        DS_BINARY("xor.pred", u64, (a ^ b) & 1), DS_UNARY("not.pred", u64, ~a & 1),
+        DS_SHIFTS("b16", "u16", "s16", u16, s16), DS_SHIFTS("b32", "u32", "s32", u32, s32),
+        DS_SHIFTS("b64", "u64", "s64", u64, s64),
+        {"shf.l.wrap.b32", [](Thread& t, const Instruction& i) {
+             const u64 both = static_cast<u64>(get<u32>(t, i.from[1])) << 32 | get<u32>(t, i.from[0]);
+             set(t, i.to[0], static_cast<u32>(both << (get<u32>(t, i.from[2]) & 31) >> 32));
+         }},
+        {"bfi.b32", [](Thread& t, const Instruction& i) {
+             const u32 at = get<u32>(t, i.from[2]) & 255, width = get<u32>(t, i.from[3]) & 255;
+             const u64 mask = ((u64{1} << std::min(width, 32u)) - 1) << std::min(at, 32u);
+             const u64 inserted = static_cast<u64>(get<u32>(t, i.from[0])) << std::min(at, 32u);
+             set(t, i.to[0], static_cast<u32>((get<u32>(t, i.from[1]) & ~mask) | (inserted & mask)));
+         }},
+        DS_UNARY("brev.b32", u32, reversed(a)), DS_UNARY("popc.b32", u32, static_cast<u32>(__builtin_popcount(a))),
+        DS_UNARY("clz.b32", u32, a ? static_cast<u32>(__builtin_clz(a)) : 32u),
+        DS_UNARY("bfind.shiftamt.u32", u32, a ? static_cast<u32>(__builtin_clz(a)) : 0xFFFFFFFFu),
+
+        DS_COMPARES("s16", s16), DS_COMPARES("u16", u16), DS_COMPARES("s32", s32), DS_COMPARES("u32", u32),
+        DS_COMPARES("s64", s64), DS_COMPARES("u64", u64), DS_COMPARES("b32", u32), DS_COMPARES("b16", u16),
+        DS_COMPARE("setp.lt.f32", f32, a < b), DS_COMPARE("setp.le.f32", f32, a <= b),
+        DS_COMPARE("setp.gt.f32", f32, a > b), DS_COMPARE("setp.ge.f32", f32, a >= b),
+        DS_COMPARE("setp.eq.f32", f32, a == b), DS_COMPARE("setp.ne.f32", f32, a < b || a > b),
+        DS_COMPARE("setp.ltu.f32", f32, !(a >= b)), DS_COMPARE("setp.leu.f32", f32, !(a > b)),
+        DS_COMPARE("setp.gtu.f32", f32, !(a <= b)), DS_COMPARE("setp.geu.f32", f32, !(a < b)),
+        DS_COMPARE("setp.equ.f32", f32, !(a < b || a > b)), DS_COMPARE("setp.neu.f32", f32, a != b),
+        DS_SELECT("b16", u16), DS_SELECT("u16", u16), DS_SELECT("s16", u16), DS_SELECT("b32", u32),
+        DS_SELECT("u32", u32), DS_SELECT("s32", u32), DS_SELECT("f32", u32), DS_SELECT("b64", u64),
+        DS_SELECT("u64", u64), DS_SELECT("s64", u64),
+
+        DS_BINARY("add.rn.f32", f32, a + b), DS_BINARY("sub.rn.f32", f32, a - b), DS_BINARY("mul.rn.f32", f32, a * b),
+        DS_BINARY("div.rn.f32", f32, a / b), DS_UNARY("rcp.rn.f32", f32, 1.f / a),
+        DS_UNARY("sqrt.rn.f32", f32, __builtin_sqrtf(a)), DS_UNARY("abs.f32", u32, a & 0x7FFFFFFFu),
+        DS_UNARY("neg.f32", u32, a ^ 0x80000000u), DS_BINARY("min.f32", f32, smaller(a, b)),
+        DS_BINARY("max.f32", f32, larger(a, b)),
+
+        DS_UNARY("cvt.s64.s32", s32, static_cast<s64>(a)), DS_UNARY("cvt.u64.u32", u32, static_cast<u64>(a)),
+        DS_UNARY("cvt.u64.s32", s32, static_cast<s64>(a)), DS_UNARY("cvt.u64.u16", u16, static_cast<u64>(a)),
+        DS_UNARY("cvt.u32.u64", u64, static_cast<u32>(a)), DS_UNARY("cvt.u32.u16", u16, static_cast<u32>(a)),
+        DS_UNARY("cvt.u32.u8", u8, static_cast<u32>(a)), DS_UNARY("cvt.u64.u8", u8, static_cast<u64>(a)),
+        DS_UNARY("cvt.u16.u64", u64, static_cast<u16>(a)), DS_UNARY("cvt.u16.u32", u32, static_cast<u16>(a)),
+        DS_UNARY("cvt.u16.u8", u8, static_cast<u16>(a)), DS_UNARY("cvt.s16.s8", int8_t, static_cast<s16>(a)),
+        DS_UNARY("cvt.s32.s8", int8_t, static_cast<s32>(a)), DS_UNARY("cvt.s32.s16", s16, static_cast<s32>(a)),
+        DS_UNARY("cvt.rn.f32.s32", s32, static_cast<f32>(a)), DS_UNARY("cvt.rn.f32.u32", u32, static_cast<f32>(a)),
+        DS_UNARY("cvt.rn.f32.u16", u16, static_cast<f32>(a)), DS_UNARY("cvt.rn.f32.s16", s16, static_cast<f32>(a)),
+    };
+    return table;
+}
+
+}  // namespace
+
+Operation find_operation(const std::string& opcode) {
+    if (opcode.rfind("ld.", 0) == 0) return opcode == "ld.global.s32" ? load_signed : load;
+    if (opcode.rfind("st.", 0) == 0) return store;
+    const auto found = operations().find(opcode);
+    return found == operations().end() ? nullptr : found->second;
+}
+
+}  // namespace ptx

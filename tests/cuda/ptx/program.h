@@ -1,0 +1,58 @@
+// PTX as text, read into instructions: as much of the language (PTX ISA 8.8) as the kernels use.
+#pragma once
+
+#include <stdint.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace ptx {
+
+struct Thread;
+struct Instruction;
+using Operation = void (*)(Thread&, const Instruction&);
+
+// Where a value comes from or goes to.
+struct Operand {
+    enum Kind { kNone, kRegister, kImmediate, kGlobal, kShared, kLocal, kParameter, kArgument, kReturned, kThreadIndex,
+                kBlockIndex, kBlockCount } kind = kNone;
+    uint32_t slot = 0;    // register; number of the parameter of this function, or of the argument of a call
+    uint64_t value = 0;   // immediate; address of a global; otherwise an offset that is added
+};
+
+struct Instruction {
+    Operation operation = nullptr;
+    int predicate = -1;          // register, or -1: always
+    bool negated = false;
+    Operand to[4], from[4];      // vectors have up to four of one of them
+    int to_count = 0, from_count = 0;
+    uint32_t bytes = 0;          // of each element of a load or store
+    uint32_t target = 0;         // of a branch: instruction; of a call: function
+    uint32_t weight = 1;         // machine instructions it stands for, about
+};
+
+struct Function {
+    std::string name;
+    std::vector<Instruction> instructions;
+    uint32_t register_count = 0;
+    uint32_t local_bytes = 0;
+};
+
+// Everything a module holds. Addresses of globals are addresses of the host.
+struct Program {
+    std::vector<Function> functions;
+    std::map<std::string, uint32_t> function_index;
+    std::map<std::string, std::vector<uint64_t>> globals;  // storage, 8-byte aligned
+
+    // The kernel of this name; aborts if there is none.
+    const Function& kernel(const std::string& name) const;
+};
+
+// Aborts with a message on what it does not know.
+Program read_program(const char* text);
+
+// In operations.cpp: what an opcode does; null if unknown.
+Operation find_operation(const std::string& opcode);
+
+}  // namespace ptx
