@@ -154,7 +154,11 @@ def _run_all(compilations: Sequence[Compilation], root: Path, what: str) -> None
     say(f"compiling the kernels to {what}: {len(missing)} images, {processes} at a time")
     begin = time.monotonic()
     with ThreadPoolExecutor(processes) as pool:
-        list(pool.map(lambda one: one.run(root), missing))
+        try:
+            list(pool.map(lambda one: one.run(root), missing))
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
     say(f"compiled the kernels to {what} in {time.monotonic() - begin:.0f} s")
 
 

@@ -54,8 +54,13 @@ def configure_and_build(root: Path, build_folder: Path, settings: Mapping[str, s
 def cuda_settings(root: Path) -> dict[str, str]:
     """CMake cache entries that embed the kernels and their compiler; both are made first if need be."""
     packages = cuda_packages.install(root / CUDA_FOLDER / "packages")
-    images = kernel_images.build_images(root, packages, root / CUDA_FOLDER / "images")
-    return {"DOORSTEP_CUDA_IMAGES": str(images), "DOORSTEP_PTX_COMPILER": str(packages.ptx_compiler)}
+    return {**image_settings(root), "DOORSTEP_PTX_COMPILER": str(packages.ptx_compiler)}
+
+
+def image_settings(root: Path) -> dict[str, str]:
+    """The kernels without their compiler."""
+    packages = cuda_packages.install(root / CUDA_FOLDER / "packages")
+    return {"DOORSTEP_CUDA_IMAGES": str(kernel_images.build_images(root, packages, root / CUDA_FOLDER / "images"))}
 
 
 def run_native_tests(root: Path, build_folder: Path) -> None:
@@ -114,6 +119,8 @@ def main() -> None:
     }
     build_folder = arguments.build_folder.resolve()
     try:
+        if arguments.test:
+            settings |= image_settings(PROJECT)  # whose PTX the tests interpret
         configure_and_build(PROJECT, build_folder, settings, targets=[])
         if arguments.test:
             run_native_tests(PROJECT, build_folder)
