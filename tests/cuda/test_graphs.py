@@ -70,7 +70,9 @@ def test_recording_neither_waits_nor_allocates() -> None:
         graph.close()
 
 
-REFUSED: dict[str, Callable[[doorstep.Simulator], Any]] = {
+Call = Callable[[doorstep.Simulator], Any]
+
+REFUSED: dict[str, Call] = {
     "save": lambda sim: sim.save(),
     "hash": lambda sim: sim.hash(),
     "world_hashes": lambda sim: sim.world_hashes(),
@@ -91,10 +93,10 @@ def test_what_cannot_be_recorded_is_refused_and_the_recording_goes_on(name: str)
         doorstep.Simulator(4, device="cuda", stream=stream) as sim,
     ):
         saved = sim.save()
-        call = REFUSED.get(name, lambda sim: sim.restore(saved))
+        calls: dict[str, Call] = {**REFUSED, "restore": lambda sim: sim.restore(saved)}
         with driver.RecordedGraph(stream) as graph:
             with pytest.raises(doorstep.DoorstepError, match="record"):
-                call(sim)
+                calls[name](sim)
             sim.step()
         graph.launch()
         cpu.step()

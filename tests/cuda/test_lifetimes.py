@@ -4,6 +4,7 @@ import gc
 import json
 import os
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -58,10 +59,15 @@ def test_threads_have_simulators_of_their_own() -> None:
     assert failures == []
 
 
+def step_ten_times(sim: doorstep.Simulator) -> None:
+    for _ in range(10):
+        sim.step()
+
+
 @on_stand_in()
 def test_threads_that_share_a_simulator_take_turns() -> None:
     with doorstep.Simulator(5) as cpu, doorstep.Simulator(5, device="cuda") as sim:
-        threads = [threading.Thread(target=lambda: [sim.step() for _ in range(10)]) for _ in range(4)]
+        threads = [threading.Thread(target=step_ten_times, args=(sim,)) for _ in range(4)]
         for thread in threads:
             thread.start()
         for _ in range(10):
@@ -74,6 +80,11 @@ def test_threads_that_share_a_simulator_take_turns() -> None:
         assert sim.hash() == cpu.hash()
 
 
+def step_forever(sim: doorstep.Simulator) -> None:
+    while True:
+        sim.step()
+
+
 @on_stand_in()
 def test_closing_in_another_thread_ends_a_simulator_in_use_cleanly() -> None:
     for _ in range(10):
@@ -81,14 +92,25 @@ def test_closing_in_another_thread_ends_a_simulator_in_use_cleanly() -> None:
 
         def use(sim: doorstep.Simulator = sim) -> None:
             with pytest.raises(doorstep.ClosedError):
-                while True:
-                    sim.step()
+                step_forever(sim)
 
         thread = threading.Thread(target=use)
         thread.start()
         sim.close()
         thread.join()
         del sim, use, thread
+
+
+def make_another() -> None:
+    doorstep.Simulator(2, device="cuda")
+
+
+def is_refused_after_fork(call: Callable[[], object]) -> bool:
+    try:
+        call()
+    except doorstep.DeviceError as error:
+        return "fork" in str(error)
+    return False
 
 
 @on_stand_in()
@@ -98,16 +120,16 @@ def test_forked_child_is_refused_and_the_parent_goes_on() -> None:
     tensor, stream = sim.rewards, cuda.Stream()
     child = os.fork()
     if child == 0:
-        refused = 0
-        for call in (sim.step, sim.hash, sim.save, tensor.copy_to_host, stream.synchronize, cuda.Stream):
-            try:
-                call()
-            except doorstep.DoorstepError as error:
-                refused += "fork" in str(error)
-        try:
-            doorstep.Simulator(2, device="cuda")
-        except doorstep.DeviceError as error:
-            refused += "fork" in str(error)
+        calls: tuple[Callable[[], object], ...] = (
+            sim.step,
+            sim.hash,
+            sim.save,
+            tensor.copy_to_host,
+            stream.synchronize,
+            cuda.Stream,
+            make_another,
+        )
+        refused = sum(map(is_refused_after_fork, calls))
         sim.close()
         del sim, tensor, stream
         gc.collect()

@@ -75,7 +75,11 @@ def test_work_on_the_given_stream_needs_no_waiting() -> None:
 @pytest.mark.parametrize("stream", [0, 1, 2])
 @on_stand_in()
 def test_default_streams_may_be_given(stream: int) -> None:
-    with driver.users_context(), doorstep.Simulator(5, device="cuda", stream=stream) as sim, doorstep.Simulator(5) as cpu:
+    with (
+        driver.users_context(),
+        doorstep.Simulator(5, device="cuda", stream=stream) as sim,
+        doorstep.Simulator(5) as cpu,
+    ):
         for actions in random_actions(0, 3, 5):
             driver.write(stream, sim.actions, actions)
             cpu.actions.to_numpy()[:] = actions
@@ -144,12 +148,15 @@ def test_a_simulator_that_moves_from_its_own_stream_to_pytorchs_stays_in_order()
         del sys.modules["torch"]
 
 
-@pytest.mark.parametrize("stream", ["user", None, 1, 2])
+USERS = -1
+
+
+@pytest.mark.parametrize("stream", [USERS, None, 1, 2])
 @on_stand_in()
-def test_consumer_of_a_dlpack_capsule_waits_for_the_simulator(stream: str | int | None) -> None:
+def test_consumer_of_a_dlpack_capsule_waits_for_the_simulator(stream: int | None) -> None:
     with driver.users_stream() as users, doorstep.Simulator(6, device="cuda") as sim:
         sim.step()
-        consumer = users if stream == "user" else stream
+        consumer = users if stream == USERS else stream
         assert sim.steps_remaining.__dlpack_device__() == (2, 0)
         capsule = sim.steps_remaining.__dlpack__(stream=consumer, max_version=(1, 0))
         seen = np.empty(sim.steps_remaining.shape, np.int32)

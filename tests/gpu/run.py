@@ -46,9 +46,8 @@ def main() -> int:
             # JAX would take most of the device's memory.
             "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
         }
-        found = subprocess.run(
-            [sys.executable, "-c", FIND_GPU], env=environment, cwd=folder, stdout=subprocess.PIPE, text=True, check=False
-        )
+        find = [sys.executable, "-c", FIND_GPU]
+        found = subprocess.run(find, env=environment, cwd=folder, stdout=subprocess.PIPE, text=True, check=False)
         if found.returncode == NO_GPU:
             print(f"doorstep: the GPU tests are skipped: {found.stdout.strip()}")
             return 0

@@ -25,7 +25,8 @@ def test_cupy_reads_and_writes_in_place() -> None:
 
 def test_cupys_stream_may_be_given() -> None:
     cupy = pytest.importorskip("cupy")
-    with cupy.cuda.Stream(non_blocking=True) as stream, doorstep.Simulator(100, device="cuda", stream=stream.ptr) as sim:
+    stream = cupy.cuda.Stream(non_blocking=True)
+    with stream, doorstep.Simulator(100, device="cuda", stream=stream.ptr) as sim:
         sim.step()
         assert (cupy.asnumpy(cupy.asarray(sim.steps_remaining)) == 199).all()
 

@@ -1,0 +1,139 @@
+"""The GPU's figures of docs/performance.md, as tables: run it where the wheel, PyTorch and a GPU are.
+
+    python tests/benchmarks/measure_gpu.py [--rounds 5] [--most-worlds 262144] [--agents 2]
+
+Every step has new random actions, drawn beforehand and copied from device memory within the time that is measured, as
+a policy would. 400 steps are two episodes of every world, so that resets are counted in. Times are CUDA events'; every
+figure is the median over the rounds.
+"""
+
+import argparse
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+
+import doorstep
+from doorstep import cuda
+
+STEPS = 400
+DRAWN = 40  # sets of actions, and steps in a recorded graph
+ACTION_LIMITS = (4, 8, 5, 2)
+LATENCY_WORLDS = 8192
+LATENCY = f"""
+import time, doorstep
+doorstep.cuda.Device()
+begin = time.perf_counter()
+sim = doorstep.Simulator({LATENCY_WORLDS}, device="cuda")
+made = time.perf_counter()
+sim.step()
+sim.wait()
+print(made - begin, time.perf_counter() - made)
+"""
+
+
+class Batch:
+    """Worlds with actions drawn for many steps."""
+
+    def __init__(self, num_worlds: int, num_agents: int) -> None:
+        before = cuda.Device().free_bytes
+        self.sim = doorstep.Simulator(num_worlds, num_agents=num_agents, device="cuda")
+        self.sim.wait()
+        self.bytes_per_world = (before - cuda.Device().free_bytes) / num_worlds
+        generator = np.random.default_rng(0)
+        drawn = generator.integers(0, ACTION_LIMITS, size=(DRAWN, num_worlds, num_agents, 4), dtype=np.int32)
+        self.drawn = torch.from_numpy(drawn).cuda()
+        self.actions = self.sim.actions.to_torch()
+        self.graph = self._record()
+
+    def _record(self) -> Any:
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            self._play_drawn()
+        return graph
+
+    def _play_drawn(self) -> None:
+        for actions in self.drawn:
+            self.actions.copy_(actions)
+            self.sim.step()
+
+    def play(self) -> None:
+        """Steps begun one by one."""
+        for _ in range(STEPS // DRAWN):
+            self._play_drawn()
+
+    def replay(self) -> None:
+        """The same steps, from the recorded graph."""
+        for _ in range(STEPS // DRAWN):
+            self.graph.replay()
+
+    def speed(self, action: Callable[[], None]) -> float:
+        """World-steps per second."""
+        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        begin.record()
+        action()
+        end.record()
+        end.synchronize()
+        return self.sim.num_worlds * STEPS / (float(begin.elapsed_time(end)) * 1e-3)
+
+    def close(self) -> None:
+        del self.graph, self.actions, self.drawn
+        self.sim.close()
+        torch.cuda.empty_cache()
+
+
+def measure(num_worlds: int, num_agents: int, rounds: int) -> str:
+    """A row: speeds with and without a graph, microseconds of a step, bytes."""
+    batch = Batch(num_worlds, num_agents)
+    batch.replay()
+    plain = statistics.median(batch.speed(batch.play) for _ in range(rounds))
+    replayed = statistics.median(batch.speed(batch.replay) for _ in range(rounds))
+    bytes_per_world = batch.bytes_per_world
+    batch.close()
+    microseconds = num_worlds / replayed * 1e6
+    speeds = f"{plain / 1e6:.2f} M | {replayed / 1e6:.2f} M"
+    return f"| {num_worlds:,} | {speeds} | {microseconds:.1f} | {bytes_per_world:,.0f} |"
+
+
+def latency(rounds: int) -> tuple[float, float]:
+    """Seconds of construction and of the first step, each in a process of its own whose driver is open."""
+    command = [sys.executable, "-c", f"import doorstep.cuda\n{LATENCY}"]
+    taken = []
+    for _ in range(rounds):
+        output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        taken.append([float(word) for word in output.split()])
+    made, stepped = (statistics.median(column) for column in zip(*taken, strict=True))
+    return made, stepped
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--most-worlds", type=int, default=262144)
+    parser.add_argument("--agents", type=int, default=2)
+    options = parser.parse_args()
+    begin = time.monotonic()
+    device = cuda.Device()
+    print(f"{device.name}, doorstep {doorstep.__version__}, PyTorch {torch.__version__}, {options.agents} agents\n")
+    print("| worlds | world-steps/s, one by one | world-steps/s, from a graph | a step, µs | bytes per world |")
+    print("|---|---|---|---|---|")
+    num_worlds = 1
+    while num_worlds <= options.most_worlds:
+        print(measure(num_worlds, options.agents, options.rounds), flush=True)
+        num_worlds *= 8 if num_worlds < 4096 else 2
+    made, stepped = latency(options.rounds)
+    print(f"\n| {LATENCY_WORLDS:,} worlds | value |\n|---|---|")
+    print(f"| construction | {made * 1e3:.1f} ms |")
+    print(f"| first step after it | {stepped * 1e3:.1f} ms |")
+    print(f"\nmeasured in {time.monotonic() - begin:.0f} s")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
