@@ -23,7 +23,7 @@ CudaMemory::~CudaMemory() {
     if (order_->settle(&stream)) {
         device_->set_stream(std::move(stream));
     } else {
-        device_.leak();
+        device_->abandon();
     }
 }
 

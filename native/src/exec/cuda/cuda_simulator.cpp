@@ -123,9 +123,12 @@ ds_status CudaSimulator::generate_levels() {
 
 // Steps may still write to the pinned memory, and graphs use the scratch memory.
 CudaSimulator::~CudaSimulator() {
-    if (!order_ || order_->finish()) return;
-    scratch_.leak();
-    pinned_.leak();
+    if (!order_) return;
+    if (!order_->finish()) {
+        if (scratch_) scratch_->abandon();
+        if (pinned_) pinned_->abandon();
+    }
+    order_->leave_users_stream();
 }
 
 int64_t CudaSimulator::allocated_bytes() const {

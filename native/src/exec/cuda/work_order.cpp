@@ -5,20 +5,31 @@
 #include "runtime/status.h"
 
 namespace doorstep {
+namespace {
+
+// Default streams exist as long as their context.
+bool is_default_stream(const Stream& stream) {
+    return stream.handle() == CU_STREAM_LEGACY || stream.handle() == CU_STREAM_PER_THREAD;
+}
+
+// What the driver returns after waiting for work, or when it cannot.
+bool has_ended(CUresult result) { return result == CUDA_SUCCESS || loses_context(result); }
+
+}  // namespace
 
 Ref<WorkOrder> WorkOrder::create(const Ref<Context>& context, uint64_t stream) {
     const Ref<WorkOrder> order = check_allocated(new (std::nothrow) WorkOrder(context));
     if (!order) return {};
     order->event_ = Event::create(context);
     if (!order->event_) return {};
+    order->own_ = Stream::create(context);
+    if (!order->own_) return {};
     order->stream_ = order->find_stream(stream);
     return order->stream_ ? order : Ref<WorkOrder>();
 }
 
 Ref<Stream> WorkOrder::find_stream(uint64_t stream) {
-    if (stream != DS_STREAM_OWN) return Stream::borrow(context_, stream, {}, "stream");
-    if (!own_) own_ = Stream::create(context_);
-    return own_;
+    return stream == DS_STREAM_OWN ? own_ : Stream::borrow(context_, stream, {}, "stream");
 }
 
 Ref<Stream> WorkOrder::stream() {
@@ -83,22 +94,31 @@ ds_status WorkOrder::copy(uint64_t to, uint64_t from, int64_t bytes, const char*
     return now->synchronize();
 }
 
+void WorkOrder::leave_users_stream() {
+    MutexGuard guard(mutex_);
+    if (stream_->raw() == own_->raw() || is_default_stream(*stream_)) return;
+    stream_ = own_;
+    unordered_ = {};
+    shared_ = true;
+}
+
 bool WorkOrder::settle(Ref<Stream>* stream) {
     if (in_forked_process()) return false;
     MutexGuard guard(mutex_);
     *stream = stream_;
     if (!shared_) return true;
     const DestructionScope scope(*context_);
-    return scope.entered() && driver().cuCtxSynchronize() == CUDA_SUCCESS;
+    return scope.entered() && has_ended(driver().cuCtxSynchronize());
 }
 
 bool WorkOrder::finish() {
     Ref<Stream> last;
     if (!settle(&last)) return false;
     const DestructionScope scope(*context_);
-    CUstreamCaptureStatus recording;
-    return scope.entered() && driver().cuStreamIsCapturing(last->handle(), &recording) == CUDA_SUCCESS &&
-           recording == CU_STREAM_CAPTURE_STATUS_NONE && driver().cuStreamSynchronize(last->handle()) == CUDA_SUCCESS;
+    if (!scope.entered()) return false;
+    CUstreamCaptureStatus recording = CU_STREAM_CAPTURE_STATUS_NONE;
+    if (!has_ended(driver().cuStreamIsCapturing(last->handle(), &recording))) return false;
+    return recording == CU_STREAM_CAPTURE_STATUS_NONE && has_ended(driver().cuStreamSynchronize(last->handle()));
 }
 
 }  // namespace doorstep

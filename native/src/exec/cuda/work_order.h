@@ -33,8 +33,12 @@ public:
     // Copies between any two addresses in the order of the work, and waits for it.
     ds_status copy(uint64_t to, uint64_t from, int64_t bytes, const char* operation);
 
+    // The simulator has ended, and with it the time for which its user promised that the stream exists: what is left to
+    // do for the memory is done on a stream of our own.
+    void leave_users_stream();
+
     // For destructors. Whether memory that the work uses may be given back in the order of *stream; waits for streams
-    // that are not ordered by this object. False: it must be leaked.
+    // that are not ordered by this object. False: it must be abandoned.
     bool settle(Ref<Stream>* stream);
     // The same for memory that is given back at once: waits for all work.
     bool finish();
@@ -49,9 +53,9 @@ private:
 
     Mutex mutex_;  // guards everything below, and event_
     Ref<Stream> stream_;
-    Ref<Stream> own_;       // null until it is asked for
+    Ref<Stream> own_;
     Ref<Stream> unordered_;  // where the work before a recording was begun, until other work has been ordered after it
-    bool shared_ = false;   // the memory may be used on streams, or by graphs, that this object does not know
+    bool shared_ = false;    // the memory may be used on streams, or by graphs, that this object does not know
 };
 
 }  // namespace doorstep
