@@ -1,0 +1,162 @@
+// Worlds stepped by the CPU executor and, side by side, by kernels that run on the host: they must stay equal to the
+// byte.
+#pragma once
+
+#include <string.h>
+
+#include <vector>
+
+#include "check.h"
+#include "draws.h"
+#include "exec/cpu/float_environment.h"
+#include "exec/cuda/kernels.h"
+#include "exec/tensor_table.h"
+
+namespace doorstep {
+
+// Runs a kernel to its end.
+using KernelRunner = void (*)(int num_agents, KernelId kernel, const KernelArguments& arguments, uint32_t grid,
+                              const char* way);
+
+// Where a batch is run: the number of blocks, and whatever else a runner can do in several ways, by name.
+struct KernelLaunch {
+    KernelRunner run;
+    uint32_t grid;
+    const char* way;
+};
+
+class KernelBatches {
+public:
+    KernelBatches(int num_agents, int num_worlds, const KernelLaunch& launch)
+        : model_(find_world_model(num_agents)), num_worlds_(num_worlds), launch_(launch) {
+        make_flight_table(flights_);
+        allocate(expected_);
+        allocate(batch_);
+    }
+
+    void create() {
+        model_.create(expected_.simulation, 0, num_worlds_, kSeed, kWorldOffset);
+        CHECK_EQUAL(run(kKernel_create, nullptr), 0u);
+        expect_equal("creation", 0);
+    }
+
+    // Legal actions, sometimes others, and a few manual resets.
+    void step(int step) {
+        write_actions(expected_, step);
+        write_actions(batch_, step);
+        CHECK_EQUAL(run(kKernel_step, nullptr), model_.step(expected_.simulation, 0, num_worlds_, nullptr));
+        expect_equal("step", step);
+    }
+
+    // Puts the first agent of some worlds beside a cube, one of them with a speed that is not finite.
+    void edit_and_refresh() {
+        edit(expected_);
+        edit(batch_);
+        const std::vector<uint8_t> mask(static_cast<size_t>(num_worlds_), 1);
+        const uint32_t trouble = model_.refresh(expected_.simulation, 0, num_worlds_);
+        CHECK_EQUAL(trouble, static_cast<uint32_t>(kTroubleNonfinite));
+        CHECK_EQUAL(run(kKernel_refresh, mask.data()), trouble);
+        expect_equal("refresh", 0);
+    }
+
+    void reset_some() {
+        std::vector<uint8_t> mask(static_cast<size_t>(num_worlds_));
+        for (size_t i = 1; i < mask.size(); i += 4) mask[i] = 1;
+        model_.reset(expected_.simulation, 0, num_worlds_, mask.data());
+        run(kKernel_reset, mask.data());
+        expect_equal("reset", 0);
+    }
+
+private:
+    static constexpr int32_t kEpisodeLength = 25;
+    static constexpr uint32_t kSeed = 23, kWorldOffset = 1000;
+
+    struct Batch {
+        std::vector<char> blocks;
+        std::vector<std::vector<uint8_t>> tensors;
+        Simulation simulation;
+    };
+
+    void allocate(Batch& batch) {
+        batch.blocks.resize(world_bytes() * static_cast<size_t>(num_worlds_) + 64);  // kernels copy 16 bytes at a time
+        char* aligned = batch.blocks.data() + (64 - reinterpret_cast<uintptr_t>(batch.blocks.data()) % 64);
+        TensorPointers pointers;
+        const Dimensions dimensions{num_worlds_, model_.num_agents, model_.flat_observation_size};
+        for (const TensorRow& row : kTensorRows) {
+            ds_tensor_info info;
+            describe_tensor(row, dimensions, &info);
+            batch.tensors.emplace_back(static_cast<size_t>(tensor_bytes(info)));
+        }
+#define DS_POINT(name, dtype, shape, access, sentence) \
+    pointers.name = reinterpret_cast<decltype(pointers.name)>(batch.tensors[DS_TENSOR_##name].data());
+        DS_TENSOR_TABLE(DS_POINT)
+#undef DS_POINT
+        batch.simulation = {aligned, pointers, kEpisodeLength, 1, DS_ACTION_CHECK_CLAMP, 0};
+    }
+
+    size_t world_bytes() const { return model_.world_bytes; }
+
+    uint32_t run(KernelId kernel, const uint8_t* mask) {
+        const KernelShape& shape = find_kernel_shape(model_.num_agents);
+        std::vector<uint64_t> workspace(static_cast<size_t>(shape.workspace_bytes_per_block) * launch_.grid / 8 + 1);
+        uint32_t trouble[kTroubleKinds] = {};
+        const KernelArguments arguments{batch_.simulation, &flights_,    workspace.data(), trouble, mask,
+                                        num_worlds_,       kWorldOffset, kSeed,            0};
+        launch_.run(model_.num_agents, kernel, arguments, launch_.grid, launch_.way);
+        uint32_t bits = 0;
+        for (int kind = 0; kind < kTroubleKinds; kind++) bits |= trouble[kind] << kind;
+        return bits;
+    }
+
+    void write_actions(Batch& batch, int step) const {
+        Draws draws{kSeed + 1000003u * static_cast<uint64_t>(step)};
+        int32_t* row = batch.simulation.tensors.actions;
+        for (int slot = 0; slot < num_worlds_ * model_.num_agents; slot++, row += 4) {
+            row[0] = static_cast<int32_t>(draws.below(draws.below(30) == 0 ? 9 : 4));
+            row[1] = static_cast<int32_t>(draws.below(8));
+            row[2] = static_cast<int32_t>(draws.below(5));
+            row[3] = draws.below(8) == 0;
+        }
+        for (int i = 0; i < num_worlds_; i++) batch.simulation.tensors.resets[i] = draws.below(100) == 0;
+    }
+
+    void edit(Batch& batch) const {
+        const auto element = [&](int field, int64_t world, int64_t item, int64_t coordinate) -> float& {
+            const StateField& row = model_.state_fields[field];
+            return *reinterpret_cast<float*>(static_cast<char*>(batch.simulation.worlds) +
+                                             world * static_cast<int64_t>(world_bytes()) + row.offset +
+                                             item * row.strides[0] + coordinate * row.strides[1]);
+        };
+        for (int64_t world = 0; world < num_worlds_; world += 3) {
+            const int64_t cube = model_.num_agents + world % 5;
+            for (int64_t k = 0; k < 2; k++)
+                element(DS_STATE_body_positions, world, 0, k) =
+                    element(DS_STATE_body_positions, world, cube, k) - (k == 1 ? 2.4f : 0.2f);
+        }
+        element(DS_STATE_body_linear_velocities, 7, 0, 0) = __builtin_nanf("");
+        batch.simulation.look_for_edits = 1;
+    }
+
+    void expect_equal(const char* after, int step) const {
+        const size_t bytes = world_bytes() * static_cast<size_t>(num_worlds_);
+        bool equal = memcmp(expected_.simulation.worlds, batch_.simulation.worlds, bytes) == 0;
+        const char* what = "worlds";
+        for (size_t i = 0; i < DS_TENSOR_COUNT && equal; i++) {
+            equal = expected_.tensors[i] == batch_.tensors[i];
+            what = kTensorRows[i].name;
+        }
+        if (equal) return;
+        fprintf(stderr, "%d agents, grid of %u, %s: %s differ after %s %d\n", model_.num_agents, launch_.grid,
+                launch_.way, what, after, step);
+        abort();
+    }
+
+    const DefaultFloatEnvironment environment_;
+    const WorldModel& model_;
+    const int num_worlds_;
+    const KernelLaunch launch_;
+    FlightTable flights_;
+    Batch expected_, batch_;
+};
+
+}  // namespace doorstep

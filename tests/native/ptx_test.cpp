@@ -1,0 +1,59 @@
+// The embedded PTX, which machine code for every GPU is made of, gives the bytes of the CPU executor when it is
+// interpreted on the host.
+#include <algorithm>
+#include <numeric>
+
+#include "exec/cuda/images.h"
+#include "kernel_batches.h"
+#include "machine.h"
+
+namespace {
+
+using namespace doorstep;
+
+const ptx::Program& program_for(int num_agents) {
+    static const std::vector<ptx::Program> programs = [] {
+        std::vector<ptx::Program> read(DS_MAX_AGENTS + 1);
+        for (int agents = 1; agents <= DS_MAX_AGENTS; agents++)
+            read[static_cast<size_t>(agents)] = ptx::read_program(static_cast<const char*>(find_ptx(agents)->data));
+        return read;
+    }();
+    return programs[static_cast<size_t>(num_agents)];
+}
+
+void run_interpreted(int num_agents, KernelId kernel, const KernelArguments& arguments, uint32_t grid,
+                     const char* way) {
+    const KernelShape& shape = find_kernel_shape(num_agents);
+    std::vector<uint32_t> order(static_cast<size_t>(shape.threads));
+    std::iota(order.begin(), order.end(), 0u);
+    if (way[0] == 'b') std::reverse(order.begin(), order.end());
+    const ptx::Program& program = program_for(num_agents);
+    ptx::launch(program, program.kernel(kKernelNames[kernel]),
+                {grid, static_cast<uint32_t>(shape.threads), shape.shared_bytes, &arguments, &order, nullptr});
+}
+
+void step_with(int num_agents, int num_worlds, int steps, const KernelLaunch& launch) {
+    KernelBatches batches(num_agents, num_worlds, launch);
+    batches.create();
+    for (int step = 0; step < steps; step++) {
+        batches.step(step);
+        if (step == 3) batches.edit_and_refresh();
+        if (step == 6) batches.reset_some();
+    }
+}
+
+void the_ptx_for_two_agents_gives_the_bytes_of_the_cpu() {
+    step_with(2, 37, 60, {run_interpreted, 2, "forwards"});
+    step_with(2, 37, 30, {run_interpreted, 3, "backwards"});
+}
+
+void the_ptx_for_any_number_of_agents_gives_the_bytes_of_the_cpu() {
+    for (int agents = 1; agents <= DS_MAX_AGENTS; agents++) step_with(agents, 19, 12, {run_interpreted, 2, "backwards"});
+}
+
+}  // namespace
+
+int main() {
+    RUN(the_ptx_for_two_agents_gives_the_bytes_of_the_cpu);
+    RUN(the_ptx_for_any_number_of_agents_gives_the_bytes_of_the_cpu);
+}
