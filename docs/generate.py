@@ -23,6 +23,7 @@ from typing import Any
 
 import doorstep
 import doorstep.action_dump
+import doorstep.cuda
 from doorstep.compat import madrona_escape_room
 
 DOCS = Path(__file__).resolve().parent
@@ -39,11 +40,11 @@ MARKED = re.compile(r"(<!-- generated: (?P<name>\w+) -->\n).*?(<!-- end -->)", r
 API_HEAD = """
 # Python API
 
-Everything importable from `doorstep`, and two modules beside it. Shapes use N worlds and A agents. Units are metres,
+Everything importable from `doorstep`, and three modules beside it. Shapes use N worlds and A agents. Units are metres,
 seconds and radians unless a line says otherwise. What the tensors hold is told in [the environment](environment.md).
 
-All errors derive from `DoorstepError` and carry `status`, `argument` and `hint`. A call that raises has changed
-nothing.
+All errors derive from `DoorstepError` and carry `status`, `argument`, `hint` and `driver_code`. A call that raises has
+changed nothing.
 """
 
 
@@ -136,6 +137,7 @@ def api_page() -> str:
             parts.append(enum_section(export))
         elif isinstance(export, types.FunctionType):
             parts.append(function_section(export, "##", f"doorstep.{export.__name__}"))
+    parts.append(module_section(doorstep.cuda))
     parts.append(module_section(doorstep.action_dump))
     parts.append(module_section(madrona_escape_room))
     return "\n\n".join(parts) + "\n"
@@ -173,8 +175,8 @@ def members_of(cls: type) -> tuple[list[tuple[str, property]], list[tuple[str, A
                 continue
             if isinstance(member, property):
                 properties.append((name, member))
-            elif inspect.isfunction(member) and owner is cls:
-                functions.append((name, member))
+            elif isinstance(member, (types.FunctionType, classmethod, staticmethod)) and owner is cls:
+                functions.append((name, getattr(cls, name)))
     return properties, functions
 
 
@@ -214,13 +216,19 @@ def module_section(module: types.ModuleType) -> str:
     names = getattr(module, "__all__", None) or [name for name in vars(module) if not name.startswith("_")]
     for name in names:
         member = getattr(module, name)
-        if getattr(member, "__module__", None) != module.__name__:
+        if not is_of(module, member):
             continue
         if inspect.isclass(member):
             parts.append(class_section(member, "###"))
         elif inspect.isfunction(member):
             parts.append(function_section(member, "###", name))
     return "\n\n".join(parts)
+
+
+def is_of(module: types.ModuleType, member: Any) -> bool:
+    """Whether it is defined in the module, or is what the module exports of its inside."""
+    home = getattr(member, "__module__", None) or ""
+    return home == module.__name__ or home.startswith((f"{module.__name__}.", "doorstep._native."))
 
 
 def function_section(function: Any, level: str, name: str) -> str:

@@ -21,9 +21,9 @@ MAX_BYTES = 2**48
 class Buffer:
     """Bytes in a device's memory, or page-locked bytes of the host that the device sees too (`Buffer.pinned`).
 
-    PyTorch, CuPy, JAX and others read device memory through `__cuda_array_interface__`
-    (`torch.as_tensor(buffer, device="cuda")`), numpy reads pinned memory through `__array_interface__`
-    (`numpy.asarray(buffer)`): as one row of bytes, in place. What was made of a buffer keeps it alive.
+    Others read device memory through `__cuda_array_interface__` (`torch.as_tensor(buffer, device="cuda")`), and
+    pinned memory through `__array_interface__` (`numpy.asarray(buffer)`): as one row of bytes, in place. What was made
+    of a buffer keeps it alive.
 
     Args:
         nbytes: its size, at least 1. The memory comes from the device's pool, without synchronising.
@@ -127,7 +127,7 @@ class Buffer:
         self._stream.copy(self.pointer, source.ctypes.data, source.nbytes)
         self._stream.synchronize()
 
-    def copy_to_host(self, dtype: DTypeLike = np.uint8) -> NDArray[Any]:
+    def copy_to_host(self, dtype: DTypeLike = "uint8") -> NDArray[Any]:
         """All its bytes as a new array of one dimension, after what was begun on its stream."""
         element = np.dtype(dtype)
         if element.hasobject or element.itemsize == 0 or self._nbytes % element.itemsize:
