@@ -219,16 +219,19 @@ _KERNEL_SOURCES = {
 
 
 def _look_for_automatic_device(name: str) -> Finding:
-    """Asks for a simulator, because nothing else proves that one works."""
-    with doorstep.Simulator(1, device="auto") as sim:
-        chosen = sim.device
+    """Makes simulators, because nothing else proves that they can be made."""
+    try:
+        with doorstep.Simulator(1, device="auto") as sim:
+            chosen = sim.device
+    except doorstep.DoorstepError as error:
+        return _not_usable(name, error)
     if chosen != "cpu":
         return Finding(name, chosen, ok=True)
     try:
         doorstep.Simulator(1, device="cuda:0").close()
     except doorstep.DoorstepError as error:
         return Finding(name, f"cpu, because {_described(error)}", ok=True)
-    return Finding(name, "cpu", ok=True)
+    return Finding(name, chosen, ok=True)
 
 
 def _not_usable(name: str, error: doorstep.DoorstepError) -> Finding:
