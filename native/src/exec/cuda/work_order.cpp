@@ -33,6 +33,7 @@ Ref<Stream> WorkOrder::find_stream(uint64_t stream) {
 }
 
 Ref<Stream> WorkOrder::stream() {
+    if (in_forked_process()) return stream_;  // the lock may be held by a thread of the other process
     MutexGuard guard(mutex_);
     return stream_;
 }
@@ -48,6 +49,7 @@ ds_status WorkOrder::follow(const Ref<Stream>& earlier, const Stream& later) con
 }
 
 ds_status WorkOrder::set_stream(uint64_t stream) {
+    if (in_forked_process()) return fail_driver(kCalledInForkedProcess, "");
     MutexGuard guard(mutex_);
     const Ref<Stream> next = find_stream(stream);
     if (!next) return last_status();
@@ -67,6 +69,7 @@ ds_status WorkOrder::set_stream(uint64_t stream) {
 }
 
 ds_status WorkOrder::order(uint64_t stream) {
+    if (in_forked_process()) return fail_driver(kCalledInForkedProcess, "");
     MutexGuard guard(mutex_);
     const Ref<Stream> next = find_stream(stream);
     if (!next) return last_status();
@@ -95,6 +98,7 @@ ds_status WorkOrder::copy(uint64_t to, uint64_t from, int64_t bytes, const char*
 }
 
 void WorkOrder::leave_users_stream() {
+    if (in_forked_process()) return;
     MutexGuard guard(mutex_);
     if (stream_->raw() == own_->raw() || is_default_stream(*stream_)) return;
     stream_ = own_;
