@@ -30,6 +30,8 @@ Test = TypeVar("Test", bound=Callable[..., None])
 
 RUN_CHILD = "import sys; from tests.cuda.on_stand_in import child; child(*sys.argv[1:])"
 TIMEOUT = 280  # seconds
+# CPython 3.12 warns of every fork beside threads; the tests fork on purpose.
+WARNINGS = ("-W", "error", "-W", "ignore:This process:DeprecationWarning")
 
 
 def on_stand_in(**settings: int | str) -> Callable[[Test], Test]:
@@ -49,7 +51,7 @@ def run(code_and_arguments: list[str], settings: dict[str, int | str], folder: P
     """Runs code in a process whose driver is the library in `folder`; what it prints."""
     require_stand_in()
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-X", "faulthandler", "-c", *code_and_arguments],
+        [sys.executable, *WARNINGS, "-X", "faulthandler", "-c", *code_and_arguments],
         cwd=PROJECT,
         env=environment(settings, folder),
         capture_output=True,

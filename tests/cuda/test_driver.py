@@ -97,7 +97,7 @@ def test_number_of_a_device_that_is_not_there_is_told_with_the_range() -> None:
     for device in ("cuda:2", "cuda:999999999"):
         with pytest.raises(doorstep.NoDeviceError, match="2") as caught:
             doorstep.Simulator(2, device=device)
-        assert caught.value.argument == "device"
+        assert caught.value.argument.startswith("device")
     with pytest.raises(doorstep.NoDeviceError):
         cuda.Device(2)
 
@@ -112,11 +112,19 @@ print(doorstep.cuda.Device().compute_capability)
 """
 
 
-@pytest.mark.parametrize("compute_capability", [75, 80, 86, 87, 89, 90, 100, 120, 121])
-@pytest.mark.parametrize("driver_version", [12000, 13000])
+OLD, NEW = 12000, 13000
+
+
+@pytest.mark.parametrize(
+    ("compute_capability", "driver_version"),
+    [(75, OLD), (80, OLD), (86, NEW), (87, OLD), (89, OLD), (90, OLD), (100, NEW), (103, NEW), (120, NEW), (121, NEW)],
+)
 def test_devices_of_supported_architectures_get_machine_code(compute_capability: int, driver_version: int) -> None:
     settings = {"compute_capability": compute_capability, "driver_version": driver_version}
     assert run([STEP_ON_THE_GPU], {**settings}) == f"{divmod(compute_capability, 10)}\n"
+
+
+TELLS_VERSION = "cuDriverGetVersion"  # a driver that does not tell its version counts as too old
 
 
 def table_functions(name: str) -> list[str]:
@@ -161,15 +169,18 @@ def child_of_missing_functions() -> None:
     doorstep.live_counts()
     for name in table_functions("DS_DRIVER_BASELINE"):
         kind, message = json.loads(in_fork(lambda name=name: use_without(name)))  # type: ignore[misc]
-        assert kind == "DriverFunctionError", (name, kind, message)
-        assert name in message, message
+        if name == TELLS_VERSION:
+            assert kind == "DriverVersionError", (kind, message)
+        else:
+            assert kind == "DriverFunctionError", (name, kind, message)
+            assert name in message, message
     for name in table_functions("DS_DRIVER_OPTIONAL"):
         assert json.loads(in_fork(lambda name=name: use_without(name)))[0] == "NoneType", name  # type: ignore[misc]
 
 
 def child_of_failing_opening() -> None:
     doorstep.live_counts()
-    for name in ("cuInit", "cuDriverGetVersion", "cuDeviceGetCount", "cuDeviceGet", "cuDevicePrimaryCtxRetain"):
+    for name in ("cuInit", "cuDeviceGetCount", "cuDeviceGet", "cuDevicePrimaryCtxRetain"):
         kind, message = json.loads(in_fork(lambda name=name: fail_once(name)))  # type: ignore[misc]
         assert kind == "DeviceError", (name, kind, message)
         assert name in message, message

@@ -68,6 +68,7 @@ enum FunctionAttribute : int {
 };
 enum PointerAttribute : int { kPointerDeviceOrdinal = 9 };
 enum HostMemoryFlags : uint32_t { kPortable = 1, kDeviceMap = 2 };
+enum JitOption : int { kErrorLog = 5, kErrorLogBytes = 6 };
 enum SymbolStatus : int { kSymbolFound = 0, kSymbolNotFound = 1, kSymbolVersionNotSufficient = 2 };
 
 constexpr int kComputeModeExclusive = 3;  // one process may use the device

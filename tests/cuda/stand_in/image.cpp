@@ -12,7 +12,7 @@ namespace stand_in {
 namespace {
 
 constexpr uint16_t kCudaMachine = 190;
-constexpr int kFirstAbiOfCuda13 = 8;  // only drivers from 13.0 on load it
+constexpr int kFirstAbiWithArchitectureAbove = 8;  // in the second byte of the flags, before in the first
 constexpr char kNumAgents[] = "doorstep_num_agents";
 
 template <class T>
@@ -23,14 +23,12 @@ T read(const char* data, uint64_t offset) {
 }
 
 // Machine code runs on devices of the same major number and the same or a later minor one.
-void check_architecture(const char* data, int64_t compute_capability, int64_t driver_version, Image* image) {
+void check_architecture(const char* data, int64_t compute_capability, Image* image) {
     const auto header = read<Elf64_Ehdr>(data, 0);
-    const bool cuda_13 = header.e_ident[EI_ABIVERSION] >= kFirstAbiOfCuda13;
-    const int64_t architecture = (cuda_13 ? header.e_flags >> 8 : header.e_flags) & 0xff;
+    const bool above = header.e_ident[EI_ABIVERSION] >= kFirstAbiWithArchitectureAbove;
+    const int64_t architecture = (above ? header.e_flags >> 8 : header.e_flags) & 0xff;
     if (header.e_machine != kCudaMachine) {
         *image = {kInvalidImage, "it is no machine code of a GPU"};
-    } else if (cuda_13 && driver_version < 13000) {
-        *image = {kInvalidImage, "the driver is too old for it"};
     } else if (architecture / 10 != compute_capability / 10 || architecture > compute_capability) {
         *image = {kNoBinaryForGpu, text("it is for sm_%ld, the device is sm_%ld", architecture, compute_capability)};
     }
@@ -95,7 +93,7 @@ Image read_image(const void* data, int64_t compute_capability, int64_t driver_ve
         read_ptx(bytes, compute_capability, driver_version, &image);
         return image;
     }
-    check_architecture(bytes, compute_capability, driver_version, &image);
+    check_architecture(bytes, compute_capability, &image);
     if (!image.code) read_symbols(bytes, &image);
     return image;
 }

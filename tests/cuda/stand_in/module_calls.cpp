@@ -1,4 +1,6 @@
 // The driver's functions for machine code and kernels.
+#include <stdio.h>
+
 #include <algorithm>
 
 #include "driver.h"
@@ -13,6 +15,17 @@ namespace {
 constexpr uint32_t kSharedBytesByDefault = 48 * 1024;
 constexpr int kThreadsOfMultiprocessor = 2048, kBlocksOfMultiprocessor = 32;
 constexpr int kRegistersOfThread = 64;  // made up
+
+// Where the caller wants to read what was wrong with an image.
+void write_log(unsigned count, const int* options, void** values, const std::string& problem) {
+    char* buffer = nullptr;
+    size_t size = 0;
+    for (unsigned i = 0; i < count; ++i) {
+        if (options[i] == kErrorLog) buffer = static_cast<char*>(values[i]);
+        if (options[i] == kErrorLogBytes) size = reinterpret_cast<size_t>(values[i]);
+    }
+    if (buffer && size) snprintf(buffer, size, "%s", problem.c_str());
+}
 
 int check_dimensions(const Kernel& kernel, const unsigned (&grid)[3], const unsigned (&block)[3], unsigned shared_bytes) {
     const uint64_t threads = uint64_t{block[0]} * block[1] * block[2];
@@ -31,13 +44,14 @@ int check_dimensions(const Kernel& kernel, const unsigned (&grid)[3], const unsi
 
 extern "C" {
 
-int cuModuleLoadDataEx(uint64_t* handle, const void* data, unsigned, int*, void**) {
+int cuModuleLoadDataEx(uint64_t* handle, const void* data, unsigned count, int* options, void** values) {
     return call("cuModuleLoadDataEx", [&]() -> int {
         Context* context = current_context("cuModuleLoadDataEx");
         if (!context) return kInvalidContext;
         if (const int code = refuse_beside_capture()) return code;
         const Settings& settings = driver().settings;
         const Image image = read_image(data, settings.compute_capability, settings.driver_version);
+        write_log(count, options, values, image.problem);
         if (image.code) return image.code;
         *handle = driver().modules.add({context, image.num_agents, image.kernels});
         return kSuccess;
