@@ -28,7 +28,7 @@ bin = build/environments/$(1)/bin
 # Puts the finished wheel, and nothing else of this project, into an environment.
 install_wheel = $(call bin,$(1))/python -m pip --quiet --disable-pip-version-check install --force-reinstall --no-deps dist/doorstep-*.whl
 
-.PHONY: help demo test wheel check-wheel try-wheel lint gpu-test test-native test-asan test-tsan bench soak docs clean
+.PHONY: help demo test wheel check-wheel try-wheel lint gpu-test test-native test-asan test-tsan bench bench-kernels bench-gpu soak docs clean
 
 help: ## Say what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -91,6 +91,15 @@ bench: wheel ## Measure the figures of docs/performance.md
 	@$(call environment,demo,dependencies)
 	@$(call install_wheel,demo)
 	@$(call bin,demo)/python tests/benchmarks/measure.py $(BENCH_ARGUMENTS)
+
+bench-kernels: test-native ## Count what a step costs a GPU; needs none
+	@echo "from the normal start"
+	@build/native-tests/tests/native/kernel_costs
+	@echo "among cubes"
+	@build/native-tests/tests/native/kernel_costs cubes
+
+bench-gpu: ## Measure on an NVIDIA GPU the wheel in dist/, with PYTHON and its torch as they are
+	@$(PYTHON) tests/gpu/run.py --bench $(BENCH_ARGUMENTS)
 
 soak: wheel ## Watch the laws of the physics over 1e8 world-steps of random and adversarial actions
 	@$(call environment,demo,dependencies)

@@ -1,6 +1,7 @@
-"""Runs the tests that need a GPU, with nothing but this Python, a finished wheel and the tests.
+"""Runs the tests, or the benchmark, that need a GPU, with nothing but this Python, a finished wheel and the tests.
 
     python3 tests/gpu/run.py [--wheel dist/doorstep-*.whl] [pytest arguments]
+    python3 tests/gpu/run.py --bench [--wheel dist/doorstep-*.whl] [arguments of tests/benchmarks/measure_gpu.py]
 
 The wheel is unpacked into a temporary folder, not installed, so nothing is fetched and nothing of this Python changes.
 Without a GPU it says why and ends with status 0.
@@ -18,6 +19,7 @@ from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[2]
 TESTS = PROJECT / "tests" / "gpu"
+BENCHMARK = PROJECT / "tests" / "benchmarks" / "measure_gpu.py"
 FIND_GPU = """
 import doorstep
 from doorstep import cuda
@@ -34,7 +36,8 @@ NO_GPU = 3
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--wheel", type=Path, help="the wheel to test; by default the newest in dist/")
-    options, pytest_arguments = parser.parse_known_args()
+    parser.add_argument("--bench", action="store_true", help="measure instead of testing")
+    options, arguments = parser.parse_known_args()
     wheel = options.wheel or newest_wheel()
     with tempfile.TemporaryDirectory(prefix="doorstep-gpu-test-") as folder:
         with zipfile.ZipFile(wheel) as archive:
@@ -49,12 +52,13 @@ def main() -> int:
         find = [sys.executable, "-c", FIND_GPU]
         found = subprocess.run(find, env=environment, cwd=folder, stdout=subprocess.PIPE, text=True, check=False)
         if found.returncode == NO_GPU:
-            print(f"doorstep: the GPU tests are skipped: {found.stdout.strip()}")
+            print(f"doorstep: nothing is run on a GPU: {found.stdout.strip()}")
             return 0
-        print(f"doorstep: testing {wheel.name}: {found.stdout.strip()}", flush=True)
+        print(f"doorstep: {wheel.name}: {found.stdout.strip()}", flush=True)
         if found.returncode:
             return found.returncode
-        command = [sys.executable, "-m", "pytest", "-c", str(TESTS / "pytest.ini"), str(TESTS), *pytest_arguments]
+        tests = [sys.executable, "-m", "pytest", "-c", str(TESTS / "pytest.ini"), str(TESTS)]
+        command = [*([sys.executable, str(BENCHMARK)] if options.bench else tests), *arguments]
         return subprocess.run(command, env=environment, cwd=PROJECT, check=False).returncode
 
 
