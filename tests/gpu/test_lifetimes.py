@@ -16,7 +16,9 @@ MEBIBYTE = 2**20
 
 
 def free_bytes() -> int:
+    """What the device has left when nothing is to be done on it any more."""
     gc.collect()
+    cuda.Device().synchronize()
     return cuda.Device().free_bytes
 
 

@@ -31,7 +31,11 @@ def run(tool: str, code: str) -> "subprocess.CompletedProcess[str]":
     program = sanitizer()
     if program is None:
         pytest.skip("compute-sanitizer is not on this machine")
-    command = [program, "--tool", tool, "--error-exitcode", str(FOUND), sys.executable, "-c", code]
+    # Asking the driver what an address is fails for the host's, which is the answer and no error.
+    options = ["--tool", tool, "--error-exitcode", str(FOUND)]
+    if tool == "memcheck":
+        options += ["--report-api-errors", "no"]
+    command = [program, *options, sys.executable, "-c", code]
     return subprocess.run(command, capture_output=True, text=True, timeout=280, check=False)
 
 

@@ -12,7 +12,7 @@ import doorstep
 
 torch = pytest.importorskip("torch")
 
-LONG = 200_000_000  # clock cycles: about a tenth of a second
+LONG = 1_000_000_000  # clock cycles: about half a second
 WORLDS = 1024
 
 
