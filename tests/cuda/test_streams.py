@@ -246,6 +246,17 @@ def test_memory_goes_after_the_work_that_was_begun_on_it() -> None:
 
 
 @on_stand_in()
+def test_lists_of_worlds_are_taken_when_they_are_given() -> None:
+    with Twins(8) as twins:
+        for sim in twins.both():
+            sim.reset([1])
+            sim.reset([3, 4])
+            sim.reset(np.arange(8) == 6)
+        assert (twins.gpu.state.episode_index.copy_to_host() == [1, 2, 1, 2, 2, 1, 2, 1]).all()
+        twins.assert_same()
+
+
+@on_stand_in()
 def test_tensors_keep_memory_of_a_closed_simulator_until_the_last_goes() -> None:
     sim = doorstep.Simulator(8, device="cuda")
     sim.step()
