@@ -40,7 +40,8 @@ int64_t objects_of(const Context& context) {
     for (const auto& [handle, stream] : state.streams.alive) count += stream->context == &context;
     for (const auto& [handle, event] : state.events.alive) count += event->context == &context;
     for (const auto& [handle, module] : state.modules.alive) count += module->context == &context;
-    for (const auto& [address, allocation] : state.memory) count += allocation->device == context.device && !allocation->freeing;
+    for (const auto& [address, allocation] : state.memory)
+        count += allocation->device == context.device && !allocation->freeing;
     return count;
 }
 

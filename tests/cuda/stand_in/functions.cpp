@@ -42,7 +42,8 @@ STAND_IN_EXPORT int cuGetProcAddress_v2(const char* name, void** address, int ve
             return kSuccess;
         }
         if (version != function->version)
-            return refuse(kInvalidValue, text("cuGetProcAddress: %s is of %d, not of %d", name, function->version, version));
+            return refuse(kInvalidValue,
+                          text("cuGetProcAddress: %s is of %d, not of %d", name, function->version, version));
         if (flags & ~kLegacyStream) return refuse(kInvalidValue, text("cuGetProcAddress: flags are %lu", flags));
         *status = version > settings.driver_version ? kSymbolVersionNotSufficient : kSymbolFound;
         if (*status == kSymbolFound) *address = function->address;

@@ -30,7 +30,6 @@ struct Graph {
         Task task;
         std::vector<int> after;
     };
-    int device = 0;
     std::vector<Node> nodes;
 };
 
@@ -40,7 +39,6 @@ struct GraphExec {
 };
 
 struct Capture {
-    uint64_t id = 0;
     int mode = 0;
     bool invalidated = false;
     std::thread::id thread;

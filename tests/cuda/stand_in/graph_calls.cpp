@@ -8,8 +8,6 @@ using namespace stand_in;
 
 namespace {
 
-uint64_t captures_begun = 0;
-
 // All streams of the capture are ordinary again.
 void finish(const std::shared_ptr<Capture>& capture) {
     for (Stream* stream : capture->streams) {
@@ -28,7 +26,9 @@ int cuStreamIsCapturing(uint64_t handle, int* status) {
         Stream* stream = find_stream("cuStreamIsCapturing", handle);
         if (!stream) return kInvalidHandle;
         if (waits_for_capture(*stream)) return kCaptureImplicit;
-        *status = !stream->capture ? kCaptureNone : stream->capture->invalidated ? kCaptureStatusInvalidated : kCaptureActive;
+        *status = !stream->capture               ? kCaptureNone
+                  : stream->capture->invalidated ? kCaptureStatusInvalidated
+                                                 : kCaptureActive;
         return kSuccess;
     });
 }
@@ -37,16 +37,15 @@ int cuStreamBeginCapture_v2(uint64_t handle, int mode) {
     return call("cuStreamBeginCapture", [&]() -> int {
         Stream* stream = find_stream("cuStreamBeginCapture", handle);
         if (!stream) return kInvalidHandle;
-        if (mode < kCaptureGlobal || mode > kCaptureRelaxed) return refuse(kInvalidValue, "cuStreamBeginCapture: the mode");
+        if (mode < kCaptureGlobal || mode > kCaptureRelaxed)
+            return refuse(kInvalidValue, "cuStreamBeginCapture: the mode");
         if (handle < 2) return kCaptureUnsupported;
         if (stream->capture) return refuse(kInvalidValue, "cuStreamBeginCapture: the stream is being captured");
         auto capture = std::make_shared<Capture>();
-        capture->id = ++captures_begun;
         capture->mode = mode;
         capture->thread = std::this_thread::get_id();
         capture->origin = handle;
         capture->graph = std::make_shared<Graph>();
-        capture->graph->device = stream->context->device;
         capture->streams = {stream};
         stream->capture = capture;
         driver().captures.insert(capture);
@@ -60,7 +59,8 @@ int cuStreamEndCapture(uint64_t handle, uint64_t* graph) {
         if (!stream) return kInvalidHandle;
         const std::shared_ptr<Capture> capture = stream->capture;
         if (!capture || capture->origin != handle) return kCaptureUnmatched;
-        if (capture->mode != kCaptureRelaxed && capture->thread != std::this_thread::get_id()) return kCaptureWrongThread;
+        const bool same_thread = capture->thread == std::this_thread::get_id();
+        if (capture->mode != kCaptureRelaxed && !same_thread) return kCaptureWrongThread;
         const bool joined = ends_everything(*capture->graph, stream->capture_tail);
         finish(capture);
         *graph = 0;

@@ -35,7 +35,8 @@ public:
     void add_aligned(const char* name, const void* address, int64_t bytes, uint64_t alignment) {
         add(name, address, bytes, true);
         if (reinterpret_cast<uint64_t>(address) % alignment)
-            code = refuse(kMisalignedAddress, text("%s: %s is not aligned to %lu bytes", launch_.kernel.c_str(), name, alignment));
+            code = refuse(kMisalignedAddress,
+                          text("%s: %s is not aligned to %lu bytes", launch_.kernel.c_str(), name, alignment));
     }
 
     int code = kSuccess;
@@ -59,10 +60,11 @@ int64_t tensor_bytes(const char* shape, int64_t element, int64_t num_worlds, int
     return bytes;
 }
 
-void add_tensors(const doorstep::TensorPointers& tensors, int64_t num_worlds, int num_agents, Accesses& accesses) {
-#define STAND_IN_TENSOR(name, dtype, shape, access, sentence)                                                       \
-    if (const int64_t bytes = tensor_bytes(shape, sizeof *tensors.name, num_worlds, num_agents); tensors.name && bytes) \
-        accesses.add_aligned(#name, tensors.name, bytes, 256);
+void add_tensors(const doorstep::TensorPointers& tensors, int64_t num_worlds, int num_agents,
+                 Accesses& accesses) {
+#define STAND_IN_TENSOR(name, dtype, shape, access, sentence)                                        \
+    const int64_t name##_bytes = tensor_bytes(shape, sizeof *tensors.name, num_worlds, num_agents); \
+    if (tensors.name && name##_bytes) accesses.add_aligned(#name, tensors.name, name##_bytes, 256);
     DS_TENSOR_TABLE(STAND_IN_TENSOR)
 #undef STAND_IN_TENSOR
 }
@@ -70,7 +72,8 @@ void add_tensors(const doorstep::TensorPointers& tensors, int64_t num_worlds, in
 int check_shape(const Launch& launch) {
     const doorstep::KernelShape& shape = doorstep::find_kernel_shape(launch.num_agents);
     if (launch.threads != static_cast<uint32_t>(shape.threads))
-        return refuse(kInvalidValue, text("%s: %u threads, it needs %d", launch.kernel.c_str(), launch.threads, shape.threads));
+        return refuse(kInvalidValue,
+                      text("%s: %u threads, it needs %d", launch.kernel.c_str(), launch.threads, shape.threads));
     if (launch.shared_bytes < shape.shared_bytes)
         return refuse(kInvalidValue, text("%s: %u bytes of shared memory, it needs %u", launch.kernel.c_str(),
                                           launch.shared_bytes, shape.shared_bytes));

@@ -27,7 +27,8 @@ void protect(const Allocation& allocation, int protection) {
 
 AllocationRef map_memory(uint64_t bytes, int device, bool pinned) {
     const uint64_t mapped_bytes = (bytes + kPage - 1) / kPage * kPage;
-    void* reserved = mmap(nullptr, mapped_bytes + 2 * kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    void* reserved = mmap(nullptr, mapped_bytes + 2 * kPage, PROT_NONE, kFlags, -1, 0);
     if (reserved == MAP_FAILED) return nullptr;
     auto allocation = std::make_shared<Allocation>();
     allocation->mapped = reinterpret_cast<uint64_t>(reserved) + kPage;
@@ -63,7 +64,8 @@ Access access_to(const std::string& what, uint64_t address, uint64_t count, bool
     if (!allocation) problem = "is not memory of a device";
     else if (!allocation->contains(address, count)) problem = text("ends outside its %lu bytes", allocation->bytes);
     else if (allocation->freeing) problem = "was freed";
-    else if (!allocation->pinned && device != kAnyDevice && allocation->device != device) problem = text("is on device %d", allocation->device);
+    else if (!allocation->pinned && device != kAnyDevice && allocation->device != device)
+        problem = text("is on device %d", allocation->device);
     if (!problem.empty()) {
         driver().report.violation(text("%s: %lu bytes at %#lx: it %s", what.c_str(), count, address, problem.c_str()));
         return {};

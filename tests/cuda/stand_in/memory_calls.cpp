@@ -35,7 +35,9 @@ AllocationRef allocate(int device, size_t bytes) {
 AllocationRef find_begin(const char* function, uint64_t address) {
     const AllocationRef allocation = find_allocation(address);
     if (allocation && allocation->address == address && !allocation->freeing) return allocation;
-    const char* reason = !allocation ? "is no memory of the driver" : allocation->freeing ? "was freed" : "is in the middle";
+    const char* reason = !allocation           ? "is no memory of the driver"
+                         : allocation->freeing ? "was freed"
+                                               : "is in the middle";
     driver().report.violation(text("%s: %#lx %s", function, address, reason));
     return nullptr;
 }
@@ -166,7 +168,8 @@ int cuMemHostAlloc(void** memory, size_t bytes, uint32_t flags) {
         const Context* context = current_context("cuMemHostAlloc");
         if (!context) return kInvalidContext;
         if (bytes == 0) return refuse(kInvalidValue, "cuMemHostAlloc: 0 bytes");
-        if (flags & ~uint32_t{kPortable | kDeviceMap}) return refuse(kInvalidValue, text("cuMemHostAlloc: flags %u", flags));
+        if (flags & ~uint32_t{kPortable | kDeviceMap})
+            return refuse(kInvalidValue, text("cuMemHostAlloc: flags %u", flags));
         if (const int code = refuse_beside_capture()) return code;
         const AllocationRef allocation = map_memory(bytes, context->device, true);
         if (!allocation) return kOutOfMemory;
@@ -193,8 +196,10 @@ int cuMemFreeHost(void* memory) {
         if (!allocation) return kInvalidValue;
         if (!allocation->pinned) return refuse(kInvalidValue, "cuMemFreeHost: the memory is a device's");
         if (const int code = refuse_beside_capture()) return code;
-        for (const NotedAccess& use : allocation->accesses)
-            if (!use.operation->done) driver().report.violation("cuMemFreeHost frees memory that " + use.operation->what + " still uses");
+        for (const NotedAccess& use : allocation->accesses) {
+            if (use.operation->done) continue;
+            driver().report.violation("cuMemFreeHost frees memory that " + use.operation->what + " still uses");
+        }
         wait_for_uses(*allocation);
         allocation->freeing = true;
         forget(allocation);

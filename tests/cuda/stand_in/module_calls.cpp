@@ -27,11 +27,13 @@ void write_log(unsigned count, const int* options, void** values, const std::str
     if (buffer && size) snprintf(buffer, size, "%s", problem.c_str());
 }
 
-int check_dimensions(const Kernel& kernel, const unsigned (&grid)[3], const unsigned (&block)[3], unsigned shared_bytes) {
+int check_dimensions(const Kernel& kernel, const unsigned (&grid)[3], const unsigned (&block)[3],
+                     unsigned shared_bytes) {
     const uint64_t threads = uint64_t{block[0]} * block[1] * block[2];
     if (!grid[0] || !grid[1] || !grid[2] || grid[0] > 0x7fffffff || grid[1] > 0xffff || grid[2] > 0xffff)
         return refuse(kInvalidValue, text("cuLaunchKernel: the grid is %u, %u, %u", grid[0], grid[1], grid[2]));
-    if (threads == 0 || threads > 1024) return refuse(kInvalidValue, text("cuLaunchKernel: %lu threads in a block", threads));
+    if (threads == 0 || threads > 1024)
+        return refuse(kInvalidValue, text("cuLaunchKernel: %lu threads in a block", threads));
     if (shared_bytes > kernel.shared_bytes_allowed)
         return refuse(kInvalidValue, text("cuLaunchKernel: %u bytes of shared memory, %u are allowed", shared_bytes,
                                           kernel.shared_bytes_allowed));
@@ -79,7 +81,8 @@ int cuModuleGetFunction(uint64_t* function, uint64_t handle, const char* name) {
 }
 
 int cuFuncLoad(uint64_t function) {
-    return call("cuFuncLoad", [&] { return find("cuFuncLoad", driver().kernels, function) ? kSuccess : kInvalidHandle; });
+    return call("cuFuncLoad",
+                [&] { return find("cuFuncLoad", driver().kernels, function) ? kSuccess : kInvalidHandle; });
 }
 
 int cuFuncGetAttribute(int* value, int attribute, uint64_t function) {
@@ -108,8 +111,9 @@ int cuFuncSetAttribute(uint64_t function, int attribute, int value) {
 }
 
 int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, uint64_t function, int threads, size_t shared_bytes) {
-    return call("cuOccupancyMaxActiveBlocksPerMultiprocessor", [&]() -> int {
-        const std::shared_ptr<Kernel> kernel = find("cuOccupancyMaxActiveBlocksPerMultiprocessor", driver().kernels, function);
+    constexpr char kName[] = "cuOccupancyMaxActiveBlocksPerMultiprocessor";
+    return call(kName, [&]() -> int {
+        const std::shared_ptr<Kernel> kernel = find(kName, driver().kernels, function);
         if (!kernel) return kInvalidHandle;
         if (threads < 1 || threads > 1024) return refuse(kInvalidValue, text("occupancy of %d threads", threads));
         const size_t of_multiprocessor = static_cast<size_t>(most_shared_bytes()) + 1024;
@@ -127,10 +131,11 @@ int cuLaunchKernel(uint64_t function, unsigned grid_x, unsigned grid_y, unsigned
         Stream* stream = find_stream("cuLaunchKernel", stream_handle);
         if (!kernel || !stream) return kInvalidHandle;
         const Context* context = driver().modules.find(kernel->module)->context;
-        if (context != stream->context) return refuse(kInvalidHandle, "cuLaunchKernel: kernel and stream differ in context");
+        if (context != stream->context)
+            return refuse(kInvalidHandle, "cuLaunchKernel: kernel and stream differ in context");
         if (!arguments || extra) return refuse(kInvalidValue, "cuLaunchKernel: arguments come as addresses");
-        if (const int code = check_dimensions(*kernel, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes))
-            return code;
+        const unsigned grid[3] = {grid_x, grid_y, grid_z}, block[3] = {block_x, block_y, block_z};
+        if (const int code = check_dimensions(*kernel, grid, block, shared_bytes)) return code;
         Launch launch{kernel->name, kernel->num_agents, context->device, grid_x, block_x, shared_bytes, {}};
         launch.arguments = *static_cast<const doorstep::KernelArguments*>(arguments[0]);
         Task task;

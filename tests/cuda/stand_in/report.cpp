@@ -47,7 +47,8 @@ void Report::clear_calls() {
 
 std::string Report::to_json(const std::map<std::string, int64_t>& live, int64_t pending) const {
     std::string counts;
-    for (const auto& [kind, count] : live) counts += text("%s\"%s\": %ld", counts.empty() ? "" : ", ", kind.c_str(), count);
+    for (const auto& [kind, count] : live)
+        counts += text("%s\"%s\": %ld", counts.empty() ? "" : ", ", kind.c_str(), count);
     return text("{\"violations\": %s, \"live\": {%s}, \"pending\": %ld, \"calls\": %s, \"failed\": %s}",
                 list(violations_).c_str(), counts.c_str(), pending, list(calls_).c_str(), quoted(failed_).c_str());
 }
