@@ -9,8 +9,8 @@ from doorstep._native._generated import Error
 from doorstep._native.library import load
 from doorstep.errors import ERROR_CLASSES, DoorstepError
 
-# Where Python passes one object for a pointer and a number.
-PYTHON_ARGUMENTS = {"count": "worlds", "bytes": "data"}
+# Where Python passes one object for what are two arguments in C.
+PYTHON_ARGUMENTS = {"count": "worlds", "bytes": "data", "device_index": "device"}
 
 
 def check(status: int) -> None:

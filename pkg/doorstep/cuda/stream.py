@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, final
 
-from doorstep._arguments import check_integer
-from doorstep._native import resources
+from doorstep._arguments import check_integer, refuse
+from doorstep._native import Resource, resources
 from doorstep._streams import check_stream, check_stream_on
 from doorstep.cuda.device import Device, check_device_index
 
@@ -73,7 +73,10 @@ class Stream:
 
     def wait_event(self, event: Event) -> None:
         """What is begun on it from now on waits for the event. Returns at once."""
-        resources.stream_wait_event(self._resource, event._resource)
+        resource = getattr(event, "_resource", None)
+        if not isinstance(resource, Resource) or isinstance(event, Stream):
+            refuse("event", "a doorstep.cuda.Event", event)
+        resources.stream_wait_event(self._resource, resource)
 
     def copy(self, destination: int, source: int, nbytes: int) -> None:
         """Begins a copy between two addresses, of a device or of the host. Returns at once.

@@ -81,7 +81,7 @@ Ref<KernelModule> KernelModule::load(const Ref<Context>& context, int num_agents
     CompiledImage compiled;
     const void* image = choose_image(num_agents, context->compute_capability(), &compiled);
     if (!image) return {};
-    const Ref<Module> module = Module::load(context, image);
+    const Ref<Module> module = Module::load(context, image, "");
     if (!module) return {};
     const Ref<KernelModule> made = check_allocated(new (std::nothrow) KernelModule(context, num_agents));
     if (!made || made->get_kernels(module) || made->count_resident_blocks()) return {};

@@ -136,6 +136,12 @@ int ask_version(void* function) {
 }
 
 bool refuse_version(int version) {
+    if (version == 0) {
+        fail(DS_STATUS_DRIVER_VERSION, "", kUpdateHint,
+             "the NVIDIA driver does not tell its version (cuDriverGetVersion); doorstep needs CUDA %d.%d or newer",
+             kMinimumDriverVersion / 1000, kMinimumDriverVersion % 1000 / 10);
+        return false;
+    }
     fail(DS_STATUS_DRIVER_VERSION, "", kUpdateHint,
          "the NVIDIA driver is too old: it knows CUDA %d.%d; doorstep needs %d.%d or newer", version / 1000,
          version % 1000 / 10, kMinimumDriverVersion / 1000, kMinimumDriverVersion % 1000 / 10);

@@ -19,6 +19,9 @@ constexpr const char* kServerHint = "look at the log of the MPS control daemon, 
 constexpr const char* kCaptureHint =
     "end or repeat the recording of the stream, and do inside it only what can be recorded";
 
+// The embedded PTX is CUDA 12.9's; older drivers take embedded machine code only.
+constexpr int kPtxDriverVersion = 12090;
+
 struct Meaning {
     CUresult result;
     ds_status status;
@@ -119,10 +122,11 @@ ds_status fail_driver(CUresult result, const char* function, const char* argumen
     driver().cuGetErrorString(result, &text);
     const Meaning meaning = find_meaning(result, *argument != '\0');
     const int version = driver().version;
+    const int needed = result == CUDA_ERROR_UNSUPPORTED_PTX_VERSION ? kPtxDriverVersion : kMinimumDriverVersion;
     fail(meaning.status, argument, meaning.hint,
          "%s failed: %s (%d), %s; the driver knows CUDA %d.%d, doorstep needs %d.%d or newer", function,
          name ? name : "an unknown error", result, text ? text : "which this driver does not explain", version / 1000,
-         version % 1000 / 10, kMinimumDriverVersion / 1000, kMinimumDriverVersion % 1000 / 10);
+         version % 1000 / 10, needed / 1000, needed % 1000 / 10);
     set_driver_code(result);
     return meaning.status;
 }

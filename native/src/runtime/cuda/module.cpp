@@ -16,7 +16,7 @@ constexpr uint32_t kSharedBytesByDefault = 48 * 1024;
 
 Module::Module(Ref<Context> context) : Resource(kKind, std::move(context)) {}
 
-Ref<Module> Module::load(Ref<Context> context, const void* image) {
+Ref<Module> Module::load(Ref<Context> context, const void* image, const char* argument) {
     const Ref<Module> module = check_allocated(new (std::nothrow) Module(context));
     if (!module) return {};
     CurrentContext current(*context);
@@ -26,7 +26,7 @@ Ref<Module> Module::load(Ref<Context> context, const void* image) {
     void* values[] = {log, reinterpret_cast<void*>(sizeof log - 1)};
     CUmodule handle;
     if (const CUresult result = driver().cuModuleLoadDataEx(&handle, image, 2, options, values)) {
-        fail_driver(result, "cuModuleLoadDataEx", "image");
+        fail_driver(result, "cuModuleLoadDataEx", argument);
         if (*log) add_detail("; the compiler says: %s", log);
         return {};
     }

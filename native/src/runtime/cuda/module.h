@@ -11,8 +11,9 @@ class Module final : public Resource {
 public:
     static constexpr ds_resource_kind kKind = DS_RESOURCE_MODULE;
 
-    // image: a cubin, a fatbin, or PTX text that ends with a zero. Null, with the thread's error set, on failure.
-    static Ref<Module> load(Ref<Context> context, const void* image);
+    // image: a cubin, a fatbin, or PTX text that ends with a zero. argument: whose fault a bad image is, for the error;
+    // "" if it is ours. Null, with the thread's error set, on failure.
+    static Ref<Module> load(Ref<Context> context, const void* image, const char* argument = "image");
     ~Module();
 
     CUmodule handle() const { return reinterpret_cast<CUmodule>(raw()); }
