@@ -10,6 +10,7 @@ Without a GPU it says why and ends with status 0.
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import os
 import subprocess
 import sys
@@ -31,6 +32,7 @@ except (doorstep.NoDriverError, doorstep.NoDeviceError) as error:
 print("doorstep", doorstep.__version__, "on", ", ".join(names))
 """
 NO_GPU = 3
+NEEDED = ("numpy", "pytest", "torch")
 
 
 def main() -> int:
@@ -38,6 +40,9 @@ def main() -> int:
     parser.add_argument("--wheel", type=Path, help="the wheel to test; by default the newest in dist/")
     parser.add_argument("--bench", action="store_true", help="measure instead of testing")
     options, arguments = parser.parse_known_args()
+    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        sys.exit(f"doorstep: {sys.executable} has no {', '.join(missing)}; name another: make gpu-test PYTHON=python3")
     wheel = options.wheel or newest_wheel()
     with tempfile.TemporaryDirectory(prefix="doorstep-gpu-test-") as folder:
         with zipfile.ZipFile(wheel) as archive:
