@@ -97,7 +97,6 @@ class Simulator(TensorProperties):
         "__weakref__",
         "_device",
         "_following",
-        "_given_stream",
         "_handle",
         "_session",
         "_settings",
@@ -140,8 +139,7 @@ class Simulator(TensorProperties):
             "flat_observations": check_flag("flat_observations", flat_observations),
             "stream": _choose_stream(stream, device, device_kind, device_index),
         }
-        self._given_stream = stream
-        self._session = Session(self._settings, CurrentStream(device_index) if stream is None else None)
+        self._session = Session(self._settings, CurrentStream(device_index) if stream is None else None, stream)
         self._handle = self._session.handle
         self._step = self._session.functions.ds_simulator_step
         self._following = self._session.stream if stream is None else None
@@ -358,7 +356,6 @@ class Simulator(TensorProperties):
         # What users have taken holds the memory; this object must not, or `del` would be needed to get it back.
         self._tensors = MappingProxyType({})
         self._state._forget()
-        self._given_stream = None
 
     @property
     def closed(self) -> bool:

@@ -151,3 +151,35 @@ def test_another_simulator_works_on_beside_a_recording() -> None:
             assert free.rewards.copy_to_host().shape == (4, 2, 1)
         graph.launch()
         graph.close()
+
+
+@on_stand_in()
+def test_closing_waits_for_replays_on_other_streams() -> None:
+    with driver.users_stream() as stream, driver.users_stream() as other:
+        sim = doorstep.Simulator(4, device="cuda", stream=stream)
+        with driver.RecordedGraph(stream) as graph:
+            sim.step()
+        graph.stream = other
+        graph.launch()
+        remaining = sim.steps_remaining
+        assert (driver.peek(remaining) == 200).all()
+        sim.close()
+        assert (driver.peek(remaining) == 199).all()
+        del sim, remaining
+        graph.close()
+
+
+@on_stand_in()
+def test_closing_within_a_recording_does_not_spoil_it() -> None:
+    driver.objects_stay()  # memory that the graph may use
+    with driver.users_stream() as stream:
+        driver.call_for_value("cuDevicePrimaryCtxRetain", 0)  # the program goes on
+        sim = doorstep.Simulator(4, device="cuda", stream=stream)
+        rewards = sim.rewards
+        driver.clear()
+        with driver.RecordedGraph(stream) as graph:
+            sim.step()
+            sim.close()
+            del sim, rewards
+        assert not {"cuCtxSynchronize", "cuStreamSynchronize"}.intersection(driver.report().calls)
+        graph.close()

@@ -1,5 +1,6 @@
 """Simulators on the GPU come and go: nothing stays, in loops, threads, forks, and at the end of the interpreter."""
 
+import ctypes
 import gc
 import json
 import os
@@ -14,6 +15,8 @@ from tests.cuda.twins import Twins
 
 import doorstep
 from doorstep import cuda
+from doorstep._native import DeviceKind, check, load
+from doorstep._native._generated import SimulatorConfig
 
 
 @on_stand_in()
@@ -36,6 +39,48 @@ def test_simulator_that_is_not_closed_is_ended_with_its_last_reference() -> None
     sim = doorstep.Simulator(3, device="cuda")
     sim.step()
     del sim
+
+
+class OwnedStream:
+    """A stream that ends with its object, as other libraries have them."""
+
+    def __init__(self) -> None:
+        self.handle = driver.call_for_value("cuStreamCreate", driver.NON_BLOCKING)
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        return 0, self.handle
+
+    def __del__(self) -> None:
+        driver.call("cuStreamDestroy_v2", ctypes.c_uint64(self.handle))
+
+
+@on_stand_in()
+def test_stream_that_was_given_lives_until_the_simulator_has_ended() -> None:
+    with driver.users_context():
+        sim = doorstep.Simulator(3, device="cuda", stream=OwnedStream())
+        sim.step()
+        del sim
+        sim = doorstep.Simulator(3, device="cuda", stream=OwnedStream())
+        sim.step()
+        sim.close()
+
+
+@on_stand_in()
+def test_stream_that_a_simulator_has_left_may_end_before_it() -> None:
+    with driver.users_context():
+        streams = [OwnedStream(), OwnedStream()]
+        handle = ctypes.c_uint64()
+        config = SimulatorConfig(struct_size=ctypes.sizeof(SimulatorConfig))
+        library = load()
+        check(library.ds_simulator_config_default(ctypes.byref(config)))
+        config.device_kind, config.stream = DeviceKind.CUDA, streams[0].handle
+        check(library.ds_simulator_create(ctypes.byref(config), ctypes.byref(handle)))
+        check(library.ds_simulator_step(handle.value))
+        check(library.ds_simulator_set_stream(handle.value, streams[1].handle))
+        del streams[0]
+        check(library.ds_simulator_step(handle.value))
+        check(library.ds_simulator_close(handle.value))
+        streams.clear()
 
 
 @on_stand_in()
@@ -155,6 +200,19 @@ stream, buffer = cuda.Stream(), cuda.Buffer(100)
 {more}
 """
 
+# The interpreter's end closes the simulator, maybe between two steps.
+STEP_IN_A_DAEMON = """
+import contextlib
+import threading
+
+def play():
+    with contextlib.suppress(doorstep.ClosedError):
+        for _ in range(200):
+            sim.step()
+
+threading.Thread(target=play, daemon=True).start()
+"""
+
 
 @pytest.mark.parametrize(
     "more",
@@ -163,7 +221,7 @@ stream, buffer = cuda.Stream(), cuda.Buffer(100)
         "sim.close()",
         "del sim",
         "cycle = [sim, tensor]; cycle.append(cycle); del sim, tensor",
-        "import threading; threading.Thread(target=lambda: [sim.step() for _ in range(200)], daemon=True).start()",
+        STEP_IN_A_DAEMON,
         "import atexit; atexit.register(lambda: print(tensor.copy_to_host().shape))",
         "import sys; sys.exit(0)",
         "import builtins; builtins.kept = (sim, tensor, event, stream, buffer)",

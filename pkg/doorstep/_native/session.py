@@ -29,17 +29,20 @@ class Session:
     Args:
         settings: the fields of ds_simulator_config.
         current_stream: gives the CUDA stream that is current for this thread; None: the stream stays what it is.
+        stream_owner: kept alive until the simulator has ended.
     """
 
     __slots__ = ("__weakref__", "_finalizer", "_memory", "_turn", "functions", "handle", "stream")
 
-    def __init__(self, settings: dict[str, int], current_stream: Callable[[], int] | None) -> None:
+    def __init__(
+        self, settings: dict[str, int], current_stream: Callable[[], int] | None, stream_owner: object
+    ) -> None:
         self.functions = load()
         config = SimulatorConfig(struct_size=ctypes.sizeof(SimulatorConfig), **settings)
         handle, memory = ctypes.c_uint64(), ctypes.c_uint64()
         check(self.functions.ds_simulator_create(ctypes.byref(config), ctypes.byref(handle)))
         self.handle = handle.value
-        self._finalizer = weakref.finalize(self, self.functions.ds_simulator_close, self.handle)
+        self._finalizer = weakref.finalize(self, _end_simulator, self.handle, stream_owner)
         on_gpu = self.info().device_kind == DeviceKind.CUDA
         self.stream = SimulatorStream(self.handle, current_stream) if on_gpu else None
         self._turn: AbstractContextManager[None] = self.stream or nullcontext()
@@ -137,6 +140,10 @@ class Session:
         ticks = np.zeros(num_stages, np.uint64)
         check(self.functions.ds_simulator_get_profile(self.handle, ticks.ctypes.data, ticks.size))
         return [int(count) for count in ticks]
+
+
+def _end_simulator(handle: int, _stream_owner: object) -> None:
+    load().ds_simulator_close(handle)
 
 
 @final

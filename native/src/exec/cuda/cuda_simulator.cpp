@@ -124,11 +124,15 @@ ds_status CudaSimulator::generate_levels() {
 // Steps may still write to the pinned memory, and graphs use the scratch memory.
 CudaSimulator::~CudaSimulator() {
     if (!order_) return;
-    if (!order_->finish()) {
+    const bool finished = order_->finish();
+    order_->leave_users_stream();
+    if (finished) {
+        // The stream that it was made on may have gone since
+        if (scratch_) scratch_->set_stream(order_->stream());
+    } else {
         if (scratch_) scratch_->abandon();
         if (pinned_) pinned_->abandon();
     }
-    order_->leave_users_stream();
 }
 
 int64_t CudaSimulator::allocated_bytes() const {
@@ -165,7 +169,9 @@ ds_status CudaSimulator::launch(KernelId id, const uint8_t* device_mask) {
     arguments_.simulation = simulation_;
     arguments_.mask = device_mask;
     void* parameters[] = {&arguments_};
-    return kernels_->kernel(id).launch(*order_->stream(), shape_, parameters);
+    Ref<Stream> stream;
+    if (const ds_status status = order_->begin(&stream)) return status;
+    return kernels_->kernel(id).launch(*stream, shape_, parameters);
 }
 
 ds_status CudaSimulator::launch_masked(KernelId id, const uint8_t* mask) {

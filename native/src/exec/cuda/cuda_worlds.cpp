@@ -51,7 +51,7 @@ ds_status CudaSimulator::find_bad_action(bool* found, BadAction* bad) {
         if (*found) return DS_STATUS_OK;
         if (const ds_status status = staging.read(first, count)) return status;
         *found = model_->find_bad_action(staged, 0, count, bad);
-        bad->world += first;
+        if (*found) bad->world += first;
         return DS_STATUS_OK;
     });
 }

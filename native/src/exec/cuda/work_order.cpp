@@ -15,6 +15,13 @@ bool is_default_stream(const Stream& stream) {
 // What the driver returns after waiting for work, or when it cannot.
 bool has_ended(CUresult result) { return result == CUDA_SUCCESS || loses_context(result); }
 
+// Or cannot be asked. The context is current.
+bool is_recorded(const Stream& stream) {
+    CUstreamCaptureStatus recording = CU_STREAM_CAPTURE_STATUS_NONE;
+    return !has_ended(driver().cuStreamIsCapturing(stream.handle(), &recording)) ||
+           recording != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
 }  // namespace
 
 Ref<WorkOrder> WorkOrder::create(const Ref<Context>& context, uint64_t stream) {
@@ -29,6 +36,8 @@ Ref<WorkOrder> WorkOrder::create(const Ref<Context>& context, uint64_t stream) {
 }
 
 Ref<Stream> WorkOrder::find_stream(uint64_t stream) {
+    // One number, but another stream in every thread
+    if (stream == reinterpret_cast<uint64_t>(CU_STREAM_PER_THREAD)) shared_ = true;
     return stream == DS_STREAM_OWN ? own_ : Stream::borrow(context_, stream, {}, "stream");
 }
 
@@ -38,7 +47,18 @@ Ref<Stream> WorkOrder::stream() {
     return stream_;
 }
 
-// Nothing to do for what is recorded: see above.
+// A graph may be launched on any stream.
+ds_status WorkOrder::begin(Ref<Stream>* stream) {
+    *stream = this->stream();
+    bool recorded;
+    if (const ds_status status = (*stream)->is_capturing(&recorded)) return status;
+    if (!recorded) return DS_STATUS_OK;
+    MutexGuard guard(mutex_);
+    shared_ = true;
+    return DS_STATUS_OK;
+}
+
+// Nothing to do for what is recorded: see the header.
 ds_status WorkOrder::follow(const Ref<Stream>& earlier, const Stream& later) const {
     if (!earlier || earlier->raw() == later.raw()) return DS_STATUS_OK;
     bool recorded;
@@ -110,19 +130,18 @@ bool WorkOrder::settle(Ref<Stream>* stream) {
     if (in_forked_process()) return false;
     MutexGuard guard(mutex_);
     *stream = stream_;
-    if (!shared_) return true;
+    if (abandoned_) return false;
     const DestructionScope scope(*context_);
-    return scope.entered() && has_ended(driver().cuCtxSynchronize());
+    // Looked at first: waiting would spoil the recording
+    abandoned_ = !scope.entered() || is_recorded(*stream_) || (shared_ && !has_ended(driver().cuCtxSynchronize()));
+    return !abandoned_;
 }
 
 bool WorkOrder::finish() {
     Ref<Stream> last;
     if (!settle(&last)) return false;
     const DestructionScope scope(*context_);
-    if (!scope.entered()) return false;
-    CUstreamCaptureStatus recording = CU_STREAM_CAPTURE_STATUS_NONE;
-    if (!has_ended(driver().cuStreamIsCapturing(last->handle(), &recording))) return false;
-    return recording == CU_STREAM_CAPTURE_STATUS_NONE && has_ended(driver().cuStreamSynchronize(last->handle()));
+    return scope.entered() && has_ended(driver().cuStreamSynchronize(last->handle()));
 }
 
 }  // namespace doorstep

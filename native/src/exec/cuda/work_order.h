@@ -21,6 +21,8 @@ public:
     const Ref<Context>& context() const { return context_; }
     // The stream that work is begun on now.
     Ref<Stream> stream();
+    // The same for work that a recording may hold.
+    ds_status begin(Ref<Stream>* stream);
 
     // Work goes to another stream from now on, after what was begun before.
     ds_status set_stream(uint64_t stream);
@@ -38,7 +40,8 @@ public:
     void leave_users_stream();
 
     // For destructors. Whether memory that the work uses may be given back in the order of *stream; waits for streams
-    // that are not ordered by this object. False: it must be abandoned.
+    // that are not ordered by this object. False, then for good: it must be abandoned, because the work cannot be
+    // waited for, or is just being recorded into a graph that may be launched at any time.
     bool settle(Ref<Stream>* stream);
     // The same for memory that is given back at once: waits for all work.
     bool finish();
@@ -56,6 +59,7 @@ private:
     Ref<Stream> own_;
     Ref<Stream> unordered_;  // where the work before a recording was begun, until other work has been ordered after it
     bool shared_ = false;    // the memory may be used on streams, or by graphs, that this object does not know
+    bool abandoned_ = false;
 };
 
 }  // namespace doorstep
