@@ -48,7 +48,8 @@ void the_ptx_for_two_agents_gives_the_bytes_of_the_cpu() {
 }
 
 void the_ptx_for_any_number_of_agents_gives_the_bytes_of_the_cpu() {
-    for (int agents = 1; agents <= DS_MAX_AGENTS; agents++) step_with(agents, 19, 12, {run_interpreted, 2, "backwards"});
+    for (int agents = 1; agents <= DS_MAX_AGENTS; agents++)
+        step_with(agents, 19, 12, {run_interpreted, 2, "backwards"});
 }
 
 }  // namespace

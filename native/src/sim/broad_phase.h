@@ -104,7 +104,8 @@ DS_INLINE bool fly_apart(const TileT& tile, const W& world, int base, int a, int
     return nearest_x * nearest_x + nearest_y * nearest_y > kReach * kReach;
 }
 
-// Agents that are not at rest on the floor, or in each other's way, are coupled; so is whoever a coupled agent, or a cube it pushes, may be pushed into.
+// Agents that are not at rest on the floor, or in each other's way, are coupled; so is whoever a coupled agent, or a
+// cube it pushes, may be pushed into.
 template <class Float, class TileT, class W>
 DS_INLINE void couple_agents(TileT& tile, const W& world, int base) {
     for (uint32_t unsettled = unsettled_bodies<Float>(world) & ((1u << W::kAgents) - 1u); unsettled;)

@@ -34,8 +34,8 @@ struct Stages {
         for (int slot = share.first; slot < tile.count * A; slot += share.stride) {
             const W& world = tile.world_of(slot);
             Action action;
-            const int clamped = read_action(tile.simulation.tensors.actions + (tile.first * A + slot) * kActionComponents,
-                                            tile.simulation.action_check, action);
+            const int32_t* row = tile.simulation.tensors.actions + (tile.first * A + slot) * kActionComponents;
+            const int clamped = read_action(row, tile.simulation.action_check, action);
             tile.records.clamped[slot] = static_cast<uint8_t>(clamped);
             tile.records.actions[slot] = action;
             const int flight = flight_of(action);
@@ -103,8 +103,8 @@ struct Stages {
         int turn = 0;
         for (int i = 0; i < tile.count; i++) {
             if (!tile.records.coupled[i]) continue;
-            if (turn == solver)
-                tile.records.trouble[i] |= solve_world<Float>(tile, tile.world(i), i * A, tile.workspace.coupled[solver]);
+            auto& coupled = tile.workspace.coupled[solver];
+            if (turn == solver) tile.records.trouble[i] |= solve_world<Float>(tile, tile.world(i), i * A, coupled);
             turn = turn + 1 == Share::solvers ? 0 : turn + 1;
         }
     }

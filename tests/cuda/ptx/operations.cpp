@@ -124,9 +124,10 @@ void call(Thread& thread, const Instruction& i) {
     DS_COMPARE("setp.lt." name, T, a < b), DS_COMPARE("setp.le." name, T, a <= b),                            \
         DS_COMPARE("setp.gt." name, T, a > b), DS_COMPARE("setp.ge." name, T, a >= b),                        \
         DS_COMPARE("setp.eq." name, T, a == b), DS_COMPARE("setp.ne." name, T, a != b)
-#define DS_INTEGERS(suffix, T)                                                                                \
-    DS_BINARY("add." suffix, T, static_cast<T>(a + b)), DS_BINARY("sub." suffix, T, static_cast<T>(a - b)),   \
-        DS_BINARY("mul.lo." suffix, T, static_cast<T>(a * b)),                                                \
+// U: unsigned, because sums and products wrap around.
+#define DS_INTEGERS(suffix, T, U)                                                                             \
+    DS_BINARY("add." suffix, U, static_cast<U>(u64{a} + b)), DS_BINARY("sub." suffix, U, static_cast<U>(u64{a} - b)), \
+        DS_BINARY("mul.lo." suffix, U, static_cast<U>(u64{a} * b)),                                           \
         DS_BINARY("min." suffix, T, b < a ? b : a), DS_BINARY("max." suffix, T, a < b ? b : a)
 #define DS_BITS(name, T)                                                                                      \
     DS_BINARY("and." name, T, static_cast<T>(a & b)), DS_BINARY("or." name, T, static_cast<T>(a | b)),        \
@@ -184,16 +185,18 @@ const std::unordered_map<std::string, Operation>& operations() {
         DS_UNARY("cvta.to.shared.u64", u64, a), DS_UNARY("cvta.shared.u64", u64, a),
         DS_UNARY("cvta.to.local.u64", u64, a), DS_UNARY("cvta.local.u64", u64, a),
 
-        DS_INTEGERS("s16", s16), DS_INTEGERS("u16", u16), DS_INTEGERS("s32", s32), DS_INTEGERS("u32", u32),
-        DS_INTEGERS("s64", s64), DS_INTEGERS("u64", u64),
+        DS_INTEGERS("s16", s16, u16), DS_INTEGERS("u16", u16, u16), DS_INTEGERS("s32", s32, u32),
+        DS_INTEGERS("u32", u32, u32), DS_INTEGERS("s64", s64, u64), DS_INTEGERS("u64", u64, u64),
         DS_BINARY("mul.hi.s32", s32, static_cast<s32>(static_cast<s64>(a) * b >> 32)),
         DS_BINARY("mul.hi.u32", u32, static_cast<u32>(static_cast<u64>(a) * b >> 32)),
-        DS_BINARY("mul.wide.s32", s32, static_cast<s64>(a) * b), DS_BINARY("mul.wide.u32", u32, static_cast<u64>(a) * b),
+        DS_BINARY("mul.wide.s32", s32, static_cast<s64>(a) * b),
+        DS_BINARY("mul.wide.u32", u32, static_cast<u64>(a) * b),
         DS_BINARY("mul.wide.u16", u16, static_cast<u32>(a) * b),
         {"mad.lo.s32", [](Thread& t, const Instruction& i) {
              set(t, i.to[0], get<u32>(t, i.from[0]) * get<u32>(t, i.from[1]) + get<u32>(t, i.from[2]));
          }},
-        DS_UNARY("neg.s32", u32, 0u - a), DS_UNARY("abs.s32", s32, a < 0 ? 0u - static_cast<u32>(a) : static_cast<u32>(a)),
+        DS_UNARY("neg.s32", u32, 0u - a),
+        DS_UNARY("abs.s32", s32, a < 0 ? 0u - static_cast<u32>(a) : static_cast<u32>(a)),
 
         DS_BITS("b16", u16), DS_BITS("b32", u32), DS_BITS("b64", u64),
         DS_BINARY("and.pred", u64, a & b & 1), DS_BINARY("or.pred", u64, (a | b) & 1),

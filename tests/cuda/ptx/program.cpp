@@ -132,7 +132,8 @@ private:
                 read_instruction(line.substr(0, line.size() - 1), function, scope);
             }
         }
-        for (auto& [instruction, label] : scope.branches) function.instructions[instruction].target = scope.labels.at(label);
+        for (auto& [instruction, label] : scope.branches)
+            function.instructions[instruction].target = scope.labels.at(label);
     }
 
     static uint32_t size_of(const Function& function) { return static_cast<uint32_t>(function.instructions.size()); }
