@@ -96,13 +96,13 @@ class Simulator(TensorProperties):
     __slots__ = (
         "__weakref__",
         "_device",
-        "_following",
         "_handle",
         "_session",
         "_settings",
         "_state",
         "_step",
         "_tensors",
+        "_turn",
     )
 
     def __init__(
@@ -142,7 +142,7 @@ class Simulator(TensorProperties):
         self._session = Session(self._settings, CurrentStream(device_index) if stream is None else None, stream)
         self._handle = self._session.handle
         self._step = self._session.functions.ds_simulator_step
-        self._following = self._session.stream if stream is None else None
+        self._turn = self._session.stream
         info = self._session.info()
         self._device = "cpu" if info.device_kind == DeviceKind.CPU else f"cuda:{info.device_index}"
         self._tensors: Mapping[str, Tensor] = self._describe_tensors()
@@ -171,10 +171,10 @@ class Simulator(TensorProperties):
             ArgumentError: action_check is "raise" and an action is out of range. Nothing was stepped.
             SimulationError: strict, and an earlier step met trouble. Nothing was stepped.
         """
-        if self._following is None:
+        if self._turn is None:
             status = self._step(self._handle)
         else:
-            with self._following:
+            with self._turn:
                 status = self._step(self._handle)
         if status:
             raise_last_error(status)

@@ -28,14 +28,10 @@ class SimulatorStream:
         self._simulator = simulator
         self._current = current
         self._latest = STREAM_OWN
-        # Held over the call, so that no other thread moves the simulator to its own stream in between. A signal
-        # handler may come back in the same thread.
+        # Held over the call, so that no other thread moves the simulator to its own stream in between, nor steps it
+        # between the two halves of a write that keeps what lies between the elements. A signal handler may come back
+        # in the same thread.
         self._lock = threading.RLock()
-
-    @property
-    def follows(self) -> bool:
-        """False if the stream is fixed."""
-        return self._current is not None
 
     def __enter__(self) -> None:
         self._lock.acquire()
