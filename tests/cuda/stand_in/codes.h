@@ -36,7 +36,7 @@ enum Code : int {
 
 enum StreamFlags : uint32_t { kNonBlocking = 1 };
 enum EventFlags : uint32_t { kBlockingSync = 1, kDisableTiming = 2 };
-enum CaptureMode : int { kCaptureGlobal = 0, kCaptureThreadLocal = 1, kCaptureRelaxed = 2 };
+enum CaptureMode : int { kCaptureGlobal = 0, kCaptureRelaxed = 2 };
 enum CaptureStatus : int { kCaptureNone = 0, kCaptureActive = 1, kCaptureStatusInvalidated = 2 };
 
 enum DeviceAttribute : int {

@@ -50,6 +50,8 @@ struct alignas(16) Chunk {
 };
 template <class W>
 constexpr int kChunks = kBlockBytes<W> / static_cast<int>(sizeof(Chunk));
+static_assert(kBlockBytes<World<1>> % sizeof(Chunk) == 0, "a block ends with a chunk");
+static_assert(kTroubleRepairedIndex == 1u << (kTroubleKinds - 1), "every bit of Trouble has a word");
 
 template <class W>
 DS_INLINE Chunk* chunks_of(const SharedTile<W>& tile) {

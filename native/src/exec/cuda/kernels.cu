@@ -15,7 +15,7 @@ struct CudaBlock {
 
 using DeviceWorld = World<DS_AGENTS>;
 
-extern __shared__ char shared_memory[];
+alignas(16) extern __shared__ char shared_memory[];
 
 }  // namespace doorstep
 

@@ -67,7 +67,6 @@ enum CUresult : int {
 enum CUdriverProcAddressQueryResult : int {
     CU_GET_PROC_ADDRESS_SUCCESS = 0,
     CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND = 1,
-    CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT = 2,
 };
 // Stream 0 is the legacy default stream in every function asked for.
 constexpr uint64_t CU_GET_PROC_ADDRESS_LEGACY_STREAM = 1;
@@ -92,14 +91,13 @@ enum CUjit_option : int {
     CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES = 6,
 };
 
-enum CUstream_flags : unsigned { CU_STREAM_DEFAULT = 0, CU_STREAM_NON_BLOCKING = 1 };
+enum CUstream_flags : unsigned { CU_STREAM_NON_BLOCKING = 1 };
 enum CUevent_flags : unsigned { CU_EVENT_DEFAULT = 0, CU_EVENT_DISABLE_TIMING = 2 };
 enum CUmemhostalloc_flags : unsigned { CU_MEMHOSTALLOC_PORTABLE = 1, CU_MEMHOSTALLOC_DEVICEMAP = 2 };
 
 enum CUstreamCaptureStatus : int {
     CU_STREAM_CAPTURE_STATUS_NONE = 0,
     CU_STREAM_CAPTURE_STATUS_ACTIVE = 1,
-    CU_STREAM_CAPTURE_STATUS_INVALIDATED = 2,
 };
 enum CUstreamCaptureMode : int {
     CU_STREAM_CAPTURE_MODE_GLOBAL = 0,
