@@ -286,9 +286,8 @@ DS_INLINE StaticsInSight statics_in_sight(const W& world, int agent) {
 // Casts at a static unless it lies beyond what the line reaches along y.
 template <class Lines, class W>
 DS_INLINE void cast_at_static_in_span(Lines& lines, const W& world, int i, Vec3 origin, Span span) {
-    const float half_x = 0.5f * world.static_size_x[i], half_y = 0.5f * world.static_size_y[i];
-    const LidarBox box{(world.static_x[i] - half_x) - origin.x, (world.static_x[i] + half_x) - origin.x,
-                       (world.static_y[i] - half_y) - origin.y, (world.static_y[i] + half_y) - origin.y};
+    const auto s = load_statics<NarrowFloat>(world, i);
+    const LidarBox box{s.min_x.v - origin.x, s.max_x.v - origin.x, s.min_y.v - origin.y, s.max_y.v - origin.y};
     if (box.min_y <= span.up && span.down <= box.max_y)
         cast_at_static(lines, box, static_cast<uint32_t>(world.static_kind[i]));
 }
