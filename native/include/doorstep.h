@@ -20,7 +20,7 @@
 
 #include <stdint.h>
 
-#define DS_ABI_VERSION 2
+#define DS_ABI_VERSION 3
 #define DS_VERSION_STRING "0.1.0"
 #define DS_SAVE_FORMAT_VERSION 1
 

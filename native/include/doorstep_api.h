@@ -12,7 +12,7 @@
 
 #include "doorstep.h"
 
-/* X(result, name, parameters): the function ds_<name>. As long as DS_ABI_VERSION is 2, rows keep their
+/* X(result, name, parameters): the function ds_<name>. As long as DS_ABI_VERSION is 3, rows keep their
    places and new ones come last. */
 #define DS_API_TABLE(X) \
     X(ds_status, check_version, (uint32_t abi_version, const char* version)) \

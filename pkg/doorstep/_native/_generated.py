@@ -9,7 +9,7 @@ import ctypes
 from enum import IntEnum
 from typing import Any, ClassVar, NamedTuple
 
-ABI_VERSION = 2
+ABI_VERSION = 3
 SAVE_FORMAT_VERSION = 1
 STREAM_OWN = 18446744073709551615
 VERSION_STRING = "0.1.0"
