@@ -74,6 +74,7 @@ typedef enum ds_dtype {
     DS_DTYPE_INT32 = 1,
     DS_DTYPE_UINT32 = 2,
     DS_DTYPE_FLOAT32 = 3,
+    DS_DTYPE_FLOAT64 = 4,
 } ds_dtype;
 
 typedef enum ds_access {
@@ -145,6 +146,7 @@ enum {
     DS_MAX_WORLDS = 1073741824, /* 2**30 */
     DS_MAX_THREADS = 1024,
     DS_MAX_DIMENSIONS = 4,
+    DS_MAX_ACTION_COMPONENTS = 16,
 };
 
 /* In place of a CUstream: a stream that the simulator makes for itself. Other values are the driver's: 0 and 1 are the
@@ -393,6 +395,141 @@ DS_API ds_status ds_memory_write(ds_memory memory, const ds_tensor_info* info, c
 /* CUDA: what is begun on `stream` (a CUstream) from now on sees everything begun on the simulator before. */
 DS_API ds_status ds_memory_order(ds_memory memory, uint64_t stream);
 
+/* ---- Batches: worlds in the caller's memory ------------------------------------------------------------------- */
+
+/* A batch is worlds whose blocks and tensors lie in memory of the caller. There is no handle: each call is told where
+   everything is, and a world's block holds all that decides its future but the rules given here. Same seed, actions
+   and rules, same bits as a simulator's. A call reads and writes what it is given and nothing else, allocates nothing,
+   and needs no more than that nobody else touches the memory meanwhile.
+
+   On the CPU the call returns when the work is done; batches of more than 64 worlds take turns on threads that the
+   whole process shares. On CUDA the work is one launch on `stream`, which may be recorded into a graph. */
+typedef struct ds_batch {
+    uint32_t struct_size;
+    int32_t device_kind;     /* DS_DEVICE_CPU or DS_DEVICE_CUDA */
+    int64_t device_index;    /* 0 for the CPU */
+    uint64_t stream;         /* CUDA: a CUstream; 0 on the CPU */
+    int64_t num_worlds;      /* 1 .. DS_MAX_WORLDS */
+    int64_t num_agents;      /* 1 .. DS_MAX_AGENTS */
+    int64_t episode_length;  /* steps, 1 .. DS_MAX_EPISODE_LENGTH */
+    int32_t auto_reset;      /* 0 or 1 */
+    int32_t action_check;    /* DS_ACTION_CHECK_CLAMP or DS_ACTION_CHECK_OFF */
+    void* worlds;            /* num_worlds * world_bytes, aligned to 64 bytes; to be copied whole, never looked into */
+    void** tensors;          /* DS_TENSOR_COUNT addresses in the order of the table (the array is read at once, on the
+                                host), each aligned to its elements; those of observations and final_observations may
+                                be null. final_*, episode_returns and episode_lengths are written for worlds that end
+                                only. resets and actions are written too: 0 and neutral actions after a reset. */
+    void* scratch;           /* CUDA: aligned to 256 bytes, contents do not matter; null on the CPU */
+    int64_t scratch_bytes;   /* see ds_batch_info; a step takes longer with less */
+    uint32_t* trouble;       /* DS_TROUBLE_KINDS words on the device, of which those of the trouble met are set to 1;
+                                or null */
+} ds_batch;
+
+/* What a batch needs. */
+typedef struct ds_batch_info {
+    uint32_t struct_size;
+    int32_t flat_observation_size;  /* F of the tensor table */
+    int64_t world_bytes;            /* one block */
+    int64_t scratch_bytes;          /* CUDA: best; 0 on the CPU */
+    int64_t smallest_scratch_bytes; /* CUDA: the least that is taken; 0 on the CPU */
+} ds_batch_info;
+
+/* Words of ds_batch::trouble: contacts beyond the capacity of a world; values that are not finite; indices edited to
+   impossible values. */
+enum {
+    DS_TROUBLE_KINDS = 3,
+};
+
+/* Says what a batch of this device, num_worlds and num_agents needs; the rest of it may be zero. On CUDA the batch must
+   have been prepared. */
+DS_API ds_status ds_batch_get_info(const ds_batch* batch, ds_batch_info* info);
+
+/* CUDA: loads what steps of batches of this device and num_agents need, and waits for it; the rest may be zero. It is
+   kept until ds_batch_release() has been called as often. Nothing to do on the CPU. */
+DS_API ds_status ds_batch_prepare(const ds_batch* batch);
+DS_API ds_status ds_batch_release(const ds_batch* batch);
+
+/* Makes the worlds, whatever the memory holds, and writes every tensor but final_*, episode_returns and
+   episode_lengths. World i is global world world_offset + i of the seed; ranges as in ds_simulator_config. */
+DS_API ds_status ds_batch_create(const ds_batch* batch, int64_t seed, int64_t world_offset);
+
+/* The same, with two words in memory of the batch's device: seed, world_offset. Global worlds count modulo 2**32. */
+DS_API ds_status ds_batch_create_from(const ds_batch* batch, const uint32_t* seed_and_offset);
+
+/* Steps every world once. On the CPU INVALID_STATE, with nothing changed, if a block cannot be one that
+   ds_batch_create or ds_batch_step wrote under these rules. On CUDA such a block is not noticed. */
+DS_API ds_status ds_batch_step(const ds_batch* batch);
+
+/* ---- Training kernels -------------------------------------------------------------------------------------- */
+
+/* What training computes from the tensors of many steps. Arrays are C-contiguous, lie on the device that the call
+   names, and have the call's dtype (DS_DTYPE_FLOAT32 or DS_DTYPE_FLOAT64) unless they are declared otherwise; what is
+   written overlaps nothing else. The same arrays give the same bits on every device.
+
+   On the CPU a call returns when the work is done. On CUDA the work is one launch on `stream` (a CUstream), which may be
+   recorded into a graph; the device must have been prepared. */
+
+/* num_steps steps, time first, of num_columns columns: agents of worlds. All arrays are [num_steps, num_columns]. */
+typedef struct ds_advantages {
+    uint32_t struct_size;
+    int32_t device_kind;         /* DS_DEVICE_CPU or DS_DEVICE_CUDA */
+    int64_t device_index;        /* 0 for the CPU */
+    uint64_t stream;             /* CUDA: a CUstream; 0 on the CPU */
+    int64_t num_steps;
+    int64_t num_columns;
+    int32_t dtype;               /* ds_dtype */
+    int32_t padding;
+    const void* rewards;
+    const void* values;          /* of what was observed before the step */
+    const void* next_values;     /* of what was observed after it: of an episode that ended, its final observation */
+    const uint8_t* terminations; /* nonzero: the episode ended and nothing is worth anything after */
+    const uint8_t* truncations;  /* nonzero: the episode was cut; next_values says what might have followed */
+    const void* log_ratios;      /* V-trace: log(target policy / behaviour policy) of the actions; else null */
+    void* advantages;
+    void* targets;               /* for the value function */
+    double discount;
+    double lambda;
+    double rho_clip;             /* V-trace: ratios are clipped at these */
+    double c_clip;
+} ds_advantages;
+
+/* Rows of logits [num_rows, sum of sizes] of actions with num_components independent components. */
+typedef struct ds_multi_discrete {
+    uint32_t struct_size;
+    int32_t device_kind;         /* as above */
+    int64_t device_index;
+    uint64_t stream;
+    int64_t num_rows;
+    int32_t dtype;
+    int32_t num_components;      /* 1 .. DS_MAX_ACTION_COMPONENTS */
+    int32_t sizes[16];           /* number of choices of each, at least 1 */
+    const void* logits;
+    const void* uniforms;        /* sample: [num_rows, num_components], in [0, 1) */
+    int32_t* actions;            /* [num_rows, num_components]: what sample writes and the others read */
+    void* log_probabilities;     /* [num_rows]: sum over the components */
+    void* entropies;             /* [num_rows]: likewise */
+    const void* log_probability_gradients; /* backward: [num_rows] */
+    const void* entropy_gradients;         /* backward: [num_rows] */
+    void* logit_gradients;                 /* backward: like logits */
+} ds_multi_discrete;
+
+/* CUDA: loads the training kernels for a device. They are kept until ds_training_release() has been called as often. */
+DS_API ds_status ds_training_prepare(int64_t device_index);
+DS_API ds_status ds_training_release(int64_t device_index);
+
+/* Generalised advantage estimation; targets are advantages + values. INVALID_ARGUMENT, CLOSED (not prepared), DEVICE. */
+DS_API ds_status ds_generalized_advantages(const ds_advantages* call);
+/* V-trace: advantages for the policy gradient, targets for the value function. */
+DS_API ds_status ds_v_trace(const ds_advantages* call);
+
+/* Draws actions, with their log-probabilities and the entropies. */
+DS_API ds_status ds_multi_discrete_sample(const ds_multi_discrete* call);
+/* Log-probabilities and entropies of given actions. An action out of range is INVALID_ARGUMENT on the CPU; on CUDA the
+   log-probability of its row is NaN. */
+DS_API ds_status ds_multi_discrete_evaluate(const ds_multi_discrete* call);
+/* From the gradients of log-probabilities and entropies those of the logits. */
+DS_API ds_status ds_multi_discrete_backward(const ds_multi_discrete* call);
+
 /* ---- CUDA devices ------------------------------------------------------------------------------------------ */
 
 /* The driver, once found. Versions as the driver counts them: 12090 is 12.9. */
@@ -574,10 +711,44 @@ DS_API ds_status ds_dlpack_export(ds_memory memory, const ds_tensor_info* info, 
 /* Calls the deleter of a managed tensor that nobody consumed. */
 DS_API ds_status ds_dlpack_delete(void* managed, int32_t versioned);
 
-/* Tells the library the addresses of PyCapsule_IsValid and PyCapsule_GetPointer, for the destructor below. */
-DS_API ds_status ds_python_bind(void* capsule_is_valid, void* capsule_get_pointer);
+/* The functions of the library as builtins of Python, in a new dict by name (a PyObject*, owned by the caller), for the
+   Python package; the caller holds the GIL. raise_last_error: a Python callable that takes a status and raises. LIBRARY
+   if the functions of Python are not visible in this process, OUT_OF_MEMORY with Python's exception set. */
+DS_API ds_status ds_python_bind(void* raise_last_error, void** fast_calls);
 
 /* Destructor for "dltensor" and "dltensor_versioned" capsules (a PyCapsule_Destructor). */
 DS_API void ds_capsule_destructor(void* capsule);
+
+/* ---- Tensors of Python ------------------------------------------------------------------------------------- */
+
+/* Libraries whose tensors are known by name. */
+typedef enum ds_python_library {
+    DS_PYTHON_LIBRARY_OTHER = 0,
+    DS_PYTHON_LIBRARY_TORCH = 1,
+    DS_PYTHON_LIBRARY_NUMPY = 2,
+    DS_PYTHON_LIBRARY_JAX = 3,
+    DS_PYTHON_LIBRARY_CUPY = 4,
+    DS_PYTHON_LIBRARY_WARP = 5,
+    DS_PYTHON_LIBRARY_DOORSTEP = 6,
+} ds_python_library;
+
+/* What a tensor of any library is, in the terms of DLPack. It holds nothing: the memory is the Python object's. */
+typedef struct ds_python_tensor {
+    uint32_t struct_size;
+    int32_t rank;          /* at most 16 */
+    void* data;            /* the first element; null if there are none */
+    int64_t count;         /* number of elements */
+    int32_t device_type;   /* as DLPack counts: 1 CPU, 2 CUDA, ... */
+    int32_t device_index;
+    uint8_t dtype_code;    /* as DLPack counts: 0 signed, 1 unsigned, 2 float, 4 bfloat, 5 complex, 6 bool, ... */
+    uint8_t dtype_bits;
+    uint16_t dtype_lanes;
+    uint8_t contiguous;    /* 1 if the elements lie side by side in row-major order */
+    uint8_t requires_grad;
+    uint8_t read_only;     /* 0 where the library cannot tell */
+    uint8_t library;       /* ds_python_library */
+    int64_t shape[16];
+    int64_t strides[16];   /* in elements; of unspecified value where the extent is 1 or there are no elements */
+} ds_python_tensor;
 
 #endif

@@ -95,8 +95,21 @@
     X(ds_status, simulator_get_profile, (ds_simulator simulator, uint64_t* ticks, uint64_t count)) \
     X(ds_status, dlpack_export, (ds_memory memory, const ds_tensor_info* info, int32_t versioned, void** managed)) \
     X(ds_status, dlpack_delete, (void* managed, int32_t versioned)) \
-    X(ds_status, python_bind, (void* capsule_is_valid, void* capsule_get_pointer)) \
-    X(void, capsule_destructor, (void* capsule))
+    X(ds_status, python_bind, (void* raise_last_error, void** fast_calls)) \
+    X(void, capsule_destructor, (void* capsule)) \
+    X(ds_status, batch_get_info, (const ds_batch* batch, ds_batch_info* info)) \
+    X(ds_status, batch_prepare, (const ds_batch* batch)) \
+    X(ds_status, batch_release, (const ds_batch* batch)) \
+    X(ds_status, batch_create, (const ds_batch* batch, int64_t seed, int64_t world_offset)) \
+    X(ds_status, batch_create_from, (const ds_batch* batch, const uint32_t* seed_and_offset)) \
+    X(ds_status, batch_step, (const ds_batch* batch)) \
+    X(ds_status, training_prepare, (int64_t device_index)) \
+    X(ds_status, training_release, (int64_t device_index)) \
+    X(ds_status, generalized_advantages, (const ds_advantages* call)) \
+    X(ds_status, v_trace, (const ds_advantages* call)) \
+    X(ds_status, multi_discrete_sample, (const ds_multi_discrete* call)) \
+    X(ds_status, multi_discrete_evaluate, (const ds_multi_discrete* call)) \
+    X(ds_status, multi_discrete_backward, (const ds_multi_discrete* call))
 
 typedef struct ds_api {
     uint32_t abi_version; /* DS_ABI_VERSION */

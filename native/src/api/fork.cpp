@@ -2,13 +2,17 @@
 // running step and holds every lock; in the child the locks are simply free, and the threads are forgotten: the next
 // step starts new ones.
 //
-// Locks are always taken in this order: the list of simulators, a simulator's turn, a handle registry.
+// Locks are always taken in this order: the list of simulators, a simulator's turn, the batches' turn, a handle
+// registry.
 #include "api/fork.h"
 
 #include <pthread.h>
 
+#include <atomic>
+
 #include "api/call.h"
 #include "api/resource.h"
+#include "exec/cpu/cpu_batch.h"
 #include "runtime/live_count.h"
 
 namespace doorstep {
@@ -17,7 +21,7 @@ namespace {
 constinit Mutex list_mutex;
 constinit Simulator* first_simulator = nullptr;
 constinit Mutex install_mutex;  // not held by a fork, which may hold the C library's lock that installing needs
-constinit bool handlers_installed = false;
+constinit std::atomic<bool> handlers_installed{false};
 
 template <class Function>
 void for_each_simulator(const Function& function) {
@@ -35,11 +39,13 @@ void for_each_registry(const Function& function) {
 void before_fork() {
     list_mutex.lock();
     for_each_simulator([](Simulator& simulator) { simulator.turn.lock(); });
+    lock_batch_threads();
     for_each_registry([](auto& registry) { registry.lock(); });
 }
 
 void after_fork_in_parent() {
     for_each_registry([](auto& registry) { registry.unlock(); });
+    unlock_batch_threads();
     for_each_simulator([](Simulator& simulator) { simulator.turn.unlock(); });
     list_mutex.unlock();
 }
@@ -47,6 +53,7 @@ void after_fork_in_parent() {
 void after_fork_in_child() {
     live_counts.threads.store(0, std::memory_order_relaxed);
     for_each_registry([](auto& registry) { registry.unlock(); });
+    forget_batch_threads();
     for_each_simulator([](Simulator& simulator) {
         simulator.enter_forked_child();
         simulator.turn.reset();
@@ -58,10 +65,13 @@ void after_fork_in_child() {
 }  // namespace
 
 bool install_fork_handlers() {
+    if (handlers_installed.load(std::memory_order_acquire)) return true;
     MutexGuard guard(install_mutex);
-    handlers_installed =
-        handlers_installed || pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child) == 0;
-    return handlers_installed;
+    if (!handlers_installed.load(std::memory_order_relaxed) &&
+        pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child) == 0) {
+        handlers_installed.store(true, std::memory_order_release);
+    }
+    return handlers_installed.load(std::memory_order_relaxed);
 }
 
 bool watch_forks(Simulator* simulator) {

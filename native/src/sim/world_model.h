@@ -89,6 +89,9 @@ struct WorldModel {
     // On single blocks.
     void (*read_health)(const void* block, WorldHealth* health);
     bool (*is_valid)(const void* block, int32_t episode_length);  // indices and counters in range, as a restore needs
+
+    // How many blocks, from the first on, are valid until one is not. Aligned as a simulation's.
+    int64_t (*count_valid)(const void* blocks, int64_t count, int32_t episode_length);
 };
 
 #if !defined(__CUDACC__)

@@ -18,6 +18,8 @@ MAX_EPISODE_LENGTH = 1000000
 MAX_WORLDS = 1073741824
 MAX_THREADS = 1024
 MAX_DIMENSIONS = 4
+MAX_ACTION_COMPONENTS = 16
+TROUBLE_KINDS = 3
 
 
 class Dtype(IntEnum):
@@ -27,6 +29,7 @@ class Dtype(IntEnum):
     INT32 = 1
     UINT32 = 2
     FLOAT32 = 3
+    FLOAT64 = 4
 
 
 class Access(IntEnum):
@@ -105,6 +108,18 @@ class KernelSource(IntEnum):
     EMBEDDED = 0
     COMPILER = 1
     DRIVER = 2
+
+
+class PythonLibrary(IntEnum):
+    """Libraries whose tensors are known by name."""
+
+    OTHER = 0
+    TORCH = 1
+    NUMPY = 2
+    JAX = 3
+    CUPY = 4
+    WARP = 5
+    DOORSTEP = 6
 
 
 class TensorRow(NamedTuple):
@@ -556,6 +571,148 @@ class LayoutEntry(ctypes.Structure):
     )
 
 
+class Batch(ctypes.Structure):
+    """ds_batch"""
+
+    struct_size: int
+    device_kind: int
+    device_index: int
+    stream: int
+    num_worlds: int
+    num_agents: int
+    episode_length: int
+    auto_reset: int
+    action_check: int
+    worlds: int | None
+    tensors: int | None
+    scratch: int | None
+    scratch_bytes: int
+    trouble: int | None
+
+    _fields_: ClassVar = (
+        ("struct_size", ctypes.c_uint32),
+        ("device_kind", ctypes.c_int32),
+        ("device_index", ctypes.c_int64),
+        ("stream", ctypes.c_uint64),
+        ("num_worlds", ctypes.c_int64),
+        ("num_agents", ctypes.c_int64),
+        ("episode_length", ctypes.c_int64),
+        ("auto_reset", ctypes.c_int32),
+        ("action_check", ctypes.c_int32),
+        ("worlds", ctypes.c_void_p),
+        ("tensors", ctypes.c_void_p),
+        ("scratch", ctypes.c_void_p),
+        ("scratch_bytes", ctypes.c_int64),
+        ("trouble", ctypes.c_void_p),
+    )
+
+
+class BatchInfo(ctypes.Structure):
+    """ds_batch_info"""
+
+    struct_size: int
+    flat_observation_size: int
+    world_bytes: int
+    scratch_bytes: int
+    smallest_scratch_bytes: int
+
+    _fields_: ClassVar = (
+        ("struct_size", ctypes.c_uint32),
+        ("flat_observation_size", ctypes.c_int32),
+        ("world_bytes", ctypes.c_int64),
+        ("scratch_bytes", ctypes.c_int64),
+        ("smallest_scratch_bytes", ctypes.c_int64),
+    )
+
+
+class Advantages(ctypes.Structure):
+    """ds_advantages"""
+
+    struct_size: int
+    device_kind: int
+    device_index: int
+    stream: int
+    num_steps: int
+    num_columns: int
+    dtype: int
+    padding: int
+    rewards: int | None
+    values: int | None
+    next_values: int | None
+    terminations: int | None
+    truncations: int | None
+    log_ratios: int | None
+    advantages: int | None
+    targets: int | None
+    discount: float
+    lambda: float
+    rho_clip: float
+    c_clip: float
+
+    _fields_: ClassVar = (
+        ("struct_size", ctypes.c_uint32),
+        ("device_kind", ctypes.c_int32),
+        ("device_index", ctypes.c_int64),
+        ("stream", ctypes.c_uint64),
+        ("num_steps", ctypes.c_int64),
+        ("num_columns", ctypes.c_int64),
+        ("dtype", ctypes.c_int32),
+        ("padding", ctypes.c_int32),
+        ("rewards", ctypes.c_void_p),
+        ("values", ctypes.c_void_p),
+        ("next_values", ctypes.c_void_p),
+        ("terminations", ctypes.c_void_p),
+        ("truncations", ctypes.c_void_p),
+        ("log_ratios", ctypes.c_void_p),
+        ("advantages", ctypes.c_void_p),
+        ("targets", ctypes.c_void_p),
+        ("discount", ctypes.c_double),
+        ("lambda", ctypes.c_double),
+        ("rho_clip", ctypes.c_double),
+        ("c_clip", ctypes.c_double),
+    )
+
+
+class MultiDiscrete(ctypes.Structure):
+    """ds_multi_discrete"""
+
+    struct_size: int
+    device_kind: int
+    device_index: int
+    stream: int
+    num_rows: int
+    dtype: int
+    num_components: int
+    sizes: ctypes.Array[ctypes.c_int32]
+    logits: int | None
+    uniforms: int | None
+    actions: int | None
+    log_probabilities: int | None
+    entropies: int | None
+    log_probability_gradients: int | None
+    entropy_gradients: int | None
+    logit_gradients: int | None
+
+    _fields_: ClassVar = (
+        ("struct_size", ctypes.c_uint32),
+        ("device_kind", ctypes.c_int32),
+        ("device_index", ctypes.c_int64),
+        ("stream", ctypes.c_uint64),
+        ("num_rows", ctypes.c_int64),
+        ("dtype", ctypes.c_int32),
+        ("num_components", ctypes.c_int32),
+        ("sizes", ctypes.c_int32 * 16),
+        ("logits", ctypes.c_void_p),
+        ("uniforms", ctypes.c_void_p),
+        ("actions", ctypes.c_void_p),
+        ("log_probabilities", ctypes.c_void_p),
+        ("entropies", ctypes.c_void_p),
+        ("log_probability_gradients", ctypes.c_void_p),
+        ("entropy_gradients", ctypes.c_void_p),
+        ("logit_gradients", ctypes.c_void_p),
+    )
+
+
 class CudaDriverInfo(ctypes.Structure):
     """ds_cuda_driver_info"""
 
@@ -636,6 +793,44 @@ class ResourceInfo(ctypes.Structure):
     )
 
 
+class PythonTensor(ctypes.Structure):
+    """ds_python_tensor"""
+
+    struct_size: int
+    rank: int
+    data: int | None
+    count: int
+    device_type: int
+    device_index: int
+    dtype_code: int
+    dtype_bits: int
+    dtype_lanes: int
+    contiguous: int
+    requires_grad: int
+    read_only: int
+    library: int
+    shape: ctypes.Array[ctypes.c_int64]
+    strides: ctypes.Array[ctypes.c_int64]
+
+    _fields_: ClassVar = (
+        ("struct_size", ctypes.c_uint32),
+        ("rank", ctypes.c_int32),
+        ("data", ctypes.c_void_p),
+        ("count", ctypes.c_int64),
+        ("device_type", ctypes.c_int32),
+        ("device_index", ctypes.c_int32),
+        ("dtype_code", ctypes.c_uint8),
+        ("dtype_bits", ctypes.c_uint8),
+        ("dtype_lanes", ctypes.c_uint16),
+        ("contiguous", ctypes.c_uint8),
+        ("requires_grad", ctypes.c_uint8),
+        ("read_only", ctypes.c_uint8),
+        ("library", ctypes.c_uint8),
+        ("shape", ctypes.c_int64 * 16),
+        ("strides", ctypes.c_int64 * 16),
+    )
+
+
 STRUCTURES: tuple[tuple[str, type[ctypes.Structure]], ...] = (
     ("ds_error", Error),
     ("ds_tensor_info", TensorInfo),
@@ -643,10 +838,15 @@ STRUCTURES: tuple[tuple[str, type[ctypes.Structure]], ...] = (
     ("ds_simulator_info", SimulatorInfo),
     ("ds_health", Health),
     ("ds_layout_entry", LayoutEntry),
+    ("ds_batch", Batch),
+    ("ds_batch_info", BatchInfo),
+    ("ds_advantages", Advantages),
+    ("ds_multi_discrete", MultiDiscrete),
     ("ds_cuda_driver_info", CudaDriverInfo),
     ("ds_cuda_device_info", CudaDeviceInfo),
     ("ds_cuda_compile_info", CudaCompileInfo),
     ("ds_resource_info", ResourceInfo),
+    ("ds_python_tensor", PythonTensor),
 )
 
 
@@ -679,6 +879,19 @@ FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
     ("ds_memory_read", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(TensorInfo), ctypes.c_void_p, ctypes.c_uint64)),
     ("ds_memory_write", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(TensorInfo), ctypes.c_void_p, ctypes.c_uint64)),
     ("ds_memory_order", ctypes.c_int, (ctypes.c_void_p, ctypes.c_uint64)),
+    ("ds_batch_get_info", ctypes.c_int, (ctypes.POINTER(Batch), ctypes.POINTER(BatchInfo))),
+    ("ds_batch_prepare", ctypes.c_int, (ctypes.POINTER(Batch),)),
+    ("ds_batch_release", ctypes.c_int, (ctypes.POINTER(Batch),)),
+    ("ds_batch_create", ctypes.c_int, (ctypes.POINTER(Batch), ctypes.c_int64, ctypes.c_int64)),
+    ("ds_batch_create_from", ctypes.c_int, (ctypes.POINTER(Batch), ctypes.c_void_p)),
+    ("ds_batch_step", ctypes.c_int, (ctypes.POINTER(Batch),)),
+    ("ds_training_prepare", ctypes.c_int, (ctypes.c_int64,)),
+    ("ds_training_release", ctypes.c_int, (ctypes.c_int64,)),
+    ("ds_generalized_advantages", ctypes.c_int, (ctypes.POINTER(Advantages),)),
+    ("ds_v_trace", ctypes.c_int, (ctypes.POINTER(Advantages),)),
+    ("ds_multi_discrete_sample", ctypes.c_int, (ctypes.POINTER(MultiDiscrete),)),
+    ("ds_multi_discrete_evaluate", ctypes.c_int, (ctypes.POINTER(MultiDiscrete),)),
+    ("ds_multi_discrete_backward", ctypes.c_int, (ctypes.POINTER(MultiDiscrete),)),
     ("ds_cuda_get_driver", ctypes.c_int, (ctypes.POINTER(CudaDriverInfo),)),
     ("ds_cuda_get_device", ctypes.c_int, (ctypes.c_int64, ctypes.POINTER(CudaDeviceInfo))),
     ("ds_cuda_compile", ctypes.c_int, (ctypes.c_char_p, ctypes.c_int64, ctypes.POINTER(CudaCompileInfo))),
@@ -785,6 +998,19 @@ class Functions:
     ds_memory_read: Any
     ds_memory_write: Any
     ds_memory_order: Any
+    ds_batch_get_info: Any
+    ds_batch_prepare: Any
+    ds_batch_release: Any
+    ds_batch_create: Any
+    ds_batch_create_from: Any
+    ds_batch_step: Any
+    ds_training_prepare: Any
+    ds_training_release: Any
+    ds_generalized_advantages: Any
+    ds_v_trace: Any
+    ds_multi_discrete_sample: Any
+    ds_multi_discrete_evaluate: Any
+    ds_multi_discrete_backward: Any
     ds_cuda_get_driver: Any
     ds_cuda_get_device: Any
     ds_cuda_compile: Any

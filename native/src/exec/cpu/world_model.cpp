@@ -78,9 +78,7 @@ void read_health(const void* block, WorldHealth* health) {
                world.repaired_indices, world.culprit_body,     world.culprit_step};
 }
 
-bool is_valid(const void* block, int32_t episode_length) {
-    W world;  // a saved block need not be aligned
-    memcpy(static_cast<void*>(&world), block, sizeof world);
+bool is_valid_world(const W& world, int32_t episode_length) {
     if (!has_valid_indices(world)) return false;
     if (world.steps_remaining < 0 || world.steps_remaining > episode_length) return false;
     if (world.done != 0 && world.done != 1) return false;
@@ -97,6 +95,19 @@ bool is_valid(const void* block, int32_t episode_length) {
         for (uint8_t thing : room)
             if (thing != kEmptySlot && thing >= W::kThings) return false;
     return true;
+}
+
+bool is_valid(const void* block, int32_t episode_length) {
+    W world;  // a saved block need not be aligned
+    memcpy(static_cast<void*>(&world), block, sizeof world);
+    return is_valid_world(world, episode_length);
+}
+
+int64_t count_valid(const void* blocks, int64_t count, int32_t episode_length) {
+    const char* block = static_cast<const char*>(blocks);
+    for (int64_t i = 0; i < count; i++, block += kBlockBytes<W>)
+        if (!is_valid_world(*reinterpret_cast<const W*>(block), episode_length)) return i;
+    return count;
 }
 
 // ---- Where the state fields lie
@@ -157,6 +168,7 @@ constexpr WorldModel make_model() {
     model.find_bad_action = find_bad_action;
     model.read_health = read_health;
     model.is_valid = is_valid;
+    model.count_valid = count_valid;
     return model;
 }
 

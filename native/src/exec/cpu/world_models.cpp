@@ -3,6 +3,7 @@
 
 #include <mutex>
 
+#include "exec/cpu/float_environment.h"
 #include "sim/stages.h"
 
 namespace doorstep {
@@ -11,7 +12,10 @@ namespace {
 template <int Agents>
 const WorldModel& prepared() {
     static std::once_flag once;
-    std::call_once(once, prepare_world_model<Agents>);
+    std::call_once(once, [] {
+        const DefaultFloatEnvironment environment;
+        prepare_world_model<Agents>();
+    });
     return world_model<Agents>();
 }
 

@@ -112,9 +112,11 @@ template <class W>
 struct Kernels {
     template <class Block>
     static DS_METHOD void create(Block& block, const KernelArguments& arguments, BlockMemory<W>& memory) {
-        for_each_tile<W>(block, arguments, memory, [&](auto& tile) {
-            create_tile<NarrowFloat>(block, tile, arguments.seed, arguments.world_offset);
-        });
+        const uint32_t* words = arguments.seed_and_offset;
+        const uint32_t seed = words ? words[0] : arguments.seed;
+        const uint64_t world_offset = words ? words[1] : arguments.world_offset;
+        for_each_tile<W>(block, arguments, memory,
+                         [&](auto& tile) { create_tile<NarrowFloat>(block, tile, seed, world_offset); });
     }
 
     template <class Block>

@@ -39,6 +39,7 @@ struct KernelArguments {
     uint64_t world_offset;  // create
     uint32_t seed;          // create
     uint32_t padding;
+    const uint32_t* seed_and_offset;  // create: two words that take the place of the two numbers; or null
 };
 
 // How the kernels of a module are launched, for one number of agents.

@@ -99,10 +99,14 @@ ds_status Kernel::launch(const Stream& stream, const LaunchShape& shape, void** 
         return fail(DS_STATUS_INVALID_ARGUMENT, "stream", "pass a stream of the kernel's device",
                     "the stream is of device %d, the kernel of device %d", stream.device_index(), device_index());
     }
+    return launch_on(stream.handle(), shape, arguments);
+}
+
+ds_status Kernel::launch_on(CUstream stream, const LaunchShape& shape, void** arguments) {
     if (const ds_status status = allow_shared_bytes(shape.shared_bytes)) return status;
     return context()->call("cuLaunchKernel", "kernel", [&](const Driver& driver) {
         return driver.cuLaunchKernel(handle(), shape.grid[0], shape.grid[1], shape.grid[2], shape.block[0],
-                                     shape.block[1], shape.block[2], shape.shared_bytes, stream.handle(), arguments,
+                                     shape.block[1], shape.block[2], shape.shared_bytes, stream, arguments,
                                      nullptr);
     });
 }

@@ -47,6 +47,8 @@ public:
 
     // arguments: addresses of the parameters' values, which are copied before this returns.
     ds_status launch(const Stream& stream, const LaunchShape& shape, void** arguments);
+    // On any stream of the kernel's context.
+    ds_status launch_on(CUstream stream, const LaunchShape& shape, void** arguments);
 
 private:
     explicit Kernel(Ref<Module> module);

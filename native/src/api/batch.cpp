@@ -1,0 +1,142 @@
+// Batches: worlds in the caller's memory.
+#include "api/call.h"
+#include "api/fork.h"
+#include "exec/cpu/cpu_batch.h"
+#include "exec/cuda/cuda_batch.h"
+#include "exec/tensor_table.h"
+
+namespace doorstep {
+namespace {
+
+constexpr int64_t kNumSeeds = int64_t{1} << 32;
+
+// ---- What every call looks at: the batch's size and device
+
+ds_status check_kind(const ds_batch* batch) {
+    if (const ds_status status = check_struct(batch, "batch")) return status;
+    if (const ds_status status =
+            check_range("num_agents", "a world has one to eight agents", batch->num_agents, 1, DS_MAX_AGENTS)) {
+        return status;
+    }
+    if (const ds_status status = check_range("device_kind", "pass DS_DEVICE_CPU or DS_DEVICE_CUDA", batch->device_kind,
+                                             DS_DEVICE_CPU, DS_DEVICE_CUDA)) {
+        return status;
+    }
+    const int64_t last = batch->device_kind == DS_DEVICE_CPU ? 0 : INT32_MAX;
+    if (const ds_status status = check_range("device_index", "the CPU is one device", batch->device_index, 0, last)) {
+        return status;
+    }
+    return batch->device_kind == DS_DEVICE_CPU ? check_cpu() : DS_STATUS_OK;
+}
+
+ds_status check_num_worlds(const ds_batch& batch) {
+    return check_range("num_worlds", "split larger batches", batch.num_worlds, 1, DS_MAX_WORLDS);
+}
+
+bool is_on_cuda(const ds_batch& batch) { return batch.device_kind == DS_DEVICE_CUDA; }
+
+// The threads of batches are remade in a forked process.
+ds_status watch_forks_of_batches() {
+    if (install_fork_handlers()) return DS_STATUS_OK;
+    return fail(DS_STATUS_OUT_OF_MEMORY, "", "close other simulators, or raise the memory limit",
+                "no memory is left for the fork handlers");
+}
+
+// ---- What work on worlds looks at
+
+ds_status check_rules(const ds_batch& batch) {
+    if (const ds_status status = check_num_worlds(batch)) return status;
+    if (const ds_status status = check_range("episode_length", "give the number of steps of an episode",
+                                             batch.episode_length, 1, DS_MAX_EPISODE_LENGTH)) {
+        return status;
+    }
+    if (const ds_status status = check_range("auto_reset", "pass 0 or 1", batch.auto_reset, 0, 1)) return status;
+    if (batch.action_check == DS_ACTION_CHECK_CLAMP || batch.action_check == DS_ACTION_CHECK_OFF) return DS_STATUS_OK;
+    return fail(DS_STATUS_INVALID_ARGUMENT, "action_check", "pass DS_ACTION_CHECK_CLAMP or DS_ACTION_CHECK_OFF",
+                "a batch clamps actions or leaves them unchecked; it cannot refuse a step (action_check is %d)",
+                batch.action_check);
+}
+
+ds_status check_address(const char* argument, const void* address, uint64_t alignment) {
+    if (!address) return fail_null(argument);
+    if (reinterpret_cast<uint64_t>(address) % alignment == 0) return DS_STATUS_OK;
+    return fail(DS_STATUS_INVALID_ARGUMENT, argument, "pass memory that begins at a multiple of it",
+                "%s lies at %p; it must be aligned to %llu bytes", argument, address,
+                static_cast<unsigned long long>(alignment));
+}
+
+ds_status check_addresses(const ds_batch& batch) {
+    if (const ds_status status = check_address("worlds", batch.worlds, 64)) return status;
+    if (!batch.tensors) return fail_null("tensors");
+    for (int tensor = 0; tensor < DS_TENSOR_COUNT; ++tensor) {
+        const void* address = batch.tensors[tensor];
+        const bool flat = tensor == DS_TENSOR_observations || tensor == DS_TENSOR_final_observations;
+        if (flat && !address) continue;
+        const TensorRow& row = kTensorRows[tensor];
+        const uint64_t alignment = static_cast<uint64_t>(dtype_bytes(row.dtype));
+        if (const ds_status status = check_address(row.name, address, alignment)) return status;
+    }
+    return DS_STATUS_OK;
+}
+
+ds_status check_batch(const ds_batch* batch) {
+    if (const ds_status status = check_kind(batch)) return status;
+    if (const ds_status status = check_rules(*batch)) return status;
+    if (const ds_status status = check_addresses(*batch)) return status;
+    if (is_on_cuda(*batch)) return check_address("scratch", batch->scratch, 256);
+    return watch_forks_of_batches();
+}
+
+}  // namespace
+}  // namespace doorstep
+
+using namespace doorstep;
+
+ds_status ds_batch_get_info(const ds_batch* batch, ds_batch_info* info) {
+    if (const ds_status status = check_kind(batch)) return status;
+    if (const ds_status status = check_struct(info, "info")) return status;
+    if (const ds_status status = check_num_worlds(*batch)) return status;
+    const WorldModel& model = find_world_model(static_cast<int>(batch->num_agents));
+    ds_batch_info found = {info->struct_size, model.flat_observation_size, static_cast<int64_t>(model.world_bytes), 0, 0};
+    if (is_on_cuda(*batch))
+        if (const ds_status status = size_scratch_on_cuda(*batch, &found)) return status;
+    *info = found;
+    return DS_STATUS_OK;
+}
+
+ds_status ds_batch_prepare(const ds_batch* batch) {
+    if (const ds_status status = check_kind(batch)) return status;
+    return is_on_cuda(*batch) ? prepare_on_cuda(*batch) : DS_STATUS_OK;
+}
+
+ds_status ds_batch_release(const ds_batch* batch) {
+    if (const ds_status status = check_kind(batch)) return status;
+    return is_on_cuda(*batch) ? release_on_cuda(*batch) : DS_STATUS_OK;
+}
+
+ds_status ds_batch_create(const ds_batch* batch, int64_t seed, int64_t world_offset) {
+    if (const ds_status status = check_batch(batch)) return status;
+    if (const ds_status status = check_range("seed", "reduce the seed modulo 2**32", seed, 0, kNumSeeds - 1)) {
+        return status;
+    }
+    if (const ds_status status = check_range("world_offset", "world_offset + num_worlds is at most 2**32", world_offset,
+                                             0, kNumSeeds - batch->num_worlds)) {
+        return status;
+    }
+    const uint32_t narrow_seed = static_cast<uint32_t>(seed);
+    const uint64_t offset = static_cast<uint64_t>(world_offset);
+    if (is_on_cuda(*batch)) return create_on_cuda(*batch, narrow_seed, offset, nullptr);
+    return create_on_cpu(*batch, narrow_seed, offset);
+}
+
+ds_status ds_batch_create_from(const ds_batch* batch, const uint32_t* seed_and_offset) {
+    if (const ds_status status = check_batch(batch)) return status;
+    if (const ds_status status = check_address("seed_and_offset", seed_and_offset, sizeof(uint32_t))) return status;
+    if (is_on_cuda(*batch)) return create_on_cuda(*batch, 0, 0, seed_and_offset);
+    return create_on_cpu(*batch, seed_and_offset[0], seed_and_offset[1]);
+}
+
+ds_status ds_batch_step(const ds_batch* batch) {
+    if (const ds_status status = check_batch(batch)) return status;
+    return is_on_cuda(*batch) ? step_on_cuda(*batch) : step_on_cpu(*batch);
+}

@@ -1,0 +1,24 @@
+// A batch: worlds whose blocks and tensors lie in memory of the caller. What ds_batch describes, as the simulation and
+// the executors take it. Nothing here checks arguments (api/ does).
+#pragma once
+
+#include "doorstep.h"
+#include "sim/world_model.h"
+
+namespace doorstep {
+
+inline TensorPointers tensors_of(void* const* addresses) {
+    TensorPointers tensors;
+#define DS_SET_POINTER(name, dtype, shape, access, sentence) \
+    tensors.name = static_cast<DS_CTYPE_##dtype*>(addresses[DS_TENSOR_##name]);
+    DS_TENSOR_TABLE(DS_SET_POINTER)
+#undef DS_SET_POINTER
+    return tensors;
+}
+
+inline Simulation simulation_of(const ds_batch& batch) {
+    return {batch.worlds,     tensors_of(batch.tensors), static_cast<int32_t>(batch.episode_length),
+            batch.auto_reset, batch.action_check,        0};
+}
+
+}  // namespace doorstep

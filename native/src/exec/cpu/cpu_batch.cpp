@@ -1,0 +1,116 @@
+#include "exec/cpu/cpu_batch.h"
+
+#include <atomic>
+#include <new>
+
+#include "exec/batch.h"
+#include "exec/cpu/float_environment.h"
+#include "exec/cpu/thread.h"
+#include "exec/cpu/thread_pool.h"
+#include "runtime/futex.h"
+#include "runtime/live_count.h"
+#include "runtime/status.h"
+
+namespace doorstep {
+namespace {
+
+constinit TurnLock turn;               // held while a batch is on the threads
+constinit ThreadPool* pool = nullptr;  // guarded by turn; never destroyed, so that a process may end while they sleep
+constinit bool pool_runs = false;      // likewise
+
+ds_status fail_pool() {
+    return fail(DS_STATUS_OUT_OF_MEMORY, "", "use smaller batches, or raise the limits of memory and processes (ulimit -u)",
+                "the operating system refuses the threads for batches of more than %d worlds", kTileWorlds);
+}
+
+ThreadPool* make_pool() {
+    ThreadPool* made = new (std::nothrow) ThreadPool;
+    if (made && made->initialize(default_thread_count(), DS_MAX_WORLDS)) return made;
+    delete made;
+    return nullptr;
+}
+
+bool start_pool() {
+    if (!pool) pool = make_pool();
+    if (pool_runs || !pool) return pool_runs;
+    pool_runs = pool->start();
+    // They belong to the process and not to anything that is still alive
+    if (pool_runs) live_counts.threads.fetch_sub(pool->size() - 1, std::memory_order_relaxed);
+    return pool_runs;
+}
+
+// Calls work(first, count) on runs of a batch's worlds that cover it. Work is done in the floating-point environment of
+// the simulation.
+template <class Work>
+ds_status run(int64_t num_worlds, const Work& work) {
+    if (num_worlds <= kTileWorlds) {
+        work(int64_t{0}, num_worlds);
+        return DS_STATUS_OK;
+    }
+    turn.lock();
+    const bool runs = start_pool();
+    if (runs) pool->run(num_worlds, [&](int64_t first, int64_t count, int) { work(first, count); });
+    turn.unlock();
+    return runs ? DS_STATUS_OK : fail_pool();
+}
+
+void add_trouble(const ds_batch& batch, uint32_t met) {
+    for (int kind = 0; batch.trouble && kind < DS_TROUBLE_KINDS; ++kind)
+        if (met >> kind & 1u) batch.trouble[kind] = 1;
+}
+
+ds_status check_blocks(const ds_batch& batch, const WorldModel& model) {
+    std::atomic<int64_t> smallest{batch.num_worlds};
+    const char* blocks = static_cast<const char*>(batch.worlds);
+    const int32_t episode_length = static_cast<int32_t>(batch.episode_length);
+    const ds_status status = run(batch.num_worlds, [&](int64_t first, int64_t count) {
+        const int64_t bad = first + model.count_valid(blocks + first * static_cast<int64_t>(model.world_bytes), count,
+                                                      episode_length);
+        int64_t known = smallest.load(std::memory_order_relaxed);
+        while (bad < first + count && bad < known && !smallest.compare_exchange_weak(known, bad)) {
+        }
+    });
+    const int64_t bad = smallest.load(std::memory_order_relaxed);
+    if (status || bad == batch.num_worlds) return status;
+    return fail(DS_STATUS_INVALID_STATE, "worlds", "begin with worlds that were made with the same number of agents and "
+                "at most this episode length, and change nothing in them",
+                "worlds[%lld] of %lld holds no world", static_cast<long long>(bad),
+                static_cast<long long>(batch.num_worlds));
+}
+
+}  // namespace
+
+ds_status create_on_cpu(const ds_batch& batch, uint32_t seed, uint64_t world_offset) {
+    const DefaultFloatEnvironment environment;
+    const WorldModel& model = find_world_model(static_cast<int>(batch.num_agents));
+    const Simulation simulation = simulation_of(batch);
+    return run(batch.num_worlds, [&](int64_t first, int64_t count) {
+        model.create(simulation, first, count, seed, world_offset);
+    });
+}
+
+ds_status step_on_cpu(const ds_batch& batch) {
+    const DefaultFloatEnvironment environment;
+    const WorldModel& model = find_world_model(static_cast<int>(batch.num_agents));
+    if (const ds_status status = check_blocks(batch, model)) return status;
+    const Simulation simulation = simulation_of(batch);
+    std::atomic<uint32_t> trouble{kTroubleNone};
+    const ds_status status = run(batch.num_worlds, [&](int64_t first, int64_t count) {
+        const uint32_t met = model.step(simulation, first, count, nullptr);
+        if (met) trouble.fetch_or(met, std::memory_order_relaxed);
+    });
+    if (!status) add_trouble(batch, trouble.load(std::memory_order_relaxed));
+    return status;
+}
+
+void lock_batch_threads() { turn.lock(); }
+
+void unlock_batch_threads() { turn.unlock(); }
+
+void forget_batch_threads() {
+    if (pool) pool->forget_threads();
+    pool_runs = false;
+    turn.reset();
+}
+
+}  // namespace doorstep

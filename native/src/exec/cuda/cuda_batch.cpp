@@ -1,0 +1,169 @@
+#include "exec/cuda/cuda_batch.h"
+
+#include <algorithm>
+#include <new>
+
+#include "exec/batch.h"
+#include "exec/cpu/float_environment.h"
+#include "exec/cuda/kernel_module.h"
+#include "runtime/cuda/device_memory.h"
+#include "runtime/futex.h"
+#include "runtime/status.h"
+
+namespace doorstep {
+namespace {
+
+// What launches for one device and number of agents share.
+struct BatchKernels final : RefCounted {
+    Ref<Context> context;
+    Ref<KernelModule> kernels;
+    Ref<DeviceMemory> flights;
+    int num_agents = 0;
+    int64_t users = 0;  // prepares without a release
+    BatchKernels* next = nullptr;
+};
+
+constinit Mutex list_mutex;
+constinit BatchKernels* first_prepared = nullptr;  // each with a reference of the list's
+
+// The scratch memory begins with words for trouble that nobody wants to know.
+constexpr int64_t kTroubleBytes = 256;
+
+BatchKernels** find_link(int64_t device_index, int64_t num_agents) {
+    BatchKernels** link = &first_prepared;
+    while (*link && ((*link)->context->device_index() != device_index || (*link)->num_agents != num_agents))
+        link = &(*link)->next;
+    return link;
+}
+
+ds_status fail_unprepared(const ds_batch& batch) {
+    return fail(DS_STATUS_INVALID_ARGUMENT, "batch", "call ds_batch_prepare() before, outside of recordings",
+                "batches of %lld agents on device %lld have not been prepared", static_cast<long long>(batch.num_agents),
+                static_cast<long long>(batch.device_index));
+}
+
+ds_status find_prepared(const ds_batch& batch, Ref<BatchKernels>* found) {
+    if (in_forked_process()) return fail_driver(kCalledInForkedProcess, "");
+    MutexGuard guard(list_mutex);
+    BatchKernels* prepared = *find_link(batch.device_index, batch.num_agents);
+    if (!prepared) return fail_unprepared(batch);
+    *found = Ref<BatchKernels>::share(prepared);
+    return DS_STATUS_OK;
+}
+
+// ---- Preparing
+
+ds_status upload_flights(BatchKernels& made) {
+    const Ref<Stream> stream = Stream::create(made.context);
+    if (!stream) return last_status();
+    made.flights = DeviceMemory::create_on(stream, sizeof(FlightTable));
+    if (!made.flights) return last_status();
+    FlightTable table;
+    {
+        const DefaultFloatEnvironment environment;
+        make_flight_table(table);
+    }
+    const uint64_t from = reinterpret_cast<uint64_t>(&table);
+    if (const ds_status status = stream->copy(made.flights->address(), from, sizeof table)) return status;
+    return stream->synchronize();
+}
+
+ds_status load_kernels(const ds_batch& batch, Ref<BatchKernels>* loaded) {
+    const Ref<BatchKernels> made = check_allocated(new (std::nothrow) BatchKernels);
+    if (!made) return last_status();
+    made->context = Context::of_device(batch.device_index);
+    if (!made->context) return last_status();
+    made->num_agents = static_cast<int>(batch.num_agents);
+    made->kernels = KernelModule::find(made->context, made->num_agents);
+    if (!made->kernels) return last_status();
+    if (const ds_status status = upload_flights(*made)) return status;
+    *loaded = made;
+    return DS_STATUS_OK;
+}
+
+// ---- Launching
+
+int64_t workspace_bytes(const BatchKernels& prepared) { return prepared.kernels->shape().workspace_bytes_per_block; }
+
+// Blocks that the scratch memory has room for.
+int64_t blocks_in(const BatchKernels& prepared, int64_t scratch_bytes) {
+    return (scratch_bytes - kTroubleBytes) / workspace_bytes(prepared);
+}
+
+// Blocks that a batch keeps busy on a device.
+int64_t useful_blocks(const BatchKernels& prepared, int64_t num_worlds) {
+    const int64_t tile = prepared.kernels->shape().tile_worlds;
+    return std::min<int64_t>((num_worlds + tile - 1) / tile, prepared.kernels->resident_blocks());
+}
+
+ds_status launch(const ds_batch& batch, KernelId id, KernelArguments arguments) {
+    Ref<BatchKernels> prepared;
+    if (const ds_status status = find_prepared(batch, &prepared)) return status;
+    const int64_t grid = std::min(useful_blocks(*prepared, batch.num_worlds),
+                                  batch.scratch_bytes < kTroubleBytes ? 0 : blocks_in(*prepared, batch.scratch_bytes));
+    if (grid < 1) {
+        return fail(DS_STATUS_INVALID_ARGUMENT, "scratch_bytes", "ask ds_batch_get_info() how much is best",
+                    "scratch_bytes is %lld; it must be at least %lld", static_cast<long long>(batch.scratch_bytes),
+                    static_cast<long long>(kTroubleBytes + workspace_bytes(*prepared)));
+    }
+    arguments.simulation = simulation_of(batch);
+    arguments.flights = reinterpret_cast<const FlightTable*>(prepared->flights->address());
+    arguments.workspace = static_cast<char*>(batch.scratch) + kTroubleBytes;
+    arguments.trouble = batch.trouble ? batch.trouble : static_cast<uint32_t*>(batch.scratch);
+    arguments.num_worlds = batch.num_worlds;
+    const KernelShape& shape = prepared->kernels->shape();
+    const LaunchShape launched = {
+        {static_cast<uint32_t>(grid), 1, 1}, {static_cast<uint32_t>(shape.threads), 1, 1}, shape.shared_bytes};
+    void* parameters[] = {&arguments};
+    return prepared->kernels->kernel(id).launch_on(reinterpret_cast<CUstream>(batch.stream), launched, parameters);
+}
+
+}  // namespace
+
+ds_status prepare_on_cuda(const ds_batch& batch) {
+    if (in_forked_process()) return fail_driver(kCalledInForkedProcess, "");
+    MutexGuard guard(list_mutex);
+    BatchKernels** link = find_link(batch.device_index, batch.num_agents);
+    if (!*link) {
+        Ref<BatchKernels> loaded;
+        if (const ds_status status = load_kernels(batch, &loaded)) return status;
+        *link = loaded.leak();
+    }
+    (*link)->users++;
+    return DS_STATUS_OK;
+}
+
+ds_status release_on_cuda(const ds_batch& batch) {
+    if (in_forked_process()) return DS_STATUS_OK;
+    Ref<BatchKernels> last;
+    {
+        MutexGuard guard(list_mutex);
+        BatchKernels** link = find_link(batch.device_index, batch.num_agents);
+        if (!*link) return fail_unprepared(batch);
+        if (--(*link)->users > 0) return DS_STATUS_OK;
+        last = Ref<BatchKernels>::adopt(*link);
+        *link = last->next;
+    }
+    return last->context->synchronize();  // launches may be under way
+}
+
+ds_status size_scratch_on_cuda(const ds_batch& batch, ds_batch_info* info) {
+    Ref<BatchKernels> prepared;
+    if (const ds_status status = find_prepared(batch, &prepared)) return status;
+    const int64_t block = workspace_bytes(*prepared);
+    info->scratch_bytes = kTroubleBytes + useful_blocks(*prepared, batch.num_worlds) * block;
+    info->smallest_scratch_bytes = kTroubleBytes + block;
+    return DS_STATUS_OK;
+}
+
+ds_status create_on_cuda(const ds_batch& batch, uint32_t seed, uint64_t world_offset, const uint32_t* seed_and_offset) {
+    KernelArguments arguments{};
+    arguments.seed = seed;
+    arguments.world_offset = world_offset;
+    arguments.seed_and_offset = seed_and_offset;
+    return launch(batch, kKernel_create, arguments);
+}
+
+ds_status step_on_cuda(const ds_batch& batch) { return launch(batch, kKernel_step, {}); }
+
+}  // namespace doorstep
