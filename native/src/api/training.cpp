@@ -1,0 +1,160 @@
+// Training kernels: work on arrays of the caller.
+#include "api/call.h"
+#include "training/cpu_training.h"
+
+namespace doorstep {
+namespace {
+
+constexpr int64_t kMostItems = int64_t{1} << 40;
+
+template <class Call>
+ds_status check_place(const Call* call) {
+    if (const ds_status status = check_struct(call, "call")) return status;
+    if (const ds_status status = check_range("device_kind", "pass DS_DEVICE_CPU or DS_DEVICE_CUDA", call->device_kind,
+                                             DS_DEVICE_CPU, DS_DEVICE_CUDA)) {
+        return status;
+    }
+    const int64_t last = call->device_kind == DS_DEVICE_CPU ? 0 : INT32_MAX;
+    if (const ds_status status = check_range("device_index", "the CPU is one device", call->device_index, 0, last)) {
+        return status;
+    }
+    if (call->dtype != DS_DTYPE_FLOAT32 && call->dtype != DS_DTYPE_FLOAT64) {
+        return fail(DS_STATUS_INVALID_ARGUMENT, "dtype", "convert the arrays",
+                    "dtype is %d; it must be DS_DTYPE_FLOAT32 or DS_DTYPE_FLOAT64", call->dtype);
+    }
+    return call->device_kind == DS_DEVICE_CPU ? check_cpu() : DS_STATUS_OK;
+}
+
+struct Address {
+    const char* name;
+    const void* address;
+};
+
+template <int kCount>
+ds_status check_addresses(const Address (&addresses)[kCount]) {
+    for (const Address& one : addresses)
+        if (!one.address) return fail_null(one.name);
+    return DS_STATUS_OK;
+}
+
+// Empty calls need no memory.
+ds_status check_arrays(const ds_advantages& call, bool with_ratios) {
+    if (call.num_steps == 0 || call.num_columns == 0) return DS_STATUS_OK;
+    if (with_ratios && !call.log_ratios) return fail_null("log_ratios");
+    return check_addresses({{"rewards", call.rewards},
+                            {"values", call.values},
+                            {"next_values", call.next_values},
+                            {"terminations", call.terminations},
+                            {"truncations", call.truncations},
+                            {"advantages", call.advantages},
+                            {"targets", call.targets}});
+}
+
+ds_status check_number(const char* argument, double value, double largest) {
+    if (value >= 0 && value <= largest) return DS_STATUS_OK;
+    return fail(DS_STATUS_INVALID_ARGUMENT, argument, "", "%s is %g; it must be 0 to %g", argument, value, largest);
+}
+
+ds_status check_advantages(const ds_advantages* call, bool with_ratios) {
+    if (const ds_status status = check_place(call)) return status;
+    if (const ds_status status = check_range("num_steps", "", call->num_steps, 0, kMostItems)) return status;
+    if (const ds_status status = check_range("num_columns", "", call->num_columns, 0, kMostItems)) return status;
+    if (const ds_status status = check_number("discount", call->discount, 1)) return status;
+    if (const ds_status status = check_number("lambda", call->lambda, 1)) return status;
+    if (with_ratios) {
+        if (const ds_status status = check_number("rho_clip", call->rho_clip, __builtin_inf())) return status;
+        if (const ds_status status = check_number("c_clip", call->c_clip, __builtin_inf())) return status;
+    }
+    return check_arrays(*call, with_ratios);
+}
+
+ds_status check_multi_discrete(const ds_multi_discrete* call) {
+    if (const ds_status status = check_place(call)) return status;
+    if (const ds_status status = check_range("num_rows", "", call->num_rows, 0, kMostItems)) return status;
+    if (const ds_status status = check_range("num_components", "split the action", call->num_components, 1,
+                                             DS_MAX_ACTION_COMPONENTS)) {
+        return status;
+    }
+    for (int k = 0; k < call->num_components; ++k) {
+        const char* hint = "a component has at least one choice";
+        if (const ds_status status = check_range("sizes", hint, call->sizes[k], 1, INT32_MAX)) return status;
+    }
+    if (call->num_rows == 0) return DS_STATUS_OK;
+    return check_addresses({{"logits", call->logits}, {"actions", call->actions}});
+}
+
+ds_status check_results(const ds_multi_discrete& call) {
+    if (call.num_rows == 0) return DS_STATUS_OK;
+    return check_addresses({{"log_probabilities", call.log_probabilities}, {"entropies", call.entropies}});
+}
+
+ds_status check_actions(const ds_multi_discrete& call) {
+    const int32_t* action = call.actions;
+    for (int64_t row = 0; row < call.num_rows; ++row)
+        for (int k = 0; k < call.num_components; ++k, ++action) {
+            if (*action >= 0 && *action < call.sizes[k]) continue;
+            return fail(DS_STATUS_INVALID_ARGUMENT, "actions", "count choices from 0",
+                        "actions[%lld, %d] is %d; it must be 0 to %d", static_cast<long long>(row), k, *action,
+                        call.sizes[k] - 1);
+        }
+    return DS_STATUS_OK;
+}
+
+#define DS_TRAINING_RUN(name, Call, items)                                             \
+    ds_status run_##name(const Call& call) {                                           \
+        name##_on_cpu(call);                                                           \
+        return DS_STATUS_OK;                                                           \
+    }
+DS_TRAINING_KERNEL_TABLE(DS_TRAINING_RUN)
+#undef DS_TRAINING_RUN
+
+}  // namespace
+}  // namespace doorstep
+
+using namespace doorstep;
+
+ds_status ds_training_prepare(int64_t device_index) {
+    return check_range("device_index", "", device_index, 0, INT32_MAX);
+}
+
+ds_status ds_training_release(int64_t device_index) {
+    return check_range("device_index", "", device_index, 0, INT32_MAX);
+}
+
+ds_status ds_generalized_advantages(const ds_advantages* call) {
+    if (const ds_status status = check_advantages(call, false)) return status;
+    return run_generalized_advantages(*call);
+}
+
+ds_status ds_v_trace(const ds_advantages* call) {
+    if (const ds_status status = check_advantages(call, true)) return status;
+    return run_v_trace(*call);
+}
+
+ds_status ds_multi_discrete_sample(const ds_multi_discrete* call) {
+    if (const ds_status status = check_multi_discrete(call)) return status;
+    if (const ds_status status = check_results(*call)) return status;
+    if (call->num_rows && !call->uniforms) return fail_null("uniforms");
+    return run_multi_discrete_sample(*call);
+}
+
+ds_status ds_multi_discrete_evaluate(const ds_multi_discrete* call) {
+    if (const ds_status status = check_multi_discrete(call)) return status;
+    if (const ds_status status = check_results(*call)) return status;
+    if (call->device_kind == DS_DEVICE_CPU) {
+        if (const ds_status status = check_actions(*call)) return status;
+    }
+    return run_multi_discrete_evaluate(*call);
+}
+
+ds_status ds_multi_discrete_backward(const ds_multi_discrete* call) {
+    if (const ds_status status = check_multi_discrete(call)) return status;
+    if (call->num_rows) {
+        if (const ds_status status = check_addresses({{"log_probability_gradients", call->log_probability_gradients},
+                                                      {"entropy_gradients", call->entropy_gradients},
+                                                      {"logit_gradients", call->logit_gradients}})) {
+            return status;
+        }
+    }
+    return run_multi_discrete_backward(*call);
+}
