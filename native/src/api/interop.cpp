@@ -2,6 +2,7 @@
 #include "api/call.h"
 #include "api/tensor_description.h"
 #include "interop/dlpack.h"
+#include "interop/python/fast_calls.h"
 
 namespace doorstep {
 namespace {
@@ -44,12 +45,16 @@ ds_status ds_dlpack_delete(void* managed, int32_t versioned) {
     return DS_STATUS_OK;
 }
 
-ds_status ds_python_bind(void* capsule_is_valid, void* capsule_get_pointer) {
-    if (!capsule_is_valid) return fail_null("capsule_is_valid");
-    if (!capsule_get_pointer) return fail_null("capsule_get_pointer");
-    bind_python(reinterpret_cast<PyCapsuleIsValid>(capsule_is_valid),
-                reinterpret_cast<PyCapsuleGetPointer>(capsule_get_pointer));
-    return DS_STATUS_OK;
+ds_status ds_python_bind(void* raise_last_error, void** fast_calls) {
+    if (!raise_last_error) return fail_null("raise_last_error");
+    if (!fast_calls) return fail_null("fast_calls");
+    if (!find_python()) {
+        return fail(DS_STATUS_LIBRARY, "", "link libpython so that its symbols are global, or use ctypes",
+                    "the functions of Python are not visible in this process");
+    }
+    *fast_calls = make_fast_calls(static_cast<PyObject*>(raise_last_error));
+    if (*fast_calls) return DS_STATUS_OK;
+    return fail(DS_STATUS_OUT_OF_MEMORY, "", "free some memory", "the fast calls could not be made");
 }
 
-void ds_capsule_destructor(void* capsule) { destroy_capsule(capsule); }
+void ds_capsule_destructor(void* capsule) { destroy_capsule(static_cast<PyObject*>(capsule)); }

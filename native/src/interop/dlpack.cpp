@@ -42,13 +42,10 @@ DLDataType dtype_of(int32_t dtype) {
     }
 }
 
-constinit std::atomic<PyCapsuleIsValid> capsule_is_valid{nullptr};
-constinit std::atomic<PyCapsuleGetPointer> capsule_get_pointer{nullptr};
-
 template <class Managed>
-bool destroy_if_named(void* capsule, const char* name) {
-    if (!capsule_is_valid.load()(capsule, name)) return false;
-    delete_exported(static_cast<Managed*>(capsule_get_pointer.load()(capsule, name)));
+bool destroy_if_named(PyObject* capsule, const char* name) {
+    if (!python().PyCapsule_IsValid(capsule, name)) return false;
+    delete_exported(static_cast<Managed*>(python().PyCapsule_GetPointer(capsule, name)));
     return true;
 }
 
@@ -79,13 +76,8 @@ Managed* export_tensor(const Ref<Memory>& memory, const ds_tensor_info& info) {
 template DLManagedTensor* export_tensor(const Ref<Memory>& memory, const ds_tensor_info& info);
 template DLManagedTensorVersioned* export_tensor(const Ref<Memory>& memory, const ds_tensor_info& info);
 
-void bind_python(PyCapsuleIsValid is_valid, PyCapsuleGetPointer get_pointer) {
-    capsule_get_pointer.store(get_pointer);
-    capsule_is_valid.store(is_valid);
-}
-
-void destroy_capsule(void* capsule) {
-    if (!capsule_is_valid.load()) return;
+void destroy_capsule(PyObject* capsule) {
+    if (!find_python()) return;
     if (destroy_if_named<DLManagedTensorVersioned>(capsule, "dltensor_versioned")) return;
     destroy_if_named<DLManagedTensor>(capsule, "dltensor");
 }

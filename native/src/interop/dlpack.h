@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "doorstep.h"
+#include "interop/python/python_api.h"
 #include "runtime/memory.h"
 
 namespace doorstep {
@@ -57,12 +58,7 @@ void delete_exported(Managed* managed) {
     if (managed->deleter) managed->deleter(managed);
 }
 
-// The functions of a running Python that the destructor of a capsule needs.
-using PyCapsuleIsValid = int (*)(void* capsule, const char* name);
-using PyCapsuleGetPointer = void* (*)(void* capsule, const char* name);
-void bind_python(PyCapsuleIsValid is_valid, PyCapsuleGetPointer get_pointer);
-
 // Deletes the tensor of a capsule that nobody consumed: a consumer renames the capsule.
-void destroy_capsule(void* capsule);
+void destroy_capsule(PyObject* capsule);
 
 }  // namespace doorstep

@@ -20,6 +20,7 @@ from doorstep._native._generated import (
     TensorRow,
 )
 from doorstep._native.devices import cuda_architectures, cuda_compile, cuda_device, cuda_driver
+from doorstep._native.fast_calls import fast_calls
 from doorstep._native.library import LIBRARY_PATH, load
 from doorstep._native.memory import Memory
 from doorstep._native.process import cpu_features, default_thread_count, live_counts, stage_names
@@ -57,6 +58,7 @@ __all__ = [
     "cuda_device",
     "cuda_driver",
     "default_thread_count",
+    "fast_calls",
     "live_counts",
     "load",
     "raise_last_error",

@@ -37,7 +37,6 @@ def load() -> Functions:
     except AttributeError as error:
         raise LibraryError(f"{LIBRARY_PATH} is stale: {error}", hint=REINSTALL) from error
     check_layout(functions)
-    functions.ds_python_bind(_address(PYTHON.PyCapsule_IsValid), _address(PYTHON.PyCapsule_GetPointer))
     return functions
 
 
@@ -118,7 +117,3 @@ def check_layout(functions: Functions) -> None:
             f"{LIBRARY_PATH} is stale: it lays out {', '.join(different)} differently from {PACKAGE_PATH}",
             hint=REINSTALL,
         )
-
-
-def _address(function: object) -> int:
-    return ctypes.cast(function, ctypes.c_void_p).value or 0  # type: ignore[arg-type]

@@ -1,0 +1,57 @@
+#include "interop/python/fast_calls.h"
+
+#include "interop/python/fast_step.h"
+
+namespace doorstep {
+namespace {
+
+// A row: the builtin `name` is the function fast_<name>.
+#define DS_FAST_CALL(name, flags, doc) {#name, reinterpret_cast<void*>(fast_##name), flags, doc}
+
+PyMethodDef table[] = {
+    DS_FAST_CALL(bind_step, METH_FASTCALL, "bind_step(session, handle, /)\n--\n\nA callable that steps a simulator."),
+    DS_FAST_CALL(step, METH_O, "step(handle, /)\n--\n\nds_simulator_step()."),
+};
+
+#undef DS_FAST_CALL
+
+// Made by make_fast_calls(), never let go: fast calls may be called until the process ends.
+constinit PyObject* raise_last_error = nullptr;
+constinit PyObject* module_name = nullptr;
+
+bool add_builtins(PyObject* calls) {
+    for (PyMethodDef& row : table) {
+        const PyOwned builtin(make_builtin(&row, nullptr));
+        if (!builtin || python().PyDict_SetItemString(calls, row.name, builtin.get())) return false;
+    }
+    return true;
+}
+
+}  // namespace
+
+PyObject* make_fast_calls(PyObject* raise) {
+    if (!module_name) module_name = python().PyUnicode_InternFromString("doorstep._native");
+    if (!module_name) return nullptr;
+    python().Py_IncRef(raise);
+    raise_last_error = raise;
+    PyOwned calls(python().PyDict_New());
+    return calls && add_builtins(calls.get()) ? calls.release() : nullptr;
+}
+
+PyObject* raise_status(ds_status status) {
+    const PyOwned number(python().PyLong_FromLongLong(status));
+    if (number) const PyOwned never(python().PyObject_CallFunctionObjArgs(raise_last_error, number.get(), nullptr));
+    return nullptr;
+}
+
+bool check_count(const char* name, Py_ssize_t count, Py_ssize_t expected) {
+    if (count == expected) return true;
+    python().PyErr_Format(python().TypeError, "%s() takes %zd arguments, not %zd", name, expected, count);
+    return false;
+}
+
+PyObject* make_builtin(PyMethodDef* row, PyObject* self) {
+    return python().PyCFunction_NewEx(row, self, module_name);
+}
+
+}  // namespace doorstep

@@ -1,0 +1,58 @@
+#include "interop/python/python_api.h"
+
+#include <dlfcn.h>
+
+#include <mutex>
+
+namespace doorstep {
+
+constinit Python python_table{};
+
+namespace {
+
+constinit std::mutex looking;
+constinit bool found = false;
+
+template <class Pointer>
+bool look_up(const char* symbol, Pointer* pointer) {
+    void* address = dlsym(RTLD_DEFAULT, symbol);
+    *pointer = reinterpret_cast<Pointer>(address);
+    return address != nullptr;
+}
+
+bool look_up_exception(const char* symbol, PyObject** type) {
+    PyObject** variable;
+    if (!look_up(symbol, &variable)) return false;
+    *type = *variable;
+    return true;
+}
+
+bool look_up_everything(Python* table) {
+    bool complete = true;
+#define DS_LOOK_UP(result, name, parameters) complete = complete && look_up(#name, &table->name);
+    DS_PYTHON_FUNCTIONS(DS_LOOK_UP)
+#undef DS_LOOK_UP
+#define DS_LOOK_UP(name, symbol) complete = complete && look_up(#symbol, &table->name);
+    DS_PYTHON_OBJECTS(DS_LOOK_UP)
+#undef DS_LOOK_UP
+#define DS_LOOK_UP(name) complete = complete && look_up_exception("PyExc_" #name, &table->name);
+    DS_PYTHON_EXCEPTIONS(DS_LOOK_UP)
+#undef DS_LOOK_UP
+    return complete;
+}
+
+}  // namespace
+
+const Python* find_python() {
+    const std::lock_guard lock(looking);
+    if (!found) found = look_up_everything(&python_table);
+    return found ? &python_table : nullptr;
+}
+
+void use_python(const Python& table) {
+    const std::lock_guard lock(looking);
+    python_table = table;
+    found = true;
+}
+
+}  // namespace doorstep
