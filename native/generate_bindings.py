@@ -179,7 +179,7 @@ def structure(struct: Struct) -> str:
 
 
 def field_type(field: Field) -> str:
-    pointer = field.type.endswith("*") and field.type not in VALUE_TYPES
+    pointer = (field.type.endswith("*") and field.type not in VALUE_TYPES) or field.type in FUNCTION_POINTERS
     base = "ctypes.c_void_p" if pointer else VALUE_TYPES[field.type]
     return f"{base} * {field.length}" if field.length else base
 
@@ -187,7 +187,8 @@ def field_type(field: Field) -> str:
 def annotation(field: Field) -> str:
     if field.length and field.type != "char":
         return f"ctypes.Array[{VALUE_TYPES[field.type]}]"
-    return ANNOTATIONS.get(field.type, "int | None" if field.type.endswith("*") else "int")
+    pointer = field.type.endswith("*") or field.type in FUNCTION_POINTERS
+    return ANNOTATIONS.get(field.type, "int | None" if pointer else "int")
 
 
 def parameter_type(field: Field, header: Header) -> str:

@@ -244,9 +244,12 @@ typedef struct ds_tensor_info {
 /* ---- Handles ----------------------------------------------------------------------------------------------- */
 
 typedef uint64_t ds_simulator; /* a batch of worlds */
-typedef uint64_t ds_memory;    /* a reference to the memory behind a simulator's tensors */
+typedef uint64_t ds_memory;    /* a reference to memory that tensors of a simulator lie in */
 typedef uint64_t ds_event;     /* the end of an asynchronous step */
 typedef uint64_t ds_resource;  /* a CUDA context, stream, event, memory, module, kernel or graph */
+
+/* Lets go of the owner of memory or of a resource that doorstep uses but did not make. Called in any thread. */
+typedef void (*ds_release_owner)(void* owner);
 
 /* ---- Configuration ----------------------------------------------------------------------------------------- */
 
@@ -383,7 +386,8 @@ DS_API ds_status ds_simulator_get_tensor(ds_simulator simulator, int32_t tensor,
 /* Describes a state field (ds_state_id). From the first call on, every step looks for edits of the state. */
 DS_API ds_status ds_simulator_get_state(ds_simulator simulator, int32_t field, ds_tensor_info* info);
 
-/* A new reference to the memory of the simulator's tensors and state; release it with ds_memory_release. */
+/* A new reference to the simulator's own memory, where its state and its tensors lie unless they are bound; release it
+   with ds_memory_release. */
 DS_API ds_status ds_simulator_get_memory(ds_simulator simulator, ds_memory* memory);
 DS_API ds_status ds_memory_release(ds_memory memory);
 
@@ -394,6 +398,29 @@ DS_API ds_status ds_memory_write(ds_memory memory, const ds_tensor_info* info, c
 
 /* CUDA: what is begun on `stream` (a CUstream) from now on sees everything begun on the simulator before. */
 DS_API ds_status ds_memory_order(ds_memory memory, uint64_t stream);
+
+/* A tensor, and memory of the caller on the simulator's device that it shall lie in. */
+typedef struct ds_binding {
+    int64_t tensor;                 /* ds_tensor_id */
+    void* data;                     /* aligned to its elements; null: back to the simulator's own memory */
+    uint64_t bytes;                 /* of the whole tensor, which is C-contiguous */
+    void* owner;                    /* let go by release_owner(owner) once neither the simulator nor any reference */
+    ds_release_owner release_owner; /* needs the memory; a null release_owner: the caller keeps it valid */
+} ds_binding;
+
+/* Binds count distinct tensors: from now on the simulator reads and writes them there, and ds_simulator_get_tensor()
+   says so; tensors taken before show the old memory. Elements are copied to the new place first. memories: count new
+   references to the memories that the tensors then lie in, to be released with ds_memory_release. Waits for what was
+   begun on the simulator; a graph recorded before keeps using the old memory. INVALID_ARGUMENT if memory overlaps that
+   of another tensor; then nothing has changed and no owner was taken over. */
+DS_API ds_status ds_simulator_bind(ds_simulator simulator, const ds_binding* bindings, uint64_t count,
+                                   ds_memory* memories);
+
+/* Sets a writable tensor from a C-contiguous array of `bytes` bytes, after everything that was begun on the simulator.
+   device_kind: DS_DEVICE_CPU for an array on the host, which may be changed after the call; otherwise the simulator's,
+   for one on its device, from which the copy is only begun: on CUDA it may be recorded into a graph. */
+DS_API ds_status ds_simulator_set_tensor(ds_simulator simulator, int32_t tensor, const void* data, uint64_t bytes,
+                                         int32_t device_kind);
 
 /* ---- Batches: worlds in the caller's memory ------------------------------------------------------------------- */
 
@@ -587,8 +614,6 @@ DS_API const char* ds_cuda_architectures(void);
    may be called from any thread; the caller's current context is left as it was. `owner`, where asked for, is let go
    by release_owner(owner) when the last handle and the last child have gone, in any thread; with a null release_owner
    the resource is only borrowed. */
-
-typedef void (*ds_release_owner)(void* owner);
 
 typedef struct ds_resource_info {
     uint32_t struct_size;

@@ -109,7 +109,11 @@
     X(ds_status, v_trace, (const ds_advantages* call)) \
     X(ds_status, multi_discrete_sample, (const ds_multi_discrete* call)) \
     X(ds_status, multi_discrete_evaluate, (const ds_multi_discrete* call)) \
-    X(ds_status, multi_discrete_backward, (const ds_multi_discrete* call))
+    X(ds_status, multi_discrete_backward, (const ds_multi_discrete* call)) \
+    X(ds_status, simulator_bind, (ds_simulator simulator, const ds_binding* bindings, uint64_t count, ds_memory* \
+      memories)) \
+    X(ds_status, simulator_set_tensor, (ds_simulator simulator, int32_t tensor, const void* data, uint64_t bytes, \
+      int32_t device_kind))
 
 typedef struct ds_api {
     uint32_t abi_version; /* DS_ABI_VERSION */

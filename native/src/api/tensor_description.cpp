@@ -1,7 +1,7 @@
 #include "api/tensor_description.h"
 
+#include "api/call.h"
 #include "exec/tensor_copy.h"
-#include "runtime/status.h"
 
 namespace doorstep {
 namespace {
@@ -32,6 +32,15 @@ ds_status check_description(const Memory& memory, const ds_tensor_info& info) {
     if (bytes < 0 || !is_countable(info)) return fail_description("a shape or strides that no tensor has");
     if (!memory.contains(info.data, bytes)) return fail_description("elements outside the memory");
     return DS_STATUS_OK;
+}
+
+ds_status check_tensor(const Simulator& simulator, int64_t tensor) {
+    if (const ds_status status = check_range("tensor", "pass a ds_tensor_id", tensor, 0, DS_TENSOR_COUNT - 1)) {
+        return status;
+    }
+    if (simulator.has_tensor(static_cast<int>(tensor))) return DS_STATUS_OK;
+    return fail(DS_STATUS_INVALID_ARGUMENT, "tensor", "make the simulator with flat_observations=True",
+                "this simulator has no tensor %s", kTensorRows[tensor].name);
 }
 
 }  // namespace doorstep

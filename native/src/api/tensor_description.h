@@ -1,12 +1,16 @@
-// Checks of tensor descriptions that come from a caller.
+// Checks of tensors, and of their descriptions, that a caller names.
 #pragma once
 
 #include "doorstep.h"
+#include "exec/simulator.h"
 #include "runtime/memory.h"
 
 namespace doorstep {
 
 // INVALID_ARGUMENT unless the struct describes elements that lie inside the memory.
 ds_status check_description(const Memory& memory, const ds_tensor_info& info);
+
+// INVALID_ARGUMENT unless it is a ds_tensor_id of a tensor that the simulator has.
+ds_status check_tensor(const Simulator& simulator, int64_t tensor);
 
 }  // namespace doorstep

@@ -1,20 +1,15 @@
 // Descriptions of tensors and state.
 #include "api/call.h"
+#include "api/tensor_description.h"
 
 using namespace doorstep;
 
 ds_status ds_simulator_get_tensor(ds_simulator simulator, int32_t tensor, ds_tensor_info* info) {
     if (const ds_status status = check_struct(info, "info")) return status;
-    if (const ds_status status = check_range("tensor", "pass a ds_tensor_id", tensor, 0, DS_TENSOR_COUNT - 1)) {
-        return status;
-    }
-    const Ref<Simulator> found = simulators.find(simulator);
-    if (!found) return fail_closed("simulator");
-    if (!found->has_tensor(tensor)) {
-        return fail(DS_STATUS_INVALID_ARGUMENT, "tensor", "make the simulator with flat_observations=True",
-                    "this simulator has no tensor %s", kTensorRows[tensor].name);
-    }
-    found->describe_tensor(tensor, info);
+    const SimulatorCall call(simulator);
+    if (call.status()) return call.status();
+    if (const ds_status status = check_tensor(*call, tensor)) return status;
+    call->describe_tensor(tensor, info);
     return DS_STATUS_OK;
 }
 

@@ -1,5 +1,7 @@
 #include "exec/arena_layout.h"
 
+#include <string.h>
+
 namespace doorstep {
 namespace {
 
@@ -47,10 +49,23 @@ ArenaLayout lay_out_arena(const ds_simulator_config& config, const WorldModel& m
 void locate(const ArenaLayout& layout, char* base, Simulation* simulation) {
     const auto address = [&](int64_t offset) -> void* { return offset < 0 ? nullptr : base + offset; };
     simulation->worlds = address(layout.worlds);
-#define DS_SET_POINTER(name, dtype, shape, access, sentence) \
-    simulation->tensors.name = static_cast<DS_CTYPE_##dtype*>(address(layout.tensors[DS_TENSOR_##name]));
-    DS_TENSOR_TABLE(DS_SET_POINTER)
-#undef DS_SET_POINTER
+    for (int tensor = 0; tensor < DS_TENSOR_COUNT; ++tensor) {
+        set_tensor_address(&simulation->tensors, tensor, address(layout.tensors[tensor]));
+    }
+}
+
+// The pointers lie in the order of the table, whatever their types.
+static_assert(sizeof(TensorPointers) == DS_TENSOR_COUNT * sizeof(void*));
+
+void* tensor_address(const TensorPointers& tensors, int tensor) {
+    void* address;
+    memcpy(&address, reinterpret_cast<const char*>(&tensors) + static_cast<size_t>(tensor) * sizeof address,
+           sizeof address);
+    return address;
+}
+
+void set_tensor_address(TensorPointers* tensors, int tensor, void* address) {
+    memcpy(reinterpret_cast<char*>(tensors) + static_cast<size_t>(tensor) * sizeof address, &address, sizeof address);
 }
 
 }  // namespace doorstep

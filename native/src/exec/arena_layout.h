@@ -34,4 +34,7 @@ int64_t constant_bytes(const WorldModel& model, int field);
 // Sets the addresses of worlds and tensors in a memory that begins at `base`.
 void locate(const ArenaLayout& layout, char* base, Simulation* simulation);
 
+void* tensor_address(const TensorPointers& tensors, int tensor);
+void set_tensor_address(TensorPointers* tensors, int tensor, void* address);
+
 }  // namespace doorstep

@@ -19,7 +19,12 @@ void Simulator::attach(Ref<Memory> memory) {
 
 void Simulator::describe_tensor(int tensor, ds_tensor_info* info) const {
     doorstep::describe_tensor(kTensorRows[tensor], dimensions_of(config_, *model_), info);
-    info->data = memory_->data() + layout_.tensors[tensor];
+    info->data = tensor_address(simulation_.tensors, tensor);
+}
+
+Ref<Memory> Simulator::bind(int tensor, Ref<Memory> memory) {
+    set_tensor_address(&simulation_.tensors, tensor, memory ? memory->data() : own_address(tensor));
+    return std::exchange(bound_[tensor], std::move(memory));
 }
 
 void Simulator::describe_state(int field, ds_tensor_info* info) const {

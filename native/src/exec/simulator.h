@@ -44,10 +44,9 @@ public:
     const ds_simulator_config& config() const { return config_; }
     const WorldModel& model() const { return *model_; }
     const Simulation& simulation() const { return simulation_; }
-    const Ref<Memory>& memory() const { return memory_; }
+    const Ref<Memory>& memory() const { return memory_; }  // its own, of worlds, tensors and tables
     virtual int64_t allocated_bytes() const = 0;
     bool has_tensor(int tensor) const { return layout_.tensors[tensor] >= 0; }
-    void describe_tensor(int tensor, ds_tensor_info* info) const;
     void describe_state(int field, ds_tensor_info* info) const;
     // One byte per world, on the host, all zero between calls.
     virtual uint8_t* mask() const = 0;
@@ -75,6 +74,20 @@ public:
     virtual ds_status refresh(const uint8_t* mask) = 0;  // likewise
     virtual ds_status set_stream(uint64_t stream) = 0;
     void look_for_edits() { simulation_.look_for_edits = 1; }
+
+    // Where a tensor is: in the simulator's own memory, or in a memory of the caller's that it was bound to.
+    void describe_tensor(int tensor, ds_tensor_info* info) const;
+    const Ref<Memory>& memory_of(int tensor) const { return bound_[tensor] ? bound_[tensor] : memory_; }
+    char* own_address(int tensor) const { return memory_->data() + layout_.tensors[tensor]; }
+    // A memory of the caller's on the simulator's device; its owner is not taken over.
+    virtual ds_status borrow(char* data, int64_t bytes, Ref<Memory>* memory) = 0;
+    // The tensor, without its elements, moves to the start of a memory; null: back to its place in the simulator's own.
+    // Returns the memory that it was bound to.
+    Ref<Memory> bind(int tensor, Ref<Memory> memory);
+    // Copies from an address of the device to another, in the order of the work; on a GPU the copy is only begun.
+    virtual ds_status copy(void* to, const void* from, int64_t bytes) = 0;
+    // The same, and waits for it.
+    virtual ds_status copy_now(void* to, const void* from, int64_t bytes) = 0;
 
     // Copies worlds out, each saved_world_bytes() (see saved_world.h), or in; then derived data is to be refreshed.
     virtual ds_status save(const WorldList& worlds, char* saved) = 0;
@@ -116,6 +129,7 @@ protected:
 
 private:
     Ref<Memory> memory_;
+    Ref<Memory> bound_[DS_TENSOR_COUNT];  // null: the tensor lies in memory_
 };
 
 }  // namespace doorstep

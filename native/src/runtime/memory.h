@@ -1,10 +1,12 @@
-// The one block of memory behind a simulator: worlds, tensors and tables, on whatever device. It is taken once, and
-// given back when the simulator and everyone who holds a view of it have let go.
+// Memory that tensors lie in, on whatever device: a simulator's own block of worlds, tensors and tables, or memory of the
+// caller that a tensor was bound to. It is given back, or its owner is let go, when the simulator and everyone who holds
+// a view of it have let go.
 #pragma once
 
 #include <stdint.h>
 
 #include "doorstep.h"
+#include "runtime/foreign_owner.h"
 #include "runtime/reference.h"
 
 namespace doorstep {
@@ -18,6 +20,10 @@ public:
     int32_t device_kind() const { return device_kind_; }  // CPU or CUDA
     int32_t device_index() const { return device_index_; }
     bool contains(const void* start, int64_t bytes) const;
+    bool overlaps(const void* start, int64_t bytes) const;
+
+    // The owner of the caller's memory is let go with this.
+    void take_over(ForeignOwner owner) { owner_ = owner; }
 
     // Copy bytes of this memory to or from the host, after everything that was begun on the simulator; they return
     // when the copy is done.
@@ -29,12 +35,15 @@ public:
 
 protected:
     Memory(char* data, int64_t bytes, int32_t device_kind, int32_t device_index);
+    // For memory that may still be in use: its owner is never let go.
+    void abandon_owner() { owner_ = {}; }
 
 private:
     char* data_;
     int64_t bytes_;
     int32_t device_kind_;
     int32_t device_index_;
+    ForeignOwner owner_;
 };
 
 }  // namespace doorstep

@@ -571,6 +571,24 @@ class LayoutEntry(ctypes.Structure):
     )
 
 
+class Binding(ctypes.Structure):
+    """ds_binding"""
+
+    tensor: int
+    data: int | None
+    bytes: int
+    owner: int | None
+    release_owner: int | None
+
+    _fields_: ClassVar = (
+        ("tensor", ctypes.c_int64),
+        ("data", ctypes.c_void_p),
+        ("bytes", ctypes.c_uint64),
+        ("owner", ctypes.c_void_p),
+        ("release_owner", ctypes.c_void_p),
+    )
+
+
 class Batch(ctypes.Structure):
     """ds_batch"""
 
@@ -838,6 +856,7 @@ STRUCTURES: tuple[tuple[str, type[ctypes.Structure]], ...] = (
     ("ds_simulator_info", SimulatorInfo),
     ("ds_health", Health),
     ("ds_layout_entry", LayoutEntry),
+    ("ds_binding", Binding),
     ("ds_batch", Batch),
     ("ds_batch_info", BatchInfo),
     ("ds_advantages", Advantages),
@@ -879,6 +898,12 @@ FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
     ("ds_memory_read", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(TensorInfo), ctypes.c_void_p, ctypes.c_uint64)),
     ("ds_memory_write", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(TensorInfo), ctypes.c_void_p, ctypes.c_uint64)),
     ("ds_memory_order", ctypes.c_int, (ctypes.c_void_p, ctypes.c_uint64)),
+    ("ds_simulator_bind", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(Binding), ctypes.c_uint64, ctypes.c_void_p)),
+    (
+        "ds_simulator_set_tensor",
+        ctypes.c_int,
+        (ctypes.c_void_p, ctypes.c_int32, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_int32),
+    ),
     ("ds_batch_get_info", ctypes.c_int, (ctypes.POINTER(Batch), ctypes.POINTER(BatchInfo))),
     ("ds_batch_prepare", ctypes.c_int, (ctypes.POINTER(Batch),)),
     ("ds_batch_release", ctypes.c_int, (ctypes.POINTER(Batch),)),
@@ -998,6 +1023,8 @@ class Functions:
     ds_memory_read: Any
     ds_memory_write: Any
     ds_memory_order: Any
+    ds_simulator_bind: Any
+    ds_simulator_set_tensor: Any
     ds_batch_get_info: Any
     ds_batch_prepare: Any
     ds_batch_release: Any

@@ -7,20 +7,33 @@
 #include "runtime/status.h"
 
 namespace doorstep {
+namespace {
 
-Ref<Memory> CpuMemory::take(int64_t bytes, const Ref<StepProgress>& progress) {
-    Pages pages = map_pages(bytes, "num_worlds");
-    if (!pages) return {};
-    CpuMemory* memory = new (std::nothrow) CpuMemory(std::move(pages), progress);
+Ref<Memory> check_allocated(CpuMemory* memory, const char* argument) {
     if (!memory) {
-        fail(DS_STATUS_OUT_OF_MEMORY, "num_worlds", "close other simulators, or raise the memory limit",
+        fail(DS_STATUS_OUT_OF_MEMORY, argument, "close other simulators, or raise the memory limit",
              "no memory is left for a record of %zu bytes", sizeof(CpuMemory));
     }
     return Ref<Memory>::adopt(memory);
 }
 
+}  // namespace
+
+Ref<Memory> CpuMemory::take(int64_t bytes, const Ref<StepProgress>& progress) {
+    Pages pages = map_pages(bytes, "num_worlds");
+    if (!pages) return {};
+    return check_allocated(new (std::nothrow) CpuMemory(std::move(pages), progress), "num_worlds");
+}
+
+Ref<Memory> CpuMemory::borrow(char* data, int64_t bytes, const Ref<StepProgress>& progress) {
+    return check_allocated(new (std::nothrow) CpuMemory(data, bytes, progress), "bindings");
+}
+
 CpuMemory::CpuMemory(Pages pages, const Ref<StepProgress>& progress)
     : Memory(pages.data(), pages.bytes(), DS_DEVICE_CPU, 0), pages_(std::move(pages)), progress_(progress) {}
+
+CpuMemory::CpuMemory(char* data, int64_t bytes, const Ref<StepProgress>& progress)
+    : Memory(data, bytes, DS_DEVICE_CPU, 0), progress_(progress) {}
 
 ds_status CpuMemory::read(const void* start, int64_t bytes, void* host) {
     progress_->wait(progress_->latest(), -1);

@@ -1,4 +1,4 @@
-// The memory of a simulator on the CPU.
+// Memory of a simulator on the CPU: its own, or the caller's.
 #pragma once
 
 #include "exec/cpu/step_progress.h"
@@ -11,6 +11,7 @@ class CpuMemory final : public Memory {
 public:
     // Null, with the thread's error set, if `bytes` cannot be had.
     static Ref<Memory> take(int64_t bytes, const Ref<StepProgress>& progress);
+    static Ref<Memory> borrow(char* data, int64_t bytes, const Ref<StepProgress>& progress);
 
     ds_status read(const void* start, int64_t bytes, void* host) override;
     ds_status write(void* start, int64_t bytes, const void* host) override;
@@ -18,8 +19,9 @@ public:
 
 private:
     CpuMemory(Pages pages, const Ref<StepProgress>& progress);
+    CpuMemory(char* data, int64_t bytes, const Ref<StepProgress>& progress);
 
-    Pages pages_;
+    Pages pages_;  // none: the caller's
     Ref<StepProgress> progress_;
 };
 

@@ -169,6 +169,18 @@ ds_status CpuSimulator::refresh(const uint8_t* mask) {
 
 ds_status CpuSimulator::set_stream(uint64_t stream) { return check_cpu_stream(stream); }
 
+// ---- Memory of the caller ----
+
+ds_status CpuSimulator::borrow(char* data, int64_t bytes, Ref<Memory>* memory) {
+    *memory = CpuMemory::borrow(data, bytes, progress_);
+    return *memory ? DS_STATUS_OK : DS_STATUS_OUT_OF_MEMORY;
+}
+
+ds_status CpuSimulator::copy(void* to, const void* from, int64_t bytes) {
+    memmove(to, from, static_cast<size_t>(bytes));
+    return DS_STATUS_OK;
+}
+
 // ---- Worlds ----
 
 ds_status CpuSimulator::save(const WorldList& worlds, char* saved) {

@@ -34,6 +34,9 @@ public:
     ds_status reset(const uint8_t* mask) override;
     ds_status refresh(const uint8_t* mask) override;
     ds_status set_stream(uint64_t stream) override;
+    ds_status borrow(char* data, int64_t bytes, Ref<Memory>* memory) override;
+    ds_status copy(void* to, const void* from, int64_t bytes) override;
+    ds_status copy_now(void* to, const void* from, int64_t bytes) override { return copy(to, from, bytes); }
 
     ds_status save(const WorldList& worlds, char* saved) override;
     ds_status restore(const WorldList& worlds, const char* saved) override;

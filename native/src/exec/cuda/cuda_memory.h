@@ -1,4 +1,4 @@
-// The memory of a simulator on a CUDA device.
+// Memory of a simulator on a CUDA device: its own, or the caller's.
 #pragma once
 
 #include "exec/cuda/work_order.h"
@@ -11,7 +11,9 @@ class CudaMemory final : public Memory {
 public:
     // Zeroed. Null, with the thread's error set, if `bytes` cannot be had.
     static Ref<Memory> take(const Ref<WorkOrder>& order, int64_t bytes);
-    // Given back in the order of the work, without waiting for it.
+    // Null, with the thread's error set, if the memory is not the device's.
+    static Ref<Memory> borrow(const Ref<WorkOrder>& order, char* data, int64_t bytes);
+    // Own memory is given back in the order of the work, without waiting for it. The caller's is let go after the work.
     ~CudaMemory() override;
 
     ds_status read(const void* start, int64_t bytes, void* host) override;
@@ -19,10 +21,12 @@ public:
     ds_status order(uint64_t stream) override { return order_->order(stream); }
 
 private:
-    CudaMemory(const Ref<WorkOrder>& order, const Ref<DeviceMemory>& device, int64_t bytes);
+    CudaMemory(const Ref<WorkOrder>& order, const Ref<DeviceMemory>& device, char* data, int64_t bytes,
+               bool is_callers);
 
     Ref<WorkOrder> order_;
     Ref<DeviceMemory> device_;
+    bool is_callers_;
 };
 
 }  // namespace doorstep

@@ -208,6 +208,23 @@ ds_status CudaSimulator::reset(const uint8_t* mask) { return launch_masked(kKern
 
 ds_status CudaSimulator::refresh(const uint8_t* mask) { return launch_masked(kKernel_refresh, mask); }
 
+// ---- Memory of the caller ----
+
+ds_status CudaSimulator::borrow(char* data, int64_t bytes, Ref<Memory>* memory) {
+    *memory = CudaMemory::borrow(order_, data, bytes);
+    return *memory ? DS_STATUS_OK : last_status();
+}
+
+ds_status CudaSimulator::copy(void* to, const void* from, int64_t bytes) {
+    Ref<Stream> stream;
+    if (const ds_status status = order_->begin(&stream)) return status;
+    return stream->copy(reinterpret_cast<uint64_t>(to), reinterpret_cast<uint64_t>(from), static_cast<uint64_t>(bytes));
+}
+
+ds_status CudaSimulator::copy_now(void* to, const void* from, int64_t bytes) {
+    return order_->copy(reinterpret_cast<uint64_t>(to), reinterpret_cast<uint64_t>(from), bytes, "bind()");
+}
+
 // ---- Trouble ----
 
 // The words are looked at as they are: what steps still running will meet is found by a later call.

@@ -36,6 +36,9 @@ public:
     ds_status reset(const uint8_t* mask) override;
     ds_status refresh(const uint8_t* mask) override;
     ds_status set_stream(uint64_t stream) override { return order_->set_stream(stream); }
+    ds_status borrow(char* data, int64_t bytes, Ref<Memory>* memory) override;
+    ds_status copy(void* to, const void* from, int64_t bytes) override;
+    ds_status copy_now(void* to, const void* from, int64_t bytes) override;
 
     ds_status save(const WorldList& worlds, char* saved) override;
     ds_status restore(const WorldList& worlds, const char* saved) override;

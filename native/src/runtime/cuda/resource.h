@@ -6,17 +6,12 @@
 #include <stdint.h>
 
 #include "doorstep.h"
+#include "runtime/foreign_owner.h"
 #include "runtime/reference.h"
 
 namespace doorstep {
 
 class Context;
-
-// Who is let go with a resource that somebody else made. Without `release` nobody is.
-struct ForeignOwner {
-    void* owner = nullptr;
-    ds_release_owner release = nullptr;
-};
 
 class Resource : public RefCounted {
 public:

@@ -1,0 +1,210 @@
+// Tensors in memory of the caller, and tensors set from it.
+#include "api/call.h"
+#include "api/tensor_description.h"
+
+namespace doorstep {
+namespace {
+
+ds_status fail_handle() {
+    return fail(DS_STATUS_OUT_OF_MEMORY, "", "release references that are no longer needed",
+                "no memory is left for a handle");
+}
+
+// The bindings of one call. Until carry_out() nothing has changed but the elements of the caller's memory, and the
+// destructor leaves nothing.
+class Bindings {
+public:
+    Bindings(Simulator& simulator, const ds_binding* bindings, int count)
+        : simulator_(simulator), bindings_(bindings), count_(count) {}
+    ~Bindings() {
+        for (int i = 0; i < count_; ++i) memories.remove(moves_[i].handle);
+    }
+
+    ds_status check();
+    ds_status borrow();
+    ds_status check_places() const;
+    ds_status make_handles();
+    ds_status copy_elements();
+    // Cannot fail. replaced: count memories, to be let go without the simulator's turn.
+    void carry_out(ds_memory* handles, Ref<Memory>* replaced);
+
+private:
+    struct Move {
+        ds_tensor_info info;   // where the tensor lies now
+        Ref<Memory> borrowed;  // the caller's memory; null: the simulator's own
+        ds_memory handle = 0;
+    };
+
+    int tensor(int i) const { return static_cast<int>(bindings_[i].tensor); }
+    const char* name(int i) const { return kTensorRows[tensor(i)].name; }
+    ds_status check(int i);
+    ds_status check_place(int i) const;
+
+    Simulator& simulator_;
+    const ds_binding* bindings_;
+    int count_;
+    Move moves_[DS_TENSOR_COUNT];
+};
+
+ds_status Bindings::check() {
+    for (int i = 0; i < count_; ++i) {
+        if (const ds_status status = check(i)) return status;
+    }
+    return DS_STATUS_OK;
+}
+
+ds_status Bindings::check(int i) {
+    const ds_binding& binding = bindings_[i];
+    if (const ds_status status = check_tensor(simulator_, binding.tensor)) return status;
+    for (int k = 0; k < i; ++k) {
+        if (bindings_[k].tensor != binding.tensor) continue;
+        return fail(DS_STATUS_INVALID_ARGUMENT, name(i), "bind each tensor at most once", "%s is named twice", name(i));
+    }
+    ds_tensor_info& info = moves_[i].info;
+    simulator_.describe_tensor(tensor(i), &info);
+    if (!binding.data) return DS_STATUS_OK;
+    if (binding.bytes != static_cast<uint64_t>(tensor_bytes(info))) {
+        return fail(DS_STATUS_INVALID_ARGUMENT, name(i), "bind memory of exactly the tensor's size",
+                    "%s is bound to %llu bytes; it must be %lld", name(i),
+                    static_cast<unsigned long long>(binding.bytes), static_cast<long long>(tensor_bytes(info)));
+    }
+    if (reinterpret_cast<uintptr_t>(binding.data) % static_cast<uintptr_t>(dtype_bytes(info.dtype)) != 0) {
+        return fail(DS_STATUS_INVALID_ARGUMENT, name(i), "bind memory that is aligned to its elements",
+                    "%s is bound to the address %p; it must be a multiple of %lld", name(i), binding.data,
+                    static_cast<long long>(dtype_bytes(info.dtype)));
+    }
+    return DS_STATUS_OK;
+}
+
+ds_status Bindings::borrow() {
+    for (int i = 0; i < count_; ++i) {
+        const ds_binding& binding = bindings_[i];
+        if (!binding.data || binding.bytes == 0) continue;
+        const ds_status status = simulator_.borrow(static_cast<char*>(binding.data),
+                                                   static_cast<int64_t>(binding.bytes), &moves_[i].borrowed);
+        if (status) return status;
+    }
+    return DS_STATUS_OK;
+}
+
+ds_status Bindings::check_places() const {
+    for (int i = 0; i < count_; ++i) {
+        if (!moves_[i].borrowed) continue;
+        if (const ds_status status = check_place(i)) return status;
+    }
+    return DS_STATUS_OK;
+}
+
+// Two tensors in one place would overwrite each other, already while their elements are copied there.
+ds_status Bindings::check_place(int i) const {
+    const Memory& place = *moves_[i].borrowed;
+    const auto check_apart = [&](const Memory& other, const char* what) {
+        if (!other.overlaps(place.data(), place.bytes())) return DS_STATUS_OK;
+        return fail(DS_STATUS_INVALID_ARGUMENT, name(i), "bind memory that this simulator uses for nothing else",
+                    "%s is bound to memory that overlaps that of %s", name(i), what);
+    };
+    if (const ds_status status = check_apart(*simulator_.memory(), "the simulator itself")) return status;
+    for (int other = 0; other < DS_TENSOR_COUNT; ++other) {
+        const Memory& now = *simulator_.memory_of(other);
+        if (other == tensor(i) && now.data() == place.data()) continue;  // it stays where it is
+        if (const ds_status status = check_apart(now, kTensorRows[other].name)) return status;
+    }
+    for (int k = 0; k < i; ++k) {
+        if (!moves_[k].borrowed) continue;
+        if (const ds_status status = check_apart(*moves_[k].borrowed, name(k))) return status;
+    }
+    return DS_STATUS_OK;
+}
+
+ds_status Bindings::make_handles() {
+    for (int i = 0; i < count_; ++i) {
+        moves_[i].handle = memories.insert(moves_[i].borrowed ? moves_[i].borrowed : simulator_.memory());
+        if (!moves_[i].handle) return fail_handle();
+    }
+    return DS_STATUS_OK;
+}
+
+ds_status Bindings::copy_elements() {
+    for (int i = 0; i < count_; ++i) {
+        const Move& move = moves_[i];
+        void* to = move.borrowed ? move.borrowed->data() : simulator_.own_address(tensor(i));
+        if (to == move.info.data) continue;
+        if (const ds_status status = simulator_.copy_now(to, move.info.data, tensor_bytes(move.info))) return status;
+    }
+    return DS_STATUS_OK;
+}
+
+void Bindings::carry_out(ds_memory* handles, Ref<Memory>* replaced) {
+    for (int i = 0; i < count_; ++i) {
+        Move& move = moves_[i];
+        const ForeignOwner owner = {bindings_[i].owner, bindings_[i].release_owner};
+        handles[i] = std::exchange(move.handle, 0);
+        replaced[i] = simulator_.bind(tensor(i), move.borrowed);
+        if (move.borrowed) {
+            move.borrowed->take_over(owner);
+        } else if (owner.release) {
+            owner.release(owner.owner);
+        }
+    }
+}
+
+ds_status bind_all(Simulator& simulator, const ds_binding* bindings, int count, ds_memory* handles,
+                   Ref<Memory>* replaced) {
+    Bindings all(simulator, bindings, count);
+    if (const ds_status status = all.check()) return status;
+    if (const ds_status status = all.borrow()) return status;
+    if (const ds_status status = all.check_places()) return status;
+    if (const ds_status status = all.make_handles()) return status;
+    if (const ds_status status = all.copy_elements()) return status;
+    all.carry_out(handles, replaced);
+    return DS_STATUS_OK;
+}
+
+}  // namespace
+}  // namespace doorstep
+
+using namespace doorstep;
+
+ds_status ds_simulator_bind(ds_simulator simulator, const ds_binding* bindings, uint64_t count,
+                            ds_memory* memories_of_tensors) {
+    if (count == 0) return DS_STATUS_OK;
+    if (!bindings) return fail_null("bindings");
+    if (!memories_of_tensors) return fail_null("memories");
+    if (count > DS_TENSOR_COUNT) {
+        return fail(DS_STATUS_INVALID_ARGUMENT, "count", "bind each tensor at most once",
+                    "count is %llu; it must be 0 to %d", static_cast<unsigned long long>(count), DS_TENSOR_COUNT);
+    }
+    Ref<Memory> replaced[DS_TENSOR_COUNT];
+    SimulatorCall call(simulator);
+    if (const ds_status status = call.begin_operation()) return status;
+    return bind_all(*call, bindings, static_cast<int>(count), memories_of_tensors, replaced);
+}
+
+ds_status ds_simulator_set_tensor(ds_simulator simulator, int32_t tensor, const void* data, uint64_t bytes,
+                                  int32_t device_kind) {
+    SimulatorCall call(simulator);
+    if (const ds_status status = call.begin_operation()) return status;
+    if (const ds_status status = check_tensor(*call, tensor)) return status;
+    const TensorRow& row = kTensorRows[tensor];
+    if (row.access != DS_ACCESS_READ_WRITE) {
+        return fail(DS_STATUS_INVALID_ARGUMENT, row.name, "set actions or resets",
+                    "%s is written by the simulator alone", row.name);
+    }
+    ds_tensor_info info;
+    call->describe_tensor(tensor, &info);
+    const int64_t expected = tensor_bytes(info);
+    if (bytes != static_cast<uint64_t>(expected)) {
+        return fail(DS_STATUS_INVALID_ARGUMENT, "bytes", "give the size of all elements side by side",
+                    "bytes is %llu; it must be %lld", static_cast<unsigned long long>(bytes),
+                    static_cast<long long>(expected));
+    }
+    if (!data) return fail_null("data");
+    if (data == info.data) return DS_STATUS_OK;
+    const bool on_device = device_kind == call->config().device_kind;
+    if (!on_device && device_kind != DS_DEVICE_CPU) {
+        return fail(DS_STATUS_INVALID_ARGUMENT, "device_kind", "pass DS_DEVICE_CPU for memory of the host",
+                    "device_kind is %d; it must be the simulator's or DS_DEVICE_CPU", device_kind);
+    }
+    return on_device ? call->copy(info.data, data, expected)
+                     : call->memory_of(tensor)->write(info.data, expected, data);
+}
