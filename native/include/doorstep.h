@@ -467,8 +467,7 @@ enum {
     DS_TROUBLE_KINDS = 3,
 };
 
-/* Says what a batch of this device, num_worlds and num_agents needs; the rest of it may be zero. On CUDA the batch must
-   have been prepared. */
+/* Says what a batch of this device, num_worlds and num_agents needs; the rest of it may be zero. */
 DS_API ds_status ds_batch_get_info(const ds_batch* batch, ds_batch_info* info);
 
 /* CUDA: loads what steps of batches of this device and num_agents need, and waits for it; the rest may be zero. It is
@@ -486,6 +485,13 @@ DS_API ds_status ds_batch_create_from(const ds_batch* batch, const uint32_t* see
 /* Steps every world once. On the CPU INVALID_STATE, with nothing changed, if a block cannot be one that
    ds_batch_create or ds_batch_step wrote under these rules. On CUDA such a block is not noticed. */
 DS_API ds_status ds_batch_step(const ds_batch* batch);
+
+/* The same with inputs that stay as they are: copies of them are put into the tensors first, zeros for null resets. */
+DS_API ds_status ds_batch_step_from(const ds_batch* batch, const int32_t* actions, const int32_t* resets);
+
+/* Points *handler at a handler of XLA's FFI, for jax.ffi.register_ffi_target() and the like: "create_cpu", "step_cpu",
+   "create_cuda", "step_cuda", and "initialize_cuda" for the stage before the latter two. doorstep.jax calls them. */
+DS_API ds_status ds_xla_handler(const char* name, void** handler);
 
 /* ---- Training kernels -------------------------------------------------------------------------------------- */
 
@@ -743,6 +749,10 @@ DS_API ds_status ds_python_bind(void* raise_last_error, void** fast_calls);
 
 /* Destructor for "dltensor" and "dltensor_versioned" capsules (a PyCapsule_Destructor). */
 DS_API void ds_capsule_destructor(void* capsule);
+
+/* A ds_release_owner for Python objects of which the owner holds a reference: Python's main thread gives it back, soon.
+   Needs no lock of Python; while Python ends the reference stays. */
+DS_API void ds_python_release(void* object);
 
 /* ---- Tensors of Python ------------------------------------------------------------------------------------- */
 

@@ -113,7 +113,10 @@
     X(ds_status, simulator_bind, (ds_simulator simulator, const ds_binding* bindings, uint64_t count, ds_memory* \
       memories)) \
     X(ds_status, simulator_set_tensor, (ds_simulator simulator, int32_t tensor, const void* data, uint64_t bytes, \
-      int32_t device_kind))
+      int32_t device_kind)) \
+    X(void, python_release, (void* object)) \
+    X(ds_status, batch_step_from, (const ds_batch* batch, const int32_t* actions, const int32_t* resets)) \
+    X(ds_status, xla_handler, (const char* name, void** handler))
 
 typedef struct ds_api {
     uint32_t abi_version; /* DS_ABI_VERSION */

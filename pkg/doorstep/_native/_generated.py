@@ -910,6 +910,8 @@ FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
     ("ds_batch_create", ctypes.c_int, (ctypes.POINTER(Batch), ctypes.c_int64, ctypes.c_int64)),
     ("ds_batch_create_from", ctypes.c_int, (ctypes.POINTER(Batch), ctypes.c_void_p)),
     ("ds_batch_step", ctypes.c_int, (ctypes.POINTER(Batch),)),
+    ("ds_batch_step_from", ctypes.c_int, (ctypes.POINTER(Batch), ctypes.c_void_p, ctypes.c_void_p)),
+    ("ds_xla_handler", ctypes.c_int, (ctypes.c_char_p, ctypes.c_void_p)),
     ("ds_training_prepare", ctypes.c_int, (ctypes.c_int64,)),
     ("ds_training_release", ctypes.c_int, (ctypes.c_int64,)),
     ("ds_generalized_advantages", ctypes.c_int, (ctypes.POINTER(Advantages),)),
@@ -990,6 +992,7 @@ FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
     ("ds_dlpack_delete", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int32)),
     ("ds_python_bind", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)),
     ("ds_capsule_destructor", None, (ctypes.c_void_p,)),
+    ("ds_python_release", None, (ctypes.c_void_p,)),
 )
 
 
@@ -1031,6 +1034,8 @@ class Functions:
     ds_batch_create: Any
     ds_batch_create_from: Any
     ds_batch_step: Any
+    ds_batch_step_from: Any
+    ds_xla_handler: Any
     ds_training_prepare: Any
     ds_training_release: Any
     ds_generalized_advantages: Any
@@ -1087,6 +1092,7 @@ class Functions:
     ds_dlpack_delete: Any
     ds_python_bind: Any
     ds_capsule_destructor: Any
+    ds_python_release: Any
 
     def __init__(self, library: ctypes.CDLL) -> None:
         for name, result, parameters in FUNCTIONS:

@@ -71,10 +71,13 @@ struct PyGetSetDef {
     void* closure;
 };
 
-// X(result, name, parameters). Functions are in the stable ABI, or were exported by every version from 3.10 on.
+// X(result, name, parameters). Every version from 3.10 on exports them; all but VectorcallDict are in the
+// stable ABI.
 #define DS_PYTHON_FUNCTIONS(X)                                                                                      \
     X(void, Py_IncRef, (PyObject * object))                                                                         \
     X(void, Py_DecRef, (PyObject * object))                                                                         \
+    X(int, Py_IsInitialized, (void))                                                                                \
+    X(int, Py_AddPendingCall, (int (*function)(void*), void* argument))                                             \
     X(PyThreadState*, PyEval_SaveThread, (void))                                                                    \
     X(void, PyEval_RestoreThread, (PyThreadState * state))                                                          \
     X(PyInterpreterState*, PyInterpreterState_Get, (void))                                                          \
@@ -85,7 +88,7 @@ struct PyGetSetDef {
     X(PyObject*, PyErr_Format, (PyObject * type, const char* format, ...))                                          \
     X(PyObject*, PyErr_NoMemory, (void))                                                                            \
     X(int, PyErr_ExceptionMatches, (PyObject * type))                                                               \
-    X(void, PyErr_Fetch, (PyObject * *type, PyObject * *value, PyObject * *traceback))                              \
+    X(void, PyErr_Fetch, (PyObject** type, PyObject** value, PyObject** traceback))                                 \
     X(void, PyErr_Restore, (PyObject * type, PyObject * value, PyObject * traceback))                               \
     X(void, PyErr_NormalizeException, (PyObject * *type, PyObject * *value, PyObject * *traceback))                 \
     X(void, PyErr_WriteUnraisable, (PyObject * object))                                                             \
@@ -103,13 +106,14 @@ struct PyGetSetDef {
     X(PyObject*, PyObject_CallFunctionObjArgs, (PyObject * callable, ...))                                          \
     X(PyObject*, PyObject_CallMethodObjArgs, (PyObject * object, PyObject * name, ...))                             \
     X(PyObject*, PyObject_CallFunction, (PyObject * callable, const char* format, ...))                             \
-    X(PyObject*, PyObject_Vectorcall,                                                                               \
-      (PyObject * callable, PyObject* const* arguments, size_t count, PyObject* keyword_names))                     \
+    X(PyObject*, PyObject_VectorcallDict,                                                                           \
+      (PyObject * callable, PyObject* const* arguments, size_t count, PyObject* keywords))                          \
     X(int, PyType_IsSubtype, (PyTypeObject * type, PyTypeObject * base))                                            \
     X(PyObject*, PyType_FromSpecWithBases, (PyType_Spec * spec, PyObject * bases))                                  \
     X(PyObject*, PyType_GenericAlloc, (PyTypeObject * type, Py_ssize_t count))                                      \
     X(void, PyObject_Free, (void* memory))                                                                          \
     X(PyObject*, PyCFunction_NewEx, (PyMethodDef * definition, PyObject * self, PyObject * module_name))            \
+    X(PyObject*, PyDescr_NewMethod, (PyTypeObject * type, PyMethodDef * definition))                                \
     X(PyObject*, PyCapsule_New, (void* pointer, const char* name, PyCapsule_Destructor destructor))                 \
     X(void*, PyCapsule_GetPointer, (PyObject * capsule, const char* name))                                          \
     X(int, PyCapsule_IsValid, (PyObject * capsule, const char* name))                                               \
@@ -121,6 +125,7 @@ struct PyGetSetDef {
     X(PyObject*, PyLong_FromUnsignedLongLong, (unsigned long long value))                                           \
     X(PyObject*, PyLong_FromVoidPtr, (void* pointer))                                                               \
     X(long long, PyLong_AsLongLong, (PyObject * object))                                                            \
+    X(unsigned long, PyLong_AsUnsignedLong, (PyObject * object))                                                    \
     X(unsigned long long, PyLong_AsUnsignedLongLong, (PyObject * object))                                           \
     X(PyObject*, PyUnicode_FromString, (const char* text))                                                          \
     X(PyObject*, PyUnicode_FromStringAndSize, (const char* text, Py_ssize_t size))                                  \
@@ -172,6 +177,8 @@ struct Python {
 // Looks for everything in the table, once. Null if something is missing: there is no Python in the process, or its
 // functions are not visible to libraries. The caller holds the GIL, if there is one.
 const Python* find_python();
+// What find_python() has missed; null if nothing.
+const char* missing_of_python();
 
 extern Python python_table;
 
