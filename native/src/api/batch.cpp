@@ -1,4 +1,6 @@
 // Batches: worlds in the caller's memory.
+#include <string.h>
+
 #include "api/call.h"
 #include "api/fork.h"
 #include "exec/cpu/cpu_batch.h"
@@ -87,6 +89,20 @@ ds_status check_batch(const ds_batch* batch) {
     return watch_forks_of_batches();
 }
 
+ds_status step_checked(const ds_batch& batch) { return is_on_cuda(batch) ? step_on_cuda(batch) : step_on_cpu(batch); }
+
+ds_status copy(const ds_batch& batch, void* to, const void* from, int64_t bytes) {
+    if (is_on_cuda(batch)) return copy_on_cuda(batch, to, from, bytes);
+    memcpy(to, from, static_cast<size_t>(bytes));
+    return DS_STATUS_OK;
+}
+
+ds_status clear(const ds_batch& batch, void* memory, int64_t bytes) {
+    if (is_on_cuda(batch)) return clear_on_cuda(batch, memory, bytes);
+    memset(memory, 0, static_cast<size_t>(bytes));
+    return DS_STATUS_OK;
+}
+
 }  // namespace
 }  // namespace doorstep
 
@@ -138,5 +154,17 @@ ds_status ds_batch_create_from(const ds_batch* batch, const uint32_t* seed_and_o
 
 ds_status ds_batch_step(const ds_batch* batch) {
     if (const ds_status status = check_batch(batch)) return status;
-    return is_on_cuda(*batch) ? step_on_cuda(*batch) : step_on_cpu(*batch);
+    return step_checked(*batch);
+}
+
+ds_status ds_batch_step_from(const ds_batch* batch, const int32_t* actions, const int32_t* resets) {
+    if (const ds_status status = check_batch(batch)) return status;
+    if (const ds_status status = check_address("actions", actions, sizeof(int32_t))) return status;
+    const int64_t reset_bytes = batch->num_worlds * static_cast<int64_t>(sizeof(int32_t));
+    const int64_t action_bytes = reset_bytes * batch->num_agents * 4;
+    void* const* tensors = batch->tensors;
+    if (const ds_status status = copy(*batch, tensors[DS_TENSOR_actions], actions, action_bytes)) return status;
+    const ds_status status = resets ? copy(*batch, tensors[DS_TENSOR_resets], resets, reset_bytes)
+                                    : clear(*batch, tensors[DS_TENSOR_resets], reset_bytes);
+    return status ? status : step_checked(*batch);
 }

@@ -83,39 +83,40 @@ ds_status load_kernels(const ds_batch& batch, Ref<BatchKernels>* loaded) {
 
 // ---- Launching
 
-int64_t workspace_bytes(const BatchKernels& prepared) { return prepared.kernels->shape().workspace_bytes_per_block; }
-
-// Blocks that the scratch memory has room for.
-int64_t blocks_in(const BatchKernels& prepared, int64_t scratch_bytes) {
-    return (scratch_bytes - kTroubleBytes) / workspace_bytes(prepared);
+// Blocks that a batch keeps busy on a device.
+int64_t useful_blocks(const KernelModule& kernels, int64_t num_worlds) {
+    const int64_t tile = kernels.shape().tile_worlds;
+    return std::min<int64_t>((num_worlds + tile - 1) / tile, kernels.resident_blocks());
 }
 
-// Blocks that a batch keeps busy on a device.
-int64_t useful_blocks(const BatchKernels& prepared, int64_t num_worlds) {
-    const int64_t tile = prepared.kernels->shape().tile_worlds;
-    return std::min<int64_t>((num_worlds + tile - 1) / tile, prepared.kernels->resident_blocks());
+// As many of them as the scratch memory has room for.
+ds_status choose_grid(const ds_batch& batch, const KernelModule& kernels, uint32_t* grid) {
+    const int64_t block = kernels.shape().workspace_bytes_per_block, smallest = kTroubleBytes + block;
+    if (batch.scratch_bytes < smallest) {
+        return fail(DS_STATUS_INVALID_ARGUMENT, "scratch_bytes", "ask ds_batch_get_info() how much is best",
+                    "scratch_bytes is %lld; it must be at least %lld", static_cast<long long>(batch.scratch_bytes),
+                    static_cast<long long>(smallest));
+    }
+    const int64_t room = (batch.scratch_bytes - kTroubleBytes) / block;
+    *grid = static_cast<uint32_t>(std::min(useful_blocks(kernels, batch.num_worlds), room));
+    return DS_STATUS_OK;
 }
 
 ds_status launch(const ds_batch& batch, KernelId id, KernelArguments arguments) {
     Ref<BatchKernels> prepared;
     if (const ds_status status = find_prepared(batch, &prepared)) return status;
-    const int64_t grid = std::min(useful_blocks(*prepared, batch.num_worlds),
-                                  batch.scratch_bytes < kTroubleBytes ? 0 : blocks_in(*prepared, batch.scratch_bytes));
-    if (grid < 1) {
-        return fail(DS_STATUS_INVALID_ARGUMENT, "scratch_bytes", "ask ds_batch_get_info() how much is best",
-                    "scratch_bytes is %lld; it must be at least %lld", static_cast<long long>(batch.scratch_bytes),
-                    static_cast<long long>(kTroubleBytes + workspace_bytes(*prepared)));
-    }
+    const KernelModule& kernels = *prepared->kernels;
+    uint32_t grid;
+    if (const ds_status status = choose_grid(batch, kernels, &grid)) return status;
     arguments.simulation = simulation_of(batch);
     arguments.flights = reinterpret_cast<const FlightTable*>(prepared->flights->address());
     arguments.workspace = static_cast<char*>(batch.scratch) + kTroubleBytes;
     arguments.trouble = batch.trouble ? batch.trouble : static_cast<uint32_t*>(batch.scratch);
     arguments.num_worlds = batch.num_worlds;
-    const KernelShape& shape = prepared->kernels->shape();
-    const LaunchShape launched = {
-        {static_cast<uint32_t>(grid), 1, 1}, {static_cast<uint32_t>(shape.threads), 1, 1}, shape.shared_bytes};
+    const KernelShape& shape = kernels.shape();
+    const LaunchShape launched = {{grid, 1, 1}, {static_cast<uint32_t>(shape.threads), 1, 1}, shape.shared_bytes};
     void* parameters[] = {&arguments};
-    return prepared->kernels->kernel(id).launch_on(reinterpret_cast<CUstream>(batch.stream), launched, parameters);
+    return kernels.kernel(id).launch_on(reinterpret_cast<CUstream>(batch.stream), launched, parameters);
 }
 
 }  // namespace
@@ -148,10 +149,13 @@ ds_status release_on_cuda(const ds_batch& batch) {
 }
 
 ds_status size_scratch_on_cuda(const ds_batch& batch, ds_batch_info* info) {
-    Ref<BatchKernels> prepared;
-    if (const ds_status status = find_prepared(batch, &prepared)) return status;
-    const int64_t block = workspace_bytes(*prepared);
-    info->scratch_bytes = kTroubleBytes + useful_blocks(*prepared, batch.num_worlds) * block;
+    if (in_forked_process()) return fail_driver(kCalledInForkedProcess, "");
+    const Ref<Context> context = Context::of_device(batch.device_index);
+    if (!context) return last_status();
+    const Ref<KernelModule> kernels = KernelModule::find(context, static_cast<int>(batch.num_agents));
+    if (!kernels) return last_status();
+    const int64_t block = kernels->shape().workspace_bytes_per_block;
+    info->scratch_bytes = kTroubleBytes + useful_blocks(*kernels, batch.num_worlds) * block;
     info->smallest_scratch_bytes = kTroubleBytes + block;
     return DS_STATUS_OK;
 }
@@ -165,5 +169,23 @@ ds_status create_on_cuda(const ds_batch& batch, uint32_t seed, uint64_t world_of
 }
 
 ds_status step_on_cuda(const ds_batch& batch) { return launch(batch, kKernel_step, {}); }
+
+ds_status copy_on_cuda(const ds_batch& batch, void* to, const void* from, int64_t bytes) {
+    Ref<BatchKernels> prepared;
+    if (const ds_status status = find_prepared(batch, &prepared)) return status;
+    return prepared->context->call("cuMemcpyAsync", "actions", [&](const Driver& driver) {
+        return driver.cuMemcpyAsync(reinterpret_cast<CUdeviceptr>(to), reinterpret_cast<CUdeviceptr>(from),
+                                    static_cast<size_t>(bytes), reinterpret_cast<CUstream>(batch.stream));
+    });
+}
+
+ds_status clear_on_cuda(const ds_batch& batch, void* memory, int64_t bytes) {
+    Ref<BatchKernels> prepared;
+    if (const ds_status status = find_prepared(batch, &prepared)) return status;
+    return prepared->context->call("cuMemsetD8Async", "tensors", [&](const Driver& driver) {
+        return driver.cuMemsetD8Async(reinterpret_cast<CUdeviceptr>(memory), 0, static_cast<size_t>(bytes),
+                                      reinterpret_cast<CUstream>(batch.stream));
+    });
+}
 
 }  // namespace doorstep

@@ -17,4 +17,8 @@ ds_status size_scratch_on_cuda(const ds_batch& batch, ds_batch_info* info);
 ds_status create_on_cuda(const ds_batch& batch, uint32_t seed, uint64_t world_offset, const uint32_t* seed_and_offset);
 ds_status step_on_cuda(const ds_batch& batch);
 
+// In the order of the stream.
+ds_status copy_on_cuda(const ds_batch& batch, void* to, const void* from, int64_t bytes);
+ds_status clear_on_cuda(const ds_batch& batch, void* memory, int64_t bytes);
+
 }  // namespace doorstep

@@ -1,0 +1,342 @@
+#include "interop/xla/handlers.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "doorstep.h"
+#include "exec/tensor_table.h"
+#include "runtime/status.h"
+
+namespace doorstep::xla {
+namespace {
+
+// ---- What arrives
+
+// final_*, episode_returns and episode_lengths are written when an episode ends only: the others come from the caller.
+bool outlives_step(int64_t tensor) { return tensor >= DS_TENSOR_final_steps_remaining; }
+
+// Sizes of one world.
+struct WorldSizes {
+    int64_t words;                      // of its block
+    int64_t elements[DS_TENSOR_COUNT];  // of its rows of the tensors
+};
+
+struct AllWorldSizes {
+    WorldSizes of[DS_MAX_AGENTS + 1];
+
+    AllWorldSizes() {
+        for (int64_t agents = 1; agents <= DS_MAX_AGENTS; ++agents) {
+            ds_batch batch = {};
+            batch.struct_size = sizeof batch;
+            batch.num_worlds = 1;
+            batch.num_agents = agents;
+            ds_batch_info info = {};
+            info.struct_size = sizeof info;
+            if (ds_batch_get_info(&batch, &info)) return;
+            of[agents].words = info.world_bytes / 4;
+            for (int tensor = 0; tensor < DS_TENSOR_COUNT; ++tensor) {
+                ds_tensor_info row;
+                describe_tensor(kTensorRows[tensor], {1, agents, info.flat_observation_size}, &row);
+                of[agents].elements[tensor] = tensor_bytes(row) / dtype_bytes(row.dtype);
+            }
+        }
+    }
+};
+
+const WorldSizes& sizes_of_world(int64_t num_agents) {
+    static const AllWorldSizes sizes;
+    return sizes.of[num_agents];
+}
+
+DataType data_type(int32_t dtype) {
+    switch (dtype) {
+        case DS_DTYPE_UINT8: return kU8;
+        case DS_DTYPE_INT32: return kS32;
+        case DS_DTYPE_UINT32: return kU32;
+        default: return kF32;
+    }
+}
+
+int64_t count_elements(const Buffer& buffer) {
+    int64_t elements = 1;
+    for (int64_t axis = 0; axis < buffer.rank; ++axis) elements *= buffer.dims[axis];
+    return elements;
+}
+
+ds_status fail_call(const char* argument, const char* what) {
+    return fail(DS_STATUS_INVALID_ARGUMENT, argument, "call it through doorstep.jax", "%s: %s", argument, what);
+}
+
+// The arguments or results of a call, taken one after the other.
+class Buffers {
+public:
+    Buffers(void* const* buffers, int64_t size) : buffers_(buffers), left_(size) {}
+
+    // Null, with the error set, if there is none of that type and number of elements.
+    void* take(const char* name, DataType dtype, int64_t elements) {
+        const Buffer* buffer = next();
+        if (!buffer) {
+            fail_call(name, "missing");
+            return nullptr;
+        }
+        if (buffer->dtype != dtype || count_elements(*buffer) != elements) {
+            fail_call(name, "wrong element type or shape");
+            return nullptr;
+        }
+        return buffer->data;
+    }
+    const Buffer* next() { return left_-- > 0 ? static_cast<const Buffer*>(*buffers_++) : nullptr; }
+    int64_t left() const { return left_; }
+
+private:
+    void* const* buffers_;
+    int64_t left_;
+};
+
+// ---- A call as a batch
+
+struct BatchCall {
+    ds_batch batch = {};
+    void* tensors[DS_TENSOR_COUNT] = {};
+    const int64_t* rules = nullptr;
+    int64_t num_rules = 0;
+    const int32_t* actions = nullptr;
+    const int32_t* resets = nullptr;
+    const uint32_t* seed_and_offset = nullptr;
+};
+
+ds_status read_rules(const CallFrame& frame, int32_t device_kind, BatchCall* call) {
+    if (frame.attrs.size != 1 || frame.attrs.types[0] != kAttrArray) return fail_call("rules", "missing");
+    const Array& array = *static_cast<const Array*>(frame.attrs.attrs[0]);
+    if (array.dtype != kS64 || array.size < kRuleFirstOutput) return fail_call("rules", "wrong element type or shape");
+    const int64_t* rules = static_cast<const int64_t*>(array.data);
+    if (rules[kRuleDeviceKind] != device_kind) {
+        return fail(DS_STATUS_DEVICE, "device",
+                    device_kind == DS_DEVICE_CPU ? "make the simulator with device=\"cpu\", or run this on a GPU"
+                                                 : "make the simulator with device=\"cuda\", or run this on a CPU: with "
+                                                   "jax.default_device(jax.devices(\"cpu\")[0])",
+                    "the simulator is on another kind of device than this computation");
+    }
+    if (rules[kRuleNumAgents] < 1 || rules[kRuleNumAgents] > DS_MAX_AGENTS) return fail_call("rules", "out of range");
+    call->rules = rules;
+    call->num_rules = static_cast<int64_t>(array.size);
+    ds_batch& batch = call->batch;
+    batch.struct_size = sizeof batch;
+    batch.device_kind = device_kind;
+    batch.num_agents = rules[kRuleNumAgents];
+    batch.episode_length = rules[kRuleEpisodeLength];
+    batch.auto_reset = static_cast<int32_t>(rules[kRuleAutoReset]);
+    batch.action_check = static_cast<int32_t>(rules[kRuleActionCheck]);
+    batch.tensors = call->tensors;
+    return DS_STATUS_OK;
+}
+
+// The first result says how many worlds there are.
+ds_status take_worlds(Buffers& results, const WorldSizes& sizes, BatchCall* call) {
+    const Buffer* worlds = results.next();
+    if (!worlds || worlds->dtype != kU32 || worlds->rank != 2 || worlds->dims[1] != sizes.words) {
+        return fail_call("worlds", "wrong element type or shape");
+    }
+    call->batch.worlds = worlds->data;
+    call->batch.num_worlds = worlds->dims[0];
+    return DS_STATUS_OK;
+}
+
+ds_status take_outputs(Buffers& results, const WorldSizes& sizes, BatchCall* call) {
+    for (int64_t i = kRuleFirstOutput; i < call->num_rules; ++i) {
+        const int64_t tensor = call->rules[i];
+        if (tensor < 0 || tensor >= DS_TENSOR_COUNT) return fail_call("rules", "out of range");
+        const TensorRow& row = kTensorRows[tensor];
+        void* data = results.take(row.name, data_type(row.dtype), call->batch.num_worlds * sizes.elements[tensor]);
+        if (!data && sizes.elements[tensor]) return last_status();
+        call->tensors[tensor] = data;
+    }
+    return results.left() == 0 ? DS_STATUS_OK : fail_call("outputs", "more than the rules list");
+}
+
+// What is not an output lies in the scratch memory, behind what the device needs of it. Flat observations that nobody
+// wants are not written.
+ds_status use_scratch(const Buffer& scratch, const WorldSizes& sizes, BatchCall* call) {
+    constexpr int64_t kAlignment = 64;
+    ds_batch& batch = call->batch;
+    int64_t left = count_elements(scratch);
+    char* end = static_cast<char*>(scratch.data) + left;
+    for (int tensor = 0; tensor < DS_TENSOR_COUNT; ++tensor) {
+        const bool flat = tensor == DS_TENSOR_observations || tensor == DS_TENSOR_final_observations;
+        if (call->tensors[tensor] || flat) continue;
+        const int64_t bytes = batch.num_worlds * sizes.elements[tensor] * dtype_bytes(kTensorRows[tensor].dtype);
+        const int64_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+        left -= rounded;
+        end -= rounded;
+        if (left < 0) return fail_call("scratch", "too small");
+        call->tensors[tensor] = end;
+    }
+    if (batch.device_kind == DS_DEVICE_CUDA) {
+        batch.scratch = scratch.data;
+        batch.scratch_bytes = left;
+    }
+    return DS_STATUS_OK;
+}
+
+ds_status take_results(const CallFrame& frame, const WorldSizes& sizes, BatchCall* call) {
+    Buffers results(frame.rets.rets, frame.rets.size);
+    if (const ds_status status = take_worlds(results, sizes, call)) return status;
+    const Buffer* scratch = results.next();
+    if (!scratch || scratch->dtype != kU8) return fail_call("scratch", "missing");
+    if (const ds_status status = take_outputs(results, sizes, call)) return status;
+    return use_scratch(*scratch, sizes, call);
+}
+
+ds_status take_step_arguments(const CallFrame& frame, const WorldSizes& sizes, BatchCall* call) {
+    Buffers arguments(frame.args.args, frame.args.size);
+    const int64_t num_worlds = call->batch.num_worlds;
+    const auto take = [&](int64_t tensor) {
+        const TensorRow& row = kTensorRows[tensor];
+        return arguments.take(row.name, data_type(row.dtype), num_worlds * sizes.elements[tensor]);
+    };
+    if (arguments.take("worlds", kU32, num_worlds * sizes.words) != call->batch.worlds) {
+        return fail_call("worlds", "must be aliased with the result");
+    }
+    call->actions = static_cast<const int32_t*>(take(DS_TENSOR_actions));
+    if (!call->actions) return last_status();
+    if (call->rules[kRuleHasResets]) {
+        call->resets = static_cast<const int32_t*>(take(DS_TENSOR_resets));
+        if (!call->resets) return last_status();
+    }
+    for (int64_t i = kRuleFirstOutput; i < call->num_rules; ++i) {
+        const int64_t tensor = call->rules[i];
+        if (!outlives_step(tensor)) continue;
+        if (take(tensor) != call->tensors[tensor]) return fail_call(kTensorRows[tensor].name, "must be aliased");
+    }
+    return DS_STATUS_OK;
+}
+
+// ---- Answers
+
+bool answer_metadata(CallFrame* frame, Handler_Traits traits) {
+    for (Extension_Base* extension = frame->extension_start; extension; extension = extension->next) {
+        if (extension->type != kExtensionMetadata) continue;
+        Metadata& metadata = *reinterpret_cast<Metadata_Extension*>(extension)->metadata;
+        metadata.api_version.major_version = 0;
+        metadata.api_version.minor_version = 1;
+        metadata.traits = traits;
+        return true;
+    }
+    return false;
+}
+
+ErrorCode error_code(ds_status status) {
+    switch (status) {
+        case DS_STATUS_INVALID_ARGUMENT: return kErrorInvalidArgument;
+        case DS_STATUS_INVALID_STATE: return kErrorFailedPrecondition;
+        case DS_STATUS_OUT_OF_MEMORY: return kErrorResourceExhausted;
+        default: return kErrorInternal;
+    }
+}
+
+// Null if the status is OK.
+Error* answer(const CallFrame& frame, ds_status status) {
+    if (!status) return nullptr;
+    ds_error error = {};
+    error.struct_size = sizeof error;
+    ds_last_error(&error);
+    char message[1024];
+    snprintf(message, sizeof message, "doorstep: %s (%s)", error.message, error.hint);
+    Error_Create_Args args = {DS_XLA_STRUCT_SIZE(Error_Create_Args, errc), nullptr, message, error_code(status)};
+    return frame.api->Error_Create(&args);
+}
+
+// ---- The handlers
+
+ds_status read_create(const CallFrame& frame, int32_t device_kind, BatchCall* call) {
+    if (const ds_status status = read_rules(frame, device_kind, call)) return status;
+    if (const ds_status status = take_results(frame, sizes_of_world(call->batch.num_agents), call)) return status;
+    Buffers arguments(frame.args.args, frame.args.size);
+    call->seed_and_offset = static_cast<const uint32_t*>(arguments.take("seed_and_offset", kU32, 2));
+    return call->seed_and_offset ? DS_STATUS_OK : last_status();
+}
+
+ds_status read_step(const CallFrame& frame, int32_t device_kind, BatchCall* call) {
+    if (const ds_status status = read_rules(frame, device_kind, call)) return status;
+    const WorldSizes& sizes = sizes_of_world(call->batch.num_agents);
+    if (const ds_status status = take_results(frame, sizes, call)) return status;
+    return take_step_arguments(frame, sizes, call);
+}
+
+ds_status create(const BatchCall& call) { return ds_batch_create_from(&call.batch, call.seed_and_offset); }
+
+ds_status step(const BatchCall& call) { return ds_batch_step_from(&call.batch, call.actions, call.resets); }
+
+using Read = ds_status(const CallFrame&, int32_t device_kind, BatchCall*);
+using Run = ds_status(const BatchCall&);
+
+template <Read read, Run run>
+Error* handle_on_cpu(CallFrame* frame) {
+    if (answer_metadata(frame, 0)) return nullptr;
+    BatchCall call;
+    if (const ds_status status = read(*frame, DS_DEVICE_CPU, &call)) return answer(*frame, status);
+    return answer(*frame, run(call));
+}
+
+Error* find_device(const CallFrame& frame, ds_batch* batch) {
+    DeviceOrdinal_Get_Args args = {DS_XLA_STRUCT_SIZE(DeviceOrdinal_Get_Args, device_ordinal), nullptr, frame.ctx, 0};
+    Error* error = frame.api->DeviceOrdinal_Get(&args);
+    batch->device_index = args.device_ordinal;
+    return error;
+}
+
+Error* find_stream(const CallFrame& frame, ds_batch* batch) {
+    Stream_Get_Args args = {DS_XLA_STRUCT_SIZE(Stream_Get_Args, stream), nullptr, frame.ctx, nullptr};
+    Error* error = frame.api->Stream_Get(&args);
+    batch->stream = reinterpret_cast<uint64_t>(args.stream);
+    return error;
+}
+
+template <Read read, Run run>
+Error* handle_on_cuda(CallFrame* frame) {
+    if (answer_metadata(frame, kCommandBufferCompatible)) return nullptr;
+    BatchCall call;
+    if (const ds_status status = read(*frame, DS_DEVICE_CUDA, &call)) return answer(*frame, status);
+    if (Error* error = find_device(*frame, &call.batch)) return error;
+    if (Error* error = find_stream(*frame, &call.batch)) return error;
+    return answer(*frame, run(call));
+}
+
+// XLA's executables may live as long as the process, and so does what is loaded for them.
+Error* initialize_on_cuda(CallFrame* frame) {
+    if (answer_metadata(frame, kCommandBufferCompatible)) return nullptr;
+    BatchCall call;
+    if (const ds_status status = read_rules(*frame, DS_DEVICE_CUDA, &call)) return answer(*frame, status);
+    if (Error* error = find_device(*frame, &call.batch)) return error;
+    return answer(*frame, ds_batch_prepare(&call.batch));
+}
+
+}  // namespace
+
+Handler* find_handler(const char* name) {
+    struct {
+        const char* name;
+        Handler* handler;
+    } const rows[] = {
+        {"create_cpu", handle_on_cpu<read_create, create>}, {"step_cpu", handle_on_cpu<read_step, step>},
+        {"create_cuda", handle_on_cuda<read_create, create>}, {"step_cuda", handle_on_cuda<read_step, step>},
+        {"initialize_cuda", initialize_on_cuda},
+    };
+    for (const auto& row : rows)
+        if (strcmp(row.name, name) == 0) return row.handler;
+    return nullptr;
+}
+
+}  // namespace doorstep::xla
+
+using namespace doorstep;
+
+ds_status ds_xla_handler(const char* name, void** handler) {
+    xla::Handler* found = name ? xla::find_handler(name) : nullptr;
+    if (!found || !handler) {
+        return fail(DS_STATUS_INVALID_ARGUMENT, "name", "see ds_xla_handler in doorstep.h", "there is no handler %.100s",
+                    name ? name : "without a name");
+    }
+    *handler = reinterpret_cast<void*>(found);
+    return DS_STATUS_OK;
+}
