@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType, TracebackType
 from typing import Any, Literal, TypeAlias, final
@@ -30,7 +31,7 @@ from doorstep._native import (
     DeviceKind,
     EventHandle,
     Session,
-    raise_last_error,
+    fast_calls,
     stage_names,
 )
 from doorstep._properties import TensorProperties
@@ -96,13 +97,11 @@ class Simulator(TensorProperties):
     __slots__ = (
         "__weakref__",
         "_device",
-        "_handle",
         "_session",
         "_settings",
         "_state",
-        "_step",
+        "_step_handle",
         "_tensors",
-        "_turn",
     )
 
     def __init__(
@@ -140,9 +139,9 @@ class Simulator(TensorProperties):
             "stream": _choose_stream(stream, device, device_kind, device_index),
         }
         self._session = Session(self._settings, CurrentStream(device_index) if stream is None else None, stream)
-        self._handle = self._session.handle
-        self._step = self._session.functions.ds_simulator_step
-        self._turn = self._session.stream
+        _make_step_fast()
+        # What the builtin `step` steps; 0 on a GPU, where it goes through _step_in_turn().
+        self._step_handle = 0 if self._session.stream else self._session.handle
         info = self._session.info()
         self._device = "cpu" if info.device_kind == DeviceKind.CPU else f"cuda:{info.device_index}"
         self._tensors: Mapping[str, Tensor] = self._describe_tensors()
@@ -171,13 +170,10 @@ class Simulator(TensorProperties):
             ArgumentError: action_check is "raise" and an action is out of range. Nothing was stepped.
             SimulationError: strict, and an earlier step met trouble. Nothing was stepped.
         """
-        if self._turn is None:
-            status = self._step(self._handle)
-        else:
-            with self._turn:
-                status = self._step(self._handle)
-        if status:
-            raise_last_error(status)
+        self._session.step()
+
+    def _step_in_turn(self) -> None:
+        self._session.step()
 
     def step_async(self) -> Event:
         """Begins a step and returns at once.
@@ -380,6 +376,15 @@ class Simulator(TensorProperties):
 
     def _slots(self, worlds: Worlds) -> NDArray[np.int64] | None:
         return None if worlds is None else check_slots(worlds, self.num_worlds)
+
+
+@functools.cache
+def _make_step_fast() -> None:
+    """Makes Simulator.step a builtin, which needs no frame, unless fast calls are switched off."""
+    calls = fast_calls()
+    if calls is not None:
+        doc = f"step($self, /)\n--\n\n{Simulator.step.__doc__}"
+        Simulator.step = calls["step_method"](Simulator, doc)  # type: ignore[method-assign]
 
 
 def _choose_device(device: object) -> tuple[DeviceKind, int]:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doorstep._native._generated import DeviceKind, Health, SimulatorConfig, SimulatorInfo, TensorInfo
+from doorstep._native.fast_calls import fast_calls
 from doorstep._native.library import load
 from doorstep._native.memory import Memory
 from doorstep._native.simulator_stream import SimulatorStream
@@ -32,7 +33,7 @@ class Session:
         stream_owner: kept alive until the simulator has ended.
     """
 
-    __slots__ = ("__weakref__", "_finalizer", "_memory", "_turn", "functions", "handle", "stream")
+    __slots__ = ("__weakref__", "_finalizer", "_memory", "_step", "_turn", "functions", "handle", "stream")
 
     def __init__(
         self, settings: dict[str, int], current_stream: Callable[[], int] | None, stream_owner: object
@@ -46,6 +47,8 @@ class Session:
         on_gpu = self.info().device_kind == DeviceKind.CUDA
         self.stream = SimulatorStream(self.handle, current_stream) if on_gpu else None
         self._turn: AbstractContextManager[None] = self.stream or nullcontext()
+        calls = fast_calls()
+        self._step = calls["step"] if calls else _step_with_ctypes
         check(self.functions.ds_simulator_get_memory(self.handle, ctypes.byref(memory)))
         self._memory: Memory | None = Memory(memory.value, self.stream)
 
@@ -84,6 +87,10 @@ class Session:
         with self._turn:
             check(self.functions.ds_simulator_get_state(self.handle, index, ctypes.byref(info)))
         return info
+
+    def step(self) -> None:
+        with self._turn:
+            self._step(self.handle)
 
     def step_async(self) -> int:
         event = ctypes.c_uint64()
@@ -140,6 +147,10 @@ class Session:
         ticks = np.zeros(num_stages, np.uint64)
         check(self.functions.ds_simulator_get_profile(self.handle, ticks.ctypes.data, ticks.size))
         return [int(count) for count in ticks]
+
+
+def _step_with_ctypes(handle: int) -> None:
+    check(load().ds_simulator_step(handle))
 
 
 def _end_simulator(handle: int, _stream_owner: object) -> None:

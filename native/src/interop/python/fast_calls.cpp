@@ -9,8 +9,8 @@ namespace {
 #define DS_FAST_CALL(name, flags, doc) {#name, reinterpret_cast<void*>(fast_##name), flags, doc}
 
 PyMethodDef table[] = {
-    DS_FAST_CALL(bind_step, METH_FASTCALL, "bind_step(session, handle, /)\n--\n\nA callable that steps a simulator."),
     DS_FAST_CALL(step, METH_O, "step(handle, /)\n--\n\nds_simulator_step()."),
+    DS_FAST_CALL(step_method, METH_FASTCALL, "step_method(class, doc, /)\n--\n\nSimulator.step."),
 };
 
 #undef DS_FAST_CALL
@@ -21,7 +21,7 @@ constinit PyObject* module_name = nullptr;
 
 bool add_builtins(PyObject* calls) {
     for (PyMethodDef& row : table) {
-        const PyOwned builtin(make_builtin(&row, nullptr));
+        const PyOwned builtin(python().PyCFunction_NewEx(&row, nullptr, module_name));
         if (!builtin || python().PyDict_SetItemString(calls, row.name, builtin.get())) return false;
     }
     return true;
@@ -48,10 +48,6 @@ bool check_count(const char* name, Py_ssize_t count, Py_ssize_t expected) {
     if (count == expected) return true;
     python().PyErr_Format(python().TypeError, "%s() takes %zd arguments, not %zd", name, expected, count);
     return false;
-}
-
-PyObject* make_builtin(PyMethodDef* row, PyObject* self) {
-    return python().PyCFunction_NewEx(row, self, module_name);
 }
 
 }  // namespace doorstep

@@ -18,7 +18,4 @@ PyObject* raise_status(ds_status status);
 // Sets TypeError and gives false unless a fast call got as many arguments as it takes.
 bool check_count(const char* name, Py_ssize_t count, Py_ssize_t expected);
 
-// A builtin of one row, bound to `self`. Null, with Python's exception set, if that failed.
-PyObject* make_builtin(PyMethodDef* row, PyObject* self);
-
 }  // namespace doorstep

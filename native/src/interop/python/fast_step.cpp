@@ -6,6 +6,10 @@
 namespace doorstep {
 namespace {
 
+// Names of attributes, made by fast_step_method() and never let go.
+constinit PyObject* step_handle = nullptr;
+constinit PyObject* step_in_turn = nullptr;
+
 PyObject* step(ds_simulator simulator) {
     ds_status status;
     {
@@ -15,27 +19,33 @@ PyObject* step(ds_simulator simulator) {
     return status ? raise_status(status) : return_none();
 }
 
-// self: a tuple of the handle and of what keeps the simulator alive. A tuple, because the garbage collector looks
-// into it.
-PyObject* bound_step(PyObject* self, PyObject*) {
-    return step(python().PyLong_AsUnsignedLongLong(python().PyTuple_GetItem(self, 0)));
+PyObject* step_object(PyObject* self, PyObject*) {
+    const PyOwned handle(python().PyObject_GetAttr(self, step_handle));
+    if (!handle) return nullptr;
+    const ds_simulator simulator = python().PyLong_AsUnsignedLong(handle.get());
+    if (simulator) return step(simulator);
+    return python().PyObject_CallMethodObjArgs(self, step_in_turn, nullptr);
 }
 
-PyMethodDef bound_step_row = {"step", reinterpret_cast<void*>(bound_step), METH_NOARGS,
-                              "step()\n--\n\nSteps every world once: see doorstep.Simulator.step."};
+PyMethodDef step_row = {"step", reinterpret_cast<void*>(step_object), METH_NOARGS, nullptr};
 
 }  // namespace
 
 PyObject* fast_step(PyObject*, PyObject* handle) {
-    const ds_simulator simulator = python().PyLong_AsUnsignedLongLong(handle);
+    const ds_simulator simulator = python().PyLong_AsUnsignedLong(handle);
     if (simulator == UINT64_MAX && python().PyErr_Occurred()) return nullptr;
     return step(simulator);
 }
 
-PyObject* fast_bind_step(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
-    if (!check_count("bind_step", count, 2)) return nullptr;
-    const PyOwned self(python().PyTuple_Pack(2, arguments[1], arguments[0]));
-    return self ? make_builtin(&bound_step_row, self.get()) : nullptr;
+PyObject* fast_step_method(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
+    if (!check_count("step_method", count, 2)) return nullptr;
+    const char* doc = python().PyUnicode_AsUTF8AndSize(arguments[1], nullptr);
+    step_handle = python().PyUnicode_InternFromString("_step_handle");
+    step_in_turn = python().PyUnicode_InternFromString("_step_in_turn");
+    if (!doc || !step_handle || !step_in_turn) return nullptr;
+    python().Py_IncRef(arguments[1]);  // the row shows its text from now on
+    step_row.doc = doc;
+    return python().PyDescr_NewMethod(reinterpret_cast<PyTypeObject*>(arguments[0]), &step_row);
 }
 
 }  // namespace doorstep

@@ -5,10 +5,11 @@
 
 namespace doorstep {
 
-// step(handle): steps the simulator while other Python threads run.
+// step(handle): steps a simulator while other Python threads run.
 PyObject* fast_step(PyObject* self, PyObject* handle);
 
-// bind_step(session, handle): a builtin without arguments that steps the simulator and keeps the session alive.
-PyObject* fast_bind_step(PyObject* self, PyObject* const* arguments, Py_ssize_t count);
+// step_method(class, doc): the method `step` for the class of simulators. Its instances have `_step_handle`, the handle
+// of a simulator that can be stepped at any time, or 0 if `_step_in_turn()` has to be called instead.
+PyObject* fast_step_method(PyObject* self, PyObject* const* arguments, Py_ssize_t count);
 
 }  // namespace doorstep

@@ -12,11 +12,13 @@ namespace {
 
 constinit std::mutex looking;
 constinit bool found = false;
+constinit const char* missing = nullptr;
 
 template <class Pointer>
 bool look_up(const char* symbol, Pointer* pointer) {
     void* address = dlsym(RTLD_DEFAULT, symbol);
     *pointer = reinterpret_cast<Pointer>(address);
+    if (!address) missing = symbol;
     return address != nullptr;
 }
 
@@ -47,6 +49,11 @@ const Python* find_python() {
     const std::lock_guard lock(looking);
     if (!found) found = look_up_everything(&python_table);
     return found ? &python_table : nullptr;
+}
+
+const char* missing_of_python() {
+    const std::lock_guard lock(looking);
+    return missing;
 }
 
 void use_python(const Python& table) {
