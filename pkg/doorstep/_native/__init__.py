@@ -19,6 +19,7 @@ from doorstep._native._generated import (
     TensorInfo,
     TensorRow,
 )
+from doorstep._native.batches import batch_info, xla_handler
 from doorstep._native.devices import cuda_architectures, cuda_compile, cuda_device, cuda_driver
 from doorstep._native.fast_calls import fast_calls
 from doorstep._native.library import LIBRARY_PATH, load
@@ -51,6 +52,7 @@ __all__ = [
     "SimulatorStream",
     "TensorInfo",
     "TensorRow",
+    "batch_info",
     "check",
     "cpu_features",
     "cuda_architectures",
@@ -64,4 +66,5 @@ __all__ = [
     "raise_last_error",
     "resource_counts",
     "stage_names",
+    "xla_handler",
 ]
