@@ -1,0 +1,73 @@
+#include "interop/python/tensor_types.h"
+
+#include <atomic>
+#include <new>
+
+#include "interop/python/tensor_reader.h"
+#include "runtime/status.h"
+
+namespace doorstep {
+namespace {
+
+// Types are kept for good: programs have few of them. Those beyond the capacity are examined each time. Types that are
+// no tensors take only half of the places.
+constexpr uint32_t kCapacity = 512;
+constexpr uint32_t kProbes = 8;
+constinit std::atomic<const TensorType*> known_types[kCapacity]{};
+constinit std::atomic<uint32_t> num_others{0};
+
+std::atomic<const TensorType*>* slot_of(const PyTypeObject* type, uint32_t probe) {
+    return &known_types[((reinterpret_cast<uintptr_t>(type) >> 4) + probe) % kCapacity];
+}
+
+const TensorType* find_known(const PyTypeObject* type) {
+    for (uint32_t probe = 0; probe < kProbes; ++probe) {
+        const TensorType* known = slot_of(type, probe)->load(std::memory_order_acquire);
+        if (!known) return nullptr;
+        if (known->type == type) return known;
+    }
+    return nullptr;
+}
+
+// Whether there was a place for it.
+bool keep(TensorType* examined) {
+    if (examined->kind == TensorKind::kNone && num_others.fetch_add(1) >= kCapacity / 2) return false;
+    for (uint32_t probe = 0; probe < kProbes; ++probe) {
+        const TensorType* expected = nullptr;
+        if (!slot_of(examined->type, probe)->compare_exchange_strong(expected, examined)) continue;
+        python().Py_IncRef(reinterpret_cast<PyObject*>(examined->type));
+        return true;
+    }
+    return false;
+}
+
+bool examine(PyTypeObject* type, TensorType* examined) {
+    long long numbers[kNumTypeNumbers];
+    if (!examine_type(reinterpret_cast<PyObject*>(type), numbers)) return false;
+    const auto offset = [&](int i) { return static_cast<uint32_t>(numbers[i]); };
+    examined->type = type;
+    examined->kind = static_cast<TensorKind>(numbers[0]);
+    examined->library = static_cast<uint8_t>(numbers[1]);
+    examined->has_plain_attributes = numbers[2] != 0;
+    examined->api = reinterpret_cast<const DLPackExchangeAPI*>(numbers[3]);
+    examined->layout = {offset(4), offset(5), offset(6)};
+    return true;
+}
+
+// Plain data: no constructor to run in foreign threads.
+thread_local TensorType not_kept;
+
+}  // namespace
+
+const TensorType* find_tensor_type(PyObject* object) {
+    const PyOwned reference(python().PyObject_Type(object));
+    auto* type = reinterpret_cast<PyTypeObject*>(reference.get());
+    if (const TensorType* known = find_known(type)) return known;
+    if (!examine(type, &not_kept)) return nullptr;
+    auto* kept = new (std::nothrow) TensorType(not_kept);
+    if (kept && keep(kept)) return kept;
+    delete kept;
+    return &not_kept;
+}
+
+}  // namespace doorstep

@@ -1,0 +1,43 @@
+// How tensors of a Python type are read: found out by doorstep's reader in Python when a type is first met, then kept.
+#pragma once
+
+#include <stdint.h>
+
+#include "interop/dlpack_exchange.h"
+#include "interop/python/python_api.h"
+
+namespace doorstep {
+
+// Numbers shared with pkg/doorstep/_native/tensor_types.py.
+enum class TensorKind : uint8_t {
+    kNone = 0,      // not a tensor
+    kTorch = 1,     // PyTorch, whose tensors say too little of themselves through the exchange API: see TorchLayout
+    kExchange = 2,  // another library with the exchange API
+    kBuffer = 3,    // numpy
+    kReader = 4,    // everything else
+};
+
+// Where to look whether a tensor of PyTorch is what the exchange API takes it for: that API gives the memory of
+// conjugate, negative, fake and wrapped tensors as if they were plain. Offsets in bytes, found by experiment on this
+// version of PyTorch (pkg/doorstep/_native/torch_layout.py).
+struct TorchLayout {
+    uint32_t implementation;  // in the Python object: the address of the tensor's implementation
+    uint32_t keys;            // in that: the set of dispatch keys, 64 bits
+    uint32_t gradient;        // in that: a pointer that is null if the tensor does not require grad
+};
+
+struct TensorType {
+    PyTypeObject* type;  // a reference
+    TensorKind kind;
+    uint8_t library;  // ds_python_library
+    // Whether asking a tensor for `requires_grad` runs no code of a user.
+    bool has_plain_attributes;
+    TorchLayout layout;  // for kTorch
+    const DLPackExchangeAPI* api;  // for kTorch and kExchange
+};
+
+// The type of an object, examined; valid until this thread's next call. Null, with the thread's error set, if that
+// failed.
+const TensorType* find_tensor_type(PyObject* object);
+
+}  // namespace doorstep

@@ -1,0 +1,134 @@
+"""How the tensors of a Python type are read, found out once per type."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import sys
+import warnings
+from enum import IntEnum
+from typing import NamedTuple
+
+import numpy as np
+
+from doorstep._native._generated import PythonLibrary
+from doorstep._native.library import PYTHON
+from doorstep._native.torch_layout import TorchLayout, find_torch_layout
+
+EXCHANGE_ATTRIBUTE = "__dlpack_c_exchange_api__"
+EXCHANGE_CAPSULE = b"dlpack_exchange_api"
+EXCHANGE_MAJOR = 1
+
+# By the first part of the name of the module of a type or of a base.
+LIBRARIES = {
+    "torch": PythonLibrary.TORCH,
+    "numpy": PythonLibrary.NUMPY,
+    "jax": PythonLibrary.JAX,
+    "jaxlib": PythonLibrary.JAX,
+    "cupy": PythonLibrary.CUPY,
+    "warp": PythonLibrary.WARP,
+    "doorstep": PythonLibrary.DOORSTEP,
+}
+
+
+class TensorKind(IntEnum):
+    """Numbers of the enumeration in native/src/interop/python/tensor_types.h, which says more."""
+
+    NONE = 0
+    TORCH = 1
+    EXCHANGE = 2
+    BUFFER = 3
+    READER = 4
+
+
+class TensorType(NamedTuple):
+    """What native code keeps of a type, in this order."""
+
+    kind: TensorKind
+    library: PythonLibrary
+    has_plain_attributes: bool = False
+    exchange_api: int = 0
+    layout: TorchLayout = TorchLayout(0, 0, 0)
+
+
+class _ExchangeHeader(ctypes.Structure):
+    _fields_ = (("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("previous", ctypes.c_void_p))
+
+
+def find_tensor_type(cls: type) -> TensorType:
+    """How tensors of this class are read."""
+    library = find_library(cls)
+    if library == PythonLibrary.TORCH:
+        return _torch_type(cls)
+    if library == PythonLibrary.NUMPY:
+        return _numpy_type(cls)
+    api = _exchange_api(cls)
+    if api:
+        return TensorType(TensorKind.EXCHANGE, library, exchange_api=api)
+    return TensorType(TensorKind.READER if hasattr(cls, "__dlpack__") else TensorKind.NONE, library)
+
+
+def find_library(cls: type) -> PythonLibrary:
+    """The library whose class this is or is derived from."""
+    for base in cls.__mro__:
+        library = LIBRARIES.get(str(getattr(base, "__module__", "")).partition(".")[0])
+        if library is not None and hasattr(base, "__dlpack__"):
+            return library
+    return PythonLibrary.OTHER
+
+
+def _torch_type(cls: type) -> TensorType:
+    """PyTorch's own tensors, if its exchange API is there and its layout could be found out; else read in Python."""
+    torch = sys.modules.get("torch")
+    if torch is None or not issubclass(cls, torch.Tensor):
+        return TensorType(TensorKind.NONE, PythonLibrary.OTHER)
+    api, layout = _exchange_api(cls), _torch_layout()
+    if not api or layout is None:
+        _warn_once(f"PyTorch {torch.__version__}")
+        return TensorType(TensorKind.READER, PythonLibrary.TORCH)
+    functions = (torch.Tensor.__torch_function__, torch._C._disabled_torch_function_impl)
+    hook = getattr(cls.__torch_function__, "__func__", cls.__torch_function__)
+    plain = hook in (getattr(function, "__func__", function) for function in functions)
+    return TensorType(TensorKind.TORCH, PythonLibrary.TORCH, plain, api, layout)
+
+
+@functools.cache
+def _torch_layout() -> TorchLayout | None:
+    return find_torch_layout(sys.modules["torch"])
+
+
+def _numpy_type(cls: type) -> TensorType:
+    is_masked = issubclass(cls, np.ma.MaskedArray)  # the reader refuses it
+    return TensorType(TensorKind.READER if is_masked else TensorKind.BUFFER, PythonLibrary.NUMPY)
+
+
+def _exchange_api(cls: type) -> int:
+    """Address of the struct for the major version that is known here, or 0."""
+    capsule = getattr(cls, EXCHANGE_ATTRIBUTE, None)
+    if type(capsule).__name__ != "PyCapsule":
+        return 0
+    get_pointer = PYTHON.PyCapsule_GetPointer
+    get_pointer.restype = ctypes.c_void_p
+    get_pointer.argtypes = (ctypes.py_object, ctypes.c_char_p)
+    address = get_pointer(capsule, EXCHANGE_CAPSULE)
+    while address:
+        header = _ExchangeHeader.from_address(address)
+        if header.major == EXCHANGE_MAJOR:
+            return int(address)
+        address = header.previous
+    return 0
+
+
+_warned = False
+
+
+def _warn_once(library: str) -> None:
+    global _warned
+    if not _warned:
+        _warned = True
+        warnings.warn(
+            f"{library} does not offer DLPack's exchange API in a form that doorstep knows, so its tensors are read "
+            "through Python attributes: with the same results, at tens of times the cost. PyTorch 2.10 and later have it.",
+            RuntimeWarning,
+            stacklevel=2,
+        )

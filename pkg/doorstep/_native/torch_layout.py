@@ -1,0 +1,110 @@
+"""Where a PyTorch tensor keeps what DLPack's exchange API does not tell, found by experiment on the PyTorch in use.
+
+The exchange API hands out conjugate, negative, fake and wrapped tensors as if they were plain memory, and says nothing
+of gradients. Asking a tensor for these takes longer than all the rest. They follow from two words of its implementation
+object: the set of dispatch keys, whose value `torch._C._dispatch_keys` tells, and a pointer that is null in tensors
+without gradients. This looks for the two words in a handful of tensors, and gives up unless all of them agree on one
+place for each. The words are only ever read, and only to see that a tensor is as plain as one that was asked.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+from doorstep._native.library import PYTHON
+
+WORD_BYTES = 8
+MAX_IMPLEMENTATION_BYTES = 512
+
+Words = tuple[int, ...]
+
+
+class TorchLayout(NamedTuple):
+    """Offsets in bytes."""
+
+    implementation: int  # in the Python object: the address of the implementation
+    keys: int  # in the implementation: the dispatch keys
+    gradient: int  # in the implementation: a pointer that is null without gradients
+
+
+class _Probe(NamedTuple):
+    """What is known of a tensor, and the words in which it is to be found."""
+
+    keys: int
+    implementation_address: int
+    object_words: Words
+    implementation_words: Words
+
+
+def find_torch_layout(torch: Any) -> TorchLayout | None:
+    """None if the experiment does not give one clear answer."""
+    try:
+        plain, with_gradient, unusual = (list(map(_examine(torch), tensors)) for tensors in _tensors(torch))
+    except Exception:  # whatever another version of PyTorch raises where this one answers
+        return None
+    probes = [*plain, *with_gradient, *unusual]
+    if {probe.keys for probe in unusual} & {probe.keys for probe in [*plain, *with_gradient]}:
+        return None
+    implementation = _common(_offsets(probe.object_words, probe.implementation_address) for probe in probes)
+    keys = _common(_offsets(probe.implementation_words, probe.keys) for probe in probes)
+    null = [_offsets(probe.implementation_words, 0) for probe in plain]
+    not_null = [_offsets(probe.implementation_words, 0, equal=False) for probe in with_gradient]
+    gradient = _common([*null, *not_null])
+    if implementation is None or keys is None or gradient is None:
+        return None
+    return TorchLayout(implementation, keys, gradient)
+
+
+def _tensors(torch: Any) -> tuple[list[Any], list[Any], list[Any]]:
+    """Plain tensors, tensors that require gradients, and tensors that are not what the exchange API says."""
+
+    class Subclass(torch.Tensor):  # type: ignore[misc]
+        pass
+
+    matrix = torch.zeros(4, 5, device="cpu")
+    leaf = torch.zeros(2, device="cpu", requires_grad=True)
+    plain = [
+        matrix,
+        torch.zeros(0, dtype=torch.uint8, device="cpu"),
+        torch.zeros((), dtype=torch.float64, device="cpu"),
+        torch.zeros(3, dtype=torch.complex64, device="cpu"),
+        torch.Tensor._make_subclass(Subclass, matrix),
+        torch.nn.Parameter(matrix, requires_grad=False),
+        leaf.detach(),
+    ]
+    with_gradient = [leaf, leaf * 2, torch.nn.Parameter(matrix), torch.Tensor._make_subclass(Subclass, matrix, True)]
+    unusual = [torch._neg_view(matrix), torch.conj(plain[3]), matrix.to_sparse(), matrix.to("meta")]
+    return plain, with_gradient, unusual
+
+
+def _examine(torch: Any) -> Callable[[Any], _Probe]:
+    usable_size = PYTHON.malloc_usable_size
+    usable_size.restype = ctypes.c_size_t
+    usable_size.argtypes = (ctypes.c_void_p,)
+
+    def examine(tensor: Any) -> _Probe:
+        address = int(tensor._cdata)
+        return _Probe(
+            int(torch._C._dispatch_keys(tensor).raw_repr()),
+            address,
+            _words(id(tensor), type(tensor).__basicsize__),
+            _words(address, min(usable_size(address), MAX_IMPLEMENTATION_BYTES)),
+        )
+
+    return examine
+
+
+def _words(address: int, nbytes: int) -> Words:
+    return tuple((ctypes.c_uint64 * (nbytes // WORD_BYTES)).from_address(address))
+
+
+def _offsets(words: Words, value: int, equal: bool = True) -> set[int]:
+    return {i * WORD_BYTES for i, word in enumerate(words) if (word == value) == equal}
+
+
+def _common(offsets: Iterable[set[int]]) -> int | None:
+    """The one offset that is in all sets."""
+    common = set.intersection(*offsets)
+    return common.pop() if len(common) == 1 else None
