@@ -212,10 +212,10 @@ def check_exports(wheel: Wheel) -> Iterator[str]:
 
 
 def check_kernels(wheel: Wheel) -> Iterator[str]:
-    """The library has PTX for every number of agents, and machine code for every architecture."""
+    """The library has PTX of every module, and machine code for every architecture."""
     images = unpack(wheel.files[LIBRARY])
     architectures = (PTX, *kernel_images.ARCHITECTURES)
-    expected = {ImageName(agents, one) for agents in kernel_images.NUM_AGENTS for one in architectures}
+    expected = {ImageName(module.number, one) for module in kernel_images.MODULES for one in architectures}
     for name in sorted(expected - images.keys()):
         yield f"the library has no kernels for {_describe(name)}"
     for name in sorted(images.keys() - expected):
@@ -228,7 +228,8 @@ def check_kernels(wheel: Wheel) -> Iterator[str]:
 
 def _describe(name: ImageName) -> str:
     target = f"sm_{name.architecture}" if name.architecture else "PTX"
-    return f"{name.num_agents} agents as {target}"
+    (module,) = (module.name for module in kernel_images.MODULES if module.number == name.module)
+    return f"{module} as {target}"
 
 
 def check_paths(wheel: Wheel) -> Iterator[str]:

@@ -3,7 +3,7 @@
     24 bytes  MAGIC
     uint32    number of images
     uint32    zero
-    per image: int32 number of agents, int32 architecture (0: PTX), uint64 offset in the file, uint64 bytes
+    per image: int32 module, int32 architecture (0: PTX), uint64 offset in the file, uint64 bytes
     the images, each at a multiple of ALIGNMENT; PTX ends with a zero that counts
 
 native/src/exec/cuda/images.cpp reads the same.
@@ -21,12 +21,13 @@ CUDA_MACHINE = 190  # e_machine of ELF files with CUDA machine code
 HEADER = struct.Struct(f"<{len(MAGIC)}sII")
 ENTRY = struct.Struct("<iiQQ")
 PTX = 0
+TRAINING = 0  # the module of the training kernels
 
 
 class ImageName(NamedTuple):
     """What an image is for."""
 
-    num_agents: int
+    module: int  # number of agents, or TRAINING
     architecture: int  # 90 for sm_90, PTX for the PTX
 
 

@@ -1,4 +1,4 @@
-"""Compiles the kernels for every number of agents and architecture, and packs them into the file the library embeds.
+"""Compiles the kernels, module by module, for every architecture, and packs them into the file the library embeds.
 
 Outputs are kept under names made of everything that goes into them, so that only what changed is compiled again.
 """
@@ -19,13 +19,11 @@ from pathlib import Path
 
 from build_steps import NativeBuildError, exclusive, say
 from cuda_packages import CudaPackages
-from kernel_image_file import PTX, ImageName, pack
+from kernel_image_file import PTX, TRAINING, ImageName, pack
 from kernel_report import KernelReport, parse_log
 
-SOURCE = Path("native/src/exec/cuda/kernels.cu")
 INCLUDE_FOLDERS = (Path("native/src"), Path("native/include"))
 SYSTEM_FOLDER = Path("native/src/exec/cuda/nvrtc")  # what <...> finds
-NUM_AGENTS = range(1, 9)
 ARCHITECTURES = (75, 80, 86, 89, 90, 100, 120)
 REPORT = "report.json"
 
@@ -43,6 +41,24 @@ NVRTC_OPTIONS = (
     *(f"-I{folder}" for folder in (*INCLUDE_FOLDERS, SYSTEM_FOLDER)),
 )
 PTXAS_OPTIONS = ("-fmad=false", "-v")
+
+
+@dataclass(frozen=True)
+class KernelModule:
+    """Kernels that are compiled together."""
+
+    number: int  # as in ImageName
+    name: str
+    source: Path
+    options: tuple[str, ...] = ()
+
+
+NUM_AGENTS = range(1, 9)
+WORLDS_SOURCE = Path("native/src/exec/cuda/kernels.cu")
+MODULES = (
+    KernelModule(TRAINING, "training", Path("native/src/training/kernels.cu")),
+    *(KernelModule(agents, f"{agents}_agents", WORLDS_SOURCE, (f"-DDS_AGENTS={agents}",)) for agents in NUM_AGENTS),
+)
 
 _INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 
@@ -89,15 +105,17 @@ def build_images(root: Path, packages: CudaPackages, folder: Path) -> Path:
 
 
 def ptx_compilations(root: Path, packages: CudaPackages, folder: Path) -> list[Compilation]:
-    """CUDA C++ to PTX, for every number of agents."""
-    program = (sys.executable, str(Path(__file__).with_name("nvrtc.py")), str(packages.nvrtc), str(SOURCE))
-    sources = [part for path in source_files(root) for part in (str(path), (root / path).read_bytes())]
+    """CUDA C++ to PTX, for every module."""
+    program = (sys.executable, str(Path(__file__).with_name("nvrtc.py")), str(packages.nvrtc))
     compilations = []
-    for num_agents in NUM_AGENTS:
-        options = (*NVRTC_OPTIONS, f"-DDS_AGENTS={num_agents}")
+    for module in MODULES:
+        sources = [part for path in source_files(root, module) for part in (str(path), (root / path).read_bytes())]
+        options = (*NVRTC_OPTIONS, *module.options)
         digest = _digest([packages.identity, *options, *sources])
-        output = folder / f"{num_agents}_agents.{digest}.ptx"
-        compilations.append(Compilation(ImageName(num_agents, PTX), program, options, output))
+        output = folder / f"{module.name}.{digest}.ptx"
+        compilations.append(
+            Compilation(ImageName(module.number, PTX), (*program, str(module.source)), options, output)
+        )
     return compilations
 
 
@@ -108,17 +126,18 @@ def cubin_compilations(packages: CudaPackages, folder: Path, ptx: Compilation) -
     for architecture in ARCHITECTURES:
         options = (f"-arch=sm_{architecture}", *PTXAS_OPTIONS)
         digest = _digest([packages.identity, *options, source])
-        output = folder / f"{ptx.name.num_agents}_agents.sm_{architecture}.{digest}.cubin"
-        name = ImageName(ptx.name.num_agents, architecture)
+        module_name = ptx.output.name.partition(".")[0]
+        output = folder / f"{module_name}.sm_{architecture}.{digest}.cubin"
+        name = ImageName(ptx.name.module, architecture)
         program = (str(packages.ptxas), str(ptx.output), "-o")
         compilations.append(Compilation(name, program, options, output))
     return compilations
 
 
-def source_files(root: Path) -> list[Path]:
-    """The kernels' source, everything it includes, and the system's headers, relative to the root."""
+def source_files(root: Path, module: KernelModule) -> list[Path]:
+    """The module's source, everything it includes, and the system's headers, relative to the root."""
     found = {path.relative_to(root) for path in (root / SYSTEM_FOLDER).glob("*.h")}
-    pending = {SOURCE}
+    pending = {module.source}
     while pending:
         found |= pending
         pending = {included for path in pending for included in _included(root, path)} - found

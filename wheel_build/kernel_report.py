@@ -17,7 +17,7 @@ _SHARED = re.compile(r"(\d+) bytes smem")
 class KernelReport:
     """One kernel of one image, with the functions it calls."""
 
-    num_agents: int
+    module: int
     architecture: int
     image_sha256: str
     kernel: str
@@ -27,12 +27,12 @@ class KernelReport:
     static_shared_bytes: int
 
 
-def parse_log(num_agents: int, architecture: int, image_sha256: str, log: str) -> Iterator[KernelReport]:
+def parse_log(module: int, architecture: int, image_sha256: str, log: str) -> Iterator[KernelReport]:
     """The kernels of `ptxas -v`, which lists the functions that a kernel calls below it."""
     for kernel, text in _ENTRY.findall(log):
         frames = [[int(number) for number in match] for match in _FRAME.findall(text)]
         yield KernelReport(
-            num_agents,
+            module,
             architecture,
             image_sha256,
             kernel,

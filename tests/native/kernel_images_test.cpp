@@ -18,7 +18,7 @@ constexpr KernelImage kImages[] = {
 // The architecture whose image a device is given; -1 if there is none.
 int found(int num_agents, int compute_capability) {
     const KernelImage* image = find_cubin(kImages, sizeof kImages / sizeof *kImages, num_agents, compute_capability);
-    if (image) CHECK_EQUAL(image->num_agents, num_agents);
+    if (image) CHECK_EQUAL(image->module, num_agents);
     return image ? image->architecture : -1;
 }
 

@@ -16,7 +16,7 @@ from tests.wheel_build.conftest import PROJECT
 
 import kernel_images
 from check_wheel import LIBRARY, NVIDIA_LICENCE
-from kernel_image_file import PTX, ImageName, cubin_architecture, unpack
+from kernel_image_file import PTX, TRAINING, ImageName, cubin_architecture, unpack
 from kernel_report import KernelReport
 
 IMAGES_FOLDER = PROJECT / "build" / "cuda" / "images"
@@ -24,7 +24,7 @@ PACKAGES_FOLDER = PROJECT / "build" / "cuda" / "packages"
 
 
 class Limits(NamedTuple):
-    """The most that a kernel may take, for any number of agents on any architecture."""
+    """The most that a kernel may take, in any module on any architecture."""
 
     registers: int  # fewer let more blocks share a multiprocessor
     stack_bytes: int  # stack and spills are memory traffic that the arithmetic waits for
@@ -38,7 +38,24 @@ LIMITS = {
     "doorstep_reset": Limits(registers=96, stack_bytes=64, spill_bytes=128, static_shared_bytes=0),
     "doorstep_refresh": Limits(registers=96, stack_bytes=64, spill_bytes=128, static_shared_bytes=0),
 }
-KERNELS = set(LIMITS)
+TRAINING_LIMITS = Limits(registers=64, stack_bytes=16, spill_bytes=32, static_shared_bytes=0)
+TRAINING_KERNELS = {
+    f"doorstep_{name}_{dtype}"
+    for name in (
+        "generalized_advantages",
+        "v_trace",
+        "multi_discrete_sample",
+        "multi_discrete_evaluate",
+        "multi_discrete_backward",
+    )
+    for dtype in ("float32", "float64")
+}
+ALL_LIMITS = {**LIMITS, **dict.fromkeys(TRAINING_KERNELS, TRAINING_LIMITS)}
+
+
+def kernels_of(module: int) -> set[str]:
+    return TRAINING_KERNELS if module == TRAINING else set(LIMITS)
+
 
 FLOAT_INSTRUCTION = re.compile(r"\b((?:add|sub|mul|div|rcp|sqrt|fma|mad)(?:\.\w+)*\.(?:b?f16|f32|f64)\w*)\b")
 
@@ -55,14 +72,20 @@ def report(images: dict[ImageName, bytes]) -> list[KernelReport]:
     """What ptxas said of the very images that are embedded."""
     rows = kernel_images.read_report(IMAGES_FOLDER)
     for row in rows:
-        embedded = images[ImageName(row.num_agents, row.architecture)]
+        embedded = images[ImageName(row.module, row.architecture)]
         assert hashlib.sha256(embedded).hexdigest() == row.image_sha256
     return rows
 
 
-@pytest.fixture(params=kernel_images.NUM_AGENTS)
-def ptx(images: dict[ImageName, bytes], request: pytest.FixtureRequest) -> str:
-    return images[ImageName(request.param, PTX)].rstrip(b"\0").decode()
+@pytest.fixture(params=kernel_images.MODULES, ids=lambda module: module.name)
+def module(request: pytest.FixtureRequest) -> kernel_images.KernelModule:
+    found: kernel_images.KernelModule = request.param
+    return found
+
+
+@pytest.fixture
+def ptx(images: dict[ImageName, bytes], module: kernel_images.KernelModule) -> str:
+    return images[ImageName(module.number, PTX)].rstrip(b"\0").decode()
 
 
 def global_functions(cubin: bytes) -> set[str]:
@@ -77,21 +100,24 @@ def global_functions(cubin: bytes) -> set[str]:
 
 def test_every_image_is_machine_code_of_its_architecture_with_every_kernel(images: dict[ImageName, bytes]) -> None:
     cubins = {name: content for name, content in images.items() if name.architecture != PTX}
-    assert len(cubins) == len(kernel_images.NUM_AGENTS) * len(kernel_images.ARCHITECTURES)
+    assert len(cubins) == len(kernel_images.MODULES) * len(kernel_images.ARCHITECTURES)
     for name, content in cubins.items():
         assert cubin_architecture(content) == name.architecture
-        assert global_functions(content) >= KERNELS
+        assert global_functions(content) >= kernels_of(name.module)
 
 
-def test_ptx_is_for_the_oldest_architecture_and_has_every_kernel(ptx: str) -> None:
+def test_ptx_is_for_the_oldest_architecture_and_has_every_kernel(
+    ptx: str, module: kernel_images.KernelModule
+) -> None:
     assert re.search(rf"^\.target sm_{min(kernel_images.ARCHITECTURES)}$", ptx, re.M)
-    assert set(re.findall(r"^\.visible \.entry (\w+)\(", ptx, re.M)) == KERNELS
+    assert set(re.findall(r"^\.visible \.entry (\w+)\(", ptx, re.M)) == kernels_of(module.number)
 
 
 def test_float_arithmetic_is_rounded_once_per_operation_as_on_the_cpu(ptx: str) -> None:
     instructions = set(FLOAT_INSTRUCTION.findall(ptx))
     # Without .rn an assembler may contract; .ftz and .approx give other bits.
-    assert instructions == {f"{name}.rn.f32" for name in ("add", "sub", "mul", "div", "rcp", "sqrt")} & instructions
+    names = ("add", "sub", "mul", "div", "rcp", "sqrt")
+    assert instructions <= {f"{name}.rn.{kind}" for name in names for kind in ("f32", "f64")}
     assert {"add.rn.f32", "mul.rn.f32"} <= instructions
 
 
@@ -104,20 +130,20 @@ def test_kernels_call_nothing_outside_themselves(ptx: str) -> None:
 
 
 def test_every_kernel_is_reported(report: list[KernelReport]) -> None:
-    names = {(row.num_agents, row.architecture, row.kernel) for row in report}
+    names = {(row.module, row.architecture, row.kernel) for row in report}
     assert names == {
-        (agents, architecture, kernel)
-        for agents in kernel_images.NUM_AGENTS
+        (module.number, architecture, kernel)
+        for module in kernel_images.MODULES
         for architecture in kernel_images.ARCHITECTURES
-        for kernel in KERNELS
+        for kernel in kernels_of(module.number)
     }
     assert len(report) == len(names)
 
 
-@pytest.mark.parametrize("kernel", sorted(KERNELS))
+@pytest.mark.parametrize("kernel", sorted(ALL_LIMITS))
 @pytest.mark.parametrize("quantity", Limits._fields)
 def test_a_kernel_stays_within_its_limits(report: list[KernelReport], kernel: str, quantity: str) -> None:
-    limit = getattr(LIMITS[kernel], quantity)
+    limit = getattr(ALL_LIMITS[kernel], quantity)
     rows = [row for row in report if row.kernel == kernel]
     assert [row for row in rows if getattr(row, quantity) > limit] == []
 

@@ -13,7 +13,7 @@ import cuda_packages
 import kernel_images
 from build_steps import NativeBuildError
 from kernel_image_file import ImageName
-from kernel_images import SOURCE, Compilation, ptx_compilations, source_files
+from kernel_images import MODULES, WORLDS_SOURCE, Compilation, ptx_compilations, source_files
 from kernel_report import KernelReport, parse_log
 
 PACKAGES = cuda_packages.CudaPackages(Path("packages"), "identity")
@@ -41,8 +41,9 @@ def compilation(output: Path, code: str) -> Compilation:
 def write_project(root: Path) -> None:
     """A source that includes a neighbour, which includes a file by its path from an include folder."""
     files = {
-        SOURCE: '#include "near.h"\n#include <system.h>\n',
-        SOURCE.with_name("near.h"): '#pragma once\n  #  include "sim/far.h"\n',
+        MODULES[0].source: '#include "near.h"\n',
+        WORLDS_SOURCE: '#include "near.h"\n#include <system.h>\n',
+        WORLDS_SOURCE.with_name("near.h"): '#pragma once\n  #  include "sim/far.h"\n',
         Path("native/src/sim/far.h"): '#include "near.h"\n#include "doorstep.h"\n',
         Path("native/src/near.h"): "// found from sim/, where no near.h is\n",
         Path("native/src/sim/unused.h"): "",
@@ -76,7 +77,7 @@ def test_a_compiler_that_fails_is_quoted_and_leaves_no_output(tmp_path: Path) ->
 
 def test_included_files_are_found_where_the_compiler_finds_them(tmp_path: Path) -> None:
     write_project(tmp_path)
-    assert [str(path) for path in source_files(tmp_path)] == [
+    assert [str(path) for path in source_files(tmp_path, MODULES[1])] == [
         "native/include/doorstep.h",
         "native/src/exec/cuda/kernels.cu",
         "native/src/exec/cuda/near.h",
@@ -90,13 +91,13 @@ def test_an_included_file_that_is_missing_is_named(tmp_path: Path) -> None:
     write_project(tmp_path)
     (tmp_path / "native/include/doorstep.h").unlink()
     with pytest.raises(NativeBuildError, match=r'native/src/sim/far\.h includes "doorstep\.h"'):
-        source_files(tmp_path)
+        source_files(tmp_path, MODULES[1])
 
 
 def test_names_of_outputs_change_with_what_is_included_and_with_nothing_else(tmp_path: Path) -> None:
     write_project(tmp_path)
     before = outputs(tmp_path)
-    assert len(set(before)) == len(before) == len(kernel_images.NUM_AGENTS)
+    assert len(set(before)) == len(before) == len(MODULES)
     (tmp_path / "native/src/sim/unused.h").write_text("changed", encoding="utf-8")
     assert outputs(tmp_path) == before
     for name in ("native/src/near.h", "native/src/exec/cuda/nvrtc/system.h"):

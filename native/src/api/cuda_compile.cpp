@@ -25,7 +25,7 @@ struct ArchitectureNames {
         size_t length = 0;
         const KernelImage* images = kernel_images(&count);
         for (const KernelImage* image = images; image != images + count; ++image) {
-            if (image->num_agents != 1 || image->architecture == 0) continue;
+            if (image->module != 1 || image->architecture == 0) continue;
             length += static_cast<size_t>(snprintf(text + length, sizeof text - length, "%ssm_%d", length ? "," : "",
                                                    image->architecture));
         }

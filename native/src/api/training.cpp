@@ -1,6 +1,9 @@
 // Training kernels: work on arrays of the caller.
 #include "api/call.h"
+#include "api/fork.h"
+#include "runtime/cuda/resource.h"
 #include "training/cpu_training.h"
+#include "training/cuda_training.h"
 
 namespace doorstep {
 namespace {
@@ -102,6 +105,7 @@ ds_status check_actions(const ds_multi_discrete& call) {
 
 #define DS_TRAINING_RUN(name, Call, items)                                             \
     ds_status run_##name(const Call& call) {                                           \
+        if (call.device_kind == DS_DEVICE_CUDA) return name##_on_cuda(call);           \
         name##_on_cpu(call);                                                           \
         return DS_STATUS_OK;                                                           \
     }
@@ -114,12 +118,12 @@ DS_TRAINING_KERNEL_TABLE(DS_TRAINING_RUN)
 using namespace doorstep;
 
 ds_status ds_training_prepare(int64_t device_index) {
-    return check_range("device_index", "", device_index, 0, INT32_MAX);
+    if (const ds_status status = check_range("device_index", "", device_index, 0, INT32_MAX)) return status;
+    if (!install_fork_handlers()) return fail_no_memory();
+    return prepare_training_on_cuda(device_index);
 }
 
-ds_status ds_training_release(int64_t device_index) {
-    return check_range("device_index", "", device_index, 0, INT32_MAX);
-}
+ds_status ds_training_release(int64_t device_index) { return release_training_on_cuda(device_index); }
 
 ds_status ds_generalized_advantages(const ds_advantages* call) {
     if (const ds_status status = check_advantages(call, false)) return status;

@@ -7,6 +7,7 @@
 #include "functions.h"
 #include "image.h"
 #include "kernel_launch.h"
+#include "training_launch.h"
 
 using namespace stand_in;
 
@@ -15,6 +16,14 @@ namespace {
 constexpr uint32_t kSharedBytesByDefault = 48 * 1024;
 constexpr int kThreadsOfMultiprocessor = 2048, kBlocksOfMultiprocessor = 32;
 constexpr int kRegistersOfThread = 64;  // made up
+
+// A module of worlds says for how many agents it is; the training kernels' does not.
+int make_task(const Kernel& kernel, int device, unsigned grid, unsigned threads, unsigned shared_bytes, const void* call,
+              Task* task) {
+    if (kernel.num_agents == 0) return make_training_launch(kernel.name, device, grid, threads, call, task);
+    const auto& arguments = *static_cast<const doorstep::KernelArguments*>(call);
+    return make_launch({kernel.name, kernel.num_agents, device, grid, threads, shared_bytes, arguments}, task);
+}
 
 // Where the caller wants to read what was wrong with an image.
 void write_log(unsigned count, const int* options, void** values, const std::string& problem) {
@@ -136,10 +145,9 @@ int cuLaunchKernel(uint64_t function, unsigned grid_x, unsigned grid_y, unsigned
         if (!arguments || extra) return refuse(kInvalidValue, "cuLaunchKernel: arguments come as addresses");
         const unsigned grid[3] = {grid_x, grid_y, grid_z}, block[3] = {block_x, block_y, block_z};
         if (const int code = check_dimensions(*kernel, grid, block, shared_bytes)) return code;
-        Launch launch{kernel->name, kernel->num_agents, context->device, grid_x, block_x, shared_bytes, {}};
-        launch.arguments = *static_cast<const doorstep::KernelArguments*>(arguments[0]);
         Task task;
-        if (const int code = make_launch(launch, &task)) return code;
+        if (const int code = make_task(*kernel, context->device, grid_x, block_x, shared_bytes, arguments[0], &task))
+            return code;
         return begin(*stream, std::move(task));
     });
 }

@@ -94,12 +94,12 @@ bool write_file(File& file, const FileHeader& header, const void* data) {
 
 }  // namespace
 
-CachedImage::CachedImage(int num_agents, int architecture, uint64_t content) {
+CachedImage::CachedImage(int module, int architecture, uint64_t content) {
     char folder[sizeof path_];
     find_folder(folder, sizeof folder);
     if (!folder[0]) return;
-    const int length = snprintf(path_, sizeof path_, "%s/kernels-%d-agents-sm_%d-%016" PRIx64 ".cubin", folder,
-                                num_agents, architecture, content);
+    const int length = snprintf(path_, sizeof path_, "%s/kernels-%d-sm_%d-%016" PRIx64 ".cubin", folder,
+                                module, architecture, content);
     // A path that was cut names another file.
     if (length >= static_cast<int>(sizeof path_)) path_[0] = '\0';
 }

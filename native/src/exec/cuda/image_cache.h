@@ -13,7 +13,7 @@ namespace doorstep {
 class CachedImage {
 public:
     // `content` is a hash of everything that the image is made from. Finds where the file would be.
-    CachedImage(int num_agents, int architecture, uint64_t content);
+    CachedImage(int module, int architecture, uint64_t content);
 
     // "" if the environment names no folder.
     const char* path() const { return path_; }

@@ -29,7 +29,7 @@ struct FileHeader {
 };
 
 struct FileEntry {
-    int32_t num_agents;
+    int32_t module;
     int32_t architecture;
     uint64_t offset;
     uint64_t bytes;
@@ -46,7 +46,7 @@ struct ImageTable {
         for (; count < static_cast<int>(header.count) && count < kMaxImages; ++count) {
             FileEntry entry;
             memcpy(&entry, doorstep_kernel_images + sizeof header + count * sizeof entry, sizeof entry);
-            images[count] = {entry.num_agents, entry.architecture, doorstep_kernel_images + entry.offset,
+            images[count] = {entry.module, entry.architecture, doorstep_kernel_images + entry.offset,
                              static_cast<size_t>(entry.bytes)};
         }
     }
@@ -67,24 +67,24 @@ const KernelImage* kernel_images(int* count) {
     return image_table().images;
 }
 
-const KernelImage* find_cubin(int num_agents, int compute_capability) {
-    return find_cubin(image_table().images, image_table().count, num_agents, compute_capability);
+const KernelImage* find_cubin(int module, int compute_capability) {
+    return find_cubin(image_table().images, image_table().count, module, compute_capability);
 }
 
-const KernelImage* find_cubin(const KernelImage* images, int count, int num_agents, int compute_capability) {
+const KernelImage* find_cubin(const KernelImage* images, int count, int module, int compute_capability) {
     const KernelImage* best = nullptr;
     for (const KernelImage* image = images; image != images + count; ++image) {
-        const bool runs = image->num_agents == num_agents && image->architecture / 10 == compute_capability / 10 &&
+        const bool runs = image->module == module && image->architecture / 10 == compute_capability / 10 &&
                           image->architecture <= compute_capability;
         if (runs && (!best || image->architecture > best->architecture)) best = image;
     }
     return best;
 }
 
-const KernelImage* find_ptx(int num_agents) {
+const KernelImage* find_ptx(int module) {
     const ImageTable& table = image_table();
     for (const KernelImage* image = table.images; image != table.images + table.count; ++image) {
-        if (image->num_agents == num_agents && image->architecture == 0) return image;
+        if (image->module == module && image->architecture == 0) return image;
     }
     return nullptr;
 }

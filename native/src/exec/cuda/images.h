@@ -6,8 +6,11 @@
 
 namespace doorstep {
 
+// Which kernels an image holds: those that step worlds of so many agents, or the training kernels.
+constexpr int kTrainingModule = 0;
+
 struct KernelImage {
-    int32_t num_agents;
+    int32_t module;        // number of agents, or kTrainingModule
     int32_t architecture;  // 90: machine code for sm_90; 0: PTX text that ends with a zero
     const void* data;
     size_t bytes;
@@ -18,12 +21,12 @@ const KernelImage* kernel_images(int* count);
 
 // The cubin that runs on a device of this compute capability (90 is 9.0): the same major number and the largest minor
 // number that is not newer. Null if there is none.
-const KernelImage* find_cubin(int num_agents, int compute_capability);
+const KernelImage* find_cubin(int module, int compute_capability);
 
 // The same among other images.
-const KernelImage* find_cubin(const KernelImage* images, int count, int num_agents, int compute_capability);
+const KernelImage* find_cubin(const KernelImage* images, int count, int module, int compute_capability);
 
 // The PTX; null in a library without images.
-const KernelImage* find_ptx(int num_agents);
+const KernelImage* find_ptx(int module);
 
 }  // namespace doorstep

@@ -27,32 +27,38 @@ ds_status fail_without_kernels(int compute_capability) {
 
 // The image for a device; `compiled` keeps it if it was not embedded. Null, with the thread's error set, if there is
 // none.
-const void* choose_image(int num_agents, int compute_capability, CompiledImage* compiled) {
-    if (!has_kernels(num_agents, compute_capability)) {
+const void* choose_image(int module, int compute_capability, CompiledImage* compiled) {
+    if (!has_kernels(module, compute_capability)) {
         fail_without_kernels(compute_capability);
         return nullptr;
     }
-    switch (find_kernel_source(num_agents, compute_capability)) {
-        case DS_KERNEL_SOURCE_EMBEDDED: return find_cubin(num_agents, compute_capability)->data;
+    switch (find_kernel_source(module, compute_capability)) {
+        case DS_KERNEL_SOURCE_EMBEDDED: return find_cubin(module, compute_capability)->data;
         case DS_KERNEL_SOURCE_COMPILER:
-            return compile_ptx(num_agents, compute_capability, compiled, nullptr) ? nullptr : compiled->data();
+            return compile_ptx(module, compute_capability, compiled, nullptr) ? nullptr : compiled->data();
         case DS_KERNEL_SOURCE_DRIVER: break;
     }
-    return find_ptx(num_agents)->data;
+    return find_ptx(module)->data;
 }
 
 }  // namespace
 
-bool has_kernels(int num_agents, int compute_capability) {
+bool has_kernels(int module, int compute_capability) {
     return compute_capability >= kOldestComputeCapability &&
-           (find_cubin(num_agents, compute_capability) || find_ptx(num_agents));
+           (find_cubin(module, compute_capability) || find_ptx(module));
 }
 
-ds_kernel_source find_kernel_source(int num_agents, int compute_capability) {
-    if (find_cubin(num_agents, compute_capability)) return DS_KERNEL_SOURCE_EMBEDDED;
-    const bool compiles = find_ptx(num_agents) && compiler_knows(compute_capability);
+ds_kernel_source find_kernel_source(int module, int compute_capability) {
+    if (find_cubin(module, compute_capability)) return DS_KERNEL_SOURCE_EMBEDDED;
+    const bool compiles = find_ptx(module) && compiler_knows(compute_capability);
     return compiles && driver().version >= compiler_driver_version() ? DS_KERNEL_SOURCE_COMPILER
                                                                      : DS_KERNEL_SOURCE_DRIVER;
+}
+
+Ref<Module> load_module(const Ref<Context>& context, int module) {
+    CompiledImage compiled;
+    const void* image = choose_image(module, context->compute_capability(), &compiled);
+    return image ? Module::load(context, image, "") : Ref<Module>();
 }
 
 Ref<KernelModule> KernelModule::find(const Ref<Context>& context, int num_agents) {
@@ -78,10 +84,7 @@ KernelModule::~KernelModule() {
 }
 
 Ref<KernelModule> KernelModule::load(const Ref<Context>& context, int num_agents) {
-    CompiledImage compiled;
-    const void* image = choose_image(num_agents, context->compute_capability(), &compiled);
-    if (!image) return {};
-    const Ref<Module> module = Module::load(context, image, "");
+    const Ref<Module> module = load_module(context, num_agents);
     if (!module) return {};
     const Ref<KernelModule> made = check_allocated(new (std::nothrow) KernelModule(context, num_agents));
     if (!made || made->get_kernels(module) || made->count_resident_blocks()) return {};

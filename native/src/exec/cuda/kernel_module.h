@@ -9,11 +9,16 @@ namespace doorstep {
 // The oldest compute capability that the kernels are compiled for (75 is 7.5).
 constexpr int kOldestComputeCapability = 75;
 
+// Modules are named as in images.h: a number of agents, or kTrainingModule.
+
 // Whether there is machine code, or PTX to make it from.
-bool has_kernels(int num_agents, int compute_capability);
+bool has_kernels(int module, int compute_capability);
 
 // Where the machine code for a device comes from. The driver has been opened.
-ds_kernel_source find_kernel_source(int num_agents, int compute_capability);
+ds_kernel_source find_kernel_source(int module, int compute_capability);
+
+// Puts a module's machine code on a device. Null, with the thread's error set, if it cannot be had.
+Ref<Module> load_module(const Ref<Context>& context, int module);
 
 class KernelModule final : public RefCounted {
 public:

@@ -96,7 +96,7 @@ int64_t monotonic_ns() {
     return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
-// Of everything that an image is made from, but for the number of agents and the architecture.
+// Of everything that an image is made from, but for the module and the architecture.
 uint64_t content_hash(const KernelImage& ptx) {
     const uint64_t parts[] = {hash_bytes(ptx.data, ptx.bytes), compiler_version()};
     return hash_bytes(parts, sizeof parts);
@@ -146,11 +146,11 @@ bool compiler_knows(int architecture) {
 
 int compiler_driver_version() { return static_cast<int>(compiler().major) * 1000; }
 
-ds_status compile_ptx(int num_agents, int architecture, CompiledImage* image, ds_cuda_compile_info* info) {
+ds_status compile_ptx(int module, int architecture, CompiledImage* image, ds_cuda_compile_info* info) {
     const int64_t begin = monotonic_ns();
-    const KernelImage* ptx = find_ptx(num_agents);
+    const KernelImage* ptx = find_ptx(module);
     if (!ptx || !compiler_knows(architecture)) return fail_unknown(architecture);
-    const CachedImage cached(num_agents, architecture, content_hash(*ptx));
+    const CachedImage cached(module, architecture, content_hash(*ptx));
     CompiledImage result;
     const bool from_cache = cached.read(&result.data_, &result.bytes_);
     bool kept = from_cache;

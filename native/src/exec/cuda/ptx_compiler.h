@@ -36,6 +36,6 @@ int compiler_driver_version();
 
 // From the disk cache if it is there, else compiled and kept; a cache that cannot be read or written is no failure.
 // info may be null. INVALID_ARGUMENT (architecture), OUT_OF_MEMORY, INTERNAL; the error is set.
-ds_status compile_ptx(int num_agents, int architecture, CompiledImage* image, ds_cuda_compile_info* info);
+ds_status compile_ptx(int module, int architecture, CompiledImage* image, ds_cuda_compile_info* info);
 
 }  // namespace doorstep

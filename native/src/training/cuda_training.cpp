@@ -1,0 +1,114 @@
+#include "training/cuda_training.h"
+
+#include <algorithm>
+#include <new>
+
+#include "exec/cuda/images.h"
+#include "exec/cuda/kernel_module.h"
+#include "runtime/futex.h"
+#include "runtime/status.h"
+
+namespace doorstep {
+namespace {
+
+// Blocks of a launch; more items are taken in further rounds.
+constexpr int64_t kMostBlocks = 65536;
+
+constexpr const char* kNames[kTrainingKernelCount][2] = {
+#define DS_TRAINING_NAMES(name, Call, items) {"doorstep_" #name "_float32", "doorstep_" #name "_float64"},
+    DS_TRAINING_KERNEL_TABLE(DS_TRAINING_NAMES)
+#undef DS_TRAINING_NAMES
+};
+
+// What all launches on one device share.
+struct TrainingKernels final : RefCounted {
+    Ref<Context> context;
+    Ref<Kernel> kernels[kTrainingKernelCount][2];
+    int64_t users = 0;  // prepares without a release
+    TrainingKernels* next = nullptr;
+};
+
+constinit Mutex list_mutex;
+constinit TrainingKernels* first_prepared = nullptr;  // each with a reference of the list's
+
+TrainingKernels** find_link(int64_t device_index) {
+    TrainingKernels** link = &first_prepared;
+    while (*link && (*link)->context->device_index() != device_index) link = &(*link)->next;
+    return link;
+}
+
+ds_status fail_unprepared(int64_t device_index) {
+    return fail(DS_STATUS_INVALID_ARGUMENT, "device_index", "call ds_training_prepare() before, outside of recordings",
+                "the training kernels are not prepared on device %lld", static_cast<long long>(device_index));
+}
+
+Ref<TrainingKernels> load(int64_t device_index) {
+    const Ref<TrainingKernels> made = check_allocated(new (std::nothrow) TrainingKernels);
+    if (!made) return {};
+    made->context = Context::of_device(device_index);
+    const Ref<Module> module = made->context ? load_module(made->context, kTrainingModule) : Ref<Module>();
+    if (!module) return {};
+    for (int id = 0; id < kTrainingKernelCount; ++id)
+        for (int precision = 0; precision < 2; ++precision) {
+            made->kernels[id][precision] = Kernel::get(module, kNames[id][precision]);
+            if (!made->kernels[id][precision]) return {};
+        }
+    return made;
+}
+
+ds_status find_prepared(int64_t device_index, Ref<TrainingKernels>* found) {
+    if (in_forked_process()) return fail_driver(kCalledInForkedProcess, "");
+    MutexGuard guard(list_mutex);
+    TrainingKernels* prepared = *find_link(device_index);
+    if (!prepared) return fail_unprepared(device_index);
+    *found = Ref<TrainingKernels>::share(prepared);
+    return DS_STATUS_OK;
+}
+
+template <class Call>
+ds_status launch(TrainingKernelId id, const Call& call, int64_t items) {
+    Ref<TrainingKernels> prepared;
+    if (const ds_status status = find_prepared(call.device_index, &prepared)) return status;
+    if (items == 0) return DS_STATUS_OK;
+    const int64_t blocks = std::min((items + kTrainingThreads - 1) / kTrainingThreads, kMostBlocks);
+    const LaunchShape shape = {{static_cast<uint32_t>(blocks), 1, 1}, {kTrainingThreads, 1, 1}};
+    void* parameters[] = {const_cast<Call*>(&call)};
+    Kernel& kernel = *prepared->kernels[id][call.dtype == DS_DTYPE_FLOAT64];
+    return kernel.launch_on(reinterpret_cast<CUstream>(call.stream), shape, parameters);
+}
+
+}  // namespace
+
+ds_status prepare_training_on_cuda(int64_t device_index) {
+    if (in_forked_process()) return fail_driver(kCalledInForkedProcess, "");
+    MutexGuard guard(list_mutex);
+    TrainingKernels** link = find_link(device_index);
+    if (!*link) {
+        Ref<TrainingKernels> loaded = load(device_index);
+        if (!loaded) return last_status();
+        *link = loaded.leak();
+    }
+    (*link)->users++;
+    return DS_STATUS_OK;
+}
+
+ds_status release_training_on_cuda(int64_t device_index) {
+    if (in_forked_process()) return DS_STATUS_OK;
+    Ref<TrainingKernels> last;
+    {
+        MutexGuard guard(list_mutex);
+        TrainingKernels** link = find_link(device_index);
+        if (!*link) return fail_unprepared(device_index);
+        if (--(*link)->users > 0) return DS_STATUS_OK;
+        last = Ref<TrainingKernels>::adopt(*link);
+        *link = last->next;
+    }
+    return last->context->synchronize();  // launches may be under way
+}
+
+#define DS_TRAINING_FUNCTION(name, Call, items) \
+    ds_status name##_on_cuda(const Call& call) { return launch(kTraining_##name, call, call.items); }
+DS_TRAINING_KERNEL_TABLE(DS_TRAINING_FUNCTION)
+#undef DS_TRAINING_FUNCTION
+
+}  // namespace doorstep
