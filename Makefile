@@ -13,7 +13,7 @@ PYTHON ?= python3
 TEST_EXTRAS ?= torch jax
 # Passed on to pytest: make test PYTEST_ARGUMENTS='tests/sim -x'
 PYTEST_ARGUMENTS ?=
-# Passed on to tests/benchmarks/measure.py: make bench BENCH_ARGUMENTS='--rounds 9'
+# Passed on to what measures: make bench BENCH_ARGUMENTS='--rounds 9'
 BENCH_ARGUMENTS ?=
 # Passed on to the soak: make soak SOAK_ARGUMENTS='--world-steps 1e7 --agents 8'
 SOAK_ARGUMENTS ?=
@@ -28,7 +28,7 @@ bin = build/environments/$(1)/bin
 # Puts the finished wheel, and nothing else of this project, into an environment.
 install_wheel = $(call bin,$(1))/python -m pip --quiet --disable-pip-version-check install --force-reinstall --no-deps dist/doorstep-*.whl
 
-.PHONY: help demo test wheel check-wheel try-wheel lint gpu-test test-native test-asan test-tsan bench bench-kernels bench-gpu soak docs clean
+.PHONY: help demo test wheel check-wheel try-wheel lint gpu-test test-native test-asan test-tsan bench bench-interop bench-kernels bench-gpu soak docs clean
 
 help: ## Say what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -91,6 +91,11 @@ bench: wheel ## Measure the figures of docs/performance.md
 	@$(call environment,demo,dependencies)
 	@$(call install_wheel,demo)
 	@$(call bin,demo)/python tests/benchmarks/measure.py $(BENCH_ARGUMENTS)
+
+bench-interop: wheel ## Measure what crossing between Python and other frameworks costs
+	@$(call environment,interop,dependencies torch jax interop build-system)
+	@$(call install_wheel,interop)
+	@$(call bin,interop)/python -m tests.benchmarks.interop $(BENCH_ARGUMENTS)
 
 bench-kernels: test-native ## Count what a step costs a GPU; needs none
 	@echo "from the normal start"
