@@ -1,0 +1,45 @@
+"""Registers operators with PyTorch."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from doorstep.torch._operands import Operator
+
+# It is kept as long as the process: what it has defined would go with it.
+LIBRARY = torch.library.Library("doorstep", "DEF")
+
+
+def define(
+    operator: Operator,
+    kernel: Callable[..., Any],
+    fake: Callable[..., Any],
+    keep: Callable[..., Any] | None = None,
+    backward: Callable[..., Any] | None = None,
+) -> None:
+    """Makes `torch.ops.doorstep.<name>`, for memory of the CPU and of CUDA devices.
+
+    Args:
+        operator: its table.
+        kernel: does the work on tensors.
+        fake: the same for tensors without memory.
+        keep: what autograd has to remember, see torch.library.register_autograd().
+        backward: gradients of the inputs; without it, the operator has none.
+    """
+    name = f"doorstep::{operator.name}"
+    LIBRARY.define(operator.schema(), tags=(torch.Tag.pt2_compliant_tag, torch.Tag.needs_exact_strides))
+    for device in ("CPU", "CUDA"):
+        LIBRARY.impl(operator.name, kernel, device)
+    torch.library.register_fake(name, fake, lib=LIBRARY)
+    if backward is not None:
+        torch.library.register_autograd(name, backward, setup_context=keep, lib=LIBRARY)
+
+
+@functools.cache
+def prepare_once(prepare: Callable[..., None], *arguments: int) -> None:
+    """Loads what a device needs, once for the process: until then nothing can be recorded into a graph."""
+    prepare(*arguments)

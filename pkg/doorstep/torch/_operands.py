@@ -1,0 +1,172 @@
+"""What an operator is given: one table per operator says what each tensor must be and whether it is read or written.
+
+The operator's schema, the check of its tensors and the shapes that its fake kernel goes by all follow from the table.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple, NoReturn
+
+import torch
+
+from doorstep._native._generated import DeviceKind, Dtype
+from doorstep._native.training import Place
+from doorstep.errors import ArgumentError
+
+DTYPES = {
+    "float": (torch.float32, torch.float64),  # the same for all of an operator's
+    "float32": (torch.float32,),
+    "int32": (torch.int32,),
+    "uint8": (torch.uint8,),
+    "flag": (torch.bool, torch.uint8),
+}
+NATIVE_DTYPES = {torch.float32: Dtype.FLOAT32, torch.float64: Dtype.FLOAT64}
+LOW_PRECISION = (torch.float16, torch.bfloat16)
+
+
+class Access(Enum):
+    """What an operator does with a tensor."""
+
+    READ = "read"
+    WRITE = "write"
+    READ_WRITE = "readwrite"
+
+
+@dataclass(frozen=True)
+class Operand:
+    """A tensor of an operator. Entries of its shape are numbers, or symbols that mean the same number everywhere."""
+
+    name: str
+    dtype: str
+    shape: tuple[str, ...]
+    access: Access = Access.READ
+    optional: bool = False
+
+
+class Operands(NamedTuple):
+    """Tensors that have been checked: what a call of the C API needs to know of them."""
+
+    extents: dict[str, int]  # by symbol
+    place: Place
+    addresses: dict[str, int]  # by name; 0 for a tensor that is None or has no elements
+
+
+@dataclass(frozen=True)
+class Operator:
+    """An operator: its table, and the numbers that it takes after the tensors, as torch.library writes them."""
+
+    name: str
+    operands: tuple[Operand, ...]
+    numbers: str
+    returns: str
+
+    def schema(self) -> str:
+        """As torch.library.Library.define() takes it."""
+        tensors = ", ".join(_declaration(index, operand) for index, operand in enumerate(self.operands))
+        return f"{self.name}({tensors}, {self.numbers}) -> {self.returns}"
+
+    def check(self, tensors: Sequence[torch.Tensor | None], **extents: int) -> dict[str, int]:
+        """Checks everything that tensors without memory have too; gives the extents by symbol.
+
+        Raises:
+            ArgumentError: a tensor is not as its row of the table says.
+        """
+        first = next(tensor for tensor in tensors if tensor is not None)
+        floats = None
+        for operand, tensor in zip(self.operands, tensors, strict=True):
+            if tensor is None and operand.optional:
+                continue
+            if not isinstance(tensor, torch.Tensor):
+                _refuse(operand.name, type(tensor).__name__, "a torch.Tensor")
+            _check_dtype(operand, tensor, floats)
+            floats = tensor.dtype if operand.dtype == "float" else floats
+            _check_shape(operand, tensor, extents)
+            _check_memory(operand, tensor, first.device)
+        return extents
+
+    def read(self, tensors: Sequence[torch.Tensor | None], **extents: int) -> Operands:
+        """Checks everything and gives addresses.
+
+        Raises:
+            ArgumentError: a tensor is not as its row of the table says, or something is written that another one shares.
+        """
+        extents = self.check(tensors, **extents)
+        given = [(operand, tensor) for operand, tensor in zip(self.operands, tensors, strict=True) if tensor is not None]
+        _check_overlap(given)
+        addresses = {operand.name: tensor.data_ptr() for operand, tensor in given}
+        return Operands(extents, place_of(given[0][1].device), addresses)
+
+
+def place_of(device: torch.device) -> Place:
+    """A device, and PyTorch's current stream on it."""
+    if device.type == "cpu":
+        return Place(DeviceKind.CPU, 0, 0)
+    index = torch.cuda.current_device() if device.index is None else device.index
+    return Place(DeviceKind.CUDA, index, torch.cuda.current_stream(index).cuda_stream)
+
+
+def _declaration(index: int, operand: Operand) -> str:
+    alias = "" if operand.access is Access.READ else f"(a{index}!)"
+    return f"Tensor{alias}{'?' if operand.optional else ''} {operand.name}"
+
+
+def _refuse(name: str, found: str, wanted: str, hint: str = "") -> NoReturn:
+    raise ArgumentError(f"{name} is {found}; it must be {wanted}", argument=name, hint=hint)
+
+
+def _check_dtype(operand: Operand, tensor: torch.Tensor, floats: torch.dtype | None) -> None:
+    allowed = (floats,) if operand.dtype == "float" and floats else DTYPES[operand.dtype]
+    if tensor.dtype in allowed:
+        return
+    hint = f"convert it with .to({allowed[0]})"
+    if tensor.dtype in LOW_PRECISION:
+        hint = "convert it with .float(); half the bits are too few here, and autocast does not change that"
+    _refuse(operand.name, str(tensor.dtype), " or ".join(map(str, allowed)), hint)
+
+
+def _check_shape(operand: Operand, tensor: torch.Tensor, extents: dict[str, int]) -> None:
+    wanted = [int(symbol) if symbol.isdigit() else extents.get(symbol, symbol) for symbol in operand.shape]
+    if tensor.dim() == len(wanted):
+        found = zip(tensor.shape, wanted, strict=True)
+        if all(isinstance(entry, str) or size == entry for size, entry in found):
+            extents.update((symbol, size) for size, symbol in zip(tensor.shape, operand.shape, strict=True))
+            return
+    _refuse(operand.name, f"of shape {list(tensor.shape)}", f"of shape [{', '.join(map(str, wanted))}]")
+
+
+def _check_memory(operand: Operand, tensor: torch.Tensor, device: torch.device) -> None:
+    if tensor.device != device:
+        _refuse(operand.name, f"on {tensor.device}", f"on {device}, as the others are", f"move it with .to('{device}')")
+    if tensor.layout != torch.strided or not tensor.is_contiguous():
+        _refuse(operand.name, "not contiguous", "contiguous", "make it so with .contiguous()")
+    if tensor.is_conj() or tensor.is_neg():
+        _refuse(operand.name, "a lazy conjugate or negative", "plain memory", "use .resolve_conj().resolve_neg()")
+    if operand.access is not Access.READ and tensor.requires_grad:
+        _refuse(operand.name, "a tensor that requires grad", "one that does not", "what is written has no gradient")
+
+
+def _check_overlap(given: Sequence[tuple[Operand, torch.Tensor]]) -> None:
+    """What is written shares no byte with anything else."""
+    if all(operand.access is Access.READ for operand, _ in given):
+        return
+    spans = [(tensor.data_ptr(), tensor.nbytes, operand) for operand, tensor in given if tensor.numel()]
+    end, last, written_end, last_written = 0, spans[0][2], 0, spans[0][2]  # how far those before reach
+    for address, size, operand in sorted(spans, key=lambda span: span[0]):
+        reads = operand.access is Access.READ
+        if address < (written_end if reads else end):
+            other = last_written if reads else last
+            _refuse(operand.name, f"partly the same memory as {other.name}", "memory of its own", "pass a .clone()")
+        if address + size > end:
+            end, last = address + size, operand
+        if not reads and address + size > written_end:
+            written_end, last_written = address + size, operand
+
+
+@functools.cache
+def shape_of(shape: tuple[str, ...], **extents: int) -> tuple[int, ...]:
+    """A shape of the table with its symbols replaced."""
+    return tuple(extents[symbol] if symbol in extents else int(symbol) for symbol in shape)
