@@ -24,13 +24,15 @@ import numpy as np
 from doorstep._arguments import check_integer, refuse
 from doorstep._native import TENSORS, ActionCheck, DeviceKind, batch_info, xla_handler
 from doorstep.errors import ArgumentError
-from doorstep.simulator import FLAT_TENSORS, MAX_GLOBAL_WORLDS, MAX_SEED, Simulator
+from doorstep.simulator import MAX_GLOBAL_WORLDS, MAX_SEED, Simulator
 
 DEFAULT_OUTPUTS = ("observations", "rewards", "dones")
 INPUTS = ("resets", "actions")
 NAMES = tuple(row.name for row in TENSORS)
 # These are written when an episode ends, and keep their value until the next one does: steps hand them on.
 OUTLIVING = NAMES[NAMES.index("final_steps_remaining") :]
+# These are not written at all unless they are outputs.
+OPTIONAL = ("observations", "final_observations")
 SCRATCH_ALIGNMENT = 64
 
 
@@ -271,7 +273,7 @@ def _rule_attribute(rules: Rules, outputs: tuple[str, ...], *, has_resets: bool)
 def _results(rules: Rules, num_worlds: int, outputs: tuple[str, ...]) -> list[jax.ShapeDtypeStruct]:
     """Worlds, scratch memory for every tensor that is no output and for the device, outputs."""
     info = batch_info(rules.device_kind, rules.device_index, num_worlds, rules.num_agents)
-    absent = [_shape(name, rules, num_worlds) for name in NAMES if name not in (*outputs, *FLAT_TENSORS)]
+    absent = [_shape(name, rules, num_worlds) for name in NAMES if name not in (*outputs, *OPTIONAL)]
     padded = [-(-tensor.size * tensor.dtype.itemsize // SCRATCH_ALIGNMENT) * SCRATCH_ALIGNMENT for tensor in absent]
     scratch = jax.ShapeDtypeStruct((info.scratch_bytes + sum(padded),), jnp.uint8)
     return [_worlds_shape(rules, num_worlds), scratch, *(_shape(name, rules, num_worlds) for name in outputs)]

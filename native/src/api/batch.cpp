@@ -5,7 +5,6 @@
 #include "api/fork.h"
 #include "exec/cpu/cpu_batch.h"
 #include "exec/cuda/cuda_batch.h"
-#include "exec/tensor_table.h"
 
 namespace doorstep {
 namespace {
@@ -46,6 +45,15 @@ ds_status watch_forks_of_batches() {
 
 // ---- What work on worlds looks at
 
+constexpr struct {
+    const char* name;
+    uint64_t bytes;  // of an element
+} kElements[DS_TENSOR_COUNT] = {
+#define DS_ELEMENT(name, dtype, shape, access, sentence) {#name, sizeof(DS_CTYPE_##dtype)},
+    DS_TENSOR_TABLE(DS_ELEMENT)
+#undef DS_ELEMENT
+};
+
 ds_status check_rules(const ds_batch& batch) {
     if (const ds_status status = check_num_worlds(batch)) return status;
     if (const ds_status status = check_range("episode_length", "give the number of steps of an episode",
@@ -59,24 +67,37 @@ ds_status check_rules(const ds_batch& batch) {
                 batch.action_check);
 }
 
+// alignment: a power of two
 ds_status check_address(const char* argument, const void* address, uint64_t alignment) {
     if (!address) return fail_null(argument);
-    if (reinterpret_cast<uint64_t>(address) % alignment == 0) return DS_STATUS_OK;
+    if ((reinterpret_cast<uint64_t>(address) & (alignment - 1)) == 0) return DS_STATUS_OK;
     return fail(DS_STATUS_INVALID_ARGUMENT, argument, "pass memory that begins at a multiple of it",
                 "%s lies at %p; it must be aligned to %llu bytes", argument, address,
                 static_cast<unsigned long long>(alignment));
 }
 
+bool may_be_null(int tensor) { return tensor == DS_TENSOR_observations || tensor == DS_TENSOR_final_observations; }
+
+// The common case, without a branch per tensor.
+bool all_in_order(void* const* tensors) {
+    uint64_t wrong = 0;
+    for (int tensor = 0; tensor < DS_TENSOR_COUNT; ++tensor) {
+        const uint64_t address = reinterpret_cast<uint64_t>(tensors[tensor]);
+        wrong |= (address & (kElements[tensor].bytes - 1)) | static_cast<uint64_t>(!address & !may_be_null(tensor));
+    }
+    return wrong == 0;
+}
+
 ds_status check_addresses(const ds_batch& batch) {
     if (const ds_status status = check_address("worlds", batch.worlds, 64)) return status;
     if (!batch.tensors) return fail_null("tensors");
+    if (all_in_order(batch.tensors)) return DS_STATUS_OK;
     for (int tensor = 0; tensor < DS_TENSOR_COUNT; ++tensor) {
         const void* address = batch.tensors[tensor];
-        const bool flat = tensor == DS_TENSOR_observations || tensor == DS_TENSOR_final_observations;
-        if (flat && !address) continue;
-        const TensorRow& row = kTensorRows[tensor];
-        const uint64_t alignment = static_cast<uint64_t>(dtype_bytes(row.dtype));
-        if (const ds_status status = check_address(row.name, address, alignment)) return status;
+        if (!address && may_be_null(tensor)) continue;
+        if (const ds_status status = check_address(kElements[tensor].name, address, kElements[tensor].bytes)) {
+            return status;
+        }
     }
     return DS_STATUS_OK;
 }

@@ -19,6 +19,7 @@ bool outlives_step(int64_t tensor) { return tensor >= DS_TENSOR_final_steps_rema
 struct WorldSizes {
     int64_t words;                      // of its block
     int64_t elements[DS_TENSOR_COUNT];  // of its rows of the tensors
+    int64_t bytes[DS_TENSOR_COUNT];     // likewise
 };
 
 struct AllWorldSizes {
@@ -37,6 +38,7 @@ struct AllWorldSizes {
             for (int tensor = 0; tensor < DS_TENSOR_COUNT; ++tensor) {
                 ds_tensor_info row;
                 describe_tensor(kTensorRows[tensor], {1, agents, info.flat_observation_size}, &row);
+                of[agents].bytes[tensor] = tensor_bytes(row);
                 of[agents].elements[tensor] = tensor_bytes(row) / dtype_bytes(row.dtype);
             }
         }
@@ -148,7 +150,8 @@ ds_status take_outputs(Buffers& results, const WorldSizes& sizes, BatchCall* cal
         if (tensor < 0 || tensor >= DS_TENSOR_COUNT) return fail_call("rules", "out of range");
         const TensorRow& row = kTensorRows[tensor];
         void* data = results.take(row.name, data_type(row.dtype), call->batch.num_worlds * sizes.elements[tensor]);
-        if (!data && sizes.elements[tensor]) return last_status();
+        if (sizes.elements[tensor] == 0) continue;
+        if (!data) return last_status();
         call->tensors[tensor] = data;
     }
     return results.left() == 0 ? DS_STATUS_OK : fail_call("outputs", "more than the rules list");
@@ -164,13 +167,13 @@ ds_status use_scratch(const Buffer& scratch, const WorldSizes& sizes, BatchCall*
     for (int tensor = 0; tensor < DS_TENSOR_COUNT; ++tensor) {
         const bool flat = tensor == DS_TENSOR_observations || tensor == DS_TENSOR_final_observations;
         if (call->tensors[tensor] || flat) continue;
-        const int64_t bytes = batch.num_worlds * sizes.elements[tensor] * dtype_bytes(kTensorRows[tensor].dtype);
-        const int64_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+        const int64_t bytes = batch.num_worlds * sizes.bytes[tensor];
+        const int64_t rounded = (bytes + kAlignment - 1) & ~(kAlignment - 1);
         left -= rounded;
         end -= rounded;
-        if (left < 0) return fail_call("scratch", "too small");
         call->tensors[tensor] = end;
     }
+    if (left < 0) return fail_call("scratch", "too small");
     if (batch.device_kind == DS_DEVICE_CUDA) {
         batch.scratch = scratch.data;
         batch.scratch_bytes = left;
@@ -206,7 +209,10 @@ ds_status take_step_arguments(const CallFrame& frame, const WorldSizes& sizes, B
     for (int64_t i = kRuleFirstOutput; i < call->num_rules; ++i) {
         const int64_t tensor = call->rules[i];
         if (!outlives_step(tensor)) continue;
-        if (take(tensor) != call->tensors[tensor]) return fail_call(kTensorRows[tensor].name, "must be aliased");
+        const void* data = take(tensor);
+        if (data != call->tensors[tensor] && sizes.elements[tensor]) {
+            return fail_call(kTensorRows[tensor].name, "must be aliased with the result");
+        }
     }
     return DS_STATUS_OK;
 }
