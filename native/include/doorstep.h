@@ -128,7 +128,10 @@ typedef enum ds_resource_kind {
     DS_RESOURCE_KERNEL = 7,
     DS_RESOURCE_GRAPH = 8,
     DS_RESOURCE_GRAPH_EXEC = 9,
-    DS_RESOURCE_KIND_COUNT = 10,
+    DS_RESOURCE_EXPORTED_MEMORY = 10,
+    DS_RESOURCE_IMPORTED_MEMORY = 11,
+    DS_RESOURCE_SEMAPHORE = 12,
+    DS_RESOURCE_KIND_COUNT = 13,
 } ds_resource_kind;
 
 /* Who ends a CUDA resource: its last handle; whoever made it, who must outlive the handle; an owner given with it,
@@ -588,6 +591,7 @@ typedef struct ds_cuda_device_info {
     int64_t total_bytes;
     int64_t free_bytes;
     char name[128];
+    uint8_t uuid[16];           /* the same in every API: VkPhysicalDeviceIDProperties.deviceUUID */
 } ds_cuda_device_info;
 
 /* What compiling the kernels for an architecture gave. */
@@ -682,6 +686,47 @@ DS_API ds_status ds_device_memory_set_stream(ds_resource memory, ds_resource str
 DS_API ds_status ds_pinned_memory_create(ds_resource context, uint64_t bytes, ds_resource* memory);
 /* Copies between any two addresses that the driver knows, in the order of the stream. */
 DS_API ds_status ds_copy(ds_resource stream, uint64_t to, uint64_t from, uint64_t bytes);
+/* Rows of bytes, as images have them. A pitch is the distance between the beginnings of two rows. */
+typedef struct ds_row_copy {
+    uint32_t struct_size;
+    int32_t padding;
+    uint64_t destination;
+    uint64_t destination_pitch;
+    uint64_t source;
+    uint64_t source_pitch;
+    uint64_t row_bytes;
+    uint64_t num_rows;
+} ds_row_copy;
+
+/* As ds_copy, for rows. */
+DS_API ds_status ds_copy_rows(ds_resource stream, const ds_row_copy* copy);
+
+/* Memory and semaphores that CUDA shares with another API of the process, such as Vulkan, on the same device (see uuid
+   above). File descriptors are those of VK_KHR_external_memory_fd and VK_KHR_external_semaphore_fd, of the handle types
+   OPAQUE_FD_BIT. Memory is given back after the work of its stream; what is begun with it on other streams is ordered
+   before that by the caller. */
+
+/* Device memory that the other API can import: `bytes`, rounded up to what ds_resource_get_info then tells, which is the
+   size to import. DEVICE if the device cannot export memory. */
+DS_API ds_status ds_exported_memory_create(ds_resource stream, uint64_t bytes, ds_resource* memory);
+/* A new file descriptor of the memory. The caller closes it, or an import into the other API takes it over. */
+DS_API ds_status ds_exported_memory_export(ds_resource memory, int32_t* fd);
+
+/* Memory that the other API has exported. bytes: what it was allocated with there; dedicated: 1 for an allocation that
+   was made for a single buffer or image (VkMemoryDedicatedAllocateInfo). The descriptor is taken over (closed) if the
+   call succeeds; otherwise it stays the caller's, as it was. */
+DS_API ds_status ds_imported_memory_create(ds_resource stream, int32_t fd, uint64_t bytes, int32_t dedicated,
+                                           ds_resource* memory);
+
+/* A semaphore of the other API, binary (timeline = 0) or a timeline (1). fd: as above. One that work still waits for or
+   is to signal when it is released ends after that work; if that takes more than some seconds it is never given back. */
+DS_API ds_status ds_semaphore_import(ds_resource context, int32_t fd, int32_t timeline, ds_resource* semaphore);
+/* After what was begun on the stream the semaphore is signalled: a timeline is set to value, which must be greater than
+   it was; value is 0 for a binary one. DEVICE may come after the work was begun. */
+DS_API ds_status ds_semaphore_signal(ds_resource semaphore, ds_resource stream, uint64_t value);
+/* What is begun on the stream from now on waits until a timeline has reached value; until a binary one is signalled
+   (value is 0), which that undoes: every signal ends one wait. */
+DS_API ds_status ds_semaphore_wait(ds_resource semaphore, ds_resource stream, uint64_t value);
 
 /* A cubin, a fatbin or PTX text that ends with a zero. */
 DS_API ds_status ds_module_load(ds_resource context, const void* image, ds_resource* module);

@@ -1,7 +1,9 @@
 #include "fake_driver.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <map>
@@ -107,6 +109,11 @@ CUresult use(CUstream stream) {
     return is_usable(stream) ? CUDA_SUCCESS : misuse(CUDA_ERROR_INVALID_HANDLE);
 }
 
+bool is_alive(Kind kind, uint64_t handle) {
+    std::lock_guard guard(mutex);
+    return exists(kind, handle);
+}
+
 template <class Handle>
 CUresult use(Kind kind, Handle handle) {
     std::lock_guard guard(mutex);
@@ -161,8 +168,16 @@ CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice
         case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: *value = now.capability / 10; break;
         case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: *value = now.capability % 10; break;
         case CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED: *value = now.has_memory_pools; break;
+        case CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED:
+        case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED:
+        case CU_DEVICE_ATTRIBUTE_TIMELINE_SEMAPHORE_INTEROP_SUPPORTED: *value = now.can_share; break;
         default: *value = 7;
     }
+    return CUDA_SUCCESS;
+}
+CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice device) {
+    ENTER();
+    for (char& byte : uuid->bytes) byte = static_cast<char>(0xf0 + device);
     return CUDA_SUCCESS;
 }
 CUresult cuDeviceGetDefaultMemPool(CUmemoryPool* pool, CUdevice device) {
@@ -318,7 +333,7 @@ CUresult cuMemAlloc(CUdeviceptr* memory, size_t) {
 }
 CUresult cuMemFree(CUdeviceptr memory) {
     ENTER();
-    return end(kMemory, memory);
+    return end(is_alive(kExternalBuffer, memory) ? kExternalBuffer : kMemory, memory);
 }
 CUresult cuMemHostAlloc(void** memory, size_t, unsigned) {
     ENTER();
@@ -349,6 +364,12 @@ CUresult cuPointerGetAttribute(void* value, CUpointer_attribute, CUdeviceptr add
 CUresult cuMemcpyAsync(CUdeviceptr, CUdeviceptr, size_t, CUstream stream) {
     ENTER();
     return use(stream);
+}
+CUresult cuMemcpy2DAsync(const CUDA_MEMCPY2D* copy, CUstream stream) {
+    ENTER();
+    const bool fits = copy->WidthInBytes <= copy->srcPitch && copy->WidthInBytes <= copy->dstPitch;
+    const bool unified = copy->srcMemoryType == CU_MEMORYTYPE_UNIFIED && copy->dstMemoryType == CU_MEMORYTYPE_UNIFIED;
+    return fits && unified ? use(stream) : misuse(CUDA_ERROR_INVALID_VALUE);
 }
 CUresult cuMemsetD8Async(CUdeviceptr memory, unsigned char, size_t, CUstream stream) {
     ENTER();
@@ -410,6 +431,101 @@ CUresult cuGraphExecDestroy(CUgraphExec exec) {
 CUresult cuGraphDestroy(CUgraph graph) {
     ENTER();
     return end(kGraph, graph);
+}
+
+// An allocation, the range of addresses it is mapped at and the mapping are objects of their own; a mapping is known by
+// its first address plus one.
+CUresult cuMemGetAllocationGranularity(size_t* granularity, const CUmemAllocationProp* properties,
+                                       CUmemAllocationGranularity_flags) {
+    ENTER();
+    *granularity = kGranularity;
+    return properties->requestedHandleTypes == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ? CUDA_SUCCESS
+                                                                                       : CUDA_ERROR_INVALID_VALUE;
+}
+CUresult cuMemCreate(CUmemGenericAllocationHandle* allocation, size_t bytes, const CUmemAllocationProp* properties,
+                     unsigned long long) {
+    ENTER();
+    if (bytes == 0 || bytes % kGranularity) return misuse(CUDA_ERROR_INVALID_VALUE);
+    return make(kAllocation, allocation, reinterpret_cast<CUcontext>(context_of(properties->location.id)));
+}
+CUresult cuMemRelease(CUmemGenericAllocationHandle allocation) {
+    ENTER();
+    return end(kAllocation, allocation);
+}
+CUresult cuMemExportToShareableHandle(void* handle, CUmemGenericAllocationHandle allocation, CUmemAllocationHandleType,
+                                      unsigned long long) {
+    ENTER();
+    if (const CUresult result = use(kAllocation, allocation)) return result;
+    *static_cast<int*>(handle) = open("/dev/null", O_RDWR);
+    return CUDA_SUCCESS;
+}
+CUresult cuMemAddressReserve(CUdeviceptr* address, size_t, size_t, CUdeviceptr, unsigned long long) {
+    ENTER();
+    return make(kReservation, address);
+}
+CUresult cuMemAddressFree(CUdeviceptr address, size_t) {
+    ENTER();
+    return is_alive(kMapping, address + 1) ? misuse(CUDA_ERROR_INVALID_VALUE) : end(kReservation, address);
+}
+CUresult cuMemMap(CUdeviceptr address, size_t, size_t, CUmemGenericAllocationHandle allocation, unsigned long long) {
+    ENTER();
+    if (const CUresult result = use(kReservation, address)) return result;
+    if (const CUresult result = use(kAllocation, allocation)) return result;
+    std::lock_guard guard(mutex);
+    objects[address + 1] = {kMapping, current()};
+    return CUDA_SUCCESS;
+}
+CUresult cuMemUnmap(CUdeviceptr address, size_t) {
+    ENTER();
+    return end(kMapping, address + 1);
+}
+CUresult cuMemSetAccess(CUdeviceptr address, size_t, const CUmemAccessDesc*, size_t) {
+    ENTER();
+    return use(kMapping, address + 1);
+}
+
+// What is imported takes its file descriptor over.
+CUresult cuImportExternalMemory(CUexternalMemory* memory, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC* handle) {
+    ENTER();
+    const CUresult result = make(kExternalMemory, memory);
+    if (!result) close(handle->handle.fd);
+    return result;
+}
+CUresult cuExternalMemoryGetMappedBuffer(CUdeviceptr* address, CUexternalMemory memory,
+                                         const CUDA_EXTERNAL_MEMORY_BUFFER_DESC*) {
+    ENTER();
+    const CUresult result = use(kExternalMemory, memory);
+    return result ? result : make(kExternalBuffer, address);
+}
+CUresult cuDestroyExternalMemory(CUexternalMemory memory) {
+    ENTER();
+    return end(kExternalMemory, memory);
+}
+CUresult cuImportExternalSemaphore(CUexternalSemaphore* semaphore, const CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC* handle) {
+    ENTER();
+    const CUresult result = make(kExternalSemaphore, semaphore);
+    if (!result) close(handle->handle.fd);
+    return result;
+}
+CUresult use_semaphores(const CUexternalSemaphore* semaphores, unsigned count, CUstream stream) {
+    for (unsigned i = 0; i < count; ++i) {
+        if (const CUresult result = use(kExternalSemaphore, semaphores[i])) return result;
+    }
+    return use(stream);
+}
+CUresult cuSignalExternalSemaphoresAsync(const CUexternalSemaphore* semaphores, const CUDA_EXTERNAL_SEMAPHORE_PARAMS*,
+                                         unsigned count, CUstream stream) {
+    ENTER();
+    return use_semaphores(semaphores, count, stream);
+}
+CUresult cuWaitExternalSemaphoresAsync(const CUexternalSemaphore* semaphores, const CUDA_EXTERNAL_SEMAPHORE_PARAMS*,
+                                       unsigned count, CUstream stream) {
+    ENTER();
+    return use_semaphores(semaphores, count, stream);
+}
+CUresult cuDestroyExternalSemaphore(CUexternalSemaphore semaphore) {
+    ENTER();
+    return end(kExternalSemaphore, semaphore);
 }
 
 }  // namespace functions

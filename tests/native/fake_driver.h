@@ -18,6 +18,7 @@ struct Behaviour {
     int device_count = 2;
     int capability = 90;
     bool has_memory_pools = true;
+    bool can_share = true;  // memory and timeline semaphores, with other APIs
     bool has_get_proc_address_v2 = true;
     bool has_get_proc_address = true;
     const char* missing_function = "";
@@ -32,7 +33,10 @@ void install(const Behaviour& behaviour = {});
 // The behaviour from now on.
 Behaviour& behaviour();
 
-enum Kind { kStream, kEvent, kPool, kMemory, kPinnedMemory, kModule, kGraph, kGraphExec, kKindCount };
+enum Kind {
+    kStream, kEvent, kPool, kMemory, kPinnedMemory, kModule, kGraph, kGraphExec,
+    kAllocation, kReservation, kMapping, kExternalMemory, kExternalBuffer, kExternalSemaphore, kKindCount
+};
 
 int64_t alive(Kind kind);
 int64_t alive();                // of all kinds
@@ -56,6 +60,7 @@ uint64_t context_of(int device);
 uint64_t make_foreign_stream(int device);
 void set_capturing(uint64_t stream, bool capturing);
 
+constexpr size_t kGranularity = 65536;  // of memory that can be exported
 constexpr const char* kKernelName = "double_everything";
 
 }  // namespace fake

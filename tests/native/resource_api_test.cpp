@@ -41,6 +41,9 @@ ds_resource_info info_of(ds_resource resource) {
     return info;
 }
 
+// Two rows of 8 bytes, 16 bytes apart.
+ds_row_copy row_copy() { return {sizeof(ds_row_copy), 0, 4096, 16, 8192, 16, 8, 2}; }
+
 // One handle of every kind, made on a new driver.
 struct Everything {
     Everything() {
@@ -59,6 +62,14 @@ struct Everything {
         CHECK_EQUAL(ds_graph_begin_capture(stream()), DS_STATUS_OK);
         CHECK_EQUAL(ds_graph_end_capture(stream(), &handles[DS_RESOURCE_GRAPH]), DS_STATUS_OK);
         CHECK_EQUAL(ds_graph_instantiate(handles[DS_RESOURCE_GRAPH], &handles[DS_RESOURCE_GRAPH_EXEC]), DS_STATUS_OK);
+        int32_t fd;
+        ds_resource* exported = &handles[DS_RESOURCE_EXPORTED_MEMORY];
+        CHECK_EQUAL(ds_exported_memory_create(stream(), 4096, exported), DS_STATUS_OK);
+        CHECK_EQUAL(ds_exported_memory_export(*exported, &fd), DS_STATUS_OK);
+        CHECK_EQUAL(ds_imported_memory_create(stream(), fd, 256, 0, &handles[DS_RESOURCE_IMPORTED_MEMORY]),
+                    DS_STATUS_OK);
+        CHECK_EQUAL(ds_exported_memory_export(*exported, &fd), DS_STATUS_OK);
+        CHECK_EQUAL(ds_semaphore_import(context(), fd, 1, &handles[DS_RESOURCE_SEMAPHORE]), DS_STATUS_OK);
     }
 
     ds_resource context() const { return handles[DS_RESOURCE_CONTEXT]; }
@@ -87,8 +98,10 @@ void every_kind_is_described_counted_and_released() {
     CHECK_EQUAL(info_of(made[DS_RESOURCE_DEVICE_MEMORY]).bytes, 4096);
     CHECK_EQUAL(info_of(made[DS_RESOURCE_PINNED_MEMORY]).bytes, 512);
     CHECK(info_of(made[DS_RESOURCE_PINNED_MEMORY]).host != 0);
+    CHECK_EQUAL(info_of(made[DS_RESOURCE_EXPORTED_MEMORY]).bytes, fake::kGranularity);
+    CHECK_EQUAL(info_of(made[DS_RESOURCE_IMPORTED_MEMORY]).bytes, 256);
     CHECK_EQUAL(info_of(made.stream()).host, 0);
-    CHECK_EQUAL(live(), 10);
+    CHECK_EQUAL(live(), DS_RESOURCE_KIND_COUNT);
     made.release_all();
     CHECK_EQUAL(live(), 0);
     CHECK_EQUAL(fake::alive(), 0);
@@ -137,7 +150,9 @@ void a_handle_of_the_wrong_kind_is_refused_by_every_function() {
     const ds_resource context = made.context(), stream = made.stream(), event = made[DS_RESOURCE_EVENT];
     const ds_resource graph = made[DS_RESOURCE_GRAPH], pool = made[DS_RESOURCE_MEMORY_POOL];
     const uint32_t one[3] = {1, 1, 1};
+    const ds_row_copy rows = row_copy();
     ds_resource out = 0;
+    int32_t fd = -1;
     float milliseconds = 0;
     check_argument_error(ds_context_synchronize(stream), "context");
     check_argument_error(ds_stream_create(stream, &out), "context");
@@ -162,6 +177,15 @@ void a_handle_of_the_wrong_kind_is_refused_by_every_function() {
     check_argument_error(ds_device_memory_set_stream(stream, stream), "memory");
     check_argument_error(ds_pinned_memory_create(stream, 1, &out), "context");
     check_argument_error(ds_copy(event, 1, 1, 1), "stream");
+    check_argument_error(ds_copy_rows(event, &rows), "stream");
+    check_argument_error(ds_exported_memory_create(context, 1, &out), "stream");
+    check_argument_error(ds_exported_memory_export(made[DS_RESOURCE_IMPORTED_MEMORY], &fd), "memory");
+    check_argument_error(ds_imported_memory_create(context, 0, 1, 0, &out), "stream");
+    check_argument_error(ds_semaphore_import(stream, 0, 0, &out), "context");
+    check_argument_error(ds_semaphore_signal(event, stream, 0), "semaphore");
+    check_argument_error(ds_semaphore_wait(event, stream, 0), "semaphore");
+    check_argument_error(ds_semaphore_signal(made[DS_RESOURCE_SEMAPHORE], event, 0), "stream");
+    check_argument_error(ds_semaphore_wait(made[DS_RESOURCE_SEMAPHORE], event, 0), "stream");
     check_argument_error(ds_module_load(stream, "image", &out), "context");
     check_argument_error(ds_kernel_get(stream, "name", &out), "module");
     check_argument_error(ds_kernel_launch(stream, stream, one, one, 0, nullptr), "kernel");
@@ -173,6 +197,27 @@ void a_handle_of_the_wrong_kind_is_refused_by_every_function() {
     CHECK_EQUAL(out, 0);
     made.release_all();
     CHECK_EQUAL(live(), 0);
+}
+
+void check_rows_are_checked(ds_resource stream) {
+    ds_row_copy rows = row_copy();
+    CHECK_EQUAL(ds_copy_rows(stream, &rows), DS_STATUS_OK);
+    rows.destination_pitch = 7;
+    check_argument_error(ds_copy_rows(stream, &rows), "destination_pitch");
+    rows = row_copy();
+    rows.source_pitch = 7;
+    check_argument_error(ds_copy_rows(stream, &rows), "source_pitch");
+    rows.source = 0;
+    check_argument_error(ds_copy_rows(stream, &rows), "source");
+    rows.destination = 0;
+    check_argument_error(ds_copy_rows(stream, &rows), "destination");
+    rows.struct_size = 0;
+    check_argument_error(ds_copy_rows(stream, &rows), "copy");
+    const int64_t calls = fake::count_calls("cuMemcpy2DAsync");
+    rows = row_copy();
+    rows.num_rows = 0;
+    CHECK_EQUAL(ds_copy_rows(stream, &rows), DS_STATUS_OK);
+    CHECK_EQUAL(fake::count_calls("cuMemcpy2DAsync"), calls);
 }
 
 void null_pointers_and_empty_ranges_are_argument_errors() {
@@ -194,6 +239,15 @@ void null_pointers_and_empty_ranges_are_argument_errors() {
     check_argument_error(ds_pinned_memory_create(made.context(), 0, &out), "bytes");
     check_argument_error(ds_copy(made.stream(), 0, 1, 1), "to");
     check_argument_error(ds_copy(made.stream(), 1, 0, 1), "from");
+    check_rows_are_checked(made.stream());
+    check_argument_error(ds_exported_memory_create(made.stream(), 0, &out), "bytes");
+    check_argument_error(ds_exported_memory_export(made[DS_RESOURCE_EXPORTED_MEMORY], nullptr), "fd");
+    check_argument_error(ds_imported_memory_create(made.stream(), -1, 1, 0, &out), "fd");
+    check_argument_error(ds_imported_memory_create(made.stream(), 0, 0, 0, &out), "bytes");
+    check_argument_error(ds_imported_memory_create(made.stream(), 0, 1, 2, &out), "dedicated");
+    check_argument_error(ds_semaphore_import(made.context(), -1, 0, &out), "fd");
+    check_argument_error(ds_semaphore_import(made.context(), 0, 2, &out), "timeline");
+    check_argument_error(ds_semaphore_import(made.context(), 0, 1, nullptr), "semaphore");
     check_argument_error(ds_module_load(made.context(), nullptr, &out), "image");
     check_argument_error(ds_kernel_get(made[DS_RESOURCE_MODULE], nullptr, &out), "name");
     check_argument_error(ds_kernel_launch(made[DS_RESOURCE_KERNEL], made.stream(), nullptr, nullptr, 0, nullptr), "grid");
@@ -268,6 +322,7 @@ void the_driver_and_its_devices_are_described() {
     CHECK_EQUAL(device.free_bytes, 400);
     CHECK_EQUAL(device.total_bytes, 1000);
     CHECK(strcmp(device.name, "Fake") == 0);
+    for (const uint8_t byte : device.uuid) CHECK_EQUAL(byte, 0xf1);
     CHECK(device.kernel_source >= DS_KERNEL_SOURCE_EMBEDDED && device.kernel_source <= DS_KERNEL_SOURCE_DRIVER);
     CHECK_EQUAL(fake::retained(1), 0);
     CHECK_EQUAL(ds_cuda_get_device(2, &device), DS_STATUS_NO_DEVICE);

@@ -18,6 +18,7 @@ ds_status describe_device(const Context& context, ds_cuda_device_info* info) {
     if (const ds_status status = context.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, &info->multiprocessors)) {
         return status;
     }
+    if (const ds_status status = device_uuid(context.device(), info->uuid)) return status;
     size_t free_bytes, total_bytes;
     if (const ds_status status = context.free_memory(&free_bytes, &total_bytes)) return status;
     info->free_bytes = static_cast<int64_t>(free_bytes);

@@ -24,6 +24,9 @@ Ref<T> find_handle(ds_resource handle, const char* argument) {
     return resource_cast<T>(std::move(found));
 }
 
+// INVALID_ARGUMENT for 0.
+ds_status check_bytes(uint64_t bytes);
+
 // A new handle to what has just been made; the status of the failure if it is null.
 ds_status give_handle(Ref<Resource> made, ds_resource* handle);
 

@@ -9,7 +9,8 @@ namespace {
 
 constexpr const char* kKindNames[DS_RESOURCE_KIND_COUNT] = {
     "context", "stream", "event", "memory pool", "device memory",
-    "pinned memory", "module", "kernel", "graph", "graph exec"};
+    "pinned memory", "module", "kernel", "graph", "graph exec",
+    "exported memory", "imported memory", "semaphore"};
 
 ds_status check_kind(int32_t kind) {
     return check_range("kind", "pass a ds_resource_kind", kind, 0, DS_RESOURCE_KIND_COUNT - 1);

@@ -91,6 +91,9 @@ class ResourceKind(IntEnum):
     KERNEL = 7
     GRAPH = 8
     GRAPH_EXEC = 9
+    EXPORTED_MEMORY = 10
+    IMPORTED_MEMORY = 11
+    SEMAPHORE = 12
 
 
 class Ownership(IntEnum):
@@ -757,6 +760,7 @@ class CudaDeviceInfo(ctypes.Structure):
     total_bytes: int
     free_bytes: int
     name: bytes
+    uuid: ctypes.Array[ctypes.c_uint8]
 
     _fields_: ClassVar = (
         ("struct_size", ctypes.c_uint32),
@@ -766,6 +770,7 @@ class CudaDeviceInfo(ctypes.Structure):
         ("total_bytes", ctypes.c_int64),
         ("free_bytes", ctypes.c_int64),
         ("name", ctypes.c_char * 128),
+        ("uuid", ctypes.c_uint8 * 16),
     )
 
 
@@ -808,6 +813,30 @@ class ResourceInfo(ctypes.Structure):
         ("bytes", ctypes.c_uint64),
         ("host", ctypes.c_uint64),
         ("references", ctypes.c_int64),
+    )
+
+
+class RowCopy(ctypes.Structure):
+    """ds_row_copy"""
+
+    struct_size: int
+    padding: int
+    destination: int
+    destination_pitch: int
+    source: int
+    source_pitch: int
+    row_bytes: int
+    num_rows: int
+
+    _fields_: ClassVar = (
+        ("struct_size", ctypes.c_uint32),
+        ("padding", ctypes.c_int32),
+        ("destination", ctypes.c_uint64),
+        ("destination_pitch", ctypes.c_uint64),
+        ("source", ctypes.c_uint64),
+        ("source_pitch", ctypes.c_uint64),
+        ("row_bytes", ctypes.c_uint64),
+        ("num_rows", ctypes.c_uint64),
     )
 
 
@@ -865,6 +894,7 @@ STRUCTURES: tuple[tuple[str, type[ctypes.Structure]], ...] = (
     ("ds_cuda_device_info", CudaDeviceInfo),
     ("ds_cuda_compile_info", CudaCompileInfo),
     ("ds_resource_info", ResourceInfo),
+    ("ds_row_copy", RowCopy),
     ("ds_python_tensor", PythonTensor),
 )
 
@@ -959,6 +989,17 @@ FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
     ("ds_device_memory_set_stream", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)),
     ("ds_pinned_memory_create", ctypes.c_int, (ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p)),
     ("ds_copy", ctypes.c_int, (ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint64)),
+    ("ds_copy_rows", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(RowCopy))),
+    ("ds_exported_memory_create", ctypes.c_int, (ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p)),
+    ("ds_exported_memory_export", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)),
+    (
+        "ds_imported_memory_create",
+        ctypes.c_int,
+        (ctypes.c_void_p, ctypes.c_int32, ctypes.c_uint64, ctypes.c_int32, ctypes.c_void_p),
+    ),
+    ("ds_semaphore_import", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int32, ctypes.c_int32, ctypes.c_void_p)),
+    ("ds_semaphore_signal", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64)),
+    ("ds_semaphore_wait", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64)),
     ("ds_module_load", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)),
     ("ds_kernel_get", ctypes.c_int, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)),
     (
@@ -1071,6 +1112,13 @@ class Functions:
     ds_device_memory_set_stream: Any
     ds_pinned_memory_create: Any
     ds_copy: Any
+    ds_copy_rows: Any
+    ds_exported_memory_create: Any
+    ds_exported_memory_export: Any
+    ds_imported_memory_create: Any
+    ds_semaphore_import: Any
+    ds_semaphore_signal: Any
+    ds_semaphore_wait: Any
     ds_module_load: Any
     ds_kernel_get: Any
     ds_kernel_launch: Any

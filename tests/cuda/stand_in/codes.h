@@ -19,11 +19,13 @@ enum Code : int {
     kInvalidContext = 201,
     kNoBinaryForGpu = 209,
     kUnsupportedPtxVersion = 222,
+    kOperatingSystem = 304,
     kInvalidHandle = 400,
     kNotFound = 500,
     kNotReady = 600,
     kIllegalAddress = 700,
     kMisalignedAddress = 716,
+    kNotSupported = 801,
     kCaptureUnsupported = 900,
     kCaptureInvalidated = 901,
     kCaptureUnmatched = 903,
@@ -52,7 +54,10 @@ enum DeviceAttribute : int {
     kMaxSharedBytesPerMultiprocessor = 81,
     kCooperativeLaunch = 95,
     kMaxSharedBytesPerBlockOptIn = 97,
+    kVirtualMemorySupported = 102,
+    kFileDescriptorsSupported = 103,
     kMaxBlocksPerMultiprocessor = 106,
+    kTimelineSemaphoresSupported = 114,
     kMemoryPoolsSupported = 115,
 };
 
@@ -65,6 +70,14 @@ enum FunctionAttribute : int {
 };
 enum PointerAttribute : int { kPointerDeviceOrdinal = 9 };
 enum HostMemoryFlags : uint32_t { kPortable = 1, kDeviceMap = 2 };
+enum AllocationKind : int { kAllocationPinned = 1 };
+enum LocationKind : int { kLocationDevice = 1 };
+enum ExportKind : int { kExportNone = 0, kExportFileDescriptor = 1 };
+enum AccessFlags : int { kAccessReadWrite = 3 };
+enum MemoryKind : int { kMemoryUnified = 4 };
+enum ExternalMemoryKind : int { kOpaqueDescriptor = 1 };
+enum ExternalMemoryFlags : uint32_t { kDedicated = 1 };
+enum ExternalSemaphoreKind : int { kBinarySemaphore = 1, kTimelineSemaphore = 9 };
 enum JitOption : int { kErrorLog = 5, kErrorLogBytes = 6 };
 enum SymbolStatus : int { kSymbolFound = 0, kSymbolNotFound = 1, kSymbolVersionNotSufficient = 2 };
 

@@ -23,6 +23,8 @@ int attribute_of(int attribute) {
         case kMultiprocessors: return static_cast<int>(settings.multiprocessors);
         case kComputeMode: return settings.busy ? kComputeModeExclusive : 0;
         case kUnifiedAddressing: case kCooperativeLaunch: case kMemoryPoolsSupported: return 1;
+        case kVirtualMemorySupported: case kFileDescriptorsSupported: case kTimelineSemaphoresSupported:
+            return settings.sharing ? 1 : 0;
         case kMaxThreadsPerMultiprocessor: return 2048;
         case kComputeCapabilityMajor: return static_cast<int>(settings.compute_capability / 10);
         case kComputeCapabilityMinor: return static_cast<int>(settings.compute_capability % 10);
@@ -40,6 +42,8 @@ int64_t objects_of(const Context& context) {
     for (const auto& [handle, stream] : state.streams.alive) count += stream->context == &context;
     for (const auto& [handle, event] : state.events.alive) count += event->context == &context;
     for (const auto& [handle, module] : state.modules.alive) count += module->context == &context;
+    for (const auto& [handle, memory] : state.external_memories.alive) count += memory->context == &context;
+    for (const auto& [handle, semaphore] : state.external_semaphores.alive) count += semaphore->context == &context;
     for (const auto& [address, allocation] : state.memory)
         count += allocation->device == context.device && !allocation->freeing;
     return count;
@@ -110,6 +114,16 @@ int cuDeviceGetName(char* name, int length, int device) {
     return call("cuDeviceGetName", [&] {
         if (!is_device("cuDeviceGetName", device)) return kInvalidDevice;
         snprintf(name, static_cast<size_t>(length), "Stand-in %d", device);
+        return kSuccess;
+    });
+}
+
+// Sixteen bytes with the device's number among them, zeros too.
+int cuDeviceGetUuid_v2(unsigned char* uuid, int device) {
+    return call("cuDeviceGetUuid", [&] {
+        if (!is_device("cuDeviceGetUuid", device)) return kInvalidDevice;
+        for (int i = 0; i < 16; ++i) uuid[i] = static_cast<unsigned char>(i * 0x11);
+        uuid[15] = static_cast<unsigned char>(device);
         return kSuccess;
     });
 }

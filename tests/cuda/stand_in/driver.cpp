@@ -21,6 +21,7 @@ Settings settings_of_environment() {
     read_number("STAND_IN_MEMORY_BYTES", settings.memory_bytes);
     read_number("STAND_IN_BUSY", settings.busy);
     read_number("STAND_IN_EAGER", settings.eager);
+    read_number("STAND_IN_SHARING", settings.sharing);
     std::string missing = getenv("STAND_IN_MISSING") ? getenv("STAND_IN_MISSING") : "";
     for (size_t comma; !missing.empty(); missing.erase(0, comma == std::string::npos ? comma : comma + 1)) {
         comma = missing.find(',');
@@ -69,6 +70,11 @@ std::map<std::string, int64_t> Driver::live() const {
     counts["pools"] = static_cast<int64_t>(pools.alive.size() - default_pools.size());
     counts["modules"] = static_cast<int64_t>(modules.alive.size());
     counts["graphs"] = static_cast<int64_t>(graphs.alive.size());
+    counts["physical_memories"] = static_cast<int64_t>(physical_memories.alive.size());
+    counts["address_ranges"] = static_cast<int64_t>(address_ranges.size());
+    counts["external_memories"] = static_cast<int64_t>(external_memories.alive.size());
+    counts["external_semaphores"] = static_cast<int64_t>(external_semaphores.alive.size());
+    for (const FileDescriptor& exported : exported_descriptors) counts["file_descriptors"] += exported.is_open();
     counts["graph_execs"] = static_cast<int64_t>(graph_execs.alive.size());
     std::erase_if(counts, [](const auto& entry) { return entry.second == 0; });
     return counts;
@@ -76,8 +82,10 @@ std::map<std::string, int64_t> Driver::live() const {
 
 int64_t Driver::used_bytes(int device) const {
     int64_t bytes = 0;
+    for (const auto& [handle, physical] : physical_memories.alive)
+        if (physical->device == device) bytes += static_cast<int64_t>(physical->bytes);
     for (const auto& [address, allocation] : memory)
-        if (!allocation->pinned && allocation->device == device) bytes += static_cast<int64_t>(allocation->bytes);
+        if (!allocation->pinned && !allocation->shared && allocation->device == device) bytes += static_cast<int64_t>(allocation->bytes);
     return bytes;
 }
 
@@ -108,6 +116,17 @@ void execute_everything(Context& context) {
         if (stream->context == &context && stream->tail) execute(stream->tail);
     for (const OperationRef& orphan : driver().orphans) execute(orphan);
     driver().orphans.clear();
+}
+
+std::vector<OperationRef> unfinished_ends() {
+    std::vector<OperationRef> ends = driver().orphans;
+    for (const Context& context : driver().contexts) {
+        ends.push_back(context.legacy.tail);
+        for (const auto& [thread, stream] : context.per_thread) ends.push_back(stream.tail);
+    }
+    for (const auto& [handle, stream] : driver().streams.alive) ends.push_back(stream->tail);
+    std::erase_if(ends, [](const OperationRef& end) { return !end || end->done; });
+    return ends;
 }
 
 std::vector<uint64_t>& context_stack() { return contexts_of_thread; }

@@ -15,6 +15,7 @@
 #include "graph.h"
 #include "memory.h"
 #include "report.h"
+#include "sharing.h"
 #include "work.h"
 
 namespace stand_in {
@@ -28,6 +29,7 @@ struct Settings {
     int64_t memory_bytes = int64_t{1} << 30;  // of each device
     int64_t busy = 0;                         // 1: another process has the devices for itself
     int64_t eager = 0;                        // 1: operations run when they are begun
+    int64_t sharing = 1;                      // 0: no device shares memory or timelines with other APIs
     std::set<std::string> missing;            // functions that the driver does not have
 };
 
@@ -118,6 +120,11 @@ struct Driver {
     Objects<Kernel> kernels{"kernels", 0x15};
     Objects<Graph> graphs{"graphs", 0x16};
     Objects<GraphExec> graph_execs{"graph_execs", 0x17};
+    Objects<PhysicalMemory> physical_memories{"physical_memories", 0x18};
+    Objects<ExternalMemory> external_memories{"external_memories", 0x19};
+    Objects<ExternalSemaphore> external_semaphores{"external_semaphores", 0x1a};
+    std::map<uint64_t, AddressRange> address_ranges;
+    std::vector<FileDescriptor> exported_descriptors;  // what the callers were given to close
     std::map<uint64_t, AllocationRef> memory;  // device and pinned memory alive, by address
     std::vector<uint64_t> default_pools;       // one per device
     std::set<std::shared_ptr<Capture>> captures;
@@ -135,6 +142,9 @@ int most_shared_bytes();
 // Runs whatever any stream has been given.
 void execute_everything();
 void execute_everything(Context& context);
+
+// The ends of all streams that have something left to do.
+std::vector<OperationRef> unfinished_ends();
 
 // The calling thread's contexts, the current one last.
 std::vector<uint64_t>& context_stack();

@@ -5,6 +5,13 @@
 #include <stdint.h>
 
 struct CUmemPoolProps;
+struct CUmemAllocationProp;
+struct CUmemAccessDesc;
+struct CUDA_MEMCPY2D;
+struct CUDA_EXTERNAL_MEMORY_HANDLE_DESC;
+struct CUDA_EXTERNAL_MEMORY_BUFFER_DESC;
+struct CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC;
+struct CUDA_EXTERNAL_SEMAPHORE_PARAMS;
 
 // X(name asked for, version, symbol, parameters)
 #define STAND_IN_FUNCTIONS(X)                                                                                       \
@@ -17,6 +24,7 @@ struct CUmemPoolProps;
     X(cuDeviceGetName, 2000, cuDeviceGetName, (char*, int, int))                                                    \
     X(cuDeviceTotalMem, 3020, cuDeviceTotalMem_v2, (size_t*, int))                                                  \
     X(cuDeviceGetAttribute, 2000, cuDeviceGetAttribute, (int*, int, int))                                           \
+    X(cuDeviceGetUuid, 11040, cuDeviceGetUuid_v2, (unsigned char*, int))                                            \
     X(cuDeviceGetDefaultMemPool, 11020, cuDeviceGetDefaultMemPool, (uint64_t*, int))                                \
     X(cuDevicePrimaryCtxRetain, 7000, cuDevicePrimaryCtxRetain, (uint64_t*, int))                                   \
     X(cuDevicePrimaryCtxRelease, 11000, cuDevicePrimaryCtxRelease_v2, (int))                                        \
@@ -53,7 +61,29 @@ struct CUmemPoolProps;
     X(cuMemGetInfo, 3020, cuMemGetInfo_v2, (size_t*, size_t*))                                                      \
     X(cuPointerGetAttribute, 4000, cuPointerGetAttribute, (void*, int, uint64_t))                                   \
     X(cuMemcpyAsync, 4000, cuMemcpyAsync, (uint64_t, uint64_t, size_t, uint64_t))                                   \
+    X(cuMemcpy2DAsync, 3020, cuMemcpy2DAsync_v2, (const CUDA_MEMCPY2D*, uint64_t))                                  \
     X(cuMemsetD8Async, 3020, cuMemsetD8Async, (uint64_t, unsigned char, size_t, uint64_t))                          \
+    X(cuMemGetAllocationGranularity, 10020, cuMemGetAllocationGranularity,                                          \
+      (size_t*, const CUmemAllocationProp*, int))                                                                   \
+    X(cuMemCreate, 10020, cuMemCreate, (uint64_t*, size_t, const CUmemAllocationProp*, unsigned long long))         \
+    X(cuMemRelease, 10020, cuMemRelease, (uint64_t))                                                                \
+    X(cuMemExportToShareableHandle, 10020, cuMemExportToShareableHandle, (void*, uint64_t, int, unsigned long long))\
+    X(cuMemAddressReserve, 10020, cuMemAddressReserve, (uint64_t*, size_t, size_t, uint64_t, unsigned long long))   \
+    X(cuMemAddressFree, 10020, cuMemAddressFree, (uint64_t, size_t))                                                \
+    X(cuMemMap, 10020, cuMemMap, (uint64_t, size_t, size_t, uint64_t, unsigned long long))                          \
+    X(cuMemUnmap, 10020, cuMemUnmap, (uint64_t, size_t))                                                            \
+    X(cuMemSetAccess, 10020, cuMemSetAccess, (uint64_t, size_t, const CUmemAccessDesc*, size_t))                    \
+    X(cuImportExternalMemory, 10000, cuImportExternalMemory, (uint64_t*, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC*))  \
+    X(cuExternalMemoryGetMappedBuffer, 10000, cuExternalMemoryGetMappedBuffer,                                      \
+      (uint64_t*, uint64_t, const CUDA_EXTERNAL_MEMORY_BUFFER_DESC*))                                               \
+    X(cuDestroyExternalMemory, 10000, cuDestroyExternalMemory, (uint64_t))                                          \
+    X(cuImportExternalSemaphore, 10000, cuImportExternalSemaphore,                                                  \
+      (uint64_t*, const CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC*))                                                      \
+    X(cuSignalExternalSemaphoresAsync, 10000, cuSignalExternalSemaphoresAsync,                                      \
+      (const uint64_t*, const CUDA_EXTERNAL_SEMAPHORE_PARAMS*, unsigned, uint64_t))                                 \
+    X(cuWaitExternalSemaphoresAsync, 10000, cuWaitExternalSemaphoresAsync,                                          \
+      (const uint64_t*, const CUDA_EXTERNAL_SEMAPHORE_PARAMS*, unsigned, uint64_t))                                 \
+    X(cuDestroyExternalSemaphore, 10000, cuDestroyExternalSemaphore, (uint64_t))                                    \
     X(cuModuleLoadDataEx, 2010, cuModuleLoadDataEx, (uint64_t*, const void*, unsigned, int*, void**))               \
     X(cuModuleUnload, 2000, cuModuleUnload, (uint64_t))                                                             \
     X(cuModuleGetFunction, 2000, cuModuleGetFunction, (uint64_t*, uint64_t, const char*))                           \

@@ -31,6 +31,7 @@ OperationRef make_operation(const Task& task, std::vector<OperationRef> after) {
     operation->accesses = task.accesses;
     operation->run = task.run;
     operation->freeing = task.freeing;
+    operation->ready = task.ready;
     operation->after = std::move(after);
     count_begun_operation();
     note_accesses(operation);

@@ -21,6 +21,7 @@ struct Task {
     std::vector<Access> accesses{};
     std::function<void()> run{};
     bool freeing = false;
+    std::function<bool()> ready{};  // may be empty: whether it can run once its turn has come
     // What becomes of the operation, once begun; may be empty
     std::function<void(const OperationRef&)> begun{};
 };

@@ -12,7 +12,7 @@ namespace {
 
 constexpr uint64_t kPage = 4096;
 constexpr uint64_t kAlignment = 256;  // of what the driver hands out
-constexpr int kGarbage = 0xC7;        // new memory is not zero; as a float this is -1e5, as an index nonsense
+constexpr int kReserving = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
 
 std::map<uint64_t, AllocationRef>& allocations() {
     static auto* map = new std::map<uint64_t, AllocationRef>;
@@ -27,8 +27,7 @@ void protect(const Allocation& allocation, int protection) {
 
 AllocationRef map_memory(uint64_t bytes, int device, bool pinned) {
     const uint64_t mapped_bytes = (bytes + kPage - 1) / kPage * kPage;
-    constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-    void* reserved = mmap(nullptr, mapped_bytes + 2 * kPage, PROT_NONE, kFlags, -1, 0);
+    void* reserved = mmap(nullptr, mapped_bytes + 2 * kPage, PROT_NONE, kReserving, -1, 0);
     if (reserved == MAP_FAILED) return nullptr;
     auto allocation = std::make_shared<Allocation>();
     allocation->mapped = reinterpret_cast<uint64_t>(reserved) + kPage;
@@ -47,8 +46,39 @@ AllocationRef map_memory(uint64_t bytes, int device, bool pinned) {
 
 void unmap_memory(Allocation& allocation) {
     allocation.freed = true;
-    madvise(reinterpret_cast<void*>(allocation.mapped), allocation.mapped_bytes, MADV_DONTNEED);
-    protect(allocation, PROT_NONE);
+    mmap(reinterpret_cast<void*>(allocation.mapped), allocation.mapped_bytes, PROT_NONE, kReserving | MAP_FIXED, -1, 0);
+}
+
+void forget(const AllocationRef& allocation) {
+    unmap_memory(*allocation);
+    driver().memory.erase(allocation->address);
+}
+
+void check_unused(const char* function, const Allocation& allocation) {
+    for (const NotedAccess& use : allocation.accesses) {
+        if (use.operation->done) continue;
+        driver().report.violation(text("%s frees memory that %s still uses", function, use.operation->what.c_str()));
+    }
+}
+
+uint64_t reserve_addresses(uint64_t bytes, uint64_t alignment) {
+    void* reserved = mmap(nullptr, bytes + 2 * alignment, PROT_NONE, kReserving, -1, 0);
+    return reserved == MAP_FAILED ? 0 : (reinterpret_cast<uint64_t>(reserved) / alignment + 1) * alignment;
+}
+
+AllocationRef map_file(int descriptor, uint64_t bytes, int device, uint64_t address) {
+    const uint64_t mapped_bytes = (bytes + kPage - 1) / kPage * kPage;
+    if (!address) address = reserve_addresses(mapped_bytes, kPage);
+    void* wanted = reinterpret_cast<void*>(address);
+    if (mmap(wanted, mapped_bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, descriptor, 0) == MAP_FAILED) return nullptr;
+    auto allocation = std::make_shared<Allocation>();
+    allocation->address = allocation->mapped = address;
+    allocation->mapped_bytes = mapped_bytes;
+    allocation->bytes = bytes;
+    allocation->device = device;
+    allocation->shared = true;
+    allocations()[address] = allocation;
+    return allocation;
 }
 
 AllocationRef find_allocation(uint64_t address) {
@@ -64,6 +94,7 @@ Access access_to(const std::string& what, uint64_t address, uint64_t count, bool
     if (!allocation) problem = "is not memory of a device";
     else if (!allocation->contains(address, count)) problem = text("ends outside its %lu bytes", allocation->bytes);
     else if (allocation->freeing) problem = "was freed";
+    else if (!allocation->accessible) problem = "may not be touched yet";
     else if (!allocation->pinned && device != kAnyDevice && allocation->device != device)
         problem = text("is on device %d", allocation->device);
     if (!problem.empty()) {

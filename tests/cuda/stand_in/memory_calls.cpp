@@ -18,9 +18,29 @@ struct CUmemPoolProps {
     unsigned char reserved[54];
 };
 
+// What a copy of rows consists of, as NVIDIA documents it.
+struct CUDA_MEMCPY2D {
+    size_t source_x, source_y;
+    int source_kind;
+    const void* source_host;
+    uint64_t source;
+    void* source_array;
+    size_t source_pitch;
+    size_t target_x, target_y;
+    int target_kind;
+    void* target_host;
+    uint64_t target;
+    void* target_array;
+    size_t target_pitch;
+    size_t row_bytes, rows;
+};
+
 namespace {
 
-constexpr int kAllocationPinned = 1, kLocationDevice = 1;
+struct Rows {
+    uint64_t first, pitch;
+    uint64_t row(size_t index) const { return first + index * pitch; }
+};
 
 // Memory is only short when everything that will be freed has been.
 AllocationRef allocate(int device, size_t bytes) {
@@ -40,11 +60,6 @@ AllocationRef find_begin(const char* function, uint64_t address) {
                                                : "is in the middle";
     driver().report.violation(text("%s: %#lx %s", function, address, reason));
     return nullptr;
-}
-
-void forget(const AllocationRef& allocation) {
-    unmap_memory(*allocation);
-    driver().memory.erase(allocation->address);
 }
 
 // cuMemFree and cuMemFreeHost wait for everything that uses the memory.
@@ -156,6 +171,7 @@ int cuMemFree_v2(uint64_t address) {
         if (!allocation) return kInvalidValue;
         if (allocation->pinned) return refuse(kInvalidValue, "cuMemFree: the memory is the host's");
         if (const int code = refuse_beside_capture()) return code;
+        if (allocation->shared) return free_external_buffer(allocation);
         wait_for_uses(*allocation);
         allocation->freeing = true;
         forget(allocation);
@@ -196,10 +212,7 @@ int cuMemFreeHost(void* memory) {
         if (!allocation) return kInvalidValue;
         if (!allocation->pinned) return refuse(kInvalidValue, "cuMemFreeHost: the memory is a device's");
         if (const int code = refuse_beside_capture()) return code;
-        for (const NotedAccess& use : allocation->accesses) {
-            if (use.operation->done) continue;
-            driver().report.violation("cuMemFreeHost frees memory that " + use.operation->what + " still uses");
-        }
+        check_unused("cuMemFreeHost", *allocation);
         wait_for_uses(*allocation);
         allocation->freeing = true;
         forget(allocation);
@@ -255,6 +268,34 @@ int cuMemcpyAsync(uint64_t to, uint64_t from, size_t bytes, uint64_t stream_hand
         const int code = begin(*stream, std::move(task));
         if (code == kSuccess && !to_driver) execute(stream->tail);
         return code;
+    });
+}
+
+int cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D* copy, uint64_t stream_handle) {
+    return call("cuMemcpy2DAsync", [&]() -> int {
+        Stream* stream = find_stream("cuMemcpy2DAsync", stream_handle);
+        if (!stream) return kInvalidHandle;
+        const Rows from{copy->source + copy->source_y * copy->source_pitch + copy->source_x, copy->source_pitch};
+        const Rows to{copy->target + copy->target_y * copy->target_pitch + copy->target_x, copy->target_pitch};
+        if (copy->source_kind != kMemoryUnified || copy->target_kind != kMemoryUnified)
+            return refuse(kInvalidValue, "cuMemcpy2DAsync: only unified addresses are known");
+        if (copy->row_bytes > from.pitch || copy->row_bytes > to.pitch)
+            return refuse(kInvalidValue, "cuMemcpy2DAsync: rows overlap");
+        const bool from_driver = is_driver_memory(from.first), to_driver = is_driver_memory(to.first);
+        if (!from_driver || !to_driver) return refuse(kInvalidValue, "cuMemcpy2DAsync: pageable memory");
+        Task task{text("copying %lu rows from %#lx to %#lx", copy->rows, from.first, to.first)};
+        for (size_t row = 0; row < copy->rows; ++row) {
+            for (const bool writes : {false, true}) {
+                const uint64_t first = (writes ? to : from).row(row);
+                task.accesses.push_back(access_to(task.what, first, copy->row_bytes, writes, kAnyDevice));
+                if (!task.accesses.back().allocation) return kInvalidValue;
+            }
+        }
+        task.run = [from, to, bytes = copy->row_bytes, rows = copy->rows] {
+            for (size_t row = 0; row < rows; ++row)
+                memcpy(reinterpret_cast<void*>(to.row(row)), reinterpret_cast<const void*>(from.row(row)), bytes);
+        };
+        return begin(*stream, std::move(task));
     });
 }
 

@@ -1,5 +1,7 @@
 #include "work.h"
 
+#include <unistd.h>
+
 #include <set>
 
 #include "driver.h"
@@ -16,6 +18,47 @@ Operation* next_undone(Operation* operation) {
     return operation->after.empty() ? nullptr : operation->after.back().get();
 }
 
+bool is_ready(const Operation& operation) { return !operation.ready || operation.ready(); }
+
+// One that nothing holds up and that `operation` waits for, or itself; null if all wait for somebody else.
+Operation* find_ready(Operation* operation) {
+    std::set<Operation*> seen{operation};
+    std::vector<Operation*> open{operation};
+    while (!open.empty()) {
+        Operation* current = open.back();
+        open.pop_back();
+        if (!next_undone(current) && is_ready(*current)) return current;
+        for (const OperationRef& before : current->after)
+            if (!before->done && seen.insert(before.get()).second) open.push_back(before.get());
+    }
+    return nullptr;
+}
+
+void run_alone(Operation& operation);
+
+// Runs an operation of any stream; false if all wait for somebody else.
+bool advance_any() {
+    for (const OperationRef& end : unfinished_ends())
+        if (Operation* next = find_ready(end.get())) return run_alone(*next), true;
+    return false;
+}
+
+constexpr int kPatience = 10'000;  // milliseconds
+
+// Until an operation can run, or somebody else has run it.
+void wait_until_ready(Operation& operation) {
+    for (int waited = 0; !operation.done && !is_ready(operation);) {
+        if (advance_any()) continue;
+        if (++waited > kPatience) {
+            driver().report.violation(operation.what + " waits for ever");
+            operation.ready = nullptr;
+        }
+        driver().mutex.unlock();
+        usleep(1000);
+        driver().mutex.lock();
+    }
+}
+
 void run_alone(Operation& operation) {
     bool possible = true;
     for (const Access& access : operation.accesses) possible &= check_alive(operation, access);
@@ -26,6 +69,7 @@ void run_alone(Operation& operation) {
     operation.done = true;
     operation.time = ++operations_run;
     operation.run = nullptr;
+    operation.ready = nullptr;
     operation.accesses.clear();
 }
 
@@ -39,6 +83,8 @@ void execute(const OperationRef& operation) {
             waiting.pop_back();
         } else if (next_undone(current.get())) {
             waiting.push_back(current->after.back());
+        } else if (!is_ready(*current)) {
+            wait_until_ready(*current);
         } else {
             run_alone(*current);
             waiting.pop_back();
@@ -48,9 +94,8 @@ void execute(const OperationRef& operation) {
 
 void advance(const OperationRef& operation) {
     if (operation->done) return;
-    Operation* current = operation.get();
-    while (Operation* earlier = next_undone(current)) current = earlier;
-    run_alone(*current);
+    if (Operation* next = find_ready(operation.get())) run_alone(*next);
+    else advance_any();
 }
 
 void count_begun_operation() { ++operations_begun; }

@@ -31,15 +31,18 @@ struct Operation {
     std::vector<OperationRef> after;  // those not done yet
     std::vector<Access> accesses;
     std::function<void()> run;        // may be empty
+    std::function<bool()> ready;      // whether it can run, whatever came before; empty: always
     bool done = false;
     int64_t time = 0;                 // place in the order in which operations ran
     bool freeing = false;             // ends its allocation
 };
 
-// Runs an operation, and before it all that must come before. Driver's lock held.
+// Runs an operation, and before it all that must come before. Where one of these waits for somebody else, all streams
+// go on, and so do the callers of other threads. Driver's lock held, once.
 void execute(const OperationRef& operation);
 
-// Runs one operation: the earliest that `operation` needs, or itself. For those who only ask.
+// Runs one operation: the earliest that `operation` needs, or itself; one of another stream if these wait for somebody
+// else. For those who only ask.
 void advance(const OperationRef& operation);
 
 // Whether `earlier` is done, or certain to be done before `later` begins.

@@ -50,6 +50,16 @@ ds_status Context::free_memory(size_t* free_bytes, size_t* total_bytes) const {
                 [&](const Driver& driver) { return driver.cuMemGetInfo(free_bytes, total_bytes); });
 }
 
+ds_status Context::fail_allocation(CUresult result, const char* function, uint64_t bytes) const {
+    const ds_status status = fail_driver(result, function);
+    size_t free_bytes, total_bytes;
+    if (result == CUDA_ERROR_OUT_OF_MEMORY && driver().cuMemGetInfo(&free_bytes, &total_bytes) == CUDA_SUCCESS) {
+        add_detail("; asked for %llu bytes, device %d has %zu free of %zu", static_cast<unsigned long long>(bytes),
+                   device_index(), free_bytes, total_bytes);
+    }
+    return status;
+}
+
 ds_status Context::synchronize() const {
     return call("cuCtxSynchronize", "", [](const Driver& driver) { return driver.cuCtxSynchronize(); });
 }

@@ -22,6 +22,9 @@ public:
 
     ds_status attribute(CUdevice_attribute attribute, int* value) const;
     ds_status free_memory(size_t* free_bytes, size_t* total_bytes) const;
+    // As fail_driver() for the function that was to take so much memory: with the amounts if there was not enough. The
+    // context is current.
+    ds_status fail_allocation(CUresult result, const char* function, uint64_t bytes) const;
     // Waits for everything that was begun in the context.
     ds_status synchronize() const;
 

@@ -1,5 +1,7 @@
 #include "runtime/cuda/device.h"
 
+#include <string.h>
+
 #include "runtime/cuda/driver.h"
 #include "runtime/status.h"
 
@@ -28,6 +30,13 @@ ds_status find_device(int64_t index, CUdevice* device) {
 ds_status device_attribute(CUdevice device, CUdevice_attribute attribute, int* value) {
     const CUresult result = driver().cuDeviceGetAttribute(value, attribute, device);
     return result ? fail_driver(result, "cuDeviceGetAttribute") : DS_STATUS_OK;
+}
+
+ds_status device_uuid(CUdevice device, uint8_t* uuid) {
+    CUuuid asked;
+    if (const CUresult result = driver().cuDeviceGetUuid(&asked, device)) return fail_driver(result, "cuDeviceGetUuid");
+    memcpy(uuid, asked.bytes, sizeof asked.bytes);
+    return DS_STATUS_OK;
 }
 
 ds_status compute_capability(CUdevice device, int* capability) {

@@ -21,15 +21,6 @@ ds_status check_not_capturing(const Stream& stream) {
                 "the stream is being recorded, so that memory made on it would belong to the graph");
 }
 
-void fail_allocation(const Context& context, CUresult result, const char* function, uint64_t bytes) {
-    fail_driver(result, function);
-    if (result != CUDA_ERROR_OUT_OF_MEMORY) return;
-    size_t free_bytes, total_bytes;
-    if (driver().cuMemGetInfo(&free_bytes, &total_bytes)) return;
-    add_detail("; asked for %llu bytes, device %d has %zu free of %zu", static_cast<unsigned long long>(bytes),
-               context.device_index(), free_bytes, total_bytes);
-}
-
 }  // namespace
 
 DeviceMemory::DeviceMemory(Ref<MemoryPool> pool, Ref<Stream> stream, uint64_t bytes)
@@ -64,7 +55,7 @@ Ref<DeviceMemory> DeviceMemory::allocate(Ref<MemoryPool> pool, Ref<Stream> strea
         pool ? driver().cuMemAllocFromPoolAsync(&address, bytes, pool->handle(), stream->handle())
              : driver().cuMemAlloc(&address, bytes);
     if (result) {
-        fail_allocation(*stream->context(), result, pool ? "cuMemAllocFromPoolAsync" : "cuMemAlloc", bytes);
+        stream->context()->fail_allocation(result, pool ? "cuMemAllocFromPoolAsync" : "cuMemAlloc", bytes);
         return {};
     }
     memory->own(address);

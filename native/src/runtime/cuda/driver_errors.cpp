@@ -15,6 +15,8 @@ constexpr const char* kLostHint =
     "this process can no longer use the device: start a new one; compute-sanitizer finds what went wrong";
 constexpr const char* kHardwareHint = "the device reports a hardware fault: see dmesg and nvidia-smi; start a new process";
 constexpr const char* kArgumentHint = "pass something that exists and belongs to this device";
+constexpr const char* kUnsupportedHint =
+    "the driver does not do this on this device, or not for this process: try another device or a newer driver";
 constexpr const char* kServerHint = "look at the log of the MPS control daemon, or stop it";
 constexpr const char* kCaptureHint =
     "end or repeat the recording of the stream, and do inside it only what can be recorded";
@@ -56,6 +58,8 @@ constexpr Meaning kMeanings[] = {
     {CUDA_ERROR_INVALID_ADDRESS_SPACE, DS_STATUS_DEVICE, kLostHint},
     {CUDA_ERROR_INVALID_PC, DS_STATUS_DEVICE, kLostHint},
     {CUDA_ERROR_LAUNCH_FAILED, DS_STATUS_DEVICE, kLostHint},
+    {CUDA_ERROR_NOT_PERMITTED, DS_STATUS_DEVICE, kUnsupportedHint},
+    {CUDA_ERROR_NOT_SUPPORTED, DS_STATUS_DEVICE, kUnsupportedHint},
     {CUDA_ERROR_SYSTEM_NOT_READY, DS_STATUS_DEVICE, "see that the NVIDIA services run (nvidia-fabricmanager)"},
     {CUDA_ERROR_SYSTEM_DRIVER_MISMATCH, DS_STATUS_DRIVER_VERSION,
      "the driver's library and its kernel module differ: restart the machine, or the container with the host's driver"},
@@ -73,7 +77,7 @@ constexpr Meaning kMeanings[] = {
 bool blames_argument(CUresult result) {
     return result == CUDA_ERROR_INVALID_VALUE || result == CUDA_ERROR_INVALID_HANDLE ||
            result == CUDA_ERROR_INVALID_CONTEXT || result == CUDA_ERROR_INVALID_IMAGE ||
-           result == CUDA_ERROR_INVALID_PTX;
+           result == CUDA_ERROR_INVALID_PTX || result == CUDA_ERROR_OPERATING_SYSTEM;
 }
 
 bool is_capture_error(CUresult result) {

@@ -14,6 +14,7 @@
     X(cuDeviceGet, 2000, (CUdevice * device, int ordinal))                                                          \
     X(cuDeviceGetName, 2000, (char* name, int length, CUdevice device))                                             \
     X(cuDeviceGetAttribute, 2000, (int* value, CUdevice_attribute attribute, CUdevice device))                      \
+    X(cuDeviceGetUuid, 11040, (CUuuid * uuid, CUdevice device))                                                     \
     X(cuDeviceGetDefaultMemPool, 11020, (CUmemoryPool * pool, CUdevice device))                                     \
     X(cuDevicePrimaryCtxRetain, 7000, (CUcontext * context, CUdevice device))                                       \
     X(cuDevicePrimaryCtxRelease, 11000, (CUdevice device))                                                          \
@@ -50,6 +51,7 @@
     X(cuMemGetInfo, 3020, (size_t * free_bytes, size_t * total_bytes))                                              \
     X(cuPointerGetAttribute, 4000, (void* value, CUpointer_attribute attribute, CUdeviceptr address))               \
     X(cuMemcpyAsync, 4000, (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream))                       \
+    X(cuMemcpy2DAsync, 3020, (const CUDA_MEMCPY2D* copy, CUstream stream))                                          \
     X(cuMemsetD8Async, 3020, (CUdeviceptr memory, unsigned char value, size_t bytes, CUstream stream))              \
     X(cuModuleLoadDataEx, 2010,                                                                                     \
       (CUmodule * module, const void* image, unsigned count, CUjit_option* options, void** values))                 \
@@ -66,8 +68,40 @@
     X(cuGraphExecDestroy, 10000, (CUgraphExec exec))                                                                \
     X(cuGraphDestroy, 10000, (CUgraph graph))
 
-// Newer than the oldest driver that is accepted. Where one is missing, calling it gives kFunctionMissing.
-#define DS_DRIVER_OPTIONAL(X) X(cuFuncLoad, 12040, (CUfunction function))
+// What a driver may lack: functions newer than the oldest driver that is accepted, and those that only the sharing of
+// memory with other APIs needs. Where one is missing, calling it gives kFunctionMissing.
+#define DS_DRIVER_OPTIONAL(X)                                                                                       \
+    X(cuFuncLoad, 12040, (CUfunction function))                                                                     \
+    X(cuMemGetAllocationGranularity, 10020,                                                                         \
+      (size_t * granularity, const CUmemAllocationProp* properties, CUmemAllocationGranularity_flags option))       \
+    X(cuMemCreate, 10020,                                                                                           \
+      (CUmemGenericAllocationHandle * allocation, size_t bytes, const CUmemAllocationProp* properties,              \
+       unsigned long long flags))                                                                                   \
+    X(cuMemRelease, 10020, (CUmemGenericAllocationHandle allocation))                                               \
+    X(cuMemExportToShareableHandle, 10020,                                                                          \
+      (void* handle, CUmemGenericAllocationHandle allocation, CUmemAllocationHandleType type,                       \
+       unsigned long long flags))                                                                                   \
+    X(cuMemAddressReserve, 10020,                                                                                   \
+      (CUdeviceptr * address, size_t bytes, size_t alignment, CUdeviceptr wanted, unsigned long long flags))        \
+    X(cuMemAddressFree, 10020, (CUdeviceptr address, size_t bytes))                                                 \
+    X(cuMemMap, 10020,                                                                                              \
+      (CUdeviceptr address, size_t bytes, size_t offset, CUmemGenericAllocationHandle allocation,                   \
+       unsigned long long flags))                                                                                   \
+    X(cuMemUnmap, 10020, (CUdeviceptr address, size_t bytes))                                                       \
+    X(cuMemSetAccess, 10020, (CUdeviceptr address, size_t bytes, const CUmemAccessDesc* access, size_t count))      \
+    X(cuImportExternalMemory, 10000, (CUexternalMemory * memory, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC* handle))   \
+    X(cuExternalMemoryGetMappedBuffer, 10000,                                                                       \
+      (CUdeviceptr * address, CUexternalMemory memory, const CUDA_EXTERNAL_MEMORY_BUFFER_DESC* buffer))             \
+    X(cuDestroyExternalMemory, 10000, (CUexternalMemory memory))                                                    \
+    X(cuImportExternalSemaphore, 10000,                                                                             \
+      (CUexternalSemaphore * semaphore, const CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC* handle))                         \
+    X(cuSignalExternalSemaphoresAsync, 10000,                                                                       \
+      (const CUexternalSemaphore* semaphores, const CUDA_EXTERNAL_SEMAPHORE_PARAMS* params, unsigned count,         \
+       CUstream stream))                                                                                            \
+    X(cuWaitExternalSemaphoresAsync, 10000,                                                                         \
+      (const CUexternalSemaphore* semaphores, const CUDA_EXTERNAL_SEMAPHORE_PARAMS* params, unsigned count,         \
+       CUstream stream))                                                                                            \
+    X(cuDestroyExternalSemaphore, 10000, (CUexternalSemaphore semaphore))
 
 #define DS_DRIVER_TABLE(X) \
     DS_DRIVER_BASELINE(X)  \

@@ -17,6 +17,10 @@ using CUmodule = struct CUmod_st*;
 using CUfunction = struct CUfunc_st*;
 using CUgraph = struct CUgraph_st*;
 using CUgraphExec = struct CUgraphExec_st*;
+using CUarray = struct CUarray_st*;
+using CUexternalMemory = struct CUextMemory_st*;
+using CUexternalSemaphore = struct CUextSemaphore_st*;
+using CUmemGenericAllocationHandle = unsigned long long;
 
 enum CUresult : int {
     CUDA_SUCCESS = 0,
@@ -37,6 +41,7 @@ enum CUresult : int {
     CUDA_ERROR_JIT_COMPILER_NOT_FOUND = 221,
     CUDA_ERROR_UNSUPPORTED_PTX_VERSION = 222,
     CUDA_ERROR_JIT_COMPILATION_DISABLED = 223,
+    CUDA_ERROR_OPERATING_SYSTEM = 304,
     CUDA_ERROR_INVALID_HANDLE = 400,
     CUDA_ERROR_NOT_FOUND = 500,
     CUDA_ERROR_NOT_READY = 600,
@@ -50,6 +55,8 @@ enum CUresult : int {
     CUDA_ERROR_INVALID_ADDRESS_SPACE = 717,
     CUDA_ERROR_INVALID_PC = 718,
     CUDA_ERROR_LAUNCH_FAILED = 719,
+    CUDA_ERROR_NOT_PERMITTED = 800,
+    CUDA_ERROR_NOT_SUPPORTED = 801,
     CUDA_ERROR_SYSTEM_NOT_READY = 802,
     CUDA_ERROR_SYSTEM_DRIVER_MISMATCH = 803,
     CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE = 804,
@@ -75,6 +82,9 @@ enum CUdevice_attribute : int {
     CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT = 16,
     CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR = 75,
     CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR = 76,
+    CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED = 102,
+    CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED = 103,
+    CU_DEVICE_ATTRIBUTE_TIMELINE_SEMAPHORE_INTEROP_SUPPORTED = 114,
     CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED = 115,
 };
 
@@ -106,7 +116,7 @@ enum CUstreamCaptureMode : int {
 };
 
 enum CUmemAllocationType : int { CU_MEM_ALLOCATION_TYPE_PINNED = 1 };
-enum CUmemAllocationHandleType : int { CU_MEM_HANDLE_TYPE_NONE = 0 };
+enum CUmemAllocationHandleType : int { CU_MEM_HANDLE_TYPE_NONE = 0, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR = 1 };
 enum CUmemLocationType : int { CU_MEM_LOCATION_TYPE_DEVICE = 1 };
 
 struct CUmemLocation {
@@ -124,6 +134,111 @@ struct CUmemPoolProps {
     unsigned char reserved[54];
 };
 static_assert(sizeof(CUmemPoolProps) == 88);
+
+// ---- Copies of rows ----
+
+enum CUmemorytype : int { CU_MEMORYTYPE_UNIFIED = 4 };
+
+struct CUDA_MEMCPY2D {
+    size_t srcXInBytes;
+    size_t srcY;
+    CUmemorytype srcMemoryType;
+    const void* srcHost;
+    CUdeviceptr srcDevice;
+    CUarray srcArray;
+    size_t srcPitch;
+    size_t dstXInBytes;
+    size_t dstY;
+    CUmemorytype dstMemoryType;
+    void* dstHost;
+    CUdeviceptr dstDevice;
+    CUarray dstArray;
+    size_t dstPitch;
+    size_t WidthInBytes;
+    size_t Height;
+};
+static_assert(sizeof(CUDA_MEMCPY2D) == 128);
+
+// ---- Memory and semaphores that are shared with other APIs ----
+
+struct CUuuid {
+    char bytes[16];
+};
+
+struct CUmemAllocationProp {
+    CUmemAllocationType type;
+    CUmemAllocationHandleType requestedHandleTypes;
+    CUmemLocation location;
+    void* win32HandleMetaData;
+    struct {
+        unsigned char compressionType;
+        unsigned char gpuDirectRDMACapable;
+        unsigned short usage;
+        unsigned char reserved[4];
+    } allocFlags;
+};
+static_assert(sizeof(CUmemAllocationProp) == 32);
+
+enum CUmemAllocationGranularity_flags : int { CU_MEM_ALLOC_GRANULARITY_MINIMUM = 0 };
+enum CUmemAccess_flags : int { CU_MEM_ACCESS_FLAGS_PROT_READWRITE = 3 };
+
+struct CUmemAccessDesc {
+    CUmemLocation location;
+    CUmemAccess_flags flags;
+};
+static_assert(sizeof(CUmemAccessDesc) == 12);
+
+enum CUexternalMemoryHandleType : int { CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD = 1 };
+constexpr unsigned CUDA_EXTERNAL_MEMORY_DEDICATED = 1;
+
+enum CUexternalSemaphoreHandleType : int {
+    CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD = 1,
+    CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_TIMELINE_SEMAPHORE_FD = 9,
+};
+
+// The part of a handle that other systems than Linux use is here for its size only.
+union CUexternalHandle {
+    int fd;
+    struct {
+        void* handle;
+        const void* name;
+    } win32;
+};
+
+struct CUDA_EXTERNAL_MEMORY_HANDLE_DESC {
+    CUexternalMemoryHandleType type;
+    CUexternalHandle handle;
+    unsigned long long size;
+    unsigned flags;
+    unsigned reserved[16];
+};
+static_assert(sizeof(CUDA_EXTERNAL_MEMORY_HANDLE_DESC) == 104);
+
+struct CUDA_EXTERNAL_MEMORY_BUFFER_DESC {
+    unsigned long long offset;
+    unsigned long long size;
+    unsigned flags;
+    unsigned reserved[16];
+};
+static_assert(sizeof(CUDA_EXTERNAL_MEMORY_BUFFER_DESC) == 88);
+
+struct CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC {
+    CUexternalSemaphoreHandleType type;
+    CUexternalHandle handle;
+    unsigned flags;
+    unsigned reserved[16];
+};
+static_assert(sizeof(CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC) == 96);
+
+// What CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS and CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS have in common: the rest of both is
+// for other systems' semaphores, and zero.
+struct CUDA_EXTERNAL_SEMAPHORE_PARAMS {
+    unsigned long long fence_value;
+    unsigned char other_params[64];
+    unsigned flags;
+    unsigned reserved[16];
+};
+static_assert(sizeof(CUDA_EXTERNAL_SEMAPHORE_PARAMS) == 144);
 
 // Default streams: they exist in every context, and mean that of the current one.
 inline const CUstream CU_STREAM_LEGACY = reinterpret_cast<CUstream>(uintptr_t{1});

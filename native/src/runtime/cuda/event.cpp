@@ -1,26 +1,11 @@
 #include "runtime/cuda/event.h"
 
-#include <time.h>
-
-#include <algorithm>
 #include <new>
 
-#include "runtime/futex.h"
+#include "runtime/cuda/polling.h"
 #include "runtime/status.h"
 
 namespace doorstep {
-namespace {
-
-constexpr int64_t kShortestPause = 10'000;  // nanoseconds between two questions, doubled up to
-constexpr int64_t kLongestPause = 1'000'000;
-
-void pause_ns(int64_t duration) {
-    const timespec pause{0, static_cast<long>(duration)};
-    nanosleep(&pause, nullptr);
-}
-
-}  // namespace
-
 Event::Event(Ref<Context> context, bool timing) : Resource(kKind, std::move(context)), timing_(timing) {}
 
 Event::Event(Ref<Context> context, uint64_t raw, ForeignOwner owner)
@@ -75,13 +60,7 @@ ds_status Event::synchronize() const {
 
 ds_status Event::wait(int64_t timeout_ns) const {
     if (timeout_ns < 0) return synchronize();
-    const int64_t begin = monotonic_ns();
-    for (int64_t pause = kShortestPause;; pause = std::min(2 * pause, kLongestPause)) {
-        const ds_status status = query();
-        const int64_t left = timeout_ns - (monotonic_ns() - begin);
-        if (status != DS_STATUS_PENDING || left <= 0) return status;
-        pause_ns(std::min(pause, left));
-    }
+    return poll(DS_STATUS_PENDING, timeout_ns, [this] { return query(); });
 }
 
 ds_status Event::elapsed(const Event& start, float* milliseconds) const {

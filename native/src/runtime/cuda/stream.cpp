@@ -3,6 +3,7 @@
 #include <new>
 
 #include "runtime/cuda/event.h"
+#include "runtime/cuda/polling.h"
 #include "runtime/status.h"
 
 namespace doorstep {
@@ -94,6 +95,32 @@ ds_status Stream::fill(uint64_t memory, uint8_t value, uint64_t bytes) const {
     return context()->call("cuMemsetD8Async", "memory", [&](const Driver& driver) {
         return driver.cuMemsetD8Async(memory, value, bytes, handle());
     });
+}
+
+ds_status Stream::copy_rows(const ds_row_copy& rows) const {
+    CUDA_MEMCPY2D copy{};
+    copy.srcMemoryType = CU_MEMORYTYPE_UNIFIED;
+    copy.srcDevice = rows.source;
+    copy.srcPitch = rows.source_pitch;
+    copy.dstMemoryType = CU_MEMORYTYPE_UNIFIED;
+    copy.dstDevice = rows.destination;
+    copy.dstPitch = rows.destination_pitch;
+    copy.WidthInBytes = rows.row_bytes;
+    copy.Height = rows.num_rows;
+    return context()->call("cuMemcpy2DAsync", "destination",
+                           [&](const Driver& driver) { return driver.cuMemcpy2DAsync(&copy, handle()); });
+}
+
+bool Stream::finish() const {
+    CUstreamCaptureStatus recording = CU_STREAM_CAPTURE_STATUS_NONE;
+    const CUresult asked = driver().cuStreamIsCapturing(handle(), &recording);
+    if (asked || recording != CU_STREAM_CAPTURE_STATUS_NONE) return loses_context(asked);
+    // "Per thread" may mean another thread's stream than the one that did the work.
+    const CUresult result = handle() == CU_STREAM_PER_THREAD
+                                ? driver().cuCtxSynchronize()
+                                : poll(CUDA_ERROR_NOT_READY, kReleasePatience,
+                                       [this] { return driver().cuStreamQuery(handle()); });
+    return result == CUDA_SUCCESS || loses_context(result);
 }
 
 }  // namespace doorstep

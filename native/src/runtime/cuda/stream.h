@@ -34,6 +34,11 @@ public:
     // Copies between any two addresses that the driver knows.
     ds_status copy(uint64_t to, uint64_t from, uint64_t bytes) const;
     ds_status fill(uint64_t memory, uint8_t value, uint64_t bytes) const;
+    ds_status copy_rows(const ds_row_copy& rows) const;
+
+    // For destructors of what the work may use, in a DestructionScope. Waits for the work; false if that takes longer
+    // than kReleasePatience, or if the stream is being recorded.
+    bool finish() const;
 
 private:
     explicit Stream(Ref<Context> context);

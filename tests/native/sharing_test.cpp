@@ -1,0 +1,375 @@
+// Memory and semaphores that are shared with another API: file descriptors, lifetimes, and a failure of every call.
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "doorstep.h"
+#include "fake_driver.h"
+#include "runtime/cuda/exported_memory.h"
+#include "runtime/cuda/imported_memory.h"
+#include "runtime/cuda/semaphore.h"
+#include "runtime/live_count.h"
+#include "runtime/status.h"
+
+namespace {
+
+using namespace doorstep;
+
+ds_error latest_error() {
+    ds_error error{};
+    read_last_error(&error);
+    return error;
+}
+
+void check_refused(ds_status expected, const char* argument) {
+    CHECK_EQUAL(last_status(), expected);
+    CHECK(strcmp(latest_error().argument, argument) == 0);
+}
+
+int64_t live_resources() {
+    int64_t sum = 0;
+    for (const auto& count : live_counts.resources) sum += count.load();
+    return sum;
+}
+
+// Nothing is left, and nothing was done to what did not exist.
+void check_clean() {
+    CHECK_EQUAL(live_resources(), 0);
+    CHECK_EQUAL(fake::alive(), 0);
+    CHECK_EQUAL(fake::retained(0), 0);
+    CHECK_EQUAL(fake::misuses(), 0);
+}
+
+bool is_open(int descriptor) { return fcntl(descriptor, F_GETFD) >= 0; }
+
+// Something that another API has exported.
+int new_descriptor() {
+    const int descriptor = open("/dev/zero", O_RDWR);
+    CHECK(descriptor >= 0);
+    return descriptor;
+}
+
+int count_open_descriptors() {
+    int count = 0;
+    for (int descriptor = 0; descriptor < 1024; ++descriptor) count += is_open(descriptor);
+    return count;
+}
+
+Ref<Stream> stream_of_new_driver(const fake::Behaviour& behaviour = {}) {
+    fake::install(behaviour);
+    const Ref<Context> context = Context::of_device(0);
+    CHECK(context);
+    return Stream::create(context);
+}
+
+// ---- Exported memory ----
+
+void exported_memory_is_whole_granules_and_keeps_its_stream() {
+    Ref<Stream> stream = stream_of_new_driver();
+    Ref<ExportedMemory> memory = ExportedMemory::create(stream, fake::kGranularity + 1);
+    CHECK_EQUAL(memory->bytes(), 2 * fake::kGranularity);
+    CHECK_EQUAL(memory->raw(), memory->address());
+    CHECK(find_resource<ExportedMemory>(0, memory->raw()).get() == memory.get());
+    stream = {};
+    CHECK_EQUAL(fake::alive(fake::kStream), 1);
+    memory = {};
+    check_clean();
+    CHECK(fake::first_call("cuStreamQuery") < fake::first_call("cuMemUnmap"));
+    CHECK(fake::first_call("cuMemUnmap") < fake::first_call("cuMemAddressFree"));
+    CHECK(fake::first_call("cuMemUnmap") < fake::first_call("cuMemRelease"));
+    CHECK(fake::first_call("cuMemRelease") < fake::first_call("cuStreamDestroy"));
+}
+
+void every_export_is_a_descriptor_of_its_own_that_no_other_program_inherits() {
+    const Ref<ExportedMemory> memory = ExportedMemory::create(stream_of_new_driver(), 1);
+    int first = -1, second = -1;
+    CHECK_EQUAL(memory->export_descriptor(&first), DS_STATUS_OK);
+    CHECK_EQUAL(memory->export_descriptor(&second), DS_STATUS_OK);
+    CHECK(first != second);
+    CHECK_EQUAL(fcntl(first, F_GETFD), FD_CLOEXEC);
+    CHECK_EQUAL(close(first), 0);
+    CHECK_EQUAL(close(second), 0);
+}
+
+void a_size_that_does_not_fit_is_out_of_memory_with_the_amounts() {
+    const Ref<Stream> stream = stream_of_new_driver();
+    fake::behaviour().failing_function = "cuMemCreate";
+    fake::behaviour().failure = CUDA_ERROR_OUT_OF_MEMORY;
+    CHECK(!ExportedMemory::create(stream, 1));
+    CHECK_EQUAL(last_status(), DS_STATUS_OUT_OF_MEMORY);
+    CHECK(strstr(latest_error().message, "asked for 65536 bytes, device 0 has 400 free of 1000"));
+    CHECK(!ExportedMemory::create(stream, UINT64_MAX));
+    CHECK_EQUAL(last_status(), DS_STATUS_OUT_OF_MEMORY);
+    CHECK_EQUAL(fake::alive(), 1);
+    CHECK_EQUAL(fake::misuses(), 0);
+}
+
+void a_device_that_cannot_share_is_told_so() {
+    const Ref<Stream> stream = stream_of_new_driver({.can_share = false});
+    CHECK(!ExportedMemory::create(stream, 1));
+    check_refused(DS_STATUS_DEVICE, "context");
+    const int descriptor = new_descriptor();
+    CHECK(!Semaphore::import(stream->context(), descriptor, true));
+    check_refused(DS_STATUS_DEVICE, "timeline");
+    CHECK(Semaphore::import(stream->context(), descriptor, false));
+    CHECK_EQUAL(close(descriptor), 0);
+}
+
+void a_driver_without_the_functions_says_so_when_they_are_used() {
+    for (const char* missing : {"cuMemCreate", "cuMemExportToShareableHandle", "cuImportExternalMemory",
+                                "cuImportExternalSemaphore", "cuSignalExternalSemaphoresAsync"}) {
+        const Ref<Stream> stream = stream_of_new_driver({.missing_function = missing});
+        const int descriptor = new_descriptor();
+        ds_status status = DS_STATUS_OK;
+        {
+            const Ref<ExportedMemory> exported = ExportedMemory::create(stream, 1);
+            int fd;
+            if (!exported || exported->export_descriptor(&fd)) {
+                status = last_status();
+            } else {
+                close(fd);
+            }
+            const Ref<ImportedMemory> imported = ImportedMemory::create(stream, descriptor, 64, false);
+            if (!imported) status = last_status();
+            const Ref<Semaphore> semaphore = Semaphore::import(stream->context(), descriptor, true);
+            if (!semaphore || semaphore->signal(*stream, 1)) status = last_status();
+        }
+        CHECK_EQUAL(status, DS_STATUS_DRIVER_FUNCTION);
+        CHECK(strstr(latest_error().message, missing));
+        CHECK_EQUAL(fake::alive(), 1);
+        CHECK_EQUAL(close(descriptor), 0);
+    }
+}
+
+// ---- Imports ----
+
+void a_descriptor_goes_with_the_success_of_an_import_and_stays_after_a_failure() {
+    fake::install();
+    ds_resource context, stream, memory = 0, semaphore = 0;
+    CHECK_EQUAL(ds_context_create(0, &context), DS_STATUS_OK);
+    CHECK_EQUAL(ds_stream_create(context, &stream), DS_STATUS_OK);
+    const int open_before = count_open_descriptors();
+    const int first = new_descriptor(), second = new_descriptor();
+    for (const char* function : {"cuImportExternalMemory", "cuExternalMemoryGetMappedBuffer"}) {
+        fake::behaviour().failing_function = function;
+        CHECK_EQUAL(ds_imported_memory_create(stream, first, 64, 1, &memory), DS_STATUS_DEVICE);
+        CHECK(is_open(first));
+        CHECK_EQUAL(fake::alive(), 1);
+    }
+    fake::behaviour().failing_function = "cuImportExternalSemaphore";
+    CHECK_EQUAL(ds_semaphore_import(context, second, 0, &semaphore), DS_STATUS_DEVICE);
+    CHECK(is_open(second));
+    CHECK_EQUAL(count_open_descriptors(), open_before + 2);
+    CHECK_EQUAL(ds_imported_memory_create(stream, first, 64, 1, &memory), DS_STATUS_OK);
+    CHECK_EQUAL(ds_semaphore_import(context, second, 0, &semaphore), DS_STATUS_OK);
+    CHECK(!is_open(first));
+    CHECK(!is_open(second));
+    CHECK_EQUAL(count_open_descriptors(), open_before);
+    for (const ds_resource handle : {memory, semaphore, stream, context}) {
+        CHECK_EQUAL(ds_resource_release(handle), DS_STATUS_OK);
+    }
+    check_clean();
+}
+
+void a_descriptor_that_is_not_open_is_an_argument_error() {
+    const Ref<Stream> stream = stream_of_new_driver();
+    CHECK(!ImportedMemory::create(stream, 1000, 64, false));
+    check_refused(DS_STATUS_INVALID_ARGUMENT, "fd");
+    CHECK(strstr(latest_error().message, "1000"));
+    CHECK(!Semaphore::import(stream->context(), 1000, false));
+    check_refused(DS_STATUS_INVALID_ARGUMENT, "fd");
+    CHECK_EQUAL(fake::first_call("cuImportExternalMemory"), -1);
+}
+
+void what_the_driver_cannot_import_is_blamed_on_the_argument() {
+    const Ref<Stream> stream = stream_of_new_driver();
+    const int descriptor = new_descriptor();
+    fake::behaviour().failure = CUDA_ERROR_OPERATING_SYSTEM;
+    fake::behaviour().failing_function = "cuImportExternalMemory";
+    CHECK(!ImportedMemory::create(stream, descriptor, 64, false));
+    check_refused(DS_STATUS_INVALID_ARGUMENT, "fd");
+    CHECK_EQUAL(latest_error().driver_code, 304);
+    fake::behaviour().failure = CUDA_ERROR_INVALID_VALUE;
+    fake::behaviour().failing_function = "cuExternalMemoryGetMappedBuffer";
+    CHECK(!ImportedMemory::create(stream, descriptor, 64, false));
+    check_refused(DS_STATUS_INVALID_ARGUMENT, "bytes");
+    CHECK_EQUAL(close(descriptor), 0);
+}
+
+void an_imported_buffer_goes_before_its_memory_and_after_the_streams_work() {
+    Ref<Stream> stream = stream_of_new_driver();
+    const int descriptor = new_descriptor();
+    Ref<ImportedMemory> memory = ImportedMemory::create(stream, descriptor, 64, false);
+    CHECK_EQUAL(close(descriptor), 0);
+    stream = {};
+    CHECK_EQUAL(memory->bytes(), 64);
+    CHECK_EQUAL(fake::alive(), 3);
+    memory = {};
+    check_clean();
+    CHECK(fake::first_call("cuStreamQuery") < fake::first_call("cuMemFree"));
+    CHECK(fake::first_call("cuMemFree") < fake::first_call("cuDestroyExternalMemory"));
+}
+
+void memory_of_a_stream_that_is_being_recorded_is_leaked_rather_than_given_back() {
+    const Ref<Stream> stream = stream_of_new_driver();
+    const int descriptor = new_descriptor();
+    Ref<ExportedMemory> exported = ExportedMemory::create(stream, 1);
+    Ref<ImportedMemory> imported = ImportedMemory::create(stream, descriptor, 64, false);
+    CHECK_EQUAL(close(descriptor), 0);
+    fake::set_capturing(stream->raw(), true);
+    exported = {};
+    imported = {};
+    CHECK_EQUAL(fake::alive(fake::kMapping), 1);
+    CHECK_EQUAL(fake::alive(fake::kExternalBuffer), 1);
+    CHECK_EQUAL(live_counts.resources[DS_RESOURCE_EXPORTED_MEMORY], 0);
+    CHECK_EQUAL(fake::misuses(), 0);
+}
+
+// ---- Semaphores ----
+
+Ref<Semaphore> import_semaphore(const Stream& stream, bool timeline) {
+    const int descriptor = new_descriptor();
+    Ref<Semaphore> semaphore = Semaphore::import(stream.context(), descriptor, timeline);
+    CHECK_EQUAL(close(descriptor), 0);
+    return semaphore;
+}
+
+void a_semaphore_ends_after_the_work_with_it_on_every_stream() {
+    Ref<Stream> first = stream_of_new_driver(), second = Stream::create(first->context());
+    Ref<Semaphore> semaphore = import_semaphore(*first, true);
+    for (uint64_t value = 1; value < 5; ++value) {
+        CHECK_EQUAL(semaphore->signal(*first, value), DS_STATUS_OK);
+        CHECK_EQUAL(semaphore->wait(*second, value), DS_STATUS_OK);
+    }
+    CHECK_EQUAL(fake::alive(fake::kEvent), 2);
+    first = second = {};
+    CHECK_EQUAL(fake::alive(fake::kStream), 0);
+    fake::clear_history();
+    fake::behaviour().failing_function = "cuEventQuery";
+    fake::behaviour().failure = CUDA_ERROR_NOT_READY;
+    semaphore = {};
+    check_clean();
+    CHECK_EQUAL(fake::count_calls("cuEventQuery"), 3);  // asked again
+    CHECK(fake::first_call("cuEventQuery") < fake::first_call("cuDestroyExternalSemaphore"));
+}
+
+void a_semaphore_in_a_graph_is_leaked_because_the_graph_may_be_launched_again() {
+    const Ref<Stream> stream = stream_of_new_driver();
+    Ref<Semaphore> semaphore = import_semaphore(*stream, false);
+    fake::set_capturing(stream->raw(), true);
+    CHECK_EQUAL(semaphore->signal(*stream, 0), DS_STATUS_OK);
+    fake::set_capturing(stream->raw(), false);
+    CHECK_EQUAL(fake::count_calls("cuEventRecord"), 0);
+    semaphore = {};
+    CHECK_EQUAL(fake::alive(fake::kExternalSemaphore), 1);
+    CHECK_EQUAL(live_counts.resources[DS_RESOURCE_SEMAPHORE], 0);
+}
+
+void a_semaphore_whose_work_left_no_event_is_leaked() {
+    const Ref<Stream> stream = stream_of_new_driver();
+    Ref<Semaphore> semaphore = import_semaphore(*stream, false);
+    fake::behaviour().failing_function = "cuEventRecord";
+    CHECK_EQUAL(semaphore->signal(*stream, 0), DS_STATUS_DEVICE);
+    semaphore = {};
+    CHECK_EQUAL(fake::alive(fake::kExternalSemaphore), 1);
+}
+
+void streams_of_another_device_are_refused() {
+    const Ref<Stream> stream = stream_of_new_driver();
+    const Ref<Stream> other = Stream::create(Context::of_device(1));
+    const Ref<Semaphore> semaphore = import_semaphore(*stream, true);
+    CHECK_EQUAL(semaphore->wait(*other, 1), DS_STATUS_INVALID_ARGUMENT);
+    check_refused(DS_STATUS_INVALID_ARGUMENT, "stream");
+    CHECK_EQUAL(fake::first_call("cuWaitExternalSemaphoresAsync"), -1);
+}
+
+void a_binary_semaphore_has_no_value() {
+    fake::install();
+    ds_resource context, stream, semaphore;
+    CHECK_EQUAL(ds_context_create(0, &context), DS_STATUS_OK);
+    CHECK_EQUAL(ds_stream_create(context, &stream), DS_STATUS_OK);
+    CHECK_EQUAL(ds_semaphore_import(context, new_descriptor(), 0, &semaphore), DS_STATUS_OK);
+    CHECK_EQUAL(ds_semaphore_signal(semaphore, stream, 1), DS_STATUS_INVALID_ARGUMENT);
+    check_refused(DS_STATUS_INVALID_ARGUMENT, "value");
+    CHECK_EQUAL(ds_semaphore_wait(semaphore, stream, 1), DS_STATUS_INVALID_ARGUMENT);
+    CHECK_EQUAL(ds_semaphore_signal(semaphore, stream, 0), DS_STATUS_OK);
+    for (const ds_resource handle : {semaphore, stream, context}) {
+        CHECK_EQUAL(ds_resource_release(handle), DS_STATUS_OK);
+    }
+    check_clean();
+}
+
+// ---- A failure of every call ----
+
+// False, with the thread's error set, at the first failure.
+bool share_everything(int descriptor) {
+    const Ref<Context> context = Context::of_device(0);
+    if (!context) return false;
+    const Ref<Stream> stream = Stream::create(context);
+    if (!stream) return false;
+    const Ref<ExportedMemory> exported = ExportedMemory::create(stream, 1);
+    int exported_descriptor;
+    if (!exported || exported->export_descriptor(&exported_descriptor)) return false;
+    close(exported_descriptor);
+    const Ref<ImportedMemory> imported = ImportedMemory::create(stream, descriptor, 64, true);
+    if (!imported) return false;
+    const ds_row_copy rows{sizeof rows, 0, exported->raw(), 16, imported->raw(), 32, 16, 2};
+    if (stream->copy_rows(rows)) return false;
+    const Ref<Semaphore> semaphore = Semaphore::import(context, descriptor, true);
+    return semaphore && !semaphore->wait(*stream, 1) && !semaphore->signal(*stream, 2);
+}
+
+// What a failure here leaves alive: that which could not be given back or waited for, and what it keeps.
+bool failed_while_ending(const std::string& function) {
+    for (const char* ending : {"Destroy", "Free", "Unmap", "Query", "cuMemRelease", "CtxRelease", "Current", "Captur",
+                               "Record"}) {
+        if (function.find(ending) != std::string::npos) return true;
+    }
+    return false;
+}
+
+void a_failure_of_any_driver_call_is_an_error_that_leaves_nothing_behind() {
+    const int descriptor = new_descriptor(), open_before = count_open_descriptors();
+    fake::install();
+    CHECK(share_everything(descriptor));
+    check_clean();
+    const int64_t calls = fake::calls();
+    CHECK(calls > 60);
+    for (int64_t call = 0; call < calls; ++call) {
+        fake::install({.failing_call = call, .failure = CUDA_ERROR_UNKNOWN});
+        fail(DS_STATUS_OK, "", "", "nothing yet");
+        const bool succeeded = share_everything(descriptor);
+        const std::string failed = fake::failed_function();
+        CHECK(!failed.empty());
+        CHECK(!succeeded || failed_while_ending(failed));
+        if (succeeded) CHECK_EQUAL(last_status(), DS_STATUS_OK);
+        CHECK_EQUAL(live_resources(), 0);
+        CHECK_EQUAL(fake::misuses(), 0);
+        CHECK_EQUAL(count_open_descriptors(), open_before);
+        if (!failed_while_ending(failed)) CHECK_EQUAL(fake::alive() + fake::retained(0), 0);
+    }
+    CHECK_EQUAL(close(descriptor), 0);
+}
+
+}  // namespace
+
+int main() {
+    RUN(exported_memory_is_whole_granules_and_keeps_its_stream);
+    RUN(every_export_is_a_descriptor_of_its_own_that_no_other_program_inherits);
+    RUN(a_size_that_does_not_fit_is_out_of_memory_with_the_amounts);
+    RUN(a_device_that_cannot_share_is_told_so);
+    RUN(a_driver_without_the_functions_says_so_when_they_are_used);
+    RUN(a_descriptor_goes_with_the_success_of_an_import_and_stays_after_a_failure);
+    RUN(a_descriptor_that_is_not_open_is_an_argument_error);
+    RUN(what_the_driver_cannot_import_is_blamed_on_the_argument);
+    RUN(an_imported_buffer_goes_before_its_memory_and_after_the_streams_work);
+    RUN(memory_of_a_stream_that_is_being_recorded_is_leaked_rather_than_given_back);
+    RUN(a_semaphore_ends_after_the_work_with_it_on_every_stream);
+    RUN(a_semaphore_in_a_graph_is_leaked_because_the_graph_may_be_launched_again);
+    RUN(a_semaphore_whose_work_left_no_event_is_leaked);
+    RUN(streams_of_another_device_are_refused);
+    RUN(a_binary_semaphore_has_no_value);
+    RUN(a_failure_of_any_driver_call_is_an_error_that_leaves_nothing_behind);
+}
