@@ -117,4 +117,4 @@ docs: ## Write the generated bindings and pages anew
 	@PYTHONPATH=pkg $(call bin,lint)/python docs/generate.py
 
 clean: ## Remove everything that was made
-	rm -rf build dist pkg/doorstep/_native/libdoorstep.so
+	rm -rf build dist pkg/doorstep/_native/libdoorstep.so pkg/doorstep/include

@@ -17,12 +17,20 @@ TEXT = """/*
  *     const ds_api* api;
  *     if (get_api(DS_ABI_VERSION, &api) == DS_STATUS_OK) ...
  *
+ * and for extension modules of Python, from doorstep.capi():
+ *
+ *     const ds_api* api = PyCapsule_GetPointer(capsule, DS_API_CAPSULE);
+ *     if (api && api->abi_version == DS_ABI_VERSION) ...
+ *
  * {notice}
  */
 #ifndef DOORSTEP_API_H
 #define DOORSTEP_API_H
 
 #include "doorstep.h"
+
+/* Name of the capsule that doorstep.capi() gives. */
+#define DS_API_CAPSULE "doorstep.ds_api"
 
 /* X(result, name, parameters): the function ds_<name>. As long as DS_ABI_VERSION is {abi_version}, rows keep their
    places and new ones come last. */

@@ -117,12 +117,13 @@ def check_dependencies(wheel: Wheel) -> Iterator[str]:
 
 
 def check_files(wheel: Wheel) -> Iterator[str]:
-    """The package as it is in the sources, the library, the metadata, and nothing else."""
+    """The package as it is in the sources, the library, its headers, the metadata, and nothing else."""
     sources = wheel.project / "pkg"
     package = {
         str(path.relative_to(sources)) for path in (sources / "doorstep").rglob("*") if path.suffix in PACKAGE_SUFFIXES
     }
-    expected = {LIBRARY} | package | {f"{wheel.metadata_folder}/{name}" for name in METADATA_FILES}
+    headers = {f"doorstep/include/{path.name}" for path in (wheel.project / "native" / "include").iterdir()}
+    expected = {LIBRARY} | headers | package | {f"{wheel.metadata_folder}/{name}" for name in METADATA_FILES}
     for name in sorted(wheel.files.keys() - expected):
         yield f"{name} does not belong into the wheel"
     for name in sorted(expected - wheel.files.keys()):

@@ -15,19 +15,22 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import native_build
 
 LIBRARY_IN_WHEEL = "doorstep/_native/libdoorstep.so"
+HEADERS_IN_WHEEL = "doorstep/include"
 TAG = "py3-none-manylinux_2_28_x86_64"
 
 
 class NativeLibraryHook(BuildHookInterface):  # type: ignore[type-arg]
-    """Runs CMake with the pinned compiler before hatchling collects the files of the wheel."""
+    """Runs CMake with the pinned compiler before hatchling collects the files of the wheel, and adds the headers."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Compile the library; an editable install finds it beside the Python sources, a wheel carries it."""
+        """Compile the library; an editable install finds both beside the Python sources, a wheel carries them."""
         root = Path(self.root)
         library = native_build.build_library(root, root / "build" / "library")
         build_data["pure_python"] = False
         build_data["tag"] = TAG
         if version == "editable":
             shutil.copy2(library, root / "pkg" / LIBRARY_IN_WHEEL)
+            shutil.copytree(root / "native" / "include", root / "pkg" / HEADERS_IN_WHEEL, dirs_exist_ok=True)
         else:
+            build_data["force_include"][str(root / "native" / "include")] = HEADERS_IN_WHEEL
             build_data["force_include"][str(library)] = LIBRARY_IN_WHEEL

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from doorstep._native import VERSION_STRING as _VERSION
-from doorstep._native import EntityKind, live_counts
+from doorstep._native import EntityKind, capi, get_include, live_counts
 from doorstep.errors import (
     ArgumentError,
     ClosedError,
@@ -50,5 +50,7 @@ __all__ = [
     "Status",
     "Tensor",
     "__version__",
+    "capi",
+    "get_include",
     "live_counts",
 ]

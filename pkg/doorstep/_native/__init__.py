@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from doorstep._native import main_interpreter as main_interpreter
 from doorstep._native._generated import (
     MAX_AGENTS,
     MAX_EPISODE_LENGTH,
@@ -20,13 +21,14 @@ from doorstep._native._generated import (
     TensorRow,
 )
 from doorstep._native.batches import batch_info, xla_handler
+from doorstep._native.c_api import capi, get_include
 from doorstep._native.devices import cuda_architectures, cuda_compile, cuda_device, cuda_driver
 from doorstep._native.fast_calls import fast_calls
 from doorstep._native.library import LIBRARY_PATH, load
 from doorstep._native.memory import Memory
 from doorstep._native.process import cpu_features, default_thread_count, live_counts, stage_names
 from doorstep._native.resources import Resource, resource_counts
-from doorstep._native.session import EventHandle, Session
+from doorstep._native.session import EventHandle, Place, Session
 from doorstep._native.simulator_stream import SimulatorStream
 from doorstep._native.status import check, raise_last_error
 
@@ -47,12 +49,14 @@ __all__ = [
     "EventHandle",
     "KernelSource",
     "Memory",
+    "Place",
     "Resource",
     "Session",
     "SimulatorStream",
     "TensorInfo",
     "TensorRow",
     "batch_info",
+    "capi",
     "check",
     "cpu_features",
     "cuda_architectures",
@@ -61,6 +65,7 @@ __all__ = [
     "cuda_driver",
     "default_thread_count",
     "fast_calls",
+    "get_include",
     "live_counts",
     "load",
     "raise_last_error",

@@ -72,15 +72,24 @@ class Memory:
 
 @functools.cache
 def capsule_tools() -> tuple[Any, tuple[int, int], int]:
-    """PyCapsule_New, the two capsule names, and the destructor.
+    """PyCapsule_New, the two capsule names, and the destructor."""
+    destructor = ctypes.cast(load().ds_capsule_destructor, ctypes.c_void_p).value or 0
+    return capsule_maker(), (permanent(b"dltensor"), permanent(b"dltensor_versioned")), destructor
 
-    The names are never freed: a capsule reads its name when it is destroyed, maybe after all of Python's strings.
-    """
+
+@functools.cache
+def capsule_maker() -> Any:
+    """PyCapsule_New(pointer, name, destructor)."""
     new_capsule = PYTHON.PyCapsule_New
     new_capsule.restype = ctypes.py_object
     new_capsule.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+    return new_capsule
+
+
+def permanent(name: bytes) -> int:
+    """The address of a copy that is never freed: a capsule may read its name after all of Python's strings are gone."""
     duplicate = PYTHON.strdup
     duplicate.restype = ctypes.c_void_p
     duplicate.argtypes = (ctypes.c_char_p,)
-    destructor = ctypes.cast(load().ds_capsule_destructor, ctypes.c_void_p).value or 0
-    return new_capsule, (duplicate(b"dltensor"), duplicate(b"dltensor_versioned")), destructor
+    address: int = duplicate(name)
+    return address

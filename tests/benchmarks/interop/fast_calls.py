@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from itertools import repeat
 from typing import Protocol
 
-import doorstep
-from doorstep._native import load
 from tests.benchmarks.interop.compiling import load_nanobind_module
 from tests.benchmarks.interop.measuring import Row, Side, at_most, each_round, faster_than
+
+import doorstep
+from doorstep._native import load
 
 CALLS = 10_000
 

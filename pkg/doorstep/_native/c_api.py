@@ -1,0 +1,59 @@
+"""The C API for native code of others: its header files, and its functions as a table in a capsule."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+from typing import TYPE_CHECKING
+
+from doorstep._native._generated import ABI_VERSION
+from doorstep._native.library import PACKAGE_PATH, REINSTALL, load
+from doorstep._native.memory import capsule_maker, permanent
+from doorstep._native.status import check
+from doorstep.errors import LibraryError
+
+if TYPE_CHECKING:
+    from typing_extensions import CapsuleType  # known to type checkers; not needed to run
+
+CAPSULE_NAME = b"doorstep.ds_api"  # DS_API_CAPSULE in doorstep_api.h
+
+
+def get_include() -> str:
+    """The folder with `doorstep.h`, the C API, and `doorstep_api.h`, its functions as a table; both are C11 and C++.
+
+    >>> import doorstep, os
+    >>> sorted(os.listdir(doorstep.get_include()))
+    ['doorstep.h', 'doorstep_api.h']
+
+    Raises:
+        LibraryError: this copy of doorstep was not built completely.
+    """
+    path = os.path.join(PACKAGE_PATH, "include")
+    if not os.path.isdir(path):
+        raise LibraryError(f"{path} is missing", hint=REINSTALL)
+    return path
+
+
+def capi() -> CapsuleType:
+    """The functions of the C API in a PyCapsule, for extension modules that do not link doorstep.
+
+    The capsule's name is DS_API_CAPSULE, its pointer a `const ds_api*`, both of doorstep_api.h. The table is valid as
+    long as the process lives; look whether its abi_version is the DS_ABI_VERSION that you compiled against.
+
+    >>> import doorstep
+    >>> doorstep.capi()
+    <capsule object "doorstep.ds_api" at 0x...>
+
+    Raises:
+        LibraryError: the native library is missing or of another version.
+    """
+    return _capsule()
+
+
+@functools.cache
+def _capsule() -> CapsuleType:
+    table = ctypes.c_void_p()
+    check(load().ds_get_api(ABI_VERSION, ctypes.byref(table)))
+    capsule: CapsuleType = capsule_maker()(table.value, permanent(CAPSULE_NAME), None)
+    return capsule
