@@ -27,7 +27,7 @@ ds_status check_kind(const ds_batch* batch) {
     if (const ds_status status = check_range("device_index", "the CPU is one device", batch->device_index, 0, last)) {
         return status;
     }
-    return batch->device_kind == DS_DEVICE_CPU ? check_cpu() : DS_STATUS_OK;
+    return check_cpu();
 }
 
 ds_status check_num_worlds(const ds_batch& batch) {
@@ -110,8 +110,6 @@ ds_status check_batch(const ds_batch* batch) {
     return watch_forks_of_batches();
 }
 
-ds_status step_checked(const ds_batch& batch) { return is_on_cuda(batch) ? step_on_cuda(batch) : step_on_cpu(batch); }
-
 ds_status copy(const ds_batch& batch, void* to, const void* from, int64_t bytes) {
     if (is_on_cuda(batch)) return copy_on_cuda(batch, to, from, bytes);
     memcpy(to, from, static_cast<size_t>(bytes));
@@ -123,6 +121,18 @@ ds_status clear(const ds_batch& batch, void* memory, int64_t bytes) {
     memset(memory, 0, static_cast<size_t>(bytes));
     return DS_STATUS_OK;
 }
+
+// seed_and_offset: on the batch's device; null: the numbers.
+ds_status create_checked(const ds_batch& batch, uint32_t seed, uint64_t world_offset, const uint32_t* seed_and_offset) {
+    // Bytes between a world and the next are part of its block
+    const int64_t world_bytes = static_cast<int64_t>(find_world_model(static_cast<int>(batch.num_agents)).world_bytes);
+    if (const ds_status status = clear(batch, batch.worlds, batch.num_worlds * world_bytes)) return status;
+    if (is_on_cuda(batch)) return create_on_cuda(batch, seed, world_offset, seed_and_offset);
+    return create_on_cpu(batch, seed_and_offset ? seed_and_offset[0] : seed,
+                         seed_and_offset ? seed_and_offset[1] : world_offset);
+}
+
+ds_status step_checked(const ds_batch& batch) { return is_on_cuda(batch) ? step_on_cuda(batch) : step_on_cpu(batch); }
 
 }  // namespace
 }  // namespace doorstep
@@ -160,17 +170,13 @@ ds_status ds_batch_create(const ds_batch* batch, int64_t seed, int64_t world_off
                                              0, kNumSeeds - batch->num_worlds)) {
         return status;
     }
-    const uint32_t narrow_seed = static_cast<uint32_t>(seed);
-    const uint64_t offset = static_cast<uint64_t>(world_offset);
-    if (is_on_cuda(*batch)) return create_on_cuda(*batch, narrow_seed, offset, nullptr);
-    return create_on_cpu(*batch, narrow_seed, offset);
+    return create_checked(*batch, static_cast<uint32_t>(seed), static_cast<uint64_t>(world_offset), nullptr);
 }
 
 ds_status ds_batch_create_from(const ds_batch* batch, const uint32_t* seed_and_offset) {
     if (const ds_status status = check_batch(batch)) return status;
     if (const ds_status status = check_address("seed_and_offset", seed_and_offset, sizeof(uint32_t))) return status;
-    if (is_on_cuda(*batch)) return create_on_cuda(*batch, 0, 0, seed_and_offset);
-    return create_on_cpu(*batch, seed_and_offset[0], seed_and_offset[1]);
+    return create_checked(*batch, 0, 0, seed_and_offset);
 }
 
 ds_status ds_batch_step(const ds_batch* batch) {
