@@ -309,29 +309,53 @@ def error_tree(header: Header) -> str:
 # ---- pkg/doorstep/_properties.py ----
 
 PROPERTIES_TITLE = "The tensors and state fields as typed, documented properties."
-PROPERTIES_IMPORTS = "from __future__ import annotations\n\nfrom doorstep.tensor import Tensor"
+PROPERTIES_IMPORTS = """from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NoReturn
+
+from doorstep.tensor import Tensor"""
 
 
 def properties_module(header: Header) -> str:
     sections = [
         "\n\n".join([module_docstring(PROPERTIES_TITLE), PROPERTIES_IMPORTS]),
-        properties_class("TensorProperties", "tensor", SHAPE_LEGEND, header.tensors),
-        properties_class("StateProperties", "state field", STATE_LEGEND, header.state_fields),
+        properties_class("TensorProperties", "tensor", SHAPE_LEGEND, header.tensors, settable=True),
+        properties_class("StateProperties", "state field", STATE_LEGEND, header.state_fields, settable=False),
     ]
     return "\n\n\n".join(sections) + "\n"
 
 
-def properties_class(name: str, noun: str, legend: str, rows: tuple[TensorRow, ...]) -> str:
+def properties_class(name: str, noun: str, legend: str, rows: tuple[TensorRow, ...], *, settable: bool) -> str:
     docstring = f'    """One property per {noun}.\n\n    {legend}.\n    """'
     lines = [f"class {name}:", docstring, "", "    __slots__ = ()", ""]
+    if settable:
+        lines += [f"    _set_{row.name}: Callable[[object], bool]" for row in rows if row.writable] + [""]
     lines += ["    def _tensor(self, name: str) -> Tensor:", "        raise NotImplementedError"]
+    if settable:
+        lines += ["", "    def _assign(self, name: str, value: object) -> None:", "        raise NotImplementedError"]
     for row in rows:
         access = "writable" if row.writable else "read-only"
         heading = f"{row.dtype} [{', '.join(row.shape)}], {access}."
         lines += ["", "    @property", f"    def {row.name}(self) -> Tensor:"]
         lines += textwrap.wrap(f'"""{heading} {row.sentence}"""', 116, initial_indent=MARGIN, subsequent_indent=MARGIN)
         lines += [f'        return self._tensor("{row.name}")']
+        if settable:
+            lines += setter(row)
     return "\n".join(lines)
+
+
+def setter(row: TensorRow) -> list[str]:
+    """Read-only tensors have one as well, so that setting them raises an error that says more; nothing may be given."""
+    lines = ["", f"    @{row.name}.setter"]
+    if not row.writable:
+        return [*lines, f"    def {row.name}(self, value: NoReturn) -> None:", f'        self._assign("{row.name}", value)']
+    return [
+        *lines,
+        f"    def {row.name}(self, value: object) -> None:",
+        f"        if not self._set_{row.name}(value):",
+        f'            self._assign("{row.name}", value)',
+    ]
 
 
 if __name__ == "__main__":

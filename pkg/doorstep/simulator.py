@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType, TracebackType
+from types import TracebackType
 from typing import Any, Literal, TypeAlias, final
 
 import numpy as np
@@ -26,7 +26,6 @@ from doorstep._native import (
     MAX_THREADS,
     MAX_WORLDS,
     STREAM_OWN,
-    TENSORS,
     ActionCheck,
     DeviceKind,
     EventHandle,
@@ -36,7 +35,7 @@ from doorstep._native import (
 )
 from doorstep._properties import TensorProperties
 from doorstep._streams import CurrentStream, check_stream_on, current_device_index
-from doorstep.errors import ArgumentError
+from doorstep._tensor_map import TENSOR_INDEX, TensorMap
 from doorstep.event import Event
 from doorstep.health import Health
 from doorstep.state import State
@@ -46,7 +45,6 @@ Worlds: TypeAlias = "Sequence[int] | Sequence[bool] | NDArray[Any] | Tensor | No
 
 MAX_SEED = 2**32 - 1
 MAX_GLOBAL_WORLDS = 2**32
-FLAT_TENSORS = ("observations", "final_observations")
 
 
 @final
@@ -54,7 +52,7 @@ class Simulator(TensorProperties):
     """`num_worlds` escape rooms with `num_agents` agents each, stepped at once.
 
     The tensors (`actions`, `rewards`, `lidar`, ...) are properties: simulator memory, read and written in place.
-    Write `actions`, call `step()`, read the rest. Worlds whose episode ended are regenerated within the step.
+    Write or set `actions`, call `step()`, read the rest. Worlds whose episode ended are regenerated within the step.
 
     >>> import doorstep
     >>> sim = doorstep.Simulator(4, seed=7)
@@ -64,6 +62,8 @@ class Simulator(TensorProperties):
     >>> sim.step()
     >>> sim.rewards.shape
     (4, 2, 1)
+    >>> import numpy
+    >>> sim.actions = numpy.ones((4, 2, 4), numpy.int32)    # copies: any library's tensor, also [N * A, 4]
     >>> sim.close()
 
     Args:
@@ -98,6 +98,8 @@ class Simulator(TensorProperties):
         "__weakref__",
         "_device",
         "_session",
+        "_set_actions",
+        "_set_resets",
         "_settings",
         "_state",
         "_step_handle",
@@ -144,19 +146,10 @@ class Simulator(TensorProperties):
         self._step_handle = 0 if self._session.stream else self._session.handle
         info = self._session.info()
         self._device = "cpu" if info.device_kind == DeviceKind.CPU else f"cuda:{info.device_index}"
-        self._tensors: Mapping[str, Tensor] = self._describe_tensors()
+        self._tensors = TensorMap(self._session, self._device, bool(self._settings["flat_observations"]))
+        self._set_actions = self._session.setter(TENSOR_INDEX["actions"])
+        self._set_resets = self._session.setter(TENSOR_INDEX["resets"])
         self._state = State(self._session, self._device)
-
-    def _describe_tensors(self) -> Mapping[str, Tensor]:
-        absent = () if self._settings["flat_observations"] else FLAT_TENSORS
-        memory = self._session.memory
-        return MappingProxyType(
-            {
-                row.name: Tensor(row.name, self._session.tensor_info(index), memory, self._device)
-                for index, row in enumerate(TENSORS)
-                if row.name not in absent
-            }
-        )
 
     # ---- Stepping ----
 
@@ -242,19 +235,40 @@ class Simulator(TensorProperties):
     @property
     def tensors(self) -> Mapping[str, Tensor]:
         """Every tensor by name, in the order of the documentation."""
-        tensors = self._tensors  # taken before the check: a thread that closes meanwhile empties it after that
-        _ = self._session.memory
-        return tensors
+        return self._tensors.all()
 
     def _tensor(self, name: str) -> Tensor:
-        tensors = self.tensors
-        if name not in tensors:
-            raise ArgumentError(
-                f"flat_observations is False; it must be True for {name!r} to exist",
-                argument="flat_observations",
-                hint="make the simulator with flat_observations=True",
-            )
-        return tensors[name]
+        return self._tensors[name]
+
+    def _assign(self, name: str, value: object) -> None:
+        self._tensors.assign(name, value)
+
+    def bind(self, **tensors: object) -> None:
+        """Makes tensors lie in memory of yours: from now on the simulator reads and writes it, and copies nothing.
+
+        What a tensor holds is copied there first. `sim.actions`, `sim.tensors["actions"]` and what is made of them show
+        the new memory from now on; tensors and arrays taken before show the old one, which is written no more. Your
+        memory is kept alive as long as the simulator, or any tensor over it, uses it.
+
+        >>> import doorstep, numpy
+        >>> sim = doorstep.Simulator(4)
+        >>> rewards = numpy.zeros(8, numpy.float32)     # [N * A], also [N, A] or [N, A, 1]
+        >>> ended = numpy.zeros((4, 2), bool)
+        >>> sim.bind(rewards=rewards, truncations=ended)
+        >>> sim.step()
+        >>> numpy.shares_memory(sim.rewards.to_numpy(), rewards)
+        True
+        >>> sim.bind(rewards=None, truncations=None)    # back to the simulator's own memory
+
+        Args:
+            tensors: by name, writable tensors of any library on the simulator's device: of the same dtype (or bool for
+                uint8), C-contiguous, of the same shape, in which worlds and agents may be one dimension and dimensions
+                of 1 at the end may be absent. None: back to the simulator's own memory.
+
+        Raises:
+            ArgumentError: a tensor does not fit, or overlaps another one of this simulator. Nothing has changed.
+        """
+        self._tensors.bind(tensors)
 
     @property
     def state(self) -> State:
@@ -350,7 +364,7 @@ class Simulator(TensorProperties):
         """
         self._session.close()
         # What users have taken holds the memory; this object must not, or `del` would be needed to get it back.
-        self._tensors = MappingProxyType({})
+        self._tensors.forget()
         self._state._forget()
 
     @property

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import ctypes
 import weakref
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
-from typing import Any, TypeAlias, final
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from typing import Any, NamedTuple, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from doorstep._native._generated import DeviceKind, Health, SimulatorConfig, SimulatorInfo, TensorInfo
+from doorstep._native._generated import Binding, DeviceKind, Health, SimulatorConfig, SimulatorInfo, TensorInfo
 from doorstep._native.fast_calls import fast_calls
-from doorstep._native.library import load
+from doorstep._native.library import PYTHON, load
 from doorstep._native.memory import Memory
 from doorstep._native.simulator_stream import SimulatorStream
 from doorstep._native.status import check
@@ -21,6 +21,24 @@ from doorstep._native.waiting import wait
 from doorstep.errors import ClosedError
 
 Slots: TypeAlias = NDArray[Any]  # int64, distinct
+
+
+class Place(NamedTuple):
+    """Memory that a tensor shall lie in.
+
+    Attributes:
+        tensor: its number.
+        pointer: None for the simulator's own memory.
+        nbytes: of the whole tensor.
+        owner: kept alive as long as the memory is used.
+        stream: the CUstream on which the caller uses the memory; None: the simulator's.
+    """
+
+    tensor: int
+    pointer: int | None
+    nbytes: int
+    owner: object
+    stream: int | None
 
 
 @final
@@ -33,7 +51,7 @@ class Session:
         stream_owner: kept alive until the simulator has ended.
     """
 
-    __slots__ = ("__weakref__", "_finalizer", "_memory", "_step", "_turn", "functions", "handle", "stream")
+    __slots__ = ("__weakref__", "_finalizer", "_memory", "_step", "functions", "handle", "stream", "turn")
 
     def __init__(
         self, settings: dict[str, int], current_stream: Callable[[], int] | None, stream_owner: object
@@ -45,8 +63,8 @@ class Session:
         self.handle = handle.value
         self._finalizer = weakref.finalize(self, _end_simulator, self.handle, stream_owner)
         on_gpu = self.info().device_kind == DeviceKind.CUDA
-        self.stream = SimulatorStream(self.handle, current_stream) if on_gpu else None
-        self._turn: AbstractContextManager[None] = self.stream or nullcontext()
+        self.stream = SimulatorStream(self.handle, current_stream, config.stream) if on_gpu else None
+        self.turn: AbstractContextManager[None] = self.stream or nullcontext()
         calls = fast_calls()
         self._step = calls["step"] if calls else _step_with_ctypes
         check(self.functions.ds_simulator_get_memory(self.handle, ctypes.byref(memory)))
@@ -73,7 +91,7 @@ class Session:
 
     def health(self) -> Health:
         health = Health(struct_size=ctypes.sizeof(Health))
-        with self._turn:
+        with self.turn:
             check(self.functions.ds_simulator_get_health(self.handle, ctypes.byref(health)))
         return health
 
@@ -84,17 +102,57 @@ class Session:
 
     def state_info(self, index: int) -> TensorInfo:
         info = TensorInfo(struct_size=ctypes.sizeof(TensorInfo))
-        with self._turn:
+        with self.turn:
             check(self.functions.ds_simulator_get_state(self.handle, index, ctypes.byref(info)))
         return info
 
+    def on_stream(self, stream: int | None) -> AbstractContextManager[None]:
+        """Within it, calls go to the CUstream, if one is given."""
+        return self.turn if stream is None or self.stream is None else self.stream.moved_to(stream)
+
+    def set_tensor(self, index: int, pointer: int, nbytes: int, on_gpu: bool, stream: int | None) -> None:
+        """Copies from memory of the host or, on a CUstream, of the simulator's GPU."""
+        kind = DeviceKind.CUDA if on_gpu else DeviceKind.CPU
+        with self.on_stream(stream):
+            check(self.functions.ds_simulator_set_tensor(self.handle, index, pointer, nbytes, kind))
+
+    def setter(self, index: int) -> Callable[[object], bool]:
+        """Sets a tensor from an array, and says whether it did: not every array is one that this knows."""
+        calls = fast_calls()
+        if calls is None or self.stream is not None:
+            return _leave_unset
+        setter: Callable[[object], bool] = calls["bind_setter"](self.handle, index)
+        return setter
+
+    def bind(self, places: Sequence[Place]) -> list[Memory]:
+        """Moves tensors with their elements, all or none. References to the memories that they then lie in."""
+        count = len(places)
+        release = ctypes.cast(self.functions.ds_python_release, ctypes.c_void_p).value
+        bindings = (Binding * count)()
+        memories = (ctypes.c_uint64 * count)()
+        for binding, place in zip(bindings, places, strict=True):
+            binding.tensor, binding.data, binding.bytes = place.tensor, place.pointer, place.nbytes
+            binding.owner, binding.release_owner = id(place.owner), release
+        owners = [ctypes.py_object(place.owner) for place in places]
+        with ExitStack() as streams:
+            for stream in {place.stream for place in places}:
+                streams.enter_context(self.on_stream(stream))
+            for owner in owners:
+                PYTHON.Py_IncRef(owner)
+            status = self.functions.ds_simulator_bind(self.handle, bindings, count, memories)
+            if status:
+                for owner in owners:
+                    PYTHON.Py_DecRef(owner)
+            check(status)
+        return [Memory(memory, self.stream) for memory in memories]
+
     def step(self) -> None:
-        with self._turn:
+        with self.turn:
             self._step(self.handle)
 
     def step_async(self) -> int:
         event = ctypes.c_uint64()
-        with self._turn:
+        with self.turn:
             check(self.functions.ds_simulator_step_async(self.handle, ctypes.byref(event)))
         return event.value
 
@@ -102,15 +160,15 @@ class Session:
         return wait(self.functions.ds_simulator_wait, self.handle, timeout)
 
     def reset(self, worlds: Slots | None) -> None:
-        with self._turn:
+        with self.turn:
             check(self.functions.ds_simulator_reset(self.handle, *_pointer_and_count(worlds)))
 
     def reset_mask(self, mask: NDArray[Any]) -> None:
-        with self._turn:
+        with self.turn:
             check(self.functions.ds_simulator_reset_mask(self.handle, mask.ctypes.data, mask.size))
 
     def refresh(self) -> None:
-        with self._turn:
+        with self.turn:
             check(self.functions.ds_simulator_refresh(self.handle))
 
     def save(self, worlds: Slots | None, num_worlds: int) -> bytes:
@@ -119,24 +177,24 @@ class Session:
         check(self.functions.ds_simulator_save_size(self.handle, count, ctypes.byref(size)))
         buffer = np.empty(size.value, np.uint8)
         pointer = None if worlds is None else worlds.ctypes.data
-        with self._turn:
+        with self.turn:
             check(self.functions.ds_simulator_save(self.handle, pointer, count, buffer.ctypes.data, buffer.nbytes))
         return buffer.tobytes()
 
     def restore(self, data: NDArray[np.uint8], worlds: Slots | None) -> None:
         pointer, count = _pointer_and_count(worlds)
-        with self._turn:
+        with self.turn:
             check(self.functions.ds_simulator_restore(self.handle, data.ctypes.data, data.nbytes, pointer, count))
 
     def hash(self, worlds: Slots | None) -> int:
         value = ctypes.c_uint64()
-        with self._turn:
+        with self.turn:
             check(self.functions.ds_simulator_hash(self.handle, *_pointer_and_count(worlds), ctypes.byref(value)))
         return value.value
 
     def world_hashes(self, num_worlds: int) -> NDArray[np.uint64]:
         hashes = np.empty(num_worlds, np.uint64)
-        with self._turn:
+        with self.turn:
             check(self.functions.ds_simulator_world_hashes(self.handle, hashes.ctypes.data, hashes.size))
         return hashes
 
@@ -151,6 +209,10 @@ class Session:
 
 def _step_with_ctypes(handle: int) -> None:
     check(load().ds_simulator_step(handle))
+
+
+def _leave_unset(_: object) -> bool:
+    return False
 
 
 def _end_simulator(handle: int, _stream_owner: object) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import final
 
 from doorstep._native._generated import STREAM_OWN, SimulatorInfo
@@ -20,14 +21,15 @@ class SimulatorStream:
     Args:
         simulator: its handle in the C API.
         current: gives the current stream of this thread, or STREAM_OWN if there is none; None: the stream is fixed.
+        first: the stream it works on to begin with.
     """
 
     __slots__ = ("_current", "_latest", "_lock", "_simulator")
 
-    def __init__(self, simulator: int, current: Callable[[], int] | None) -> None:
+    def __init__(self, simulator: int, current: Callable[[], int] | None, first: int) -> None:
         self._simulator = simulator
         self._current = current
-        self._latest = STREAM_OWN
+        self._latest = first
         # Held over the call, so that no other thread moves the simulator to its own stream in between, nor steps it
         # between the two halves of a write that keeps what lies between the elements. A signal handler may come back
         # in the same thread.
@@ -47,6 +49,20 @@ class SimulatorStream:
 
     def __exit__(self, *_: object) -> None:
         self._lock.release()
+
+    @contextmanager
+    def moved_to(self, stream: int) -> Iterator[None]:
+        """Within it, calls go to this CUstream, after what was begun before; what comes later is done after them."""
+        with self:
+            before = self._latest
+            if stream == before:
+                yield
+                return
+            self._move(stream)
+            try:
+                yield
+            finally:
+                self._move(before)
 
     def _move(self, stream: int) -> None:
         status = load().ds_simulator_set_stream(self._simulator, stream)
