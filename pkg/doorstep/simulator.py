@@ -329,6 +329,11 @@ class Simulator(TensorProperties):
         return self._session.stream.handle() if self._session.stream else None
 
     @property
+    def handle(self) -> int:
+        """The `ds_simulator` of the C API, for native code: see `doorstep.capi()`."""
+        return self._session.handle
+
+    @property
     def num_threads(self) -> int:
         """Threads that step the worlds."""
         return self._session.info().num_threads

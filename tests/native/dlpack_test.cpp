@@ -103,17 +103,34 @@ struct FakeCapsule {
     void* pointer;
 };
 
-int fake_is_valid(void* capsule, const char* name) { return !strcmp(static_cast<FakeCapsule*>(capsule)->name, name); }
+const FakeCapsule& fake(PyObject* capsule) { return *reinterpret_cast<FakeCapsule*>(capsule); }
 
-void* fake_get_pointer(void* capsule, const char* name) {
+int fake_is_valid(PyObject* capsule, const char* name) { return !strcmp(fake(capsule).name, name); }
+
+void* fake_get_pointer(PyObject* capsule, const char* name) {
     CHECK(fake_is_valid(capsule, name));
-    return static_cast<FakeCapsule*>(capsule)->pointer;
+    return fake(capsule).pointer;
+}
+
+void without_python_there_are_no_fast_calls_and_no_capsules() {
+    int callable;
+    void* fast_calls;
+    CHECK_EQUAL(ds_python_bind(nullptr, &fast_calls), DS_STATUS_INVALID_ARGUMENT);
+    CHECK_EQUAL(ds_python_bind(&callable, nullptr), DS_STATUS_INVALID_ARGUMENT);
+    CHECK_EQUAL(ds_python_bind(&callable, &fast_calls), DS_STATUS_LIBRARY);
+    ds_error error;
+    error.struct_size = sizeof error;
+    CHECK_EQUAL(ds_last_error(&error), DS_STATUS_OK);
+    CHECK(strstr(error.message, "Py_IncRef"));
+    FakeCapsule capsule{"dltensor", nullptr};
+    ds_capsule_destructor(&capsule);
 }
 
 void a_capsule_deletes_its_tensor_unless_it_was_consumed() {
-    CHECK_EQUAL(ds_python_bind(nullptr, nullptr), DS_STATUS_INVALID_ARGUMENT);
-    CHECK_EQUAL(ds_python_bind(reinterpret_cast<void*>(fake_is_valid), reinterpret_cast<void*>(fake_get_pointer)),
-                DS_STATUS_OK);
+    Python python{};
+    python.PyCapsule_IsValid = fake_is_valid;
+    python.PyCapsule_GetPointer = fake_get_pointer;
+    use_python(python);
     const char* const names[] = {"dltensor", "dltensor_versioned"};
     const char* const used_names[] = {"used_dltensor", "used_dltensor_versioned"};
     Source source;
@@ -138,5 +155,6 @@ int main() {
     RUN(read_only_tensors_are_flagged);
     RUN(every_state_field_can_be_exported);
     RUN(descriptions_that_leave_the_memory_are_refused);
+    RUN(without_python_there_are_no_fast_calls_and_no_capsules);
     RUN(a_capsule_deletes_its_tensor_unless_it_was_consumed);
 }
