@@ -77,7 +77,7 @@ def _batch(place: Place, rules: BatchRules, memory: BatchMemory) -> Batch:
     batch = Batch(
         ctypes.sizeof(Batch), *place, *rules, memory.worlds, address, memory.scratch or None, memory.scratch_bytes
     )
-    batch.keeps = tensors  # type: ignore[attr-defined]
+    batch.keeps = tensors
     return batch
 
 

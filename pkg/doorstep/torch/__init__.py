@@ -16,9 +16,13 @@ from doorstep.torch.training import (
     multi_discrete_sample,
     v_trace,
 )
+from doorstep.torch.worlds import State, Worlds, make
 
 __all__ = [
+    "State",
+    "Worlds",
     "generalized_advantages",
+    "make",
     "multi_discrete_evaluate",
     "multi_discrete_sample",
     "v_trace",

@@ -11,7 +11,7 @@ import torch
 from doorstep.torch._operands import Operator
 
 # It is kept as long as the process: what it has defined would go with it.
-LIBRARY = torch.library.Library("doorstep", "DEF")
+LIBRARY = torch.library.Library("doorstep", "DEF")  # type: ignore[no-untyped-call,unused-ignore]
 
 
 def define(
@@ -31,9 +31,10 @@ def define(
         backward: gradients of the inputs; without it, the operator has none.
     """
     name = f"doorstep::{operator.name}"
-    LIBRARY.define(operator.schema(), tags=(torch.Tag.pt2_compliant_tag, torch.Tag.needs_exact_strides))
+    tags = (torch.Tag.pt2_compliant_tag, torch.Tag.needs_exact_strides)
+    LIBRARY.define(operator.schema(), tags=tags)  # type: ignore[no-untyped-call,unused-ignore]
     for device in ("CPU", "CUDA"):
-        LIBRARY.impl(operator.name, kernel, device)
+        LIBRARY.impl(operator.name, kernel, device)  # type: ignore[no-untyped-call,unused-ignore]
     torch.library.register_fake(name, fake, lib=LIBRARY)
     if backward is not None:
         torch.library.register_autograd(name, backward, setup_context=keep, lib=LIBRARY)

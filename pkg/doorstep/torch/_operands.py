@@ -92,10 +92,11 @@ class Operator:
         """Checks everything and gives addresses.
 
         Raises:
-            ArgumentError: a tensor is not as its row of the table says, or something is written that another one shares.
+            ArgumentError: a tensor is not as its row of the table says, or shares what is written.
         """
         extents = self.check(tensors, **extents)
-        given = [(operand, tensor) for operand, tensor in zip(self.operands, tensors, strict=True) if tensor is not None]
+        pairs = zip(self.operands, tensors, strict=True)
+        given = [(operand, tensor) for operand, tensor in pairs if tensor is not None]
         _check_overlap(given)
         addresses = {operand.name: tensor.data_ptr() for operand, tensor in given}
         return Operands(extents, place_of(given[0][1].device), addresses)

@@ -94,8 +94,8 @@ def v_trace(
         c_clip: and here where they scale what follows; it decides how fast.
 
     Returns:
-        The advantages for the policy gradient, rho[t] * (rewards[t] + discount * (target of what followed) - values[t]),
-        and the targets for the value function.
+        The advantages for the policy gradient: rho[t] * (rewards[t] + discount * target of what followed - values[t]).
+        And the targets for the value function.
 
     Raises:
         ArgumentError: a tensor has another shape, dtype or device than it must, or is not contiguous.

@@ -1,0 +1,109 @@
+"""Worlds in tensors as operators of PyTorch: one makes them, one steps them, both in place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import torch
+
+from doorstep._native._generated import TENSORS, DeviceKind
+from doorstep._native.batches import batch_info
+from doorstep._native.training import BatchMemory, BatchRules, Place, create_batch, prepare_batches, step_batch
+from doorstep.torch._library import define, prepare_once
+from doorstep.torch._operands import Access, Operand, Operands, Operator
+
+NAMES = tuple(row.name for row in TENSORS)
+FLAT = ("observations", "final_observations")
+# These keep their value until the next episode ends.
+OUTLIVING = NAMES[NAMES.index("final_steps_remaining") :]
+INPUTS = ("resets", "actions")  # which a step writes too
+STATE_DTYPES = {"int32": torch.int32, "uint8": torch.uint8, "float32": torch.float32}
+
+
+def _operands(inputs: Access) -> tuple[Operand, ...]:
+    worlds = Operand("worlds", "int32", ("N", "W"), inputs)
+    scratch = Operand("scratch", "uint8", ("X",), Access.WRITE)
+    tensors = []
+    for row in TENSORS:
+        access = inputs if row.name in INPUTS else Access.READ_WRITE if row.name in OUTLIVING else Access.WRITE
+        tensors.append(Operand(row.name, row.dtype, row.shape, access, optional=row.name in FLAT))
+    return (worlds, *tensors, scratch)
+
+
+RULES = "int num_agents, int episode_length, bool auto_reset, int action_check"
+CREATE = Operator("create_", _operands(Access.WRITE), f"{RULES}, int seed, int world_offset", "()")
+STEP = Operator("step_", _operands(Access.READ_WRITE), RULES, "()")
+
+
+class Rules(NamedTuple):
+    """What a step does, beside what is in the worlds."""
+
+    num_agents: int
+    episode_length: int
+    auto_reset: bool
+    action_check: int
+
+
+def extents_of(place: Place, num_worlds: int, num_agents: int) -> dict[str, int]:
+    """The extents of all tensors of a batch, by symbol."""
+    info = batch_info(place.device_kind, place.device_index, num_worlds, num_agents)
+    return {
+        "N": num_worlds,
+        "A": num_agents,
+        "A-1": num_agents - 1,
+        "F": info.flat_observation_size,
+        "W": info.world_bytes // 4,
+        "X": info.scratch_bytes,
+    }
+
+
+def prepare(place: Place, num_agents: int) -> None:
+    """Loads what a step needs."""
+    if place.device_kind is DeviceKind.CUDA:
+        prepare_once(prepare_batches, place.device_index, num_agents)
+
+
+def _extents(tensors: Sequence[Any], num_agents: int) -> dict[str, int]:
+    """What the shapes must be; the scratch memory may have any size that the library takes."""
+    extents = extents_of(Place(DeviceKind.CPU, 0, 0), 1, num_agents)
+    return {symbol: extent for symbol, extent in extents.items() if symbol not in ("N", "X")}
+
+
+def _read(operator: Operator, tensors: Sequence[Any], rules: Rules) -> tuple[Place, BatchRules, BatchMemory]:
+    operands: Operands = operator.read(tensors, **_extents(tensors, rules.num_agents))
+    addresses = operands.addresses
+    memory = BatchMemory(
+        addresses["worlds"],
+        [addresses.get(name, 0) for name in NAMES],
+        addresses["scratch"],
+        operands.extents["X"],
+    )
+    prepare(operands.place, rules.num_agents)
+    return operands.place, BatchRules(operands.extents["N"], *rules), memory
+
+
+def _create(*arguments: Any) -> None:
+    *tensors_and_rules, seed, world_offset = arguments
+    count = len(CREATE.operands)
+    place, rules, memory = _read(CREATE, tensors_and_rules[:count], Rules(*tensors_and_rules[count:]))
+    create_batch(place, rules, memory, seed, world_offset)
+
+
+def _step(*arguments: Any) -> None:
+    count = len(STEP.operands)
+    step_batch(*_read(STEP, arguments[:count], Rules(*arguments[count:])))
+
+
+def _create_fake(*arguments: Any) -> None:
+    count = len(CREATE.operands)
+    CREATE.check(arguments[:count], **_extents(arguments[:count], arguments[count]))
+
+
+def _step_fake(*arguments: Any) -> None:
+    count = len(STEP.operands)
+    STEP.check(arguments[:count], **_extents(arguments[:count], arguments[count]))
+
+
+define(CREATE, _create, _create_fake)
+define(STEP, _step, _step_fake)
