@@ -566,6 +566,42 @@ DS_API ds_status ds_multi_discrete_evaluate(const ds_multi_discrete* call);
 /* From the gradients of log-probabilities and entropies those of the logits. */
 DS_API ds_status ds_multi_discrete_backward(const ds_multi_discrete* call);
 
+/* A call on tensors of Python: which tensors it takes, what they must be, and where their addresses go. doorstep.torch
+   makes these for its operators; the builtin call_operator of the library does the calls. */
+
+/* One tensor. */
+typedef struct ds_operand {
+    int32_t access;      /* 0: read, 1: written, 2: read and written */
+    int32_t optional;    /* 1: may be None; its address is null then */
+    int32_t dtypes;      /* bit k: of ds_dtype k; bit 5: bool. Those with both floats are of the same one */
+    int32_t rank;
+    int32_t extents[4];  /* index of the extent of each axis */
+    int32_t address_at;  /* place in the call */
+} ds_operand;
+
+typedef struct ds_operator {
+    uint32_t struct_size;
+    int32_t function;           /* ds_operator_function */
+    int32_t operand_count;      /* at most 32 */
+    int32_t extent_count;       /* at most 32 */
+    const ds_operand* operands;
+    const int64_t* extents;     /* -1: what the first tensor with it has */
+    const int32_t* extents_at;  /* places in the call, -1: none */
+    const void* call;           /* ds_advantages, ds_multi_discrete, or ds_batch with its array of addresses behind it;
+                                   all but what the tensors tell */
+    int32_t call_bytes;         /* at most 1024 */
+    int32_t dtype_at;           /* place of the dtype of the floats, -1: none */
+} ds_operator;
+
+typedef enum ds_operator_function {
+    DS_OPERATOR_GENERALIZED_ADVANTAGES = 0,
+    DS_OPERATOR_V_TRACE = 1,
+    DS_OPERATOR_MULTI_DISCRETE_SAMPLE = 2,
+    DS_OPERATOR_MULTI_DISCRETE_EVALUATE = 3,
+    DS_OPERATOR_MULTI_DISCRETE_BACKWARD = 4,
+    DS_OPERATOR_STEP = 5,
+} ds_operator_function;
+
 /* ---- CUDA devices ------------------------------------------------------------------------------------------ */
 
 /* The driver, once found. Versions as the driver counts them: 12090 is 12.9. */
@@ -660,6 +696,9 @@ DS_API ds_status ds_stream_synchronize(ds_resource stream);
 DS_API ds_status ds_stream_query(ds_resource stream);
 /* What is begun on the stream from now on waits for the event. */
 DS_API ds_status ds_stream_wait_event(ds_resource stream, ds_resource event);
+/* What is begun on the stream from now on comes after what was begun on `earlier`. Nothing happens if one of them is
+   being recorded: whoever records orders the work. */
+DS_API ds_status ds_stream_follow(ds_resource stream, ds_resource earlier);
 
 DS_API ds_status ds_cuda_event_create(ds_resource context, int32_t timing, ds_resource* event);
 DS_API ds_status ds_cuda_event_borrow(ds_resource context, uint64_t raw, void* owner, ds_release_owner release_owner,
@@ -801,6 +840,13 @@ DS_API void ds_python_release(void* object);
 
 /* ---- Tensors of Python ------------------------------------------------------------------------------------- */
 
+/* Tensors of PyTorch, numpy, JAX, CuPy, Warp and whatever else has `__dlpack__`, used from native code. `object` is a
+   PyObject*. Except where it says otherwise, the caller holds the GIL and the Python package can be imported; a Python
+   exception never stays set. LIBRARY if the functions of Python are not visible in this process. Plain tensors of
+   PyTorch and numpy take tens of nanoseconds, others microseconds. Refused, with INVALID_ARGUMENT, is whatever does not
+   lie in memory as it is described: fake, meta, nested, quantised, sparse, masked and wrapped tensors, and those with
+   the conjugate or the negative bit set. */
+
 /* Libraries whose tensors are known by name. */
 typedef enum ds_python_library {
     DS_PYTHON_LIBRARY_OTHER = 0,
@@ -830,5 +876,59 @@ typedef struct ds_python_tensor {
     int64_t shape[16];
     int64_t strides[16];   /* in elements; of unspecified value where the extent is 1 or there are no elements */
 } ds_python_tensor;
+
+/* What tensors must be like. */
+typedef struct ds_python_rules {
+    uint32_t struct_size;
+    int32_t requires_grad_allowed; /* 0 or 1 */
+    int32_t written;               /* 1: the caller will write to them, so that none may be read-only */
+    int32_t padding;
+    uint64_t stream;               /* the CUstream that the caller will work on: libraries other than PyTorch order
+                                      their work before it; DS_STREAM_OWN: the caller orders */
+} ds_python_rules;
+
+enum {
+    DS_PYTHON_SIGNATURE_BYTES = 512, /* enough for any signature */
+};
+
+/* Whether an object is a tensor of some library: whether its type has `__dlpack__`. */
+DS_API ds_status ds_python_is_tensor(void* object, int32_t* is_tensor);
+
+/* Describes `count` tensors. objects: PyObject*[count]; rules: or null for (no grad, not written, DS_STREAM_OWN);
+   tensors: [count], with struct_size set. The message names the index of the one that is refused; all tensors are
+   undefined then. */
+DS_API ds_status ds_python_read_tensors(void* const* objects, uint64_t count, const ds_python_rules* rules,
+                                        ds_python_tensor* tensors);
+
+/* Writes "[torch,D2,Sfloat32,cpu,4x5]" and a 0: library, number of dimensions, dtype, device, shape, then "strided",
+   "grad", "readonly" where it is so. Who has checked a signature need not check another tensor with the same. text:
+   DS_PYTHON_SIGNATURE_BYTES; length: without the 0, or null. Needs no GIL. */
+DS_API ds_status ds_python_signature(const ds_python_tensor* tensor, char* text, uint64_t* length);
+
+/* The stream on which the library of this tensor works now on a device: a CUstream for CUDA, 0 on the CPU. DEVICE if the
+   library does not tell or cannot use that device. */
+DS_API ds_status ds_python_current_stream(void* object, int32_t device_type, int64_t device_index, uint64_t* stream);
+
+/* Copies all elements, whatever the strides, to or from `bytes` bytes where they lie side by side in row-major order. On
+   the CPU the pointer is to host memory and the copy is done on return; on CUDA it is any address that the driver
+   knows, and the copy is begun on the library's current stream of the tensor's device. Other Python threads run
+   meanwhile. INVALID_ARGUMENT if the size differs, or for a write to a read-only tensor or to one whose elements share
+   memory. Gradients do not follow. */
+DS_API ds_status ds_python_copy_to_pointer(void* object, void* pointer, uint64_t bytes);
+DS_API ds_status ds_python_copy_from_pointer(void* object, const void* pointer, uint64_t bytes);
+
+/* The same for a tensor that was described, on a CUstream (0 on the CPU). Needs no GIL. */
+DS_API ds_status ds_python_copy_out(const ds_python_tensor* tensor, uint64_t stream, void* pointer, uint64_t bytes);
+DS_API ds_status ds_python_copy_in(const ds_python_tensor* tensor, uint64_t stream, const void* pointer,
+                                   uint64_t bytes);
+
+/* A new C-contiguous tensor of the same library, shape, dtype and device, without gradients: *made is a new reference.
+   Zeros are written on the library's current stream. */
+DS_API ds_status ds_python_empty_like(void* object, void** made);
+DS_API ds_status ds_python_zeros_like(void* object, void** made);
+
+/* A tensor of a class with DLPack's C exchange API (torch.Tensor) over memory: *made is a new reference. managed: a
+   DLManagedTensorVersioned, taken over, also on failure. INVALID_ARGUMENT for other classes. */
+DS_API ds_status ds_python_tensor_over(void* type, void* managed, void** made);
 
 #endif

@@ -132,7 +132,21 @@
       ds_resource* memory)) \
     X(ds_status, semaphore_import, (ds_resource context, int32_t fd, int32_t timeline, ds_resource* semaphore)) \
     X(ds_status, semaphore_signal, (ds_resource semaphore, ds_resource stream, uint64_t value)) \
-    X(ds_status, semaphore_wait, (ds_resource semaphore, ds_resource stream, uint64_t value))
+    X(ds_status, semaphore_wait, (ds_resource semaphore, ds_resource stream, uint64_t value)) \
+    X(ds_status, stream_follow, (ds_resource stream, ds_resource earlier)) \
+    X(ds_status, python_is_tensor, (void* object, int32_t* is_tensor)) \
+    X(ds_status, python_read_tensors, (void* const* objects, uint64_t count, const ds_python_rules* rules, \
+      ds_python_tensor* tensors)) \
+    X(ds_status, python_signature, (const ds_python_tensor* tensor, char* text, uint64_t* length)) \
+    X(ds_status, python_current_stream, (void* object, int32_t device_type, int64_t device_index, uint64_t* stream)) \
+    X(ds_status, python_copy_to_pointer, (void* object, void* pointer, uint64_t bytes)) \
+    X(ds_status, python_copy_from_pointer, (void* object, const void* pointer, uint64_t bytes)) \
+    X(ds_status, python_copy_out, (const ds_python_tensor* tensor, uint64_t stream, void* pointer, uint64_t bytes)) \
+    X(ds_status, python_copy_in, (const ds_python_tensor* tensor, uint64_t stream, const void* pointer, uint64_t \
+      bytes)) \
+    X(ds_status, python_empty_like, (void* object, void** made)) \
+    X(ds_status, python_zeros_like, (void* object, void** made)) \
+    X(ds_status, python_tensor_over, (void* type, void* managed, void** made))
 
 typedef struct ds_api {
     uint32_t abi_version; /* DS_ABI_VERSION */

@@ -20,6 +20,7 @@ MAX_THREADS = 1024
 MAX_DIMENSIONS = 4
 MAX_ACTION_COMPONENTS = 16
 TROUBLE_KINDS = 3
+PYTHON_SIGNATURE_BYTES = 512
 
 
 class Dtype(IntEnum):
@@ -103,6 +104,17 @@ class Ownership(IntEnum):
     OWNED = 0
     BORROWED = 1
     FOREIGN = 2
+
+
+class OperatorFunction(IntEnum):
+    """ds_operator_function"""
+
+    GENERALIZED_ADVANTAGES = 0
+    V_TRACE = 1
+    MULTI_DISCRETE_SAMPLE = 2
+    MULTI_DISCRETE_EVALUATE = 3
+    MULTI_DISCRETE_BACKWARD = 4
+    STEP = 5
 
 
 class KernelSource(IntEnum):
@@ -734,6 +746,54 @@ class MultiDiscrete(ctypes.Structure):
     )
 
 
+class Operand(ctypes.Structure):
+    """ds_operand"""
+
+    access: int
+    optional: int
+    dtypes: int
+    rank: int
+    extents: ctypes.Array[ctypes.c_int32]
+    address_at: int
+
+    _fields_: ClassVar = (
+        ("access", ctypes.c_int32),
+        ("optional", ctypes.c_int32),
+        ("dtypes", ctypes.c_int32),
+        ("rank", ctypes.c_int32),
+        ("extents", ctypes.c_int32 * 4),
+        ("address_at", ctypes.c_int32),
+    )
+
+
+class Operator(ctypes.Structure):
+    """ds_operator"""
+
+    struct_size: int
+    function: int
+    operand_count: int
+    extent_count: int
+    operands: int | None
+    extents: int | None
+    extents_at: int | None
+    call: int | None
+    call_bytes: int
+    dtype_at: int
+
+    _fields_: ClassVar = (
+        ("struct_size", ctypes.c_uint32),
+        ("function", ctypes.c_int32),
+        ("operand_count", ctypes.c_int32),
+        ("extent_count", ctypes.c_int32),
+        ("operands", ctypes.c_void_p),
+        ("extents", ctypes.c_void_p),
+        ("extents_at", ctypes.c_void_p),
+        ("call", ctypes.c_void_p),
+        ("call_bytes", ctypes.c_int32),
+        ("dtype_at", ctypes.c_int32),
+    )
+
+
 class CudaDriverInfo(ctypes.Structure):
     """ds_cuda_driver_info"""
 
@@ -878,6 +938,24 @@ class PythonTensor(ctypes.Structure):
     )
 
 
+class PythonRules(ctypes.Structure):
+    """ds_python_rules"""
+
+    struct_size: int
+    requires_grad_allowed: int
+    written: int
+    padding: int
+    stream: int
+
+    _fields_: ClassVar = (
+        ("struct_size", ctypes.c_uint32),
+        ("requires_grad_allowed", ctypes.c_int32),
+        ("written", ctypes.c_int32),
+        ("padding", ctypes.c_int32),
+        ("stream", ctypes.c_uint64),
+    )
+
+
 STRUCTURES: tuple[tuple[str, type[ctypes.Structure]], ...] = (
     ("ds_error", Error),
     ("ds_tensor_info", TensorInfo),
@@ -890,12 +968,15 @@ STRUCTURES: tuple[tuple[str, type[ctypes.Structure]], ...] = (
     ("ds_batch_info", BatchInfo),
     ("ds_advantages", Advantages),
     ("ds_multi_discrete", MultiDiscrete),
+    ("ds_operand", Operand),
+    ("ds_operator", Operator),
     ("ds_cuda_driver_info", CudaDriverInfo),
     ("ds_cuda_device_info", CudaDeviceInfo),
     ("ds_cuda_compile_info", CudaCompileInfo),
     ("ds_resource_info", ResourceInfo),
     ("ds_row_copy", RowCopy),
     ("ds_python_tensor", PythonTensor),
+    ("ds_python_rules", PythonRules),
 )
 
 
@@ -968,6 +1049,7 @@ FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
     ("ds_stream_synchronize", ctypes.c_int, (ctypes.c_void_p,)),
     ("ds_stream_query", ctypes.c_int, (ctypes.c_void_p,)),
     ("ds_stream_wait_event", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)),
+    ("ds_stream_follow", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)),
     ("ds_cuda_event_create", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int32, ctypes.c_void_p)),
     (
         "ds_cuda_event_borrow",
@@ -1034,6 +1116,29 @@ FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
     ("ds_python_bind", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)),
     ("ds_capsule_destructor", None, (ctypes.c_void_p,)),
     ("ds_python_release", None, (ctypes.c_void_p,)),
+    ("ds_python_is_tensor", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)),
+    (
+        "ds_python_read_tensors",
+        ctypes.c_int,
+        (ctypes.c_void_p, ctypes.c_uint64, ctypes.POINTER(PythonRules), ctypes.POINTER(PythonTensor)),
+    ),
+    ("ds_python_signature", ctypes.c_int, (ctypes.POINTER(PythonTensor), ctypes.c_void_p, ctypes.c_void_p)),
+    ("ds_python_current_stream", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int32, ctypes.c_int64, ctypes.c_void_p)),
+    ("ds_python_copy_to_pointer", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64)),
+    ("ds_python_copy_from_pointer", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64)),
+    (
+        "ds_python_copy_out",
+        ctypes.c_int,
+        (ctypes.POINTER(PythonTensor), ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint64),
+    ),
+    (
+        "ds_python_copy_in",
+        ctypes.c_int,
+        (ctypes.POINTER(PythonTensor), ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint64),
+    ),
+    ("ds_python_empty_like", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)),
+    ("ds_python_zeros_like", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)),
+    ("ds_python_tensor_over", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)),
 )
 
 
@@ -1099,6 +1204,7 @@ class Functions:
     ds_stream_synchronize: Any
     ds_stream_query: Any
     ds_stream_wait_event: Any
+    ds_stream_follow: Any
     ds_cuda_event_create: Any
     ds_cuda_event_borrow: Any
     ds_cuda_event_record: Any
@@ -1141,6 +1247,17 @@ class Functions:
     ds_python_bind: Any
     ds_capsule_destructor: Any
     ds_python_release: Any
+    ds_python_is_tensor: Any
+    ds_python_read_tensors: Any
+    ds_python_signature: Any
+    ds_python_current_stream: Any
+    ds_python_copy_to_pointer: Any
+    ds_python_copy_from_pointer: Any
+    ds_python_copy_out: Any
+    ds_python_copy_in: Any
+    ds_python_empty_like: Any
+    ds_python_zeros_like: Any
+    ds_python_tensor_over: Any
 
     def __init__(self, library: ctypes.CDLL) -> None:
         for name, result, parameters in FUNCTIONS:

@@ -1,6 +1,9 @@
 #include "interop/python/fast_calls.h"
 
+#include "interop/python/fast_set.h"
 #include "interop/python/fast_step.h"
+#include "interop/python/fast_tensors.h"
+#include "interop/python/operator_calls.h"
 
 namespace doorstep {
 namespace {
@@ -11,6 +14,13 @@ namespace {
 PyMethodDef table[] = {
     DS_FAST_CALL(step, METH_O, "step(handle, /)\n--\n\nds_simulator_step()."),
     DS_FAST_CALL(step_method, METH_FASTCALL, "step_method(class, doc, /)\n--\n\nSimulator.step."),
+    DS_FAST_CALL(bind_setter, METH_FASTCALL, "bind_setter(handle, tensor, /)\n--\n\nA callable that sets a tensor."),
+    DS_FAST_CALL(description_type, METH_O, "description_type(base, /)\n--\n\nThe type of native descriptions."),
+    DS_FAST_CALL(is_tensor, METH_O, "is_tensor(object, /)\n--\n\ndoorstep.interop.is_tensor()."),
+    DS_FAST_CALL(describe, METH_O, "describe(tensor, /)\n--\n\ndoorstep.interop.describe()."),
+    DS_FAST_CALL(describe_many, METH_O, "describe_many(tensors, /)\n--\n\ndoorstep.interop.describe_many()."),
+    DS_FAST_CALL(signature, METH_O, "signature(tensor, /)\n--\n\ndoorstep.interop.signature()."),
+    DS_FAST_CALL(call_operator, METH_FASTCALL, "call_operator(operator, /, *tensors)\n--\n\nFor doorstep.torch."),
 };
 
 #undef DS_FAST_CALL

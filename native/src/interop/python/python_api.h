@@ -61,7 +61,7 @@ struct PyType_Spec {
     unsigned int flags;
     PyType_Slot* slots;
 };
-inline constexpr int Py_tp_dealloc = 52, Py_tp_getset = 73;
+inline constexpr int Py_tp_dealloc = 52, Py_tp_traverse = 71, Py_tp_getset = 73;
 inline constexpr unsigned int Py_TPFLAGS_DISALLOW_INSTANTIATION = 1u << 7;
 struct PyGetSetDef {
     const char* name;
@@ -110,7 +110,8 @@ struct PyGetSetDef {
       (PyObject * callable, PyObject* const* arguments, size_t count, PyObject* keywords))                          \
     X(int, PyType_IsSubtype, (PyTypeObject * type, PyTypeObject * base))                                            \
     X(PyObject*, PyType_FromSpecWithBases, (PyType_Spec * spec, PyObject * bases))                                  \
-    X(PyObject*, PyType_GenericAlloc, (PyTypeObject * type, Py_ssize_t count))                                      \
+    X(PyObject*, PyObject_Init, (PyObject * memory, PyTypeObject * type))                                           \
+    X(void*, PyObject_Malloc, (size_t bytes))                                                                       \
     X(void, PyObject_Free, (void* memory))                                                                          \
     X(PyObject*, PyCFunction_NewEx, (PyMethodDef * definition, PyObject * self, PyObject * module_name))            \
     X(PyObject*, PyDescr_NewMethod, (PyTypeObject * type, PyMethodDef * definition))                                \

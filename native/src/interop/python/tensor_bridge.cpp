@@ -131,7 +131,9 @@ bool obeys(const TensorView& view, const ReadRules& rules) {
            (!view.read_only || !rules.written);
 }
 
-ds_status read_one(PyObject* object, int64_t index, const ReadRules& rules, TensorView* view) {
+}  // namespace
+
+ds_status read_tensor_of_many(PyObject* object, int64_t index, const ReadRules& rules, TensorView* view) {
     const TensorType* type = find_tensor_type(object);
     if (!type) return last_status();
     if (read_plain(*type, object, view) && obeys(*view, rules)) return DS_STATUS_OK;
@@ -144,15 +146,14 @@ ds_status read_one(PyObject* object, int64_t index, const ReadRules& rules, Tens
     return DS_STATUS_OK;
 }
 
-}  // namespace
-
 ds_status read_tensor(PyObject* object, const ReadRules& rules, TensorView* view) {
-    return read_one(object, -1, rules, view);
+    return read_tensor_of_many(object, -1, rules, view);
 }
 
 ds_status read_tensors(PyObject* const* objects, uint64_t count, const ReadRules& rules, TensorView* views) {
     for (uint64_t i = 0; i < count; ++i) {
-        if (const ds_status status = read_one(objects[i], static_cast<int64_t>(i), rules, &views[i])) return status;
+        const auto index = static_cast<int64_t>(i);
+        if (const ds_status status = read_tensor_of_many(objects[i], index, rules, &views[i])) return status;
     }
     return DS_STATUS_OK;
 }

@@ -28,7 +28,10 @@ struct ReadRules {
 // Reads one tensor. On failure *view is undefined.
 ds_status read_tensor(PyObject* object, const ReadRules& rules, TensorView* view);
 
-// Reads many. On failure views[i] is undefined for all i; the message names the index.
+// The same for one of many; the message names its index.
+ds_status read_tensor_of_many(PyObject* object, int64_t index, const ReadRules& rules, TensorView* view);
+
+// Reads many. On failure all views are undefined.
 ds_status read_tensors(PyObject* const* objects, uint64_t count, const ReadRules& rules, TensorView* views);
 
 // Whether read_tensor() knows objects of this kind. False for what has no `__dlpack__`.

@@ -60,8 +60,11 @@ thread_local TensorType not_kept;
 }  // namespace
 
 const TensorType* find_tensor_type(PyObject* object) {
-    const PyOwned reference(python().PyObject_Type(object));
-    auto* type = reinterpret_cast<PyTypeObject*>(reference.get());
+    const PyOwned type(python().PyObject_Type(object));
+    return find_tensor_type_of(reinterpret_cast<PyTypeObject*>(type.get()));
+}
+
+const TensorType* find_tensor_type_of(PyTypeObject* type) {
     if (const TensorType* known = find_known(type)) return known;
     if (!examine(type, &not_kept)) return nullptr;
     auto* kept = new (std::nothrow) TensorType(not_kept);

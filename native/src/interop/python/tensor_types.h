@@ -40,4 +40,7 @@ struct TensorType {
 // failed.
 const TensorType* find_tensor_type(PyObject* object);
 
+// The same for a type itself.
+const TensorType* find_tensor_type_of(PyTypeObject* type);
+
 }  // namespace doorstep

@@ -1,0 +1,174 @@
+#include "interop/python/tensor_transfer.h"
+
+#include <string.h>
+
+#include "interop/python/tensor_layout.h"
+#include "runtime/cuda/stream.h"
+#include "runtime/status.h"
+
+namespace doorstep {
+namespace {
+
+constexpr int32_t kCpu = 1, kCuda = 2, kCudaHost = 3, kCudaManaged = 13;
+
+bool is_on_host(const TensorView& view) { return view.device_type == kCpu || view.device_type == kCudaHost; }
+bool is_on_cuda(const TensorView& view) { return view.device_type == kCuda || view.device_type == kCudaManaged; }
+
+ds_status check_device(const TensorView& view) {
+    if (is_on_host(view) || is_on_cuda(view)) return DS_STATUS_OK;
+    return fail(DS_STATUS_INVALID_ARGUMENT, "tensor", "copy it with its own library",
+                "the tensor is on device %d of DLPack's device type %d; it must be on the CPU (1) or CUDA (2)",
+                view.device_index, view.device_type);
+}
+
+ds_status check_transfer(Transfer direction, const TensorView& view, const void* packed, uint64_t bytes) {
+    if (const ds_status status = check_device(view)) return status;
+    if (int{view.dtype_bits} * view.dtype_lanes % 8) {
+        return fail(DS_STATUS_INVALID_ARGUMENT, "tensor", "convert it to elements of whole bytes",
+                    "elements of the tensor have %d bits", view.dtype_bits * view.dtype_lanes);
+    }
+    const auto expected = static_cast<uint64_t>(view.count * element_bytes(view));
+    if (bytes != expected) {
+        return fail(DS_STATUS_INVALID_ARGUMENT, "bytes", "give the size of all elements side by side",
+                    "bytes is %llu; it must be %llu", static_cast<unsigned long long>(bytes),
+                    static_cast<unsigned long long>(expected));
+    }
+    if (!packed && bytes) {
+        return fail(DS_STATUS_INVALID_ARGUMENT, "pointer", "pass an address", "pointer is null");
+    }
+    if (direction == Transfer::kFromPacked && is_expanded(view)) {
+        return fail(DS_STATUS_INVALID_ARGUMENT, "tensor", "pass tensor.contiguous()",
+                    "elements of the tensor share memory, so that it cannot be written element by element");
+    }
+    return DS_STATUS_OK;
+}
+
+// ---- Host ----
+
+void copy_run(Transfer direction, char* strided, char* packed, size_t bytes) {
+    if (direction == Transfer::kToPacked) {
+        memcpy(packed, strided, bytes);
+    } else {
+        memcpy(strided, packed, bytes);
+    }
+}
+
+// Copies the runs from an axis on and gives the end of the packed ones. kBytes: of a run; 0: those of `runs`.
+template <size_t kBytes>
+char* copy_runs(Transfer direction, const TensorRuns& runs, int axis, char* strided, char* packed) {
+    const size_t bytes = kBytes ? kBytes : static_cast<size_t>(runs.run_bytes);
+    if (axis == runs.rank) {
+        copy_run(direction, strided, packed, bytes);
+        return packed + bytes;
+    }
+    const bool innermost = axis + 1 == runs.rank;
+    for (int64_t i = 0; i < runs.extents[axis]; ++i, strided += runs.strides[axis]) {
+        if (!innermost) {
+            packed = copy_runs<kBytes>(direction, runs, axis + 1, strided, packed);
+            continue;
+        }
+        copy_run(direction, strided, packed, bytes);
+        packed += bytes;
+    }
+    return packed;
+}
+
+void copy_on_host(Transfer direction, const TensorRuns& runs, char* strided, char* packed) {
+    switch (runs.run_bytes) {
+        case 1: copy_runs<1>(direction, runs, 0, strided, packed); break;
+        case 2: copy_runs<2>(direction, runs, 0, strided, packed); break;
+        case 4: copy_runs<4>(direction, runs, 0, strided, packed); break;
+        case 8: copy_runs<8>(direction, runs, 0, strided, packed); break;
+        default: copy_runs<0>(direction, runs, 0, strided, packed); break;
+    }
+}
+
+// ---- CUDA ----
+
+Ref<Stream> find_stream(const TensorView& view, uint64_t stream) {
+    Ref<Context> context = Context::of_device(view.device_index);
+    return context ? Stream::borrow(std::move(context), stream, {}, "stream") : Ref<Stream>();
+}
+
+// Rows of `width` bytes: where they lie in the tensor, `pitch` bytes apart, and side by side.
+ds_status copy_rows(Transfer direction, const Stream& stream, uint64_t strided, int64_t pitch, uint64_t packed,
+                    int64_t width, int64_t rows) {
+    const bool to_packed = direction == Transfer::kToPacked;
+    const uint64_t to = to_packed ? packed : strided, from = to_packed ? strided : packed;
+    if (pitch >= width && rows > 1) {
+        const auto wide = static_cast<uint64_t>(width), apart = static_cast<uint64_t>(pitch);
+        ds_row_copy copy{};
+        copy.destination = to;
+        copy.destination_pitch = to_packed ? wide : apart;
+        copy.source = from;
+        copy.source_pitch = to_packed ? apart : wide;
+        copy.row_bytes = wide;
+        copy.num_rows = static_cast<uint64_t>(rows);
+        return stream.copy_rows(copy);
+    }
+    for (int64_t row = 0; row < rows; ++row) {
+        const auto there = static_cast<uint64_t>(row * pitch), here = static_cast<uint64_t>(row * width);
+        const ds_status status = stream.copy(to + (to_packed ? here : there), from + (to_packed ? there : here),
+                                             static_cast<uint64_t>(width));
+        if (status) return status;
+    }
+    return DS_STATUS_OK;
+}
+
+ds_status copy_on_stream(Transfer direction, const Stream& stream, const TensorRuns& runs, int axis, uint64_t strided,
+                         uint64_t* packed) {
+    if (axis + 1 >= runs.rank) {
+        const bool single = axis == runs.rank;
+        const int64_t rows = single ? 1 : runs.extents[axis], pitch = single ? 0 : runs.strides[axis];
+        const ds_status status = copy_rows(direction, stream, strided, pitch, *packed, runs.run_bytes, rows);
+        *packed += static_cast<uint64_t>(rows * runs.run_bytes);
+        return status;
+    }
+    for (int64_t i = 0; i < runs.extents[axis]; ++i) {
+        const uint64_t part = strided + static_cast<uint64_t>(i * runs.strides[axis]);
+        if (const ds_status status = copy_on_stream(direction, stream, runs, axis + 1, part, packed)) return status;
+    }
+    return DS_STATUS_OK;
+}
+
+}  // namespace
+
+ds_status transfer(Transfer direction, const TensorView& view, uint64_t stream, void* packed, uint64_t bytes) {
+    if (const ds_status status = check_transfer(direction, view, packed, bytes)) return status;
+    if (!bytes) return DS_STATUS_OK;
+    const TensorRuns runs = find_runs(view);
+    if (is_on_host(view)) {
+        copy_on_host(direction, runs, static_cast<char*>(view.data), static_cast<char*>(packed));
+        return DS_STATUS_OK;
+    }
+    const Ref<Stream> on = find_stream(view, stream);
+    if (!on) return last_status();
+    auto address = reinterpret_cast<uint64_t>(packed);
+    return copy_on_stream(direction, *on, runs, 0, reinterpret_cast<uint64_t>(view.data), &address);
+}
+
+ds_status transfer_object(Transfer direction, PyObject* object, void* packed, uint64_t bytes) {
+    TensorView view;
+    const ReadRules rules = {.requires_grad_allowed = true, .written = direction == Transfer::kFromPacked};
+    if (const ds_status status = read_tensor(object, rules, &view)) return status;
+    uint64_t stream = 0;
+    if (is_on_cuda(view)) {
+        if (const ds_status status = current_stream(object, kCuda, view.device_index, &stream)) return status;
+    }
+    const WithoutGil others_run;
+    return transfer(direction, view, stream, packed, bytes);
+}
+
+ds_status clear(const TensorView& view, uint64_t stream) {
+    if (const ds_status status = check_device(view)) return status;
+    const auto bytes = static_cast<uint64_t>(view.count * element_bytes(view));
+    if (!bytes) return DS_STATUS_OK;
+    if (is_on_host(view)) {
+        memset(view.data, 0, bytes);
+        return DS_STATUS_OK;
+    }
+    const Ref<Stream> on = find_stream(view, stream);
+    return on ? on->fill(reinterpret_cast<uint64_t>(view.data), 0, bytes) : last_status();
+}
+
+}  // namespace doorstep
