@@ -8,13 +8,13 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import Enum
+from enum import IntEnum
 from typing import NamedTuple, NoReturn
 
 import torch
 
 from doorstep._native._generated import DeviceKind, Dtype
-from doorstep._native.training import Place
+from doorstep._native.training import BOOL_BIT, OperandRow, Place, TensorCall
 from doorstep.errors import ArgumentError
 
 DTYPES = {
@@ -28,12 +28,21 @@ NATIVE_DTYPES = {torch.float32: Dtype.FLOAT32, torch.float64: Dtype.FLOAT64}
 LOW_PRECISION = (torch.float16, torch.bfloat16)
 
 
-class Access(Enum):
-    """What an operator does with a tensor."""
+NATIVE_BITS = {
+    torch.uint8: 1 << Dtype.UINT8,
+    torch.int32: 1 << Dtype.INT32,
+    torch.float32: 1 << Dtype.FLOAT32,
+    torch.float64: 1 << Dtype.FLOAT64,
+    torch.bool: 1 << BOOL_BIT,
+}
 
-    READ = "read"
-    WRITE = "write"
-    READ_WRITE = "readwrite"
+
+class Access(IntEnum):
+    """What an operator does with a tensor; numbers as in ds_operand."""
+
+    READ = 0
+    WRITE = 1
+    READ_WRITE = 2
 
 
 @dataclass(frozen=True)
@@ -46,28 +55,39 @@ class Operand:
     access: Access = Access.READ
     optional: bool = False
 
+    def row(self) -> OperandRow:
+        """The same for the native library, where every operand is a field of that name."""
+        dtypes = sum(NATIVE_BITS[dtype] for dtype in DTYPES[self.dtype])
+        return OperandRow(self.access, self.optional, dtypes, self.shape, self.name)
+
 
 class Operands(NamedTuple):
     """Tensors that have been checked: what a call of the C API needs to know of them."""
 
     extents: dict[str, int]  # by symbol
     place: Place
-    addresses: dict[str, int]  # by name; 0 for a tensor that is None or has no elements
+    addresses: dict[str, int]  # by name; not of None
 
 
 @dataclass(frozen=True)
 class Operator:
-    """An operator: its table, and the numbers that it takes after the tensors, as torch.library writes them."""
+    """An operator: the tensors that it takes, those that it makes, and the numbers that it takes after the tensors, as
+    torch.library writes them."""
 
     name: str
     operands: tuple[Operand, ...]
+    results: tuple[Operand, ...]
     numbers: str
-    returns: str
 
     def schema(self) -> str:
         """As torch.library.Library.define() takes it."""
         tensors = ", ".join(_declaration(index, operand) for index, operand in enumerate(self.operands))
-        return f"{self.name}({tensors}, {self.numbers}) -> {self.returns}"
+        results = ", ".join("Tensor" for _ in self.results)
+        return f"{self.name}({tensors}, {self.numbers}) -> ({results})"
+
+    def rows(self) -> list[OperandRow]:
+        """All tensors of a call."""
+        return [operand.row() for operand in (*self.operands, *self.results)]
 
     def check(self, tensors: Sequence[torch.Tensor | None], **extents: int) -> dict[str, int]:
         """Checks everything that tensors without memory have too; gives the extents by symbol.
@@ -77,7 +97,7 @@ class Operator:
         """
         first = next(tensor for tensor in tensors if tensor is not None)
         floats = None
-        for operand, tensor in zip(self.operands, tensors, strict=True):
+        for operand, tensor in zip((*self.operands, *self.results), tensors, strict=False):  # results may be missing
             if tensor is None and operand.optional:
                 continue
             if not isinstance(tensor, torch.Tensor):
@@ -88,6 +108,23 @@ class Operator:
             _check_memory(operand, tensor, first.device)
         return extents
 
+    def run(self, call: TensorCall, tensors: Sequence[torch.Tensor | None], **extents: int) -> None:
+        """Checks everything and calls. The native library finds out whether all is well; if it is not, this says why.
+
+        Args:
+            call: made with rows().
+            tensors: operands, then results.
+            extents: those that are known, by symbol.
+
+        Raises:
+            ArgumentError: a tensor is not as its row of the table says, or shares what is written.
+        """
+        if call(*tensors):
+            return
+        operands = self.read(tensors, **extents)
+        dtype = NATIVE_DTYPES.get(tensors[0].dtype) if tensors[0] is not None else None
+        call.call_checked(operands.place, dtype, operands.extents, operands.addresses)
+
     def read(self, tensors: Sequence[torch.Tensor | None], **extents: int) -> Operands:
         """Checks everything and gives addresses.
 
@@ -95,10 +132,11 @@ class Operator:
             ArgumentError: a tensor is not as its row of the table says, or shares what is written.
         """
         extents = self.check(tensors, **extents)
-        pairs = zip(self.operands, tensors, strict=True)
+        pairs = zip((*self.operands, *self.results), tensors, strict=True)
         given = [(operand, tensor) for operand, tensor in pairs if tensor is not None]
         _check_overlap(given)
-        addresses = {operand.name: tensor.data_ptr() for operand, tensor in given}
+        somewhere = given[0][1].data_ptr()  # for tensors without elements: an address that nobody looks at
+        addresses = {operand.name: tensor.data_ptr() or somewhere for operand, tensor in given}
         return Operands(extents, place_of(given[0][1].device), addresses)
 
 

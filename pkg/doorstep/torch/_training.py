@@ -9,12 +9,13 @@ from typing import Any, NoReturn
 import torch
 
 from doorstep._arguments import refuse
-from doorstep._native._generated import MAX_ACTION_COMPONENTS, DeviceKind
-from doorstep._native.training import Place, estimate_advantages, prepare_training, run_multi_discrete
+from doorstep._native._generated import MAX_ACTION_COMPONENTS, OperatorFunction
+from doorstep._native.training import TensorCall, advantages_struct, multi_discrete_struct, prepare_training
 from doorstep.torch._library import define, prepare_once
-from doorstep.torch._operands import NATIVE_DTYPES, Operand, Operator
+from doorstep.torch._operands import Access, Operand, Operator
 
 Pair = tuple[torch.Tensor, torch.Tensor]
+Triple = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
 STEPS = ("T", "N")
 ESTIMATES = (
@@ -24,25 +25,29 @@ ESTIMATES = (
     Operand("terminations", "flag", STEPS),
     Operand("truncations", "flag", STEPS),
 )
-GENERALIZED_ADVANTAGES = Operator(
-    "generalized_advantages", ESTIMATES, "float discount, float trace_decay", "(Tensor, Tensor)"
-)
+ESTIMATED = (Operand("advantages", "float", STEPS, Access.WRITE), Operand("targets", "float", STEPS, Access.WRITE))
+GENERALIZED_ADVANTAGES = Operator("generalized_advantages", ESTIMATES, ESTIMATED, "float discount, float trace_decay")
 V_TRACE = Operator(
     "v_trace",
     (Operand("log_ratios", "float", STEPS), *ESTIMATES),
+    ESTIMATED,
     "float discount, float trace_decay, float rho_clip, float c_clip",
-    "(Tensor, Tensor)",
 )
 
 LOGITS = Operand("logits", "float", ("B", "S"))
 ACTIONS = Operand("actions", "int32", ("B", "K"))
+PER_ROW = (
+    Operand("log_probabilities", "float", ("B",), Access.WRITE),
+    Operand("entropies", "float", ("B",), Access.WRITE),
+)
+SIZES = "int[] sizes"
 MULTI_DISCRETE_SAMPLE = Operator(
     "multi_discrete_sample",
     (LOGITS, Operand("uniforms", "float", ("B", "K"))),
-    "int[] sizes",
-    "(Tensor, Tensor, Tensor)",
+    (*PER_ROW, Operand("actions", "int32", ("B", "K"), Access.WRITE)),
+    SIZES,
 )
-MULTI_DISCRETE_EVALUATE = Operator("multi_discrete_evaluate", (LOGITS, ACTIONS), "int[] sizes", "(Tensor, Tensor)")
+MULTI_DISCRETE_EVALUATE = Operator("multi_discrete_evaluate", (LOGITS, ACTIONS), PER_ROW, SIZES)
 MULTI_DISCRETE_BACKWARD = Operator(
     "multi_discrete_backward",
     (
@@ -51,28 +56,38 @@ MULTI_DISCRETE_BACKWARD = Operator(
         Operand("log_probability_gradients", "float", ("B",)),
         Operand("entropy_gradients", "float", ("B",)),
     ),
-    "int[] sizes",
-    "Tensor",
+    (Operand("logit_gradients", "float", ("B", "S"), Access.WRITE),),
+    SIZES,
 )
 
 
-def _prepared(place: Place) -> Place:
-    if place.device_kind is DeviceKind.CUDA:
-        prepare_once(prepare_training, place.device_index)
-    return place
+def _prepare(tensor: torch.Tensor) -> None:
+    if tensor.is_cuda:
+        prepare_once(prepare_training, tensor.get_device())
 
 
 # ---- Advantages
 
 
-def _estimate(operator: Operator, tensors: Sequence[torch.Tensor], **numbers: float) -> Pair:
-    operands = operator.read(tensors)
-    advantages, targets = torch.empty_like(tensors[0]), torch.empty_like(tensors[0])
-    addresses = {**operands.addresses, "advantages": advantages.data_ptr(), "targets": targets.data_ptr()}
-    extents = operands.extents["T"], operands.extents["N"]
-    dtype = NATIVE_DTYPES[tensors[0].dtype]
-    estimate_advantages(f"ds_{operator.name}", _prepared(operands.place), dtype, extents, addresses, numbers)
-    return advantages, targets
+@functools.lru_cache(maxsize=64)
+def _estimate_call(operator: Operator, discount: float, decay: float, rho_clip: float, c_clip: float) -> TensorCall:
+    call = advantages_struct(discount, decay, rho_clip, c_clip)
+    function = OperatorFunction[operator.name.upper()]
+    return TensorCall(function, call, operator.rows(), {}, {"T": "num_steps", "N": "num_columns"})
+
+
+def _estimate(
+    operator: Operator,
+    tensors: Sequence[torch.Tensor],
+    discount: float,
+    decay: float,
+    rho_clip: float = 0.0,
+    c_clip: float = 0.0,
+) -> Pair:
+    results = torch.empty_like(tensors[0]), torch.empty_like(tensors[0])
+    _prepare(tensors[0])
+    operator.run(_estimate_call(operator, discount, decay, rho_clip, c_clip), (*tensors, *results))
+    return results
 
 
 def _generalized_advantages(
@@ -85,7 +100,7 @@ def _generalized_advantages(
     trace_decay: float,
 ) -> Pair:
     tensors = (rewards, values, next_values, terminations, truncations)
-    return _estimate(GENERALIZED_ADVANTAGES, tensors, discount=discount, **{"lambda": trace_decay})
+    return _estimate(GENERALIZED_ADVANTAGES, tensors, discount, trace_decay)
 
 
 def _v_trace(
@@ -101,8 +116,7 @@ def _v_trace(
     c_clip: float,
 ) -> Pair:
     tensors = (log_ratios, rewards, values, next_values, terminations, truncations)
-    clips = {"rho_clip": rho_clip, "c_clip": c_clip, "lambda": trace_decay}
-    return _estimate(V_TRACE, tensors, discount=discount, **clips)
+    return _estimate(V_TRACE, tensors, discount, trace_decay, rho_clip, c_clip)
 
 
 def _estimate_fake(operator: Operator, *arguments: Any) -> Pair:
@@ -129,42 +143,33 @@ def _extents(sizes: Sequence[int]) -> dict[str, int]:
     return {"S": sum(sizes), "K": len(sizes)}
 
 
-def _run(
-    operator: Operator, tensors: Sequence[torch.Tensor], sizes: Sequence[int], results: dict[str, torch.Tensor]
-) -> None:
-    operands = operator.read(tensors, **_extents(sizes))
-    written = {name: result.data_ptr() for name, result in results.items()}
-    run_multi_discrete(
-        f"ds_{operator.name}",
-        _prepared(operands.place),
-        NATIVE_DTYPES[tensors[0].dtype],
-        operands.extents["B"],
-        sizes,
-        operands.addresses | written,
-    )
+@functools.lru_cache(maxsize=64)
+def _multi_discrete_call(operator: Operator, sizes: tuple[int, ...]) -> TensorCall:
+    extents = _extents(sizes)
+    call = multi_discrete_struct(sizes)
+    return TensorCall(OperatorFunction[operator.name.upper()], call, operator.rows(), extents, {"B": "num_rows"})
+
+
+def _run(operator: Operator, tensors: Sequence[torch.Tensor], sizes: Sequence[int]) -> None:
+    _prepare(tensors[0])
+    operator.run(_multi_discrete_call(operator, tuple(sizes)), tensors, **_extents(sizes))
 
 
 def _per_row(logits: torch.Tensor) -> Pair:
-    return logits.new_empty(logits.shape[0]), logits.new_empty(logits.shape[0])
+    rows = logits.shape[:1]
+    return logits.new_empty(rows), logits.new_empty(rows)
 
 
-def _multi_discrete_sample(
-    logits: torch.Tensor, uniforms: torch.Tensor, sizes: Sequence[int]
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    MULTI_DISCRETE_SAMPLE.check((logits, uniforms), **_extents(sizes))
-    actions = torch.empty_like(uniforms, dtype=torch.int32)
-    log_probabilities, entropies = _per_row(logits)
-    results = {"actions": actions, "log_probabilities": log_probabilities, "entropies": entropies}
-    _run(MULTI_DISCRETE_SAMPLE, (logits, uniforms), sizes, results)
-    return log_probabilities, entropies, actions
+def _multi_discrete_sample(logits: torch.Tensor, uniforms: torch.Tensor, sizes: Sequence[int]) -> Triple:
+    results = (*_per_row(logits), torch.empty_like(uniforms, dtype=torch.int32))
+    _run(MULTI_DISCRETE_SAMPLE, (logits, uniforms, *results), sizes)
+    return results
 
 
 def _multi_discrete_evaluate(logits: torch.Tensor, actions: torch.Tensor, sizes: Sequence[int]) -> Pair:
-    MULTI_DISCRETE_EVALUATE.check((logits, actions), **_extents(sizes))
-    log_probabilities, entropies = _per_row(logits)
-    results = {"log_probabilities": log_probabilities, "entropies": entropies}
-    _run(MULTI_DISCRETE_EVALUATE, (logits, actions), sizes, results)
-    return log_probabilities, entropies
+    results = _per_row(logits)
+    _run(MULTI_DISCRETE_EVALUATE, (logits, actions, *results), sizes)
+    return results
 
 
 def _multi_discrete_backward(
@@ -174,16 +179,13 @@ def _multi_discrete_backward(
     entropy_gradients: torch.Tensor,
     sizes: Sequence[int],
 ) -> torch.Tensor:
-    tensors = (logits, actions, log_probability_gradients, entropy_gradients)
-    MULTI_DISCRETE_BACKWARD.check(tensors, **_extents(sizes))
     gradients = torch.empty_like(logits)
-    _run(MULTI_DISCRETE_BACKWARD, tensors, sizes, {"logit_gradients": gradients})
+    tensors = (logits, actions, log_probability_gradients, entropy_gradients, gradients)
+    _run(MULTI_DISCRETE_BACKWARD, tensors, sizes)
     return gradients
 
 
-def _sample_fake(
-    logits: torch.Tensor, uniforms: torch.Tensor, sizes: Sequence[int]
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+def _sample_fake(logits: torch.Tensor, uniforms: torch.Tensor, sizes: Sequence[int]) -> Triple:
     MULTI_DISCRETE_SAMPLE.check((logits, uniforms), **_extents(sizes))
     return *_per_row(logits), torch.empty_like(uniforms, dtype=torch.int32)
 

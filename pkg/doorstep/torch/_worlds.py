@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
 from typing import Any, NamedTuple
 
 import torch
 
-from doorstep._native._generated import TENSORS, DeviceKind
+from doorstep._native._generated import TENSORS, DeviceKind, OperatorFunction
 from doorstep._native.batches import batch_info
-from doorstep._native.training import BatchMemory, BatchRules, Place, create_batch, prepare_batches, step_batch
+from doorstep._native.training import Place, TensorCall, batch_struct, create_batch, prepare_batches
 from doorstep.torch._library import define, prepare_once
-from doorstep.torch._operands import Access, Operand, Operands, Operator
+from doorstep.torch._operands import Access, Operand, Operator
 
 NAMES = tuple(row.name for row in TENSORS)
 FLAT = ("observations", "final_observations")
@@ -32,8 +32,9 @@ def _operands(inputs: Access) -> tuple[Operand, ...]:
 
 
 RULES = "int num_agents, int episode_length, bool auto_reset, int action_check"
-CREATE = Operator("create_", _operands(Access.WRITE), f"{RULES}, int seed, int world_offset", "()")
-STEP = Operator("step_", _operands(Access.READ_WRITE), RULES, "()")
+CREATE = Operator("create_", _operands(Access.WRITE), (), f"{RULES}, int seed, int world_offset")
+STEP = Operator("step_", _operands(Access.READ_WRITE), (), RULES)
+COUNT = len(STEP.operands)
 
 
 class Rules(NamedTuple):
@@ -64,45 +65,37 @@ def prepare(place: Place, num_agents: int) -> None:
         prepare_once(prepare_batches, place.device_index, num_agents)
 
 
-def _extents(tensors: Sequence[Any], num_agents: int) -> dict[str, int]:
-    """What the shapes must be; the scratch memory may have any size that the library takes."""
+@functools.cache
+def _extents(num_agents: int) -> dict[str, int]:
+    """Those that the number of agents decides. Scratch memory may have any size that the library takes."""
     extents = extents_of(Place(DeviceKind.CPU, 0, 0), 1, num_agents)
     return {symbol: extent for symbol, extent in extents.items() if symbol not in ("N", "X")}
 
 
-def _read(operator: Operator, tensors: Sequence[Any], rules: Rules) -> tuple[Place, BatchRules, BatchMemory]:
-    operands: Operands = operator.read(tensors, **_extents(tensors, rules.num_agents))
-    addresses = operands.addresses
-    memory = BatchMemory(
-        addresses["worlds"],
-        [addresses.get(name, 0) for name in NAMES],
-        addresses["scratch"],
-        operands.extents["X"],
-    )
-    prepare(operands.place, rules.num_agents)
-    return operands.place, BatchRules(operands.extents["N"], *rules), memory
+@functools.cache
+def _call(rules: Rules) -> TensorCall:
+    fields = {"N": "num_worlds", "X": "scratch_bytes"}
+    extents = _extents(rules.num_agents)
+    return TensorCall(OperatorFunction.STEP, batch_struct(*rules), STEP.rows(), extents, fields)
 
 
 def _create(*arguments: Any) -> None:
-    *tensors_and_rules, seed, world_offset = arguments
-    count = len(CREATE.operands)
-    place, rules, memory = _read(CREATE, tensors_and_rules[:count], Rules(*tensors_and_rules[count:]))
-    create_batch(place, rules, memory, seed, world_offset)
+    tensors, rules, seed, world_offset = arguments[:COUNT], Rules(*arguments[COUNT:-2]), *arguments[-2:]
+    operands = CREATE.read(tensors, **_extents(rules.num_agents))
+    create_batch(_call(rules).fill(operands.place, None, operands.extents, operands.addresses), seed, world_offset)
 
 
 def _step(*arguments: Any) -> None:
-    count = len(STEP.operands)
-    step_batch(*_read(STEP, arguments[:count], Rules(*arguments[count:])))
+    rules = Rules(*arguments[COUNT:])
+    STEP.run(_call(rules), arguments[:COUNT], **_extents(rules.num_agents))
 
 
 def _create_fake(*arguments: Any) -> None:
-    count = len(CREATE.operands)
-    CREATE.check(arguments[:count], **_extents(arguments[:count], arguments[count]))
+    CREATE.check(arguments[:COUNT], **_extents(arguments[COUNT]))
 
 
 def _step_fake(*arguments: Any) -> None:
-    count = len(STEP.operands)
-    STEP.check(arguments[:count], **_extents(arguments[:count], arguments[count]))
+    STEP.check(arguments[:COUNT], **_extents(arguments[COUNT]))
 
 
 define(CREATE, _create, _create_fake)

@@ -101,9 +101,7 @@ def v_trace(
         ArgumentError: a tensor has another shape, dtype or device than it must, or is not contiguous.
     """
     tensors = (log_ratios, rewards, values, next_values, terminations, truncations)
-    advantages, targets = torch.ops.doorstep.v_trace(
-        *map(_by_step, tensors), discount, trace_decay, rho_clip, c_clip
-    )
+    advantages, targets = torch.ops.doorstep.v_trace(*map(_by_step, tensors), discount, trace_decay, rho_clip, c_clip)
     return advantages.reshape(rewards.shape), targets.reshape(rewards.shape)
 
 
