@@ -347,15 +347,12 @@ def properties_class(name: str, noun: str, legend: str, rows: tuple[TensorRow, .
 
 def setter(row: TensorRow) -> list[str]:
     """Read-only tensors have one as well, so that setting them raises an error that says more; nothing may be given."""
-    lines = ["", f"    @{row.name}.setter"]
-    if not row.writable:
-        return [*lines, f"    def {row.name}(self, value: NoReturn) -> None:", f'        self._assign("{row.name}", value)']
-    return [
-        *lines,
-        f"    def {row.name}(self, value: object) -> None:",
-        f"        if not self._set_{row.name}(value):",
-        f'            self._assign("{row.name}", value)',
-    ]
+    assign = f'self._assign("{row.name}", value)'
+    value = "object" if row.writable else "NoReturn"
+    lines = ["", f"    @{row.name}.setter", f"    def {row.name}(self, value: {value}) -> None:"]
+    if row.writable:
+        return [*lines, f"        if not self._set_{row.name}(value):", f"            {assign}"]
+    return [*lines, f"        {assign}"]
 
 
 if __name__ == "__main__":

@@ -42,7 +42,8 @@ def read_given(name: str, value: Any, *, written: bool, stream: int) -> Given:
         name: of the argument, for messages.
         value: the caller's.
         written: refuses read-only memory.
-        stream: the CUstream that the simulator works on, before which other libraries order their work; STREAM_OWN: none.
+        stream: the CUstream that the simulator works on, before which other libraries order their work; STREAM_OWN if
+            there is none.
 
     Raises:
         ArgumentError: it is no tensor, not one that lies in memory as it is described, or read-only.

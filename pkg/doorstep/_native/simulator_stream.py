@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import final
 
-from doorstep._native._generated import STREAM_OWN, SimulatorInfo
+from doorstep._native._generated import SimulatorInfo
 from doorstep._native.library import load
 from doorstep._native.status import check
 from doorstep.errors import Status
