@@ -909,18 +909,18 @@ DS_API ds_status ds_python_signature(const ds_python_tensor* tensor, char* text,
    library does not tell or cannot use that device. */
 DS_API ds_status ds_python_current_stream(void* object, int32_t device_type, int64_t device_index, uint64_t* stream);
 
-/* Copies all elements, whatever the strides, to or from `bytes` bytes where they lie side by side in row-major order. On
+/* Copies all elements, whatever the strides, to or from nbytes bytes where they lie side by side in row-major order. On
    the CPU the pointer is to host memory and the copy is done on return; on CUDA it is any address that the driver
    knows, and the copy is begun on the library's current stream of the tensor's device. Other Python threads run
    meanwhile. INVALID_ARGUMENT if the size differs, or for a write to a read-only tensor or to one whose elements share
    memory. Gradients do not follow. */
-DS_API ds_status ds_python_copy_to_pointer(void* object, void* pointer, uint64_t bytes);
-DS_API ds_status ds_python_copy_from_pointer(void* object, const void* pointer, uint64_t bytes);
+DS_API ds_status ds_python_copy_to_pointer(void* object, void* pointer, uint64_t nbytes);
+DS_API ds_status ds_python_copy_from_pointer(void* object, const void* pointer, uint64_t nbytes);
 
 /* The same for a tensor that was described, on a CUstream (0 on the CPU). Needs no GIL. */
-DS_API ds_status ds_python_copy_out(const ds_python_tensor* tensor, uint64_t stream, void* pointer, uint64_t bytes);
+DS_API ds_status ds_python_copy_out(const ds_python_tensor* tensor, uint64_t stream, void* pointer, uint64_t nbytes);
 DS_API ds_status ds_python_copy_in(const ds_python_tensor* tensor, uint64_t stream, const void* pointer,
-                                   uint64_t bytes);
+                                   uint64_t nbytes);
 
 /* A new C-contiguous tensor of the same library, shape, dtype and device, without gradients: *made is a new reference.
    Zeros are written on the library's current stream. */

@@ -139,11 +139,11 @@
       ds_python_tensor* tensors)) \
     X(ds_status, python_signature, (const ds_python_tensor* tensor, char* text, uint64_t* length)) \
     X(ds_status, python_current_stream, (void* object, int32_t device_type, int64_t device_index, uint64_t* stream)) \
-    X(ds_status, python_copy_to_pointer, (void* object, void* pointer, uint64_t bytes)) \
-    X(ds_status, python_copy_from_pointer, (void* object, const void* pointer, uint64_t bytes)) \
-    X(ds_status, python_copy_out, (const ds_python_tensor* tensor, uint64_t stream, void* pointer, uint64_t bytes)) \
+    X(ds_status, python_copy_to_pointer, (void* object, void* pointer, uint64_t nbytes)) \
+    X(ds_status, python_copy_from_pointer, (void* object, const void* pointer, uint64_t nbytes)) \
+    X(ds_status, python_copy_out, (const ds_python_tensor* tensor, uint64_t stream, void* pointer, uint64_t nbytes)) \
     X(ds_status, python_copy_in, (const ds_python_tensor* tensor, uint64_t stream, const void* pointer, uint64_t \
-      bytes)) \
+      nbytes)) \
     X(ds_status, python_empty_like, (void* object, void** made)) \
     X(ds_status, python_zeros_like, (void* object, void** made)) \
     X(ds_status, python_tensor_over, (void* type, void* managed, void** made))

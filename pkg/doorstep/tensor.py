@@ -270,7 +270,12 @@ class Tensor:
         """
         import torch
 
-        return torch.from_dlpack(self)  # type: ignore[no-any-return,attr-defined,unused-ignore]
+        if self._on_gpu:
+            self._order(torch.cuda.current_stream(self._dlpack_device[1]).cuda_stream or LEGACY_STREAM)
+        made = self._memory.export_object(torch.Tensor, self._info)
+        if made is None:  # PyTorch is too old for the short way
+            made = torch.from_dlpack(self)  # type: ignore[attr-defined,unused-ignore]
+        return made  # type: ignore[no-any-return]
 
     def to_jax(self, *, copy: bool = False) -> jax.Array:
         """A JAX array of this memory, without a copy unless copy is True.

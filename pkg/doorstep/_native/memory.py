@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, final
 from numpy.typing import NDArray
 
 from doorstep._native._generated import TensorInfo
+from doorstep._native.fast_calls import fast_calls
 from doorstep._native.library import PYTHON, load
 from doorstep._native.simulator_stream import SimulatorStream
 from doorstep._native.status import check
@@ -55,6 +56,11 @@ class Memory:
         """Copies a C-contiguous array into the elements."""
         with self._turn:
             check(load().ds_memory_write(self._handle, ctypes.byref(info), array.ctypes.data, array.nbytes))
+
+    def export_object(self, cls: type, info: TensorInfo) -> Any:
+        """An object of a class with DLPack's exchange API over this memory; None if that is not to be had."""
+        calls = fast_calls()
+        return calls and calls["tensor_over"](cls, self._handle, ctypes.addressof(info))
 
     def export_dlpack(self, info: TensorInfo, versioned: bool) -> CapsuleType:
         """A PyCapsule with a DLPack tensor, which holds the memory until it is consumed and released, or dropped."""

@@ -6,7 +6,6 @@ there is no native way, this is all there is. Both give the same results.
 
 from __future__ import annotations
 
-import ctypes
 import math
 import sys
 from collections.abc import Sequence
@@ -81,8 +80,8 @@ def read_into(view: PythonTensor, tensor: Any, rules: Rules) -> None:
     view.requires_grad = facts.requires_grad
     view.read_only = facts.read_only
     view.library = facts.library
-    view.shape[: view.rank] = facts.shape
-    view.strides[: view.rank] = facts.strides
+    view.shape[: view.rank] = list(facts.shape)
+    view.strides[: view.rank] = list(facts.strides)
 
 
 def _read_facts(tensor: Any, found: TensorType, rules: Rules) -> Facts:
@@ -98,7 +97,8 @@ def _read_facts(tensor: Any, found: TensorType, rules: Rules) -> Facts:
 def _check_rules(facts: Facts, rules: Rules) -> None:
     if len(facts.shape) > MAX_RANK:
         refuse(rules.name, f"a tensor of {len(facts.shape)} dimensions", f"reshape it to {MAX_RANK} or fewer")
-    if not facts.pointer and math.prod(facts.shape):
+    count = math.prod(facts.shape)
+    if count and not facts.pointer:
         refuse(rules.name, "a tensor without memory", "pass one that holds data: no fake, functional or wrapped one")
     if facts.requires_grad and not rules.requires_grad_allowed:
         refuse(rules.name, "a tensor that requires grad, which would be lost", "pass tensor.detach()")
@@ -109,7 +109,12 @@ def _check_rules(facts: Facts, rules: Rules) -> None:
 def _is_contiguous(shape: Sequence[int], strides: Sequence[int]) -> bool:
     if 0 in shape:
         return True
-    return all(shape[i] == 1 or strides[i] == math.prod(shape[i + 1 :]) for i in range(len(shape)))
+    packed = 1
+    for extent, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if extent != 1 and stride != packed:
+            return False
+        packed *= extent
+    return True
 
 
 def refuse(name: str, what: str, hint: str) -> NoReturn:
@@ -275,6 +280,6 @@ def make_like(tensor: Any, zeros: bool) -> Any:
         warp = sys.modules["warp"]
         return (warp.zeros if zeros else warp.empty)(tensor.shape, dtype=tensor.dtype, device=tensor.device)
     if not hasattr(tensor, "__array_namespace__"):
-        refuse("tensor", f"a {type(tensor).__name__}, whose library has no standard way to make one", "copy it yourself")
+        refuse("tensor", f"a {type(tensor).__name__}, whose library makes none in a standard way", "make one yourself")
     namespace = tensor.__array_namespace__()
     return (namespace.zeros_like if zeros else namespace.empty_like)(tensor)

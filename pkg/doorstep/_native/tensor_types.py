@@ -7,7 +7,7 @@ import functools
 import sys
 import warnings
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -77,7 +77,7 @@ def find_library(cls: type) -> PythonLibrary:
     return PythonLibrary.OTHER
 
 
-def _torch_type(cls: type) -> TensorType:
+def _torch_type(cls: Any) -> TensorType:
     """PyTorch's own tensors, if its exchange API is there and its layout could be found out; else read in Python."""
     torch = sys.modules.get("torch")
     if torch is None or not issubclass(cls, torch.Tensor):
@@ -128,7 +128,7 @@ def _warn_once(library: str) -> None:
         _warned = True
         warnings.warn(
             f"{library} does not offer DLPack's exchange API in a form that doorstep knows, so its tensors are read "
-            "through Python attributes: with the same results, at tens of times the cost. PyTorch 2.10 and later have it.",
+            "through Python attributes: with the same results, at tens of times the cost (use PyTorch 2.10 or later)",
             RuntimeWarning,
             stacklevel=2,
         )

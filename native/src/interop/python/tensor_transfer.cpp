@@ -21,19 +21,19 @@ ds_status check_device(const TensorView& view) {
                 view.device_index, view.device_type);
 }
 
-ds_status check_transfer(Transfer direction, const TensorView& view, const void* packed, uint64_t bytes) {
+ds_status check_transfer(Transfer direction, const TensorView& view, const void* packed, uint64_t nbytes) {
     if (const ds_status status = check_device(view)) return status;
     if (int{view.dtype_bits} * view.dtype_lanes % 8) {
         return fail(DS_STATUS_INVALID_ARGUMENT, "tensor", "convert it to elements of whole bytes",
                     "elements of the tensor have %d bits", view.dtype_bits * view.dtype_lanes);
     }
     const auto expected = static_cast<uint64_t>(view.count * element_bytes(view));
-    if (bytes != expected) {
-        return fail(DS_STATUS_INVALID_ARGUMENT, "bytes", "give the size of all elements side by side",
-                    "bytes is %llu; it must be %llu", static_cast<unsigned long long>(bytes),
+    if (nbytes != expected) {
+        return fail(DS_STATUS_INVALID_ARGUMENT, "nbytes", "give the size of all elements side by side",
+                    "nbytes is %llu; it must be %llu", static_cast<unsigned long long>(nbytes),
                     static_cast<unsigned long long>(expected));
     }
-    if (!packed && bytes) {
+    if (!packed && nbytes) {
         return fail(DS_STATUS_INVALID_ARGUMENT, "pointer", "pass an address", "pointer is null");
     }
     if (direction == Transfer::kFromPacked && is_expanded(view)) {

@@ -1,0 +1,330 @@
+"""Tensors of PyTorch, numpy, JAX, CuPy, Warp and whatever else has `__dlpack__`, as native code sees them.
+
+What a tensor is (address, shape, strides, type, device), which stream its library works on, copies between tensors and
+raw addresses, and new tensors like old ones. Plain tensors of PyTorch and numpy are read by the native library through
+DLPack's C exchange API and the buffer protocol, in tens of nanoseconds; everything else takes microseconds, with the
+same results. Native code has the same functions in `doorstep.h`, section "Tensors of Python".
+
+Refused, with an ArgumentError that says what to do, is whatever does not lie in memory as it is described: fake, meta,
+nested, quantised, sparse, masked and wrapped tensors, and those with the conjugate or the negative bit set. Tensors
+that require grad are read like others; nothing here is seen by autograd.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from typing import Any
+
+from doorstep._arguments import check_integer
+from doorstep._native import check, load
+from doorstep._native._generated import PYTHON_SIGNATURE_BYTES, PythonLibrary, PythonTensor
+from doorstep._native.fast_calls import fast_calls
+from doorstep._native.tensor_names import CUDA, CUDA_MANAGED, device_name, dtype_name
+from doorstep._native.tensor_reader import Rules, make_like, read_into
+from doorstep._native.tensor_reader import current_stream as _stream_of_library
+from doorstep._native.tensor_types import TensorKind, find_tensor_type
+
+__all__ = [
+    "TensorDescription",
+    "copy_from_pointer",
+    "copy_to_pointer",
+    "current_stream",
+    "describe",
+    "describe_many",
+    "empty_like",
+    "is_tensor",
+    "signature",
+    "zeros_like",
+]
+
+MAX_ADDRESS = 2**64 - 1
+MAX_DEVICES = 2**31 - 1
+
+
+class TensorDescription:
+    """What a tensor was when it was described. It holds nothing: the memory is the tensor's.
+
+    Descriptions come from `describe()` and `describe_many()`, never change, and are equal if all they say is equal.
+    """
+
+    __slots__ = ()
+
+    _view: PythonTensor
+
+    @property
+    def pointer(self) -> int:
+        """Address of the first element; 0 if there are none."""
+        return self._view.data or 0
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Elements per dimension."""
+        return tuple(self._view.shape[: self._view.rank])
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Elements from one to the next, per dimension; without meaning where there is but one."""
+        return tuple(self._view.strides[: self._view.rank])
+
+    @property
+    def dtype(self) -> str:
+        """Type of the elements: "float32", "bfloat16", "bool", ..."""
+        return dtype_name(self._view.dtype_code, self._view.dtype_bits, self._view.dtype_lanes)
+
+    @property
+    def device(self) -> str:
+        """Where the memory is: "cpu", "cuda:1", ..."""
+        return device_name(self._view.device_type, self._view.device_index)
+
+    @property
+    def library(self) -> str:
+        """ "torch", "numpy", "jax", "cupy", "warp", "doorstep" or "other"."""
+        return PythonLibrary(self._view.library).name.lower()
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return self._view.count
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+        return (self._view.dtype_bits * self._view.dtype_lanes + 7) // 8
+
+    @property
+    def contiguous(self) -> bool:
+        """True if the elements lie side by side in row-major order."""
+        return bool(self._view.contiguous)
+
+    @property
+    def requires_grad(self) -> bool:
+        """True if PyTorch records gradients for the tensor."""
+        return bool(self._view.requires_grad)
+
+    @property
+    def readonly(self) -> bool:
+        """True if the memory must not be written to. PyTorch cannot tell, and says False."""
+        return bool(self._view.read_only)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements together."""
+        return self.size * self.itemsize
+
+    def _facts(self) -> tuple[object, ...]:
+        place = (self.pointer, self.shape, self.strides, self.dtype, self.device, self.library)
+        return (*place, self.requires_grad, self.readonly)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, TensorDescription):
+            return NotImplemented
+        return self._facts() == other._facts()
+
+    def __hash__(self) -> int:
+        return hash(self._facts())
+
+    def __repr__(self) -> str:
+        notes = [("strided", not self.contiguous), ("requires grad", self.requires_grad), ("read-only", self.readonly)]
+        words = "".join(f", {note}" for note, applies in notes if applies)
+        return f"TensorDescription({self.library}, {self.dtype} {list(self.shape)}, {self.device}{words})"
+
+
+class _PythonDescription(TensorDescription):
+    """A description made by Python; those made by the native library hold the same in their own way."""
+
+    __slots__ = ("_view",)
+
+    def __init__(self, view: PythonTensor) -> None:
+        object.__setattr__(self, "_view", view)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a TensorDescription has no attribute {name!r} that can be set")
+
+
+def _read(tensor: object, rules: Rules) -> PythonTensor:
+    view = PythonTensor(struct_size=ctypes.sizeof(PythonTensor))
+    read_into(view, tensor, rules)
+    return view
+
+
+# ---- Reading ----
+# These four are builtins of the native library where it has them: see the end.
+
+
+def is_tensor(object: object) -> bool:
+    """Whether an object is a tensor of some library: whether its class has `__dlpack__`.
+
+    >>> import numpy
+    >>> is_tensor(numpy.zeros(3)), is_tensor([0, 0, 0])
+    (True, False)
+    """
+    return find_tensor_type(type(object)).kind != TensorKind.NONE
+
+
+def describe(tensor: object) -> TensorDescription:
+    """What a tensor is.
+
+    >>> import numpy
+    >>> array = numpy.zeros((4, 5), numpy.float32)
+    >>> described = describe(array[:, ::2])
+    >>> described
+    TensorDescription(numpy, float32 [4, 3], cpu, strided)
+    >>> described.strides, described.pointer == array.ctypes.data
+    ((5, 2), True)
+
+    Raises:
+        ArgumentError: it is no tensor, or does not lie in memory as it is described.
+    """
+    return _PythonDescription(_read(tensor, Rules()))
+
+
+def describe_many(tensors: Sequence[object]) -> tuple[TensorDescription, ...]:
+    """What each of many tensors is, in one call.
+
+    Raises:
+        ArgumentError: one of them is no tensor, or does not lie in memory as it is described; the message names it.
+    """
+    return tuple(_PythonDescription(_read(tensor, Rules(f"tensors[{i}]"))) for i, tensor in enumerate(tensors))
+
+
+def signature(tensor: object) -> str:
+    """What decides whether a tensor can be used somewhere, as a short text: a key for what was checked once.
+
+    Library, number of dimensions, type of elements, device, shape; then, where it is so, "strided", "grad", "readonly".
+
+    >>> import numpy
+    >>> signature(numpy.zeros((4, 5), numpy.float32))
+    '[numpy,D2,Sfloat32,cpu,4x5]'
+
+    Raises:
+        ArgumentError: as for `describe`.
+    """
+    text = ctypes.create_string_buffer(PYTHON_SIGNATURE_BYTES)
+    check(load().ds_python_signature(ctypes.byref(_read(tensor, Rules())), text, None))
+    return text.value.decode()
+
+
+# ---- Streams and copies ----
+
+
+def current_stream(tensor: object, device_index: int | None = None) -> int:
+    """The CUstream on which the library of a tensor works now; 0 for the CPU, and for the legacy default stream.
+
+    Args:
+        tensor: any tensor of the library.
+        device_index: which GPU; None: the tensor's own device.
+
+    Raises:
+        ArgumentError: as for `describe`.
+        DeviceError: the library does not tell (JAX), or cannot use that device.
+    """
+    if device_index is None:
+        view = _read(tensor, Rules())
+        return _current_stream(tensor, view.device_type, view.device_index)
+    return _current_stream(tensor, CUDA, check_integer("device_index", device_index, 0, MAX_DEVICES))
+
+
+def _current_stream(tensor: object, device_type: int, device_index: int) -> int:
+    if _calls is None:
+        return _stream_of_library(tensor, device_type, device_index)
+    stream: int = _calls["current_stream"](tensor, device_type, device_index)
+    return stream
+
+
+def copy_to_pointer(tensor: object, pointer: int, nbytes: int) -> None:
+    """Copies all elements of a tensor to an address, side by side in row-major order.
+
+    On the CPU the address is one of the host, and the copy is done when this returns. On CUDA it is any address that
+    the driver knows, and the copy is begun on the stream that the tensor's library works on.
+
+    >>> import numpy
+    >>> source, target = numpy.arange(6).reshape(2, 3).T, numpy.zeros(6, numpy.int64)
+    >>> copy_to_pointer(source, target.ctypes.data, target.nbytes)
+    >>> target
+    array([0, 3, 1, 4, 2, 5])
+
+    Args:
+        tensor: of any strides.
+        pointer: address of as many bytes as follow.
+        nbytes: bytes of all elements.
+
+    Raises:
+        ArgumentError: as for `describe`; or nbytes is wrong; or the tensor is on another kind of device.
+        DeviceError: the library does not tell its stream (JAX).
+    """
+    _copy("copy_to_pointer", tensor, pointer, nbytes)
+
+
+def copy_from_pointer(tensor: object, pointer: int, nbytes: int) -> None:
+    """Sets all elements of a tensor to what lies side by side at an address; otherwise as `copy_to_pointer`.
+
+    Autograd does not see it.
+
+    Raises:
+        ArgumentError: as for `copy_to_pointer`; or the tensor is read-only; or its elements share memory (expanded).
+        DeviceError: the library does not tell its stream (JAX).
+    """
+    _copy("copy_from_pointer", tensor, pointer, nbytes)
+
+
+def _copy(name: str, tensor: object, pointer: int, nbytes: int) -> None:
+    address = check_integer("pointer", pointer, 0, MAX_ADDRESS)
+    size = check_integer("nbytes", nbytes, 0, MAX_ADDRESS)
+    if _calls is not None:
+        _calls[name](tensor, address, size)
+        return
+    view = _read(tensor, Rules(written=name == "copy_from_pointer"))
+    on_cuda = view.device_type in (CUDA, CUDA_MANAGED)
+    stream = _stream_of_library(tensor, CUDA, view.device_index) if on_cuda else 0
+    function = load().ds_python_copy_in if name == "copy_from_pointer" else load().ds_python_copy_out
+    check(function(ctypes.byref(view), stream, address, size))
+
+
+# ---- New tensors ----
+
+
+def empty_like(tensor: object) -> Any:
+    """A new C-contiguous tensor of the same library, shape, dtype and device, of undefined content, without gradients.
+
+    Raises:
+        ArgumentError: as for `describe`; or it is not known how the library makes tensors.
+    """
+    return _make_like(tensor, zeros=False)
+
+
+def zeros_like(tensor: object) -> Any:
+    """The same, of zeros, which are written on the stream that the library works on.
+
+    >>> import numpy
+    >>> zeros_like(numpy.ones(3)[::2])
+    array([0., 0.])
+
+    Raises:
+        ArgumentError: as for `empty_like`.
+    """
+    return _make_like(tensor, zeros=True)
+
+
+def _make_like(tensor: object, zeros: bool) -> Any:
+    if _calls is not None:
+        return _calls["zeros_like" if zeros else "empty_like"](tensor)
+    _read(tensor, Rules())
+    return make_like(tensor, zeros)
+
+
+# ---- Builtins ----
+
+__test__ = {function.__name__: function for function in (is_tensor, describe, describe_many, signature)}
+
+_calls = fast_calls()
+
+
+def _use_builtins(calls: Any) -> None:
+    """The functions that cost no more than what they do."""
+    calls["description_type"](TensorDescription)
+    globals().update({name: calls[name] for name in __test__})
+
+
+if _calls is not None:
+    _use_builtins(_calls)
