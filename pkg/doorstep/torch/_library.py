@@ -8,10 +8,22 @@ from typing import Any
 
 import torch
 
+from doorstep._native.fast_calls import fast_calls
 from doorstep.torch._operands import Operator
 
 # It is kept as long as the process: what it has defined would go with it.
 LIBRARY = torch.library.Library("doorstep", "DEF")  # type: ignore[no-untyped-call,unused-ignore]
+
+
+def _learn_how_tensors_lie() -> None:
+    """The library finds out once how PyTorch's tensors lie in memory. Operators may first be called while PyTorch is
+    told to pretend (fake tensors, checks of schemas), when that would not succeed."""
+    calls = fast_calls()
+    if calls:
+        calls["is_tensor"](torch.empty(0))
+
+
+_learn_how_tensors_lie()
 
 
 def define(

@@ -182,18 +182,15 @@ def _check_memory(operand: Operand, tensor: torch.Tensor, device: torch.device) 
         _refuse(operand.name, f"on {tensor.device}", f"on {device}, as the others are", f"move it with .to('{device}')")
     if tensor.layout != torch.strided or not tensor.is_contiguous():
         _refuse(operand.name, "not contiguous", "contiguous", "make it so with .contiguous()")
-    if tensor.is_conj() or tensor.is_neg():
-        _refuse(operand.name, "a lazy conjugate or negative", "plain memory", "use .resolve_conj().resolve_neg()")
     if operand.access is not Access.READ and tensor.requires_grad:
         _refuse(operand.name, "a tensor that requires grad", "one that does not", "what is written has no gradient")
 
 
 def _check_overlap(given: Sequence[tuple[Operand, torch.Tensor]]) -> None:
     """What is written shares no byte with anything else."""
-    if all(operand.access is Access.READ for operand, _ in given):
-        return
     spans = [(tensor.data_ptr(), tensor.nbytes, operand) for operand, tensor in given if tensor.numel()]
-    end, last, written_end, last_written = 0, spans[0][2], 0, spans[0][2]  # how far those before reach
+    end = written_end = 0  # how far those before reach
+    last = last_written = given[0][0]
     for address, size, operand in sorted(spans, key=lambda span: span[0]):
         reads = operand.access is Access.READ
         if address < (written_end if reads else end):

@@ -49,7 +49,7 @@ public:
     bool read(PyObject* const* tensors) {
         for (int i = 0; i < operator_.operand_count; ++i)
             if (!read(operator_.operands[i], tensors[i])) return false;
-        return first_ && !overlap() && place_call(tensors[0]);
+        return !overlap() && place_call(tensors[0]);
     }
 
     ds_status run() {

@@ -1,0 +1,135 @@
+"""Worlds in tensors are a simulator's, bit for bit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.scenes import random_actions
+
+import doorstep
+
+torch = pytest.importorskip("torch")
+
+from doorstep.torch import make  # noqa: E402
+
+
+def assert_same(sim: doorstep.Simulator, state: Any) -> None:
+    for name, tensor in sim.tensors.items():
+        assert state.tensors[name].numpy().tobytes() == tensor.copy_to_host().tobytes(), name
+
+
+@pytest.mark.parametrize("num_agents", [1, 2, 5])
+@pytest.mark.parametrize("flat_observations", [False, True])
+def test_steps_are_those_of_a_simulator(num_agents: int, flat_observations: bool) -> None:
+    with doorstep.Simulator(
+        70, seed=9, num_agents=num_agents, episode_length=11, flat_observations=flat_observations
+    ) as sim:
+        rooms = make(sim)
+        state = rooms.init(seed=9)
+        for step, actions in enumerate(random_actions(4, 30, 70, num_agents)):
+            resets = np.zeros((70, 1), np.int32)
+            resets[step % 70] = step % 3 == 0
+            sim.actions.to_numpy()[:], sim.resets.to_numpy()[:] = actions, resets
+            sim.step()
+            assert rooms.step(state, torch.from_numpy(actions), torch.from_numpy(resets)) is state
+        assert_same(sim, state)
+
+
+def test_the_first_levels_are_those_of_the_seed_and_offset() -> None:
+    with doorstep.Simulator(6, seed=11, world_offset=500) as sim:
+        assert_same(sim, make(sim).init(seed=11, world_offset=500))
+
+
+def test_rows_of_worlds_may_be_moved() -> None:
+    rooms = make(doorstep.Simulator(4))
+    state, other = rooms.init(seed=1), rooms.init(seed=2)
+    other.worlds.copy_(state.worlds.flip(0))
+    actions = torch.from_numpy(random_actions(0, 1, 4)[0])
+    rooms.step(state, actions)
+    rooms.step(other, actions.flip(0))
+    assert torch.equal(other.lidar.flip(0), state.lidar)
+    assert torch.equal(other.worlds.flip(0), state.worlds)
+
+
+def test_a_simulator_may_be_closed_and_stays_as_it_was() -> None:
+    with doorstep.Simulator(3, seed=4) as sim:
+        before = sim.hash()
+        rooms = make(sim)
+        rooms.step(rooms.init(0))
+        assert sim.hash() == before
+    assert rooms.step(rooms.init(0)).steps_remaining.eq(199).all()
+
+
+@pytest.mark.slow
+def test_a_compiled_rollout_is_the_same() -> None:
+    torch._dynamo.reset()
+    rooms = make(doorstep.Simulator(5, episode_length=4))
+    actions = torch.from_numpy(random_actions(1, 6, 5))
+
+    def roll_out(state: Any, actions: Any) -> Any:
+        returns = torch.zeros(5, 2, 1)
+        for step_actions in actions:
+            rooms.step(state, step_actions)
+            returns = returns + state.rewards
+        return returns
+
+    state, compiled_state = rooms.init(seed=8), rooms.init(seed=8)
+    compiled = torch.compile(roll_out, fullgraph=True, backend="aot_eager")
+    assert torch.equal(compiled(compiled_state, actions), roll_out(state, actions))
+    assert torch.equal(compiled_state.worlds, state.worlds)
+    for name, tensor in state.tensors.items():
+        assert torch.equal(compiled_state.tensors[name], tensor), name
+
+
+@pytest.mark.parametrize(
+    ("actions", "message"),
+    [
+        (torch.zeros(3, 2, 4, dtype=torch.int32), r"actions is .*\[3, 2, 4\]"),
+        (torch.zeros(2, 2, 4), r"actions is .*float32"),
+    ],
+)
+def test_actions_of_another_kind_are_refused(actions: Any, message: str) -> None:
+    rooms = make(doorstep.Simulator(2))
+    state = rooms.init(0)
+    worlds = state.worlds.clone()
+    with pytest.raises(doorstep.ArgumentError, match=message):
+        rooms.step(state, actions)
+    assert torch.equal(state.worlds, worlds)
+
+
+def test_a_state_whose_tensors_share_memory_is_refused() -> None:
+    rooms = make(doorstep.Simulator(2))
+    state = rooms.init(0)
+    state.tensors["final_lidar"] = state.tensors["lidar"]
+    worlds = state.worlds.clone()
+    with pytest.raises(doorstep.ArgumentError, match="lidar is partly the same memory as"):
+        rooms.step(state)
+    assert torch.equal(state.worlds, worlds)
+
+
+def test_worlds_that_are_none_are_refused() -> None:
+    rooms = make(doorstep.Simulator(2))
+    state = rooms.init(0)
+    state.worlds.fill_(-1)
+    with pytest.raises(doorstep.StateError, match="worlds"):
+        rooms.step(state)
+
+
+@pytest.mark.parametrize("options", [{"action_check": "raise"}, {"strict": True}])
+def test_a_simulator_whose_steps_may_raise_is_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(doorstep.ArgumentError, match="may raise"):
+        make(doorstep.Simulator(1, **options))
+
+
+@pytest.mark.parametrize("arguments", [{"seed": -1}, {"seed": 2**32}, {"world_offset": 2**32}, {"seed": 1.5}])
+def test_seeds_out_of_range_are_refused(arguments: dict[str, Any]) -> None:
+    with pytest.raises(doorstep.ArgumentError, match=next(iter(arguments))):
+        make(doorstep.Simulator(1)).init(**arguments)
+
+
+def test_a_state_says_what_it_has() -> None:
+    state = make(doorstep.Simulator(1)).init(0)
+    with pytest.raises(AttributeError, match="no 'observations'"):
+        _ = state.observations
