@@ -231,7 +231,7 @@ bool answer_metadata(CallFrame* frame, Handler_Traits traits) {
     return false;
 }
 
-ErrorCode error_code(ds_status status) {
+Error_Code error_code(ds_status status) {
     switch (status) {
         case DS_STATUS_INVALID_ARGUMENT: return kErrorInvalidArgument;
         case DS_STATUS_INVALID_STATE: return kErrorFailedPrecondition;

@@ -10,11 +10,11 @@ namespace doorstep::xla {
 
 // ---- Beginnings of structs
 
-enum ExtensionType : int { kExtensionMetadata = 1 };
+enum Extension_Type : int { kExtensionMetadata = 1 };
 
 struct Extension_Base {
     size_t struct_size;
-    ExtensionType type;
+    Extension_Type type;
     Extension_Base* next;
 };
 
@@ -29,7 +29,7 @@ struct Api_Version {
 
 struct Error;
 
-enum ErrorCode : int {
+enum Error_Code : int {
     kErrorInvalidArgument = 3,
     kErrorResourceExhausted = 8,
     kErrorFailedPrecondition = 9,
@@ -40,7 +40,7 @@ struct Error_Create_Args {
     size_t struct_size;
     Extension_Base* extension_start;
     const char* message;
-    ErrorCode errc;
+    Error_Code errc;
 };
 
 // ---- Arguments, results, attributes
