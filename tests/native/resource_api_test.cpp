@@ -161,6 +161,8 @@ void a_handle_of_the_wrong_kind_is_refused_by_every_function() {
     check_argument_error(ds_stream_query(context), "stream");
     check_argument_error(ds_stream_wait_event(stream, stream), "event");
     check_argument_error(ds_stream_wait_event(event, event), "stream");
+    check_argument_error(ds_stream_follow(event, stream), "stream");
+    check_argument_error(ds_stream_follow(stream, event), "earlier");
     check_argument_error(ds_cuda_event_create(stream, 0, &out), "context");
     check_argument_error(ds_cuda_event_borrow(stream, 1, nullptr, nullptr, &out), "context");
     check_argument_error(ds_cuda_event_record(stream, stream), "event");

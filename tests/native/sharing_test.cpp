@@ -7,6 +7,7 @@
 #include "check.h"
 #include "doorstep.h"
 #include "fake_driver.h"
+#include "processes.h"
 #include "runtime/cuda/exported_memory.h"
 #include "runtime/cuda/imported_memory.h"
 #include "runtime/cuda/semaphore.h"
@@ -55,6 +56,20 @@ int count_open_descriptors() {
     int count = 0;
     for (int descriptor = 0; descriptor < 1024; ++descriptor) count += is_open(descriptor);
     return count;
+}
+
+// What is leaked keeps its context, which the laws after it must not find.
+template <class Law>
+void check_in_child(const Law& law) {
+    CHECK_EQUAL(run_in_child([&] { return law(), 0; }), 0);
+}
+
+// The context that something leaked has kept, and nothing else of ours.
+void check_leaked_with_its_context() {
+    CHECK_EQUAL(live_resources(), 1);
+    CHECK_EQUAL(live_counts.resources[DS_RESOURCE_CONTEXT], 1);
+    CHECK_EQUAL(fake::retained(0), 1);
+    CHECK_EQUAL(fake::misuses(), 0);
 }
 
 Ref<Stream> stream_of_new_driver(const fake::Behaviour& behaviour = {}) {
@@ -213,18 +228,19 @@ void an_imported_buffer_goes_before_its_memory_and_after_the_streams_work() {
 }
 
 void memory_of_a_stream_that_is_being_recorded_is_leaked_rather_than_given_back() {
-    const Ref<Stream> stream = stream_of_new_driver();
-    const int descriptor = new_descriptor();
-    Ref<ExportedMemory> exported = ExportedMemory::create(stream, 1);
-    Ref<ImportedMemory> imported = ImportedMemory::create(stream, descriptor, 64, false);
-    CHECK_EQUAL(close(descriptor), 0);
-    fake::set_capturing(stream->raw(), true);
-    exported = {};
-    imported = {};
-    CHECK_EQUAL(fake::alive(fake::kMapping), 1);
-    CHECK_EQUAL(fake::alive(fake::kExternalBuffer), 1);
-    CHECK_EQUAL(live_counts.resources[DS_RESOURCE_EXPORTED_MEMORY], 0);
-    CHECK_EQUAL(fake::misuses(), 0);
+    check_in_child([] {
+        Ref<Stream> stream = stream_of_new_driver();
+        const int descriptor = new_descriptor();
+        Ref<ExportedMemory> exported = ExportedMemory::create(stream, 1);
+        Ref<ImportedMemory> imported = ImportedMemory::create(stream, descriptor, 64, false);
+        fake::set_capturing(stream->raw(), true);
+        exported = {};
+        imported = {};
+        stream = {};
+        CHECK_EQUAL(fake::alive(fake::kMapping), 1);
+        CHECK_EQUAL(fake::alive(fake::kExternalBuffer), 1);
+        check_leaked_with_its_context();
+    });
 }
 
 // ---- Semaphores ----
@@ -256,24 +272,31 @@ void a_semaphore_ends_after_the_work_with_it_on_every_stream() {
 }
 
 void a_semaphore_in_a_graph_is_leaked_because_the_graph_may_be_launched_again() {
-    const Ref<Stream> stream = stream_of_new_driver();
-    Ref<Semaphore> semaphore = import_semaphore(*stream, false);
-    fake::set_capturing(stream->raw(), true);
-    CHECK_EQUAL(semaphore->signal(*stream, 0), DS_STATUS_OK);
-    fake::set_capturing(stream->raw(), false);
-    CHECK_EQUAL(fake::count_calls("cuEventRecord"), 0);
-    semaphore = {};
-    CHECK_EQUAL(fake::alive(fake::kExternalSemaphore), 1);
-    CHECK_EQUAL(live_counts.resources[DS_RESOURCE_SEMAPHORE], 0);
+    check_in_child([] {
+        Ref<Stream> stream = stream_of_new_driver();
+        Ref<Semaphore> semaphore = import_semaphore(*stream, false);
+        fake::set_capturing(stream->raw(), true);
+        CHECK_EQUAL(semaphore->signal(*stream, 0), DS_STATUS_OK);
+        fake::set_capturing(stream->raw(), false);
+        CHECK_EQUAL(fake::count_calls("cuEventRecord"), 0);
+        semaphore = {};
+        stream = {};
+        CHECK_EQUAL(fake::alive(fake::kExternalSemaphore), 1);
+        check_leaked_with_its_context();
+    });
 }
 
 void a_semaphore_whose_work_left_no_event_is_leaked() {
-    const Ref<Stream> stream = stream_of_new_driver();
-    Ref<Semaphore> semaphore = import_semaphore(*stream, false);
-    fake::behaviour().failing_function = "cuEventRecord";
-    CHECK_EQUAL(semaphore->signal(*stream, 0), DS_STATUS_DEVICE);
-    semaphore = {};
-    CHECK_EQUAL(fake::alive(fake::kExternalSemaphore), 1);
+    check_in_child([] {
+        Ref<Stream> stream = stream_of_new_driver();
+        Ref<Semaphore> semaphore = import_semaphore(*stream, false);
+        fake::behaviour().failing_function = "cuEventRecord";
+        CHECK_EQUAL(semaphore->signal(*stream, 0), DS_STATUS_DEVICE);
+        semaphore = {};
+        stream = {};
+        CHECK_EQUAL(fake::alive(fake::kExternalSemaphore), 1);
+        check_leaked_with_its_context();
+    });
 }
 
 void streams_of_another_device_are_refused() {
@@ -321,7 +344,7 @@ bool share_everything(int descriptor) {
     return semaphore && !semaphore->wait(*stream, 1) && !semaphore->signal(*stream, 2);
 }
 
-// What a failure here leaves alive: that which could not be given back or waited for, and what it keeps.
+// Where a failure leaves alive what could not be given back or waited for, and what it keeps.
 bool failed_while_ending(const std::string& function) {
     for (const char* ending : {"Destroy", "Free", "Unmap", "Query", "cuMemRelease", "CtxRelease", "Current", "Captur",
                                "Record"}) {
@@ -330,26 +353,28 @@ bool failed_while_ending(const std::string& function) {
     return false;
 }
 
+void check_failing(int64_t call, int descriptor) {
+    const int open_before = count_open_descriptors();
+    fake::install({.failing_call = call, .failure = CUDA_ERROR_UNKNOWN});
+    fail(DS_STATUS_OK, "", "", "nothing yet");
+    const bool succeeded = share_everything(descriptor);
+    const std::string failed = fake::failed_function();
+    CHECK(!failed.empty());
+    CHECK(!succeeded || failed_while_ending(failed));
+    if (succeeded) CHECK_EQUAL(last_status(), DS_STATUS_OK);
+    CHECK_EQUAL(fake::misuses(), 0);
+    CHECK_EQUAL(count_open_descriptors(), open_before);
+    if (!failed_while_ending(failed)) check_clean();
+}
+
 void a_failure_of_any_driver_call_is_an_error_that_leaves_nothing_behind() {
-    const int descriptor = new_descriptor(), open_before = count_open_descriptors();
+    const int descriptor = new_descriptor();
     fake::install();
     CHECK(share_everything(descriptor));
     check_clean();
     const int64_t calls = fake::calls();
     CHECK(calls > 60);
-    for (int64_t call = 0; call < calls; ++call) {
-        fake::install({.failing_call = call, .failure = CUDA_ERROR_UNKNOWN});
-        fail(DS_STATUS_OK, "", "", "nothing yet");
-        const bool succeeded = share_everything(descriptor);
-        const std::string failed = fake::failed_function();
-        CHECK(!failed.empty());
-        CHECK(!succeeded || failed_while_ending(failed));
-        if (succeeded) CHECK_EQUAL(last_status(), DS_STATUS_OK);
-        CHECK_EQUAL(live_resources(), 0);
-        CHECK_EQUAL(fake::misuses(), 0);
-        CHECK_EQUAL(count_open_descriptors(), open_before);
-        if (!failed_while_ending(failed)) CHECK_EQUAL(fake::alive() + fake::retained(0), 0);
-    }
+    for (int64_t call = 0; call < calls; ++call) check_in_child([&] { check_failing(call, descriptor); });
     CHECK_EQUAL(close(descriptor), 0);
 }
 

@@ -124,6 +124,13 @@ ds_status ds_stream_wait_event(ds_resource stream, ds_resource event) {
     return awaited ? waiting->wait_event(*awaited) : last_status();
 }
 
+ds_status ds_stream_follow(ds_resource stream, ds_resource earlier) {
+    const Ref<Stream> following = find_handle<Stream>(stream, "stream");
+    if (!following) return last_status();
+    const Ref<Stream> followed = find_handle<Stream>(earlier, "earlier");
+    return followed ? following->follow(*followed) : last_status();
+}
+
 // ---- Events ----
 
 ds_status ds_cuda_event_create(ds_resource context, int32_t timing, ds_resource* event) {

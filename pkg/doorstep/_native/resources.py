@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import weakref
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
-from doorstep._native._generated import ResourceInfo, ResourceKind
+from doorstep._native._generated import ResourceInfo, ResourceKind, RowCopy
 from doorstep._native.library import load
 from doorstep._native.status import check
 from doorstep._native.waiting import wait
@@ -42,6 +42,13 @@ class Resource:
         info = ResourceInfo(struct_size=ctypes.sizeof(ResourceInfo))
         check(load().ds_resource_get_info(self.handle, ctypes.byref(info)))
         return info
+
+
+class Rows(NamedTuple):
+    """Where rows of bytes are: the first, and the distance from one to the next."""
+
+    pointer: int
+    pitch: int
 
 
 def _made_by(function: Any, *arguments: Any) -> Resource:
@@ -99,6 +106,11 @@ def stream_is_done(stream: Resource) -> bool:
     return True
 
 
+def stream_follow(stream: Resource, earlier: Resource) -> None:
+    """What is begun from now on comes after what was begun on another stream; nothing if one is being recorded."""
+    check(load().ds_stream_follow(stream.handle, earlier.handle))
+
+
 def stream_wait_event(stream: Resource, event: Resource) -> None:
     check(load().ds_stream_wait_event(stream.handle, event.handle))
 
@@ -106,6 +118,20 @@ def stream_wait_event(stream: Resource, event: Resource) -> None:
 def copy(stream: Resource, destination: int, source: int, nbytes: int) -> None:
     """Begins a copy between two addresses of device or host."""
     check(load().ds_copy(stream.handle, destination, source, nbytes))
+
+
+def copy_rows(stream: Resource, destination: Rows, source: Rows, row_bytes: int, num_rows: int) -> None:
+    """Begins a copy of rows between two places of device memory."""
+    copied = RowCopy(
+        struct_size=ctypes.sizeof(RowCopy),
+        destination=destination.pointer,
+        destination_pitch=destination.pitch,
+        source=source.pointer,
+        source_pitch=source.pitch,
+        row_bytes=row_bytes,
+        num_rows=num_rows,
+    )
+    check(load().ds_copy_rows(stream.handle, ctypes.byref(copied)))
 
 
 # ---- Events ----
@@ -154,3 +180,33 @@ def borrow_device_memory(context: Resource, pointer: int, nbytes: int) -> Resour
 
 def create_pinned_memory(context: Resource, nbytes: int) -> Resource:
     return _made_by(load().ds_pinned_memory_create, context.handle, nbytes)
+
+
+# ---- Memory and semaphores that are shared with other APIs ----
+
+
+def create_exported_memory(stream: Resource, nbytes: int) -> Resource:
+    return _made_by(load().ds_exported_memory_create, stream.handle, nbytes)
+
+
+def export_memory(memory: Resource) -> int:
+    """A new file descriptor, which the caller owns."""
+    descriptor = ctypes.c_int32()
+    check(load().ds_exported_memory_export(memory.handle, ctypes.byref(descriptor)))
+    return descriptor.value
+
+
+def import_memory(stream: Resource, descriptor: int, nbytes: int, dedicated: bool) -> Resource:
+    return _made_by(load().ds_imported_memory_create, stream.handle, descriptor, nbytes, dedicated)
+
+
+def import_semaphore(context: Resource, descriptor: int, timeline: bool) -> Resource:
+    return _made_by(load().ds_semaphore_import, context.handle, descriptor, timeline)
+
+
+def signal_semaphore(semaphore: Resource, stream: Resource, value: int) -> None:
+    check(load().ds_semaphore_signal(semaphore.handle, stream.handle, value))
+
+
+def wait_for_semaphore(semaphore: Resource, stream: Resource, value: int) -> None:
+    check(load().ds_semaphore_wait(semaphore.handle, stream.handle, value))

@@ -207,7 +207,8 @@ def _look_for_device(name: str) -> Finding:
         return _not_usable(name, error)
     major, minor = device.compute_capability
     memory = f"{device.free_bytes / 2**30:.1f} of {device.total_bytes / 2**30:.1f} GiB free"
-    found = f"{device.name}, compute capability {major}.{minor}, {memory}; {_KERNEL_SOURCES[device.kernel_source]}"
+    kernels = _KERNEL_SOURCES[device.kernel_source]
+    found = f"{device.name}, compute capability {major}.{minor}, {memory}; {kernels}; UUID {device.uuid}"
     return Finding(name, found, ok=True)
 
 

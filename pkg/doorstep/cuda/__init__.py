@@ -15,6 +15,8 @@ from doorstep._native import resource_counts
 from doorstep.cuda.buffer import Buffer
 from doorstep.cuda.device import Device
 from doorstep.cuda.event import Event
+from doorstep.cuda.interop_buffer import InteropBuffer
+from doorstep.cuda.semaphore import Semaphore
 from doorstep.cuda.stream import Stream
 
-__all__ = ["Buffer", "Device", "Event", "Stream", "resource_counts"]
+__all__ = ["Buffer", "Device", "Event", "InteropBuffer", "Semaphore", "Stream", "resource_counts"]

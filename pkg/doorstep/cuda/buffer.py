@@ -82,6 +82,16 @@ class Buffer:
         made._use(resources.borrow_device_memory(context, address, made._nbytes), owner=owner)
         return made
 
+    @classmethod
+    def _holding(cls, resource: Resource, nbytes: int, stream: Stream) -> Buffer:
+        """Memory of the stream's device that has been taken already."""
+        made = object.__new__(cls)
+        made._nbytes = nbytes
+        made._device_index = stream._device_index
+        made._stream = stream
+        made._use(resource)
+        return made
+
     def _use(self, resource: Resource, *, pinned: bool = False, owner: object = None) -> None:
         self._resource = resource
         self._pinned = pinned

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any, Literal, final
+from uuid import UUID
 
 from doorstep._arguments import check_integer, refuse
 from doorstep._native import KernelSource, cuda_device, cuda_driver, resources
@@ -43,6 +44,11 @@ class Device:
     def name(self) -> str:
         """What its maker calls it."""
         return self._info.name.decode(errors="replace")
+
+    @property
+    def uuid(self) -> UUID:
+        """16 bytes that no other GPU has, the same in every API; Vulkan calls them `deviceUUID`."""
+        return UUID(bytes=bytes(self._info.uuid))
 
     @property
     def compute_capability(self) -> tuple[int, int]:

@@ -86,6 +86,30 @@ class Stream:
         checked = {"destination": destination, "source": source, "nbytes": nbytes}
         resources.copy(self._resource, *(check_integer(name, value, 0, MAX_ADDRESS) for name, value in checked.items()))
 
+    def copy_rows(
+        self, destination: int, destination_pitch: int, source: int, source_pitch: int, row_bytes: int, num_rows: int
+    ) -> None:
+        """Begins a copy of rows of bytes, as images have them, between two addresses of devices. Returns at once.
+
+        Args:
+            destination: where the first row goes.
+            destination_pitch: bytes from the beginning of a row to that of the next one, at least `row_bytes`.
+            source: where the first row is.
+            source_pitch: likewise.
+            row_bytes: bytes of a row.
+            num_rows: number of rows.
+        """
+        to = resources.Rows(
+            check_integer("destination", destination, 0, MAX_ADDRESS),
+            check_integer("destination_pitch", destination_pitch, 0, MAX_ADDRESS),
+        )
+        from_ = resources.Rows(
+            check_integer("source", source, 0, MAX_ADDRESS), check_integer("source_pitch", source_pitch, 0, MAX_ADDRESS)
+        )
+        row_bytes = check_integer("row_bytes", row_bytes, 0, MAX_ADDRESS)
+        num_rows = check_integer("num_rows", num_rows, 0, MAX_ADDRESS)
+        resources.copy_rows(self._resource, to, from_, row_bytes, num_rows)
+
     def close(self) -> None:
         """Gives the stream back; what was begun on it ends in its own time. Buffers made on it stay valid."""
         self._resource.close()

@@ -81,7 +81,11 @@ void ExportedMemory::give_back() {
 ExportedMemory::~ExportedMemory() {
     if (!disown()) return;
     const DestructionScope scope(*context());
-    if (scope.entered() && stream_->finish()) give_back();
+    if (scope.entered() && stream_->finish()) {
+        give_back();
+    } else {
+        keep_context();
+    }
 }
 
 ds_status ExportedMemory::export_descriptor(int* descriptor) const {

@@ -53,7 +53,11 @@ void ImportedMemory::let_go() {
 ImportedMemory::~ImportedMemory() {
     if (!disown()) return;
     const DestructionScope scope(*context());
-    if (scope.entered() && stream_->finish()) let_go();
+    if (scope.entered() && stream_->finish()) {
+        let_go();
+    } else {
+        keep_context();
+    }
 }
 
 }  // namespace doorstep

@@ -48,6 +48,9 @@ protected:
     // The same unless there is an object for that raw resource already, which is returned then.
     Ref<Resource> own_unless_known(const void* raw);
 
+    // For what is leaked while work may still use it: the context must not end before that work.
+    void keep_context() const;
+
     // The first thing in every destructor: nobody finds it any more. True if there is a raw resource to be ended.
     bool disown();
 

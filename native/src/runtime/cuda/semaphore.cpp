@@ -50,7 +50,11 @@ Ref<Semaphore> Semaphore::import(Ref<Context> context, int descriptor, bool time
 Semaphore::~Semaphore() {
     if (disown()) {
         const DestructionScope scope(*context());
-        if (scope.entered() && is_at_rest()) driver().cuDestroyExternalSemaphore(handle());
+        if (scope.entered() && is_at_rest()) {
+            driver().cuDestroyExternalSemaphore(handle());
+        } else {
+            keep_context();
+        }
     }
     while (uses_) delete std::exchange(uses_, uses_->next);
 }

@@ -76,6 +76,19 @@ ds_status Stream::wait_event(const Event& event) const {
     });
 }
 
+ds_status Stream::follow(const Stream& earlier) const {
+    if (earlier.raw() == raw() && earlier.device_index() == device_index()) return DS_STATUS_OK;
+    for (const Stream* stream : {this, &earlier}) {
+        bool recorded;
+        if (const ds_status status = stream->is_capturing(&recorded)) return status;
+        if (recorded) return DS_STATUS_OK;
+    }
+    const Ref<Event> event = Event::create(earlier.context());
+    if (!event) return last_status();
+    const ds_status status = event->record(earlier);
+    return status ? status : wait_event(*event);
+}
+
 ds_status Stream::is_capturing(bool* capturing) const {
     CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
     const ds_status status = context()->call("cuStreamIsCapturing", "stream", [&](const Driver& driver) {

@@ -28,6 +28,9 @@ public:
     ds_status query() const;
     // What is begun from now on waits for the event.
     ds_status wait_event(const Event& event) const;
+    // What is begun from now on comes after what was begun on another stream. Nothing if one of them is being recorded:
+    // whoever records orders the work.
+    ds_status follow(const Stream& earlier) const;
     // Whether what is begun now is recorded in a graph instead of done.
     ds_status is_capturing(bool* capturing) const;
 

@@ -1,0 +1,232 @@
+"""Memory that CUDA and another API of the process share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, final
+
+from numpy.typing import DTypeLike, NDArray
+
+from doorstep._arguments import check_flag, check_integer, refuse
+from doorstep._native import STREAM_OWN, Resource, resources
+from doorstep._native.resources import Rows
+from doorstep._streams import CurrentStream
+from doorstep.cuda._operands import Copied, Operand, read_operand, rows_of
+from doorstep.cuda.buffer import MAX_BYTES, Buffer
+from doorstep.cuda.device import Device, check_device_index
+from doorstep.cuda.stream import Stream, as_stream
+
+MAX_DESCRIPTOR = 2**31 - 1
+
+
+@final
+class InteropBuffer:
+    """Bytes of a GPU's memory that Vulkan, or another API of the process, reads and writes too.
+
+    Made here, its memory is exported (`export`) and imported there; or memory that was exported there is imported here
+    (`InteropBuffer.import_fd`). Tensors are copied in and out; libraries also use the memory in place, through
+    `__cuda_array_interface__` (`torch.as_tensor(buffer, device="cuda")`), as one row of bytes.
+
+    Both APIs must use the same GPU (`Device.uuid`), and semaphores order their work (`Semaphore`).
+
+    Args:
+        nbytes: its size, at least 1.
+        device: a Device or its number; None: PyTorch's current device if PyTorch uses CUDA, else 0.
+        stream: the stream it is used on; its work is waited for before the memory is given back. None: one of its own.
+
+    Raises:
+        DeviceError: the GPU cannot export memory.
+        DriverFunctionError: the driver cannot.
+        OutOfMemoryError: the GPU has not enough memory left.
+    """
+
+    __slots__ = ("__weakref__", "_buffer", "_current_stream", "_resource")
+
+    def __init__(self, nbytes: int, device: Device | int | None = None, *, stream: Stream | object = None) -> None:
+        nbytes = check_integer("nbytes", nbytes, 1, MAX_BYTES)
+        used_on = _stream_on(device, stream)
+        self._use(resources.create_exported_memory(used_on._resource, nbytes), nbytes, used_on)
+
+    @classmethod
+    def import_fd(
+        cls,
+        fd: int,
+        nbytes: int,
+        device: Device | int | None = None,
+        *,
+        dedicated: bool = False,
+        stream: Stream | object = None,
+    ) -> InteropBuffer:
+        """Memory that the other API has exported.
+
+        Args:
+            fd: its file descriptor, of the handle type OPAQUE_FD_BIT. It is taken over: closed when this returns. If
+                this raises, it still belongs to the caller, and is open.
+            nbytes: the size it was allocated with (Vulkan's `allocationSize`).
+            device: a Device or its number; None: PyTorch's current device if PyTorch uses CUDA, else 0.
+            dedicated: True for an allocation made for a single buffer or image (`VkMemoryDedicatedAllocateInfo`).
+            stream: as for an InteropBuffer that is made here.
+        """
+        fd = check_integer("fd", fd, 0, MAX_DESCRIPTOR)
+        nbytes = check_integer("nbytes", nbytes, 1, MAX_BYTES)
+        dedicated = check_flag("dedicated", dedicated)
+        used_on = _stream_on(device, stream)
+        made = object.__new__(cls)
+        made._use(resources.import_memory(used_on._resource, fd, nbytes, dedicated), nbytes, used_on)
+        return made
+
+    def _use(self, resource: Resource, nbytes: int, stream: Stream) -> None:
+        self._resource = resource
+        self._buffer = Buffer._holding(resource, nbytes, stream)
+        self._current_stream = CurrentStream(stream._device_index)
+
+    @property
+    def nbytes(self) -> int:
+        """Its size."""
+        return self._buffer.nbytes
+
+    @property
+    def allocated_bytes(self) -> int:
+        """Its size rounded up to what the GPU gives at once: what the other API must import (`allocationSize`)."""
+        return self._buffer._open().info().bytes
+
+    @property
+    def pointer(self) -> int:
+        """Its address on the device."""
+        return self._buffer.pointer
+
+    @property
+    def device(self) -> Device:
+        """The GPU it belongs to."""
+        return self._buffer.device
+
+    @property
+    def stream(self) -> Stream:
+        """The stream it is used on."""
+        return self._buffer.stream
+
+    def export(self) -> int:
+        """A new file descriptor of memory that was made here.
+
+        It belongs to the caller: importing it into the other API takes it over; otherwise close it with `os.close`. The
+        memory lives as long as this object, the descriptor, or an import of it.
+        """
+        self._buffer._open()
+        return resources.export_memory(self._resource)
+
+    def copy_in(self, tensor: Any, stream: Stream | object = None, *, offset: int = 0) -> None:
+        """Begins a copy of a tensor's elements, side by side in C order, into the buffer.
+
+        The copy comes after what was begun on the tensor's own stream, where its library tells which one that is, and
+        what is begun there later comes after the copy. It returns at once, for a tensor of the host when it is done.
+
+        Args:
+            tensor: of PyTorch, numpy or another library, on this GPU or the host, also one with gaps between its
+                elements. Its gradient is not looked at.
+            stream: the stream of the copy; None: PyTorch's current one if PyTorch uses CUDA, else the buffer's.
+            offset: the byte of the buffer at which the first element goes.
+
+        Raises:
+            ArgumentError: it is no tensor, is on another device, or does not fit.
+        """
+        self._copy(tensor, stream, offset, out=False)
+
+    def copy_out(self, tensor: Any, stream: Stream | object = None, *, offset: int = 0) -> None:
+        """Begins a copy from the buffer into a tensor's elements, with the arguments and in the order of `copy_in`.
+
+        Elements are read side by side from the byte `offset` on. What lies between a tensor's elements is left alone.
+
+        Raises:
+            ArgumentError: it is no tensor, is read-only, is on another device, its elements overlap, or it needs more
+                bytes than there are.
+        """
+        self._copy(tensor, stream, offset, out=True)
+
+    def _copy(self, tensor: Any, stream: Stream | object, offset: int, *, out: bool) -> None:
+        on = self._copying_stream(stream)
+        first = self.pointer + check_integer("offset", offset, 0, self.nbytes)
+        operand = read_operand("tensor", tensor, written=out, stream=on.handle)
+        self._check_fits(operand, self.nbytes - offset)
+        with self._ordered(operand, on):
+            for part in rows_of(operand):
+                packed = Rows(first + part.offset, part.row_bytes)
+                source, destination = (packed, part.rows) if out else (part.rows, packed)
+                _copy_rows(on, destination, source, part, on_host=operand.device_index is None)
+
+    def _check_fits(self, operand: Operand, nbytes: int) -> None:
+        device_index = self.stream._device_index
+        if operand.device_index not in (None, device_index):
+            refuse("tensor", f"on cuda:{device_index} or on the CPU", f"on cuda:{operand.device_index}")
+        if operand.nbytes > nbytes:
+            refuse("tensor", f"at most {nbytes} bytes long", f"{operand.nbytes} bytes")
+
+    def _copying_stream(self, stream: object) -> Stream:
+        if stream is None:
+            current = self._current_stream()
+            return self.stream if current == STREAM_OWN else as_stream(current, self.stream._device_index)
+        return as_stream(stream, self.stream._device_index)
+
+    @contextmanager
+    def _ordered(self, operand: Operand, on: Stream) -> Iterator[None]:
+        """Around a copy: after the work of the tensor's owner, before what its owner and this buffer do later."""
+        owner = None
+        if operand.stream is not None and operand.device_index is not None:
+            owner = as_stream(operand.stream, operand.device_index)
+            resources.stream_follow(on._resource, owner._resource)
+        try:
+            yield
+        finally:
+            for later in (owner, self.stream):
+                if later is not None:
+                    resources.stream_follow(later._resource, on._resource)
+        if operand.device_index is None:
+            on.synchronize()
+
+    def copy_to_host(self, dtype: DTypeLike = "uint8") -> NDArray[Any]:
+        """All its bytes as a new array of one dimension, after what was begun on its stream."""
+        return self._buffer.copy_to_host(dtype)
+
+    def close(self) -> None:
+        """Gives the memory back; if arrays may have been made of it, when this object and all of them have gone.
+
+        The other API keeps what it has imported or exported. This waits for the work of its stream; if that takes more
+        than some seconds, because it waits for a semaphore that nobody signals, the memory is never given back.
+        """
+        self._buffer.close()
+
+    @property
+    def closed(self) -> bool:
+        """True after `close()`."""
+        return self._buffer.closed
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        return self._buffer.__cuda_array_interface__
+
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
+        raise TypeError(f"{self!r} is memory of a GPU, which numpy cannot read; use copy_to_host()")
+
+    def __repr__(self) -> str:
+        state = "closed" if self.closed else f"{self.nbytes} bytes"
+        return f"cuda.InteropBuffer({state}, cuda:{self.stream._device_index})"
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a cuda.InteropBuffer belongs to this process; pickle its copy_to_host() instead")
+
+
+def _stream_on(device: Device | int | None, stream: Stream | object) -> Stream:
+    """The stream as given, or a new one of the device; without a device that of the stream."""
+    if device is None and isinstance(stream, Stream):
+        return stream
+    device_index = check_device_index(device)
+    return Stream(device_index) if stream is None else as_stream(stream, device_index)
+
+
+def _copy_rows(on: Stream, destination: Rows, source: Rows, part: Copied, *, on_host: bool) -> None:
+    if part.num_rows > 1 and not on_host:
+        resources.copy_rows(on._resource, destination, source, part.row_bytes, part.num_rows)
+        return
+    for row in range(part.num_rows):
+        places = destination.pointer + row * destination.pitch, source.pointer + row * source.pitch
+        resources.copy(on._resource, *places, part.row_bytes)
