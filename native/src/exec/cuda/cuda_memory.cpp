@@ -30,7 +30,7 @@ CudaMemory::CudaMemory(const Ref<WorkOrder>& order, const Ref<DeviceMemory>& dev
 
 CudaMemory::~CudaMemory() {
     if (is_callers_) {
-        if (order_->finish()) return;
+        if (order_->finish_for_caller()) return;
         device_->abandon();
         abandon_owner();
         return;

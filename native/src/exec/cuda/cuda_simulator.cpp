@@ -14,6 +14,8 @@
 namespace doorstep {
 namespace {
 
+constexpr const char* kBinding = "bind()";  // for WorkOrder::check_not_recorded()
+
 ds_status fail_profile() {
     return fail(DS_STATUS_DEVICE, "device", "profile a simulator on the CPU, or use NVIDIA's profilers",
                 "the stages of a step are timed on the CPU only");
@@ -211,6 +213,7 @@ ds_status CudaSimulator::refresh(const uint8_t* mask) { return launch_masked(kKe
 // ---- Memory of the caller ----
 
 ds_status CudaSimulator::borrow(char* data, int64_t bytes, Ref<Memory>* memory) {
+    if (const ds_status status = order_->check_not_recorded(kBinding)) return status;
     *memory = CudaMemory::borrow(order_, data, bytes);
     return *memory ? DS_STATUS_OK : last_status();
 }
@@ -222,7 +225,7 @@ ds_status CudaSimulator::copy(void* to, const void* from, int64_t bytes) {
 }
 
 ds_status CudaSimulator::copy_now(void* to, const void* from, int64_t bytes) {
-    return order_->copy(reinterpret_cast<uint64_t>(to), reinterpret_cast<uint64_t>(from), bytes, "bind()");
+    return order_->copy(reinterpret_cast<uint64_t>(to), reinterpret_cast<uint64_t>(from), bytes, kBinding);
 }
 
 // ---- Trouble ----

@@ -144,4 +144,12 @@ bool WorkOrder::finish() {
     return scope.entered() && has_ended(driver().cuStreamSynchronize(last->handle()));
 }
 
+bool WorkOrder::finish_for_caller() {
+    if (in_forked_process()) return false;
+    MutexGuard guard(mutex_);
+    const DestructionScope scope(*context_);
+    if (abandoned_ || !scope.entered() || is_recorded(*stream_)) return false;
+    return has_ended(shared_ ? driver().cuCtxSynchronize() : driver().cuStreamSynchronize(stream_->handle()));
+}
+
 }  // namespace doorstep

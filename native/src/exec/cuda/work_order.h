@@ -45,6 +45,8 @@ public:
     bool settle(Ref<Stream>* stream);
     // The same for memory that is given back at once: waits for all work.
     bool finish();
+    // The same for memory of the caller that the work used. False only for this memory: work begun later does not use it.
+    bool finish_for_caller();
 
 private:
     explicit WorkOrder(const Ref<Context>& context) : context_(context) {}
