@@ -92,8 +92,8 @@ class Functions(NamedTuple):
     """What `make()` returns.
 
     Attributes:
-        init: `init(seed, world_offset=0) -> State`, the first levels of `num_worlds` worlds: those of a Simulator of the
-            same seed and offset. Both may be traced.
+        init: `init(seed, world_offset=0) -> State`, the first levels of `num_worlds` worlds: those of a Simulator of
+            the same seed and offset. Both may be traced.
         step: `step(state, actions, resets=None) -> State`, the same function for all simulators.
             actions: int32 [N, A, 4]; what is out of range is clamped or taken as it is, as the simulator does.
             resets: int32 or bool, [N] or [N, 1]; worlds where it is not zero are regenerated at the end of the step.
@@ -131,7 +131,7 @@ def make(sim: Simulator, outputs: Iterable[str] = DEFAULT_OUTPUTS) -> Functions:
     settings = sim._settings
     if settings["action_check"] == ActionCheck.RAISE or settings["strict"]:
         raise ArgumentError(
-            "the simulator's steps may raise (action_check='raise' or strict=True), which a step within a program cannot",
+            "the simulator's steps may raise (action_check='raise' or strict=True); a step within a program cannot",
             argument="sim",
             hint="make the simulator with action_check='clamp' or 'off', and strict=False",
         )
@@ -169,7 +169,8 @@ def _functions(rules: Rules, num_worlds: int) -> Functions:
             _word("seed", seed, MAX_SEED),
             _word("world_offset", world_offset, MAX_GLOBAL_WORLDS - num_worlds),
         ]
-        return _create(jnp.stack(words), rules=rules, num_worlds=num_worlds)
+        state: State = _create(jnp.stack(words), rules=rules, num_worlds=num_worlds)
+        return state
 
     shapes = {"actions": _shape("actions", rules, num_worlds), "worlds": _worlds_shape(rules, num_worlds)}
     shapes |= {name: _shape(name, rules, num_worlds) for name in rules.outputs}

@@ -1,5 +1,6 @@
-"""Worlds inside JAX programs: the same bits as a simulator, under every transformation that JAX has for pure functions."""
+"""Worlds inside JAX programs: the bits of a simulator, under every transformation that pure functions allow."""
 
+import doctest
 import gc
 import os
 import pickle
@@ -122,11 +123,10 @@ def test_scan_is_the_loop() -> None:
     for step in actions:
         looped = rooms.step(looped, step)
 
-    @jax.jit
     def run(state: Any, actions: Any) -> Any:
         return jax.lax.scan(lambda state, step: (rooms.step(state, step), state.rewards), state, actions)
 
-    scanned, rewards = run(rooms.init(3), actions)
+    scanned, rewards = jax.jit(run)(rooms.init(3), actions)
     assert_same(scanned, looped)
     assert rewards.shape == (15, 5, 2, 1)
 
@@ -241,12 +241,12 @@ def test_shards_step_on_devices_of_their_own() -> None:
 def test_simulators_of_equal_rules_share_programs() -> None:
     traces = 0
 
-    @jax.jit
-    def program(state: Any, actions: Any) -> Any:
+    def steps(state: Any, actions: Any) -> Any:
         nonlocal traces
         traces += 1
         return jax.lax.scan(lambda state, step: (rooms.step(state, step), None), state, actions)[0]
 
+    program = jax.jit(steps)
     actions = actions_of(3, 4)
     for seed in range(3):
         with doorstep.Simulator(4, seed=seed, world_offset=seed) as sim:
@@ -350,7 +350,7 @@ def test_simulators_whose_steps_may_raise_are_refused(options: dict[str, Any]) -
 
 
 def test_an_output_that_was_not_chosen_is_named_in_the_error() -> None:
-    with pytest.raises(AttributeError, match="no 'lidar'; the outputs chosen in make\\(\\) are dones, observations, rewards"):
+    with pytest.raises(AttributeError, match=r"no 'lidar'; the outputs chosen in make\(\) are .*rewards"):
         _ = functions(1).init(0).lidar
 
 
@@ -362,3 +362,13 @@ def test_shapes_are_those_of_the_arrays() -> None:
     assert rooms.shapes["actions"].shape == (3, 3, 4)
     for name, array in [("worlds", state.worlds), *state.tensors.items()]:
         assert (rooms.shapes[name].shape, rooms.shapes[name].dtype) == (array.shape, array.dtype), name
+
+
+# ---- Documentation
+
+
+def test_examples_of_the_page_and_the_docstrings_are_true() -> None:
+    page = Path(__file__).resolve().parents[2] / "docs" / "jax.md"
+    options = doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL
+    assert doctest.testfile(str(page), module_relative=False, optionflags=options).failed == 0
+    assert doctest.testmod(doorstep.jax).failed == 0

@@ -77,7 +77,8 @@ def test_calls_step_worlds() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "traits"), [("create_cpu", 0), ("step_cpu", 0), ("create_cuda", 1), ("step_cuda", 1), ("initialize_cuda", 1)]
+    ("name", "traits"),
+    [("create_cpu", 0), ("step_cpu", 0), ("create_cuda", 1), ("step_cuda", 1), ("initialize_cuda", 1)],
 )
 def test_handlers_tell_their_version_and_whether_a_graph_may_hold_them(name: str, traits: int) -> None:
     metadata = ask_metadata(name)
@@ -152,7 +153,8 @@ def structs_of(text: str) -> dict[str, list[tuple[str, str]]]:
     text = re.sub(r"Error\* \(\*(\w+)\)\([^)]*\)", r"function* \1", text)
     found = {}
     for name, body in re.findall(r"struct (\w+) \{(.*?)\n\s*\}", text, re.DOTALL):
-        fields = [re.fullmatch(r"(?:const |struct )?(.*?)\s*(\w+)", line.strip()) for line in body.split(";") if line.strip()]
+        declared = [line.strip() for line in body.split(";") if line.strip()]
+        fields = [re.fullmatch(r"(?:const |struct )?(.*?)\s*(\w+)", line) for line in declared]
         found[name] = [(match.group(1).replace(" ", ""), match.group(2)) for match in fields if match]
     return found
 

@@ -105,7 +105,7 @@ class HandlerError(Exception):
 
 
 def handler_of(name: str) -> Any:
-    return ctypes.CFUNCTYPE(Pointer, ctypes.POINTER(Frame))(xla_handler(name).value)
+    return ctypes.CFUNCTYPE(Pointer, ctypes.POINTER(Frame))(xla_handler(name).value or 0)
 
 
 def ask_metadata(name: str) -> Metadata:
