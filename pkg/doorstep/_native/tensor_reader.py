@@ -248,19 +248,29 @@ def current_stream(tensor: Any, device_type: int, device_index: int) -> int:
     if device_type != CUDA:
         return 0
     library = find_tensor_type(type(tensor)).library
-    if library == PythonLibrary.TORCH:
-        return int(sys.modules["torch"].cuda.current_stream(device_index).cuda_stream)
-    if library == PythonLibrary.CUPY:
-        cuda = sys.modules["cupy"].cuda
-        with cuda.Device(device_index):
-            return int(cuda.get_current_stream().ptr)
-    if library == PythonLibrary.WARP:
-        return int(sys.modules["warp"].get_stream(f"cuda:{device_index}").cuda_stream)
+    if library in (PythonLibrary.TORCH, PythonLibrary.CUPY, PythonLibrary.WARP):
+        try:
+            return _stream_of(library, device_index)
+        except Exception as error:  # whatever a library raises that has no CUDA or no such device
+            raise DeviceError(f"{library.name.lower()} cannot use cuda:{device_index}: {error}") from error
     raise DeviceError(
         f"a {type(tensor).__name__} does not tell on which stream its library works",
         argument="device",
         hint="order the work with the library's own means, and pass the stream",
     )
+
+
+def _stream_of(library: PythonLibrary, device_index: int) -> int:
+    if library == PythonLibrary.TORCH:
+        torch = sys.modules["torch"]
+        if not torch.backends.cuda.is_built():  # says the exchange API too
+            return 0
+        return int(torch.cuda.current_stream(device_index).cuda_stream)
+    if library == PythonLibrary.CUPY:
+        cuda = sys.modules["cupy"].cuda
+        with cuda.Device(device_index):
+            return int(cuda.get_current_stream().ptr)
+    return int(sys.modules["warp"].get_stream(f"cuda:{device_index}").cuda_stream)
 
 
 def make_like(tensor: Any, zeros: bool) -> Any:
