@@ -11,7 +11,14 @@ Array = npt.NDArray[Any]
 
 
 def generalized_advantages(
-    rewards: Array, values: Array, next_values: Array, terminations: Array, truncations: Array, gamma: float, lam: float
+    rewards: Array,
+    values: Array,
+    next_values: Array,
+    terminations: Array,
+    truncations: Array,
+    *,
+    gamma: float,
+    lam: float,
 ) -> Array:
     """Schulman et al., equation 16: the sum of (gamma lambda)**l errors[t + l], up to the end of the episode."""
     errors = rewards + gamma * np.where(terminations, 0.0, next_values) - values
@@ -34,6 +41,7 @@ def v_trace(
     next_values: Array,
     terminations: Array,
     truncations: Array,
+    *,
     gamma: float,
     lam: float,
     rho_clip: float,

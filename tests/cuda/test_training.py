@@ -1,0 +1,176 @@
+"""The training kernels on a GPU: the CPU's bits, on the given stream, once they are prepared."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from tests.cuda import stand_in_driver
+from tests.cuda.on_stand_in import on_stand_in
+
+import doorstep
+from doorstep import cuda
+from doorstep._native import check, load
+from doorstep._native._generated import Advantages, Dtype, MultiDiscrete
+
+Array = npt.NDArray[Any]
+Arrays = dict[str, Array]
+
+SIZES = (4, 8, 5, 2)
+DTYPES = {"float32": Dtype.FLOAT32, "float64": Dtype.FLOAT64}
+
+
+@contextmanager
+def prepared() -> Iterator[None]:
+    check(load().ds_training_prepare(0))
+    yield
+    check(load().ds_training_release(0))
+
+
+def advantages(dtype: str, num_steps: int, num_columns: int) -> tuple[Advantages, Arrays, Arrays]:
+    """A call without addresses, what it reads, and what it writes."""
+    generator, shape = np.random.default_rng(0), (num_steps, num_columns)
+    floats = ("rewards", "values", "next_values", "log_ratios")
+    inputs: Arrays = {name: generator.normal(size=shape).astype(dtype) for name in floats}
+    inputs |= {name: (generator.random(shape) < 0.1).astype(np.uint8) for name in ("terminations", "truncations")}
+    call = Advantages(ctypes.sizeof(Advantages), num_steps=num_steps, num_columns=num_columns, dtype=DTYPES[dtype])
+    call.discount, call.rho_clip, call.c_clip = 0.99, 1.0, 1.0
+    setattr(call, "lambda", 0.95)
+    return call, inputs, {name: np.empty(shape, dtype) for name in ("advantages", "targets")}
+
+
+def multi_discrete(dtype: str, num_rows: int, *, draws: bool) -> tuple[MultiDiscrete, Arrays, Arrays]:
+    generator = np.random.default_rng(0)
+    inputs: Arrays = {"logits": generator.normal(size=(num_rows, sum(SIZES))).astype(dtype)}
+    inputs["uniforms"] = generator.random((num_rows, len(SIZES))).astype(dtype)
+    inputs["log_probability_gradients"], inputs["entropy_gradients"] = generator.normal(size=(2, num_rows)).astype(
+        dtype
+    )
+    actions = generator.integers(0, SIZES, (num_rows, len(SIZES)), dtype=np.int32)
+    results = {name: np.empty(num_rows, dtype) for name in ("log_probabilities", "entropies")}
+    results["logit_gradients"] = np.empty_like(inputs["logits"])
+    (results if draws else inputs)["actions"] = actions
+    call = MultiDiscrete(ctypes.sizeof(MultiDiscrete), num_rows=num_rows, dtype=DTYPES[dtype])
+    call.num_components, call.sizes = len(SIZES), (ctypes.c_int32 * 16)(*SIZES)
+    return call, inputs, results
+
+
+def run_on_cpu(name: str, call: Any, inputs: Arrays, results: Arrays) -> Arrays:
+    found = {field: array.copy() for field, array in results.items()}
+    for field, array in (inputs | found).items():
+        setattr(call, field, array.ctypes.data)
+    check(getattr(load(), f"ds_{name}")(ctypes.byref(call)))
+    return found
+
+
+def run_on_gpu(name: str, call: Any, inputs: Arrays, results: Arrays) -> Arrays:
+    stream = cuda.Stream()
+    call.device_kind, call.stream = 1, stream.handle
+    buffers = {field: cuda.Buffer(array.nbytes, stream=stream) for field, array in (inputs | results).items()}
+    for field, array in inputs.items():
+        buffers[field].copy_from_host(array)
+    for field, buffer in buffers.items():
+        setattr(call, field, buffer.pointer)
+    check(getattr(load(), f"ds_{name}")(ctypes.byref(call)))
+    return {field: buffers[field].copy_to_host(array.dtype).reshape(array.shape) for field, array in results.items()}
+
+
+def assert_same(name: str, made: tuple[Any, Arrays, Arrays]) -> None:
+    expected, found = run_on_cpu(name, *made), run_on_gpu(name, *made)
+    for field, array in expected.items():
+        assert found[field].tobytes() == array.tobytes(), field
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", ["generalized_advantages", "v_trace"])
+@pytest.mark.parametrize("num_columns", [1, 64, 1000])
+@on_stand_in()
+def test_advantages_are_the_cpus(name: str, dtype: str, num_columns: int) -> None:
+    with prepared():
+        assert_same(name, advantages(dtype, 9, num_columns))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("num_rows", [1, 64, 1000])
+@on_stand_in()
+def test_multi_discrete_actions_are_the_cpus(dtype: str, num_rows: int) -> None:
+    with prepared():
+        for name in ("sample", "evaluate", "backward"):
+            call, inputs, results = multi_discrete(dtype, num_rows, draws=name == "sample")
+            unused = {"sample", "evaluate"} if name == "backward" else {"backward"}
+            results = {
+                field: array
+                for field, array in results.items()
+                if ("backward" in unused) != (field == "logit_gradients")
+            }
+            assert_same(f"multi_discrete_{name}", (call, inputs, results))
+
+
+@on_stand_in()
+def test_what_is_not_prepared_is_refused() -> None:
+    with pytest.raises(doorstep.ArgumentError, match="not prepared on device 0"):
+        run_on_gpu("generalized_advantages", *advantages("float32", 2, 3))
+    with pytest.raises(doorstep.ArgumentError, match="not prepared"):
+        check(load().ds_training_release(0))
+
+
+@on_stand_in()
+def test_kernels_are_kept_until_they_are_released_as_often_as_prepared() -> None:
+    with prepared():
+        with prepared():
+            pass
+        assert_same("v_trace", advantages("float64", 3, 5))
+    with pytest.raises(doorstep.ArgumentError, match="not prepared"):
+        run_on_gpu("v_trace", *advantages("float64", 3, 5))
+
+
+@on_stand_in()
+def test_a_launch_may_be_recorded() -> None:
+    call, inputs, results = advantages("float32", 4, 70)
+    expected = run_on_cpu("generalized_advantages", call, inputs, results)
+    with prepared(), stand_in_driver.users_stream() as stream:
+        call.device_kind, call.stream = 1, stream
+        buffers = {field: cuda.Buffer(array.nbytes) for field, array in (inputs | results).items()}
+        for field, array in inputs.items():
+            buffers[field].copy_from_host(array)
+        for field, buffer in buffers.items():
+            setattr(call, field, buffer.pointer)
+            buffer.stream.synchronize()
+        with stand_in_driver.RecordedGraph(stream) as graph:
+            check(load().ds_generalized_advantages(ctypes.byref(call)))
+        graph.launch()
+        stand_in_driver.synchronize(stream)
+        graph.close()
+        found = buffers["targets"].copy_to_host("float32")
+        assert found.tobytes() == expected["targets"].tobytes()
+
+
+@pytest.mark.parametrize("function", ["cuModuleLoadDataEx", "cuModuleGetFunction", "cuLaunchKernel"])
+@on_stand_in()
+def test_a_driver_that_refuses_is_reported_and_nothing_is_left(function: str) -> None:
+    stand_in_driver.fail(function, 1, 999)
+    with pytest.raises(doorstep.DeviceError, match=function), prepared():
+        try:
+            run_on_gpu("generalized_advantages", *advantages("float32", 2, 3))
+        finally:
+            check(load().ds_training_release(0))
+    stand_in_driver.clear()
+    with prepared():
+        assert_same("generalized_advantages", advantages("float32", 2, 3))
+
+
+@on_stand_in()
+def test_memory_of_the_host_is_refused_by_the_stand_in() -> None:
+    stand_in_driver.expect_violations()
+    call, inputs, results = advantages("float32", 2, 3)
+    with prepared():
+        call.device_kind = 1
+        for field, array in (inputs | results).items():
+            setattr(call, field, array.ctypes.data)
+        with pytest.raises(doorstep.DeviceError):
+            check(load().ds_generalized_advantages(ctypes.byref(call)))
