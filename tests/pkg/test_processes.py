@@ -1,9 +1,11 @@
-"""Interpreter exit, fork, signals, import orders and memory limits, each in a process of its own."""
+"""Interpreter exit, fork, signals, import orders, subinterpreters and memory limits, each in a process of its own."""
 
 import importlib.util
+import sys
 from collections.abc import Callable
 
 import pytest
+from tests.interop.modes import both_modes, environment
 
 RunPython = Callable[..., str]
 
@@ -16,6 +18,9 @@ AT_EXIT = {
     "a running step": "sim = doorstep.Simulator(4096); event = sim.step_async()",
     "a reference cycle": "sim = doorstep.Simulator(64); cycle = [sim]; cycle.append(cycle); del sim",
     "things hidden in a module": "import sys; sys.s = doorstep.Simulator(64); sys.c = sys.s.rewards.__dlpack__()",
+    "a bound step": "step = doorstep.Simulator(64).step; step()",
+    "a bound step hidden in a module": "import sys; sys.step = doorstep.Simulator(64).step; sys.step()",
+    "the C API": "import sys; sys.api = doorstep.capi()",
     "an exit handler that steps": "import atexit; sim = doorstep.Simulator(64); atexit.register(sim.step)",
     "a daemon thread that steps": """
 import threading, time
@@ -32,9 +37,10 @@ time.sleep(0.05)
 }
 
 
+@both_modes
 @pytest.mark.parametrize("code", AT_EXIT.values(), ids=AT_EXIT)
-def test_interpreter_exits_cleanly_with(code: str, run_python: RunPython) -> None:
-    assert run_python("import doorstep\n" + code) == ""
+def test_interpreter_exits_cleanly_with(code: str, mode: str, run_python: RunPython) -> None:
+    assert run_python("import doorstep\n" + code, **environment(mode)) == ""
 
 
 FORK = """
@@ -56,10 +62,11 @@ print(sim.step_count)
 """
 
 
+@both_modes
 @pytest.mark.parametrize("hard", [True, False], ids=["_exit", "sys.exit"])
-def test_a_forked_child_steps_the_same_worlds(hard: bool, run_python: RunPython) -> None:
+def test_a_forked_child_steps_the_same_worlds(hard: bool, mode: str, run_python: RunPython) -> None:
     code = FORK.format(before="", in_child="sim.step(); print(sim.hash())", hard=hard)
-    child, parent = run_python(code + "print(sim.hash())").split("\n", 1)
+    child, parent = run_python(code + "print(sim.hash())", **environment(mode)).split("\n", 1)
     assert parent == f"2\n{child}\n"
 
 
@@ -68,7 +75,8 @@ def test_a_forked_child_can_make_and_close_simulators(run_python: RunPython) -> 
     assert run_python(FORK.format(before="", in_child=in_child, hard=False)) == "1\n2\n"
 
 
-def test_ctrl_c_during_a_wait_raises(run_python: RunPython) -> None:
+@both_modes
+def test_ctrl_c_during_a_wait_raises(mode: str, run_python: RunPython) -> None:
     code = """
 import doorstep, os, signal, threading
 sim = doorstep.Simulator(512, num_threads=1)
@@ -81,18 +89,48 @@ try:
 except KeyboardInterrupt:
     print("interrupted")
 """
-    assert run_python(code) == "interrupted\n"
+    assert run_python(code, **environment(mode)) == "interrupted\n"
 
 
-@pytest.mark.parametrize("other", ["torch", "jax"])
+# What another library makes of a tensor, as an array whose sum is an integer.
+CONVERSIONS = {
+    "jax": "sim.steps_remaining.to_jax(copy=True)",
+    "numpy": "numpy.asarray(sim.steps_remaining)",
+    "torch": "sim.steps_remaining.to_torch()",
+    "warp": "warp.from_dlpack(sim.steps_remaining).numpy()",
+}
+
+
+@both_modes
+@pytest.mark.parametrize("other", CONVERSIONS)
 @pytest.mark.parametrize("first", ["doorstep", "other"])
-def test_import_order_does_not_matter(other: str, first: str, run_python: RunPython) -> None:
+def test_import_order_does_not_matter(other: str, first: str, mode: str, run_python: RunPython) -> None:
     if importlib.util.find_spec(other) is None:
         pytest.skip(f"{other} is not installed")
     imports = ["import doorstep; sim = doorstep.Simulator(8); sim.step()", f"import {other}"]
     code = "\n".join(imports if first == "doorstep" else imports[::-1])
-    convert = "to_torch()" if other == "torch" else "to_jax(copy=True)"
-    assert run_python(f"{code}\nprint(int(sim.steps_remaining.{convert}.sum()))", "-W", "ignore") == f"{8 * 2 * 199}\n"
+    if other == "warp":  # tells much about itself, on stderr that there is no driver
+        code += "\nimport os; os.dup2(os.open(os.devnull, os.O_WRONLY), 2); warp.init()"
+    output = run_python(f"{code}\nprint(int({CONVERSIONS[other]}.sum()))", "-W", "ignore", **environment(mode))
+    assert output.splitlines()[-1] == str(8 * 2 * 199)
+
+
+@pytest.mark.parametrize("kind", ["isolated", "legacy"])
+@pytest.mark.parametrize("first", ["", "import doorstep; doorstep.Simulator(2).step()"], ids=["alone", "beside"])
+def test_a_subinterpreter_is_refused(kind: str, first: str, run_python: RunPython) -> None:
+    modern = sys.version_info >= (3, 13)
+    module = "_interpreters" if modern else "_xxsubinterpreters"
+    create = f"create({kind!r})" if modern else f"create(isolated={kind == 'isolated'})"
+    inside = """
+try:
+    import doorstep
+except ImportError as error:
+    print(type(error).__name__, error.hint)
+"""
+    code = f"import sys, {module} as interpreters\n{first}\ninterpreter = interpreters.{create}\n"
+    code += f"interpreters.run_string(interpreter, f'import sys; sys.path[:] = {{sys.path!r}}' + {inside!r})\n"
+    hint = "import doorstep in the main interpreter; for work in parallel use threads or processes"
+    assert run_python(code + "interpreters.destroy(interpreter)") == f"LibraryError {hint}\n"
 
 
 def test_memory_that_cannot_be_had_is_an_error_and_leaves_nothing(run_python: RunPython) -> None:

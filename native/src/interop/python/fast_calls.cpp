@@ -13,7 +13,7 @@ namespace {
 
 PyMethodDef table[] = {
     DS_FAST_CALL(step, METH_O, "step(handle, /)\n--\n\nds_simulator_step()."),
-    DS_FAST_CALL(step_method, METH_FASTCALL, "step_method(class, doc, /)\n--\n\nSimulator.step."),
+    DS_FAST_CALL(step_method, METH_FASTCALL, "step_method(type, doc, /)\n--\n\nSimulator.step."),
     DS_FAST_CALL(bind_setter, METH_FASTCALL, "bind_setter(handle, tensor, /)\n--\n\nA callable that sets a tensor."),
     DS_FAST_CALL(description_type, METH_O, "description_type(base, /)\n--\n\nThe type of native descriptions."),
     DS_FAST_CALL(is_tensor, METH_O,
@@ -23,14 +23,17 @@ PyMethodDef table[] = {
     DS_FAST_CALL(describe_many, METH_O,
                  "describe_many(tensors, /)\n--\n\nWhat each of many tensors is, in one call."),
     DS_FAST_CALL(signature, METH_O,
-                 "signature(tensor, /)\n--\n\nWhat decides whether a tensor can be used somewhere, as a short text: a key "
-                 "for what was checked once."),
-    DS_FAST_CALL(current_stream, METH_FASTCALL, "current_stream(tensor, device_type, device_index, /)\n--\n\n"),
-    DS_FAST_CALL(copy_to_pointer, METH_FASTCALL, "copy_to_pointer(tensor, pointer, nbytes, /)\n--\n\n"),
-    DS_FAST_CALL(copy_from_pointer, METH_FASTCALL, "copy_from_pointer(tensor, pointer, nbytes, /)\n--\n\n"),
-    DS_FAST_CALL(tensor_over, METH_FASTCALL, "tensor_over(class, memory, info, /)\n--\n\n"),
-    DS_FAST_CALL(empty_like, METH_O, "empty_like(tensor, /)\n--\n\n"),
-    DS_FAST_CALL(zeros_like, METH_O, "zeros_like(tensor, /)\n--\n\n"),
+                 "signature(tensor, /)\n--\n\nWhat decides whether a tensor can be used somewhere, as a short text: a "
+                 "key for what was checked once."),
+    DS_FAST_CALL(current_stream, METH_FASTCALL,
+                 "current_stream(tensor, device_type, device_index, /)\n--\n\nThe stream that its library works on."),
+    DS_FAST_CALL(copy_to_pointer, METH_FASTCALL,
+                 "copy_to_pointer(tensor, pointer, nbytes, /)\n--\n\nCopies the elements out of a tensor."),
+    DS_FAST_CALL(copy_from_pointer, METH_FASTCALL,
+                 "copy_from_pointer(tensor, pointer, nbytes, /)\n--\n\nCopies the elements into a tensor."),
+    DS_FAST_CALL(tensor_over, METH_FASTCALL, "tensor_over(type, memory, info, /)\n--\n\nA tensor over memory."),
+    DS_FAST_CALL(empty_like, METH_O, "empty_like(tensor, /)\n--\n\nA new tensor of this kind."),
+    DS_FAST_CALL(zeros_like, METH_O, "zeros_like(tensor, /)\n--\n\nA new tensor of zeros of this kind."),
     DS_FAST_CALL(call_operator, METH_FASTCALL, "call_operator(operator, /, *tensors)\n--\n\nFor doorstep.torch."),
 };
 
