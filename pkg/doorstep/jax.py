@@ -33,7 +33,7 @@ NAMES = tuple(row.name for row in TENSORS)
 OUTLIVING = NAMES[NAMES.index("final_steps_remaining") :]
 # These are not written at all unless they are outputs.
 OPTIONAL = ("observations", "final_observations")
-SCRATCH_ALIGNMENT = 64
+SCRATCH_ALIGNMENT = 256
 
 
 # ---- What users hold

@@ -37,7 +37,7 @@ class Rooms:
     def __init__(self) -> None:
         info = batch_info(DeviceKind.CPU, 0, 2, 2)
         self.worlds = aligned((2, info.world_bytes // 4), "uint32")
-        self.scratch = aligned((2 * 4096,), "uint8")
+        self.scratch = aligned((2 * 8192,), "uint8")
         self.rewards, self.final_lidar = aligned((2, 2, 1), "float32"), aligned((2, 2, 30, 2), "float32")
         self.actions, self.resets = aligned((2, 2, 4), "int32"), aligned((2, 1), "int32")
 

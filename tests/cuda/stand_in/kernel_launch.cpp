@@ -105,6 +105,7 @@ int make_launch(const Launch& launch, Task* task) {
     if (shape.workspace_bytes_per_block)
         accesses.add_aligned("workspace", arguments.workspace, launch.grid * shape.workspace_bytes_per_block, 256);
     if (arguments.mask) accesses.add("mask", arguments.mask, num_worlds, false);
+    if (arguments.seed_and_offset) accesses.add("seed_and_offset", arguments.seed_and_offset, 8, false);
     task->run = [launch, kernel] {
         const doorstep::DefaultFloatEnvironment device;  // whatever the host's is
         kernel(launch.arguments, launch.grid, launch.threads, next_thread_order());

@@ -157,25 +157,25 @@ ds_status take_outputs(Buffers& results, const WorldSizes& sizes, BatchCall* cal
     return results.left() == 0 ? DS_STATUS_OK : fail_call("outputs", "more than the rules list");
 }
 
-// What is not an output lies in the scratch memory, behind what the device needs of it. Flat observations that nobody
+// What is not an output lies in the scratch memory, before what the device needs of it. Flat observations that nobody
 // wants are not written.
 ds_status use_scratch(const Buffer& scratch, const WorldSizes& sizes, BatchCall* call) {
-    constexpr int64_t kAlignment = 64;
+    constexpr int64_t kAlignment = 256;
     ds_batch& batch = call->batch;
     int64_t left = count_elements(scratch);
-    char* end = static_cast<char*>(scratch.data) + left;
+    char* part = static_cast<char*>(scratch.data);
     for (int tensor = 0; tensor < DS_TENSOR_COUNT; ++tensor) {
         const bool flat = tensor == DS_TENSOR_observations || tensor == DS_TENSOR_final_observations;
         if (call->tensors[tensor] || flat) continue;
         const int64_t bytes = batch.num_worlds * sizes.bytes[tensor];
         const int64_t rounded = (bytes + kAlignment - 1) & ~(kAlignment - 1);
+        call->tensors[tensor] = part;
+        part += rounded;
         left -= rounded;
-        end -= rounded;
-        call->tensors[tensor] = end;
     }
     if (left < 0) return fail_call("scratch", "too small");
     if (batch.device_kind == DS_DEVICE_CUDA) {
-        batch.scratch = scratch.data;
+        batch.scratch = part;
         batch.scratch_bytes = left;
     }
     return DS_STATUS_OK;
