@@ -94,10 +94,22 @@ def _read_tensor(name: str, value: Any, written: bool, stream: int) -> Given:
         tuple(view.shape[: view.rank]),
         device_name(view.device_type, view.device_index),
         bool(view.contiguous),
-        # PyTorch can exchange the memory of a tensor for other memory, but not that of this other tensor over it.
-        value.detach() if view.library == PythonLibrary.TORCH else value,
+        _owner_of(value, view.library),
         users_stream,
     )
+
+
+def _owner_of(value: Any, library: int) -> object:
+    """What keeps the memory valid: the tensor may be given other memory, or the memory be closed below it."""
+    if library == PythonLibrary.TORCH:
+        return value.detach()
+    base = value
+    while isinstance(base, np.ndarray):
+        base = base.base
+    try:
+        return value, memoryview(base)  # arrays over a buffer do not always hold it open themselves
+    except TypeError:
+        return value
 
 
 def _as_numpy(name: str, value: Any) -> Any:
