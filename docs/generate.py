@@ -11,6 +11,7 @@ python docs/generate.py --check   exits with 1 and names the files that are not 
 from __future__ import annotations
 
 import argparse
+import ast
 import enum
 import inspect
 import re
@@ -28,6 +29,8 @@ from doorstep.compat import madrona_escape_room
 
 DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
+# What imports PyTorch is read, not imported.
+TORCH_SOURCES = [ROOT / "pkg" / "doorstep" / "torch" / name for name in ("__init__.py", "training.py", "worlds.py")]
 STAGES = ROOT / "native" / "src" / "sim" / "stages.h"
 sys.path.insert(0, str(ROOT / "native"))
 
@@ -40,7 +43,7 @@ MARKED = re.compile(r"(<!-- generated: (?P<name>\w+) -->\n).*?(<!-- end -->)", r
 API_HEAD = """
 # Python API
 
-Everything importable from `doorstep`, and three modules beside it. Shapes use N worlds and A agents. Units are metres,
+Everything importable from `doorstep`, and the modules beside it. Shapes use N worlds and A agents. Units are metres,
 seconds and radians unless a line says otherwise. What the tensors hold is told in [the environment](environment.md).
 
 All errors derive from `DoorstepError` and carry `status`, `argument`, `hint` and `driver_code`. A call that raises has
@@ -138,6 +141,7 @@ def api_page() -> str:
         elif isinstance(export, types.FunctionType):
             parts.append(function_section(export, "##", f"doorstep.{export.__name__}"))
     parts.append(module_section(doorstep.cuda))
+    parts.append(source_section("doorstep.torch", TORCH_SOURCES))
     parts.append(module_section(doorstep.action_dump))
     parts.append(module_section(madrona_escape_room))
     return "\n\n".join(parts) + "\n"
@@ -231,6 +235,35 @@ def is_of(module: types.ModuleType, member: Any) -> bool:
     return home == module.__name__ or home.startswith((f"{module.__name__}.", "doorstep._native."))
 
 
+def source_section(name: str, sources: Sequence[Path]) -> str:
+    """The public functions and classes of a package, from its source; its docstring is the first file's."""
+    trees = [ast.parse(path.read_text("utf-8")) for path in sources]
+    parts = [f"## Module {name}", markdown(ast.get_docstring(trees[0]) or "")]
+    for tree in trees:
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                parts += [f"### {node.name}", markdown(ast.get_docstring(node) or "")]
+                parts += [source_function(member, "####", f"{node.name}.") for member in functions_of(node)]
+        parts += [source_function(node, "###") for node in functions_of(tree)]
+    return "\n\n".join(parts)
+
+
+def functions_of(node: ast.Module | ast.ClassDef) -> Iterator[ast.FunctionDef]:
+    for member in node.body:
+        if isinstance(member, ast.FunctionDef) and not member.name.startswith("_"):
+            yield member
+
+
+def source_function(node: ast.FunctionDef, level: str, owner: str = "") -> str:
+    described = ast.unparse(node.args).removeprefix("self, ").removeprefix("self")
+    result = f" -> {ast.unparse(node.returns)}" if node.returns else ""
+    line = f"{node.name}({described}){result}"
+    if len(line) > 100:
+        arguments = "".join(f"    {argument},\n" for argument in re.split(r", (?=\w+:|\*)", described))
+        line = f"{node.name}(\n{arguments}){result}"
+    return f"{level} {owner}{node.name}\n\n```python\n{line}\n```\n\n{markdown(ast.get_docstring(node) or '')}"
+
+
 def function_section(function: Any, level: str, name: str) -> str:
     head = f"{level} {name}\n\n```python\n{signature_block(name.rpartition('.')[2], function)}\n```"
     doc = inspect.getdoc(function)
@@ -259,7 +292,8 @@ def signature_block(name: str, function: Any) -> str:
 
 def argument_text(parameter: inspect.Parameter) -> str:
     annotated = parameter.annotation is not parameter.empty
-    text = f"{parameter.name}: {parameter.annotation}" if annotated else parameter.name
+    name = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "") + parameter.name
+    text = f"{name}: {parameter.annotation}" if annotated else name
     if parameter.default is parameter.empty:
         return text
     return f"{text} = {parameter.default!r}" if annotated else f"{text}={parameter.default!r}"

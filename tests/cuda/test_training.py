@@ -48,9 +48,8 @@ def multi_discrete(dtype: str, num_rows: int, *, draws: bool) -> tuple[MultiDisc
     generator = np.random.default_rng(0)
     inputs: Arrays = {"logits": generator.normal(size=(num_rows, sum(SIZES))).astype(dtype)}
     inputs["uniforms"] = generator.random((num_rows, len(SIZES))).astype(dtype)
-    inputs["log_probability_gradients"], inputs["entropy_gradients"] = generator.normal(size=(2, num_rows)).astype(
-        dtype
-    )
+    for name in ("log_probability_gradients", "entropy_gradients"):
+        inputs[name] = generator.normal(size=num_rows).astype(dtype)
     actions = generator.integers(0, SIZES, (num_rows, len(SIZES)), dtype=np.int32)
     results = {name: np.empty(num_rows, dtype) for name in ("log_probabilities", "entropies")}
     results["logit_gradients"] = np.empty_like(inputs["logits"])
@@ -150,15 +149,20 @@ def test_a_launch_may_be_recorded() -> None:
         assert found.tobytes() == expected["targets"].tobytes()
 
 
+def prepare_and_run() -> None:
+    check(load().ds_training_prepare(0))
+    try:
+        run_on_gpu("generalized_advantages", *advantages("float32", 2, 3))
+    finally:
+        check(load().ds_training_release(0))
+
+
 @pytest.mark.parametrize("function", ["cuModuleLoadDataEx", "cuModuleGetFunction", "cuLaunchKernel"])
 @on_stand_in()
 def test_a_driver_that_refuses_is_reported_and_nothing_is_left(function: str) -> None:
     stand_in_driver.fail(function, 1, 999)
-    with pytest.raises(doorstep.DeviceError, match=function), prepared():
-        try:
-            run_on_gpu("generalized_advantages", *advantages("float32", 2, 3))
-        finally:
-            check(load().ds_training_release(0))
+    with pytest.raises(doorstep.DeviceError, match=function):
+        prepare_and_run()
     stand_in_driver.clear()
     with prepared():
         assert_same("generalized_advantages", advantages("float32", 2, 3))

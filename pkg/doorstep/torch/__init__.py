@@ -1,9 +1,8 @@
 """doorstep in PyTorch programs: operators that compile, are differentiated where that makes sense, and run on CPU and
 NVIDIA GPU with the same bits.
 
-    from doorstep import torch as doorstep_torch
-
-    advantages, targets = doorstep_torch.generalized_advantages(rewards, values, next_values, terminations, truncations)
+    import doorstep.torch
+    advantages, targets = doorstep.torch.generalized_advantages(rewards, values, next_values, terminations, truncations)
 
 The operators are `torch.ops.doorstep.*`; the functions here are what to call.
 """

@@ -29,10 +29,10 @@ def generalized_advantages(
 
     >>> import torch
     >>> from doorstep.torch import generalized_advantages
-    >>> rewards, flags = torch.tensor([[1.0], [1.0], [1.0]]), torch.tensor([[False], [False], [True]])
-    >>> values = torch.zeros(3, 1)
+    >>> rewards, values = torch.ones(3, 1), torch.zeros(3, 1)
+    >>> terminations, truncations = torch.tensor([[False], [False], [True]]), torch.zeros(3, 1, dtype=torch.bool)
     >>> advantages, targets = generalized_advantages(
-    ...     rewards, values, values, flags, ~flags & flags, discount=1.0, trace_decay=1.0
+    ...     rewards, values, values, terminations, truncations, discount=1.0, trace_decay=1.0
     ... )
     >>> targets.ravel()
     tensor([3., 2., 1.])

@@ -1,0 +1,108 @@
+"""doorstep.torch on a real GPU: the CPU's bits, PyTorch's streams, graphs, compiled programs."""
+
+from typing import Any
+
+import pytest
+from tests.scenes import random_actions
+
+import doorstep
+
+torch = pytest.importorskip("torch")
+
+import doorstep.torch as doorstep_torch  # noqa: E402
+
+SIZES = [4, 8, 5, 2]
+LONG = 1_000_000_000  # clock cycles: about half a second
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _kernels_stay() -> None:
+    """What is loaded for the rest of the process is loaded before anything is counted."""
+    zeros, flags = torch.zeros(1, 1, device="cuda"), torch.zeros(1, 1, dtype=torch.bool, device="cuda")
+    doorstep_torch.generalized_advantages(zeros, zeros, zeros, flags, flags)
+    doorstep_torch.make(doorstep.Simulator(1, device="cuda")).init(0)
+
+
+def steps(dtype: Any) -> list[Any]:
+    torch.manual_seed(0)
+    numbers = [torch.randn(64, 3000, dtype=dtype) for _ in range(3)]
+    return [*numbers, torch.rand(64, 3000) < 0.02, torch.rand(64, 3000) < 0.02]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_advantages_are_the_cpus(dtype: Any) -> None:
+    inputs = steps(dtype)
+    log_ratios = torch.randn_like(inputs[0])
+    on_gpu = [tensor.cuda() for tensor in (log_ratios, *inputs)]
+    for found, expected in (
+        (doorstep_torch.generalized_advantages(*on_gpu[1:]), doorstep_torch.generalized_advantages(*inputs)),
+        (doorstep_torch.v_trace(*on_gpu), doorstep_torch.v_trace(log_ratios, *inputs)),
+    ):
+        assert all(torch.equal(one.cpu(), other) for one, other in zip(found, expected, strict=True))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_multi_discrete_actions_and_gradients_are_the_cpus(dtype: Any) -> None:
+    logits, uniforms = torch.randn(5000, 19, dtype=dtype) * 4, torch.rand(5000, 4, dtype=dtype)
+    logits[::7, 3] = float("-inf")
+    results = []
+    for device in ("cpu", "cuda"):
+        given = logits.to(device).requires_grad_()
+        made = torch.ops.doorstep.multi_discrete_sample(given, uniforms.to(device), SIZES)
+        (made[0].sum() + made[1].square().sum()).backward()
+        results.append([*(tensor.detach().cpu() for tensor in made), given.grad.cpu()])
+    assert all(torch.equal(one, other) for one, other in zip(*results, strict=True))
+
+
+def test_an_action_that_is_no_choice_gives_no_number() -> None:
+    actions = torch.zeros(5, 4, dtype=torch.int32, device="cuda")
+    actions[2, 1] = 8
+    log_probabilities, entropies = doorstep_torch.multi_discrete_evaluate(
+        torch.zeros(5, 19, device="cuda"), actions, SIZES
+    )
+    assert log_probabilities.isnan().tolist() == [False, False, True, False, False]
+    assert entropies.isfinite().all()
+
+
+def test_work_goes_to_the_current_stream() -> None:
+    inputs = [tensor.cuda() for tensor in steps(torch.float32)]
+    expected, _ = doorstep_torch.generalized_advantages(*inputs)
+    with torch.cuda.stream(torch.cuda.Stream()) as _:
+        torch.cuda.current_stream().wait_stream(torch.cuda.default_stream())
+        torch.cuda._sleep(LONG)
+        shifted = inputs[0] + 1
+        found, _ = doorstep_torch.generalized_advantages(shifted - 1, *inputs[1:])
+        assert not torch.cuda.current_stream().query(), "the long kernel was to be running still"
+        torch.cuda.current_stream().synchronize()
+    torch.testing.assert_close(found, expected)
+
+
+def test_worlds_in_tensors_are_the_cpus_also_in_a_graph() -> None:
+    actions = torch.from_numpy(random_actions(5, 20, 100))
+    rooms, cpu = (
+        doorstep_torch.make(doorstep.Simulator(100, device=device, episode_length=9)) for device in ("cuda", "cpu")
+    )
+    state, expected = rooms.init(3), cpu.init(3)
+    chosen = actions[0].cuda()
+    rooms.step(rooms.init(0), chosen)  # libraries prepare themselves outside of the recording
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        rooms.step(state, chosen)
+    for step_actions in actions:
+        chosen.copy_(step_actions)
+        graph.replay()
+        cpu.step(expected, step_actions)
+    assert torch.equal(state.worlds.cpu(), expected.worlds)
+    for name, tensor in expected.tensors.items():
+        assert torch.equal(state.tensors[name].cpu(), tensor), name
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_compiled_program_is_the_same() -> None:
+    logits, actions = torch.randn(300, 19, device="cuda"), torch.zeros(300, 4, dtype=torch.int32, device="cuda")
+
+    def evaluate(logits: Any) -> Any:
+        return doorstep_torch.multi_discrete_evaluate(logits * 2, actions, SIZES)[0] * 3
+
+    assert torch.equal(torch.compile(evaluate, fullgraph=True, backend="aot_eager")(logits), evaluate(logits))
