@@ -1,0 +1,84 @@
+"""Worlds inside JAX programs on a real GPU: the bits are the CPU's. Also batches by themselves."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.cuda.device_batch import DeviceBatch
+from tests.scenes import random_actions
+
+import doorstep
+from doorstep import cuda
+from doorstep._native import check
+
+
+def test_a_batch_is_a_simulator() -> None:
+    stream = cuda.Stream()
+    batch = DeviceBatch(1000, stream, episode_length=5)
+    check(batch.call("ds_batch_prepare"))
+    check(batch.call("ds_batch_create", 9, 3))
+    with doorstep.Simulator(1000, seed=9, world_offset=3, episode_length=5, flat_observations=True) as sim:
+        for actions in random_actions(1, 12, 1000):
+            sim.actions.to_numpy()[:] = actions
+            sim.step()
+            batch.write("actions", actions)
+            check(batch.call("ds_batch_step"))
+            stream.synchronize()
+            for name in ("observations", "rewards", "dones", "actions"):
+                assert batch.read(name).tobytes() == sim.tensors[name].to_numpy().tobytes(), name
+    check(batch.call("ds_batch_release"))
+    batch.close()
+
+
+@pytest.fixture(scope="module")
+def rooms() -> Any:
+    """Functions for 500 worlds. The kernels that XLA's programs use stay loaded as long as the process."""
+    jax = pytest.importorskip("jax")
+    if jax.default_backend() != "gpu":
+        pytest.skip("this JAX does not use the GPU")
+    import doorstep.jax
+
+    with doorstep.Simulator(500, device="cuda", episode_length=6) as sim:
+        made = doorstep.jax.make(sim, ("observations", "rewards", "final_lidar"))
+    made.step(made.init(0), jax.numpy.zeros((500, 2, 4), jax.numpy.int32)).rewards.block_until_ready()
+    return made
+
+
+def expected(steps: Any) -> Any:
+    """The CPU's tensors after every step."""
+    with doorstep.Simulator(500, seed=4, episode_length=6, flat_observations=True) as sim:
+        for actions in steps:
+            sim.actions.to_numpy()[:] = actions
+            sim.step()
+        return {name: tensor.copy_to_host() for name, tensor in sim.tensors.items()}
+
+
+@pytest.mark.parametrize("way", ["loop", "scan", "donated"])
+def test_steps_are_those_of_the_cpu(rooms: Any, way: str) -> None:
+    import jax
+
+    steps = random_actions(3, 20, 500)
+    state = rooms.init(4)
+    if way == "scan":
+        run = jax.jit(lambda state, steps: jax.lax.scan(lambda s, step: (rooms.step(s, step), None), state, steps)[0])
+        state = run(state, steps)
+    else:
+        step = jax.jit(rooms.step, donate_argnums=0) if way == "donated" else rooms.step
+        for actions in steps:
+            state = step(state, jax.numpy.asarray(actions))
+    for name, tensor in expected(steps).items():
+        if name in state.tensors:
+            assert np.asarray(state.tensors[name]).tobytes() == tensor.tobytes(), name
+
+
+def test_a_program_on_the_other_device_says_so(rooms: Any) -> None:
+    import jax
+
+    import doorstep.jax
+
+    with doorstep.Simulator(4) as sim:
+        on_cpu = doorstep.jax.make(sim)
+    with pytest.raises(Exception, match="another kind of device"):
+        on_cpu.init(0).worlds.block_until_ready()
+    with jax.default_device(jax.devices("cpu")[0]):
+        assert on_cpu.init(0).worlds.shape[0] == 4
