@@ -13,9 +13,11 @@ from doorstep.torch import generalized_advantages, multi_discrete_evaluate, mult
 STEPS, COLUMNS = 128, 2048
 ROWS, SIZES = 4096, [4, 8, 5, 2]
 
+Categorical: Any = torch.distributions.Categorical
+
 
 def plain_advantages(
-    rewards: Any, values: Any, next_values: Any, terminations: Any, truncations: Any, discount: float, decay: float
+    rewards: Any, values: Any, next_values: Any, terminations: Any, truncations: Any, *, discount: float, decay: float
 ) -> tuple[Any, Any]:
     """A loop over the steps, as training scripts have it."""
     goes_on = (~(terminations | truncations)).to(rewards.dtype) * (discount * decay)
@@ -29,7 +31,7 @@ def plain_advantages(
 
 def plain_sample(logits: Any) -> tuple[Any, Any, Any]:
     """A distribution per component."""
-    parts = [torch.distributions.Categorical(logits=part, validate_args=False) for part in logits.split(SIZES, dim=1)]
+    parts = [Categorical(logits=part, validate_args=False) for part in logits.split(SIZES, dim=1)]
     actions = [part.sample() for part in parts]
     log_probabilities = sum(part.log_prob(action) for part, action in zip(parts, actions, strict=True))
     return torch.stack(actions, dim=1), log_probabilities, sum(part.entropy() for part in parts)
@@ -41,7 +43,7 @@ def learn(evaluate: Any, logits: Any, actions: Any) -> Any:
 
 
 def plain_evaluate(logits: Any, actions: Any) -> tuple[Any, Any]:
-    parts = [torch.distributions.Categorical(logits=part, validate_args=False) for part in logits.split(SIZES, dim=1)]
+    parts = [Categorical(logits=part, validate_args=False) for part in logits.split(SIZES, dim=1)]
     log_probabilities = sum(part.log_prob(actions[:, k]) for k, part in enumerate(parts))
     return log_probabilities, sum(part.entropy() for part in parts)
 
@@ -54,7 +56,7 @@ def rows(rounds: int) -> Iterator[Row]:
         rounds,
         f"advantages (GAE) of [{STEPS}, {COLUMNS}]",
         lambda: generalized_advantages(*numbers, *flags),
-        lambda: plain_advantages(*numbers, *flags, 0.99, 0.95),
+        lambda: plain_advantages(*numbers, *flags, discount=0.99, decay=0.95),
         "loop over the steps in PyTorch",
     )
     logits = torch.randn(ROWS, sum(SIZES))
