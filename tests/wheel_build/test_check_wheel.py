@@ -115,9 +115,9 @@ def test_a_wheel_with_a_stray_file_is_refused(change_wheel: ChangeWheel, name: s
     assert faults_of(change_wheel({name: b""}), "check_files") == [f"{name} does not belong into the wheel"]
 
 
-def test_a_wheel_without_one_of_its_modules_is_refused(change_wheel: ChangeWheel) -> None:
-    wheel = change_wheel({"doorstep/py.typed": None})
-    assert faults_of(wheel, "check_files") == ["doorstep/py.typed is missing"]
+@pytest.mark.parametrize("name", ["doorstep/py.typed", "doorstep/include/doorstep_api.h"])
+def test_a_wheel_without_one_of_its_files_is_refused(change_wheel: ChangeWheel, name: str) -> None:
+    assert faults_of(change_wheel({name: None}), "check_files") == [f"{name} is missing"]
 
 
 def test_a_wheel_without_the_library_is_refused(change_wheel: ChangeWheel) -> None:
