@@ -142,6 +142,7 @@ def api_page() -> str:
             parts.append(function_section(export, "##", f"doorstep.{export.__name__}"))
     parts.append(module_section(doorstep.cuda))
     parts.append(source_section("doorstep.torch", TORCH_SOURCES))
+    parts.append(source_section("doorstep.jax", [ROOT / "pkg" / "doorstep" / "jax.py"]))
     parts.append(module_section(doorstep.action_dump))
     parts.append(module_section(madrona_escape_room))
     return "\n\n".join(parts) + "\n"
