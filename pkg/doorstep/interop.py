@@ -40,6 +40,7 @@ __all__ = [
 
 MAX_ADDRESS = 2**64 - 1
 MAX_DEVICES = 2**31 - 1
+OWN_DEVICE = 0  # in place of a DLPack device type
 
 
 class TensorDescription:
@@ -219,17 +220,15 @@ def current_stream(tensor: object, device_index: int | None = None) -> int:
         ArgumentError: as for `describe`.
         DeviceError: the library does not tell (JAX), or cannot use that device.
     """
-    if device_index is None:
-        view = _read(tensor, Rules())
-        return _current_stream(tensor, view.device_type, view.device_index)
-    return _current_stream(tensor, CUDA, check_integer("device_index", device_index, 0, MAX_DEVICES))
-
-
-def _current_stream(tensor: object, device_type: int, device_index: int) -> int:
-    if _calls is None:
-        return _stream_of_library(tensor, device_type, device_index)
-    stream: int = _calls["current_stream"](tensor, device_type, device_index)
-    return stream
+    if device_index is not None:
+        check_integer("device_index", device_index, 0, MAX_DEVICES)
+    if _calls is not None:
+        device = (OWN_DEVICE, 0) if device_index is None else (CUDA, device_index)
+        stream: int = _calls["current_stream"](tensor, *device)
+        return stream
+    view = _read(tensor, Rules())
+    device = (view.device_type, view.device_index) if device_index is None else (CUDA, device_index)
+    return _stream_of_library(tensor, *device)
 
 
 def copy_to_pointer(tensor: object, pointer: int, nbytes: int) -> None:

@@ -73,8 +73,14 @@ PyObject* fast_signature(PyObject*, PyObject* tensor) {
 
 PyObject* fast_current_stream(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
     if (!check_count("current_stream", count, 3)) return nullptr;
-    const auto device_type = static_cast<int32_t>(to_number(arguments[1]));
-    const auto device_index = static_cast<int64_t>(to_number(arguments[2]));
+    auto device_type = static_cast<int32_t>(to_number(arguments[1]));
+    auto device_index = static_cast<int64_t>(to_number(arguments[2]));
+    if (!device_type) {
+        TensorView view;
+        if (const ds_status status = read_tensor(arguments[0], kAnything, &view)) return raise_status(status);
+        device_type = view.device_type;
+        device_index = view.device_index;
+    }
     uint64_t stream;
     const ds_status status = current_stream(arguments[0], device_type, device_index, &stream);
     return status ? raise_status(status) : python().PyLong_FromUnsignedLongLong(stream);

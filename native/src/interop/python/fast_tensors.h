@@ -10,6 +10,7 @@ PyObject* fast_is_tensor(PyObject* self, PyObject* object);
 PyObject* fast_describe(PyObject* self, PyObject* tensor);
 PyObject* fast_describe_many(PyObject* self, PyObject* tensors);
 PyObject* fast_signature(PyObject* self, PyObject* tensor);
+// (tensor, device type, device index); type 0: the tensor's own device.
 PyObject* fast_current_stream(PyObject* self, PyObject* const* arguments, Py_ssize_t count);
 PyObject* fast_copy_to_pointer(PyObject* self, PyObject* const* arguments, Py_ssize_t count);
 PyObject* fast_copy_from_pointer(PyObject* self, PyObject* const* arguments, Py_ssize_t count);

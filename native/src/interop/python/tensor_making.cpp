@@ -20,8 +20,9 @@ void take_error(void*, const char* kind, const char* message) {
 ds_status hand_over(const DLPackExchangeAPI& api, DLManagedTensorVersioned* managed, PyObject** made) {
     void* object;
     if (api.managed_tensor_to_py_object_no_sync(managed, &object)) {
+        const ds_status status = take_python_error(DS_STATUS_INVALID_ARGUMENT, "tensor");
         delete_exported(managed);  // it has not been taken over
-        return take_python_error(DS_STATUS_INVALID_ARGUMENT, "tensor");
+        return status;
     }
     *made = static_cast<PyObject*>(object);
     return DS_STATUS_OK;

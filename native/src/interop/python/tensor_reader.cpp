@@ -45,7 +45,7 @@ ds_status take_python_error(ds_status status, const char* argument) {
     python().PyErr_Fetch(&type, &value, &traceback);
     python().PyErr_NormalizeException(&type, &value, &traceback);
     const PyOwned owned_type(type), exception(value), owned_traceback(traceback);
-    if (!exception) return fail(DS_STATUS_INTERNAL, "", "report it", "Python failed without an exception");
+    if (!exception) return fail(status, argument, "", "the tensor's library failed without an exception");
     const PyOwned number = attribute(value, "status");  // errors of doorstep have one
     if (!number) {
         const PyOwned message(python().PyObject_Str(value)), name = attribute(type, "__name__");
