@@ -362,8 +362,12 @@ DS_API ds_status ds_simulator_step(ds_simulator simulator);
 /* As ds_simulator_step, but returns at once; the event tells when the step has ended. */
 DS_API ds_status ds_simulator_step_async(ds_simulator simulator, ds_event* event);
 
-/* Waits for the running step, at most timeout_ns (negative: without limit). PENDING if it has not ended. */
+/* Waits for everything that was begun before, at most timeout_ns (negative: without limit). PENDING if it has not
+   ended. */
 DS_API ds_status ds_simulator_wait(ds_simulator simulator, int64_t timeout_ns);
+
+/* The same as an event, for whoever waits in several calls: what is begun meanwhile is not waited for. */
+DS_API ds_status ds_simulator_get_end(ds_simulator simulator, ds_event* event);
 
 /* Regenerates worlds at once without simulating: rewards and dones become 0, observations are refreshed.
    worlds: count distinct slots, or null for all worlds. */

@@ -146,7 +146,8 @@
       nbytes)) \
     X(ds_status, python_empty_like, (void* object, void** made)) \
     X(ds_status, python_zeros_like, (void* object, void** made)) \
-    X(ds_status, python_tensor_over, (void* type, void* managed, void** made))
+    X(ds_status, python_tensor_over, (void* type, void* managed, void** made)) \
+    X(ds_status, simulator_get_end, (ds_simulator simulator, ds_event* event))
 
 typedef struct ds_api {
     uint32_t abi_version; /* DS_ABI_VERSION */

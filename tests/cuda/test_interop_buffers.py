@@ -322,6 +322,32 @@ def test_a_stream_waits_until_the_other_side_signals() -> None:
 
 
 @on_stand_in()
+def test_waiting_for_a_simulator_ends_while_others_go_on_stepping() -> None:
+    semaphore = Semaphore(timeline=True)
+    imported = cuda.Semaphore.import_fd(semaphore.export(), timeline=True)
+    stream = cuda.Stream()
+    with doorstep.Simulator(4, device="cuda", stream=stream) as sim:
+        imported.wait(stream, 1)
+        sim.step()
+
+        def go_on() -> None:
+            time.sleep(0.12)  # longer than a slice of waiting
+            imported.wait(stream, 2)
+            sim.step()
+            semaphore.signal(1)
+
+        thread = threading.Thread(target=go_on)
+        thread.start()
+        sim.wait()
+        assert semaphore.value == 1
+        assert not stream.done
+        thread.join()
+        semaphore.signal(2)
+        sim.wait()
+    semaphore.close()
+
+
+@on_stand_in()
 def test_a_binary_semaphore_ends_one_wait_per_signal() -> None:
     semaphore = Semaphore(timeline=False)
     imported = cuda.Semaphore.import_fd(semaphore.export())

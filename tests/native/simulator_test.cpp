@@ -31,6 +31,7 @@ void a_closed_simulator_is_refused_everywhere() {
         CHECK_EQUAL(ds_simulator_step(stale), DS_STATUS_CLOSED);
         CHECK_EQUAL(ds_simulator_step_async(stale, &event), DS_STATUS_CLOSED);
         CHECK_EQUAL(ds_simulator_wait(stale, -1), DS_STATUS_CLOSED);
+        CHECK_EQUAL(ds_simulator_get_end(stale, &event), DS_STATUS_CLOSED);
         CHECK_EQUAL(ds_simulator_reset(stale, nullptr, 0), DS_STATUS_CLOSED);
         CHECK_EQUAL(ds_simulator_refresh(stale), DS_STATUS_CLOSED);
         CHECK_EQUAL(ds_simulator_hash(stale, nullptr, 0, &number), DS_STATUS_CLOSED);
@@ -84,6 +85,23 @@ void an_asynchronous_step_gives_what_a_step_gives() {
     CHECK(hash_of(plain) == hash_of(background));
     close_simulator(plain);
     close_simulator(background);
+    check_nothing_lives();
+}
+
+void the_end_of_what_was_begun_is_an_event_of_its_own() {
+    const ds_simulator simulator = make_simulator(3000, 1);
+    ds_event step, end;
+    CHECK_EQUAL(ds_simulator_get_end(simulator, nullptr), DS_STATUS_INVALID_ARGUMENT);
+    CHECK_EQUAL(ds_simulator_get_end(simulator, &end), DS_STATUS_OK);  // of nothing
+    CHECK_EQUAL(ds_simulator_step_async(simulator, &step), DS_STATUS_OK);
+    CHECK_EQUAL(ds_event_wait(end, 0), DS_STATUS_OK);
+    CHECK_EQUAL(ds_event_close(end), DS_STATUS_OK);
+    CHECK_EQUAL(ds_simulator_get_end(simulator, &end), DS_STATUS_OK);
+    CHECK_EQUAL(ds_event_wait(end, -1), DS_STATUS_OK);
+    CHECK_EQUAL(ds_event_wait(step, 0), DS_STATUS_OK);
+    CHECK_EQUAL(ds_event_close(end), DS_STATUS_OK);
+    CHECK_EQUAL(ds_event_close(step), DS_STATUS_OK);
+    close_simulator(simulator);
     check_nothing_lives();
 }
 
@@ -334,6 +352,7 @@ int main() {
     RUN(memory_outlives_its_simulator);
     RUN(results_do_not_depend_on_the_number_of_threads);
     RUN(an_asynchronous_step_gives_what_a_step_gives);
+    RUN(the_end_of_what_was_begun_is_an_event_of_its_own);
     RUN(calls_after_an_asynchronous_step_wait_for_it);
     RUN(threads_that_share_a_simulator_take_turns_until_it_is_closed);
     if (kCanStartThreadsInChild) RUN(a_forked_child_continues_with_the_same_results);

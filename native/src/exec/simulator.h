@@ -53,8 +53,8 @@ public:
 
     // ---- Without the turn ----
     int64_t step_count() const { return step_count_.load(std::memory_order_relaxed); }
-    // Waits for everything begun so far; DS_STATUS_PENDING as StepEvent::wait().
-    virtual ds_status wait(int64_t timeout_ns) = 0;
+    // The end of everything begun so far, and of nothing begun later.
+    virtual ds_status find_end(Ref<StepEvent>* event) = 0;
     virtual uint64_t stream() const = 0;  // 0 on the CPU
 
     // ---- Life ----

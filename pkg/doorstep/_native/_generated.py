@@ -997,6 +997,7 @@ FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
     ("ds_simulator_step", ctypes.c_int, (ctypes.c_void_p,)),
     ("ds_simulator_step_async", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)),
     ("ds_simulator_wait", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int64)),
+    ("ds_simulator_get_end", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)),
     ("ds_simulator_reset", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64)),
     ("ds_simulator_reset_mask", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64)),
     ("ds_simulator_refresh", ctypes.c_int, (ctypes.c_void_p,)),
@@ -1160,6 +1161,7 @@ class Functions:
     ds_simulator_step: Any
     ds_simulator_step_async: Any
     ds_simulator_wait: Any
+    ds_simulator_get_end: Any
     ds_simulator_reset: Any
     ds_simulator_reset_mask: Any
     ds_simulator_refresh: Any

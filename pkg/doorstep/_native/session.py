@@ -157,7 +157,9 @@ class Session:
         return event.value
 
     def wait(self, timeout: float | None) -> bool:
-        return wait(self.functions.ds_simulator_wait, self.handle, timeout)
+        end = ctypes.c_uint64()  # one for all slices: what is begun meanwhile is not waited for
+        check(self.functions.ds_simulator_get_end(self.handle, ctypes.byref(end)))
+        return EventHandle(end.value).wait(timeout)
 
     def reset(self, worlds: Slots | None) -> None:
         with self.turn:

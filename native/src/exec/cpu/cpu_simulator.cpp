@@ -104,9 +104,7 @@ void CpuSimulator::enter_forked_child() {
     pool_.forget_threads();
 }
 
-ds_status CpuSimulator::wait(int64_t timeout_ns) {
-    return progress_->wait(progress_->latest(), timeout_ns) ? DS_STATUS_OK : DS_STATUS_PENDING;
-}
+ds_status CpuSimulator::find_end(Ref<StepEvent>* event) { return make_event(progress_->latest(), event); }
 
 // ---- Stepping ----
 
@@ -126,7 +124,11 @@ ds_status CpuSimulator::make_event(Ref<StepEvent>* event) {
         return fail(DS_STATUS_OUT_OF_MEMORY, "", "use step(), or raise the limit of processes (ulimit -u)",
                     "the operating system refuses to start the thread for asynchronous steps");
     }
-    *event = Ref<StepEvent>::adopt(new (std::nothrow) CpuStepEvent(progress_, progress_->latest() + 1));
+    return make_event(progress_->latest() + 1, event);
+}
+
+ds_status CpuSimulator::make_event(uint32_t step, Ref<StepEvent>* event) {
+    *event = Ref<StepEvent>::adopt(new (std::nothrow) CpuStepEvent(progress_, step));
     if (*event) return DS_STATUS_OK;
     return fail(DS_STATUS_OUT_OF_MEMORY, "", "close events that are no longer needed",
                 "no memory is left for an event");

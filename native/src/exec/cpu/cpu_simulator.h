@@ -19,7 +19,7 @@ public:
 
     int64_t allocated_bytes() const override;
     uint8_t* mask() const override { return mask_; }
-    ds_status wait(int64_t timeout_ns) override;
+    ds_status find_end(Ref<StepEvent>* event) override;
     uint64_t stream() const override { return 0; }
 
     ds_status prepare() override;
@@ -48,6 +48,7 @@ public:
     ds_status read_profile(uint64_t* ticks) override;
 
 private:
+    ds_status make_event(uint32_t step, Ref<StepEvent>* event);
     explicit CpuSimulator(const ds_simulator_config& config);
 
     bool take_memory();

@@ -148,17 +148,16 @@ ds_status CudaSimulator::prepare() {
     return in_forked_process() ? fail_driver(kCalledInForkedProcess, "") : DS_STATUS_OK;
 }
 
-ds_status CudaSimulator::wait(int64_t timeout_ns) {
+ds_status CudaSimulator::find_end(Ref<StepEvent>* event) {
     if (const ds_status status = prepare()) return status;
-    if (const ds_status status = order_->check_not_recorded("waiting for its work")) return status;
-    const Ref<Event> event = Event::create(order_->context());
-    if (!event) return last_status();
-    if (const ds_status status = event->record(*order_->stream())) return status;
-    return event->wait(timeout_ns);
+    if (const ds_status status = make_event("waiting for its work", event)) return status;
+    return static_cast<CudaStepEvent&>(**event).record(*order_->stream());
 }
 
-ds_status CudaSimulator::make_event(Ref<StepEvent>* event) {
-    if (const ds_status status = order_->check_not_recorded("step_async()")) return status;
+ds_status CudaSimulator::make_event(Ref<StepEvent>* event) { return make_event("step_async()", event); }
+
+ds_status CudaSimulator::make_event(const char* operation, Ref<StepEvent>* event) {
+    if (const ds_status status = order_->check_not_recorded(operation)) return status;
     const Ref<Event> made = Event::create(order_->context());
     if (!made) return last_status();
     *event = check_allocated(new (std::nothrow) CudaStepEvent(made));

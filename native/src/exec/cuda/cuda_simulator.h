@@ -22,7 +22,7 @@ public:
 
     int64_t allocated_bytes() const override;
     uint8_t* mask() const override { return reinterpret_cast<uint8_t*>(mask_.data()); }
-    ds_status wait(int64_t timeout_ns) override;
+    ds_status find_end(Ref<StepEvent>* event) override;
     uint64_t stream() const override { return order_->stream()->raw(); }
 
     ds_status prepare() override;
@@ -60,6 +60,8 @@ private:
     ds_status upload_constants();
     ds_status generate_levels();
 
+    // operation: what cannot be recorded, for the message.
+    ds_status make_event(const char* operation, Ref<StepEvent>* event);
     ds_status launch(KernelId id, const uint8_t* device_mask = nullptr);
     ds_status launch_masked(KernelId id, const uint8_t* mask);
     ds_status upload_mask(const uint8_t* mask);
