@@ -1,10 +1,4 @@
-"""Worlds inside JAX programs: `init` and `step` as pure functions, for jit, scan, donation and shards.
-
-    import jax, doorstep, doorstep.jax
-
-    rooms = doorstep.jax.make(doorstep.Simulator(1024))
-    state = rooms.init(seed=0)
-    state = rooms.step(state, actions)      # state.observations, state.rewards, state.dones
+"""Worlds inside JAX programs: `make(sim)` gives `init` and `step` as pure functions, for jit, scan, donation and shards.
 
 The worlds are data: a State holds them, and a step makes the next State of it. The simulator given to `make` says what
 the rules are and is not touched.
