@@ -1,4 +1,4 @@
-"""Worlds inside JAX programs: `make(sim)` gives `init` and `step` as pure functions, for jit, scan, donation and shards.
+"""Worlds inside JAX programs: `make(sim)` gives pure functions `init` and `step`, for jit, scan, donation and shards.
 
 The worlds are data: a State holds them, and a step makes the next State of it. The simulator given to `make` says what
 the rules are and is not touched.
