@@ -1,4 +1,4 @@
-// Worlds in the caller's memory: the same bits as a simulator's, and nothing else is touched, whatever the memory holds.
+// Worlds in the caller's memory: the bits of a simulator, and nothing else is touched, whatever the memory holds.
 #include <limits>
 #include <thread>
 

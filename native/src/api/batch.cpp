@@ -144,7 +144,8 @@ ds_status ds_batch_get_info(const ds_batch* batch, ds_batch_info* info) {
     if (const ds_status status = check_struct(info, "info")) return status;
     if (const ds_status status = check_num_worlds(*batch)) return status;
     const WorldModel& model = find_world_model(static_cast<int>(batch->num_agents));
-    ds_batch_info found = {info->struct_size, model.flat_observation_size, static_cast<int64_t>(model.world_bytes), 0, 0};
+    const int64_t world_bytes = static_cast<int64_t>(model.world_bytes);
+    ds_batch_info found = {info->struct_size, model.flat_observation_size, world_bytes, 0, 0};
     if (is_on_cuda(*batch))
         if (const ds_status status = size_scratch_on_cuda(*batch, &found)) return status;
     *info = found;

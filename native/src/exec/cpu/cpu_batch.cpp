@@ -19,7 +19,8 @@ constinit ThreadPool* pool = nullptr;  // guarded by turn; never destroyed, so t
 constinit bool pool_runs = false;      // likewise
 
 ds_status fail_pool() {
-    return fail(DS_STATUS_OUT_OF_MEMORY, "", "use smaller batches, or raise the limits of memory and processes (ulimit -u)",
+    return fail(DS_STATUS_OUT_OF_MEMORY, "",
+                "use smaller batches, or raise the limits of memory and processes (ulimit -u)",
                 "the operating system refuses the threads for batches of more than %d worlds", kTileWorlds);
 }
 
@@ -72,8 +73,9 @@ ds_status check_blocks(const ds_batch& batch, const WorldModel& model) {
     });
     const int64_t bad = smallest.load(std::memory_order_relaxed);
     if (status || bad == batch.num_worlds) return status;
-    return fail(DS_STATUS_INVALID_STATE, "worlds", "begin with worlds that were made with the same number of agents and "
-                "at most this episode length, and change nothing in them",
+    return fail(DS_STATUS_INVALID_STATE, "worlds",
+                "begin with worlds that were made with the same number of agents and at most this episode length, and "
+                "change nothing in them",
                 "worlds[%lld] of %lld holds no world", static_cast<long long>(bad),
                 static_cast<long long>(batch.num_worlds));
 }

@@ -38,8 +38,8 @@ BatchKernels** find_link(int64_t device_index, int64_t num_agents) {
 
 ds_status fail_unprepared(const ds_batch& batch) {
     return fail(DS_STATUS_INVALID_ARGUMENT, "batch", "call ds_batch_prepare() before, outside of recordings",
-                "batches of %lld agents on device %lld have not been prepared", static_cast<long long>(batch.num_agents),
-                static_cast<long long>(batch.device_index));
+                "batches of %lld agents on device %lld have not been prepared",
+                static_cast<long long>(batch.num_agents), static_cast<long long>(batch.device_index));
 }
 
 ds_status find_prepared(const ds_batch& batch, Ref<BatchKernels>* found) {

@@ -114,9 +114,10 @@ ds_status read_rules(const CallFrame& frame, int32_t device_kind, BatchCall* cal
     const int64_t* rules = static_cast<const int64_t*>(array.data);
     if (rules[kRuleDeviceKind] != device_kind) {
         return fail(DS_STATUS_DEVICE, "device",
-                    device_kind == DS_DEVICE_CPU ? "make the simulator with device=\"cpu\", or run this on a GPU"
-                                                 : "make the simulator with device=\"cuda\", or run this on a CPU: with "
-                                                   "jax.default_device(jax.devices(\"cpu\")[0])",
+                    device_kind == DS_DEVICE_CPU
+                        ? "make the simulator with device=\"cpu\", or run this on a GPU"
+                        : "make the simulator with device=\"cuda\", or run this within jax.default_device("
+                          "jax.devices(\"cpu\")[0])",
                     "the simulator is on another kind of device than this computation");
     }
     if (rules[kRuleNumAgents] < 1 || rules[kRuleNumAgents] > DS_MAX_AGENTS) return fail_call("rules", "out of range");
@@ -340,8 +341,8 @@ using namespace doorstep;
 ds_status ds_xla_handler(const char* name, void** handler) {
     xla::Handler* found = name ? xla::find_handler(name) : nullptr;
     if (!found || !handler) {
-        return fail(DS_STATUS_INVALID_ARGUMENT, "name", "see ds_xla_handler in doorstep.h", "there is no handler %.100s",
-                    name ? name : "without a name");
+        return fail(DS_STATUS_INVALID_ARGUMENT, "name", "see ds_xla_handler in doorstep.h",
+                    "there is no handler %.100s", name ? name : "without a name");
     }
     *handler = reinterpret_cast<void*>(found);
     return DS_STATUS_OK;

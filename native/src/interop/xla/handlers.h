@@ -5,13 +5,13 @@
 
 namespace doorstep::xla {
 
-// Both take one attribute, "rules", an array of int64, and answer with worlds, scratch memory and the outputs that the
-// rules list. What is not among the outputs goes to the scratch memory.
+// Both take one attribute, "rules", an array of int64, and answer with worlds, scratch memory and the outputs that
+// the rules list. What is not among the outputs goes to the scratch memory.
 //
 //     create(seed_and_offset u32[2])                                     -> worlds, scratch, outputs...
 //     step(worlds, actions[, resets], outputs that outlive a step...)    -> worlds, scratch, outputs...
 //
-// worlds: u32[N, words of a block]; scratch: u8[bytes]. Worlds, and outputs that step() takes, must be aliased with what
+// worlds: u32[N, words of a block]; scratch: u8[bytes]. Worlds, and outputs that step() takes, are aliased with what
 // is taken. Actions and resets are not written to.
 enum Rule {
     kRuleDeviceKind,
