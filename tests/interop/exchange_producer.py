@@ -57,7 +57,7 @@ class Producer:
         self._alive: dict[int, Any] = {}
         self._delete = DELETER(self._deleted)
         previous = ctypes.addressof(self.previous.api) if self.previous else None
-        self.api = ExchangeApi(
+        self.api: ExchangeApi = ExchangeApi(
             *self.version,
             previous,
             ALLOCATOR(self._allocate),

@@ -24,8 +24,10 @@ __all__ = ["bridge"]
 # What PyTorch says of kinds of tensors that it means to give up.
 pytestmark = pytest.mark.filterwarnings("ignore:.*(quantize|nested tensors|CSR|ComplexHalf|torch.jit.script)")
 
-NUMPY_DTYPES = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16", "float32", "float64")
-NUMPY_DTYPES += ("complex64", "complex128", "bool")
+NUMPY_DTYPES = [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
+NUMPY_DTYPES += ["float16", "float32", "float64", "complex64", "complex128", "bool"]
+
+TORCH_DTYPES = ("int64", "bfloat16", "bool", "complex64", "float8_e4m3fn", "float8_e5m2")
 
 LAYOUTS: dict[str, Callable[[Any], Any]] = {
     "plain": lambda made: made,
@@ -50,8 +52,7 @@ def torch_zoo() -> dict[str, Any]:
         inferred = torch.ones(2, 3)
     return {
         **{name: layout(made) for name, layout in LAYOUTS.items() if name != "one element"},
-        **{str(dtype): torch.zeros(2, dtype=dtype) for dtype in (torch.int64, torch.bfloat16, torch.bool, torch.complex64)},
-        **{f"float8 {name}": torch.zeros(2, dtype=getattr(torch, name)) for name in ("float8_e4m3fn", "float8_e5m2")},
+        **{name: torch.zeros(2, dtype=getattr(torch, name)) for name in TORCH_DTYPES},
         "no dimension": torch.tensor(3.0),
         "expanded": torch.ones(1, 4).expand(3, 4),
         "leaf": leaf,
@@ -114,7 +115,8 @@ def test_tensors_of_a_simulator_are_read_in_place(bridge: ModuleType) -> None:
     with Simulator(2) as sim:
         rewards, actions = bridge.describe(sim.rewards), bridge.describe(sim.actions)
         assert rewards.pointer == sim.rewards.to_numpy().ctypes.data
-        assert (rewards.dtype, rewards.shape, rewards.readonly, rewards.library) == ("float32", (2, 2, 1), True, "doorstep")
+        assert (rewards.dtype, rewards.shape) == ("float32", (2, 2, 1))
+        assert (rewards.readonly, rewards.library) == (True, "doorstep")
         assert (actions.dtype, actions.readonly) == ("int32", False)
         positions = bridge.describe(sim.state.body_positions)
         assert not positions.contiguous
@@ -229,7 +231,7 @@ def test_what_does_not_lie_in_memory_as_described_is_refused(bridge: ModuleType,
 @pytest.mark.parametrize("transform", ["vmap", "grad", "jvp", "functionalize"])
 def test_tensors_within_transforms_are_refused(bridge: ModuleType, transform: str) -> None:
     def body(inside: Any) -> Any:
-        with pytest.raises(ArgumentError, match="torch.func|without memory"):
+        with pytest.raises(ArgumentError, match=r"torch\.func|without memory"):
             bridge.describe(inside)
         return inside.sum()
 
@@ -260,8 +262,8 @@ def test_a_class_that_watches_its_attributes_is_not_asked(bridge: ModuleType) ->
 
 
 def test_both_ways_say_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    tensors = [*ZOO.values(), *(layout(np.ones((4, 5), dtype)) for dtype in NUMPY_DTYPES for layout in LAYOUTS.values())]
-    tensors = [tensor for tensor in tensors if not isinstance(tensor, np.generic)]
+    arrays = [np.asarray(layout(np.ones((4, 5), dtype))) for dtype in NUMPY_DTYPES for layout in LAYOUTS.values()]
+    tensors = [*ZOO.values(), *arrays]
     said = {}
     for way in ("native", "python"):
         with monkeypatch.context() as context:

@@ -101,7 +101,7 @@ def test_bad_copies_are_refused_and_change_nothing(bridge: ModuleType) -> None:
     frozen = np.ones(4, np.float32)
     frozen.flags.writeable = False
     with Simulator(2) as sim:
-        refused: list[tuple[str, Any, int, int, str]] = [
+        refused: list[tuple[str, Any, Any, int, str]] = [
             ("copy_to_pointer", fours, address, 15, "nbytes is 15; it must be 16"),
             ("copy_from_pointer", fours, address, 17, "nbytes is 17; it must be 16"),
             ("copy_to_pointer", fours, 0, 16, "pointer is null"),

@@ -16,7 +16,7 @@ import numpy as np
 from doorstep._native._generated import STREAM_OWN, PythonLibrary, PythonTensor
 from doorstep._native.dlpack_capsule import read_dlpack
 from doorstep._native.tensor_names import BOOL, COMPLEX, CPU, CUDA, DTYPE_NAMES, DTYPES, FLOAT, SIGNED, UNSIGNED, Dtype
-from doorstep._native.tensor_types import TensorKind, TensorType, find_tensor_type
+from doorstep._native.tensor_types import TensorKind, TensorType, find_tensor_type, find_type_offset
 from doorstep.errors import ArgumentError, DeviceError
 
 MAX_RANK = 16
@@ -49,9 +49,9 @@ class Facts(NamedTuple):
 
 
 def examine_type(cls: type) -> tuple[int, ...]:
-    """The numbers of find_tensor_type(), in one row."""
+    """The numbers of find_tensor_type() and find_type_offset(), in one row."""
     kind, library, has_plain_attributes, exchange_api, layout = find_tensor_type(cls)
-    return (kind, library, has_plain_attributes, exchange_api, *layout)
+    return (kind, library, has_plain_attributes, exchange_api, *layout, find_type_offset())
 
 
 def read(tensor: object, address: int, name: str, requires_grad_allowed: bool, written: bool, stream: int) -> bool:

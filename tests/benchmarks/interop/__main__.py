@@ -14,7 +14,7 @@ import time
 
 from tests.benchmarks.interop.measuring import Row
 
-MODULES = ("fast_calls", "training", "jax_scan")
+MODULES = ("fast_calls", "bridge", "training", "jax_scan")
 
 
 def main() -> None:

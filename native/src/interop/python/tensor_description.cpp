@@ -94,13 +94,15 @@ PyObject* make_description_type(PyObject* base) {
 }
 
 PyObject* make_description(const TensorView& view) {
-    const size_t extent_bytes = static_cast<size_t>(view.rank) * sizeof(int64_t);
-    void* memory = python().PyObject_Malloc(head_bytes + kFixedBytes + 2 * extent_bytes);
+    const size_t extent_bytes = 2 * static_cast<size_t>(view.rank) * sizeof(int64_t);
+    void* memory = python().PyObject_Malloc(head_bytes + kFixedBytes + extent_bytes);
     if (!memory) return python().PyErr_NoMemory();
     PyObject* made = python().PyObject_Init(static_cast<PyObject*>(memory), description_type);
     memcpy(data_of(made), &view, kFixedBytes);
-    memcpy(shape_of(made), view.shape, extent_bytes);
-    memcpy(strides_of(made), view.strides, extent_bytes);
+    for (int axis = 0; axis < view.rank; ++axis) {
+        shape_of(made)[axis] = view.shape[axis];
+        strides_of(made)[axis] = view.strides[axis];
+    }
     return made;
 }
 

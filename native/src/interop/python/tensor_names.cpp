@@ -82,9 +82,10 @@ Name device_prefix(int32_t device_type) {
 }  // namespace
 
 char* write_number(char* text, int64_t number) {
-    if (number >= 0 && number < 10) {
-        *text = static_cast<char>('0' + number);
-        return text + 1;
+    if (number >= 0 && number < 100) {  // nearly always
+        if (number >= 10) *text++ = static_cast<char>('0' + number / 10);
+        *text++ = static_cast<char>('0' + number % 10);
+        return text;
     }
     uint64_t rest = number < 0 ? -static_cast<uint64_t>(number) : static_cast<uint64_t>(number);
     if (number < 0) *text++ = '-';
