@@ -101,7 +101,7 @@ private:
         std::vector<uint64_t> workspace(static_cast<size_t>(shape.workspace_bytes_per_block) * launch_.grid / 8 + 1);
         uint32_t trouble[kTroubleKinds] = {};
         const KernelArguments arguments{batch_.simulation, &flights_,    workspace.data(), trouble, mask,
-                                        num_worlds_,       kWorldOffset, kSeed,            0};
+                                        num_worlds_,       kWorldOffset, kSeed,            0,       nullptr};
         launch_.run(model_.num_agents, kernel, arguments, launch_.grid, launch_.way);
         uint32_t bits = 0;
         for (int kind = 0; kind < kTroubleKinds; kind++) bits |= trouble[kind] << kind;

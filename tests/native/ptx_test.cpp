@@ -6,6 +6,7 @@
 #include "exec/cuda/images.h"
 #include "kernel_batches.h"
 #include "machine.h"
+#include "training_calls.h"
 
 namespace {
 
@@ -52,9 +53,24 @@ void the_ptx_for_any_number_of_agents_gives_the_bytes_of_the_cpu() {
         step_with(agents, 19, 12, {run_interpreted, 2, "backwards"});
 }
 
+void run_training_interpreted(const char* kernel, const void* call, uint32_t grid, int) {
+    static const ptx::Program program = ptx::read_program(static_cast<const char*>(find_ptx(kTrainingModule)->data));
+    std::vector<uint32_t> order(kTrainingThreads);
+    std::iota(order.begin(), order.end(), 0u);
+    ptx::launch(program, program.kernel(kernel), {grid, kTrainingThreads, 0, call, &order, nullptr});
+}
+
+void the_ptx_of_the_training_kernels_gives_the_bytes_of_the_cpu() {
+    for (int64_t items : {1, 65, 200}) {
+        check_training<float>({run_training_interpreted, 2, 0}, items);
+        check_training<double>({run_training_interpreted, 2, 0}, items);
+    }
+}
+
 }  // namespace
 
 int main() {
     RUN(the_ptx_for_two_agents_gives_the_bytes_of_the_cpu);
     RUN(the_ptx_for_any_number_of_agents_gives_the_bytes_of_the_cpu);
+    RUN(the_ptx_of_the_training_kernels_gives_the_bytes_of_the_cpu);
 }

@@ -18,6 +18,7 @@ using s16 = int16_t;
 using s32 = int32_t;
 using s64 = int64_t;
 using f32 = float;
+using f64 = double;
 
 uint64_t address_of(Thread& thread, const Operand& operand) {
     Frame& frame = thread.frames.back();
@@ -179,7 +180,7 @@ const std::unordered_map<std::string, Operation>& operations() {
         {"bra", branch}, {"bra.uni", branch}, {"bar.sync", barrier}, {"ret", leave}, {"call.uni", call}, {"call", call},
 
         DS_UNARY("mov.u16", u16, a), DS_UNARY("mov.u32", u32, a), DS_UNARY("mov.u64", u64, a),
-        DS_UNARY("mov.b32", u32, a), DS_UNARY("mov.b64", u64, a), DS_UNARY("mov.f32", u32, a),
+        DS_UNARY("mov.b32", u32, a), DS_UNARY("mov.b64", u64, a), DS_UNARY("mov.f32", u32, a), DS_UNARY("mov.f64", u64, a),
         DS_UNARY("mov.pred", u64, a & 1),
         DS_UNARY("cvta.to.global.u64", u64, a), DS_UNARY("cvta.global.u64", u64, a),
         DS_UNARY("cvta.to.shared.u64", u64, a), DS_UNARY("cvta.shared.u64", u64, a),
@@ -195,7 +196,7 @@ const std::unordered_map<std::string, Operation>& operations() {
         {"mad.lo.s32", [](Thread& t, const Instruction& i) {
              set(t, i.to[0], get<u32>(t, i.from[0]) * get<u32>(t, i.from[1]) + get<u32>(t, i.from[2]));
          }},
-        DS_UNARY("neg.s32", u32, 0u - a),
+        DS_UNARY("neg.s32", u32, 0u - a), DS_UNARY("neg.s64", u64, u64{0} - a),
         DS_UNARY("abs.s32", s32, a < 0 ? 0u - static_cast<u32>(a) : static_cast<u32>(a)),
 
         DS_BITS("b16", u16), DS_BITS("b32", u32), DS_BITS("b64", u64),
@@ -225,6 +226,9 @@ const std::unordered_map<std::string, Operation>& operations() {
         DS_COMPARE("setp.ltu.f32", f32, !(a >= b)), DS_COMPARE("setp.leu.f32", f32, !(a > b)),
         DS_COMPARE("setp.gtu.f32", f32, !(a <= b)), DS_COMPARE("setp.geu.f32", f32, !(a < b)),
         DS_COMPARE("setp.equ.f32", f32, !(a < b || a > b)), DS_COMPARE("setp.neu.f32", f32, a != b),
+        DS_COMPARE("setp.num.f32", f32, a == a && b == b), DS_COMPARE("setp.num.f64", f64, a == a && b == b),
+        DS_COMPARE("setp.eq.b64", u64, a == b), DS_COMPARE("setp.lt.f64", f64, a < b),
+        DS_COMPARE("setp.le.f64", f64, a <= b), DS_COMPARE("setp.gt.f64", f64, a > b), DS_SELECT("f64", u64),
         DS_SELECT("b16", u16), DS_SELECT("u16", u16), DS_SELECT("s16", u16), DS_SELECT("b32", u32),
         DS_SELECT("u32", u32), DS_SELECT("s32", u32), DS_SELECT("f32", u32), DS_SELECT("b64", u64),
         DS_SELECT("u64", u64), DS_SELECT("s64", u64),
@@ -234,6 +238,8 @@ const std::unordered_map<std::string, Operation>& operations() {
         DS_UNARY("sqrt.rn.f32", f32, __builtin_sqrtf(a)), DS_UNARY("abs.f32", u32, a & 0x7FFFFFFFu),
         DS_UNARY("neg.f32", u32, a ^ 0x80000000u), DS_BINARY("min.f32", f32, smaller(a, b)),
         DS_BINARY("max.f32", f32, larger(a, b)),
+        DS_BINARY("add.rn.f64", f64, a + b), DS_BINARY("sub.rn.f64", f64, a - b), DS_BINARY("mul.rn.f64", f64, a * b),
+        DS_BINARY("div.rn.f64", f64, a / b), DS_UNARY("cvt.rn.f32.f64", f64, static_cast<f32>(a)),
 
         DS_UNARY("cvt.s64.s32", s32, static_cast<s64>(a)), DS_UNARY("cvt.u64.u32", u32, static_cast<u64>(a)),
         DS_UNARY("cvt.u64.s32", s32, static_cast<s64>(a)), DS_UNARY("cvt.u64.u16", u16, static_cast<u64>(a)),

@@ -157,7 +157,7 @@ private:
     }
 
     static uint64_t number(const std::string& text) {
-        if (text.rfind("0f", 0) == 0) return strtoull(text.c_str() + 2, nullptr, 16);
+        if (text.rfind("0f", 0) == 0 || text.rfind("0d", 0) == 0) return strtoull(text.c_str() + 2, nullptr, 16);
         return text[0] == '-' ? static_cast<uint64_t>(strtoll(text.c_str(), nullptr, 0))
                               : strtoull(text.c_str(), nullptr, 0);
     }
