@@ -33,7 +33,7 @@ KEPT_AFTER_FAILURE = {
     "cuStreamQuery",
 }
 PATIENCE = 3.0  # seconds that something waits for its work before it is leaked
-SHARING_FUNCTIONS = {
+SHARING_FUNCTIONS: dict[str, Callable[[], object]] = {
     "cuMemCreate": lambda: cuda.InteropBuffer(1),
     "cuMemMap": lambda: cuda.InteropBuffer(1),
     "cuMemExportToShareableHandle": lambda: cuda.InteropBuffer(1).export(),

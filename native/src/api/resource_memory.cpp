@@ -16,11 +16,11 @@ using namespace doorstep;
 
 namespace {
 
-ds_status check_pitch(const char* argument, uint64_t pitch, uint64_t row_bytes) {
-    if (pitch >= row_bytes) return DS_STATUS_OK;
+ds_status check_pitch(const char* argument, uint64_t pitch, const ds_row_copy& copy) {
+    if (pitch >= copy.row_bytes) return DS_STATUS_OK;
     return fail(DS_STATUS_INVALID_ARGUMENT, argument, "give the distance between the beginnings of two rows",
                 "%s is %llu, less than the %llu bytes of a row", argument, static_cast<unsigned long long>(pitch),
-                static_cast<unsigned long long>(row_bytes));
+                static_cast<unsigned long long>(copy.row_bytes));
 }
 
 }  // namespace
@@ -93,8 +93,8 @@ ds_status ds_copy_rows(ds_resource stream, const ds_row_copy* copy) {
     if (const ds_status status = check_struct(copy, "copy")) return status;
     if (!copy->destination) return fail_null("destination");
     if (!copy->source) return fail_null("source");
-    if (const ds_status status = check_pitch("destination_pitch", copy->destination_pitch, copy->row_bytes)) return status;
-    if (const ds_status status = check_pitch("source_pitch", copy->source_pitch, copy->row_bytes)) return status;
+    if (const ds_status status = check_pitch("destination_pitch", copy->destination_pitch, *copy)) return status;
+    if (const ds_status status = check_pitch("source_pitch", copy->source_pitch, *copy)) return status;
     const Ref<Stream> found = find_handle<Stream>(stream, "stream");
     if (!found) return last_status();
     return copy->row_bytes && copy->num_rows ? found->copy_rows(*copy) : DS_STATUS_OK;

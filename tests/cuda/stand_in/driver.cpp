@@ -84,8 +84,10 @@ int64_t Driver::used_bytes(int device) const {
     int64_t bytes = 0;
     for (const auto& [handle, physical] : physical_memories.alive)
         if (physical->device == device) bytes += static_cast<int64_t>(physical->bytes);
-    for (const auto& [address, allocation] : memory)
-        if (!allocation->pinned && !allocation->shared && allocation->device == device) bytes += static_cast<int64_t>(allocation->bytes);
+    for (const auto& [address, allocation] : memory) {
+        const bool taken_here = !allocation->pinned && !allocation->shared && allocation->device == device;
+        if (taken_here) bytes += static_cast<int64_t>(allocation->bytes);
+    }
     return bytes;
 }
 

@@ -153,7 +153,7 @@ int cuImportExternalSemaphore(uint64_t* handle, const CUDA_EXTERNAL_SEMAPHORE_HA
         const bool timeline = described->kind == kTimelineSemaphore;
         if ((!timeline && described->kind != kBinarySemaphore) || !is_plain(*described) || described->flags)
             return refuse(kInvalidValue, "cuImportExternalSemaphore: the description");
-        if (timeline && !driver().settings.sharing) return refuse(kNotSupported, "cuImportExternalSemaphore: a timeline");
+        if (timeline && !driver().settings.sharing) return refuse(kNotSupported, "cuImportExternalSemaphore: timeline");
         const FileDescriptor file = FileDescriptor::of(described->descriptor);
         if (file.number < 0) return kOperatingSystem;
         if (file.name() != (timeline ? "timeline-semaphore" : "binary-semaphore")) return kInvalidValue;

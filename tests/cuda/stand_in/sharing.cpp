@@ -42,8 +42,9 @@ FileDescriptor make_file(const char* name, uint64_t bytes) {
 }
 
 void close_owned(const char* function, const FileDescriptor& descriptor) {
-    if (descriptor.is_open()) close(descriptor.number);
-    else driver().report.violation(text("%s: somebody else has closed file descriptor %d", function, descriptor.number));
+    const int number = descriptor.number;
+    if (descriptor.is_open()) close(number);
+    else driver().report.violation(text("%s: somebody else has closed file descriptor %d", function, number));
 }
 
 }  // namespace stand_in

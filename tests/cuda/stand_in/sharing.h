@@ -1,6 +1,6 @@
-// What the driver shares with other APIs of the process, by file descriptors. Here memory is a file in memory, so that a
-// test which maps the file sees what the device's work does to it, and plays the other API; a semaphore is a file that
-// holds its value. The files' names tell what they are for.
+// What the driver shares with other APIs of the process, by file descriptors. Here memory is a file in memory, so that
+// a test which maps the file sees what the device's work does to it, and plays the other API; a semaphore is a file
+// that holds its value. The files' names tell what they are for.
 #pragma once
 
 #include <stdint.h>

@@ -230,8 +230,8 @@ struct CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC {
 };
 static_assert(sizeof(CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC) == 96);
 
-// What CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS and CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS have in common: the rest of both is
-// for other systems' semaphores, and zero.
+// What CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS and CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS have in common: the rest of both
+// is for other systems' semaphores, and zero.
 struct CUDA_EXTERNAL_SEMAPHORE_PARAMS {
     unsigned long long fence_value;
     unsigned char other_params[64];

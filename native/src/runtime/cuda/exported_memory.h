@@ -9,9 +9,9 @@ class ExportedMemory final : public Resource {
 public:
     static constexpr ds_resource_kind kKind = DS_RESOURCE_EXPORTED_MEMORY;
 
-    // At least `bytes`, rounded up to what the device gives at once; they are undefined. The work of the stream is waited
-    // for before the memory is given back (see Stream::finish()); who has imported it keeps the bytes. Null, with the
-    // thread's error set, on failure: OUT_OF_MEMORY with the amounts, DEVICE if the device cannot export memory.
+    // At least `bytes`, rounded up to what the device gives at once; they are undefined. The work of the stream is
+    // waited for before the memory is given back (see Stream::finish()); who has imported it keeps the bytes. Null, with
+    // the thread's error set, on failure: OUT_OF_MEMORY with the amounts, DEVICE if the device cannot export memory.
     static Ref<ExportedMemory> create(Ref<Stream> stream, uint64_t bytes);
     ~ExportedMemory();
 

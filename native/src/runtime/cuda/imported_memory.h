@@ -9,10 +9,10 @@ class ImportedMemory final : public Resource {
 public:
     static constexpr ds_resource_kind kKind = DS_RESOURCE_IMPORTED_MEMORY;
 
-    // The memory behind a file descriptor (VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT), which stays the caller's. bytes:
-    // the size that the other API gave it. dedicated: whether it was made for one buffer or image only. The work of the
-    // stream is waited for before the memory is let go (see Stream::finish()). Null, with the thread's error set, on
-    // failure.
+    // The memory behind a file descriptor (VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT), which stays the caller's.
+    // bytes: the size that the other API gave it. dedicated: whether it was made for one buffer or image only. The work
+    // of the stream is waited for before the memory is let go (see Stream::finish()). Null, with the thread's error set,
+    // on failure.
     static Ref<ImportedMemory> create(Ref<Stream> stream, int descriptor, uint64_t bytes, bool dedicated);
     ~ImportedMemory();
 

@@ -10,8 +10,8 @@ class Semaphore final : public Resource {
 public:
     static constexpr ds_resource_kind kKind = DS_RESOURCE_SEMAPHORE;
 
-    // The semaphore behind a file descriptor (VK_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD_BIT), which stays the caller's.
-    // Null, with the thread's error set, on failure; DEVICE if the device does not know timeline semaphores.
+    // The semaphore behind a file descriptor (VK_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD_BIT), which stays the
+    // caller's. Null, with the thread's error set, on failure; DEVICE if the device does not know timeline semaphores.
     static Ref<Semaphore> import(Ref<Context> context, int descriptor, bool timeline);
     // Leaked if work with it has not ended after kReleasePatience, or may be launched again.
     ~Semaphore();
