@@ -15,7 +15,6 @@ namespace doorstep {
 struct PyObject;
 struct PyTypeObject;
 struct PyThreadState;
-struct PyInterpreterState;
 using Py_ssize_t = ptrdiff_t;
 using PyCapsule_Destructor = void (*)(PyObject* capsule);
 
@@ -71,8 +70,7 @@ struct PyGetSetDef {
     void* closure;
 };
 
-// X(result, name, parameters). Every version from 3.10 on exports them; all but VectorcallDict are in the
-// stable ABI.
+// X(result, name, parameters). Every version from 3.10 on exports them, all of the stable ABI of 3.11.
 #define DS_PYTHON_FUNCTIONS(X)                                                                                      \
     X(void, Py_IncRef, (PyObject * object))                                                                         \
     X(void, Py_DecRef, (PyObject * object))                                                                         \
@@ -80,35 +78,22 @@ struct PyGetSetDef {
     X(int, Py_AddPendingCall, (int (*function)(void*), void* argument))                                             \
     X(PyThreadState*, PyEval_SaveThread, (void))                                                                    \
     X(void, PyEval_RestoreThread, (PyThreadState * state))                                                          \
-    X(PyInterpreterState*, PyInterpreterState_Get, (void))                                                          \
-    X(int64_t, PyInterpreterState_GetID, (PyInterpreterState * interpreter))                                        \
     X(PyObject*, PyErr_Occurred, (void))                                                                            \
     X(void, PyErr_Clear, (void))                                                                                    \
     X(void, PyErr_SetString, (PyObject * type, const char* message))                                                \
     X(PyObject*, PyErr_Format, (PyObject * type, const char* format, ...))                                          \
     X(PyObject*, PyErr_NoMemory, (void))                                                                            \
-    X(int, PyErr_ExceptionMatches, (PyObject * type))                                                               \
     X(void, PyErr_Fetch, (PyObject** type, PyObject** value, PyObject** traceback))                                 \
-    X(void, PyErr_Restore, (PyObject * type, PyObject * value, PyObject * traceback))                               \
     X(void, PyErr_NormalizeException, (PyObject * *type, PyObject * *value, PyObject * *traceback))                 \
-    X(void, PyErr_WriteUnraisable, (PyObject * object))                                                             \
     X(PyObject*, PyImport_ImportModule, (const char* name))                                                         \
     X(PyObject*, PyObject_Type, (PyObject * object))                                                                \
     X(PyObject*, PyObject_GetAttr, (PyObject * object, PyObject * name))                                            \
     X(PyObject*, PyObject_GetAttrString, (PyObject * object, const char* name))                                     \
-    X(int, PyObject_SetAttr, (PyObject * object, PyObject * name, PyObject * value))                                \
-    X(int, PyObject_IsTrue, (PyObject * object))                                                                    \
-    X(int, PyObject_IsInstance, (PyObject * object, PyObject * type))                                               \
     X(int, PyObject_GetBuffer, (PyObject * object, Py_buffer * view, int flags))                                    \
     X(void, PyBuffer_Release, (Py_buffer * view))                                                                   \
     X(PyObject*, PyObject_Str, (PyObject * object))                                                                 \
-    X(PyObject*, PyObject_Repr, (PyObject * object))                                                                \
     X(PyObject*, PyObject_CallFunctionObjArgs, (PyObject * callable, ...))                                          \
     X(PyObject*, PyObject_CallMethodObjArgs, (PyObject * object, PyObject * name, ...))                             \
-    X(PyObject*, PyObject_CallFunction, (PyObject * callable, const char* format, ...))                             \
-    X(PyObject*, PyObject_VectorcallDict,                                                                           \
-      (PyObject * callable, PyObject* const* arguments, size_t count, PyObject* keywords))                          \
-    X(int, PyType_IsSubtype, (PyTypeObject * type, PyTypeObject * base))                                            \
     X(PyObject*, PyType_FromSpecWithBases, (PyType_Spec * spec, PyObject * bases))                                  \
     X(PyObject*, PyObject_Init, (PyObject * memory, PyTypeObject * type))                                           \
     X(void*, PyObject_Malloc, (size_t bytes))                                                                       \
@@ -118,13 +103,9 @@ struct PyGetSetDef {
     X(PyObject*, PyCapsule_New, (void* pointer, const char* name, PyCapsule_Destructor destructor))                 \
     X(void*, PyCapsule_GetPointer, (PyObject * capsule, const char* name))                                          \
     X(int, PyCapsule_IsValid, (PyObject * capsule, const char* name))                                               \
-    X(int, PyCapsule_SetName, (PyObject * capsule, const char* name))                                               \
     X(PyObject*, PyBool_FromLong, (long value))                                                                     \
-    X(PyObject*, PyFloat_FromDouble, (double value))                                                                \
-    X(double, PyFloat_AsDouble, (PyObject * object))                                                                \
     X(PyObject*, PyLong_FromLongLong, (long long value))                                                            \
     X(PyObject*, PyLong_FromUnsignedLongLong, (unsigned long long value))                                           \
-    X(PyObject*, PyLong_FromVoidPtr, (void* pointer))                                                               \
     X(long long, PyLong_AsLongLong, (PyObject * object))                                                            \
     X(unsigned long, PyLong_AsUnsignedLong, (PyObject * object))                                                    \
     X(unsigned long long, PyLong_AsUnsignedLongLong, (PyObject * object))                                           \
@@ -138,30 +119,18 @@ struct PyGetSetDef {
     X(Py_ssize_t, PyTuple_Size, (PyObject * tuple))                                                                 \
     X(PyObject*, PyTuple_GetItem, (PyObject * tuple, Py_ssize_t index))                                             \
     X(int, PyTuple_SetItem, (PyObject * tuple, Py_ssize_t index, PyObject * stolen))                                \
-    X(PyObject*, PyList_New, (Py_ssize_t size))                                                                     \
-    X(Py_ssize_t, PyList_Size, (PyObject * list))                                                                   \
-    X(PyObject*, PyList_GetItem, (PyObject * list, Py_ssize_t index))                                               \
-    X(int, PyList_SetItem, (PyObject * list, Py_ssize_t index, PyObject * stolen))                                  \
     X(PyObject*, PySequence_Tuple, (PyObject * object))                                                             \
     X(PyObject*, PyDict_New, (void))                                                                                \
-    X(PyObject*, PyDict_GetItemWithError, (PyObject * dict, PyObject * key))                                        \
-    X(int, PyDict_SetItem, (PyObject * dict, PyObject * key, PyObject * value))                                     \
     X(int, PyDict_SetItemString, (PyObject * dict, const char* key, PyObject * value))
 
 // X(name, symbol): single objects.
 #define DS_PYTHON_OBJECTS(X)                                                                                        \
     X(None, _Py_NoneStruct)                                                                                         \
-    X(True, _Py_TrueStruct)                                                                                         \
-    X(False, _Py_FalseStruct)
+    X(True, _Py_TrueStruct)
 
 // X(name): the class is PyExc_<name> in C.
 #define DS_PYTHON_EXCEPTIONS(X)                                                                                     \
-    X(AttributeError)                                                                                               \
-    X(BufferError)                                                                                                  \
-    X(MemoryError)                                                                                                  \
-    X(RuntimeError)                                                                                                 \
-    X(TypeError)                                                                                                    \
-    X(ValueError)
+    X(TypeError)
 
 struct Python {
 #define DS_PYTHON_POINTER(result, name, parameters) result(*name) parameters;
