@@ -25,6 +25,7 @@ from typing import Any
 import doorstep
 import doorstep.action_dump
 import doorstep.cuda
+import doorstep.interop
 from doorstep.compat import madrona_escape_room
 
 DOCS = Path(__file__).resolve().parent
@@ -143,6 +144,7 @@ def api_page() -> str:
     parts.append(module_section(doorstep.cuda))
     parts.append(source_section("doorstep.torch", TORCH_SOURCES))
     parts.append(source_section("doorstep.jax", [ROOT / "pkg" / "doorstep" / "jax.py"]))
+    parts.append(module_section(doorstep.interop))
     parts.append(module_section(doorstep.action_dump))
     parts.append(module_section(madrona_escape_room))
     return "\n\n".join(parts) + "\n"
@@ -219,8 +221,9 @@ def enum_section(kind: type[enum.Enum]) -> str:
 def module_section(module: types.ModuleType) -> str:
     parts = [f"## Module {module.__name__}", markdown(inspect.getdoc(module) or "")]
     names = getattr(module, "__all__", None) or [name for name in vars(module) if not name.startswith("_")]
+    in_python = getattr(module, "__test__", {})  # of functions that builtins stand in for
     for name in names:
-        member = getattr(module, name)
+        member = in_python.get(name, getattr(module, name))
         if not is_of(module, member):
             continue
         if inspect.isclass(member):
@@ -293,7 +296,7 @@ def signature_block(name: str, function: Any) -> str:
 
 def argument_text(parameter: inspect.Parameter) -> str:
     annotated = parameter.annotation is not parameter.empty
-    name = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "") + parameter.name
+    name = f"**{parameter.name}" if parameter.kind is parameter.VAR_KEYWORD else parameter.name
     text = f"{name}: {parameter.annotation}" if annotated else name
     if parameter.default is parameter.empty:
         return text

@@ -24,6 +24,7 @@ from doorstep._native.tensor_names import CUDA, CUDA_MANAGED, device_name, dtype
 from doorstep._native.tensor_reader import Rules, make_like, read_into
 from doorstep._native.tensor_reader import current_stream as _stream_of_library
 from doorstep._native.tensor_types import TensorKind, find_tensor_type
+from doorstep.errors import DeviceError, LibraryError
 
 __all__ = [
     "TensorDescription",
@@ -314,16 +315,20 @@ def _make_like(tensor: object, zeros: bool) -> Any:
 
 # ---- Builtins ----
 
+# The examples in these are tested, and their docstrings are documented, whether or not builtins take their place.
 __test__ = {function.__name__: function for function in (is_tensor, describe, describe_many, signature)}
 
-_calls = fast_calls()
+
+def _use_builtins() -> Any:
+    """Puts builtins in the place of the functions above that cost little more than a call; all fast calls, or None."""
+    try:
+        calls = fast_calls()
+    except (DeviceError, LibraryError):  # which whatever needs the library raises when it is called
+        return None
+    if calls is not None:
+        calls["description_type"](TensorDescription)
+        globals().update({name: calls[name] for name in __test__})
+    return calls
 
 
-def _use_builtins(calls: Any) -> None:
-    """The functions that cost no more than what they do."""
-    calls["description_type"](TensorDescription)
-    globals().update({name: calls[name] for name in __test__})
-
-
-if _calls is not None:
-    _use_builtins(_calls)
+_calls = _use_builtins()

@@ -7,6 +7,7 @@ import pytest
 
 MODULES = [
     "doorstep.event",
+    "doorstep.interop",
     "doorstep.simulator",
     "doorstep.state",
     "doorstep.tensor",
