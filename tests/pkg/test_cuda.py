@@ -23,6 +23,9 @@ FIRST_USES = {
     "buffer": lambda: cuda.Buffer(10),
     "pinned": lambda: cuda.Buffer.pinned(10),
     "memory of another": lambda: cuda.Buffer.from_pointer(256, 10),
+    "shared memory": lambda: cuda.InteropBuffer(10),
+    "memory of another API": lambda: cuda.InteropBuffer.import_fd(0, 10),
+    "semaphore": lambda: cuda.Semaphore.import_fd(0),
 }
 
 
