@@ -11,6 +11,7 @@ MODULES = [
     "doorstep.simulator",
     "doorstep.state",
     "doorstep.tensor",
+    "doorstep._native.c_api",
     "doorstep._native.process",
 ]
 

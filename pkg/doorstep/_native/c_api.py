@@ -42,7 +42,7 @@ def capi() -> CapsuleType:
     long as the process lives; look whether its abi_version is the DS_ABI_VERSION that you compiled against.
 
     >>> import doorstep
-    >>> doorstep.capi()
+    >>> doorstep.capi()  # doctest: +ELLIPSIS
     <capsule object "doorstep.ds_api" at 0x...>
 
     Raises:
