@@ -506,8 +506,8 @@ DS_API ds_status ds_xla_handler(const char* name, void** handler);
    names, and have the call's dtype (DS_DTYPE_FLOAT32 or DS_DTYPE_FLOAT64) unless they are declared otherwise; what is
    written overlaps nothing else. The same arrays give the same bits on every device.
 
-   On the CPU a call returns when the work is done. On CUDA the work is one launch on `stream` (a CUstream), which may be
-   recorded into a graph; the device must have been prepared. */
+   On the CPU a call returns when the work is done. On CUDA the work is one launch on `stream` (a CUstream), which may
+   be recorded into a graph; the device must have been prepared. */
 
 /* num_steps steps, time first, of num_columns columns: agents of worlds. All arrays are [num_steps, num_columns]. */
 typedef struct ds_advantages {
@@ -557,7 +557,7 @@ typedef struct ds_multi_discrete {
 DS_API ds_status ds_training_prepare(int64_t device_index);
 DS_API ds_status ds_training_release(int64_t device_index);
 
-/* Generalised advantage estimation; targets are advantages + values. INVALID_ARGUMENT, CLOSED (not prepared), DEVICE. */
+/* Generalised advantage estimation; targets are advantages + values. INVALID_ARGUMENT (also: not prepared), DEVICE. */
 DS_API ds_status ds_generalized_advantages(const ds_advantages* call);
 /* V-trace: advantages for the policy gradient, targets for the value function. */
 DS_API ds_status ds_v_trace(const ds_advantages* call);

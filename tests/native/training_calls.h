@@ -55,8 +55,8 @@ bool same_bytes(const Arrays<Float>& a, const Arrays<Float>& b) {
 }
 
 template <class Float>
-void check_advantages(const TrainingLaunch& launch, const char* name, void (*on_cpu)(const ds_advantages&), int64_t steps,
-                      int64_t columns) {
+void check_advantages(const TrainingLaunch& launch, const char* name, void (*on_cpu)(const ds_advantages&),
+                      int64_t steps, int64_t columns) {
     Draws draws{static_cast<uint64_t>(steps * 1000 + columns)};
     const size_t count = static_cast<size_t>(steps * columns);
     const auto rewards = drawn<Float>(draws, count, 1), values = drawn<Float>(draws, count, 5),
@@ -93,8 +93,9 @@ struct MultiDiscrete {
     template <class Runner>
     Arrays<Float> run(const Runner& runner) const {
         const size_t count = static_cast<size_t>(num_rows);
-        Arrays<Float> results{std::vector<Float>(count), std::vector<Float>(count), std::vector<Float>(count),
-                              std::vector<Float>(count), std::vector<Float>(logits.size()), std::vector<Float>(count * 5)};
+        Arrays<Float> results(6, std::vector<Float>(count));
+        results[4].resize(logits.size());
+        results[5].resize(count * 5);
         std::vector<int32_t> actions(count * 5);
         ds_multi_discrete call = {};
         call.num_rows = num_rows;

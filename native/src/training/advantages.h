@@ -1,8 +1,8 @@
 // How much better than expected each step was: generalised advantage estimation, and V-trace.
 //
 // Both run backwards over the steps of a column (one agent of one world) and start anew where an episode ended. Columns
-// do not depend on each other: the CPU takes many at a time, so that a row of them becomes vector instructions, a thread
-// of a GPU one.
+// do not depend on each other: the CPU takes many at a time, so that a row of them becomes vector instructions, and a
+// thread of a GPU one.
 #pragma once
 
 #include "doorstep.h"

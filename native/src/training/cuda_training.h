@@ -1,5 +1,5 @@
-// The training kernels on CUDA devices: one launch on the caller's stream, which may be recorded. The kernels are loaded
-// beforehand, because that cannot be done during a recording.
+// The training kernels on CUDA devices: one launch on the caller's stream, which may be recorded. The kernels are
+// loaded beforehand, because that cannot be done during a recording.
 #pragma once
 
 #include "training/kernels.h"

@@ -2,7 +2,8 @@
 // log-probability and entropy of a choice with their gradients.
 //
 // A row of logits has the components side by side. Rows do not depend on each other: the CPU takes kRows of them at a
-// time, so that what is done to each becomes vector instructions, a thread of a GPU one. Rows beyond the last repeat it.
+// time, so that what is done to each becomes vector instructions, and a thread of a GPU one. Rows beyond the last
+// repeat it.
 //
 // A logit of minus infinity has probability 0 and gradient 0. Where a row has a NaN, or a component without any choice,
 // the row's results are NaN, and the drawn choice is some legal one.

@@ -11,9 +11,6 @@ import torch
 from doorstep._native.fast_calls import fast_calls
 from doorstep.torch._operands import Operator
 
-# It is kept as long as the process: what it has defined would go with it.
-LIBRARY = torch.library.Library("doorstep", "DEF")  # type: ignore[no-untyped-call,unused-ignore]
-
 
 def _learn_how_tensors_lie() -> None:
     """The library finds out once how PyTorch's tensors lie in memory. Operators may first be called while PyTorch is
@@ -23,7 +20,10 @@ def _learn_how_tensors_lie() -> None:
         calls["is_tensor"](torch.empty(0))
 
 
-_learn_how_tensors_lie()
+_learn_how_tensors_lie()  # before anything is registered: this fails where the library cannot be loaded
+
+# It is kept as long as the process: what it has defined would go with it.
+LIBRARY = torch.library.Library("doorstep", "DEF")  # type: ignore[no-untyped-call,unused-ignore]
 
 
 def define(
