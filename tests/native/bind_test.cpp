@@ -213,11 +213,11 @@ void releasing_an_owner_may_call_the_simulator() {
     ds_binding binding = binding_of(DS_TENSOR_actions, place);
     binding.owner = &simulator, binding.release_owner = step_at_release;
     CHECK_EQUAL(bind(simulator, binding), DS_STATUS_OK);
-    CHECK_EQUAL(bind(simulator, {DS_TENSOR_actions, nullptr, 0, nullptr, nullptr}), DS_STATUS_OK);
+    CHECK_EQUAL(bind(simulator, {DS_TENSOR_actions, nullptr, 0, &simulator, step_at_release}), DS_STATUS_OK);
     ds_simulator_info info;
     info.struct_size = sizeof info;
     CHECK_EQUAL(ds_simulator_get_info(simulator, &info), DS_STATUS_OK);
-    CHECK_EQUAL(info.step_count, 1);
+    CHECK_EQUAL(info.step_count, 2);
     close_simulator(simulator);
 }
 

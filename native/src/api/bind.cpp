@@ -140,11 +140,7 @@ void Bindings::carry_out(ds_memory* handles, Ref<Memory>* replaced) {
         const ForeignOwner owner = {bindings_[i].owner, bindings_[i].release_owner};
         handles[i] = std::exchange(move.handle, 0);
         replaced[i] = simulator_.bind(tensor(i), move.borrowed);
-        if (move.borrowed) {
-            move.borrowed->take_over(owner);
-        } else if (owner.release) {
-            owner.release(owner.owner);
-        }
+        if (move.borrowed) move.borrowed->take_over(owner);
     }
 }
 
@@ -158,6 +154,14 @@ ds_status bind_all(Simulator& simulator, const ds_binding* bindings, int count, 
     if (const ds_status status = all.copy_elements()) return status;
     all.carry_out(handles, replaced);
     return DS_STATUS_OK;
+}
+
+// Where there is no memory to keep.
+void release_idle_owners(const ds_binding* bindings, uint64_t count) {
+    for (uint64_t i = 0; i < count; ++i) {
+        const ds_binding& binding = bindings[i];
+        if (binding.release_owner && (!binding.data || binding.bytes == 0)) binding.release_owner(binding.owner);
+    }
 }
 
 }  // namespace
@@ -175,9 +179,14 @@ ds_status ds_simulator_bind(ds_simulator simulator, const ds_binding* bindings, 
                     "count is %llu; it must be 0 to %d", static_cast<unsigned long long>(count), DS_TENSOR_COUNT);
     }
     Ref<Memory> replaced[DS_TENSOR_COUNT];
-    SimulatorCall call(simulator);
-    if (const ds_status status = call.begin_operation()) return status;
-    return bind_all(*call, bindings, static_cast<int>(count), memories_of_tensors, replaced);
+    {
+        SimulatorCall call(simulator);
+        if (const ds_status status = call.begin_operation()) return status;
+        const ds_status status = bind_all(*call, bindings, static_cast<int>(count), memories_of_tensors, replaced);
+        if (status) return status;
+    }
+    release_idle_owners(bindings, count);
+    return DS_STATUS_OK;
 }
 
 ds_status ds_simulator_set_tensor(ds_simulator simulator, int32_t tensor, const void* data, uint64_t bytes,
