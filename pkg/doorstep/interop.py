@@ -12,18 +12,18 @@ that require grad are read like others; nothing here is seen by autograd.
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Sequence
 from typing import Any
 
 from doorstep._arguments import check_integer
-from doorstep._native import check, load
-from doorstep._native._generated import PYTHON_SIGNATURE_BYTES, PythonLibrary, PythonTensor
+from doorstep._native import tensor_views
+from doorstep._native._generated import PythonLibrary, PythonTensor
 from doorstep._native.fast_calls import fast_calls
 from doorstep._native.tensor_names import CUDA, CUDA_MANAGED, device_name, dtype_name
-from doorstep._native.tensor_reader import Rules, make_like, read_into
+from doorstep._native.tensor_reader import Rules, make_like
 from doorstep._native.tensor_reader import current_stream as _stream_of_library
 from doorstep._native.tensor_types import TensorKind, find_tensor_type
+from doorstep._native.tensor_views import read as _read
 from doorstep.errors import DeviceError, LibraryError
 
 __all__ = [
@@ -144,12 +144,6 @@ class _PythonDescription(TensorDescription):
         raise AttributeError(f"a TensorDescription has no attribute {name!r} that can be set")
 
 
-def _read(tensor: object, rules: Rules) -> PythonTensor:
-    view = PythonTensor(struct_size=ctypes.sizeof(PythonTensor))
-    read_into(view, tensor, rules)
-    return view
-
-
 # ---- Reading ----
 # These four are builtins of the native library where it has them: see the end.
 
@@ -202,9 +196,7 @@ def signature(tensor: object) -> str:
     Raises:
         ArgumentError: as for `describe`.
     """
-    text = ctypes.create_string_buffer(PYTHON_SIGNATURE_BYTES)
-    check(load().ds_python_signature(ctypes.byref(_read(tensor, Rules())), text, None))
-    return text.value.decode()
+    return tensor_views.signature(_read(tensor, Rules()))
 
 
 # ---- Streams and copies ----
@@ -277,8 +269,7 @@ def _copy(name: str, tensor: object, pointer: int, nbytes: int) -> None:
     view = _read(tensor, Rules(written=name == "copy_from_pointer"))
     on_cuda = view.device_type in (CUDA, CUDA_MANAGED)
     stream = _stream_of_library(tensor, CUDA, view.device_index) if on_cuda else 0
-    function = load().ds_python_copy_in if name == "copy_from_pointer" else load().ds_python_copy_out
-    check(function(ctypes.byref(view), stream, address, size))
+    tensor_views.copy(view, stream, address, size, to_pointer=name == "copy_to_pointer")
 
 
 # ---- New tensors ----

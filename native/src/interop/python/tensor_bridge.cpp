@@ -102,7 +102,7 @@ bool read_torch(const TensorType& type, PyObject* object, TensorView* view) {
     return false;
 }
 
-bool read_exchanged(const TensorType& type, PyObject* object, TensorView* view) {
+bool read_exchanged(TensorType type, PyObject* object, TensorView* view) {
     DLManagedTensorVersioned* managed;
     if (type.api->managed_tensor_from_py_object_no_sync(object, &managed)) {
         python().PyErr_Clear();
