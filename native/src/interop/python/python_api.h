@@ -1,8 +1,8 @@
 // Python as the library knows it: functions of the stable ABI, found in the running process. Nothing is linked and no
 // header of Python is read, so one binary serves every CPython from 3.10 on, and programs without Python.
 //
-// Objects are opaque: only functions touch them, because their layout differs between versions and builds. Every
-// function needs the GIL, except those that take it.
+// Objects are opaque: only functions touch them, because their layout differs between versions and builds; but for a few
+// words whose places experiment has found (tensor_types.h). Every function needs the GIL, except those that take it.
 #pragma once
 
 #include <stddef.h>
