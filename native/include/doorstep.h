@@ -528,7 +528,7 @@ typedef struct ds_advantages {
     void* advantages;
     void* targets;               /* for the value function */
     double discount;
-    double lambda;
+    double trace_decay;          /* lambda */
     double rho_clip;             /* V-trace: ratios are clipped at these */
     double c_clip;
 } ds_advantages;

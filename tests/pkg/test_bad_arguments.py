@@ -191,6 +191,5 @@ def test_a_flat_observation_that_was_not_asked_for_names_flat_observations() -> 
 
 
 def test_tensors_cannot_be_replaced() -> None:
-    with doorstep.Simulator(2) as sim:
-        with pytest.raises(TypeError):
-            sim.tensors["actions"] = sim.rewards  # type: ignore[index]
+    with doorstep.Simulator(2) as sim, pytest.raises(TypeError):
+        sim.tensors["actions"] = sim.rewards  # type: ignore[index]

@@ -51,7 +51,8 @@ DS_INLINE void step_generalized_advantages(const Float* __restrict rewards, cons
 
 template <class Float, int kColumns>
 DS_INLINE void generalized_advantages(const ds_advantages& call, int64_t first, int count) {
-    const Float discount = static_cast<Float>(call.discount), decay = static_cast<Float>(call.discount * call.lambda);
+    const Float discount = static_cast<Float>(call.discount);
+    const Float decay = static_cast<Float>(call.discount * call.trace_decay);
     Float later[kColumns] = {};
     for (int64_t step = call.num_steps - 1; step >= 0; step--) {
         const auto row = row_of<Float>(call, step * call.num_columns + first);
@@ -68,12 +69,12 @@ DS_INLINE void step_v_trace(const Float* __restrict rewards, const Float* __rest
                             const Float* __restrict next_values, const Float* __restrict log_ratios,
                             const uint8_t* __restrict terminations, const uint8_t* __restrict truncations,
                             Float* __restrict advantages, Float* __restrict targets, Float* __restrict later,
-                            Float discount, Float lambda, Float rho_clip, Float c_clip, int count) {
+                            Float discount, Float trace_decay, Float rho_clip, Float c_clip, int count) {
     for (int i = 0; i < count; i++) {
         const bool terminated = terminations[i] != 0, ended = terminated | (truncations[i] != 0);
         const Float ratio = exponential(log_ratios[i]);
         const Float rho = ratio > rho_clip ? rho_clip : ratio;
-        const Float c = lambda * (ratio > c_clip ? c_clip : ratio);
+        const Float c = trace_decay * (ratio > c_clip ? c_clip : ratio);
         const Float next_value = terminated ? Float(0) : next_values[i];
         const Float correction = ended ? Float(0) : later[i];
         advantages[i] = rho * (rewards[i] + discount * (next_value + correction) - values[i]);
@@ -89,7 +90,7 @@ DS_INLINE void v_trace(const ds_advantages& call, int64_t first, int count) {
         const auto row = row_of<Float>(call, step * call.num_columns + first);
         step_v_trace(row.rewards, row.values, row.next_values, row.log_ratios, row.terminations, row.truncations,
                      row.advantages, row.targets, later, static_cast<Float>(call.discount),
-                     static_cast<Float>(call.lambda), static_cast<Float>(call.rho_clip),
+                     static_cast<Float>(call.trace_decay), static_cast<Float>(call.rho_clip),
                      static_cast<Float>(call.c_clip), count);
     }
 }

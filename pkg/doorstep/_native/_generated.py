@@ -678,7 +678,7 @@ class Advantages(ctypes.Structure):
     advantages: int | None
     targets: int | None
     discount: float
-    lambda: float
+    trace_decay: float
     rho_clip: float
     c_clip: float
 
@@ -700,7 +700,7 @@ class Advantages(ctypes.Structure):
         ("advantages", ctypes.c_void_p),
         ("targets", ctypes.c_void_p),
         ("discount", ctypes.c_double),
-        ("lambda", ctypes.c_double),
+        ("trace_decay", ctypes.c_double),
         ("rho_clip", ctypes.c_double),
         ("c_clip", ctypes.c_double),
     )

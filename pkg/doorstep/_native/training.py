@@ -63,7 +63,7 @@ def prepare_batches(device_index: int, num_agents: int) -> None:
 def advantages_struct(discount: float, trace_decay: float, rho_clip: float, c_clip: float) -> Advantages:
     """The numbers of a call."""
     size = ctypes.sizeof(Advantages)
-    return Advantages(size, discount=discount, rho_clip=rho_clip, c_clip=c_clip, **{"lambda": trace_decay})
+    return Advantages(size, discount=discount, trace_decay=trace_decay, rho_clip=rho_clip, c_clip=c_clip)
 
 
 def multi_discrete_struct(sizes: Sequence[int]) -> MultiDiscrete:
