@@ -133,7 +133,7 @@ int main(int argc, char** argv) {
         worlds.write_actions(draws);
         uint32_t trouble[kTroubleKinds] = {};
         const KernelArguments arguments{worlds.simulation, &worlds.flights, workspace.data(), trouble, nullptr, kWorlds,
-                                        0,                 0,               0};
+                                        0,                 0,               0, nullptr};
         ptx::launch(program, program.kernel("doorstep_step"),
                     {grid, static_cast<uint32_t>(shape.threads), shape.shared_bytes, &arguments, &order, &costs});
     }
