@@ -51,8 +51,8 @@ def unpack(content: bytes) -> dict[ImageName, bytes]:
     _, count, _ = HEADER.unpack_from(content, start)
     images = {}
     for index in range(count):
-        num_agents, architecture, offset, size = ENTRY.unpack_from(content, start + HEADER.size + index * ENTRY.size)
-        images[ImageName(num_agents, architecture)] = content[start + offset : start + offset + size]
+        module, architecture, offset, size = ENTRY.unpack_from(content, start + HEADER.size + index * ENTRY.size)
+        images[ImageName(module, architecture)] = content[start + offset : start + offset + size]
     return images
 
 
