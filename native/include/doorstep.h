@@ -493,7 +493,8 @@ DS_API ds_status ds_batch_create_from(const ds_batch* batch, const uint32_t* see
    ds_batch_create or ds_batch_step wrote under these rules. On CUDA such a block is not noticed. */
 DS_API ds_status ds_batch_step(const ds_batch* batch);
 
-/* The same with inputs that stay as they are: copies of them are put into the tensors first, zeros for null resets. */
+/* The same with inputs that stay as they are: copies of them are put into the tensors actions and resets first, zeros
+   for null resets; also if the step is then refused. */
 DS_API ds_status ds_batch_step_from(const ds_batch* batch, const int32_t* actions, const int32_t* resets);
 
 /* Points *handler at a handler of XLA's FFI, for jax.ffi.register_ffi_target() and the like: "create_cpu", "step_cpu",
@@ -698,6 +699,8 @@ DS_API ds_status ds_stream_borrow(ds_resource context, uint64_t raw, void* owner
 DS_API ds_status ds_stream_synchronize(ds_resource stream);
 /* PENDING while work is left. */
 DS_API ds_status ds_stream_query(ds_resource stream);
+/* *capturing: 1 while a graph is recorded from the stream, else 0. */
+DS_API ds_status ds_stream_is_capturing(ds_resource stream, int32_t* capturing);
 /* What is begun on the stream from now on waits for the event. */
 DS_API ds_status ds_stream_wait_event(ds_resource stream, ds_resource event);
 /* What is begun on the stream from now on comes after what was begun on `earlier`. Nothing happens if one of them is
@@ -841,6 +844,10 @@ DS_API void ds_capsule_destructor(void* capsule);
 /* A ds_release_owner for Python objects of which the owner holds a reference: Python's main thread gives it back, soon.
    Needs no lock of Python; while Python ends the reference stays. */
 DS_API void ds_python_release(void* object);
+
+/* Gives back at once what ds_python_release() has left to the main thread, which may be busy for long. The caller holds
+   the GIL and is ready for whatever the objects do at their end. */
+DS_API void ds_python_release_now(void);
 
 /* ---- Tensors of Python ------------------------------------------------------------------------------------- */
 

@@ -147,7 +147,9 @@
     X(ds_status, python_empty_like, (void* object, void** made)) \
     X(ds_status, python_zeros_like, (void* object, void** made)) \
     X(ds_status, python_tensor_over, (void* type, void* managed, void** made)) \
-    X(ds_status, simulator_get_end, (ds_simulator simulator, ds_event* event))
+    X(ds_status, simulator_get_end, (ds_simulator simulator, ds_event* event)) \
+    X(ds_status, stream_is_capturing, (ds_resource stream, int32_t* capturing)) \
+    X(void, python_release_now, (void))
 
 typedef struct ds_api {
     uint32_t abi_version; /* DS_ABI_VERSION */

@@ -76,6 +76,29 @@ def test_calls_step_worlds() -> None:
             assert rooms.resets[1, 0] == (step == 3)
 
 
+def test_scratch_memory_may_begin_anywhere() -> None:
+    rooms, elsewhere = Rooms(), Rooms()
+    elsewhere.scratch = elsewhere.scratch[64:]
+    for each in (rooms, elsewhere):
+        each.create(3)
+        call(**each.step_call())
+    assert rooms.worlds.tobytes() == elsewhere.worlds.tobytes()
+    assert rooms.rewards.tobytes() == elsewhere.rewards.tobytes()
+
+
+def test_outputs_without_elements_are_checked_too() -> None:
+    info = batch_info(DeviceKind.CPU, 0, 1, 1)
+    worlds, scratch = aligned((1, info.world_bytes // 4), "uint32"), aligned((8192,), "uint8")
+    words = tensor(np.array([0, 0], np.uint32))
+    rules = [0, 1, 5, 1, 0, 0, NAMES.index("partner_observations")]
+    results = [tensor(worlds), tensor(scratch), Tensor(0, (1, 1, 0, 3), "float32")]
+    call("create_cpu", [words], results, rules)
+    for wrong in (replaced(results[2], dtype="int32"), replaced(results[2], shape=(1, 1, 1, 3))):
+        with pytest.raises(HandlerError) as caught:
+            call("create_cpu", [words], [*results[:2], wrong], rules)
+        assert "partner_observations: wrong" in caught.value.args[1]
+
+
 @pytest.mark.parametrize(
     ("name", "traits"),
     [("create_cpu", 0), ("step_cpu", 0), ("create_cuda", 1), ("step_cuda", 1), ("initialize_cuda", 1)],
@@ -105,7 +128,8 @@ BROKEN: list[tuple[str, Any, int, str]] = [
     ("one more output", lambda c: c["rules"].append(4), INVALID_ARGUMENT, "terminations: missing"),
     ("one less output", lambda c: c["rules"].pop(), INVALID_ARGUMENT, "outputs: more"),
     ("no results", lambda c: c.update(results=[]), INVALID_ARGUMENT, "worlds: wrong"),
-    ("no arguments", lambda c: c.update(arguments=[]), INVALID_ARGUMENT, "worlds: must be aliased"),
+    ("no arguments", lambda c: c.update(arguments=[]), INVALID_ARGUMENT, "worlds: missing"),
+    ("one more argument", lambda c: c["arguments"].append(c["arguments"][1]), INVALID_ARGUMENT, "arguments: more"),
     ("little scratch", lambda c: c["results"].__setitem__(1, replaced(c["results"][1], shape=(64,))), INVALID_ARGUMENT,
      "scratch: too small"),
     ("few actions", lambda c: c["arguments"].__setitem__(1, replaced(c["arguments"][1], shape=(1, 2, 4))),

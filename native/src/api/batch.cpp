@@ -5,6 +5,7 @@
 #include "api/fork.h"
 #include "exec/cpu/cpu_batch.h"
 #include "exec/cuda/cuda_batch.h"
+#include "exec/tensor_table.h"
 
 namespace doorstep {
 namespace {
@@ -75,8 +76,6 @@ ds_status check_address(const char* argument, const void* address, uint64_t alig
                 "%s lies at %p; it must be aligned to %llu bytes", argument, address,
                 static_cast<unsigned long long>(alignment));
 }
-
-bool may_be_null(int tensor) { return tensor == DS_TENSOR_observations || tensor == DS_TENSOR_final_observations; }
 
 // The common case, without a branch per tensor.
 bool all_in_order(void* const* tensors) {

@@ -117,6 +117,16 @@ ds_status ds_stream_query(ds_resource stream) {
     return found ? found->query() : last_status();
 }
 
+ds_status ds_stream_is_capturing(ds_resource stream, int32_t* capturing) {
+    if (!capturing) return fail_null("capturing");
+    const Ref<Stream> found = find_handle<Stream>(stream, "stream");
+    if (!found) return last_status();
+    bool recorded;
+    if (const ds_status status = found->is_capturing(&recorded)) return status;
+    *capturing = recorded;
+    return DS_STATUS_OK;
+}
+
 ds_status ds_stream_wait_event(ds_resource stream, ds_resource event) {
     const Ref<Stream> waiting = find_handle<Stream>(stream, "stream");
     if (!waiting) return last_status();

@@ -17,6 +17,14 @@ struct TensorRow {
 extern const TensorRow kTensorRows[DS_TENSOR_COUNT];
 extern const TensorRow kStateRows[DS_STATE_COUNT];
 
+// Flat observations: written where an address is given.
+constexpr bool may_be_null(int64_t tensor) {
+    return tensor == DS_TENSOR_observations || tensor == DS_TENSOR_final_observations;
+}
+
+// final_*, episode_returns and episode_lengths: written when an episode ends, and kept until the next one does.
+constexpr bool outlives_step(int64_t tensor) { return tensor >= DS_TENSOR_final_steps_remaining; }
+
 // What the letters of a shape stand for in one simulator.
 struct Dimensions {
     int64_t num_worlds;             // N

@@ -5,8 +5,8 @@
 // time, so that what is done to each becomes vector instructions, and a thread of a GPU one. Rows beyond the last
 // repeat it.
 //
-// A logit of minus infinity has probability 0 and gradient 0. Where a row has a NaN, or a component without any choice,
-// the row's results are NaN, and the drawn choice is some legal one.
+// A logit of minus infinity has probability 0, and gradient 0 unless it is the chosen one. Where a row has a NaN, or a
+// component without any choice, the row's results are NaN, and the drawn choice is some index within the component.
 #pragma once
 
 #include "doorstep.h"

@@ -1049,6 +1049,7 @@ FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
     ),
     ("ds_stream_synchronize", ctypes.c_int, (ctypes.c_void_p,)),
     ("ds_stream_query", ctypes.c_int, (ctypes.c_void_p,)),
+    ("ds_stream_is_capturing", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)),
     ("ds_stream_wait_event", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)),
     ("ds_stream_follow", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)),
     ("ds_cuda_event_create", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int32, ctypes.c_void_p)),
@@ -1117,6 +1118,7 @@ FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
     ("ds_python_bind", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)),
     ("ds_capsule_destructor", None, (ctypes.c_void_p,)),
     ("ds_python_release", None, (ctypes.c_void_p,)),
+    ("ds_python_release_now", None, ()),
     ("ds_python_is_tensor", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)),
     (
         "ds_python_read_tensors",
@@ -1205,6 +1207,7 @@ class Functions:
     ds_stream_borrow: Any
     ds_stream_synchronize: Any
     ds_stream_query: Any
+    ds_stream_is_capturing: Any
     ds_stream_wait_event: Any
     ds_stream_follow: Any
     ds_cuda_event_create: Any
@@ -1249,6 +1252,7 @@ class Functions:
     ds_python_bind: Any
     ds_capsule_destructor: Any
     ds_python_release: Any
+    ds_python_release_now: Any
     ds_python_is_tensor: Any
     ds_python_read_tensors: Any
     ds_python_signature: Any

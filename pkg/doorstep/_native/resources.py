@@ -106,6 +106,12 @@ def stream_is_done(stream: Resource) -> bool:
     return True
 
 
+def stream_is_capturing(stream: Resource) -> bool:
+    capturing = ctypes.c_int32()
+    check(load().ds_stream_is_capturing(stream.handle, ctypes.byref(capturing)))
+    return bool(capturing.value)
+
+
 def stream_follow(stream: Resource, earlier: Resource) -> None:
     """What is begun from now on comes after what was begun on another stream; nothing if one is being recorded."""
     check(load().ds_stream_follow(stream.handle, earlier.handle))

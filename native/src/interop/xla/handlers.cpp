@@ -12,9 +12,6 @@ namespace {
 
 // ---- What arrives
 
-// final_*, episode_returns and episode_lengths are written when an episode ends only: the others come from the caller.
-bool outlives_step(int64_t tensor) { return tensor >= DS_TENSOR_final_steps_remaining; }
-
 // Sizes of one world.
 struct WorldSizes {
     int64_t words;                      // of its block
@@ -75,7 +72,7 @@ public:
     Buffers(void* const* buffers, int64_t size) : buffers_(buffers), left_(size) {}
 
     // Null, with the error set, if there is none of that type and number of elements.
-    void* take(const char* name, DataType dtype, int64_t elements) {
+    const Buffer* take(const char* name, DataType dtype, int64_t elements) {
         const Buffer* buffer = next();
         if (!buffer) {
             fail_call(name, "missing");
@@ -85,7 +82,7 @@ public:
             fail_call(name, "wrong element type or shape");
             return nullptr;
         }
-        return buffer->data;
+        return buffer;
     }
     const Buffer* next() { return left_-- > 0 ? static_cast<const Buffer*>(*buffers_++) : nullptr; }
     int64_t left() const { return left_; }
@@ -150,24 +147,24 @@ ds_status take_outputs(Buffers& results, const WorldSizes& sizes, BatchCall* cal
         const int64_t tensor = call->rules[i];
         if (tensor < 0 || tensor >= DS_TENSOR_COUNT) return fail_call("rules", "out of range");
         const TensorRow& row = kTensorRows[tensor];
-        void* data = results.take(row.name, data_type(row.dtype), call->batch.num_worlds * sizes.elements[tensor]);
-        if (sizes.elements[tensor] == 0) continue;
-        if (!data) return last_status();
-        call->tensors[tensor] = data;
+        const int64_t elements = call->batch.num_worlds * sizes.elements[tensor];
+        const Buffer* buffer = results.take(row.name, data_type(row.dtype), elements);
+        if (!buffer) return last_status();
+        if (elements) call->tensors[tensor] = buffer->data;  // else it has no address
     }
     return results.left() == 0 ? DS_STATUS_OK : fail_call("outputs", "more than the rules list");
 }
 
-// What is not an output lies in the scratch memory, before what the device needs of it. Flat observations that nobody
-// wants are not written.
+// What is not an output lies in the scratch memory, before what the device needs of it. XLA aligns it less than that
+// needs. Flat observations that nobody wants are not written.
 ds_status use_scratch(const Buffer& scratch, const WorldSizes& sizes, BatchCall* call) {
     constexpr int64_t kAlignment = 256;
     ds_batch& batch = call->batch;
-    int64_t left = count_elements(scratch);
-    char* part = static_cast<char*>(scratch.data);
+    const int64_t gap = static_cast<int64_t>(-reinterpret_cast<uintptr_t>(scratch.data) & (kAlignment - 1));
+    int64_t left = count_elements(scratch) - gap;
+    char* part = static_cast<char*>(scratch.data) + gap;
     for (int tensor = 0; tensor < DS_TENSOR_COUNT; ++tensor) {
-        const bool flat = tensor == DS_TENSOR_observations || tensor == DS_TENSOR_final_observations;
-        if (call->tensors[tensor] || flat) continue;
+        if (call->tensors[tensor] || may_be_null(tensor)) continue;
         const int64_t bytes = batch.num_worlds * sizes.bytes[tensor];
         const int64_t rounded = (bytes + kAlignment - 1) & ~(kAlignment - 1);
         call->tensors[tensor] = part;
@@ -198,24 +195,27 @@ ds_status take_step_arguments(const CallFrame& frame, const WorldSizes& sizes, B
         const TensorRow& row = kTensorRows[tensor];
         return arguments.take(row.name, data_type(row.dtype), num_worlds * sizes.elements[tensor]);
     };
-    if (arguments.take("worlds", kU32, num_worlds * sizes.words) != call->batch.worlds) {
-        return fail_call("worlds", "must be aliased with the result");
-    }
-    call->actions = static_cast<const int32_t*>(take(DS_TENSOR_actions));
-    if (!call->actions) return last_status();
+    const Buffer* worlds = arguments.take("worlds", kU32, num_worlds * sizes.words);
+    if (!worlds) return last_status();
+    if (worlds->data != call->batch.worlds) return fail_call("worlds", "must be aliased with the result");
+    const Buffer* actions = take(DS_TENSOR_actions);
+    if (!actions) return last_status();
+    call->actions = static_cast<const int32_t*>(actions->data);
     if (call->rules[kRuleHasResets]) {
-        call->resets = static_cast<const int32_t*>(take(DS_TENSOR_resets));
-        if (!call->resets) return last_status();
+        const Buffer* resets = take(DS_TENSOR_resets);
+        if (!resets) return last_status();
+        call->resets = static_cast<const int32_t*>(resets->data);
     }
     for (int64_t i = kRuleFirstOutput; i < call->num_rules; ++i) {
         const int64_t tensor = call->rules[i];
         if (!outlives_step(tensor)) continue;
-        const void* data = take(tensor);
-        if (data != call->tensors[tensor] && sizes.elements[tensor]) {
+        const Buffer* kept = take(tensor);
+        if (!kept) return last_status();
+        if (sizes.elements[tensor] && kept->data != call->tensors[tensor]) {
             return fail_call(kTensorRows[tensor].name, "must be aliased with the result");
         }
     }
-    return DS_STATUS_OK;
+    return arguments.left() == 0 ? DS_STATUS_OK : fail_call("arguments", "more than the rules list");
 }
 
 // ---- Answers
@@ -259,8 +259,10 @@ ds_status read_create(const CallFrame& frame, int32_t device_kind, BatchCall* ca
     if (const ds_status status = read_rules(frame, device_kind, call)) return status;
     if (const ds_status status = take_results(frame, sizes_of_world(call->batch.num_agents), call)) return status;
     Buffers arguments(frame.args.args, frame.args.size);
-    call->seed_and_offset = static_cast<const uint32_t*>(arguments.take("seed_and_offset", kU32, 2));
-    return call->seed_and_offset ? DS_STATUS_OK : last_status();
+    const Buffer* words = arguments.take("seed_and_offset", kU32, 2);
+    if (!words) return last_status();
+    call->seed_and_offset = static_cast<const uint32_t*>(words->data);
+    return DS_STATUS_OK;
 }
 
 ds_status read_step(const CallFrame& frame, int32_t device_kind, BatchCall* call) {
