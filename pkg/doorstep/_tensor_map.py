@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import threading
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import final
 
@@ -20,11 +21,14 @@ FLAT_TENSORS = ("observations", "final_observations")
 class TensorMap:
     """Describes the tensors once, and again when they are bound to other memory."""
 
-    __slots__ = ("_device", "_session", "_tensors")
+    __slots__ = ("_accepted", "_binding", "_device", "_session", "_tensors")
 
     def __init__(self, session: Session, device: str, flat_observations: bool) -> None:
         self._session = session
         self._device = device
+        # Held over a change of where tensors lie; a signal handler may come back in the same thread.
+        self._binding = threading.RLock()
+        self._accepted: dict[str, tuple[object, ...]] = {}  # the latest kind of memory that each tensor was set from
         absent = () if flat_observations else FLAT_TENSORS
         memory = session.memory
         self._tensors: Mapping[str, Tensor] = MappingProxyType(
@@ -55,7 +59,9 @@ class TensorMap:
 
     def forget(self) -> None:
         """Lets go of the tensors, and of the memory with them; those that users took stay valid."""
-        self._tensors = MappingProxyType({})
+        with self._binding:
+            self._tensors = MappingProxyType({})
+        self._session.let_go()
 
     # ---- Tensors set from others ----
 
@@ -75,7 +81,10 @@ class TensorMap:
     def _read_source(self, tensor: Tensor, value: object) -> Given:
         given = read_given(tensor.name, value, written=False, stream=self._stream())
         device = "cpu" if given.device == "cpu" else self._device
-        check_fits(tensor, given, value, device=device, bool_allowed=False)
+        kind = (given.dtype, given.shape, given.device)
+        if self._accepted.get(tensor.name) != kind:
+            check_fits(tensor, given, value, device=device, bool_allowed=False)
+            self._accepted[tensor.name] = kind
         if given.contiguous:
             return given
         copy = contiguous_copy(value)
@@ -92,6 +101,10 @@ class TensorMap:
 
     def bind(self, values: Mapping[str, object]) -> None:
         """See Simulator.bind()."""
+        self._bind(values)
+        self._session.let_go()
+
+    def _bind(self, values: Mapping[str, object]) -> None:
         tensors = {name: self[name] for name in values}
         with self._session.turn:
             given = {name: self._read_place(tensors[name], value) for name, value in values.items()}
@@ -99,11 +112,16 @@ class TensorMap:
                 Place(TENSOR_INDEX[name], found.pointer or None, tensors[name].nbytes, found.owner, found.stream)
                 for name, found in given.items()
             ]
-            memories = self._session.bind(places)
-            bound = {
-                name: Tensor(name, self._session.tensor_info(TENSOR_INDEX[name]), memory, self._device)
-                for name, memory in zip(values, memories, strict=True)
-            }
+            with self._binding:
+                self._rebind(tuple(values), places)
+
+    def _rebind(self, names: Sequence[str], places: Sequence[Place]) -> None:
+        memories = self._session.bind(places)
+        bound = {
+            name: Tensor(name, self._session.tensor_info(TENSOR_INDEX[name]), memory, self._device)
+            for name, memory in zip(names, memories, strict=True)
+        }
+        if not self._session.closed:
             self._tensors = MappingProxyType({**self._tensors, **bound})
 
     def _read_place(self, tensor: Tensor, value: object) -> Given:

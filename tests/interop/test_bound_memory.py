@@ -136,6 +136,28 @@ def test_memory_is_let_go_by_whatever_thread_uses_it_last() -> None:
     assert is_gone(alive)
 
 
+def test_owners_do_not_pile_up_while_the_main_thread_waits() -> None:
+    alive: list[weakref.ref[Memory]] = []
+    most = 0
+
+    def rebind() -> None:
+        nonlocal most
+        for _ in range(100):
+            memory, seen = make_memory()
+            alive.append(seen)
+            sim.bind(actions=memory)
+            del memory
+            most = max(most, sum(one() is not None for one in alive))
+        sim.close()
+
+    with make() as sim:
+        binder = threading.Thread(target=rebind)
+        binder.start()
+        binder.join()  # in C: nothing that Python asks the main thread to do is done meanwhile
+    assert most == 1
+    assert not any(one() is not None for one in alive)
+
+
 @pytest.mark.parametrize(
     "ending", ["", "sim.close()", "del sim", "view = sim.actions.__dlpack__(); del sim", "os.fork()"]
 )

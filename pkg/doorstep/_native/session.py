@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import weakref
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from doorstep._native._generated import Binding, DeviceKind, Health, SimulatorConfig, SimulatorInfo, TensorInfo
 from doorstep._native.fast_calls import fast_calls
-from doorstep._native.library import PYTHON, load
+from doorstep._native.library import LIBRARY_PATH, PYTHON, load
 from doorstep._native.memory import Memory
 from doorstep._native.simulator_stream import SimulatorStream
 from doorstep._native.status import check
@@ -146,6 +147,13 @@ class Session:
             check(status)
         return [Memory(memory, self.stream) for memory in memories]
 
+    def let_go(self) -> None:
+        """Lets go of owners of memory that is no longer bound. Python's main thread would, if it were not busy.
+
+        Whatever they do at their end runs here: callers hold no lock.
+        """
+        _with_gil().ds_python_release_now()
+
     def step(self) -> None:
         with self.turn:
             self._step(self.handle)
@@ -211,6 +219,14 @@ class Session:
 
 def _step_with_ctypes(handle: int) -> None:
     check(load().ds_simulator_step(handle))
+
+
+@functools.cache
+def _with_gil() -> ctypes.PyDLL:
+    """The library, for calls that keep Python's lock."""
+    library = ctypes.PyDLL(LIBRARY_PATH)
+    library.ds_python_release_now.restype = None
+    return library
 
 
 def _leave_unset(_: object) -> bool:

@@ -17,7 +17,7 @@ struct Released {
 
 constinit std::atomic<Released*> first_released{nullptr};
 
-// Called by Python's main thread, with the GIL.
+// Needs the GIL.
 int let_go(void*) {
     Released* next = first_released.exchange(nullptr, std::memory_order_acquire);
     while (Released* released = next) {
@@ -44,4 +44,9 @@ void ds_python_release(void* object) {
     while (!first_released.compare_exchange_weak(released->next, released, std::memory_order_release)) {
     }
     found->Py_AddPendingCall(let_go, nullptr);
+}
+
+void ds_python_release_now(void) {
+    const Python* found = find_python();
+    if (found && found->Py_IsInitialized()) let_go(nullptr);
 }
