@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -9,9 +10,10 @@ import numpy as np
 from doorstep._arguments import refuse
 from doorstep._native._generated import PythonLibrary, PythonTensor
 from doorstep._native.tensor_names import CUDA, device_name, dtype_name
-from doorstep._native.tensor_reader import Rules, current_stream, read_into
+from doorstep._native.tensor_reader import Rules, _is_contiguous, current_stream, read_into
 from doorstep._native.tensor_types import find_library
 from doorstep._streams import check_stream
+from doorstep.errors import ArgumentError
 from doorstep.tensor import Tensor
 
 ORDERED_BY_STREAM = (PythonLibrary.TORCH, PythonLibrary.CUPY, PythonLibrary.WARP)
@@ -59,16 +61,17 @@ def check_fits(tensor: Tensor, given: Given, value: object, *, device: str, bool
     """Raises ArgumentError unless the memory, once it is C-contiguous, could be the tensor's."""
     dtype = str(tensor.dtype)
     if given.device != device:
-        refuse(tensor.name, f"on {device}", _on(given.device), f"move it there: tensor.to({device!r}) in PyTorch")
+        hint = f"move it there: tensor.to({device!r}) in PyTorch"
+        _refuse_as(tensor.name, f"on {device}", f"on {given.device}", hint)
     if given.dtype != dtype and not (bool_allowed and (given.dtype, dtype) == ("bool", "uint8")):
-        refuse(tensor.name, f"{dtype} {list(tensor.shape)}", _described(given), _conversion(value, dtype))
+        _refuse_as(tensor.name, f"{dtype} {list(tensor.shape)}", _described(given), _conversion(value, dtype))
     if not _has_shape(given.shape, tensor.shape):
         hint = "worlds and agents may be one dimension, dimensions of 1 at the end may be absent"
-        refuse(tensor.name, f"{dtype} {list(tensor.shape)}", _described(given), hint)
+        _refuse_as(tensor.name, f"{dtype} {list(tensor.shape)}", _described(given), hint)
 
 
 def refuse_gaps(name: str, given: Given) -> NoReturn:
-    refuse(name, "C-contiguous", f"{_described(given)}, not C-contiguous", "pass a contiguous copy")
+    _refuse_as(name, "C-contiguous", f"{_described(given)}, not C-contiguous", "pass a contiguous copy")
 
 
 def contiguous_copy(value: Any) -> Any | None:
@@ -128,25 +131,42 @@ def _as_numpy(name: str, value: Any) -> Any:
 
 
 def _read_cuda_interface(name: str, value: Any, written: bool) -> Given:
-    interface = value.__cuda_array_interface__
-    pointer, read_only = interface["data"]
-    if interface.get("mask") is not None:
+    try:
+        interface = value.__cuda_array_interface__
+        address, read_only = interface["data"]
+        pointer = operator.index(address or 0)
+        dtype = np.dtype(interface["typestr"])
+        shape = tuple(map(operator.index, interface["shape"]))
+        contiguous = _is_packed(shape, interface.get("strides"), dtype.itemsize)
+        mask, stream = interface.get("mask"), interface.get("stream")
+    except Exception as error:  # whatever an interface raises, or reading what it says
+        text = f"a {type(value).__name__} whose __cuda_array_interface__ cannot be read"
+        raise ArgumentError(f"{name} is {text} ({type(error).__name__}: {error})", argument=name) from error
+    if mask is not None:
         refuse(name, "without a mask", value)
     if read_only and written:
         refuse(name, "writable", value)
-    dtype = np.dtype(interface["typestr"])
-    shape = tuple(interface["shape"])
-    strides = interface.get("strides")
-    stream = interface.get("stream")
+    if not pointer and 0 not in shape:
+        what = f"a {type(value).__name__} whose address is null"
+        _refuse_as(name, "one with memory", what, "pass one that holds data")
     return Given(
-        pointer or 0,
+        pointer,
         str(dtype),
         shape,
         device_name(CUDA, _device_index_of(value)),
-        strides is None or tuple(strides) == np.empty(shape, dtype).strides,
+        contiguous,
         value,
         None if stream is None else check_stream(name, stream).handle,
     )
+
+
+def _is_packed(shape: tuple[int, ...], strides: Any, itemsize: int) -> bool:
+    """Whether elements lie side by side; strides in bytes, or None if they do."""
+    if strides is None:
+        return True
+    if len(strides) != len(shape):
+        raise ValueError(f"{len(shape)} dimensions, {len(strides)} strides")
+    return not any(stride % itemsize for stride in strides) and _is_contiguous(shape, [s // itemsize for s in strides])
 
 
 def _device_index_of(value: Any) -> int:
@@ -169,8 +189,8 @@ def _described(given: Given) -> str:
     return f"{given.dtype} {list(given.shape)}"
 
 
-def _on(device: str) -> str:
-    return f"on {device}"
+def _refuse_as(name: str, requirement: str, description: str, hint: str) -> NoReturn:
+    raise ArgumentError(f"{name} is {description}; it must be {requirement}", argument=name, hint=hint)
 
 
 def _conversion(value: Any, dtype: str) -> str:

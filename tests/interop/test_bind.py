@@ -173,6 +173,83 @@ def test_jax_arrays_do_not_change_and_are_refused() -> None:
     assert caught.value.argument == "rewards"
 
 
+class OldExporter:
+    """Has `__dlpack__` as it was before arguments said whether a copy may be made."""
+
+    def __init__(self, give: Callable[[], Array]) -> None:
+        self._give = give
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0
+
+    def __dlpack__(self, stream: object = None) -> object:
+        return self._give().__dlpack__()
+
+
+def test_old_exporters_are_bound_unless_what_they_export_is_a_copy() -> None:
+    place = np.zeros((WORLDS, 2), np.float32)
+    with make(episode_length=1) as sim:
+        with pytest.raises(doorstep.ArgumentError, match="copies only") as caught:
+            sim.bind(rewards=OldExporter(place.copy))
+        assert caught.value.argument == "rewards"
+        with pytest.raises(doorstep.ArgumentError, match="copies only"):
+            sim.actions = OldExporter(lambda: np.ones((WORLDS, 2, 4), np.int32))
+        sim.bind(rewards=OldExporter(lambda: place))
+        assert np.shares_memory(sim.rewards.to_numpy(), place)
+
+
+class CudaArray:
+    """Has an interface of which some entries are as given; the others are those of actions."""
+
+    def __init__(self, **changed: object) -> None:
+        whole = {"shape": (WORLDS, 2, 4), "typestr": "<i4", "data": (1 << 20, False), "strides": None, "version": 3}
+        self.__cuda_array_interface__ = {**whole, **changed}
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"data": (0, False)}, "address is null"),
+        ({"data": (None, False)}, "address is null"),
+        ({"data": None}, "cannot be read"),
+        ({"data": ("here", False)}, "cannot be read"),
+        ({"typestr": "zz"}, "cannot be read"),
+        ({"shape": None}, "cannot be read"),
+        ({"strides": "packed"}, "cannot be read"),
+        ({"strides": (32, 16)}, "cannot be read"),
+        ({"data": (1 << 20, True)}, "writable"),
+        ({"mask": 0}, "without a mask"),
+        ({"shape": (10**14,), "strides": (4,)}, "it must be on cpu"),
+    ],
+)
+def test_interfaces_of_cuda_arrays_that_make_no_sense_are_refused(changed: dict[str, object], message: str) -> None:
+    with make() as sim:
+        address = sim.actions.__array_interface__["data"]
+        with pytest.raises(doorstep.ArgumentError, match=message) as caught:
+            sim.bind(actions=CudaArray(**changed))
+        assert caught.value.argument == "actions"
+        assert sim.actions.__array_interface__["data"] == address
+
+
+def test_threads_that_bind_different_tensors_lose_none() -> None:
+    with make() as sim:
+        places = {name: place for name, place in places_of(sim).items() if not name.startswith("final_")}
+
+        def rebind(name: str) -> None:
+            for _ in range(50):
+                sim.bind(**{name: None})
+                sim.bind(**{name: places[name]})
+
+        threads = [threading.Thread(target=rebind, args=(name,)) for name in places]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert {name: np.shares_memory(sim.tensors[name].to_numpy(), place) for name, place in places.items()} == (
+            dict.fromkeys(places, True)
+        )
+
+
 def test_everything_works_on_bound_memory() -> None:
     with make(action_check="raise", strict=True, episode_length=9) as sim, make(episode_length=9) as plain:
         places = places_of(sim)

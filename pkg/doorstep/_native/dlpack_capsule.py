@@ -12,6 +12,7 @@ from doorstep._native.tensor_names import CUDA, CUDA_MANAGED, Dtype
 LEGACY_STREAM = 1
 NO_ORDER = -1
 READ_ONLY, IS_COPIED = 1, 2  # flags
+ONLY_COPIES = "it exports copies only"
 
 
 class _Tensor(ctypes.Structure):
@@ -69,9 +70,18 @@ def read_dlpack(tensor: Any, stream: int) -> Exported:
     options = {"stream": _consumer_stream(stream)} if device_type in (CUDA, CUDA_MANAGED) else {}
     try:
         capsule = tensor.__dlpack__(max_version=(1, 0), copy=False, **options)
-    except TypeError:  # older than these arguments; then there are no copies either
-        capsule = tensor.__dlpack__(**options)
+    except TypeError:  # older than these arguments
+        return _read_old_exporter(tensor, options)
     return _read_capsule(capsule)
+
+
+def _read_old_exporter(tensor: Any, options: dict[str, int]) -> Exported:
+    """It cannot say whether it copies; but two copies that live at once lie in different places."""
+    capsules = [tensor.__dlpack__(**options) for _ in range(2)]
+    exported, again = map(_read_capsule, capsules)
+    if exported.pointer != again.pointer and 0 not in exported.shape:
+        raise BufferError(ONLY_COPIES)
+    return exported
 
 
 def _consumer_stream(stream: int) -> int:
@@ -94,7 +104,7 @@ def _read_capsule(capsule: Any) -> Exported:
 
 def _describe(tensor: _Tensor, flags: int) -> Exported:
     if flags & IS_COPIED:
-        raise BufferError("it exports copies only")
+        raise BufferError(ONLY_COPIES)
     shape = tuple(tensor.shape[: tensor.rank]) if tensor.rank else ()
     strides = tuple(tensor.strides[: tensor.rank]) if tensor.rank and tensor.strides else _packed(shape)
     return Exported(
