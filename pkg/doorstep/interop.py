@@ -54,6 +54,9 @@ class TensorDescription:
 
     _view: PythonTensor
 
+    def __init__(self) -> None:
+        raise TypeError("descriptions come from describe() and describe_many()")
+
     @property
     def pointer(self) -> int:
         """Address of the first element; 0 if there are none."""
@@ -125,6 +128,12 @@ class TensorDescription:
 
     def __hash__(self) -> int:
         return hash(self._facts())
+
+    def __copy__(self) -> TensorDescription:
+        return self
+
+    def __deepcopy__(self, _: object) -> TensorDescription:
+        return self
 
     def __repr__(self) -> str:
         notes = [("strided", not self.contiguous), ("requires grad", self.requires_grad), ("read-only", self.readonly)]

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.interop.modes import both_modes, environment
 from tests.interop.places import WORLDS, Array, aligned, make
 from tests.scenes import random_actions
 
@@ -107,10 +108,10 @@ NOT_ACTIONS: list[tuple[str, Callable[[], Any], str]] = [
     ("big-endian", lambda: np.ones((WORLDS, 2, 4), ">i4"), "byte order"),
     ("text", lambda: np.full((WORLDS, 2, 4), "1"), "array of <U1"),
     ("one world less", lambda: np.ones((WORLDS - 1, 2, 4), np.int32), f"it must be int32 [{WORLDS}, 2, 4]"),
-    ("agents first", lambda: np.ones((2, WORLDS, 4), np.int32), f"'int32 [2, {WORLDS}, 4]'"),
-    ("all in a row", lambda: np.ones(WORLDS * 8, np.int32), f"'int32 [{WORLDS * 8}]'"),
-    ("broadcast", lambda: np.ones((1, 1, 4), np.int32), "'int32 [1, 1, 4]'"),
-    ("without dimensions", lambda: np.int32(1), "'int32 []'"),
+    ("agents first", lambda: np.ones((2, WORLDS, 4), np.int32), f"actions is int32 [2, {WORLDS}, 4]; it"),
+    ("all in a row", lambda: np.ones(WORLDS * 8, np.int32), f"actions is int32 [{WORLDS * 8}]; it"),
+    ("broadcast", lambda: np.ones((1, 1, 4), np.int32), "actions is int32 [1, 1, 4]; it"),
+    ("without dimensions", lambda: np.int32(1), "actions is int32 []; it"),
 ]
 
 
@@ -132,6 +133,80 @@ def test_torch_is_told_how_to_convert() -> None:
             sim.actions = torch.ones(WORLDS, 2, 4, dtype=torch.int64)
         with pytest.raises(doorstep.ArgumentError, match="meta"):
             sim.actions = torch.ones(WORLDS, 2, 4, dtype=torch.int32, device="meta")
+
+
+def test_what_was_accepted_once_does_not_let_another_kind_in() -> None:
+    good = np.ones((1, 2, 4), np.int32).repeat(WORLDS, axis=0)
+    strided = good.repeat(2, axis=2)[:, :, ::2]  # not copied by the fast way
+    with make() as sim:
+        for wrong in (strided.astype(np.uint32).repeat(2, axis=2)[:, :, ::2], strided[1:], strided[..., 0]):
+            sim.actions = strided
+            with pytest.raises(doorstep.ArgumentError):
+                sim.actions = wrong
+            with pytest.raises(doorstep.ArgumentError):
+                sim.resets = strided
+
+
+@both_modes
+@pytest.mark.parametrize("use", ["sim.actions = x", "sim.bind(actions=x)", "doorstep.interop.describe(x)"])
+def test_an_interrupt_while_a_tensor_is_read_is_not_lost(use: str, mode: str, run_python: Callable[..., str]) -> None:
+    code = f"""
+import signal, doorstep, doorstep.interop
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
+class Slow:
+    def __dlpack_device__(self):
+        signal.raise_signal(signal.SIGINT)
+
+    def __dlpack__(self, **_):
+        pass
+
+sim, x = doorstep.Simulator(3), Slow()
+try:
+    {use}
+except KeyboardInterrupt:
+    print("interrupted")
+sim.step()
+print(sim.step_count)
+"""
+    assert run_python(code, **environment(mode)) == "interrupted\n1\n"
+
+
+@both_modes
+def test_errors_of_others_are_not_taken_for_those_of_doorstep(mode: str, run_python: Callable[..., str]) -> None:
+    code = """
+import doorstep, doorstep.interop
+from doorstep._native import tensor_reader
+
+class WithText(Exception):
+    status = "x"
+
+class WithNumber(Exception):
+    status = 3
+
+class Odd:
+    def __dlpack_device__(self):
+        raise error
+
+    def __dlpack__(self, **_):
+        pass
+
+def read(*_):
+    raise error
+
+def outcome():
+    try:
+        doorstep.interop.describe(Odd())
+    except doorstep.errors.DoorstepError as caught:
+        return type(caught).__name__, type(error).__name__ in str(caught)
+
+for error in (WithText("text"), WithNumber(), RuntimeError()):
+    print(*outcome())
+tensor_reader.read = read  # where errors reach native code as they are
+for error in (WithText("text"), WithNumber(), RuntimeError()):
+    print(*outcome())
+"""
+    assert run_python(code, **environment(mode)) == "ArgumentError True\n" * 6
 
 
 @pytest.mark.parametrize("name", [row.name for row in TENSORS if not row.writable])

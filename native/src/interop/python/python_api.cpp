@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <atomic>
 #include <mutex>
 
 namespace doorstep {
@@ -11,7 +12,7 @@ constinit Python python_table{};
 namespace {
 
 constinit std::mutex looking;
-constinit bool found = false;
+constinit std::atomic<bool> found{false};  // then nobody waits, not even in the child of a fork
 constinit const char* missing = nullptr;
 
 template <class Pointer>
@@ -46,6 +47,7 @@ bool look_up_everything(Python* table) {
 }  // namespace
 
 const Python* find_python() {
+    if (found) return &python_table;
     const std::lock_guard lock(looking);
     if (!found) found = look_up_everything(&python_table);
     return found ? &python_table : nullptr;

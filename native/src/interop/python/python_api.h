@@ -82,6 +82,7 @@ struct PyGetSetDef {
     X(void, PyErr_Clear, (void))                                                                                    \
     X(void, PyErr_SetString, (PyObject * type, const char* message))                                                \
     X(PyObject*, PyErr_Format, (PyObject * type, const char* format, ...))                                          \
+    X(void, PyErr_SetInterrupt, (void))                                                                             \
     X(PyObject*, PyErr_NoMemory, (void))                                                                            \
     X(void, PyErr_Fetch, (PyObject** type, PyObject** value, PyObject** traceback))                                 \
     X(void, PyErr_NormalizeException, (PyObject * *type, PyObject * *value, PyObject * *traceback))                 \
@@ -89,6 +90,7 @@ struct PyGetSetDef {
     X(PyObject*, PyObject_Type, (PyObject * object))                                                                \
     X(PyObject*, PyObject_GetAttr, (PyObject * object, PyObject * name))                                            \
     X(PyObject*, PyObject_GetAttrString, (PyObject * object, const char* name))                                     \
+    X(int, PyObject_IsInstance, (PyObject * object, PyObject * type))                                               \
     X(int, PyObject_GetBuffer, (PyObject * object, Py_buffer * view, int flags))                                    \
     X(void, PyBuffer_Release, (Py_buffer * view))                                                                   \
     X(PyObject*, PyObject_Str, (PyObject * object))                                                                 \
@@ -130,7 +132,8 @@ struct PyGetSetDef {
 
 // X(name): the class is PyExc_<name> in C.
 #define DS_PYTHON_EXCEPTIONS(X)                                                                                     \
-    X(TypeError)
+    X(TypeError)                                                                                                    \
+    X(KeyboardInterrupt)
 
 struct Python {
 #define DS_PYTHON_POINTER(result, name, parameters) result(*name) parameters;

@@ -8,7 +8,7 @@
 namespace doorstep {
 namespace {
 
-// Made once, kept for good. A description begins with what every object does, whose size differs between builds; then
+// The latest that was made; all are kept for good. A description begins with what every object does, whose size differs between builds; then
 // comes the view up to its shape, then as many extents and strides as there are dimensions.
 constinit PyTypeObject* description_type = nullptr;
 constinit size_t head_bytes = 0;
@@ -22,8 +22,9 @@ int64_t* shape_of(PyObject* self) { return reinterpret_cast<int64_t*>(data_of(se
 int64_t* strides_of(PyObject* self) { return shape_of(self) + view_of(self).rank; }
 
 void deallocate(PyObject* self) {
+    const PyOwned type(python().PyObject_Type(self));  // not description_type: there may be a newer one
     python().PyObject_Free(self);
-    python().Py_DecRef(reinterpret_cast<PyObject*>(description_type));  // objects hold their type
+    python().Py_DecRef(type.get());  // objects hold their type
 }
 
 // Descriptions refer to nothing. Without this they would inherit the garbage collector's bookkeeping from their base.

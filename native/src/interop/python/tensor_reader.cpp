@@ -38,6 +38,23 @@ PyOwned attribute(PyObject* object, const char* name) {
     return found;
 }
 
+// What an exception was made with, or nothing.
+PyOwned first_argument(PyObject* exception) {
+    const PyOwned arguments = attribute(exception, "args");
+    if (!arguments || python().PyTuple_Size(arguments.get()) < 1) return PyOwned();
+    PyObject* first = python().PyTuple_GetItem(arguments.get(), 0);
+    python().Py_IncRef(first);
+    return PyOwned(first);
+}
+
+bool is_error_of_doorstep(PyObject* exception) {
+    const PyOwned errors(python().PyImport_ImportModule("doorstep.errors"));
+    const PyOwned base(errors ? python().PyObject_GetAttrString(errors.get(), "DoorstepError") : nullptr);
+    const int answer = base ? python().PyObject_IsInstance(exception, base.get()) : -1;
+    if (answer < 0) python().PyErr_Clear();
+    return answer > 0;
+}
+
 }  // namespace
 
 ds_status take_python_error(ds_status status, const char* argument) {
@@ -46,16 +63,17 @@ ds_status take_python_error(ds_status status, const char* argument) {
     python().PyErr_NormalizeException(&type, &value, &traceback);
     const PyOwned owned_type(type), exception(value), owned_traceback(traceback);
     if (!exception) return fail(status, argument, "", "the tensor's library failed without an exception");
-    const PyOwned number = attribute(value, "status");  // errors of doorstep have one
-    if (!number) {
+    if (type == python().KeyboardInterrupt) {
+        // Asked for while the library ran; not lost: whatever the main thread runs next in Python raises it again.
+        python().PyErr_SetInterrupt();
+        return fail(status, argument, "", "the tensor's library was interrupted");
+    }
+    if (!is_error_of_doorstep(value)) {
         const PyOwned message(python().PyObject_Str(value)), name = attribute(type, "__name__");
         return fail(status, argument, "", "%s: %s", text_of(name), text_of(message));
     }
+    const PyOwned number = attribute(value, "status"), message = first_argument(value);
     const PyOwned their_argument = attribute(value, "argument"), hint = attribute(value, "hint");
-    const PyOwned arguments = attribute(value, "args");
-    PyObject* first = arguments ? python().PyTuple_GetItem(arguments.get(), 0) : nullptr;
-    if (first) python().Py_IncRef(first);
-    const PyOwned message(first);
     const auto own_status = static_cast<ds_status>(python().PyLong_AsLongLong(number.get()));
     return fail(own_status, text_of(their_argument), text_of(hint), "%s", text_of(message));
 }
