@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Literal, TypeAlias, final
@@ -397,11 +396,13 @@ class Simulator(TensorProperties):
         return None if worlds is None else check_slots(worlds, self.num_worlds)
 
 
-@functools.cache
+_STEP_IN_PYTHON = Simulator.step
+
+
 def _make_step_fast() -> None:
-    """Makes Simulator.step a builtin, which needs no frame, unless fast calls are switched off."""
+    """Makes Simulator.step a builtin, which needs no frame, unless fast calls are switched off or users replaced it."""
     calls = fast_calls()
-    if calls is not None:
+    if calls is not None and Simulator.step is _STEP_IN_PYTHON:
         doc = f"step($self, /)\n--\n\n{Simulator.step.__doc__}"
         Simulator.step = calls["step_method"](Simulator, doc)  # type: ignore[method-assign]
 

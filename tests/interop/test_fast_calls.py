@@ -44,6 +44,49 @@ print(fast_calls() is not None, inspect.isfunction(doorstep.Simulator.step))
     assert run_python(code, **environment(mode)) == ("True False\n" if mode == "1" else "False True\n")
 
 
+@both_modes
+def test_a_step_that_users_replaced_stays_theirs(mode: str, run_python: RunPython) -> None:
+    code = """
+import doorstep
+own = doorstep.Simulator.step
+doorstep.Simulator.step = lambda self: print("replaced")
+doorstep.Simulator(1).step()
+doorstep.Simulator.step = own
+sim = doorstep.Simulator(1)
+sim.step()
+print(sim.step_count)
+"""
+    assert run_python(code, **environment(mode)) == "replaced\n1\n"
+
+
+@both_modes
+def test_descriptions_outlive_the_module_that_made_them(mode: str, run_python: RunPython) -> None:
+    code = """
+import copy, gc, importlib, sys, numpy
+from doorstep import interop
+
+def describe(count):
+    return [interop.describe(numpy.zeros(3)) for _ in range(count)]
+
+first, kept = type(describe(1)[0]), describe(100)
+importlib.reload(interop)
+second = type(describe(1)[0])
+before = sys.getrefcount(first), sys.getrefcount(second)
+kept.clear()
+gc.collect()
+after = sys.getrefcount(first), sys.getrefcount(second)
+print(first is not second, before[0] - after[0], before[1] - after[1])
+description, = describe(1)
+print(copy.copy(description) is description, copy.deepcopy([description])[0] is description)
+try:
+    interop.TensorDescription()
+except TypeError as error:
+    print(error)
+"""
+    expected = "True 100 0\nTrue True\ndescriptions come from describe() and describe_many()\n"
+    assert run_python(code, **environment(mode)) == expected
+
+
 def test_a_step_makes_no_frame() -> None:
     events = []
     with doorstep.Simulator(1) as sim:
