@@ -1,5 +1,7 @@
 #include "api/call.h"
 
+#include "interop/python/python_api.h"
+
 namespace doorstep {
 
 ds_status fail_closed(const char* argument) {
@@ -15,6 +17,12 @@ ds_status fail_null(const char* argument) {
 ds_status fail_struct_size(const char* argument, uint32_t given, uint32_t expected) {
     return fail(DS_STATUS_INVALID_ARGUMENT, argument, "set struct_size to sizeof the struct before the call",
                 "%s.struct_size is %u; it must be %u", argument, given, expected);
+}
+
+ds_status check_python() {
+    if (find_python()) return DS_STATUS_OK;
+    return fail(DS_STATUS_LIBRARY, "", "load libpython so that its symbols are global (RTLD_GLOBAL)",
+                "Python's %s is not visible to libraries in this process", missing_of_python());
 }
 
 ds_status check_range(const char* argument, const char* hint, int64_t value, int64_t smallest, int64_t largest) {

@@ -25,6 +25,9 @@ ds_status fail_null(const char* argument);
 // For a struct whose struct_size is not this library's.
 ds_status fail_struct_size(const char* argument, uint32_t given, uint32_t expected);
 
+// LIBRARY if Python's functions are not visible in this process.
+ds_status check_python();
+
 // Checks that a result struct exists and has this library's size.
 template <class Struct>
 ds_status check_struct(const Struct* given, const char* argument) {

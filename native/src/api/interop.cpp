@@ -48,10 +48,7 @@ ds_status ds_dlpack_delete(void* managed, int32_t versioned) {
 ds_status ds_python_bind(void* raise_last_error, void** fast_calls) {
     if (!raise_last_error) return fail_null("raise_last_error");
     if (!fast_calls) return fail_null("fast_calls");
-    if (!find_python()) {
-        return fail(DS_STATUS_LIBRARY, "", "load libpython so that its symbols are global (RTLD_GLOBAL)",
-                    "Python's %s is not visible to libraries in this process", missing_of_python());
-    }
+    if (const ds_status status = check_python()) return status;
     *fast_calls = make_fast_calls(static_cast<PyObject*>(raise_last_error));
     if (*fast_calls) return DS_STATUS_OK;
     return fail(DS_STATUS_OUT_OF_MEMORY, "", "free some memory", "the fast calls could not be made");

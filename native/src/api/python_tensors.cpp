@@ -9,12 +9,6 @@ namespace {
 
 static_assert(DS_PYTHON_SIGNATURE_BYTES == kSignatureBytes);
 
-ds_status check_python() {
-    if (find_python()) return DS_STATUS_OK;
-    return fail(DS_STATUS_LIBRARY, "", "load libpython so that its symbols are global (RTLD_GLOBAL)",
-                "Python's %s is not visible to libraries in this process", missing_of_python());
-}
-
 // What every call with an object begins with.
 ds_status begin(const void* object, const char* name, const void* result, const char* result_name) {
     if (!object) return fail_null(name);
