@@ -16,17 +16,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from doorstep._arguments import check_integer, refuse
+from doorstep._batches import FLAT, INPUTS, NAMES, OUTLIVING, check_never_raises
 from doorstep._native import TENSORS, ActionCheck, DeviceKind, batch_info, xla_handler
 from doorstep.errors import ArgumentError
 from doorstep.simulator import MAX_GLOBAL_WORLDS, MAX_SEED, Simulator
 
 DEFAULT_OUTPUTS = ("observations", "rewards", "dones")
-INPUTS = ("resets", "actions")
-NAMES = tuple(row.name for row in TENSORS)
-# These are written when an episode ends, and keep their value until the next one does: steps hand them on.
-OUTLIVING = NAMES[NAMES.index("final_steps_remaining") :]
-# These are not written at all unless they are outputs.
-OPTIONAL = ("observations", "final_observations")
 SCRATCH_ALIGNMENT = 256
 
 
@@ -122,13 +117,8 @@ def make(sim: Simulator, outputs: Iterable[str] = DEFAULT_OUTPUTS) -> Functions:
         ArgumentError: an output that is no tensor, or a simulator whose steps may raise (action_check="raise", strict):
             what runs within a program cannot.
     """
+    check_never_raises(sim)
     settings = sim._settings
-    if settings["action_check"] == ActionCheck.RAISE or settings["strict"]:
-        raise ArgumentError(
-            "the simulator's steps may raise (action_check='raise' or strict=True); a step within a program cannot",
-            argument="sim",
-            hint="make the simulator with action_check='clamp' or 'off', and strict=False",
-        )
     kind, _, index = sim.device.partition(":")
     rules = _rules(
         DeviceKind[kind.upper()],
@@ -146,11 +136,15 @@ def make(sim: Simulator, outputs: Iterable[str] = DEFAULT_OUTPUTS) -> Functions:
 
 
 def _check_outputs(outputs: Iterable[str]) -> tuple[str, ...]:
-    chosen = {outputs} if isinstance(outputs, str) else set(outputs)
     known = [name for name in NAMES if name not in INPUTS]
+    requirement = "names among " + ", ".join(known)
+    try:
+        chosen = {outputs} if isinstance(outputs, str) else set(outputs)
+    except TypeError:
+        refuse("outputs", requirement, outputs)
     for name in chosen:
         if name not in known:
-            refuse("outputs", "names among " + ", ".join(known), name)
+            refuse("outputs", requirement, name)
     return tuple(name for name in known if name in chosen)
 
 
@@ -172,12 +166,12 @@ def _functions(rules: Rules, num_worlds: int) -> Functions:
 
 
 def _word(name: str, value: Any, largest: int) -> jax.Array:
-    """An integer, or a traced one, as uint32 []."""
-    if not isinstance(value, (jax.Array, np.ndarray)):
+    """An integer, or a traced one, as uint32 []. How large a traced one is nobody knows."""
+    if not isinstance(value, jax.core.Tracer):
         return jnp.asarray(check_integer(name, value, 0, largest), jnp.uint32)
     if value.shape != () or not jnp.issubdtype(value.dtype, jnp.integer):
         refuse(name, "an integer or an integer array of shape ()", value)
-    return jnp.asarray(value).astype(jnp.uint32)
+    return value.astype(jnp.uint32)
 
 
 # ---- The functions
@@ -199,13 +193,14 @@ def step(state: State, actions: jax.Array, resets: jax.Array | None = None) -> S
     """One step of every world of a State; see `Functions.step`.
 
     Raises:
-        ArgumentError: actions or resets have another shape or dtype.
+        ArgumentError: actions, resets or what the state has are no arrays, or have another shape or dtype.
     """
+    num_worlds = _count_worlds(state)
     rules = state.rules
-    num_worlds = state.worlds.shape[0]
-    _check_array("worlds", state.worlds, _worlds_shape(rules, num_worlds))
     _check_array("actions", actions, _shape("actions", rules, num_worlds))
     kept = [name for name in rules.outputs if name in OUTLIVING]
+    for name in kept:
+        _check_array(name, state.tensors.get(name), _shape(name, rules, num_worlds))
     arguments = [state.worlds, actions, *_reset_column(resets, num_worlds), *(state.tensors[name] for name in kept)]
     first_kept, places = len(arguments) - len(kept), {name: 2 + i for i, name in enumerate(rules.outputs)}
     call = jax.ffi.ffi_call(
@@ -219,7 +214,17 @@ def step(state: State, actions: jax.Array, resets: jax.Array | None = None) -> S
     return State(worlds, dict(zip(rules.outputs, tensors, strict=True)), rules)
 
 
-def _check_array(name: str, array: jax.Array, expected: jax.ShapeDtypeStruct) -> None:
+def _count_worlds(state: State) -> int:
+    if not isinstance(state, State):
+        refuse("state", "a State, as init() and step() return", state)
+    num_worlds = state.worlds.shape[0] if isinstance(state.worlds, jax.Array) and state.worlds.ndim else 0
+    _check_array("worlds", state.worlds, _worlds_shape(state.rules, num_worlds or 1))
+    return num_worlds
+
+
+def _check_array(name: str, array: Any, expected: jax.ShapeDtypeStruct) -> None:
+    if not isinstance(array, jax.Array):
+        refuse(name, f"an array, {_text(expected)}", array)
     if (array.shape, array.dtype) != (expected.shape, expected.dtype):
         given = jax.ShapeDtypeStruct(array.shape, array.dtype)
         raise ArgumentError(
@@ -233,9 +238,11 @@ def _text(array: jax.ShapeDtypeStruct) -> str:
     return f"{array.dtype}{list(array.shape)}"
 
 
-def _reset_column(resets: jax.Array | None, num_worlds: int) -> list[jax.Array]:
+def _reset_column(resets: Any, num_worlds: int) -> list[jax.Array]:
     if resets is None:
         return []
+    if not isinstance(resets, jax.Array):
+        refuse("resets", f"an array, bool or int32, [{num_worlds}] or [{num_worlds}, 1]", resets)
     if resets.shape not in ((num_worlds,), (num_worlds, 1)) or resets.dtype not in (jnp.bool_, jnp.int32):
         given = _text(jax.ShapeDtypeStruct(resets.shape, resets.dtype))
         raise ArgumentError(
@@ -267,15 +274,22 @@ def _rule_attribute(rules: Rules, outputs: tuple[str, ...], *, has_resets: bool)
 
 def _results(rules: Rules, num_worlds: int, outputs: tuple[str, ...]) -> list[jax.ShapeDtypeStruct]:
     """Worlds, scratch memory for every tensor that is no output and for the device, outputs."""
-    info = batch_info(rules.device_kind, rules.device_index, num_worlds, rules.num_agents)
-    absent = [_shape(name, rules, num_worlds) for name in NAMES if name not in (*outputs, *OPTIONAL)]
+    absent = [_shape(name, rules, num_worlds) for name in NAMES if name not in (*outputs, *FLAT)]
     padded = [-(-tensor.size * tensor.dtype.itemsize // SCRATCH_ALIGNMENT) * SCRATCH_ALIGNMENT for tensor in absent]
-    scratch = jax.ShapeDtypeStruct((info.scratch_bytes + sum(padded),), jnp.uint8)
+    for_device = _scratch_bytes(rules.device_kind, rules.device_index, num_worlds, rules.num_agents)
+    # XLA aligns it less
+    scratch = jax.ShapeDtypeStruct((SCRATCH_ALIGNMENT + sum(padded) + for_device,), jnp.uint8)
     return [_worlds_shape(rules, num_worlds), scratch, *(_shape(name, rules, num_worlds) for name in outputs)]
 
 
+@functools.cache
+def _scratch_bytes(device_kind: DeviceKind, device_index: int, num_worlds: int, num_agents: int) -> int:
+    """Cached: a GPU's driver may load the kernels for the answer."""
+    return int(batch_info(device_kind, device_index, num_worlds, num_agents).scratch_bytes)
+
+
 def _worlds_shape(rules: Rules, num_worlds: int) -> jax.ShapeDtypeStruct:
-    info = batch_info(rules.device_kind, rules.device_index, num_worlds, rules.num_agents)
+    info = batch_info(DeviceKind.CPU, 0, num_worlds, rules.num_agents)  # which does not depend on the device
     return jax.ShapeDtypeStruct((num_worlds, info.world_bytes // 4), jnp.uint32)
 
 

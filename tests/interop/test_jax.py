@@ -21,8 +21,9 @@ jax = pytest.importorskip("jax")
 import jax.numpy as jnp  # noqa: E402
 
 import doorstep.jax  # noqa: E402
+from doorstep._batches import INPUTS, NAMES  # noqa: E402
 
-EVERYTHING = tuple(name for name in doorstep.jax.NAMES if name not in ("resets", "actions"))
+EVERYTHING = tuple(name for name in NAMES if name not in INPUTS)
 
 
 def functions(num_worlds: int, outputs: Any = doorstep.jax.DEFAULT_OUTPUTS, **options: Any) -> Any:
@@ -325,8 +326,43 @@ def test_arrays_of_other_shapes_and_dtypes_are_refused(argument: str, actions: A
     assert caught.value.argument == argument
 
 
+@pytest.mark.parametrize("actions", [[[0] * 4], None])
+def test_actions_that_are_no_array_are_refused(actions: Any) -> None:
+    rooms = functions(1)
+    with pytest.raises(doorstep.ArgumentError, match=r"actions is .*; it must be an array, int32\[1, 2, 4\]"):
+        rooms.step(rooms.init(0), actions)
+    with pytest.raises(doorstep.ArgumentError, match=r"resets is .*an array"):
+        rooms.step(rooms.init(0), actions_of(1, 1)[0], [0])
+
+
+def test_states_that_are_none_of_the_rules_are_refused() -> None:
+    rooms = functions(2, ("rewards", "final_lidar"))
+    state, actions = rooms.init(0), actions_of(1, 2)[0]
+    lacking = {"rewards": state.rewards}
+    for tensors in (lacking, lacking | {"final_lidar": state.final_lidar[:1]}):
+        with pytest.raises(doorstep.ArgumentError, match="final_lidar is") as caught:
+            rooms.step(doorstep.jax.State(state.worlds, tensors, state.rules), actions)
+        assert caught.value.argument == "final_lidar"
+    for worlds in (None, state.worlds[0, 0], state.worlds[:0], state.worlds[:, 1:]):
+        with pytest.raises(doorstep.ArgumentError, match="worlds is"):
+            rooms.step(doorstep.jax.State(worlds, state.tensors, state.rules), actions)
+    with pytest.raises(doorstep.ArgumentError, match="state is"):
+        rooms.step((state.worlds, state.tensors), actions)
+
+
+@pytest.mark.parametrize("seed", [5, np.uint32(5), np.array(5), np.array(2**31 + 5), jnp.array(5)])
+def test_seeds_are_integers_of_any_kind(seed: Any) -> None:
+    assert_same(functions(2).init(seed).worlds, functions(2).init(int(seed)).worlds)
+
+
 @pytest.mark.parametrize("seed", [-1, 2**32, 1.5, "1", None, np.zeros(2, np.int32), np.float32(1)])
 def test_seeds_out_of_range_are_refused(seed: Any) -> None:
+    with pytest.raises(doorstep.ArgumentError, match="seed is"):
+        functions(1).init(seed)
+
+
+@pytest.mark.parametrize("seed", [np.array(2**32 + 5), np.array(-1), jnp.array(-1), np.array(True), jnp.zeros(1, int)])
+def test_arrays_as_seeds_are_checked_like_integers(seed: Any) -> None:
     with pytest.raises(doorstep.ArgumentError, match="seed is"):
         functions(1).init(seed)
 
@@ -337,7 +373,7 @@ def test_the_offset_leaves_room_for_the_worlds() -> None:
         functions(4).init(0, 2**32 - 3)
 
 
-@pytest.mark.parametrize("outputs", ["foo", ["rewards", "actions"], [3]])
+@pytest.mark.parametrize("outputs", ["foo", ["rewards", "actions"], [3], None, 3, ([],)])
 def test_outputs_are_names_of_tensors(outputs: Any) -> None:
     with pytest.raises(doorstep.ArgumentError, match="outputs is"):
         functions(1, outputs)

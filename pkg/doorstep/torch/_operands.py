@@ -5,7 +5,6 @@ The operator's schema, the check of its tensors and the shapes that its fake ker
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
@@ -101,7 +100,7 @@ class Operator:
             if tensor is None and operand.optional:
                 continue
             if not isinstance(tensor, torch.Tensor):
-                _refuse(operand.name, type(tensor).__name__, "a torch.Tensor")
+                refuse_tensor(operand.name, type(tensor).__name__, "a torch.Tensor")
             _check_dtype(operand, tensor, floats)
             floats = tensor.dtype if operand.dtype == "float" else floats
             _check_shape(operand, tensor, extents)
@@ -153,7 +152,8 @@ def _declaration(index: int, operand: Operand) -> str:
     return f"Tensor{alias}{'?' if operand.optional else ''} {operand.name}"
 
 
-def _refuse(name: str, found: str, wanted: str, hint: str = "") -> NoReturn:
+def refuse_tensor(name: str, found: str, wanted: str, hint: str = "") -> NoReturn:
+    """Raises the ArgumentError of a tensor that is not as it must be."""
     raise ArgumentError(f"{name} is {found}; it must be {wanted}", argument=name, hint=hint)
 
 
@@ -164,7 +164,7 @@ def _check_dtype(operand: Operand, tensor: torch.Tensor, floats: torch.dtype | N
     hint = f"convert it with .to({allowed[0]})"
     if tensor.dtype in LOW_PRECISION:
         hint = "convert it with .float(); half the bits are too few here, and autocast does not change that"
-    _refuse(operand.name, str(tensor.dtype), " or ".join(map(str, allowed)), hint)
+    refuse_tensor(operand.name, str(tensor.dtype), " or ".join(map(str, allowed)), hint)
 
 
 def _check_shape(operand: Operand, tensor: torch.Tensor, extents: dict[str, int]) -> None:
@@ -174,16 +174,18 @@ def _check_shape(operand: Operand, tensor: torch.Tensor, extents: dict[str, int]
         if all(isinstance(entry, str) or size == entry for size, entry in found):
             extents.update((symbol, size) for size, symbol in zip(tensor.shape, operand.shape, strict=True))
             return
-    _refuse(operand.name, f"of shape {list(tensor.shape)}", f"of shape [{', '.join(map(str, wanted))}]")
+    refuse_tensor(operand.name, f"of shape {list(tensor.shape)}", f"of shape [{', '.join(map(str, wanted))}]")
 
 
 def _check_memory(operand: Operand, tensor: torch.Tensor, device: torch.device) -> None:
     if tensor.device != device:
-        _refuse(operand.name, f"on {tensor.device}", f"on {device}, as the others are", f"move it with .to('{device}')")
+        hint = f"move it with .to('{device}')"
+        refuse_tensor(operand.name, f"on {tensor.device}", f"on {device}, as the others are", hint)
     if tensor.layout != torch.strided or not tensor.is_contiguous():
-        _refuse(operand.name, "not contiguous", "contiguous", "make it so with .contiguous()")
+        refuse_tensor(operand.name, "not contiguous", "contiguous", "make it so with .contiguous()")
     if operand.access is not Access.READ and tensor.requires_grad:
-        _refuse(operand.name, "a tensor that requires grad", "one that does not", "what is written has no gradient")
+        hint = "what is written has no gradient"
+        refuse_tensor(operand.name, "a tensor that requires grad", "one that does not", hint)
 
 
 def _check_overlap(given: Sequence[tuple[Operand, torch.Tensor]]) -> None:
@@ -195,14 +197,9 @@ def _check_overlap(given: Sequence[tuple[Operand, torch.Tensor]]) -> None:
         reads = operand.access is Access.READ
         if address < (written_end if reads else end):
             other = last_written if reads else last
-            _refuse(operand.name, f"partly the same memory as {other.name}", "memory of its own", "pass a .clone()")
+            shared = f"partly the same memory as {other.name}"
+            refuse_tensor(operand.name, shared, "memory of its own", "pass a .clone()")
         if address + size > end:
             end, last = address + size, operand
         if not reads and address + size > written_end:
             written_end, last_written = address + size, operand
-
-
-@functools.cache
-def shape_of(shape: tuple[str, ...], **extents: int) -> tuple[int, ...]:
-    """A shape of the table with its symbols replaced."""
-    return tuple(extents[symbol] if symbol in extents else int(symbol) for symbol in shape)

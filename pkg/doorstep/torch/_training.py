@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from operator import index
 from typing import Any, NoReturn
 
 import torch
@@ -17,6 +18,7 @@ from doorstep.torch._operands import Access, Operand, Operator
 Pair = tuple[torch.Tensor, torch.Tensor]
 Triple = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
+MAX_CHOICES = 2**31 - 1
 STEPS = ("T", "N")
 ESTIMATES = (
     Operand("rewards", "float", STEPS),
@@ -135,11 +137,23 @@ def _no_gradients(ctx: Any, *gradients: Any) -> tuple[None, ...]:
 # ---- Multi-discrete actions
 
 
-def _extents(sizes: Sequence[int]) -> dict[str, int]:
-    if not 1 <= len(sizes) <= MAX_ACTION_COMPONENTS:
-        refuse("sizes", f"a list of 1 to {MAX_ACTION_COMPONENTS} numbers of choices", sizes)
-    if min(sizes) < 1:
-        refuse("sizes", "numbers of choices, each at least 1", sizes)
+def check_sizes(sizes: Sequence[int]) -> list[int]:
+    """Numbers of choices."""
+    requirement = f"a list of 1 to {MAX_ACTION_COMPONENTS} numbers of choices"
+    try:
+        numbers = [index(size) for size in sizes]
+    except TypeError:
+        refuse("sizes", requirement, sizes)
+    if not 1 <= len(numbers) <= MAX_ACTION_COMPONENTS:
+        refuse("sizes", requirement, sizes)
+    if not 1 <= min(numbers) <= max(numbers) <= MAX_CHOICES:
+        refuse("sizes", f"numbers of choices, 1 to {MAX_CHOICES}", sizes)
+    return numbers
+
+
+@functools.lru_cache(maxsize=64)
+def _extents(sizes: tuple[int, ...]) -> dict[str, int]:
+    check_sizes(sizes)
     return {"S": sum(sizes), "K": len(sizes)}
 
 
@@ -152,7 +166,8 @@ def _multi_discrete_call(operator: Operator, sizes: tuple[int, ...]) -> TensorCa
 
 def _run(operator: Operator, tensors: Sequence[torch.Tensor], sizes: Sequence[int]) -> None:
     _prepare(tensors[0])
-    operator.run(_multi_discrete_call(operator, tuple(sizes)), tensors, **_extents(sizes))
+    numbers = tuple(sizes)
+    operator.run(_multi_discrete_call(operator, numbers), tensors, **_extents(numbers))
 
 
 def _per_row(logits: torch.Tensor) -> Pair:
@@ -186,17 +201,17 @@ def _multi_discrete_backward(
 
 
 def _sample_fake(logits: torch.Tensor, uniforms: torch.Tensor, sizes: Sequence[int]) -> Triple:
-    MULTI_DISCRETE_SAMPLE.check((logits, uniforms), **_extents(sizes))
+    MULTI_DISCRETE_SAMPLE.check((logits, uniforms), **_extents(tuple(sizes)))
     return *_per_row(logits), torch.empty_like(uniforms, dtype=torch.int32)
 
 
 def _evaluate_fake(logits: torch.Tensor, actions: torch.Tensor, sizes: Sequence[int]) -> Pair:
-    MULTI_DISCRETE_EVALUATE.check((logits, actions), **_extents(sizes))
+    MULTI_DISCRETE_EVALUATE.check((logits, actions), **_extents(tuple(sizes)))
     return _per_row(logits)
 
 
 def _backward_fake(logits: torch.Tensor, *arguments: Any) -> torch.Tensor:
-    MULTI_DISCRETE_BACKWARD.check((logits, *arguments[:3]), **_extents(arguments[3]))
+    MULTI_DISCRETE_BACKWARD.check((logits, *arguments[:3]), **_extents(tuple(arguments[3])))
     return torch.empty_like(logits)
 
 

@@ -7,17 +7,13 @@ from typing import Any, NamedTuple
 
 import torch
 
+from doorstep._batches import FLAT, INPUTS, OUTLIVING
 from doorstep._native._generated import TENSORS, DeviceKind, OperatorFunction
 from doorstep._native.batches import batch_info
 from doorstep._native.training import Place, TensorCall, batch_struct, create_batch, prepare_batches
 from doorstep.torch._library import define, prepare_once
 from doorstep.torch._operands import Access, Operand, Operator
 
-NAMES = tuple(row.name for row in TENSORS)
-FLAT = ("observations", "final_observations")
-# These keep their value until the next episode ends.
-OUTLIVING = NAMES[NAMES.index("final_steps_remaining") :]
-INPUTS = ("resets", "actions")  # which a step writes too
 STATE_DTYPES = {"int32": torch.int32, "uint8": torch.uint8, "float32": torch.float32}
 
 
@@ -59,10 +55,10 @@ def extents_of(place: Place, num_worlds: int, num_agents: int) -> dict[str, int]
     }
 
 
-def prepare(place: Place, num_agents: int) -> None:
-    """Loads what a step needs."""
-    if place.device_kind is DeviceKind.CUDA:
-        prepare_once(prepare_batches, place.device_index, num_agents)
+def _prepare(worlds: torch.Tensor, num_agents: int) -> None:
+    """Loads what work on the worlds needs."""
+    if worlds.is_cuda:
+        prepare_once(prepare_batches, worlds.get_device(), num_agents)
 
 
 @functools.cache
@@ -81,12 +77,14 @@ def _call(rules: Rules) -> TensorCall:
 
 def _create(*arguments: Any) -> None:
     tensors, rules, seed, world_offset = arguments[:COUNT], Rules(*arguments[COUNT:-2]), *arguments[-2:]
+    _prepare(tensors[0], rules.num_agents)
     operands = CREATE.read(tensors, **_extents(rules.num_agents))
     create_batch(_call(rules).fill(operands.place, None, operands.extents, operands.addresses), seed, world_offset)
 
 
 def _step(*arguments: Any) -> None:
     rules = Rules(*arguments[COUNT:])
+    _prepare(arguments[0], rules.num_agents)
     STEP.run(_call(rules), arguments[:COUNT], **_extents(rules.num_agents))
 
 

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import torch
 
-from doorstep.torch import _training  # noqa: F401  the operators
+from doorstep.torch._operands import refuse_tensor
+from doorstep.torch._training import check_sizes
 
 
 def generalized_advantages(
@@ -53,7 +54,13 @@ def generalized_advantages(
     Raises:
         ArgumentError: a tensor has another shape, dtype or device than it must, or is not contiguous.
     """
-    tensors = [_by_step(tensor) for tensor in (rewards, values, next_values, terminations, truncations)]
+    tensors = _by_step(
+        rewards=rewards,
+        values=values,
+        next_values=next_values,
+        terminations=terminations,
+        truncations=truncations,
+    )
     advantages, targets = torch.ops.doorstep.generalized_advantages(*tensors, discount, trace_decay)
     return advantages.reshape(rewards.shape), targets.reshape(rewards.shape)
 
@@ -100,8 +107,15 @@ def v_trace(
     Raises:
         ArgumentError: a tensor has another shape, dtype or device than it must, or is not contiguous.
     """
-    tensors = (log_ratios, rewards, values, next_values, terminations, truncations)
-    advantages, targets = torch.ops.doorstep.v_trace(*map(_by_step, tensors), discount, trace_decay, rho_clip, c_clip)
+    tensors = _by_step(
+        log_ratios=log_ratios,
+        rewards=rewards,
+        values=values,
+        next_values=next_values,
+        terminations=terminations,
+        truncations=truncations,
+    )
+    advantages, targets = torch.ops.doorstep.v_trace(*tensors, discount, trace_decay, rho_clip, c_clip)
     return advantages.reshape(rewards.shape), targets.reshape(rewards.shape)
 
 
@@ -130,11 +144,17 @@ def multi_discrete_sample(
         row has a NaN, or a component without a choice, they are NaN.
 
     Raises:
-        ArgumentError: logits have another shape or dtype than they must, or are not contiguous.
+        ArgumentError: logits have another shape or dtype than they must, or are not contiguous; sizes are no such
+            numbers.
     """
+    if not isinstance(logits, torch.Tensor):
+        refuse_tensor("logits", type(logits).__name__, "a torch.Tensor")
+    if logits.dim() != 2:
+        refuse_tensor("logits", f"of shape {list(logits.shape)}", "of shape [B, S]")
+    sizes = check_sizes(sizes)
     dtype = torch.float64 if logits.dtype == torch.float64 else torch.float32  # others are refused below
     uniforms = torch.rand(logits.shape[0], len(sizes), generator=generator, dtype=dtype, device=logits.device)
-    log_probabilities, entropies, actions = torch.ops.doorstep.multi_discrete_sample(logits, uniforms, list(sizes))
+    log_probabilities, entropies, actions = torch.ops.doorstep.multi_discrete_sample(logits, uniforms, sizes)
     return actions, log_probabilities, entropies
 
 
@@ -162,12 +182,24 @@ def multi_discrete_evaluate(
         ArgumentError: a tensor has another shape, dtype or device than it must, or is not contiguous; an action that is
             no choice, on the CPU. On a GPU, where looking would be waiting, it makes the log-probability NaN.
     """
-    log_probabilities, entropies = torch.ops.doorstep.multi_discrete_evaluate(logits, actions, list(sizes))
+    for name, tensor in (("logits", logits), ("actions", actions)):
+        if not isinstance(tensor, torch.Tensor):
+            refuse_tensor(name, type(tensor).__name__, "a torch.Tensor")
+    log_probabilities, entropies = torch.ops.doorstep.multi_discrete_evaluate(logits, actions, check_sizes(sizes))
     return log_probabilities, entropies
 
 
-def _by_step(tensor: torch.Tensor) -> torch.Tensor:
-    """[T, ...] as [T, N], in place."""
-    if tensor.dim() == 2:
-        return tensor
-    return tensor.unsqueeze(1) if tensor.dim() == 1 else tensor.flatten(1)
+def _by_step(**tensors: torch.Tensor) -> list[torch.Tensor]:
+    """[T, ...] as [T, N], in place. What may differ in shape before it does not after is refused here."""
+    shape = None
+    for name, tensor in tensors.items():
+        if not isinstance(tensor, torch.Tensor):
+            refuse_tensor(name, type(tensor).__name__, "a torch.Tensor")
+        shape = tensor.shape if shape is None else shape
+        if tensor.dim() == 0:
+            refuse_tensor(name, "of shape []", "of shape [T, ...]")
+        if tensor.shape != shape:
+            refuse_tensor(name, f"of shape {list(tensor.shape)}", f"of shape {list(shape)}, as the others are")
+        if not tensor.is_contiguous():
+            refuse_tensor(name, "not contiguous", "contiguous", "make it so with .contiguous()")
+    return [tensor.unsqueeze(1) if tensor.dim() == 1 else tensor.flatten(1) for tensor in tensors.values()]

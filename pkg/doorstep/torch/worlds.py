@@ -8,11 +8,11 @@ from typing import final
 import torch
 
 from doorstep._arguments import check_integer, refuse
+from doorstep._batches import FLAT, NAMES, check_never_raises
 from doorstep._native._generated import TENSORS, ActionCheck
-from doorstep.errors import ArgumentError
 from doorstep.simulator import MAX_GLOBAL_WORLDS, MAX_SEED, Simulator
-from doorstep.torch._operands import place_of
-from doorstep.torch._worlds import FLAT, NAMES, STATE_DTYPES, Rules, extents_of, prepare
+from doorstep.torch._operands import place_of, refuse_tensor
+from doorstep.torch._worlds import STATE_DTYPES, Rules, extents_of
 
 
 @final
@@ -21,7 +21,8 @@ class State:
     """Worlds, and what they show. Tensors are attributes too: `state.rewards` is `state.tensors["rewards"]`.
 
     Attributes:
-        worlds: int32 [N, words], one row per world, opaque. Copy rows to keep, split or reorder worlds.
+        worlds: int32 [N, words], one row per world, opaque. Copy rows to keep, split or reorder worlds. On a GPU nobody
+            looks at them: give a step only rows that `init()` and `step()` made under the same rules.
         tensors: every tensor of a simulator by name, in one's order; a step writes them in place. `actions` and
             `resets` are its inputs.
         scratch: memory for a step.
@@ -47,6 +48,7 @@ class Worlds:
         self.device = device
         self._rules = rules
         self._names = tuple(name for name in NAMES if flat_observations or name not in FLAT)
+        self._extents = extents_of(place_of(device), num_worlds, rules.num_agents)
 
     def init(self, seed: int = 0, world_offset: int = 0) -> State:
         """The first levels of `num_worlds` worlds: those of a Simulator of the same seed and offset.
@@ -56,9 +58,7 @@ class Worlds:
         """
         seed = check_integer("seed", seed, 0, MAX_SEED)
         offset = check_integer("world_offset", world_offset, 0, MAX_GLOBAL_WORLDS - self.num_worlds)
-        place = place_of(self.device)
-        prepare(place, self._rules.num_agents)
-        extents = extents_of(place, self.num_worlds, self._rules.num_agents)
+        extents = self._extents
         tensors = {}
         for row in TENSORS:
             if row.name in self._names:
@@ -85,10 +85,15 @@ class Worlds:
 
         Raises:
             ArgumentError: a tensor has another shape, dtype or device than it must, or shares memory with another one.
+            StateError: on the CPU, a row of `state.worlds` cannot be a world of these rules; no world has been stepped.
         """
-        for name, given in (("actions", actions), ("resets", resets)):
-            if given is not None:
-                _put(name, given, state.tensors[name])
+        if not isinstance(state, State):
+            refuse("state", "a State, as init() returns", state)
+        inputs = {name: given for name, given in (("actions", actions), ("resets", resets)) if given is not None}
+        for name, given in inputs.items():
+            _check_input(name, given, state.tensors[name])
+        for name, given in inputs.items():
+            state.tensors[name].copy_(given)
         torch.ops.doorstep.step_(*self._arguments(state), *self._rules)
         return state
 
@@ -116,20 +121,18 @@ def make(sim: Simulator) -> Worlds:
     Raises:
         ArgumentError: a simulator whose steps may raise (action_check="raise", strict).
     """
+    check_never_raises(sim)
     settings = sim._settings
-    if settings["action_check"] == ActionCheck.RAISE or settings["strict"]:
-        raise ArgumentError(
-            "the simulator's steps may raise (action_check='raise' or strict=True), which a step of tensors cannot",
-            argument="sim",
-            hint="make the simulator with action_check='clamp' or 'off', and strict=False",
-        )
     rules = Rules(
         sim.num_agents, sim.episode_length, bool(settings["auto_reset"]), int(ActionCheck(settings["action_check"]))
     )
     return Worlds(sim.num_worlds, rules, bool(settings["flat_observations"]), torch.device(sim.device))
 
 
-def _put(name: str, given: torch.Tensor, to: torch.Tensor) -> None:
-    if given.shape != to.shape or given.dtype not in (torch.int32, torch.bool):
-        refuse(name, f"{to.dtype} {list(to.shape)}", f"{given.dtype} {list(given.shape)}")
-    to.copy_(given)
+def _check_input(name: str, given: torch.Tensor, to: torch.Tensor) -> None:
+    dtypes = (torch.int32, torch.bool) if name == "resets" else (torch.int32,)
+    wanted = " or ".join(map(str, dtypes)) + f" {list(to.shape)} on {to.device}"
+    if not isinstance(given, torch.Tensor):
+        refuse_tensor(name, type(given).__name__, f"a torch.Tensor, {wanted}")
+    if given.shape != to.shape or given.dtype not in dtypes or given.device != to.device:
+        refuse_tensor(name, f"{given.dtype} {list(given.shape)} on {given.device}", wanted)

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from tests.pkg.torch import references
 
+import doorstep
+
 torch = pytest.importorskip("torch")
 
 from doorstep.torch import generalized_advantages, v_trace  # noqa: E402
@@ -115,3 +117,27 @@ def test_inputs_are_constants() -> None:
     inputs[1].requires_grad_()
     for result in generalized_advantages(*inputs):
         assert not result.requires_grad
+
+
+@pytest.mark.parametrize("place", range(5))
+@pytest.mark.parametrize(
+    ("spoil", "found"),
+    [
+        (lambda tensor: tensor.transpose(1, 2).contiguous(), r"of shape \[4, 2, 3\]"),
+        (lambda tensor: tensor.flatten(1), r"of shape \[4, 6\]"),
+        (lambda tensor: tensor.transpose(1, 2).contiguous().transpose(1, 2), "not contiguous"),
+        (lambda tensor: tensor[0, 0, 0], r"of shape \[\]"),
+        (lambda tensor: tensor.tolist(), "list"),
+    ],
+)
+def test_tensors_that_do_not_lie_alike_are_refused(place: int, spoil: Any, found: str) -> None:
+    names = ("rewards", "values", "next_values", "terminations", "truncations")
+    inputs = [tensor.reshape(4, 3, 2) for tensor in steps(torch.float32, 4, 6)[:5]]
+    inputs[place] = spoil(inputs[place])
+    expected = f"{names[place]} is {found}"
+    if place == 0 and found.startswith("of shape") and inputs[0].dim():
+        expected = "values is of shape"  # the first one says what the others must be
+    with pytest.raises(doorstep.ArgumentError, match=expected):
+        generalized_advantages(*inputs)
+    with pytest.raises(doorstep.ArgumentError, match=f"{names[place]} is {found}"):
+        v_trace(torch.zeros(4, 3, 2), *inputs)

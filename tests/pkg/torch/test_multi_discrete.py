@@ -230,10 +230,26 @@ def test_sixteen_components_of_many_choices() -> None:
     torch.testing.assert_close(log_probabilities, expected.ravel(), rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("sizes", [[], [1] * 17, [0, 19], [20, -1]])
-def test_sizes_that_cannot_be_are_refused(sizes: list[int]) -> None:
-    with pytest.raises(doorstep.ArgumentError, match="sizes is"):
-        multi_discrete_sample(torch.zeros(2, 19), sizes)
+@pytest.mark.parametrize("sizes", [[], [1] * 17, [0, 19], [20, -1], None, 19, [9.5, 9.5], [2**31], [2**70]])
+def test_sizes_that_cannot_be_are_refused(sizes: Any) -> None:
+    for logits in (torch.zeros(2, 19), torch.zeros(0, 2**31)):
+        with pytest.raises(doorstep.ArgumentError, match="sizes is"):
+            multi_discrete_sample(logits, sizes)
+        with pytest.raises(doorstep.ArgumentError, match="sizes is"):
+            multi_discrete_evaluate(logits, torch.zeros(2, 2, dtype=torch.int32), sizes)
+
+
+@pytest.mark.parametrize("logits", [torch.zeros(()), torch.zeros(19), torch.zeros(1, 2, 19), [[0.0] * 19], None])
+def test_logits_that_are_no_matrix_are_refused(logits: Any) -> None:
+    with pytest.raises(doorstep.ArgumentError, match="logits is"):
+        multi_discrete_sample(logits, SIZES)
+    with pytest.raises(doorstep.ArgumentError, match="logits is"):
+        multi_discrete_evaluate(logits, torch.zeros(1, 4, dtype=torch.int32), SIZES)
+
+
+def test_actions_that_are_no_tensor_are_refused() -> None:
+    with pytest.raises(doorstep.ArgumentError, match="actions is list"):
+        multi_discrete_evaluate(torch.zeros(1, 19), [[0, 0, 0, 0]], SIZES)  # type: ignore[arg-type]
 
 
 def test_actions_that_are_no_choice_are_refused_and_named() -> None:

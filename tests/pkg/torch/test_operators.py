@@ -115,7 +115,7 @@ def bad_arguments() -> dict[str, tuple[dict[int, Any], str]]:
     """Replaced arguments of generalized_advantages, and what the error says."""
     return {
         "shape": ({1: torch.zeros(5, 6)}, r"values is of shape \[5, 6\]; it must be of shape \[6, 5\]"),
-        "rank": ({0: torch.zeros(30)}, r"values is of shape \[6, 5\]; it must be of shape \[30, 1\]"),
+        "rank": ({0: torch.zeros(30)}, r"values is of shape \[6, 5\]; it must be of shape \[30\]"),
         "strides": ({2: torch.zeros(5, 6).t()}, r"next_values is not contiguous.*\.contiguous\(\)"),
         "integers": ({1: torch.zeros(6, 5, dtype=torch.int64)}, r"values is torch.int64.*\.to\(torch.float32\)"),
         "other float": (

@@ -12,7 +12,8 @@ import doorstep
 
 torch = pytest.importorskip("torch")
 
-from doorstep.torch import make  # noqa: E402
+from doorstep.torch import _worlds, make  # noqa: E402
+from doorstep.torch.worlds import State  # noqa: E402
 
 
 def assert_same(sim: doorstep.Simulator, state: Any) -> None:
@@ -75,7 +76,8 @@ def test_a_compiled_rollout_is_the_same() -> None:
             returns = returns + state.rewards
         return returns
 
-    state, compiled_state = rooms.init(seed=8), rooms.init(seed=8)
+    state, compiled_state = rooms.init(seed=8), torch.compile(rooms.init, fullgraph=True, backend="aot_eager")(seed=8)
+    assert isinstance(compiled_state, State)
     compiled = torch.compile(roll_out, fullgraph=True, backend="aot_eager")
     assert torch.equal(compiled(compiled_state, actions), roll_out(state, actions))
     assert torch.equal(compiled_state.worlds, state.worlds)
@@ -88,6 +90,9 @@ def test_a_compiled_rollout_is_the_same() -> None:
     [
         (torch.zeros(3, 2, 4, dtype=torch.int32), r"actions is .*\[3, 2, 4\]"),
         (torch.zeros(2, 2, 4), r"actions is .*float32"),
+        (torch.zeros(2, 2, 4, dtype=torch.bool), r"actions is .*bool"),
+        (torch.zeros(2, 2, 4, dtype=torch.int32, device="meta"), r"actions is .*on meta; it must be .*on cpu"),
+        ([[[0] * 4] * 2] * 2, r"actions is list"),
     ],
 )
 def test_actions_of_another_kind_are_refused(actions: Any, message: str) -> None:
@@ -97,6 +102,37 @@ def test_actions_of_another_kind_are_refused(actions: Any, message: str) -> None
     with pytest.raises(doorstep.ArgumentError, match=message):
         rooms.step(state, actions)
     assert torch.equal(state.worlds, worlds)
+
+
+def test_a_refused_step_changes_neither_worlds_nor_inputs() -> None:
+    rooms = make(doorstep.Simulator(2))
+    state = rooms.init(0)
+    before = {name: tensor.clone() for name, tensor in state.tensors.items()}
+    with pytest.raises(doorstep.ArgumentError, match="resets is"):
+        rooms.step(state, torch.ones(2, 2, 4, dtype=torch.int32), torch.ones(3, 1, dtype=torch.int32))
+    assert all(torch.equal(state.tensors[name], tensor) for name, tensor in before.items())
+    with pytest.raises(doorstep.ArgumentError, match="state is"):
+        rooms.step(state.worlds)  # type: ignore[arg-type]
+
+
+def test_resets_may_be_bool() -> None:
+    rooms = make(doorstep.Simulator(2))
+    state, other = rooms.init(0), rooms.init(0)
+    rooms.step(state, resets=torch.tensor([[False], [True]]))
+    rooms.step(other, resets=torch.tensor([[0], [1]], dtype=torch.int32))
+    assert torch.equal(state.worlds, other.worlds)
+    assert not torch.equal(state.worlds, rooms.step(rooms.init(0)).worlds)
+
+
+def test_each_operator_loads_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A state that was saved may be the first thing that a process steps."""
+    loaded: list[tuple[Any, int]] = []
+    rooms = make(doorstep.Simulator(2, num_agents=3))
+    monkeypatch.setattr(_worlds, "_prepare", lambda worlds, num_agents: loaded.append((worlds.device, num_agents)))
+    state = rooms.init(0)
+    assert loaded == [(torch.device("cpu"), 3)]
+    rooms.step(state)
+    assert loaded == [(torch.device("cpu"), 3)] * 2
 
 
 def test_a_state_whose_tensors_share_memory_is_refused() -> None:
