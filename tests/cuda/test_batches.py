@@ -29,6 +29,13 @@ def assert_same(batch: DeviceBatch, sim: doorstep.Simulator) -> None:
             assert batch.read(name).tobytes() == tensor.to_numpy().tobytes(), name
 
 
+def with_gap(results: list[xla_frames.Tensor], gap: int) -> list[xla_frames.Tensor]:
+    """Results whose scratch memory, the second, begins some bytes later: XLA aligns it to 128 bytes."""
+    worlds, scratch, *outputs = results
+    later = xla_frames.Tensor(scratch.address + gap, (scratch.shape[0] - gap,), scratch.dtype)
+    return [worlds, later, *outputs]
+
+
 @pytest.mark.parametrize(("num_worlds", "num_agents"), [(1, 2), (37, 2), (20, 5)])
 @on_stand_in()
 def test_a_batch_is_a_simulator(num_worlds: int, num_agents: int) -> None:
@@ -132,12 +139,14 @@ def test_what_was_not_prepared_is_refused_and_kernels_stay_until_the_last_releas
     batch.close()
 
 
+@pytest.mark.parametrize("gap", [0, 128])
 @on_stand_in()
-def test_custom_calls_of_xla_step_worlds() -> None:
+def test_custom_calls_of_xla_step_worlds(gap: int) -> None:
     stream = cuda.Stream()
     batch = DeviceBatch(20, stream, episode_length=4)
     created, stepped = ["rewards", "lidar"], ["rewards", "lidar", "final_lidar"]
     scratch = batch.take(batch.info.scratch_bytes + 20 * 8192)
+    assert scratch.pointer % 256 == 0
     words = cuda.Buffer(8, stream=stream)
     words.copy_from_host(np.array([6, 1], np.uint32))
     call: dict[str, Any] = {"stream": stream.handle, "device": 0}
@@ -145,7 +154,7 @@ def test_custom_calls_of_xla_step_worlds() -> None:
     xla_frames.call(
         "create_cuda",
         [xla_frames.Tensor(words.pointer, (2,), "uint32")],
-        batch.xla_results(created, scratch),
+        with_gap(batch.xla_results(created, scratch), gap),
         batch.rules(created),
         **call,
     )
@@ -158,9 +167,8 @@ def test_custom_calls_of_xla_step_worlds() -> None:
             sim.step()
             worlds, _, *outputs = batch.xla_results(stepped, scratch)
             arguments = [worlds, batch.xla_tensor("actions"), batch.xla_tensor("resets"), outputs[-1]]
-            xla_frames.call(
-                "step_cuda", arguments, batch.xla_results(stepped, scratch), batch.rules(stepped, resets=True), **call
-            )
+            results = with_gap(batch.xla_results(stepped, scratch), gap)
+            xla_frames.call("step_cuda", arguments, results, batch.rules(stepped, resets=True), **call)
             stream.synchronize()
             assert (batch.read("actions") == actions).all()
             for name in ("rewards", "lidar"):

@@ -278,6 +278,32 @@ def test_a_copy_is_recorded_with_what_else_is_on_the_stream() -> None:
 
 
 @on_stand_in()
+def test_a_copy_of_the_hosts_memory_is_refused_while_recording_which_goes_on() -> None:
+    stream = cuda.Stream()
+    source, buffer = cuda.Buffer(8, stream=stream), cuda.InteropBuffer(8, stream=stream)
+    with driver.users_context(), driver.RecordedGraph(stream.handle) as graph:
+        for copy in (buffer.copy_in, buffer.copy_out):
+            with pytest.raises(doorstep.ArgumentError, match="being recorded") as caught:
+                copy(np.zeros(1, np.int64))
+            assert caught.value.argument == "stream"
+        buffer.copy_in(source)
+    source.copy_from_host(np.array([5]))
+    graph.launch()
+    assert buffer.copy_to_host(np.int64)[0] == 5
+    graph.close()
+
+
+@on_stand_in()
+def test_a_flag_of_numpy_says_whether_a_semaphore_is_a_timeline() -> None:
+    for timeline in (True, False):
+        other = Semaphore(timeline=timeline)
+        semaphore = cuda.Semaphore.import_fd(other.export(), timeline=np.bool_(timeline))  # type: ignore[arg-type]
+        assert semaphore.is_timeline is timeline
+        semaphore.close()
+        other.close()
+
+
+@on_stand_in()
 def test_closing_waits_for_the_copies_on_every_stream() -> None:
     elsewhere = cuda.Stream()
     source, buffer = cuda.Buffer(8), cuda.InteropBuffer(8)

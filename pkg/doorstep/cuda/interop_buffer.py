@@ -16,6 +16,7 @@ from doorstep.cuda._operands import Copied, Operand, read_operand, rows_of
 from doorstep.cuda.buffer import MAX_BYTES, Buffer
 from doorstep.cuda.device import Device, check_device_index
 from doorstep.cuda.stream import Stream, as_stream
+from doorstep.errors import ArgumentError
 
 MAX_DESCRIPTOR = 2**31 - 1
 
@@ -128,7 +129,8 @@ class InteropBuffer:
             offset: the byte of the buffer at which the first element goes.
 
         Raises:
-            ArgumentError: it is no tensor, is on another device, or does not fit.
+            ArgumentError: it is no tensor, is on another device, or does not fit; or it is of the host and the stream
+                is being recorded.
         """
         self._copy(tensor, stream, offset, out=False)
 
@@ -139,7 +141,7 @@ class InteropBuffer:
 
         Raises:
             ArgumentError: it is no tensor, is read-only, is on another device, its elements overlap, or it needs more
-                bytes than there are.
+                bytes than there are; or it is of the host and the stream is being recorded.
         """
         self._copy(tensor, stream, offset, out=True)
 
@@ -148,6 +150,7 @@ class InteropBuffer:
         first = self.pointer + check_integer("offset", offset, 0, self.nbytes)
         operand = read_operand("tensor", tensor, written=out, stream=on.handle)
         self._check_fits(operand, self.nbytes - offset)
+        _check_waitable(operand, on)
         with self._ordered(operand, on):
             for part in rows_of(operand):
                 packed = Rows(first + part.offset, part.row_bytes)
@@ -177,11 +180,11 @@ class InteropBuffer:
         try:
             yield
         finally:
+            if operand.device_index is None:
+                on.synchronize()
             for later in (owner, self.stream):
                 if later is not None:
                     resources.stream_follow(later._resource, on._resource)
-        if operand.device_index is None:
-            on.synchronize()
 
     def copy_to_host(self, dtype: DTypeLike = "uint8") -> NDArray[Any]:
         """All its bytes as a new array of one dimension, after what was begun on its stream."""
@@ -221,6 +224,16 @@ def _stream_on(device: Device | int | None, stream: Stream | object) -> Stream:
         return stream
     device_index = check_device_index(device)
     return Stream(device_index) if stream is None else as_stream(stream, device_index)
+
+
+def _check_waitable(operand: Operand, on: Stream) -> None:
+    """Copies of the host's memory are waited for, which would end a recording."""
+    if operand.device_index is None and resources.stream_is_capturing(on._resource):
+        raise ArgumentError(
+            "the stream is being recorded; a copy of a tensor of the host would be waited for",
+            argument="stream",
+            hint="record copies of tensors on the GPU, or copy before the recording begins",
+        )
 
 
 def _copy_rows(on: Stream, destination: Rows, source: Rows, part: Copied, *, on_host: bool) -> None:

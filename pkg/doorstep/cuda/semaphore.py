@@ -50,7 +50,7 @@ class Semaphore:
         made = object.__new__(cls)
         made._timeline = check_flag("timeline", timeline)
         made._device_index = check_device_index(device)
-        made._resource = resources.import_semaphore(resources.context(made._device_index), fd, timeline)
+        made._resource = resources.import_semaphore(resources.context(made._device_index), fd, made._timeline)
         return made
 
     @property
