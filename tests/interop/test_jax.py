@@ -1,6 +1,7 @@
 """Worlds inside JAX programs: the bits of a simulator, under every transformation that pure functions allow."""
 
 import doctest
+import functools
 import gc
 import os
 import pickle
@@ -22,6 +23,7 @@ import jax.numpy as jnp  # noqa: E402
 
 import doorstep.jax  # noqa: E402
 from doorstep._batches import INPUTS, NAMES  # noqa: E402
+from doorstep._native import ActionCheck, DeviceKind, batch_info  # noqa: E402
 
 EVERYTHING = tuple(name for name in NAMES if name not in INPUTS)
 
@@ -294,6 +296,22 @@ def test_a_state_can_be_pickled() -> None:
     assert copy.rules is state.rules
     actions = actions_of(1, 2)[0]
     assert_same(rooms.step(copy, actions), rooms.step(state, actions))
+
+
+def test_a_gpu_is_asked_once_for_its_memory_however_often_programs_are_traced(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def info(kind: DeviceKind, _: int, num_worlds: int, num_agents: int) -> Any:
+        asked.append(kind)
+        return batch_info(DeviceKind.CPU, 0, num_worlds, num_agents)
+
+    monkeypatch.setattr(doorstep.jax, "batch_info", info)
+    monkeypatch.setattr(doorstep.jax, "_scratch_bytes", functools.cache(doorstep.jax._scratch_bytes.__wrapped__))
+    rules = doorstep.jax.Rules(DeviceKind.CUDA, 0, 2, 7, True, ActionCheck.CLAMP, ("rewards",))
+    for _ in range(3):
+        doorstep.jax._results(rules, 31, ("rewards",))
+    assert asked.count(DeviceKind.CUDA) == 1
+    assert asked.count(DeviceKind.CPU) > 1
 
 
 # ---- Mistakes
