@@ -101,6 +101,8 @@ class Producer:
 
     def _allocate(self, prototype: int, out: Any, context: int, set_error: int) -> int:
         self.calls.append("allocate")
+        if "allocate" in self.failing:
+            return FAILED
         SET_ERROR(set_error)(context, b"MemoryError", b"the device is full")
         return -1
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import subprocess
 import sys
 import threading
@@ -14,11 +15,13 @@ import pytest
 from tests.interop.bridges import bridge, take_way
 
 from doorstep import ArgumentError, Simulator, interop
-from doorstep._native import tensor_types
+from doorstep._native import tensor_reader, tensor_types
+from doorstep._native._generated import PythonTensor
 from doorstep._native.tensor_names import DTYPES
 from doorstep._native.torch_layout import find_torch_layout
 
 torch: Any = pytest.importorskip("torch")
+needs_builtins = pytest.mark.skipif(interop._calls is None, reason="fast calls are off")
 __all__ = ["bridge"]
 
 # What PyTorch says of kinds of tensors that it means to give up.
@@ -168,9 +171,9 @@ class Wrapper(torch.Tensor):  # type: ignore[misc]
         raise NotImplementedError
 
 
-def without_storage() -> Any:
-    tensor = torch.zeros(5)
-    tensor.untyped_storage().resize_(0)
+def resized(tensor: Any, nbytes: int) -> Any:
+    interop.describe(tensor)  # with this its kind is known
+    tensor.untyped_storage().resize_(nbytes)
     return tensor
 
 
@@ -198,7 +201,11 @@ REFUSED: dict[str, tuple[Callable[[], Any], str, str]] = {
     "functional": (lambda: torch._to_functional_tensor(torch.ones(3)), "without memory", "functional"),
     "wrapper": (lambda: Wrapper(torch.ones(3)), "without memory", "wrapped"),
     "zero tensor": (lambda: torch._efficientzerotensor((3,)), "without memory", ""),
-    "no storage": (without_storage, "without memory", ""),
+    "no storage": (lambda: resized(torch.zeros(5), 0), "without memory", ""),
+    "no storage, from an offset": (lambda: resized(torch.zeros(10)[5:], 0), "40 bytes .* resized to 0", "resize"),
+    "less storage": (lambda: resized(torch.zeros(10)[5:], 39), "40 bytes .* resized to 39", "resize"),
+    "less strided": (lambda: resized(torch.zeros(4, 4).t()[1:, ::2], 47), "48 bytes .* resized to 47", "resize"),
+    "not initialised": (torch.nn.UninitializedParameter, "cannot be read in place .*uninitialized", "copy"),
     "seventeen dimensions": (lambda: torch.ones((1,) * 17), "17 dimensions", "16 or fewer"),
     "masked": (lambda: np.ma.masked_array([1.0, 2.0], [True, False]), "masked array", "filled"),
     "text": (lambda: np.array(["a"]), "array of <U1", "plain numbers"),
@@ -372,9 +379,9 @@ def test_the_layout_is_found_on_this_pytorch() -> None:
 
 def test_a_pytorch_that_answers_differently_has_no_layout() -> None:
     def keys_are(raw: Callable[[Any], int]) -> Any:
-        internals = SimpleNamespace(_dispatch_keys=lambda tensor: SimpleNamespace(raw_repr=lambda: raw(tensor)))
-        names = ("Tensor", "zeros", "nn", "_neg_view", "conj", "float64", "complex64", "uint8")
-        return SimpleNamespace(_C=internals, **{name: getattr(torch, name) for name in names})
+        internals = SimpleNamespace(**vars(torch._C))
+        internals._dispatch_keys = lambda tensor: SimpleNamespace(raw_repr=lambda: raw(tensor))
+        return SimpleNamespace(**{**vars(torch), "_C": internals})
 
     def true_keys(tensor: Any) -> int:
         return int(torch._C._dispatch_keys(tensor).raw_repr())
@@ -383,6 +390,38 @@ def test_a_pytorch_that_answers_differently_has_no_layout() -> None:
     assert find_torch_layout(keys_are(lambda tensor: 12345678987654321)) is None  # not to be found anywhere
     assert find_torch_layout(keys_are(lambda tensor: true_keys(tensor) ^ tensor.is_neg())) is None
     assert find_torch_layout(SimpleNamespace(_C=torch._C)) is None
+
+
+MODES = {
+    "no grad": "with torch.no_grad(): look()",
+    "inference": "with torch.inference_mode(): look()",
+    "fake": "with torch._subclasses.FakeTensorMode(): look()",
+    "default device": "with torch.device('meta'): look()",
+    "vmap": "torch.vmap(look)(torch.ones(2, 3))",
+    "grad": "torch.func.grad(look)(torch.ones(3))",
+    "jvp": "torch.func.jvp(look, (torch.ones(3),), (torch.ones(3),))",
+    "functionalize": "torch.func.functionalize(look)(torch.ones(3))",
+}
+
+
+@needs_builtins
+@pytest.mark.parametrize("mode", MODES)
+def test_what_is_switched_on_when_the_first_tensor_is_met_makes_no_difference(mode: str) -> None:
+    program = (
+        "import torch\n"
+        "from doorstep import interop\n"
+        "from doorstep._native import tensor_reader\n"
+        "from doorstep._native.tensor_types import TensorKind, find_tensor_type\n"
+        "plain, met = torch.ones(3), []\n"
+        "def look(inside=None):\n"
+        "    met.append(interop.describe(plain))\n"
+        "    return None if inside is None else inside.sum()\n"
+        f"{MODES[mode]}\n"
+        "assert find_tensor_type(torch.Tensor).kind == TensorKind.TORCH\n"
+        "del tensor_reader.read\n"  # from now on only native code reads
+        "assert met == [interop.describe(plain)]\n"
+    )
+    subprocess.run([sys.executable, "-W", "error::RuntimeWarning", "-c", program], check=True)
 
 
 def test_torch_is_never_imported_for_what_is_not_its_own() -> None:
@@ -396,6 +435,30 @@ def test_torch_is_never_imported_for_what_is_not_its_own() -> None:
     subprocess.run([sys.executable, "-W", "error", "-c", program], check=True)
 
 
+def test_what_a_storage_still_holds_is_read(bridge: ModuleType) -> None:
+    made = resized(torch.zeros(10), 24)
+    assert bridge.describe(made[2:6]).shape == (4,)
+    assert bridge.describe(made[1:6:2]).strides == (2,)
+    assert bridge.describe(made[:0]).size == 0
+
+
+def test_a_tensor_without_elements_vouches_for_no_other() -> None:
+    view = PythonTensor()
+    for tensor, vouches in ((torch.ones(2), True), (torch.ones(0), False), (torch.ones(3, 0), False)):
+        assert tensor_reader.read(tensor, ctypes.addressof(view), "tensor", True, False, 0) is vouches
+        assert view.count == tensor.numel()
+
+
+def test_an_array_that_exports_itself_otherwise_is_read_by_its_attributes(bridge: ModuleType) -> None:
+    class Exporting(np.ndarray[Any, Any]):
+        def __buffer__(self, flags: int) -> memoryview:
+            return memoryview(bytearray(5))
+
+    array = np.arange(6.0).reshape(2, 3).view(Exporting)
+    described = bridge.describe(array)
+    assert (described.pointer, described.shape, described.dtype) == (array.ctypes.data, (2, 3), "float64")
+
+
 # ---- Many types, many threads ----
 
 
@@ -406,6 +469,23 @@ def test_more_types_than_are_kept_are_read_all_the_same() -> None:
         assert not interop.is_tensor(type(f"Other{i}", (), {})())
     assert interop.describe(torch.ones(2)).library == "torch"
     assert interop.is_tensor(np.ones(2))
+
+
+@needs_builtins
+def test_a_library_s_own_types_find_a_place_after_any_number_of_others() -> None:
+    program = (
+        "import numpy as np, torch\n"
+        "from doorstep import interop\n"
+        "from doorstep._native import tensor_reader\n"
+        "for i in range(1000):\n"
+        "    interop.describe(np.ones(3).view(type('T', (np.ndarray,), {})))\n"
+        "    interop.is_tensor(type('O', (), {})())\n"
+        "tensors = [np.ones(1), torch.ones(1), torch.nn.Parameter(torch.ones(1))]\n"
+        "said = interop.describe_many(tensors)\n"
+        "del tensor_reader.examine_type\n"  # from now on only what is kept is known
+        "assert interop.describe_many(tensors) == said\n"
+    )
+    subprocess.run([sys.executable, "-W", "error", "-c", program], check=True)
 
 
 def test_threads_read_at_once() -> None:

@@ -50,14 +50,15 @@ class Facts(NamedTuple):
 
 def examine_type(cls: type) -> tuple[int, ...]:
     """The numbers of find_tensor_type() and find_type_offset(), in one row."""
-    kind, library, has_plain_attributes, exchange_api, layout = find_tensor_type(cls)
-    return (kind, library, has_plain_attributes, exchange_api, *layout, find_type_offset())
+    *numbers, layout = find_tensor_type(cls)
+    return (*numbers, *layout, find_type_offset())
 
 
 def read(tensor: object, address: int, name: str, requires_grad_allowed: bool, written: bool, stream: int) -> bool:
     """Fills in the PythonTensor at an address. True if all tensors of PyTorch with the same dispatch keys are plain."""
-    read_into(PythonTensor.from_address(address), tensor, Rules(name, requires_grad_allowed, written, stream))
-    return _has_plain_keys(tensor)
+    view = PythonTensor.from_address(address)
+    read_into(view, tensor, Rules(name, requires_grad_allowed, written, stream))
+    return view.count > 0 and _has_plain_keys(tensor)  # without elements nothing was looked for in memory
 
 
 # ---- Reading ----
@@ -88,7 +89,12 @@ def _read_facts(tensor: Any, found: TensorType, rules: Rules) -> Facts:
     if found.kind == TensorKind.NONE:
         refuse(rules.name, f"a {type(tensor).__name__}, which is no tensor", "pass an object with __dlpack__")
     if found.library == PythonLibrary.TORCH:
-        return _read_torch(tensor, rules)
+        try:
+            return _read_torch(tensor, rules)
+        except ArgumentError:
+            raise
+        except Exception as error:  # whatever PyTorch or a class derived from its tensors raises
+            _refuse_to_read(tensor, error, rules)
     if found.library == PythonLibrary.NUMPY:
         return _read_numpy(tensor, rules)
     return _read_dlpack(tensor, found.library, rules)
@@ -121,6 +127,11 @@ def refuse(name: str, what: str, hint: str) -> NoReturn:
     raise ArgumentError(f"{name} is {what}", argument=name, hint=hint)
 
 
+def _refuse_to_read(tensor: object, error: Exception, rules: Rules) -> NoReturn:
+    text = f"{type(error).__name__}: {error}"
+    refuse(rules.name, f"a {type(tensor).__name__} that cannot be read in place ({text})", "pass a copy")
+
+
 # ---- PyTorch ----
 
 
@@ -136,6 +147,8 @@ def _read_torch(tensor: Any, rules: Rules) -> Facts:
         dtype = _torch_dtypes(torch).get(tensor.dtype)
         if dtype is None:
             refuse(rules.name, f"a tensor of {tensor.dtype}, which DLPack has no name for", "convert it with .to()")
+        if pointer and tensor.numel():
+            _refuse_resized(tensor, rules.name)
         return Facts(
             PythonLibrary.TORCH,
             pointer if tensor.numel() else 0,
@@ -166,6 +179,16 @@ def _refuse_unusual(torch: Any, tensor: Any, name: str) -> None:
         refuse(name, "a tensor with the conjugate bit set", "pass tensor.resolve_conj()")
     if tensor.is_neg():
         refuse(name, "a tensor with the negative bit set", "pass tensor.resolve_neg()")
+
+
+def _refuse_resized(tensor: Any, name: str) -> None:
+    """Refuses a tensor whose storage has been resized below what the tensor describes."""
+    extents = zip(tensor.shape, tensor.stride(), strict=True)
+    end = tensor.storage_offset() + 1 + sum((extent - 1) * stride for extent, stride in extents)
+    needed, nbytes = end * tensor.element_size(), tensor.untyped_storage().nbytes()
+    if needed > nbytes:
+        hint = "resize the storage back before, or pass another tensor"
+        refuse(name, f"a tensor that needs {needed} bytes of a storage resized to {nbytes}", hint)
 
 
 def _torch_dtypes(torch: Any) -> dict[Any, Dtype]:
@@ -228,8 +251,7 @@ def _read_dlpack(tensor: Any, library: PythonLibrary, rules: Rules) -> Facts:
     try:
         exported = read_dlpack(tensor, rules.stream)
     except Exception as error:  # whatever a library raises when it cannot export
-        text = f"{type(error).__name__}: {error}"
-        refuse(rules.name, f"a {type(tensor).__name__} that cannot be read in place ({text})", "pass a copy")
+        _refuse_to_read(tensor, error, rules)
     read_only = exported.read_only or library == PythonLibrary.JAX  # whose capsules do not say so
     return Facts(
         library, exported.pointer, exported.shape, exported.strides, exported.dtype, exported.device, False, read_only

@@ -46,13 +46,25 @@ class TensorType(NamedTuple):
 
     kind: TensorKind
     library: PythonLibrary
+    is_own: bool  # a class of the library itself, of which there are few
     has_plain_attributes: bool = False
     exchange_api: int = 0
-    layout: TorchLayout = TorchLayout(0, 0, 0)
+    layout: TorchLayout = TorchLayout(*[0] * len(TorchLayout._fields))
 
 
-class _ExchangeHeader(ctypes.Structure):
-    _fields_ = (("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("previous", ctypes.c_void_p))
+class _ExchangeAPI(ctypes.Structure):
+    """DLPackExchangeAPI; other major versions have the first three fields."""
+
+    _fields_ = (
+        ("major", ctypes.c_uint32),
+        ("minor", ctypes.c_uint32),
+        ("previous", ctypes.c_void_p),
+        ("managed_tensor_allocator", ctypes.c_void_p),
+        ("managed_tensor_from_py_object_no_sync", ctypes.c_void_p),
+        ("managed_tensor_to_py_object_no_sync", ctypes.c_void_p),
+        ("dltensor_from_py_object_no_sync", ctypes.c_void_p),
+        ("current_work_stream", ctypes.c_void_p),
+    )
 
 
 def find_tensor_type(cls: type) -> TensorType:
@@ -62,10 +74,10 @@ def find_tensor_type(cls: type) -> TensorType:
         return _torch_type(cls)
     if library == PythonLibrary.NUMPY:
         return _numpy_type(cls)
-    api = _exchange_api(cls)
+    is_own, api = _is_own(cls), _exchange_api(cls)
     if api:
-        return TensorType(TensorKind.EXCHANGE, library, exchange_api=api)
-    return TensorType(TensorKind.READER if hasattr(cls, "__dlpack__") else TensorKind.NONE, library)
+        return TensorType(TensorKind.EXCHANGE, library, is_own, exchange_api=api)
+    return TensorType(TensorKind.READER if hasattr(cls, "__dlpack__") else TensorKind.NONE, library, is_own)
 
 
 @functools.cache
@@ -81,25 +93,33 @@ def find_type_offset() -> int:
 def find_library(cls: type) -> PythonLibrary:
     """The library whose class this is or is derived from."""
     for base in cls.__mro__:
-        library = LIBRARIES.get(str(getattr(base, "__module__", "")).partition(".")[0])
+        library = _library_of_module(base)
         if library is not None and hasattr(base, "__dlpack__"):
             return library
     return PythonLibrary.OTHER
+
+
+def _library_of_module(cls: type) -> PythonLibrary | None:
+    return LIBRARIES.get(str(getattr(cls, "__module__", "")).partition(".")[0])
+
+
+def _is_own(cls: type) -> bool:
+    return _library_of_module(cls) is not None and hasattr(cls, "__dlpack__")
 
 
 def _torch_type(cls: Any) -> TensorType:
     """PyTorch's own tensors, if its exchange API is there and its layout could be found out; else read in Python."""
     torch = sys.modules.get("torch")
     if torch is None or not issubclass(cls, torch.Tensor):
-        return TensorType(TensorKind.NONE, PythonLibrary.OTHER)
+        return TensorType(TensorKind.NONE, PythonLibrary.OTHER, is_own=False)
     api, layout = _exchange_api(cls), _torch_layout()
-    if not api or layout is None:
+    if not api or not _ExchangeAPI.from_address(api).dltensor_from_py_object_no_sync or layout is None:
         _warn_once(f"PyTorch {torch.__version__}")
-        return TensorType(TensorKind.READER, PythonLibrary.TORCH)
+        return TensorType(TensorKind.READER, PythonLibrary.TORCH, _is_own(cls))
     functions = (torch.Tensor.__torch_function__, torch._C._disabled_torch_function_impl)
     hook = getattr(cls.__torch_function__, "__func__", cls.__torch_function__)
     plain = hook in (getattr(function, "__func__", function) for function in functions)
-    return TensorType(TensorKind.TORCH, PythonLibrary.TORCH, plain, api, layout)
+    return TensorType(TensorKind.TORCH, PythonLibrary.TORCH, _is_own(cls), plain, api, layout)
 
 
 @functools.cache
@@ -109,7 +129,9 @@ def _torch_layout() -> TorchLayout | None:
 
 def _numpy_type(cls: type) -> TensorType:
     is_masked = issubclass(cls, np.ma.MaskedArray)  # the reader refuses it
-    return TensorType(TensorKind.READER if is_masked else TensorKind.BUFFER, PythonLibrary.NUMPY)
+    exports_otherwise = getattr(cls, "__buffer__", None) is not getattr(np.ndarray, "__buffer__", None)
+    kind = TensorKind.READER if is_masked or exports_otherwise else TensorKind.BUFFER
+    return TensorType(kind, PythonLibrary.NUMPY, _is_own(cls))
 
 
 def _exchange_api(cls: type) -> int:
@@ -122,10 +144,10 @@ def _exchange_api(cls: type) -> int:
     get_pointer.argtypes = (ctypes.py_object, ctypes.c_char_p)
     address = get_pointer(capsule, EXCHANGE_CAPSULE)
     while address:
-        header = _ExchangeHeader.from_address(address)
-        if header.major == EXCHANGE_MAJOR:
+        api = _ExchangeAPI.from_address(address)
+        if api.major == EXCHANGE_MAJOR:
             return int(address)
-        address = header.previous
+        address = api.previous
     return 0
 
 

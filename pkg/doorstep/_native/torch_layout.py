@@ -3,20 +3,25 @@
 The exchange API hands out conjugate, negative, fake and wrapped tensors as if they were plain memory, and says nothing
 of gradients. Asking a tensor for these takes longer than all the rest. They follow from two words of its implementation
 object: the set of dispatch keys, whose value `torch._C._dispatch_keys` tells, and a pointer that is null in tensors
-without gradients. This looks for the two words in a handful of tensors, and gives up unless all of them agree on one
-place for each. The words are only ever read, and only to see that a tensor is as plain as one that was asked.
+without gradients. Nor does the API notice that a storage has been resized below what its tensors describe; the storage
+keeps its address and its size in two words of its own. This looks for the words in a handful of tensors, and gives up
+unless all of them agree on one place for each. The words are only ever read, and only to see that a tensor is as plain
+as one that was asked.
 """
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterable
+import functools
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from operator import or_
 from typing import Any, NamedTuple
 
 from doorstep._native.library import PYTHON
 
 WORD_BYTES = 8
-MAX_IMPLEMENTATION_BYTES = 512
+MAX_ALLOCATION_BYTES = 512
 
 Words = tuple[int, ...]
 
@@ -27,6 +32,9 @@ class TorchLayout(NamedTuple):
     implementation: int  # in the Python object: the address of the implementation
     keys: int  # in the implementation: the dispatch keys
     gradient: int  # in the implementation: a pointer that is null without gradients
+    storage: int  # in the implementation: the address of the storage
+    storage_data: int  # in the storage: the address of its memory
+    storage_bytes: int  # in the storage: the size of its memory
 
 
 class _Probe(NamedTuple):
@@ -36,12 +44,23 @@ class _Probe(NamedTuple):
     implementation_address: int
     object_words: Words
     implementation_words: Words
+    storage: _Storage | None  # None: not looked at
+
+
+class _Storage(NamedTuple):
+    """What is known of a storage, and the words in which it is to be found."""
+
+    address: int
+    data: int
+    nbytes: int
+    words: Words
 
 
 def find_torch_layout(torch: Any) -> TorchLayout | None:
     """None if the experiment does not give one clear answer."""
     try:
-        plain, with_gradient, unusual = (list(map(_examine(torch), tensors)) for tensors in _tensors(torch))
+        with _plain_state(torch):
+            plain, with_gradient, unusual = (list(map(_examine(torch), tensors)) for tensors in _tensors(torch))
     except Exception:  # whatever another version of PyTorch raises where this one answers
         return None
     probes = [*plain, *with_gradient, *unusual]
@@ -52,9 +71,27 @@ def find_torch_layout(torch: Any) -> TorchLayout | None:
     null = [_offsets(probe.implementation_words, 0) for probe in plain]
     not_null = [_offsets(probe.implementation_words, 0, equal=False) for probe in with_gradient]
     gradient = _common([*null, *not_null])
-    if implementation is None or keys is None or gradient is None:
-        return None
-    return TorchLayout(implementation, keys, gradient)
+    storages = [(probe.implementation_words, probe.storage) for probe in probes if probe.storage is not None]
+    storage = _common(_offsets(words, storage.address) for words, storage in storages)
+    data = _common(_offsets(storage.words, storage.data) for _, storage in storages)
+    nbytes = _common(_offsets(storage.words, storage.nbytes) for _, storage in storages)
+    layout = (implementation, keys, gradient, storage, data, nbytes)
+    return None if None in layout else TorchLayout(*layout)  # type: ignore[arg-type]
+
+
+@contextmanager
+def _plain_state(torch: Any) -> Iterator[None]:
+    """Whatever the caller has switched on for its thread, tensors are made as if it had not."""
+    from torch.utils._python_dispatch import _disable_current_modes
+
+    internals = torch._C
+    names = ("Functionalize", "FuncTorchDynamicLayerFrontMode", "FuncTorchDynamicLayerBackMode")
+    transforms = functools.reduce(or_, (internals.DispatchKeySet(getattr(internals.DispatchKey, n)) for n in names))
+    without_transforms = internals._ExcludeDispatchKeyGuard(transforms)
+    without_functions = internals.DisableTorchFunction()
+    without_modes = _disable_current_modes()
+    with without_functions, without_transforms, without_modes, torch.inference_mode(False), torch.enable_grad():
+        yield
 
 
 def _tensors(torch: Any) -> tuple[list[Any], list[Any], list[Any]]:
@@ -73,6 +110,7 @@ def _tensors(torch: Any) -> tuple[list[Any], list[Any], list[Any]]:
         torch.Tensor._make_subclass(Subclass, matrix),
         torch.nn.Parameter(matrix, requires_grad=False),
         leaf.detach(),
+        torch.frombuffer(bytearray(24), dtype=torch.int16),  # an address of memory that is no address of an owner
     ]
     with_gradient = [leaf, leaf * 2, torch.nn.Parameter(matrix), torch.Tensor._make_subclass(Subclass, matrix, True)]
     unusual = [torch._neg_view(matrix), torch.conj(plain[3]), matrix.to_sparse(), matrix.to("meta")]
@@ -90,8 +128,17 @@ def _examine(torch: Any) -> Callable[[Any], _Probe]:
             int(torch._C._dispatch_keys(tensor).raw_repr()),
             address,
             _words(id(tensor), type(tensor).__basicsize__),
-            _words(address, min(usable_size(address), MAX_IMPLEMENTATION_BYTES)),
+            words_of_allocation(address),
+            storage(tensor) if tensor.layout == torch.strided and not tensor.is_meta else None,
         )
+
+    def storage(tensor: Any) -> _Storage:
+        found = tensor.untyped_storage()
+        address = int(found._cdata)
+        return _Storage(address, found.data_ptr(), found.nbytes(), words_of_allocation(address))
+
+    def words_of_allocation(address: int) -> Words:
+        return _words(address, min(usable_size(address), MAX_ALLOCATION_BYTES))
 
     return examine
 

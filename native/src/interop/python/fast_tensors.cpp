@@ -12,8 +12,6 @@
 namespace doorstep {
 namespace {
 
-// A description tells everything, so that nothing is refused that lies in memory.
-constexpr ReadRules kAnything = {.requires_grad_allowed = true};
 constexpr ReadRules kAnythingOfMany = {.requires_grad_allowed = true, .argument = "tensors"};
 
 // What Python has checked to be an unsigned number of 64 bits.

@@ -84,6 +84,22 @@ bool fill(const DLTensor& tensor, uint8_t library, TensorView* view) {
     return true;
 }
 
+// Resizing a storage leaves the tensors as they were, with an address and a shape that nothing lies behind.
+bool lies_in_storage(const TensorView& view, const char* implementation, const TorchLayout& layout) {
+    if (!view.count) return true;
+    const auto* storage = load_at<const char*>(implementation, layout.storage);
+    if (!storage) return false;
+    const auto begin = load_at<uint64_t>(storage, layout.storage_data);
+    const auto bytes = load_at<uint64_t>(storage, layout.storage_bytes);
+    int64_t elements = view.count;
+    if (!view.contiguous) {
+        elements = 1;
+        for (int axis = 0; axis < view.rank; ++axis) elements += (view.shape[axis] - 1) * view.strides[axis];
+    }
+    const uint64_t offset = reinterpret_cast<uint64_t>(view.data) - begin;
+    return begin && offset <= bytes && static_cast<uint64_t>(elements * element_bytes(view)) <= bytes - offset;
+}
+
 // ---- Kinds of tensors ----
 // Each gives false for whatever is not plain: then the reader knows, or says what is wrong.
 
@@ -95,7 +111,7 @@ bool read_torch(const TensorType& type, PyObject* object, TensorView* view) {
         python().PyErr_Clear();
         return false;
     }
-    if (!fill(tensor, type.library, view)) return false;
+    if (!fill(tensor, type.library, view) || !lies_in_storage(*view, implementation, type.layout)) return false;
     if (!load_at<const void*>(implementation, type.layout.gradient)) return true;
     if (type.has_plain_attributes && ask_requires_grad(object, view)) return true;
     python().PyErr_Clear();
@@ -169,7 +185,7 @@ ds_status current_stream(PyObject* object, int32_t device_type, int64_t device_i
     const TensorType* type = find_tensor_type(object);
     if (!type) return last_status();
     if (!type->api) return current_stream_by_python(object, device_type, device_index, stream);
-    void* current;
+    void* current = nullptr;
     if (type->api->current_work_stream(device_type, static_cast<int32_t>(device_index), &current)) {
         return take_python_error(DS_STATUS_DEVICE, "device");
     }

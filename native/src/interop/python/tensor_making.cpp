@@ -10,11 +10,17 @@
 namespace doorstep {
 namespace {
 
-constexpr ReadRules kAnything = {.requires_grad_allowed = true};
+// Called by the allocator of a library; the context is a ds_status.
+void take_error(void* context, const char* kind, const char* message) {
+    *static_cast<ds_status*>(context) =
+        fail(DS_STATUS_OUT_OF_MEMORY, "tensor", "free memory of its device", "%s: %s", kind, message);
+}
 
-// Called by the allocator of a library.
-void take_error(void*, const char* kind, const char* message) {
-    fail(DS_STATUS_OUT_OF_MEMORY, "tensor", "free memory of its device", "%s: %s", kind, message);
+// Of an allocator that has failed; `told` is what take_error() has left. Not every library keeps to the protocol, by
+// which it tells and leaves Python alone.
+ds_status allocation_failure(ds_status told) {
+    if (!told || python().PyErr_Occurred()) return take_python_error(DS_STATUS_OUT_OF_MEMORY, "tensor");
+    return told;
 }
 
 ds_status hand_over(const DLPackExchangeAPI& api, DLManagedTensorVersioned* managed, PyObject** made) {
@@ -39,10 +45,8 @@ ds_status allocate_like(const DLPackExchangeAPI& api, const TensorView& view, Py
     DLTensor prototype = {nullptr, {view.device_type, view.device_index}, view.rank,
                           {view.dtype_code, view.dtype_bits, view.dtype_lanes}, shape, strides, 0};
     DLManagedTensorVersioned* managed;
-    if (api.managed_tensor_allocator(&prototype, &managed, nullptr, take_error)) {
-        python().PyErr_Clear();  // there is none if the library keeps to the protocol
-        return last_status();
-    }
+    ds_status told = DS_STATUS_OK;
+    if (api.managed_tensor_allocator(&prototype, &managed, &told, take_error)) return allocation_failure(told);
     return hand_over(api, managed, made);
 }
 

@@ -8,10 +8,10 @@
 
 namespace doorstep {
 
-// The numbers that examine_type() gives: TensorKind, ds_python_library, whether attributes run no code of a user, address
-// of the exchange API, the three offsets of TorchLayout; and, whatever the type, the offset of the type's address in
-// every object, or 0 if it is not known.
-inline constexpr int kNumTypeNumbers = 8;
+// The numbers that examine_type() gives: TensorKind, ds_python_library, whether it is a class of the library itself,
+// whether attributes run no code of a user, address of the exchange API, the six offsets of TorchLayout; and, whatever
+// the type, the offset of the type's address in every object, or 0 if it is not known.
+inline constexpr int kNumTypeNumbers = 12;
 bool examine_type(PyObject* type, long long (&numbers)[kNumTypeNumbers]);
 
 // Reads a tensor of any kind. *is_plain: it is a tensor of PyTorch, and so is every one with the same dispatch keys.

@@ -11,10 +11,9 @@
 namespace doorstep {
 namespace {
 
-// Types are kept for good: programs have few of them. Those beyond the capacity are examined each time. Types that are
-// no tensors take only half of the places.
+// Types are kept for good: programs have few of them. Those beyond the capacity are examined each time. One half of the
+// places is for the libraries' own types; of the other half, types that are no tensors take half.
 constexpr uint32_t kCapacity = 512;
-constexpr uint32_t kProbes = 8;
 constinit std::atomic<const TensorType*> known_types[kCapacity]{};
 constinit std::atomic<uint32_t> num_others{0};
 
@@ -27,7 +26,7 @@ std::atomic<const TensorType*>* slot_of(const PyTypeObject* type, uint32_t probe
 }
 
 const TensorType* find_known(const PyTypeObject* type) {
-    for (uint32_t probe = 0; probe < kProbes; ++probe) {
+    for (uint32_t probe = 0; probe < kCapacity; ++probe) {
         const TensorType* known = slot_of(type, probe)->load(std::memory_order_acquire);
         if (!known) return nullptr;
         if (known->type == type) return known;
@@ -37,8 +36,12 @@ const TensorType* find_known(const PyTypeObject* type) {
 
 // Whether there was a place for it.
 bool keep(TensorType* examined) {
-    if (examined->kind == TensorKind::kNone && num_others.fetch_add(1) >= kCapacity / 2) return false;
-    for (uint32_t probe = 0; probe < kProbes; ++probe) {
+    if (!examined->is_own) {
+        const uint32_t most = examined->kind == TensorKind::kNone ? kCapacity / 4 : kCapacity / 2;
+        if (num_others.load() >= most) return false;
+        num_others.fetch_add(1);  // a place that a race may take too many does no harm
+    }
+    for (uint32_t probe = 0; probe < kCapacity; ++probe) {
         const TensorType* expected = nullptr;
         if (!slot_of(examined->type, probe)->compare_exchange_strong(expected, examined)) continue;
         python().Py_IncRef(reinterpret_cast<PyObject*>(examined->type));
@@ -51,13 +54,14 @@ bool examine(PyTypeObject* type, TensorType* examined) {
     long long numbers[kNumTypeNumbers];
     if (!examine_type(reinterpret_cast<PyObject*>(type), numbers)) return false;
     const auto offset = [&](int i) { return static_cast<uint32_t>(numbers[i]); };
-    type_offset.store(offset(7), std::memory_order_relaxed);
+    type_offset.store(offset(11), std::memory_order_relaxed);
     examined->type = type;
     examined->kind = static_cast<TensorKind>(numbers[0]);
     examined->library = static_cast<uint8_t>(numbers[1]);
-    examined->has_plain_attributes = numbers[2] != 0;
-    examined->api = reinterpret_cast<const DLPackExchangeAPI*>(numbers[3]);
-    examined->layout = {offset(4), offset(5), offset(6)};
+    examined->is_own = numbers[2] != 0;
+    examined->has_plain_attributes = numbers[3] != 0;
+    examined->api = reinterpret_cast<const DLPackExchangeAPI*>(numbers[4]);
+    examined->layout = {offset(5), offset(6), offset(7), offset(8), offset(9), offset(10)};
     return true;
 }
 

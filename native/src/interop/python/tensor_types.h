@@ -24,12 +24,16 @@ struct TorchLayout {
     uint32_t implementation;  // in the Python object: the address of the tensor's implementation
     uint32_t keys;            // in that: the set of dispatch keys, 64 bits
     uint32_t gradient;        // in that: a pointer that is null if the tensor does not require grad
+    uint32_t storage;         // in that: the address of the storage, which may have been resized
+    uint32_t storage_data;    // in the storage: the address of its memory
+    uint32_t storage_bytes;   // in the storage: the size of its memory, 64 bits
 };
 
 struct TensorType {
     PyTypeObject* type;  // a reference
     TensorKind kind;
     uint8_t library;  // ds_python_library
+    bool is_own;      // a class of the library itself, not one derived from it
     // Whether asking a tensor for `requires_grad` runs no code of a user.
     bool has_plain_attributes;
     TorchLayout layout;  // for kTorch
