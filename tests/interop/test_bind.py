@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -231,12 +232,22 @@ def test_interfaces_of_cuda_arrays_that_make_no_sense_are_refused(changed: dict[
         assert sim.actions.__array_interface__["data"] == address
 
 
+@pytest.fixture
+def hasty_threads() -> Iterator[None]:
+    """Python's threads take turns as often as they can."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.usefixtures("hasty_threads")
 def test_threads_that_bind_different_tensors_lose_none() -> None:
     with make() as sim:
         places = {name: place for name, place in places_of(sim).items() if not name.startswith("final_")}
 
         def rebind(name: str) -> None:
-            for _ in range(50):
+            for _ in range(200):
                 sim.bind(**{name: None})
                 sim.bind(**{name: places[name]})
 
