@@ -202,4 +202,6 @@ def _by_step(**tensors: torch.Tensor) -> list[torch.Tensor]:
             refuse_tensor(name, f"of shape {list(tensor.shape)}", f"of shape {list(shape)}, as the others are")
         if not tensor.is_contiguous():
             refuse_tensor(name, "not contiguous", "contiguous", "make it so with .contiguous()")
+    if len(shape or ()) == 2:
+        return list(tensors.values())
     return [tensor.unsqueeze(1) if tensor.dim() == 1 else tensor.flatten(1) for tensor in tensors.values()]

@@ -14,6 +14,8 @@ from doorstep.simulator import MAX_GLOBAL_WORLDS, MAX_SEED, Simulator
 from doorstep.torch._operands import place_of, refuse_tensor
 from doorstep.torch._worlds import STATE_DTYPES, Rules, extents_of
 
+INPUT_DTYPES = {"actions": (torch.int32,), "resets": (torch.int32, torch.bool)}
+
 
 @final
 @dataclass(frozen=True, eq=False)
@@ -89,10 +91,10 @@ class Worlds:
         """
         if not isinstance(state, State):
             refuse("state", "a State, as init() returns", state)
-        inputs = {name: given for name, given in (("actions", actions), ("resets", resets)) if given is not None}
-        for name, given in inputs.items():
+        inputs = [(name, given) for name, given in (("actions", actions), ("resets", resets)) if given is not None]
+        for name, given in inputs:
             _check_input(name, given, state.tensors[name])
-        for name, given in inputs.items():
+        for name, given in inputs:
             state.tensors[name].copy_(given)
         torch.ops.doorstep.step_(*self._arguments(state), *self._rules)
         return state
@@ -130,9 +132,11 @@ def make(sim: Simulator) -> Worlds:
 
 
 def _check_input(name: str, given: torch.Tensor, to: torch.Tensor) -> None:
-    dtypes = (torch.int32, torch.bool) if name == "resets" else (torch.int32,)
-    wanted = " or ".join(map(str, dtypes)) + f" {list(to.shape)} on {to.device}"
-    if not isinstance(given, torch.Tensor):
-        refuse_tensor(name, type(given).__name__, f"a torch.Tensor, {wanted}")
-    if given.shape != to.shape or given.dtype not in dtypes or given.device != to.device:
-        refuse_tensor(name, f"{given.dtype} {list(given.shape)} on {given.device}", wanted)
+    dtypes = INPUT_DTYPES[name]
+    if isinstance(given, torch.Tensor):
+        if given.dtype in dtypes and given.shape == to.shape and given.device == to.device:
+            return
+        found = f"{given.dtype} {list(given.shape)} on {given.device}"
+    else:
+        found = type(given).__name__
+    refuse_tensor(name, found, f"a tensor, {' or '.join(map(str, dtypes))} {list(to.shape)} on {to.device}")
