@@ -10,9 +10,6 @@
 namespace doorstep {
 namespace {
 
-constexpr int32_t kCpu = 1, kCuda = 2;
-constexpr uint64_t kReadOnly = 1;
-
 // What a managed tensor points into.
 template <class Managed>
 struct Export {
@@ -30,15 +27,15 @@ void delete_export(Managed* self) {
 }
 
 DLDevice device_of(const Memory& memory) {
-    return {memory.device_kind() == DS_DEVICE_CUDA ? kCuda : kCpu, memory.device_index()};
+    return {memory.device_kind() == DS_DEVICE_CUDA ? kDLCUDA : kDLCPU, memory.device_index()};
 }
 
 DLDataType dtype_of(int32_t dtype) {
     switch (dtype) {
-        case DS_DTYPE_UINT8: return {1, 8, 1};
-        case DS_DTYPE_INT32: return {0, 32, 1};
-        case DS_DTYPE_UINT32: return {1, 32, 1};
-        default: return {2, 32, 1};
+        case DS_DTYPE_UINT8: return {kDLUInt, 8, 1};
+        case DS_DTYPE_INT32: return {kDLInt, 32, 1};
+        case DS_DTYPE_UINT32: return {kDLUInt, 32, 1};
+        default: return {kDLFloat, 32, 1};
     }
 }
 
@@ -67,7 +64,7 @@ Managed* export_tensor(const Ref<Memory>& memory, const ds_tensor_info& info) {
     if constexpr (std::is_same_v<Managed, DLManagedTensorVersioned>) {
         managed.major = 1;
         managed.minor = 0;
-        managed.flags = info.access == DS_ACCESS_READ ? kReadOnly : 0;
+        managed.flags = info.access == DS_ACCESS_READ ? kDLPackReadOnly : 0;
     }
     live_counts.exports.fetch_add(1, std::memory_order_relaxed);
     return &managed;

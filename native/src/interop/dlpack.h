@@ -10,13 +10,22 @@
 
 namespace doorstep {
 
+// Types of devices; these are all that are more than a number here.
+inline constexpr int32_t kDLCPU = 1, kDLCUDA = 2;
+
+// Codes of types of elements.
+inline constexpr uint8_t kDLInt = 0, kDLUInt = 1, kDLFloat = 2, kDLComplex = 5, kDLBool = 6;
+
+// Flags of a DLManagedTensorVersioned.
+inline constexpr uint64_t kDLPackReadOnly = 1, kDLPackIsCopied = 2;
+
 struct DLDevice {
-    int32_t device_type;  // kDLCPU = 1, kDLCUDA = 2
+    int32_t device_type;
     int32_t device_id;
 };
 
 struct DLDataType {
-    uint8_t code;  // 0 signed, 1 unsigned, 2 float
+    uint8_t code;
     uint8_t bits;
     uint16_t lanes;
 };
@@ -43,7 +52,7 @@ struct DLManagedTensorVersioned {
     uint32_t major, minor;
     void* manager;
     void (*deleter)(DLManagedTensorVersioned* self);
-    uint64_t flags;  // bit 0: read-only
+    uint64_t flags;
     DLTensor tensor;
 };
 

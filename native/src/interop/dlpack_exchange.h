@@ -10,9 +10,6 @@
 
 namespace doorstep {
 
-// Flags of a DLManagedTensorVersioned.
-inline constexpr uint64_t kDLPackReadOnly = 1, kDLPackIsCopied = 2;
-
 struct DLPackVersion {
     uint32_t major;
     uint32_t minor;

@@ -1,15 +1,17 @@
 #include "interop/python/buffer_tensor.h"
 
+#include "interop/dlpack.h"
+
 namespace doorstep {
 namespace {
 
 // A type of elements as the struct module of Python writes it, without size and byte order: one letter.
 bool parse_letter(char letter, uint8_t* code) {
     switch (letter) {
-        case 'b': case 'h': case 'i': case 'l': case 'q': case 'n': *code = 0; return true;
-        case 'B': case 'H': case 'I': case 'L': case 'Q': case 'N': *code = 1; return true;
-        case 'e': case 'f': case 'd': *code = 2; return true;
-        case '?': *code = 6; return true;
+        case 'b': case 'h': case 'i': case 'l': case 'q': case 'n': *code = kDLInt; return true;
+        case 'B': case 'H': case 'I': case 'L': case 'Q': case 'N': *code = kDLUInt; return true;
+        case 'e': case 'f': case 'd': *code = kDLFloat; return true;
+        case '?': *code = kDLBool; return true;
         default: return false;
     }
 }
@@ -20,15 +22,15 @@ bool parse_format(const char* format, uint8_t* code) {
     if (complex) ++format;
     if (!parse_letter(format[0], code) || format[1]) return false;
     if (!complex) return true;
-    const bool known = *code == 2 && *format != 'e';
-    *code = 5;
+    const bool known = *code == kDLFloat && *format != 'e';
+    *code = kDLComplex;
     return known;
 }
 
 bool fill(const Py_buffer& buffer, TensorView* view) {
     if (buffer.ndim > kMaxRank || !buffer.format || !parse_format(buffer.format, &view->dtype_code)) return false;
     view->rank = buffer.ndim;
-    view->device_type = 1;
+    view->device_type = kDLCPU;
     view->device_index = 0;
     view->dtype_bits = static_cast<uint8_t>(buffer.itemsize * 8);
     view->dtype_lanes = 1;
