@@ -5,7 +5,7 @@
 
 #include "exec/cuda/images.h"
 #include "exec/cuda/kernel_module.h"
-#include "runtime/futex.h"
+#include "exec/cuda/prepared_list.h"
 #include "runtime/status.h"
 
 namespace doorstep {
@@ -20,22 +20,11 @@ constexpr const char* kNames[kTrainingKernelCount][2] = {
 #undef DS_TRAINING_NAMES
 };
 
-// What all launches on one device share.
-struct TrainingKernels final : RefCounted {
-    Ref<Context> context;
+struct TrainingKernels final : Prepared<TrainingKernels> {
     Ref<Kernel> kernels[kTrainingKernelCount][2];
-    int64_t users = 0;  // prepares without a release
-    TrainingKernels* next = nullptr;
 };
 
-constinit Mutex list_mutex;
-constinit TrainingKernels* first_prepared = nullptr;  // each with a reference of the list's
-
-TrainingKernels** find_link(int64_t device_index) {
-    TrainingKernels** link = &first_prepared;
-    while (*link && (*link)->context->device_index() != device_index) link = &(*link)->next;
-    return link;
-}
+constinit PreparedList<TrainingKernels> prepared_kernels;
 
 ds_status fail_unprepared(int64_t device_index) {
     return fail(DS_STATUS_INVALID_ARGUMENT, "device_index", "call ds_training_prepare() before, outside of recordings",
@@ -45,6 +34,7 @@ ds_status fail_unprepared(int64_t device_index) {
 Ref<TrainingKernels> load(int64_t device_index) {
     const Ref<TrainingKernels> made = check_allocated(new (std::nothrow) TrainingKernels);
     if (!made) return {};
+    made->module = kTrainingModule;
     made->context = Context::of_device(device_index);
     const Ref<Module> module = made->context ? load_module(made->context, kTrainingModule) : Ref<Module>();
     if (!module) return {};
@@ -56,19 +46,13 @@ Ref<TrainingKernels> load(int64_t device_index) {
     return made;
 }
 
-ds_status find_prepared(int64_t device_index, Ref<TrainingKernels>* found) {
-    if (in_forked_process()) return fail_driver(kCalledInForkedProcess, "");
-    MutexGuard guard(list_mutex);
-    TrainingKernels* prepared = *find_link(device_index);
-    if (!prepared) return fail_unprepared(device_index);
-    *found = Ref<TrainingKernels>::share(prepared);
-    return DS_STATUS_OK;
-}
-
 template <class Call>
 ds_status launch(TrainingKernelId id, const Call& call, int64_t items) {
     Ref<TrainingKernels> prepared;
-    if (const ds_status status = find_prepared(call.device_index, &prepared)) return status;
+    const auto fail_missing = [&] { return fail_unprepared(call.device_index); };
+    if (const ds_status status = prepared_kernels.find(call.device_index, kTrainingModule, fail_missing, &prepared)) {
+        return status;
+    }
     if (items == 0) return DS_STATUS_OK;
     const int64_t blocks = std::min((items + kTrainingThreads - 1) / kTrainingThreads, kMostBlocks);
     const LaunchShape shape = {{static_cast<uint32_t>(blocks), 1, 1}, {kTrainingThreads, 1, 1}};
@@ -80,30 +64,11 @@ ds_status launch(TrainingKernelId id, const Call& call, int64_t items) {
 }  // namespace
 
 ds_status prepare_training_on_cuda(int64_t device_index) {
-    if (in_forked_process()) return fail_driver(kCalledInForkedProcess, "");
-    MutexGuard guard(list_mutex);
-    TrainingKernels** link = find_link(device_index);
-    if (!*link) {
-        Ref<TrainingKernels> loaded = load(device_index);
-        if (!loaded) return last_status();
-        *link = loaded.leak();
-    }
-    (*link)->users++;
-    return DS_STATUS_OK;
+    return prepared_kernels.prepare(device_index, kTrainingModule, [&] { return load(device_index); });
 }
 
 ds_status release_training_on_cuda(int64_t device_index) {
-    if (in_forked_process()) return DS_STATUS_OK;
-    Ref<TrainingKernels> last;
-    {
-        MutexGuard guard(list_mutex);
-        TrainingKernels** link = find_link(device_index);
-        if (!*link) return fail_unprepared(device_index);
-        if (--(*link)->users > 0) return DS_STATUS_OK;
-        last = Ref<TrainingKernels>::adopt(*link);
-        *link = last->next;
-    }
-    return last->context->synchronize();  // launches may be under way
+    return prepared_kernels.release(device_index, kTrainingModule, [&] { return fail_unprepared(device_index); });
 }
 
 #define DS_TRAINING_FUNCTION(name, Call, items) \

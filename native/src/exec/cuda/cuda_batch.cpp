@@ -6,35 +6,23 @@
 #include "exec/batch.h"
 #include "exec/cpu/float_environment.h"
 #include "exec/cuda/kernel_module.h"
+#include "exec/cuda/prepared_list.h"
 #include "runtime/cuda/device_memory.h"
-#include "runtime/futex.h"
 #include "runtime/status.h"
 
 namespace doorstep {
 namespace {
 
-// What launches for one device and number of agents share.
-struct BatchKernels final : RefCounted {
-    Ref<Context> context;
+// The module is that of a number of agents.
+struct BatchKernels final : Prepared<BatchKernels> {
     Ref<KernelModule> kernels;
     Ref<DeviceMemory> flights;
-    int num_agents = 0;
-    int64_t users = 0;  // prepares without a release
-    BatchKernels* next = nullptr;
 };
 
-constinit Mutex list_mutex;
-constinit BatchKernels* first_prepared = nullptr;  // each with a reference of the list's
+constinit PreparedList<BatchKernels> prepared_batches;
 
 // The scratch memory begins with words for trouble that nobody wants to know.
 constexpr int64_t kTroubleBytes = 256;
-
-BatchKernels** find_link(int64_t device_index, int64_t num_agents) {
-    BatchKernels** link = &first_prepared;
-    while (*link && ((*link)->context->device_index() != device_index || (*link)->num_agents != num_agents))
-        link = &(*link)->next;
-    return link;
-}
 
 ds_status fail_unprepared(const ds_batch& batch) {
     return fail(DS_STATUS_INVALID_ARGUMENT, "batch", "call ds_batch_prepare() before, outside of recordings",
@@ -43,12 +31,8 @@ ds_status fail_unprepared(const ds_batch& batch) {
 }
 
 ds_status find_prepared(const ds_batch& batch, Ref<BatchKernels>* found) {
-    if (in_forked_process()) return fail_driver(kCalledInForkedProcess, "");
-    MutexGuard guard(list_mutex);
-    BatchKernels* prepared = *find_link(batch.device_index, batch.num_agents);
-    if (!prepared) return fail_unprepared(batch);
-    *found = Ref<BatchKernels>::share(prepared);
-    return DS_STATUS_OK;
+    const auto fail_missing = [&] { return fail_unprepared(batch); };
+    return prepared_batches.find(batch.device_index, batch.num_agents, fail_missing, found);
 }
 
 // ---- Preparing
@@ -68,17 +52,15 @@ ds_status upload_flights(BatchKernels& made) {
     return stream->synchronize();
 }
 
-ds_status load_kernels(const ds_batch& batch, Ref<BatchKernels>* loaded) {
+Ref<BatchKernels> load_kernels(const ds_batch& batch) {
     const Ref<BatchKernels> made = check_allocated(new (std::nothrow) BatchKernels);
-    if (!made) return last_status();
+    if (!made) return {};
     made->context = Context::of_device(batch.device_index);
-    if (!made->context) return last_status();
-    made->num_agents = static_cast<int>(batch.num_agents);
-    made->kernels = KernelModule::find(made->context, made->num_agents);
-    if (!made->kernels) return last_status();
-    if (const ds_status status = upload_flights(*made)) return status;
-    *loaded = made;
-    return DS_STATUS_OK;
+    if (!made->context) return {};
+    made->module = batch.num_agents;
+    made->kernels = KernelModule::find(made->context, static_cast<int>(batch.num_agents));
+    if (!made->kernels || upload_flights(*made)) return {};
+    return made;
 }
 
 // ---- Launching
@@ -122,30 +104,11 @@ ds_status launch(const ds_batch& batch, KernelId id, KernelArguments arguments) 
 }  // namespace
 
 ds_status prepare_on_cuda(const ds_batch& batch) {
-    if (in_forked_process()) return fail_driver(kCalledInForkedProcess, "");
-    MutexGuard guard(list_mutex);
-    BatchKernels** link = find_link(batch.device_index, batch.num_agents);
-    if (!*link) {
-        Ref<BatchKernels> loaded;
-        if (const ds_status status = load_kernels(batch, &loaded)) return status;
-        *link = loaded.leak();
-    }
-    (*link)->users++;
-    return DS_STATUS_OK;
+    return prepared_batches.prepare(batch.device_index, batch.num_agents, [&] { return load_kernels(batch); });
 }
 
 ds_status release_on_cuda(const ds_batch& batch) {
-    if (in_forked_process()) return DS_STATUS_OK;
-    Ref<BatchKernels> last;
-    {
-        MutexGuard guard(list_mutex);
-        BatchKernels** link = find_link(batch.device_index, batch.num_agents);
-        if (!*link) return fail_unprepared(batch);
-        if (--(*link)->users > 0) return DS_STATUS_OK;
-        last = Ref<BatchKernels>::adopt(*link);
-        *link = last->next;
-    }
-    return last->context->synchronize();  // launches may be under way
+    return prepared_batches.release(batch.device_index, batch.num_agents, [&] { return fail_unprepared(batch); });
 }
 
 ds_status size_scratch_on_cuda(const ds_batch& batch, ds_batch_info* info) {
