@@ -69,7 +69,7 @@ def rows(rounds: int) -> Iterator[Row]:
         )
     data_ptr = taken["data_ptr"]
     yield nanoseconds_at_most("a tensor read in C", taken["c"], "data_ptr() from Python", data_ptr, 60)
-    yield nanoseconds_at_most("a view read in C", taken["c, view"], "data_ptr() from Python", data_ptr, 120)
+    yield nanoseconds_at_most("a view read in C", taken["c, view"], "data_ptr() from Python", data_ptr, 60)
     signing = taken["c, signed"] - taken["c"]
     yield nanoseconds_at_most("its signature, on top", signing, "data_ptr() from Python", data_ptr, 15)
     yield nanoseconds_at_most("`describe(tensor)`", taken["describe"], "data_ptr() from Python", data_ptr, 100)
