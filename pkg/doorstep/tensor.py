@@ -275,7 +275,7 @@ class Tensor:
         made = self._memory.export_object(torch.Tensor, self._info)
         if made is None:  # PyTorch is too old for the short way
             made = torch.from_dlpack(self)  # type: ignore[attr-defined,unused-ignore]
-        return made  # type: ignore[no-any-return]
+        return made  # type: ignore[no-any-return,unused-ignore]
 
     def to_jax(self, *, copy: bool = False) -> jax.Array:
         """A JAX array of this memory, without a copy unless copy is True.

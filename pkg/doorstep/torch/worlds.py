@@ -36,7 +36,7 @@ class State:
 
     def __getattr__(self, name: str) -> torch.Tensor:
         try:
-            return self.__dict__["tensors"][name]  # type: ignore[no-any-return]
+            return self.__dict__["tensors"][name]  # type: ignore[no-any-return,unused-ignore]
         except KeyError:
             raise AttributeError(f"a State has no {name!r}") from None
 

@@ -249,7 +249,7 @@ def test_logits_that_are_no_matrix_are_refused(logits: Any) -> None:
 
 def test_actions_that_are_no_tensor_are_refused() -> None:
     with pytest.raises(doorstep.ArgumentError, match="actions is list"):
-        multi_discrete_evaluate(torch.zeros(1, 19), [[0, 0, 0, 0]], SIZES)  # type: ignore[arg-type]
+        multi_discrete_evaluate(torch.zeros(1, 19), [[0, 0, 0, 0]], SIZES)  # type: ignore[arg-type,unused-ignore]
 
 
 def test_actions_that_are_no_choice_are_refused_and_named() -> None:

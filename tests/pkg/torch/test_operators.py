@@ -147,7 +147,7 @@ def test_a_tensor_that_is_negated_only_when_it_is_read_counts_as_negated() -> No
 @pytest.mark.parametrize(("name", "value"), [("discount", 1.5), ("discount", float("nan")), ("trace_decay", -0.1)])
 def test_numbers_out_of_range_are_refused(name: str, value: float) -> None:
     with pytest.raises(doorstep.ArgumentError, match=f"{name} is"):
-        doorstep_torch.generalized_advantages(*steps(), **{name: value})  # type: ignore[arg-type]
+        doorstep_torch.generalized_advantages(*steps(), **{name: value})  # type: ignore[arg-type,unused-ignore]
 
 
 def test_autocast_does_not_reach_the_operators_and_its_results_are_refused_with_a_hint() -> None:

@@ -112,7 +112,7 @@ def test_a_refused_step_changes_neither_worlds_nor_inputs() -> None:
         rooms.step(state, torch.ones(2, 2, 4, dtype=torch.int32), torch.ones(3, 1, dtype=torch.int32))
     assert all(torch.equal(state.tensors[name], tensor) for name, tensor in before.items())
     with pytest.raises(doorstep.ArgumentError, match="state is"):
-        rooms.step(state.worlds)  # type: ignore[arg-type]
+        rooms.step(state.worlds)  # type: ignore[arg-type,unused-ignore]
 
 
 def test_resets_may_be_bool() -> None:
