@@ -25,8 +25,8 @@ LIMITED_MEMORY = "tests/pkg/test_processes.py::test_memory_that_cannot_be_had_is
 # The address sanitizer itself needs the address space that one test takes away; under the thread sanitizer only what
 # runs threads says anything.
 PYTHON_TESTS = {
-    "address,undefined": ["tests/pkg", "tests/sim", "tests/cuda", f"--deselect={LIMITED_MEMORY}"],
-    "thread": ["tests/pkg/test_threads.py", "tests/pkg/test_event.py", "tests/cuda"],
+    "address,undefined": ["tests/pkg", "tests/interop", "tests/sim", "tests/cuda", f"--deselect={LIMITED_MEMORY}"],
+    "thread": ["tests/pkg/test_threads.py", "tests/pkg/test_event.py", "tests/interop", "tests/cuda"],
 }
 OPTIONS = {
     "ASAN_OPTIONS": "abort_on_error=0:allocator_may_return_null=1",
