@@ -10,8 +10,9 @@
 
 constexpr int kHung = -1;
 
-// The thread sanitizer cannot follow threads that start in the child of a process that had some.
-#if defined(__SANITIZE_THREAD__)
+// The thread sanitizer cannot follow threads that start in the child of a process that had some. The address sanitizer's
+// allocator stays locked in the child if a thread of the parent was just in it.
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 constexpr bool kCanStartThreadsInChild = false;
 #else
 constexpr bool kCanStartThreadsInChild = true;
