@@ -2,6 +2,7 @@
 
 import ctypes
 import gc
+import importlib.util
 import os
 import threading
 import time
@@ -222,9 +223,11 @@ class BroadcastRows:
         }
 
 
+@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed")
 @on_stand_in()
 def test_tensors_of_pytorch_go_in_and_out_whatever_their_gradient() -> None:
-    torch = pytest.importorskip("torch")
+    import torch
+
     weights = torch.arange(12.0).reshape(3, 4).requires_grad_()
     buffer = cuda.InteropBuffer(48)
     buffer.copy_in(weights.T)
