@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
 from doorstep._arguments import refuse
+from doorstep._cuda_interface import read_cuda_interface
 from doorstep._native._generated import PythonLibrary, PythonTensor
 from doorstep._native.tensor_names import CUDA, device_name, dtype_name
-from doorstep._native.tensor_reader import Rules, _is_contiguous, current_stream, read_into
+from doorstep._native.tensor_reader import Rules, read_into, stream_of_owner
 from doorstep._native.tensor_types import find_library
-from doorstep._streams import check_stream
 from doorstep.errors import ArgumentError
 from doorstep.tensor import Tensor
-
-ORDERED_BY_STREAM = (PythonLibrary.TORCH, PythonLibrary.CUPY, PythonLibrary.WARP)
 
 
 class Given(NamedTuple):
@@ -53,7 +50,7 @@ def read_given(name: str, value: Any, *, written: bool, stream: int) -> Given:
     if hasattr(type(value), "__dlpack__"):
         return _read_tensor(name, value, written, stream)
     if hasattr(value, "__cuda_array_interface__"):
-        return _read_cuda_interface(name, value, written)
+        return _read_interface(name, value, written)
     return _read_tensor(name, _as_numpy(name, value), written, stream)
 
 
@@ -88,9 +85,6 @@ def contiguous_copy(value: Any) -> Any | None:
 def _read_tensor(name: str, value: Any, written: bool, stream: int) -> Given:
     view = PythonTensor()
     read_into(view, value, Rules(name, requires_grad_allowed=not written, written=written, stream=stream))
-    users_stream = None
-    if view.device_type == CUDA and view.library in ORDERED_BY_STREAM:
-        users_stream = current_stream(value, CUDA, view.device_index)
     return Given(
         view.data or 0,
         dtype_name(view.dtype_code, view.dtype_bits, view.dtype_lanes),
@@ -98,7 +92,7 @@ def _read_tensor(name: str, value: Any, written: bool, stream: int) -> Given:
         device_name(view.device_type, view.device_index),
         bool(view.contiguous),
         _owner_of(value, view.library),
-        users_stream,
+        stream_of_owner(value, view),
     )
 
 
@@ -130,50 +124,10 @@ def _as_numpy(name: str, value: Any) -> Any:
         refuse(name, requirement, value, hint)
 
 
-def _read_cuda_interface(name: str, value: Any, written: bool) -> Given:
-    try:
-        interface = value.__cuda_array_interface__
-        address, read_only = interface["data"]
-        pointer = operator.index(address or 0)
-        dtype = np.dtype(interface["typestr"])
-        shape = tuple(map(operator.index, interface["shape"]))
-        contiguous = _is_packed(shape, interface.get("strides"), dtype.itemsize)
-        mask, stream = interface.get("mask"), interface.get("stream")
-    except Exception as error:  # whatever an interface raises, or reading what it says
-        text = f"a {type(value).__name__} whose __cuda_array_interface__ cannot be read"
-        raise ArgumentError(f"{name} is {text} ({type(error).__name__}: {error})", argument=name) from error
-    if mask is not None:
-        refuse(name, "without a mask", value)
-    if read_only and written:
-        refuse(name, "writable", value)
-    if not pointer and 0 not in shape:
-        what = f"a {type(value).__name__} whose address is null"
-        _refuse_as(name, "one with memory", what, "pass one that holds data")
-    return Given(
-        pointer,
-        str(dtype),
-        shape,
-        device_name(CUDA, _device_index_of(value)),
-        contiguous,
-        value,
-        None if stream is None else check_stream(name, stream).handle,
-    )
-
-
-def _is_packed(shape: tuple[int, ...], strides: Any, itemsize: int) -> bool:
-    """Whether elements lie side by side; strides in bytes, or None if they do."""
-    if strides is None:
-        return True
-    if len(strides) != len(shape):
-        raise ValueError(f"{len(shape)} dimensions, {len(strides)} strides")
-    return not any(stride % itemsize for stride in strides) and _is_contiguous(shape, [s // itemsize for s in strides])
-
-
-def _device_index_of(value: Any) -> int:
-    """The interface does not tell; most objects do."""
-    device = getattr(value, "device", 0)
-    index = next((getattr(device, key) for key in ("index", "id", "ordinal") if hasattr(device, key)), device)
-    return index if isinstance(index, int) else 0
+def _read_interface(name: str, value: Any, written: bool) -> Given:
+    found = read_cuda_interface(name, value, written=written)
+    device = device_name(CUDA, found.device_index)
+    return Given(found.pointer, str(found.dtype), found.shape, device, found.contiguous, value, found.stream)
 
 
 # ---- Comparing ----

@@ -19,6 +19,9 @@ from doorstep._native.tensor_names import BOOL, COMPLEX, CPU, CUDA, DTYPE_NAMES,
 from doorstep._native.tensor_types import TensorKind, TensorType, find_tensor_type, find_type_offset
 from doorstep.errors import ArgumentError, DeviceError
 
+# Libraries that tell on which stream they work.
+ORDERED_BY_STREAM = (PythonLibrary.TORCH, PythonLibrary.CUPY, PythonLibrary.WARP)
+
 MAX_RANK = 16
 NUMPY_KINDS = {"i": SIGNED, "u": UNSIGNED, "f": FLOAT, "c": COMPLEX, "b": BOOL}
 
@@ -77,7 +80,7 @@ def read_into(view: PythonTensor, tensor: Any, rules: Rules) -> None:
     view.count = math.prod(facts.shape)
     view.device_type, view.device_index = facts.device
     view.dtype_code, view.dtype_bits, view.dtype_lanes = facts.dtype
-    view.contiguous = _is_contiguous(facts.shape, facts.strides)
+    view.contiguous = is_contiguous(facts.shape, facts.strides)
     view.requires_grad = facts.requires_grad
     view.read_only = facts.read_only
     view.library = facts.library
@@ -112,7 +115,7 @@ def _check_rules(facts: Facts, rules: Rules) -> None:
         refuse(rules.name, "a read-only tensor, but it would be written to", "pass a writable copy")
 
 
-def _is_contiguous(shape: Sequence[int], strides: Sequence[int]) -> bool:
+def is_contiguous(shape: Sequence[int], strides: Sequence[int]) -> bool:
     if 0 in shape:
         return True
     packed = 1
@@ -261,6 +264,13 @@ def _read_dlpack(tensor: Any, library: PythonLibrary, rules: Rules) -> Facts:
 # ---- What the exchange API does for the libraries that have it ----
 
 
+def stream_of_owner(tensor: Any, view: PythonTensor) -> int | None:
+    """The CUstream that the library of a tensor that was read works on; None on the host, and if it does not tell."""
+    if view.device_type != CUDA or view.library not in ORDERED_BY_STREAM:
+        return None
+    return current_stream(tensor, CUDA, view.device_index)
+
+
 def current_stream(tensor: Any, device_type: int, device_index: int) -> int:
     """The CUstream that a tensor's library works on now.
 
@@ -270,7 +280,7 @@ def current_stream(tensor: Any, device_type: int, device_index: int) -> int:
     if device_type != CUDA:
         return 0
     library = find_tensor_type(type(tensor)).library
-    if library in (PythonLibrary.TORCH, PythonLibrary.CUPY, PythonLibrary.WARP):
+    if library in ORDERED_BY_STREAM:
         try:
             return _stream_of(library, device_index)
         except Exception as error:  # whatever a library raises that has no CUDA or no such device

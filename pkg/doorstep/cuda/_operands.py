@@ -9,15 +9,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from doorstep._arguments import refuse
+from doorstep._cuda_interface import read_cuda_interface
 from doorstep._native._generated import PythonLibrary, PythonTensor
 from doorstep._native.resources import Rows
 from doorstep._native.tensor_names import CPU, CUDA, device_name
-from doorstep._native.tensor_reader import Rules, current_stream, read_into
+from doorstep._native.tensor_reader import Rules, read_into, stream_of_owner
 from doorstep._native.tensor_types import find_library
-from doorstep._streams import check_stream
 
 REQUIREMENT = "a tensor of PyTorch, numpy or another library with DLPack, or memory with a __cuda_array_interface__"
-ORDERED_BY_STREAM = (PythonLibrary.TORCH, PythonLibrary.CUPY, PythonLibrary.WARP)
 MAX_PITCH = 2**31 - 1  # of the driver's copies of rows
 
 
@@ -57,7 +56,7 @@ def read_operand(name: str, value: Any, *, written: bool, stream: int) -> Operan
     """
     if find_library(type(value)) in (PythonLibrary.OTHER, PythonLibrary.DOORSTEP):
         if hasattr(value, "__cuda_array_interface__"):
-            operand = _read_interface(name, value, value.__cuda_array_interface__, written)
+            operand = _read_interface(name, value, written)
         else:
             operand = _read_tensor(name, _as_array(name, value), written, stream)
     else:
@@ -115,47 +114,20 @@ def _read_tensor(name: str, value: Any, written: bool, stream: int) -> Operand:
         refuse(name, "on the CPU or on a CUDA device", device_name(view.device_type, view.device_index))
     itemsize = view.dtype_bits * view.dtype_lanes // 8
     on_device = view.device_type == CUDA
-    ordered = on_device and view.library in ORDERED_BY_STREAM
     return Operand(
         view.data or 0,
         tuple(view.shape[: view.rank]),
         tuple(stride * itemsize for stride in view.strides[: view.rank]),
         itemsize,
         view.device_index if on_device else None,
-        current_stream(value, CUDA, view.device_index) if ordered else None,
+        stream_of_owner(value, view),
     )
 
 
-def _read_interface(name: str, value: Any, interface: dict[str, Any], written: bool) -> Operand:
-    pointer, read_only = interface["data"]
-    if interface.get("mask") is not None:
-        refuse(name, "without a mask", value)
-    if read_only and written:
-        refuse(name, "writable", value)
-    dtype = np.dtype(interface["typestr"])
-    shape = tuple(interface["shape"])
-    stream = interface.get("stream")
-    return Operand(
-        pointer or 0,
-        shape,
-        tuple(interface.get("strides") or _contiguous_strides(shape, dtype.itemsize)),
-        dtype.itemsize,
-        _device_index_of(value),
-        None if stream is None else check_stream(name, stream).handle,
-    )
-
-
-def _contiguous_strides(shape: tuple[int, ...], itemsize: int) -> list[int]:
-    return [itemsize * math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
-
-
-def _device_index_of(value: Any) -> int:
-    """The interface does not tell; most objects do."""
-    device = getattr(value, "device", 0)
-    if isinstance(device, str):
-        return int(device.partition(":")[2] or 0)
-    index = next((getattr(device, key) for key in ("index", "id", "ordinal") if hasattr(device, key)), device)
-    return index if isinstance(index, int) else 0
+def _read_interface(name: str, value: Any, written: bool) -> Operand:
+    found = read_cuda_interface(name, value, written=written)
+    itemsize = found.dtype.itemsize
+    return Operand(found.pointer, found.shape, found.strides, itemsize, found.device_index, found.stream)
 
 
 def _as_array(name: str, value: Any) -> Any:
