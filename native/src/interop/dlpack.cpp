@@ -30,15 +30,6 @@ DLDevice device_of(const Memory& memory) {
     return {memory.device_kind() == DS_DEVICE_CUDA ? kDLCUDA : kDLCPU, memory.device_index()};
 }
 
-DLDataType dtype_of(int32_t dtype) {
-    switch (dtype) {
-        case DS_DTYPE_UINT8: return {kDLUInt, 8, 1};
-        case DS_DTYPE_INT32: return {kDLInt, 32, 1};
-        case DS_DTYPE_UINT32: return {kDLUInt, 32, 1};
-        default: return {kDLFloat, 32, 1};
-    }
-}
-
 template <class Managed>
 bool destroy_if_named(PyObject* capsule, const char* name) {
     if (!python().PyCapsule_IsValid(capsule, name)) return false;
@@ -47,6 +38,15 @@ bool destroy_if_named(PyObject* capsule, const char* name) {
 }
 
 }  // namespace
+
+DLDataType data_type_of(int32_t dtype) {
+    switch (dtype) {
+        case DS_DTYPE_UINT8: return {kDLUInt, 8, 1};
+        case DS_DTYPE_INT32: return {kDLInt, 32, 1};
+        case DS_DTYPE_UINT32: return {kDLUInt, 32, 1};
+        default: return {kDLFloat, 32, 1};
+    }
+}
 
 template <class Managed>
 Managed* export_tensor(const Ref<Memory>& memory, const ds_tensor_info& info) {
@@ -58,7 +58,8 @@ Managed* export_tensor(const Ref<Memory>& memory, const ds_tensor_info& info) {
         made->strides[axis] = info.strides[axis] / dtype_bytes(info.dtype);
     }
     Managed& managed = made->managed;
-    managed.tensor = {info.data, device_of(*memory), info.rank, dtype_of(info.dtype), made->shape, made->strides, 0};
+    managed.tensor = {info.data,   device_of(*memory), info.rank, data_type_of(info.dtype),
+                      made->shape, made->strides,      0};
     managed.manager = made;
     managed.deleter = delete_export<Managed>;
     if constexpr (std::is_same_v<Managed, DLManagedTensorVersioned>) {

@@ -11,7 +11,7 @@
 namespace doorstep {
 
 // Types of devices; these are all that are more than a number here.
-inline constexpr int32_t kDLCPU = 1, kDLCUDA = 2;
+inline constexpr int32_t kDLCPU = 1, kDLCUDA = 2, kDLCUDAHost = 3, kDLCUDAManaged = 13;
 
 // Codes of types of elements.
 inline constexpr uint8_t kDLInt = 0, kDLUInt = 1, kDLFloat = 2, kDLComplex = 5, kDLBool = 6;
@@ -60,6 +60,9 @@ struct DLManagedTensorVersioned {
 // above. Null if memory ran out. The description has been checked.
 template <class Managed>
 Managed* export_tensor(const Ref<Memory>& memory, const ds_tensor_info& info);
+
+// The type of the elements of a ds_dtype that a simulator's tensors have.
+DLDataType data_type_of(int32_t dtype);
 
 // Calls the deleter, if there is one.
 template <class Managed>

@@ -2,6 +2,7 @@
 
 #include <new>
 
+#include "interop/dlpack.h"
 #include "interop/python/fast_calls.h"
 #include "interop/python/tensor_bridge.h"
 
@@ -14,17 +15,15 @@ constexpr const char* kCapsule = "doorstep tensor to be set";
 struct Target {
     ds_simulator simulator;
     int32_t tensor;
-    uint8_t dtype_code;
-    uint8_t dtype_bits;
+    DLDataType dtype;
     int32_t rank;
     int64_t shape[DS_MAX_DIMENSIONS];
     uint64_t bytes;
 };
 
 Target make_target(ds_simulator simulator, int32_t tensor, const ds_tensor_info& info) {
-    Target target = {simulator, tensor, info.dtype == DS_DTYPE_FLOAT32 ? uint8_t{2} : uint8_t{0}, 32, info.rank, {}, 4};
-    if (info.dtype == DS_DTYPE_UINT32 || info.dtype == DS_DTYPE_UINT8) target.dtype_code = 1;
-    if (info.dtype == DS_DTYPE_UINT8) target.dtype_bits = 8, target.bytes = 1;
+    const DLDataType dtype = data_type_of(info.dtype);
+    Target target = {simulator, tensor, dtype, info.rank, {}, dtype.bits / 8u};
     for (int axis = 0; axis < info.rank; ++axis) {
         target.shape[axis] = info.shape[axis];
         target.bytes *= static_cast<uint64_t>(info.shape[axis]);
@@ -43,9 +42,8 @@ bool has_shape(const Target& target, int axis, int64_t first, const TensorView& 
 }
 
 bool fits(const Target& target, const TensorView& view) {
-    constexpr int32_t kCpu = 1;
-    return view.device_type == kCpu && view.contiguous && view.dtype_code == target.dtype_code &&
-           view.dtype_bits == target.dtype_bits && view.dtype_lanes == 1 && view.rank > 0 &&
+    return view.device_type == kDLCPU && view.contiguous && view.dtype_code == target.dtype.code &&
+           view.dtype_bits == target.dtype.bits && view.dtype_lanes == target.dtype.lanes && view.rank > 0 &&
            (has_shape(target, 0, target.shape[0], view) ||
             has_shape(target, 1, target.shape[0] * target.shape[1], view));
 }

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "interop/dlpack.h"
 #include "interop/python/fast_calls.h"
 #include "interop/python/tensor_bridge.h"
 
@@ -11,7 +12,6 @@ namespace {
 constexpr int kMostOperands = 32, kMostExtents = 32, kMostCallBytes = 1024;
 constexpr int32_t kFloats = 1 << DS_DTYPE_FLOAT32 | 1 << DS_DTYPE_FLOAT64;
 constexpr int32_t kBool = 1 << 5;
-constexpr int32_t kDeviceCpu = 1, kDeviceCuda = 2;  // of DLPack
 
 // How every call begins.
 struct CallHead {
@@ -28,11 +28,11 @@ static_assert(offsetof(ds_batch, stream) == offsetof(CallHead, stream));
 int32_t dtype_bit(const TensorView& view) {
     if (view.dtype_lanes != 1) return 0;
     switch (view.dtype_code << 8 | view.dtype_bits) {
-        case 0 << 8 | 32: return 1 << DS_DTYPE_INT32;
-        case 1 << 8 | 8: return 1 << DS_DTYPE_UINT8;
-        case 2 << 8 | 32: return 1 << DS_DTYPE_FLOAT32;
-        case 2 << 8 | 64: return 1 << DS_DTYPE_FLOAT64;
-        case 6 << 8 | 8: return kBool;
+        case kDLInt << 8 | 32: return 1 << DS_DTYPE_INT32;
+        case kDLUInt << 8 | 8: return 1 << DS_DTYPE_UINT8;
+        case kDLFloat << 8 | 32: return 1 << DS_DTYPE_FLOAT32;
+        case kDLFloat << 8 | 64: return 1 << DS_DTYPE_FLOAT64;
+        case kDLBool << 8 | 8: return kBool;
         default: return 0;
     }
 }
@@ -137,12 +137,12 @@ private:
     }
 
     bool place_call(PyObject* tensor) {
-        if (device_type_ != kDeviceCpu && device_type_ != kDeviceCuda) return false;
+        if (device_type_ != kDLCPU && device_type_ != kDLCUDA) return false;
         auto* head = as<CallHead>();
-        head->device_kind = device_type_ == kDeviceCpu ? DS_DEVICE_CPU : DS_DEVICE_CUDA;
-        head->device_index = device_type_ == kDeviceCpu ? 0 : device_index_;
+        head->device_kind = device_type_ == kDLCPU ? DS_DEVICE_CPU : DS_DEVICE_CUDA;
+        head->device_index = device_type_ == kDLCPU ? 0 : device_index_;
         head->stream = 0;
-        if (device_type_ == kDeviceCuda && current_stream(tensor, device_type_, device_index_, &head->stream))
+        if (device_type_ == kDLCUDA && current_stream(tensor, device_type_, device_index_, &head->stream))
             return false;
         for (int i = 0; i < operator_.extent_count; ++i) put(operator_.extents_at[i], extents_[i]);
         const bool is_double = float_ == 1 << DS_DTYPE_FLOAT64;

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "interop/dlpack.h"
+
 namespace doorstep {
 namespace {
 
@@ -61,8 +63,8 @@ constexpr Name kDlpack = make_name("dlpack"), kCpu = make_name("cpu"), kCuda = m
 // Devices without a row have "dlpack" and their number.
 Name device_prefix(int32_t device_type) {
     switch (device_type) {
-        case 1: return kCpu;
-        case 2: return kCuda;
+        case kDLCPU: return kCpu;
+        case kDLCUDA: return kCuda;
         case 3: return make_name("cuda_host:");
         case 7: return make_name("vulkan:");
         case 8: return make_name("metal:");
@@ -112,7 +114,7 @@ char* write_dtype_name(char* text, const TensorView& view) {
 }
 
 char* write_device_name(char* text, const TensorView& view) {
-    if (view.device_type == 1) return write(text, kCpu);
+    if (view.device_type == kDLCPU) return write(text, kCpu);
     return write_number(write(text, device_prefix(view.device_type)), view.device_index);
 }
 

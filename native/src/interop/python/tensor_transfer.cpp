@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "interop/dlpack.h"
 #include "interop/python/tensor_layout.h"
 #include "runtime/cuda/stream.h"
 #include "runtime/status.h"
@@ -9,10 +10,8 @@
 namespace doorstep {
 namespace {
 
-constexpr int32_t kCpu = 1, kCuda = 2, kCudaHost = 3, kCudaManaged = 13;
-
-bool is_on_host(const TensorView& view) { return view.device_type == kCpu || view.device_type == kCudaHost; }
-bool is_on_cuda(const TensorView& view) { return view.device_type == kCuda || view.device_type == kCudaManaged; }
+bool is_on_host(const TensorView& view) { return view.device_type == kDLCPU || view.device_type == kDLCUDAHost; }
+bool is_on_cuda(const TensorView& view) { return view.device_type == kDLCUDA || view.device_type == kDLCUDAManaged; }
 
 ds_status check_device(const TensorView& view) {
     if (is_on_host(view) || is_on_cuda(view)) return DS_STATUS_OK;
@@ -153,7 +152,7 @@ ds_status transfer_object(Transfer direction, PyObject* object, void* packed, ui
     if (const ds_status status = read_tensor(object, rules, &view)) return status;
     uint64_t stream = 0;
     if (is_on_cuda(view)) {
-        if (const ds_status status = current_stream(object, kCuda, view.device_index, &stream)) return status;
+        if (const ds_status status = current_stream(object, kDLCUDA, view.device_index, &stream)) return status;
     }
     const WithoutGil others_run;
     return transfer(direction, view, stream, packed, bytes);
