@@ -5,22 +5,14 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "check.h"
-#include "fake_driver.h"
+#include "driver_checks.h"
 #include "processes.h"
 #include "runtime/cuda/device.h"
 #include "runtime/cuda/stream.h"
-#include "runtime/status.h"
 
 namespace {
 
 using namespace doorstep;
-
-ds_error latest_error() {
-    ds_error error{};
-    read_last_error(&error);
-    return error;
-}
 
 bool message_has(const char* text) { return strstr(latest_error().message, text) != nullptr; }
 

@@ -2,40 +2,16 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "check.h"
-#include "fake_driver.h"
+#include "driver_checks.h"
 #include "runtime/cuda/device_memory.h"
 #include "runtime/cuda/event.h"
 #include "runtime/cuda/graph.h"
 #include "runtime/cuda/module.h"
 #include "runtime/cuda/pinned_memory.h"
-#include "runtime/live_count.h"
-#include "runtime/status.h"
 
 namespace {
 
 using namespace doorstep;
-
-ds_error latest_error() {
-    ds_error error{};
-    read_last_error(&error);
-    return error;
-}
-
-int64_t live_resources() {
-    int64_t sum = 0;
-    for (const auto& count : live_counts.resources) sum += count.load();
-    return sum;
-}
-
-// Nothing is left, and nothing was done to what did not exist.
-void check_clean() {
-    CHECK_EQUAL(live_resources(), 0);
-    CHECK_EQUAL(fake::alive(), 0);
-    CHECK_EQUAL(fake::retained(0), 0);
-    CHECK_EQUAL(fake::retained(1), 0);
-    CHECK_EQUAL(fake::misuses(), 0);
-}
 
 Ref<Context> context_of_new_driver(const fake::Behaviour& behaviour = {}) {
     fake::install(behaviour);

@@ -4,43 +4,20 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "check.h"
 #include "doorstep.h"
-#include "fake_driver.h"
+#include "driver_checks.h"
 #include "processes.h"
 #include "runtime/cuda/exported_memory.h"
 #include "runtime/cuda/imported_memory.h"
 #include "runtime/cuda/semaphore.h"
-#include "runtime/live_count.h"
-#include "runtime/status.h"
 
 namespace {
 
 using namespace doorstep;
 
-ds_error latest_error() {
-    ds_error error{};
-    read_last_error(&error);
-    return error;
-}
-
 void check_refused(ds_status expected, const char* argument) {
     CHECK_EQUAL(last_status(), expected);
     CHECK(strcmp(latest_error().argument, argument) == 0);
-}
-
-int64_t live_resources() {
-    int64_t sum = 0;
-    for (const auto& count : live_counts.resources) sum += count.load();
-    return sum;
-}
-
-// Nothing is left, and nothing was done to what did not exist.
-void check_clean() {
-    CHECK_EQUAL(live_resources(), 0);
-    CHECK_EQUAL(fake::alive(), 0);
-    CHECK_EQUAL(fake::retained(0), 0);
-    CHECK_EQUAL(fake::misuses(), 0);
 }
 
 bool is_open(int descriptor) { return fcntl(descriptor, F_GETFD) >= 0; }

@@ -1,0 +1,30 @@
+// What tests on the fake driver look at: the thread's error, and what is left.
+#pragma once
+
+#include <stdint.h>
+
+#include "check.h"
+#include "fake_driver.h"
+#include "runtime/live_count.h"
+#include "runtime/status.h"
+
+inline ds_error latest_error() {
+    ds_error error{};
+    doorstep::read_last_error(&error);
+    return error;
+}
+
+inline int64_t live_resources() {
+    int64_t sum = 0;
+    for (const auto& count : doorstep::live_counts.resources) sum += count.load();
+    return sum;
+}
+
+// Nothing is left, and nothing was done to what did not exist.
+inline void check_clean() {
+    CHECK_EQUAL(live_resources(), 0);
+    CHECK_EQUAL(fake::alive(), 0);
+    CHECK_EQUAL(fake::retained(0), 0);
+    CHECK_EQUAL(fake::retained(1), 0);
+    CHECK_EQUAL(fake::misuses(), 0);
+}
