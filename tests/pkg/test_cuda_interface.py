@@ -23,7 +23,8 @@ def test_the_device_is_what_the_object_tells(device: object, index: int) -> None
 
 
 @pytest.mark.parametrize(
-    ("strides", "bytes_apart", "contiguous"), [(None, (12, 4), True), ((12, 4), (12, 4), True), ((24, 8), (24, 8), False)]
+    ("strides", "bytes_apart", "contiguous"),
+    [(None, (12, 4), True), ((12, 4), (12, 4), True), ((24, 8), (24, 8), False)],
 )
 def test_strides_are_bytes_and_absent_ones_are_those_of_c_order(
     strides: object, bytes_apart: tuple[int, ...], contiguous: bool
