@@ -1,0 +1,123 @@
+/*
+ * doorstep's pictures: cameras in every world, as tensors, and single pictures for people.
+ *
+ * Implemented by libdoorstep_render.so, which is loaded on first use and reaches the simulators through the table of
+ * doorstep_api.h. The rules of doorstep.h hold here too; errors are read with ds_last_error() of doorstep.h.
+ */
+#ifndef DOORSTEP_RENDER_H
+#define DOORSTEP_RENDER_H
+
+#include "doorstep.h"
+
+/* The first call after loading. core: from ds_get_api(DS_ABI_VERSION, ...), which must be of the same version. */
+DS_API ds_status ds_render_open(const struct ds_api* core, const char* version);
+
+/* One field of one struct of this header, as compiled into the library; used to check the generated bindings. */
+DS_API ds_status ds_render_layout(const ds_layout_entry** entries, uint64_t* count);
+
+/* ---- Cameras ----------------------------------------------------------------------------------------------- */
+
+/* What draws. AUTO is RAYCAST. */
+typedef enum ds_renderer {
+    DS_RENDERER_AUTO = 0,
+    DS_RENDERER_RAYCAST = 1, /* doorstep's ray caster: the same bits on CPU and CUDA */
+    DS_RENDERER_EMBREE = 2,  /* CPU simulators only */
+    DS_RENDERER_VULKAN = 3,  /* a rasteriser; takes HLSL materials */
+} ds_renderer;
+
+/* Every tensor of cameras. X(name, dtype, shape, access, sentence). One view per agent, H rows of W pixels from the top
+   left. All are C-contiguous, aligned to 256 bytes, and written after every step, reset, refresh and restore. */
+#define DS_CAMERA_TENSOR_TABLE(X)                                                                                  \
+    X(rgb, UINT8, "N,A,H,W,4", READ, "Red, green, blue, 255.")                                                     \
+    X(depth, FLOAT32, "N,A,H,W,1", READ, "Distance along the camera's forward axis, metres; 0 where there is sky.") \
+    X(segmentation, UINT8, "N,A,H,W,2", READ,                                                                      \
+      "Entity kind (0 sky, 6 floor) and the slot in its table: bodies, statics or buttons; 0 for sky and floor.")  \
+    X(normals, FLOAT32, "N,A,H,W,3", READ, "Unit normals of the surfaces in world axes; 0 where there is sky.")
+
+typedef enum ds_camera_tensor_id {
+#define DS_CAMERA_TENSOR_ENUM(name, dtype, shape, access, sentence) DS_CAMERA_TENSOR_##name,
+    DS_CAMERA_TENSOR_TABLE(DS_CAMERA_TENSOR_ENUM)
+#undef DS_CAMERA_TENSOR_ENUM
+    DS_CAMERA_TENSOR_COUNT
+} ds_camera_tensor_id;
+
+enum {
+    DS_MAX_RESOLUTION = 4096, /* of either side of a view */
+};
+
+typedef uint64_t ds_cameras; /* the cameras of one simulator */
+
+typedef struct ds_cameras_config {
+    uint32_t struct_size;
+    int32_t renderer;          /* ds_renderer */
+    int32_t width, height;     /* pixels, 1 .. DS_MAX_RESOLUTION */
+    float vertical_fov;        /* degrees, more than 0, less than 180 */
+    uint32_t outputs;          /* bit 1 << ds_camera_tensor_id per tensor wanted; at least one */
+    float position[3];         /* of the camera in the agent's frame (x right, y forward, z up from the floor), metres */
+    float rotation[4];         /* unit quaternion (w, x, y, z) relative to the agent; (1, 0, 0, 0) looks along forward */
+    const char* material;      /* VULKAN: HLSL source of a material, UTF-8; null: the one that all renderers share */
+    const char* material_name; /* how messages name it; null: "material" */
+} ds_cameras_config;
+
+/* Gives a simulator cameras and draws at once; one set per simulator. INVALID_ARGUMENT, OUT_OF_MEMORY, RENDERER (what
+   draws cannot be used here), SHADER (the material does not compile). */
+DS_API ds_status ds_cameras_create(ds_simulator simulator, const ds_cameras_config* config, ds_cameras* cameras);
+
+/* Describes a tensor; memory: a new reference to where it lies, to be released with ds_memory_release.
+   INVALID_ARGUMENT if it was not asked for. */
+DS_API ds_status ds_cameras_get_tensor(ds_cameras cameras, int32_t tensor, ds_tensor_info* info, ds_memory* memory);
+
+/* What draws (a ds_renderer, never AUTO), and its name: a processor, a device. */
+typedef struct ds_cameras_info {
+    uint32_t struct_size;
+    int32_t renderer;
+    char device[256];
+} ds_cameras_info;
+DS_API ds_status ds_cameras_get_info(ds_cameras cameras, ds_cameras_info* info);
+
+/* Lets go of the handle; the cameras end with the simulator. */
+DS_API ds_status ds_cameras_close(ds_cameras cameras);
+
+/* Number of sets of cameras alive in this process. */
+DS_API ds_status ds_cameras_count(int64_t* count);
+
+/* ---- Pictures ---------------------------------------------------------------------------------------------- */
+
+/* A thing in a picture. The floor and the sky are always there. */
+typedef struct ds_picture_object {
+    int32_t kind;      /* ds_entity_kind: BUTTON, CUBE, WALL, AGENT or DOOR */
+    int32_t hidden;    /* 1: not drawn */
+    float centre[3];   /* of the box, metres; agents: of their 2 x 2 x 2 box */
+    float rotation[4]; /* unit quaternion (w, x, y, z) */
+    float size[3];     /* full extents, metres */
+    float tint[3];     /* colour in place of the kind's own, 0 .. 1; negative: the kind's own */
+} ds_picture_object;
+
+typedef struct ds_picture_config {
+    uint32_t struct_size;
+    int32_t width, height;      /* pixels, 1 .. DS_MAX_RESOLUTION */
+    int32_t samples;            /* rays per pixel are samples * samples, 1 .. 8 */
+    int32_t shadows;            /* 0 or 1 */
+    int32_t orthographic;       /* 0 or 1 */
+    float vertical_fov;         /* degrees; orthographic: full height of the view, metres */
+    float position[3];          /* of the eye, metres */
+    float rotation[4];          /* unit quaternion; (1, 0, 0, 0) looks along +y with z up */
+    int32_t num_threads;        /* 1 .. DS_MAX_THREADS; 0: as many as the process may use */
+} ds_picture_config;
+
+/* Draws one picture on the CPU: rgb is [height, width, 3] uint8. */
+DS_API ds_status ds_picture_draw(const ds_picture_object* objects, uint64_t count, const ds_picture_config* config,
+                                 uint8_t* rgb, uint64_t bytes);
+
+/* ---- Libraries that draw ----------------------------------------------------------------------------------- */
+
+/* Whether a renderer can be used, and what it is: "Embree 4.3.2", "llvmpipe (Vulkan 1.3.230)". RENDERER if it cannot;
+   the message says why. */
+typedef struct ds_renderer_info {
+    uint32_t struct_size;
+    int32_t padding;
+    char description[256];
+} ds_renderer_info;
+DS_API ds_status ds_renderer_get_info(int32_t renderer, ds_renderer_info* info);
+
+#endif

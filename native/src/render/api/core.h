@@ -1,0 +1,18 @@
+// The simulators' library, as this one sees it: the functions of doorstep.h through the table that ds_render_open() was
+// given, and errors, which are kept there.
+#pragma once
+
+#include "doorstep_api.h"
+
+namespace doorstep {
+
+// The table. Only after ds_render_open().
+const ds_api& core();
+bool has_core();
+void set_core(const ds_api* api);
+
+// Sets the thread's error, for ds_last_error(); returns status.
+ds_status fail(ds_status status, const char* argument, const char* hint, const char* format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+}  // namespace doorstep

@@ -1,0 +1,92 @@
+// What there is to see in a world: boxes with any pose, agents among them, above an endless floor at z = 0. Read from
+// the fields of the state wherever they lie; host and CUDA.
+#pragma once
+
+#include <stdint.h>
+
+#include "doorstep.h"
+#include "math/vector.h"
+#include "physics/constants.h"
+
+namespace doorstep {
+
+// In pictures only; observations know no floor.
+constexpr int kFloorKind = 6;
+
+// A pressure plate's box, metres; pressed, it is lower.
+constexpr float kButtonSide = 1.3f;
+constexpr float kButtonHeight = 0.12f;
+constexpr float kPressedButtonHeight = 0.03f;
+
+// A field of the state in all worlds. Strides in bytes.
+struct FieldView {
+    const char* data;
+    int64_t world_stride, item_stride, component_stride;
+
+    DS_METHOD float real(int64_t world, int item, int component) const {
+        return *reinterpret_cast<const float*>(at(world, item, component));
+    }
+    DS_METHOD int32_t integer(int64_t world, int item) const {
+        return *reinterpret_cast<const int32_t*>(at(world, item, 0));
+    }
+    DS_METHOD Vec3 vector(int64_t world, int item) const {
+        return {real(world, item, 0), real(world, item, 1), real(world, item, 2)};
+    }
+    DS_METHOD Quat quaternion(int64_t world, int item) const {
+        return {real(world, item, 0), real(world, item, 1), real(world, item, 2), real(world, item, 3)};
+    }
+
+private:
+    DS_METHOD const char* at(int64_t world, int item, int component) const {
+        return data + world * world_stride + item * item_stride + component * component_stride;
+    }
+};
+
+// The fields that pictures are made of.
+struct WorldFields {
+    int32_t num_agents, num_bodies, num_statics, num_buttons;
+    FieldView body_positions, body_rotations, body_sizes, body_kinds;
+    FieldView static_positions, static_sizes, static_kinds;
+    FieldView button_positions, button_pressed;
+};
+
+constexpr int kMaxObjects = 48;  // of a world, unused ones included
+
+// A box. Agents: the box around their mesh, whose frame is the box's (see meshes.h).
+struct Object {
+    Vec3 centre;
+    Vec3 axis_x, axis_y, axis_z;  // unit vectors of the box's own axes, in world axes
+    Vec3 half;                    // half extents along them
+    int32_t kind;                 // ds_entity_kind; DS_ENTITY_NONE: nothing there
+    int32_t slot;                 // among bodies, statics or buttons
+};
+
+DS_INLINE int object_count(const WorldFields& fields) {
+    return fields.num_bodies + fields.num_statics + fields.num_buttons;
+}
+
+// Objects are numbered: bodies (agents first), statics, buttons. Any index below object_count().
+DS_INLINE Object object_of(const WorldFields& fields, int64_t world, int index) {
+    const Vec3 x{1.f, 0.f, 0.f}, y{0.f, 1.f, 0.f}, z{0.f, 0.f, 1.f};
+    if (index < fields.num_bodies) {
+        const Quat q = fields.body_rotations.quaternion(world, index);
+        const Vec3 half = fields.body_sizes.vector(world, index) * 0.5f;
+        Vec3 centre = fields.body_positions.vector(world, index);
+        const int32_t kind = fields.body_kinds.integer(world, index);
+        if (kind == DS_ENTITY_AGENT) centre.z += half.z;
+        return {centre, rotate(q, x), rotate(q, y), rotate(q, z), half, kind, index};
+    }
+    index -= fields.num_bodies;
+    if (index < fields.num_statics) {
+        const Vec3 half = fields.static_sizes.vector(world, index) * 0.5f;
+        const Vec3 centre = fields.static_positions.vector(world, index) + Vec3{0.f, 0.f, half.z};
+        return {centre, x, y, z, half, fields.static_kinds.integer(world, index), index};
+    }
+    index -= fields.num_statics;
+    const bool pressed = fields.button_pressed.integer(world, index) != 0;
+    const Vec3 half{0.5f * kButtonSide, 0.5f * kButtonSide, 0.5f * (pressed ? kPressedButtonHeight : kButtonHeight)};
+    const Vec3 centre = fields.button_positions.vector(world, index) + Vec3{0.f, 0.f, half.z};
+    return {centre, x, y, z, half, DS_ENTITY_BUTTON, index};
+}
+
+}  // namespace doorstep
