@@ -11,8 +11,4 @@ const ds_api& core();
 bool has_core();
 void set_core(const ds_api* api);
 
-// Sets the thread's error, for ds_last_error(); returns status.
-ds_status fail(ds_status status, const char* argument, const char* hint, const char* format, ...)
-    __attribute__((format(printf, 4, 5)));
-
 }  // namespace doorstep
