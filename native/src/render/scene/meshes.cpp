@@ -1,0 +1,143 @@
+#include "render/scene/meshes.h"
+
+#include <assert.h>
+
+namespace doorstep {
+namespace {
+
+// A cube's sides are grids of squares; sides of the same closed surface share the vertices of their edges.
+constexpr int kBodyGrid = 6, kEyeGrid = 3;  // squares along an edge
+
+constexpr int cube_vertices(int grid) { return 6 * grid * grid + 2; }
+constexpr int cube_triangles(int grid) { return 12 * grid * grid; }
+
+constexpr int kAgentVertices = cube_vertices(kBodyGrid) + 2 * cube_vertices(kEyeGrid);
+constexpr int kAgentTriangles = cube_triangles(kBodyGrid) + 2 * cube_triangles(kEyeGrid);
+
+// On the dome's front, where they are seen from ahead and from above.
+constexpr Vec3 kEyeCentre = {0.36f, 0.70f, 0.52f};  // of the right eye
+constexpr Vec3 kEyeHalf = {0.16f, 0.14f, 0.22f};
+
+struct SurfacePoint {
+    Vec3 position, normal;
+};
+
+Vec3 normalized(Vec3 a) { return a * (1.f / length(a)); }
+
+// Where the ray from the origin leaves the body. Below z = 0 that is x^4 + y^4 + z^4 = 1, a box with round edges that
+// stands flat on the floor; above, sqrt(x^4 + y^4) + z^2 = 1, a dome over the same outline.
+SurfacePoint on_body(Vec3 direction) {
+    const float x2 = direction.x * direction.x, y2 = direction.y * direction.y, z2 = direction.z * direction.z;
+    const float outline = square_root(x2 * x2 + y2 * y2);
+    const Vec3 cubes{x2 * direction.x, y2 * direction.y, z2 * direction.z};
+    if (direction.z < 0.f) {
+        const float scale = 1.f / square_root(square_root(x2 * x2 + y2 * y2 + z2 * z2));
+        return {direction * scale, normalized(cubes)};
+    }
+    if (outline == 0.f) return {{0.f, 0.f, 1.f}, {0.f, 0.f, 1.f}};
+    const float scale = 1.f / square_root(outline + z2);
+    return {direction * scale, normalized({cubes.x / outline, cubes.y / outline, direction.z})};
+}
+
+SurfacePoint on_eye(Vec3 direction, float side) {
+    const Vec3 unit = normalized(direction);
+    const Vec3 offset{unit.x * kEyeHalf.x, unit.y * kEyeHalf.y, unit.z * kEyeHalf.z};
+    const Vec3 gradient{unit.x / kEyeHalf.x, unit.y / kEyeHalf.y, unit.z / kEyeHalf.z};
+    return {Vec3{side * kEyeCentre.x, kEyeCentre.y, kEyeCentre.z} + offset, normalized(gradient)};
+}
+
+struct AgentMesh {
+    MeshVertex vertices[kAgentVertices];
+    uint32_t indices[3 * kAgentTriangles];
+    Mesh mesh{vertices, indices, 0, 0};
+
+    AgentMesh() {
+        add_surface(kBodyGrid, kBodyMaterial, on_body);
+        add_surface(kEyeGrid, kEyeMaterial, [](Vec3 direction) { return on_eye(direction, -1.f); });
+        add_surface(kEyeGrid, kEyeMaterial, [](Vec3 direction) { return on_eye(direction, 1.f); });
+        assert(mesh.vertex_count == kAgentVertices && mesh.triangle_count == kAgentTriangles);
+    }
+
+private:
+    // A surface around the origin; surface(direction) is its point there.
+    template <class Surface>
+    void add_surface(int grid, Material material, Surface surface) {
+        const int first_vertex = mesh.vertex_count;
+        // Both orders of the other two axes give one side each, so that all triangles face outwards.
+        for (int axis = 0; axis < 3; ++axis) {
+            for (int side = -1; side <= 1; side += 2) {
+                const int u_axis = (axis + (side > 0 ? 1 : 2)) % 3, v_axis = 3 - axis - u_axis;
+                const auto vertex = [&](int u, int v) {
+                    float corner[3];
+                    corner[axis] = static_cast<float>(side);
+                    corner[u_axis] = static_cast<float>(2 * u - grid) / static_cast<float>(grid);
+                    corner[v_axis] = static_cast<float>(2 * v - grid) / static_cast<float>(grid);
+                    const SurfacePoint point = surface(Vec3{corner[0], corner[1], corner[2]});
+                    return vertex_at({point.position, point.normal, material}, first_vertex);
+                };
+                for (int v = 0; v < grid; ++v) {
+                    for (int u = 0; u < grid; ++u) {
+                        const uint32_t a = vertex(u, v), b = vertex(u + 1, v), c = vertex(u + 1, v + 1),
+                                       d = vertex(u, v + 1);
+                        add_triangle(a, b, c);
+                        add_triangle(a, c, d);
+                    }
+                }
+            }
+        }
+    }
+
+    uint32_t vertex_at(const MeshVertex& vertex, int first) {
+        int i = first;
+        while (i < mesh.vertex_count && !same(vertices[i].position, vertex.position)) ++i;
+        if (i == mesh.vertex_count) vertices[mesh.vertex_count++] = vertex;
+        return static_cast<uint32_t>(i);
+    }
+
+    void add_triangle(uint32_t a, uint32_t b, uint32_t c) {
+        uint32_t* corners = indices + 3 * mesh.triangle_count++;
+        corners[0] = a;
+        corners[1] = b;
+        corners[2] = c;
+    }
+
+    static bool same(Vec3 a, Vec3 b) { return a.x == b.x && a.y == b.y && a.z == b.z; }
+};
+
+struct BoxMesh {
+    MeshVertex vertices[24];
+    uint32_t indices[36];
+    Mesh mesh{vertices, indices, 24, 12};
+
+    BoxMesh() {
+        for (int face = 0; face < 6; ++face) {
+            const int axis = face / 2, u_axis = (axis + 1) % 3, v_axis = (axis + 2) % 3;
+            const float side = face % 2 ? 1.f : -1.f;
+            for (int corner = 0; corner < 4; ++corner) {
+                float position[3], normal[3] = {};
+                normal[axis] = position[axis] = side;
+                position[u_axis] = corner == 1 || corner == 2 ? side : -side;  // the other way round on the far side
+                position[v_axis] = corner >= 2 ? 1.f : -1.f;
+                vertices[4 * face + corner] = {{position[0], position[1], position[2]},
+                                               {normal[0], normal[1], normal[2]},
+                                               kBodyMaterial};
+            }
+            const int corners[6] = {0, 1, 2, 0, 2, 3};
+            for (int i = 0; i < 6; ++i) indices[6 * face + i] = static_cast<uint32_t>(4 * face + corners[i]);
+        }
+    }
+};
+
+}  // namespace
+
+const Mesh& agent_mesh() {
+    static const AgentMesh agent;
+    return agent.mesh;
+}
+
+const Mesh& box_mesh() {
+    static const BoxMesh box;
+    return box.mesh;
+}
+
+}  // namespace doorstep

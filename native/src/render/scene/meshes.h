@@ -1,0 +1,35 @@
+// The meshes of the scene, made in code: the same bits on every machine. Triangles are counter-clockwise seen from
+// outside; the arrays stay where they are until the process ends.
+#pragma once
+
+#include <stdint.h>
+
+#include "math/vector.h"
+
+namespace doorstep {
+
+enum Material : uint32_t {
+    kBodyMaterial = 0,  // the colour of the object's kind
+    kEyeMaterial = 1,
+};
+
+struct MeshVertex {
+    Vec3 position;
+    Vec3 normal;  // unit, of the smooth surface
+    uint32_t material;
+};
+
+struct Mesh {
+    const MeshVertex* vertices;
+    const uint32_t* indices;  // three vertices a triangle, all of one material
+    int32_t vertex_count, triangle_count;
+};
+
+// Own frame: a 2 x 2 x 2 box centred at the origin, +y forward, +z up. A rounded body and, set into it, two eyes; each
+// is closed, and none leaves the box.
+const Mesh& agent_mesh();
+
+// The box whose half extents are 1; every side has vertices of its own, with its normal.
+const Mesh& box_mesh();
+
+}  // namespace doorstep
