@@ -1,0 +1,164 @@
+"""What the tests need of a system and Python packages cannot bring: a Vulkan driver for the CPU, and a browser.
+
+    python -m tests.system_packages build/system
+
+fetches them from Debian or Ubuntu into a folder, without root and without installing anything. Tests find the folder
+in DOORSTEP_TEST_SYSTEM; `make test` does both. Where there is no apt-get, or the distribution has no such package, the
+tests that need it are skipped; where there is, not getting it is an error.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PACKAGES = ("chromium", "fonts-dejavu-core", "libvulkan1", "mesa-vulkan-drivers")
+INSTALLED = Path("/var/lib/dpkg/status")  # what the machine has already is not fetched
+STAMP = "fetched.txt"
+LIBRARIES = Path("usr/lib/x86_64-linux-gnu")
+BROWSERS = ("chromium", "google-chrome", "google-chrome-stable")
+
+
+def vulkan_environment() -> dict[str, str]:
+    """Variables for a process that is to draw with lavapipe, Mesa's Vulkan driver for the CPU, and no other."""
+    root = _root()
+    driver, loader = _library(root, "libvulkan_lvp.so"), _library(root, "libvulkan.so.1")
+    if driver is None or loader is None:
+        pytest.skip("neither DOORSTEP_TEST_SYSTEM nor the machine has Mesa's Vulkan driver; make test fetches it")
+    manifest = root / "lavapipe.json"
+    if not manifest.exists():
+        description = {"ICD": {"api_version": "1.3.0", "library_path": str(driver)}, "file_format_version": "1.0.0"}
+        _write(manifest, json.dumps(description))
+    names = ("VK_DRIVER_FILES", "VK_ICD_FILENAMES")  # of loaders since 1.3.207, and before
+    return {**_library_path(root), **dict.fromkeys(names, str(manifest))}
+
+
+def chromium() -> Path:
+    """A Chromium or Chrome; it needs chromium_environment()."""
+    fetched = _root() / "usr/lib/chromium/chromium"
+    candidates = [str(fetched) if fetched.exists() else None, *map(shutil.which, BROWSERS)]
+    for path in candidates:
+        if path is not None:
+            return Path(path)
+    pytest.skip("neither DOORSTEP_TEST_SYSTEM nor the machine has Chromium; make test fetches it")
+
+
+def chromium_options() -> list[str]:
+    """Headless, in a container, without a GPU: WebGL is drawn on the CPU."""
+    return ["--no-sandbox", "--disable-dev-shm-usage", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
+
+
+def chromium_command() -> list[str]:
+    """Chromium as a command, without a window."""
+    return [str(chromium()), "--headless", *chromium_options()]
+
+
+def chromium_environment() -> dict[str, str]:
+    """Variables for Chromium: where its libraries are, and its font."""
+    root = _root()
+    fonts = root / "fonts.conf"
+    if not fonts.exists():
+        folders = "".join(f"<dir>{folder}</dir>" for folder in (root / "usr/share/fonts", "/usr/share/fonts"))
+        _write(fonts, f"<fontconfig>{folders}<cachedir>{root / 'font-cache'}</cachedir></fontconfig>")
+    return {**_library_path(root), "FONTCONFIG_FILE": str(fonts)}
+
+
+def fetch(folder: Path) -> None:
+    """Fetch the packages and what they need that the machine has not; nothing happens if the folder has them."""
+    if shutil.which("apt-get") is None or shutil.which("dpkg-deb") is None:
+        print("doorstep: no apt-get here: tests that need a Vulkan driver or a browser are skipped", flush=True)
+        return
+    identity = hashlib.sha256("\n".join(PACKAGES).encode() + INSTALLED.read_bytes()).hexdigest()
+    stamp = folder / STAMP
+    if stamp.exists() and stamp.read_text(encoding="utf-8") == identity:
+        return
+    pending = folder.with_name(f"{folder.name}.pending")
+    shutil.rmtree(pending, ignore_errors=True)
+    root = pending / "root"
+    root.mkdir(parents=True)
+    print("doorstep: fetching a Vulkan driver and a browser for the tests (140 MB)", flush=True)
+    for package in _download(pending / "apt"):
+        _run(["dpkg-deb", "--extract", str(package), str(root)])
+    _write(root / STAMP, identity)
+    shutil.rmtree(folder, ignore_errors=True)
+    root.rename(folder)
+    shutil.rmtree(pending)
+
+
+def _download(work: Path) -> list[Path]:
+    """The packages' files, by an apt with lists and cache of its own."""
+    settings = {
+        "APT::Sandbox::User": "",  # download as whoever runs this
+        "Acquire::Languages": "none",
+        "Acquire::Retries": "3",
+        "Debug::NoLocking": "true",
+        "Dir::Cache": str(work / "cache"),
+        "Dir::Log": str(work / "log"),
+        "Dir::State": str(work / "state"),
+        "Dir::State::status": str(INSTALLED),
+        "quiet": "2",
+    }
+    options = [f"--option={name}={value}" for name, value in settings.items()]
+    archives = work / "cache" / "archives"
+    for path in (archives / "partial", work / "state" / "lists" / "partial", work / "log"):
+        path.mkdir(parents=True)
+    # Fails also if some source that none of this comes from cannot be read; what is missing shows below.
+    subprocess.run(["apt-get", *options, "update"], stdin=subprocess.DEVNULL, check=False)
+    available = [name for name in PACKAGES if _has(options, name)]
+    for name in sorted(set(PACKAGES) - set(available)):
+        print(f"doorstep: this distribution has no package {name}", flush=True)
+    if "mesa-vulkan-drivers" not in available:  # every distribution with apt has it
+        sys.exit("doorstep: apt-get update failed, see above; to test without: make test DOORSTEP_TEST_SYSTEM=")
+    _run(["apt-get", *options, "--yes", "--no-install-recommends", "--download-only", "install", *available])
+    return sorted(archives.glob("*.deb"))
+
+
+def _has(options: list[str], package: str) -> bool:
+    command = ["apt-cache", *options, "policy", package]
+    policy = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return "Candidate:" in policy and "Candidate: (none)" not in policy
+
+
+def _run(command: list[str]) -> None:
+    result = subprocess.run(command, stdin=subprocess.DEVNULL, check=False)
+    if result.returncode != 0:
+        sys.exit(f"doorstep: exit status {result.returncode} of: {' '.join(command)}")
+
+
+def _root() -> Path:
+    folder = os.environ.get("DOORSTEP_TEST_SYSTEM")
+    if not folder:
+        pytest.skip("DOORSTEP_TEST_SYSTEM names no folder with a Vulkan driver and a browser; make test makes one")
+    return Path(folder).resolve()
+
+
+def _library(root: Path, name: str) -> Path | None:
+    for folder in (root / LIBRARIES, "/" / LIBRARIES, Path("/usr/lib64")):
+        if (folder / name).exists():
+            return folder / name
+    return None
+
+
+def _library_path(root: Path) -> dict[str, str]:
+    folders = [str(root / LIBRARIES), str(root / LIBRARIES / "pulseaudio")]
+    if inherited := os.environ.get("LD_LIBRARY_PATH"):
+        folders.append(inherited)
+    return {"LD_LIBRARY_PATH": os.pathsep.join(folders)}
+
+
+def _write(path: Path, text: str) -> None:
+    """Write a file at once: other processes may be looking for it."""
+    pending = path.with_name(f"{path.name}.{os.getpid()}")
+    pending.write_text(text, encoding="utf-8")
+    pending.rename(path)
+
+
+if __name__ == "__main__":
+    fetch(Path(sys.argv[1]).resolve())
