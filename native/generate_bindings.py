@@ -32,7 +32,7 @@ VALUE_TYPES = {
     "const char*": "ctypes.c_char_p",
 }
 ANNOTATIONS = {"const char*": "bytes | None", "char": "bytes", "double": "float"}
-FUNCTION_POINTERS = ("ds_release_owner",)
+FUNCTION_POINTERS = ("ds_release_owner", "ds_run", "ds_task", "ds_update")
 LINE_LENGTH = 120
 MARGIN = " " * 8
 ERROR_ROOT = "DoorstepError"

@@ -13,14 +13,15 @@
  *  3. Handles are 8-byte ids {index, generation}; zero is null. A stale or null handle is DS_STATUS_CLOSED,
  *     never undefined behaviour. Pointers must be valid; null is an argument error unless stated.
  *  4. Any thread may call anything. Calls on one simulator are serialised in the order they arrive.
- *  5. All memory of a simulator is taken when it is created. Stepping allocates nothing.
+ *  5. All memory of a simulator is taken when it is created, or with ds_simulator_allocate(). Stepping allocates
+ *     nothing.
  */
 #ifndef DOORSTEP_H
 #define DOORSTEP_H
 
 #include <stdint.h>
 
-#define DS_ABI_VERSION 3
+#define DS_ABI_VERSION 4
 #define DS_VERSION_STRING "0.1.0"
 #define DS_SAVE_FORMAT_VERSION 1
 
@@ -48,7 +49,9 @@
     X(NO_DEVICE, 11, NoDeviceError, DeviceError, "There is no such device.")                                       \
     X(SIMULATION, 12, SimulationError, RuntimeError, "A capacity ran out or a value is not finite (strict mode).") \
     X(DEVICE_BUSY, 13, DeviceBusyError, DeviceError, "The device is in use and takes no further process.")         \
-    X(DRIVER_FUNCTION, 14, DriverFunctionError, DeviceError, "The NVIDIA driver lacks a function.")
+    X(DRIVER_FUNCTION, 14, DriverFunctionError, DeviceError, "The NVIDIA driver lacks a function.")                \
+    X(RENDERER, 15, RendererError, RuntimeError, "What draws cannot be used here.")                                \
+    X(SHADER, 16, ShaderError, ValueError, "A material does not compile.")
 
 typedef enum ds_status {
 #define DS_STATUS_ENUM(name, number, python_class, python_base, sentence) DS_STATUS_##name = number,
@@ -148,7 +151,7 @@ enum {
     DS_MAX_EPISODE_LENGTH = 1000000,
     DS_MAX_WORLDS = 1073741824, /* 2**30 */
     DS_MAX_THREADS = 1024,
-    DS_MAX_DIMENSIONS = 4,
+    DS_MAX_DIMENSIONS = 5,
     DS_MAX_ACTION_COMPONENTS = 16,
 };
 
@@ -240,8 +243,8 @@ typedef struct ds_tensor_info {
     int32_t access; /* ds_access */
     int32_t rank;
     void* data;
-    int64_t shape[4];
-    int64_t strides[4];
+    int64_t shape[5];   /* DS_MAX_DIMENSIONS */
+    int64_t strides[5];
 } ds_tensor_info;
 
 /* ---- Handles ----------------------------------------------------------------------------------------------- */
@@ -253,6 +256,16 @@ typedef uint64_t ds_resource;  /* a CUDA context, stream, event, memory, module,
 
 /* Lets go of the owner of memory or of a resource that doorstep uses but did not make. Called in any thread. */
 typedef void (*ds_release_owner)(void* owner);
+
+/* Works on the items [first, first + count). worker: number of the thread, below ds_turn::num_workers. */
+typedef void (*ds_task)(void* context, int64_t first, int64_t count, int32_t worker);
+
+/* Calls task on parts that cover [0, count), on all threads of a pool; returns when all are done. */
+typedef void (*ds_run)(void* pool, int64_t count, ds_task task, void* context);
+
+/* See ds_attachment. */
+struct ds_turn;
+typedef ds_status (*ds_update)(void* context, const struct ds_turn* turn);
 
 /* ---- Configuration ----------------------------------------------------------------------------------------- */
 
@@ -315,6 +328,10 @@ DS_API const char* ds_version(void);
 
 /* Fills the thread's latest error; error->struct_size must be set. */
 DS_API ds_status ds_last_error(ds_error* error);
+
+/* Sets the thread's latest error, for libraries that fail in doorstep's name. status: any but OK and PENDING; argument
+   and hint: or "". The strings are copied; longer ones are cut. */
+DS_API ds_status ds_set_error(int32_t status, const char* argument, const char* hint, const char* message);
 
 /* Comma-separated CPU features the library looks for and whether they are there ("avx2=1,fma=1,..."). */
 DS_API const char* ds_cpu_features(void);
@@ -393,6 +410,9 @@ DS_API ds_status ds_simulator_get_tensor(ds_simulator simulator, int32_t tensor,
 /* Describes a state field (ds_state_id). From the first call on, every step looks for edits of the state. */
 DS_API ds_status ds_simulator_get_state(ds_simulator simulator, int32_t field, ds_tensor_info* info);
 
+/* As ds_simulator_get_state, for whoever will only read: the steps do not look for edits. */
+DS_API ds_status ds_simulator_view_state(ds_simulator simulator, int32_t field, ds_tensor_info* info);
+
 /* A new reference to the simulator's own memory, where its state and its tensors lie unless they are bound; release it
    with ds_memory_release. */
 DS_API ds_status ds_simulator_get_memory(ds_simulator simulator, ds_memory* memory);
@@ -402,6 +422,11 @@ DS_API ds_status ds_memory_release(ds_memory memory);
    bytes, after everything that was begun on the simulator; returns when the copy is done. */
 DS_API ds_status ds_memory_read(ds_memory memory, const ds_tensor_info* info, void* host, uint64_t bytes);
 DS_API ds_status ds_memory_write(ds_memory memory, const ds_tensor_info* info, const void* host, uint64_t bytes);
+
+/* Memory for an attachment: `bytes` zeros on the simulator's device, at *data, aligned to 256 bytes. It is counted in
+   allocated_bytes and goes when no one holds it, after the work that uses it, like the simulator's own. memory: a new
+   reference, to be released with ds_memory_release. */
+DS_API ds_status ds_simulator_allocate(ds_simulator simulator, uint64_t bytes, ds_memory* memory, void** data);
 
 /* CUDA: what is begun on `stream` (a CUstream) from now on sees everything begun on the simulator before. */
 DS_API ds_status ds_memory_order(ds_memory memory, uint64_t stream);
@@ -428,6 +453,35 @@ DS_API ds_status ds_simulator_bind(ds_simulator simulator, const ds_binding* bin
    for one on its device, from which the copy is only begun: on CUDA it may be recorded into a graph. */
 DS_API ds_status ds_simulator_set_tensor(ds_simulator simulator, int32_t tensor, const void* data, uint64_t bytes,
                                          int32_t device_kind);
+
+/* ---- Attachments ------------------------------------------------------------------------------------------- */
+
+/* How an attachment works inside the simulator's turn. */
+typedef struct ds_turn {
+    uint32_t struct_size;
+    int32_t device_kind;  /* the simulator's: DS_DEVICE_CPU or DS_DEVICE_CUDA */
+    int64_t device_index;
+    uint64_t stream;      /* CUDA: the CUstream to begin work on, which may be recorded into a graph; 0 on the CPU */
+    int64_t num_workers;  /* CPU: threads of the pool; 0 on CUDA */
+    void* pool;           /* CPU: the simulator's threads, for run(pool, ...); items should take microseconds */
+    ds_run run;           /* CPU; null on CUDA */
+} ds_turn;
+
+/* What another library does whenever the worlds of a simulator have changed. */
+typedef struct ds_attachment {
+    uint32_t struct_size;
+    int32_t padding;
+    void* context;
+    ds_update update;         /* may not call functions of this simulator, which wait for its turn */
+    ds_release_owner release; /* release(context) once the simulator has ended; or null */
+} ds_attachment;
+
+/* Attaches something to a simulator for the rest of its life; INVALID_ARGUMENT if something is attached already.
+   update(context, turn) is called at once; if that fails nothing is attached, release is not called, and its status is
+   returned. From then on it is called at the end of every step, reset, refresh and restore, before an asynchronous
+   step counts as ended. If it fails there, the worlds have changed nevertheless, and its status is returned; after an
+   asynchronous step on the CPU by the next call that steps, changes or reads out worlds, which then does nothing. */
+DS_API ds_status ds_simulator_attach(ds_simulator simulator, const ds_attachment* attachment);
 
 /* ---- Batches: worlds in the caller's memory ------------------------------------------------------------------- */
 

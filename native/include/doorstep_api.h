@@ -20,12 +20,13 @@
 /* Name of the capsule that doorstep.capi() gives. */
 #define DS_API_CAPSULE "doorstep.ds_api"
 
-/* X(result, name, parameters): the function ds_<name>. As long as DS_ABI_VERSION is 3, rows keep their
+/* X(result, name, parameters): the function ds_<name>. As long as DS_ABI_VERSION is 4, rows keep their
    places and new ones come last. */
 #define DS_API_TABLE(X) \
     X(ds_status, check_version, (uint32_t abi_version, const char* version)) \
     X(const char*, version, (void)) \
     X(ds_status, last_error, (ds_error* error)) \
+    X(ds_status, set_error, (int32_t status, const char* argument, const char* hint, const char* message)) \
     X(const char*, cpu_features, (void)) \
     X(ds_status, layout, (const ds_layout_entry** entries, uint64_t* count)) \
     X(ds_status, get_api, (uint32_t version, const struct ds_api** api)) \
@@ -38,6 +39,7 @@
     X(ds_status, simulator_step, (ds_simulator simulator)) \
     X(ds_status, simulator_step_async, (ds_simulator simulator, ds_event* event)) \
     X(ds_status, simulator_wait, (ds_simulator simulator, int64_t timeout_ns)) \
+    X(ds_status, simulator_get_end, (ds_simulator simulator, ds_event* event)) \
     X(ds_status, simulator_reset, (ds_simulator simulator, const int64_t* worlds, uint64_t count)) \
     X(ds_status, simulator_reset_mask, (ds_simulator simulator, const uint8_t* mask, uint64_t count)) \
     X(ds_status, simulator_refresh, (ds_simulator simulator)) \
@@ -45,11 +47,33 @@
     X(ds_status, simulator_set_stream, (ds_simulator simulator, uint64_t stream)) \
     X(ds_status, simulator_get_tensor, (ds_simulator simulator, int32_t tensor, ds_tensor_info* info)) \
     X(ds_status, simulator_get_state, (ds_simulator simulator, int32_t field, ds_tensor_info* info)) \
+    X(ds_status, simulator_view_state, (ds_simulator simulator, int32_t field, ds_tensor_info* info)) \
     X(ds_status, simulator_get_memory, (ds_simulator simulator, ds_memory* memory)) \
     X(ds_status, memory_release, (ds_memory memory)) \
     X(ds_status, memory_read, (ds_memory memory, const ds_tensor_info* info, void* host, uint64_t bytes)) \
     X(ds_status, memory_write, (ds_memory memory, const ds_tensor_info* info, const void* host, uint64_t bytes)) \
+    X(ds_status, simulator_allocate, (ds_simulator simulator, uint64_t bytes, ds_memory* memory, void** data)) \
     X(ds_status, memory_order, (ds_memory memory, uint64_t stream)) \
+    X(ds_status, simulator_bind, (ds_simulator simulator, const ds_binding* bindings, uint64_t count, ds_memory* \
+      memories)) \
+    X(ds_status, simulator_set_tensor, (ds_simulator simulator, int32_t tensor, const void* data, uint64_t bytes, \
+      int32_t device_kind)) \
+    X(ds_status, simulator_attach, (ds_simulator simulator, const ds_attachment* attachment)) \
+    X(ds_status, batch_get_info, (const ds_batch* batch, ds_batch_info* info)) \
+    X(ds_status, batch_prepare, (const ds_batch* batch)) \
+    X(ds_status, batch_release, (const ds_batch* batch)) \
+    X(ds_status, batch_create, (const ds_batch* batch, int64_t seed, int64_t world_offset)) \
+    X(ds_status, batch_create_from, (const ds_batch* batch, const uint32_t* seed_and_offset)) \
+    X(ds_status, batch_step, (const ds_batch* batch)) \
+    X(ds_status, batch_step_from, (const ds_batch* batch, const int32_t* actions, const int32_t* resets)) \
+    X(ds_status, xla_handler, (const char* name, void** handler)) \
+    X(ds_status, training_prepare, (int64_t device_index)) \
+    X(ds_status, training_release, (int64_t device_index)) \
+    X(ds_status, generalized_advantages, (const ds_advantages* call)) \
+    X(ds_status, v_trace, (const ds_advantages* call)) \
+    X(ds_status, multi_discrete_sample, (const ds_multi_discrete* call)) \
+    X(ds_status, multi_discrete_evaluate, (const ds_multi_discrete* call)) \
+    X(ds_status, multi_discrete_backward, (const ds_multi_discrete* call)) \
     X(ds_status, cuda_get_driver, (ds_cuda_driver_info* info)) \
     X(ds_status, cuda_get_device, (int64_t device_index, ds_cuda_device_info* info)) \
     X(ds_status, cuda_compile, (const char* architecture, int64_t num_agents, ds_cuda_compile_info* info)) \
@@ -65,7 +89,9 @@
       ds_resource* stream)) \
     X(ds_status, stream_synchronize, (ds_resource stream)) \
     X(ds_status, stream_query, (ds_resource stream)) \
+    X(ds_status, stream_is_capturing, (ds_resource stream, int32_t* capturing)) \
     X(ds_status, stream_wait_event, (ds_resource stream, ds_resource event)) \
+    X(ds_status, stream_follow, (ds_resource stream, ds_resource earlier)) \
     X(ds_status, cuda_event_create, (ds_resource context, int32_t timing, ds_resource* event)) \
     X(ds_status, cuda_event_borrow, (ds_resource context, uint64_t raw, void* owner, ds_release_owner release_owner, \
       ds_resource* event)) \
@@ -81,6 +107,14 @@
     X(ds_status, device_memory_set_stream, (ds_resource memory, ds_resource stream)) \
     X(ds_status, pinned_memory_create, (ds_resource context, uint64_t bytes, ds_resource* memory)) \
     X(ds_status, copy, (ds_resource stream, uint64_t to, uint64_t from, uint64_t bytes)) \
+    X(ds_status, copy_rows, (ds_resource stream, const ds_row_copy* copy)) \
+    X(ds_status, exported_memory_create, (ds_resource stream, uint64_t bytes, ds_resource* memory)) \
+    X(ds_status, exported_memory_export, (ds_resource memory, int32_t* fd)) \
+    X(ds_status, imported_memory_create, (ds_resource stream, int32_t fd, uint64_t bytes, int32_t dedicated, \
+      ds_resource* memory)) \
+    X(ds_status, semaphore_import, (ds_resource context, int32_t fd, int32_t timeline, ds_resource* semaphore)) \
+    X(ds_status, semaphore_signal, (ds_resource semaphore, ds_resource stream, uint64_t value)) \
+    X(ds_status, semaphore_wait, (ds_resource semaphore, ds_resource stream, uint64_t value)) \
     X(ds_status, module_load, (ds_resource context, const void* image, ds_resource* module)) \
     X(ds_status, kernel_get, (ds_resource module, const char* name, ds_resource* kernel)) \
     X(ds_status, kernel_launch, (ds_resource kernel, ds_resource stream, const uint32_t* grid, const uint32_t* block, \
@@ -105,35 +139,8 @@
     X(ds_status, dlpack_delete, (void* managed, int32_t versioned)) \
     X(ds_status, python_bind, (void* raise_last_error, void** fast_calls)) \
     X(void, capsule_destructor, (void* capsule)) \
-    X(ds_status, batch_get_info, (const ds_batch* batch, ds_batch_info* info)) \
-    X(ds_status, batch_prepare, (const ds_batch* batch)) \
-    X(ds_status, batch_release, (const ds_batch* batch)) \
-    X(ds_status, batch_create, (const ds_batch* batch, int64_t seed, int64_t world_offset)) \
-    X(ds_status, batch_create_from, (const ds_batch* batch, const uint32_t* seed_and_offset)) \
-    X(ds_status, batch_step, (const ds_batch* batch)) \
-    X(ds_status, training_prepare, (int64_t device_index)) \
-    X(ds_status, training_release, (int64_t device_index)) \
-    X(ds_status, generalized_advantages, (const ds_advantages* call)) \
-    X(ds_status, v_trace, (const ds_advantages* call)) \
-    X(ds_status, multi_discrete_sample, (const ds_multi_discrete* call)) \
-    X(ds_status, multi_discrete_evaluate, (const ds_multi_discrete* call)) \
-    X(ds_status, multi_discrete_backward, (const ds_multi_discrete* call)) \
-    X(ds_status, simulator_bind, (ds_simulator simulator, const ds_binding* bindings, uint64_t count, ds_memory* \
-      memories)) \
-    X(ds_status, simulator_set_tensor, (ds_simulator simulator, int32_t tensor, const void* data, uint64_t bytes, \
-      int32_t device_kind)) \
     X(void, python_release, (void* object)) \
-    X(ds_status, batch_step_from, (const ds_batch* batch, const int32_t* actions, const int32_t* resets)) \
-    X(ds_status, xla_handler, (const char* name, void** handler)) \
-    X(ds_status, copy_rows, (ds_resource stream, const ds_row_copy* copy)) \
-    X(ds_status, exported_memory_create, (ds_resource stream, uint64_t bytes, ds_resource* memory)) \
-    X(ds_status, exported_memory_export, (ds_resource memory, int32_t* fd)) \
-    X(ds_status, imported_memory_create, (ds_resource stream, int32_t fd, uint64_t bytes, int32_t dedicated, \
-      ds_resource* memory)) \
-    X(ds_status, semaphore_import, (ds_resource context, int32_t fd, int32_t timeline, ds_resource* semaphore)) \
-    X(ds_status, semaphore_signal, (ds_resource semaphore, ds_resource stream, uint64_t value)) \
-    X(ds_status, semaphore_wait, (ds_resource semaphore, ds_resource stream, uint64_t value)) \
-    X(ds_status, stream_follow, (ds_resource stream, ds_resource earlier)) \
+    X(void, python_release_now, (void)) \
     X(ds_status, python_is_tensor, (void* object, int32_t* is_tensor)) \
     X(ds_status, python_read_tensors, (void* const* objects, uint64_t count, const ds_python_rules* rules, \
       ds_python_tensor* tensors)) \
@@ -146,10 +153,7 @@
       nbytes)) \
     X(ds_status, python_empty_like, (void* object, void** made)) \
     X(ds_status, python_zeros_like, (void* object, void** made)) \
-    X(ds_status, python_tensor_over, (void* type, void* managed, void** made)) \
-    X(ds_status, simulator_get_end, (ds_simulator simulator, ds_event* event)) \
-    X(ds_status, stream_is_capturing, (ds_resource stream, int32_t* capturing)) \
-    X(void, python_release_now, (void))
+    X(ds_status, python_tensor_over, (void* type, void* managed, void** made))
 
 typedef struct ds_api {
     uint32_t abi_version; /* DS_ABI_VERSION */

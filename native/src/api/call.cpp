@@ -50,6 +50,7 @@ SimulatorCall::~SimulatorCall() {
 ds_status SimulatorCall::begin_operation() {
     if (status_) return status_;
     if (const ds_status status = simulator_->prepare()) return status;
+    if (const ds_status status = simulator_->attachment.report_failure()) return status;
     return simulator_->config().strict ? check_trouble() : DS_STATUS_OK;
 }
 

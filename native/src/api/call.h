@@ -49,7 +49,8 @@ public:
 
     // DS_STATUS_CLOSED, with the error set, if there is no such simulator.
     ds_status status() const { return status_; }
-    // For calls that step, change or read out worlds: status(), then what the device says, then check_trouble().
+    // For calls that step, change or read out worlds: status(), then what the device says, then what earlier steps have
+    // left to report.
     ds_status begin_operation();
     // The turn goes to an asynchronous step, which gives it back.
     void give_turn_away() { has_turn_ = false; }

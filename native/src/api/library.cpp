@@ -51,6 +51,18 @@ ds_status ds_last_error(ds_error* error) {
     return DS_STATUS_OK;
 }
 
+ds_status ds_set_error(int32_t status, const char* argument, const char* hint, const char* message) {
+    if (!argument) return fail_null("argument");
+    if (!hint) return fail_null("hint");
+    if (!message) return fail_null("message");
+    if (const ds_status refused = check_range("status", "pass a status of a failure", status, DS_STATUS_INTERNAL,
+                                              DS_STATUS_SHADER)) {
+        return refused;
+    }
+    fail(static_cast<ds_status>(status), argument, hint, "%s", message);
+    return DS_STATUS_OK;
+}
+
 const char* ds_cpu_features(void) { return cpu_features_text(); }
 
 ds_status ds_layout(const ds_layout_entry** entries, uint64_t* count) {

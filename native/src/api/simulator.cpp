@@ -70,6 +70,7 @@ void close_simulator(Simulator* simulator) {
     simulator->close();
     simulator->turn.unlock();
     unwatch_forks(simulator);
+    simulator->attachment.release();  // nobody updates a closed simulator
 }
 
 }  // namespace

@@ -83,7 +83,8 @@ ds_status ds_simulator_restore(ds_simulator simulator, const void* data, uint64_
     if (selection.status()) return selection.status();
     const char* saved = static_cast<const char*>(data) + sizeof header;
     if (const ds_status status = call->restore(selection.list(), saved)) return status;
-    return call->refresh(selection.list().mask);
+    if (const ds_status status = call->refresh(selection.list().mask)) return status;
+    return call->update();
 }
 
 ds_status ds_simulator_hash(ds_simulator simulator, const int64_t* worlds, uint64_t count, uint64_t* hash) {

@@ -15,6 +15,9 @@ ds_status check_actions(Simulator& simulator) {
                 static_cast<long long>(bad.world), bad.agent, bad.component, bad.value, bad.maximum);
 }
 
+// What an operation that changes worlds ends with.
+ds_status end_operation(SimulatorCall& call, ds_status status) { return status ? status : call->update(); }
+
 // What any kind of step begins with.
 ds_status begin_step(SimulatorCall& call) {
     if (const ds_status status = call.begin_operation()) return status;
@@ -39,7 +42,7 @@ using namespace doorstep;
 ds_status ds_simulator_step(ds_simulator simulator) {
     SimulatorCall call(simulator);
     if (const ds_status status = begin_step(call)) return status;
-    return call->step();
+    return end_operation(call, call->step());
 }
 
 ds_status ds_simulator_step_async(ds_simulator simulator, ds_event* event) {
@@ -88,7 +91,7 @@ ds_status ds_simulator_reset(ds_simulator simulator, const int64_t* worlds, uint
     if (const ds_status status = call.begin_operation()) return status;
     const WorldSelection selection(*call, worlds, count, call->config().num_worlds);
     if (selection.status()) return selection.status();
-    return call->reset(selection.list().mask);
+    return end_operation(call, call->reset(selection.list().mask));
 }
 
 ds_status ds_simulator_reset_mask(ds_simulator simulator, const uint8_t* mask, uint64_t count) {
@@ -100,11 +103,11 @@ ds_status ds_simulator_reset_mask(ds_simulator simulator, const uint8_t* mask, u
                     "the mask has %llu entries; this simulator has %lld worlds", static_cast<unsigned long long>(count),
                     static_cast<long long>(call->config().num_worlds));
     }
-    return call->reset(mask);
+    return end_operation(call, call->reset(mask));
 }
 
 ds_status ds_simulator_refresh(ds_simulator simulator) {
     SimulatorCall call(simulator);
     if (const ds_status status = call.begin_operation()) return status;
-    return call->refresh(nullptr);
+    return end_operation(call, call->refresh(nullptr));
 }

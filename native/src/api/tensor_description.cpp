@@ -27,7 +27,7 @@ ds_status check_description(const Memory& memory, const ds_tensor_info& info) {
     if (info.access != DS_ACCESS_READ && info.access != DS_ACCESS_READ_WRITE) {
         return fail_description("an unknown access");
     }
-    if (info.rank < 0 || info.rank > DS_MAX_DIMENSIONS) return fail_description("a rank outside 0 to 4");
+    if (info.rank < 0 || info.rank > DS_MAX_DIMENSIONS) return fail_description("a rank outside 0 to 5");
     const int64_t bytes = tensor_extent(info);
     if (bytes < 0 || !is_countable(info)) return fail_description("a shape or strides that no tensor has");
     if (!memory.contains(info.data, bytes)) return fail_description("elements outside the memory");

@@ -12,9 +12,15 @@ Simulator::Simulator(const ds_simulator_config& config, int32_t device_kind)
     simulation_.action_check = config.action_check;
 }
 
-void Simulator::attach(Ref<Memory> memory) {
+void Simulator::take_over(Ref<Memory> memory) {
     locate(layout_, memory->data(), &simulation_);
     memory_ = std::move(memory);
+}
+
+ds_status Simulator::allocate(int64_t bytes, Ref<Memory>* memory) {
+    if (const ds_status status = take_memory(bytes, memory)) return status;
+    bytes_for_attachments_.fetch_add((*memory)->bytes(), std::memory_order_relaxed);
+    return DS_STATUS_OK;
 }
 
 void Simulator::describe_tensor(int tensor, ds_tensor_info* info) const {

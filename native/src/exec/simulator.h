@@ -11,6 +11,7 @@
 
 #include "doorstep.h"
 #include "exec/arena_layout.h"
+#include "exec/attachment.h"
 #include "exec/step_event.h"
 #include "runtime/futex.h"
 #include "runtime/memory.h"
@@ -45,13 +46,13 @@ public:
     const WorldModel& model() const { return *model_; }
     const Simulation& simulation() const { return simulation_; }
     const Ref<Memory>& memory() const { return memory_; }  // its own, of worlds, tensors and tables
-    virtual int64_t allocated_bytes() const = 0;
     bool has_tensor(int tensor) const { return layout_.tensors[tensor] >= 0; }
     void describe_state(int field, ds_tensor_info* info) const;
     // One byte per world, on the host, all zero between calls.
     virtual uint8_t* mask() const = 0;
 
     // ---- Without the turn ----
+    int64_t allocated_bytes() const { return own_bytes() + bytes_for_attachments_.load(std::memory_order_relaxed); }
     int64_t step_count() const { return step_count_.load(std::memory_order_relaxed); }
     // The end of everything begun so far, and of nothing begun later.
     virtual ds_status find_end(Ref<StepEvent>* event) = 0;
@@ -74,6 +75,13 @@ public:
     virtual ds_status refresh(const uint8_t* mask) = 0;  // likewise
     virtual ds_status set_stream(uint64_t stream) = 0;
     void look_for_edits() { simulation_.look_for_edits = 1; }
+
+    // What another library does at the end of operations, after begin_operation().
+    Attachment attachment;
+    // Lets it see the worlds as they are now.
+    ds_status update() { return attachment ? update_attachment() : DS_STATUS_OK; }
+    // Zeroed memory on the simulator's device.
+    ds_status allocate(int64_t bytes, Ref<Memory>* memory);
 
     // Where a tensor is: in the simulator's own memory, or in a memory of the caller's that it was bound to.
     void describe_tensor(int tensor, ds_tensor_info* info) const;
@@ -106,7 +114,12 @@ protected:
     Simulator(const ds_simulator_config& config, int32_t device_kind);
 
     // Takes the memory that layout_ asks for.
-    void attach(Ref<Memory> memory);
+    void take_over(Ref<Memory> memory);
+    // Everything but what allocate() gave; needs no turn.
+    virtual int64_t own_bytes() const = 0;
+    // For allocate().
+    virtual ds_status take_memory(int64_t bytes, Ref<Memory>* memory) = 0;
+    virtual ds_status update_attachment() = 0;
 
     // Calls visit(context, world, block) with the blocks of the mask's worlds (null: all), in order, on the host.
     using VisitBlock = void (*)(void* context, int64_t world, const char* block);
@@ -129,6 +142,7 @@ protected:
 
 private:
     Ref<Memory> memory_;
+    std::atomic<int64_t> bytes_for_attachments_{0};
     Ref<Memory> bound_[DS_TENSOR_COUNT];  // null: the tensor lies in memory_
 };
 

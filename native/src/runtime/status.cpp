@@ -7,16 +7,8 @@
 namespace doorstep {
 namespace {
 
-struct LastError {
-    ds_status status;
-    char message[768];
-    char argument[64];
-    char hint[384];
-    int32_t driver_code;
-};
-
 // Plain data: no constructor to run in foreign threads, no destructor to run at their end.
-thread_local LastError last_error;
+thread_local Failure last_error;
 
 }  // namespace
 
@@ -40,6 +32,13 @@ void add_detail(const char* format, ...) {
     va_start(arguments, format);
     vsnprintf(last_error.message + length, sizeof last_error.message - length, format, arguments);
     va_end(arguments);
+}
+
+const Failure& last_failure() { return last_error; }
+
+ds_status fail_again(const Failure& failure) {
+    last_error = failure;
+    return failure.status;
 }
 
 ds_status last_status() { return last_error.status; }

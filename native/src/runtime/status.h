@@ -16,6 +16,17 @@ void set_driver_code(int32_t code);
 // Adds to the message of the failure just recorded.
 [[gnu::format(printf, 1, 2)]] void add_detail(const char* format, ...);
 
+// A failure, kept for another thread to report.
+struct Failure {
+    ds_status status;
+    char message[768];
+    char argument[64];
+    char hint[384];
+    int32_t driver_code;
+};
+const Failure& last_failure();
+ds_status fail_again(const Failure& failure);
+
 // The status of the thread's latest failure, for those who got a null object instead of it.
 ds_status last_status();
 

@@ -9,7 +9,7 @@ import ctypes
 from enum import IntEnum
 from typing import Any, ClassVar, NamedTuple
 
-ABI_VERSION = 3
+ABI_VERSION = 4
 SAVE_FORMAT_VERSION = 1
 STREAM_OWN = 18446744073709551615
 VERSION_STRING = "0.1.0"
@@ -17,7 +17,7 @@ MAX_AGENTS = 8
 MAX_EPISODE_LENGTH = 1000000
 MAX_WORLDS = 1073741824
 MAX_THREADS = 1024
-MAX_DIMENSIONS = 4
+MAX_DIMENSIONS = 5
 MAX_ACTION_COMPONENTS = 16
 TROUBLE_KINDS = 3
 PYTHON_SIGNATURE_BYTES = 512
@@ -469,8 +469,8 @@ class TensorInfo(ctypes.Structure):
         ("access", ctypes.c_int32),
         ("rank", ctypes.c_int32),
         ("data", ctypes.c_void_p),
-        ("shape", ctypes.c_int64 * 4),
-        ("strides", ctypes.c_int64 * 4),
+        ("shape", ctypes.c_int64 * 5),
+        ("strides", ctypes.c_int64 * 5),
     )
 
 
@@ -601,6 +601,46 @@ class Binding(ctypes.Structure):
         ("bytes", ctypes.c_uint64),
         ("owner", ctypes.c_void_p),
         ("release_owner", ctypes.c_void_p),
+    )
+
+
+class Turn(ctypes.Structure):
+    """ds_turn"""
+
+    struct_size: int
+    device_kind: int
+    device_index: int
+    stream: int
+    num_workers: int
+    pool: int | None
+    run: int | None
+
+    _fields_: ClassVar = (
+        ("struct_size", ctypes.c_uint32),
+        ("device_kind", ctypes.c_int32),
+        ("device_index", ctypes.c_int64),
+        ("stream", ctypes.c_uint64),
+        ("num_workers", ctypes.c_int64),
+        ("pool", ctypes.c_void_p),
+        ("run", ctypes.c_void_p),
+    )
+
+
+class Attachment(ctypes.Structure):
+    """ds_attachment"""
+
+    struct_size: int
+    padding: int
+    context: int | None
+    update: int | None
+    release: int | None
+
+    _fields_: ClassVar = (
+        ("struct_size", ctypes.c_uint32),
+        ("padding", ctypes.c_int32),
+        ("context", ctypes.c_void_p),
+        ("update", ctypes.c_void_p),
+        ("release", ctypes.c_void_p),
     )
 
 
@@ -964,6 +1004,8 @@ STRUCTURES: tuple[tuple[str, type[ctypes.Structure]], ...] = (
     ("ds_health", Health),
     ("ds_layout_entry", LayoutEntry),
     ("ds_binding", Binding),
+    ("ds_turn", Turn),
+    ("ds_attachment", Attachment),
     ("ds_batch", Batch),
     ("ds_batch_info", BatchInfo),
     ("ds_advantages", Advantages),
@@ -985,6 +1027,7 @@ FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
     ("ds_check_version", ctypes.c_int, (ctypes.c_uint32, ctypes.c_char_p)),
     ("ds_version", ctypes.c_char_p, ()),
     ("ds_last_error", ctypes.c_int, (ctypes.POINTER(Error),)),
+    ("ds_set_error", ctypes.c_int, (ctypes.c_int32, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_char_p)),
     ("ds_cpu_features", ctypes.c_char_p, ()),
     ("ds_layout", ctypes.c_int, (ctypes.POINTER(ctypes.POINTER(LayoutEntry)), ctypes.c_void_p)),
     ("ds_get_api", ctypes.c_int, (ctypes.c_uint32, ctypes.c_void_p)),
@@ -1005,10 +1048,12 @@ FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
     ("ds_simulator_set_stream", ctypes.c_int, (ctypes.c_void_p, ctypes.c_uint64)),
     ("ds_simulator_get_tensor", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int32, ctypes.POINTER(TensorInfo))),
     ("ds_simulator_get_state", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int32, ctypes.POINTER(TensorInfo))),
+    ("ds_simulator_view_state", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int32, ctypes.POINTER(TensorInfo))),
     ("ds_simulator_get_memory", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)),
     ("ds_memory_release", ctypes.c_int, (ctypes.c_void_p,)),
     ("ds_memory_read", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(TensorInfo), ctypes.c_void_p, ctypes.c_uint64)),
     ("ds_memory_write", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(TensorInfo), ctypes.c_void_p, ctypes.c_uint64)),
+    ("ds_simulator_allocate", ctypes.c_int, (ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_void_p)),
     ("ds_memory_order", ctypes.c_int, (ctypes.c_void_p, ctypes.c_uint64)),
     ("ds_simulator_bind", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(Binding), ctypes.c_uint64, ctypes.c_void_p)),
     (
@@ -1016,6 +1061,7 @@ FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
         ctypes.c_int,
         (ctypes.c_void_p, ctypes.c_int32, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_int32),
     ),
+    ("ds_simulator_attach", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(Attachment))),
     ("ds_batch_get_info", ctypes.c_int, (ctypes.POINTER(Batch), ctypes.POINTER(BatchInfo))),
     ("ds_batch_prepare", ctypes.c_int, (ctypes.POINTER(Batch),)),
     ("ds_batch_release", ctypes.c_int, (ctypes.POINTER(Batch),)),
@@ -1151,6 +1197,7 @@ class Functions:
     ds_check_version: Any
     ds_version: Any
     ds_last_error: Any
+    ds_set_error: Any
     ds_cpu_features: Any
     ds_layout: Any
     ds_get_api: Any
@@ -1171,13 +1218,16 @@ class Functions:
     ds_simulator_set_stream: Any
     ds_simulator_get_tensor: Any
     ds_simulator_get_state: Any
+    ds_simulator_view_state: Any
     ds_simulator_get_memory: Any
     ds_memory_release: Any
     ds_memory_read: Any
     ds_memory_write: Any
+    ds_simulator_allocate: Any
     ds_memory_order: Any
     ds_simulator_bind: Any
     ds_simulator_set_tensor: Any
+    ds_simulator_attach: Any
     ds_batch_get_info: Any
     ds_batch_prepare: Any
     ds_batch_release: Any

@@ -19,10 +19,10 @@ Ref<Memory> check_allocated(CpuMemory* memory, const char* argument) {
 
 }  // namespace
 
-Ref<Memory> CpuMemory::take(int64_t bytes, const Ref<StepProgress>& progress) {
-    Pages pages = map_pages(bytes, "num_worlds");
+Ref<Memory> CpuMemory::take(int64_t bytes, const Ref<StepProgress>& progress, const char* argument) {
+    Pages pages = map_pages(bytes, argument);
     if (!pages) return {};
-    return check_allocated(new (std::nothrow) CpuMemory(std::move(pages), progress), "num_worlds");
+    return check_allocated(new (std::nothrow) CpuMemory(std::move(pages), progress), argument);
 }
 
 Ref<Memory> CpuMemory::borrow(char* data, int64_t bytes, const Ref<StepProgress>& progress) {

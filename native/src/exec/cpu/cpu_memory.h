@@ -10,7 +10,8 @@ namespace doorstep {
 class CpuMemory final : public Memory {
 public:
     // Null, with the thread's error set, if `bytes` cannot be had.
-    static Ref<Memory> take(int64_t bytes, const Ref<StepProgress>& progress);
+    // argument: what the message names.
+    static Ref<Memory> take(int64_t bytes, const Ref<StepProgress>& progress, const char* argument);
     static Ref<Memory> borrow(char* data, int64_t bytes, const Ref<StepProgress>& progress);
 
     ds_status read(const void* start, int64_t bytes, void* host) override;

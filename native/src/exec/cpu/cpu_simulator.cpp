@@ -42,7 +42,7 @@ ds_status CpuSimulator::create(const ds_simulator_config& config, Ref<Simulator>
     if (!made || !made->progress_) return fail_records();
     CpuSimulator& self = *made;
     if (!self.pool_.initialize(self.config_.num_threads, config.num_worlds)) return fail_records();
-    if (!self.take_memory()) return DS_STATUS_OUT_OF_MEMORY;
+    if (!self.take_own_memory()) return DS_STATUS_OUT_OF_MEMORY;
     if (const ds_status status = self.prepare()) return status;
     self.pool_.run(config.num_worlds, [&self](int64_t first, int64_t count, int) {
         self.model_->create(self.simulation_, first, count, static_cast<uint32_t>(self.config_.seed),
@@ -57,13 +57,13 @@ CpuSimulator::CpuSimulator(const ds_simulator_config& config)
     if (config_.num_threads == 0) config_.num_threads = default_thread_count();
 }
 
-bool CpuSimulator::take_memory() {
+bool CpuSimulator::take_own_memory() {
     const int64_t mask_offset = layout_.place(config_.num_worlds);
-    const int64_t ticks_offset = layout_.place(pool_.size() * kTickStride * static_cast<int64_t>(sizeof(uint64_t)));
-    Ref<Memory> taken = CpuMemory::take(layout_.bytes, progress_);
+    const int64_t ticks_offset = layout_.place(pool_.capacity() * kTickStride * static_cast<int64_t>(sizeof(uint64_t)));
+    Ref<Memory> taken = CpuMemory::take(layout_.bytes, progress_, "num_worlds");
     if (!taken) return false;
     char* base = taken->data();
-    attach(std::move(taken));
+    take_over(std::move(taken));
     mask_ = reinterpret_cast<uint8_t*>(base + mask_offset);
     ticks_ = reinterpret_cast<uint64_t*>(base + ticks_offset);
     for (int field = 0; field < DS_STATE_COUNT; ++field) {
@@ -76,7 +76,7 @@ bool CpuSimulator::take_memory() {
 
 // ---- Description ----
 
-int64_t CpuSimulator::allocated_bytes() const {
+int64_t CpuSimulator::own_bytes() const {
     return memory()->bytes() + pool_.allocated_bytes() +
            static_cast<int64_t>(sizeof(CpuSimulator) + sizeof(CpuMemory) + sizeof(StepProgress));
 }
@@ -140,6 +140,7 @@ ds_status CpuSimulator::step_async(StepEvent&) {
         [](void* context) {
             CpuSimulator* self = static_cast<CpuSimulator*>(context);
             self->step();
+            if (self->update()) self->attachment.keep_failure();
             self->progress_->end();
             self->turn.unlock();
         },
@@ -170,6 +171,22 @@ ds_status CpuSimulator::refresh(const uint8_t* mask) {
 }
 
 ds_status CpuSimulator::set_stream(uint64_t stream) { return check_cpu_stream(stream); }
+
+// ---- Attachment ----
+
+ds_status CpuSimulator::update_attachment() {
+    pool_.use_all_threads();
+    if (const ds_status status = prepare()) return status;
+    const ds_run run = [](void* pool, int64_t count, ds_task task, void* context) {
+        static_cast<ThreadPool*>(pool)->run(count, 1, task, context);
+    };
+    return attachment.update({sizeof(ds_turn), DS_DEVICE_CPU, 0, 0, pool_.size(), &pool_, run});
+}
+
+ds_status CpuSimulator::take_memory(int64_t bytes, Ref<Memory>* memory) {
+    *memory = CpuMemory::take(bytes, progress_, "bytes");
+    return *memory ? DS_STATUS_OK : DS_STATUS_OUT_OF_MEMORY;
+}
 
 // ---- Memory of the caller ----
 
@@ -230,7 +247,7 @@ ds_status CpuSimulator::visit_blocks(const uint8_t* mask, VisitBlock visit, void
 // ---- Profile ----
 
 ds_status CpuSimulator::set_profiling(bool enabled) {
-    if (enabled) memset(ticks_, 0, static_cast<size_t>(pool_.size() * kTickStride) * sizeof(uint64_t));
+    if (enabled) memset(ticks_, 0, static_cast<size_t>(pool_.capacity() * kTickStride) * sizeof(uint64_t));
     profiling_ = enabled;
     return DS_STATUS_OK;
 }
@@ -238,7 +255,7 @@ ds_status CpuSimulator::set_profiling(bool enabled) {
 ds_status CpuSimulator::read_profile(uint64_t* ticks) {
     for (int stage = 0; stage < kNumStages; ++stage) {
         ticks[stage] = 0;
-        for (int worker = 0; worker < pool_.size(); ++worker) ticks[stage] += ticks_of(worker)[stage];
+        for (int worker = 0; worker < pool_.capacity(); ++worker) ticks[stage] += ticks_of(worker)[stage];
     }
     return DS_STATUS_OK;
 }

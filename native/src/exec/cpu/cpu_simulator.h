@@ -17,7 +17,6 @@ public:
     // Generates the first levels. OUT_OF_MEMORY if memory or threads cannot be had.
     static ds_status create(const ds_simulator_config& config, Ref<Simulator>* simulator);
 
-    int64_t allocated_bytes() const override;
     uint8_t* mask() const override { return mask_; }
     ds_status find_end(Ref<StepEvent>* event) override;
     uint64_t stream() const override { return 0; }
@@ -51,7 +50,10 @@ private:
     ds_status make_event(uint32_t step, Ref<StepEvent>* event);
     explicit CpuSimulator(const ds_simulator_config& config);
 
-    bool take_memory();
+    int64_t own_bytes() const override;
+    ds_status take_memory(int64_t bytes, Ref<Memory>* memory) override;
+    ds_status update_attachment() override;
+    bool take_own_memory();
     char* block(int64_t world) const;
     uint64_t* ticks_of(int worker) { return ticks_ + worker * kTickStride; }
     ds_status visit_blocks(const uint8_t* mask, VisitBlock visit, void* context) override;

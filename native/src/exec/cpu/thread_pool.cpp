@@ -8,22 +8,22 @@
 #include "exec/cpu/float_environment.h"
 #include "exec/cpu/thread.h"
 #include "runtime/futex.h"
-#include "sim/world_model.h"
 
 namespace doorstep {
 namespace {
 
 constexpr int64_t kChunksPerShare = 6;
 
-int64_t tiles_of(int64_t worlds) { return (worlds + kTileWorlds - 1) / kTileWorlds; }
+int64_t parts_of(int64_t items, int64_t size) { return (items + size - 1) / size; }
 
 }  // namespace
 
 bool ThreadPool::initialize(int64_t num_threads, int64_t max_items) {
-    size_ = static_cast<int>(std::max<int64_t>(1, std::min(num_threads, tiles_of(max_items))));
-    workers_ = new (std::nothrow) Worker[static_cast<size_t>(size_)];
+    capacity_ = static_cast<int>(num_threads);
+    size_ = static_cast<int>(std::max<int64_t>(1, std::min(num_threads, parts_of(max_items, kTileWorlds))));
+    workers_ = new (std::nothrow) Worker[static_cast<size_t>(capacity_)];
     if (!workers_) return false;
-    for (int i = 0; i < size_; ++i) {
+    for (int i = 0; i < capacity_; ++i) {
         workers_[i].pool = this;
         workers_[i].index = i;
     }
@@ -52,17 +52,17 @@ void ThreadPool::forget_threads() {
     job_.store(0);
 }
 
-void ThreadPool::run(int64_t count, Task task, void* context) {
+void ThreadPool::run(int64_t count, int64_t grain, Task task, void* context) {
     if (count <= 0) return;
-    const int64_t tiles = tiles_of(count);
+    const int64_t grains = parts_of(count, grain);
     task_ = task;
     context_ = context;
-    chunk_ = size_ == 1 ? count : std::max<int64_t>(1, tiles / size_ / kChunksPerShare) * kTileWorlds;
+    chunk_ = size_ == 1 ? count : std::max<int64_t>(1, grains / size_ / kChunksPerShare) * grain;
     for (int i = 0; i < size_; ++i) {
-        workers_[i].next.store(tiles * i / size_ * kTileWorlds, std::memory_order_relaxed);
-        workers_[i].end = std::min(tiles * (i + 1) / size_ * kTileWorlds, count);
+        workers_[i].next.store(grains * i / size_ * grain, std::memory_order_relaxed);
+        workers_[i].end = std::min(grains * (i + 1) / size_ * grain, count);
     }
-    if (started_ == 1 || tiles == 1) return work(0);
+    if (started_ == 1 || grains == 1) return work(0);
     job_.store(kOpen, std::memory_order_release);
     calls_.fetch_add(1);
     futex_wake(calls_, INT_MAX);

@@ -14,6 +14,8 @@
 
 #include <atomic>
 
+#include "sim/world_model.h"
+
 namespace doorstep {
 
 class ThreadPool {
@@ -26,9 +28,12 @@ public:
     ThreadPool(const ThreadPool&) = delete;
     ThreadPool& operator=(const ThreadPool&) = delete;
 
-    // For at most max_items items and at most num_threads threads, the caller's included; threads that could never get
-    // a chunk are not started. False if memory ran out.
+    // For at most num_threads threads, the caller's included; those that could never get a tile of max_items worlds are
+    // not started. False if memory ran out.
     bool initialize(int64_t num_threads, int64_t max_items);
+
+    // For work in smaller parts: start() starts all num_threads from now on.
+    void use_all_threads() { size_ = capacity_; }
 
     // Starts the threads that are missing: at first all of them, and again in a forked child. False if the operating
     // system refuses one.
@@ -38,13 +43,14 @@ public:
     // In a forked child: the threads are gone. No job may be running.
     void forget_threads();
 
-    // Calls task on chunks that cover [0, count) exactly; returns when all are done. One job at a time.
-    void run(int64_t count, Task task, void* context);
-    // The same for a callable f(first, count, worker).
+    // Calls task on chunks that cover [0, count) exactly, each a multiple of `grain` items but for the last; returns
+    // when all are done. One job at a time.
+    void run(int64_t count, int64_t grain, Task task, void* context);
+    // The same in tiles of worlds, for a callable f(first, count, worker).
     template <class Function>
     void run(int64_t count, const Function& function) {
         run(
-            count,
+            count, kTileWorlds,
             [](void* context, int64_t first, int64_t chunk, int worker) {
                 (*static_cast<const Function*>(context))(first, chunk, worker);
             },
@@ -52,7 +58,8 @@ public:
     }
 
     int size() const { return size_; }
-    int64_t allocated_bytes() const { return size_ * static_cast<int64_t>(sizeof(Worker)); }
+    int capacity() const { return capacity_; }  // the largest size() there can be
+    int64_t allocated_bytes() const { return capacity_ * static_cast<int64_t>(sizeof(Worker)); }
 
 private:
     struct alignas(64) Worker {
@@ -73,6 +80,7 @@ private:
     static constexpr uint32_t kOpen = 1u << 31;
 
     Worker* workers_ = nullptr;
+    int capacity_ = 0;
     int size_ = 0;
     int started_ = 1;  // workers that have a thread; the caller brings its own
 

@@ -35,7 +35,7 @@ ds_status CudaSimulator::create(const ds_simulator_config& config, Ref<Simulator
     const Ref<CudaSimulator> made = check_allocated(new (std::nothrow) CudaSimulator(config));
     if (!made) return DS_STATUS_OUT_OF_MEMORY;
     if (const ds_status status = made->find_device()) return status;
-    if (const ds_status status = made->take_memory()) return status;
+    if (const ds_status status = made->take_own_memory()) return status;
     if (const ds_status status = made->take_scratch()) return status;
     if (const ds_status status = made->take_pinned()) return status;
     if (const ds_status status = made->upload_constants()) return status;
@@ -58,10 +58,10 @@ ds_status CudaSimulator::find_device() {
     return order_->check_not_recorded("the creation of a simulator");
 }
 
-ds_status CudaSimulator::take_memory() {
+ds_status CudaSimulator::take_own_memory() {
     Ref<Memory> taken = CudaMemory::take(order_, layout_.bytes);
     if (!taken) return last_status();
-    attach(std::move(taken));
+    take_over(std::move(taken));
     mask_ = map_pages(config_.num_worlds, "num_worlds");
     return mask_ ? DS_STATUS_OK : last_status();
 }
@@ -137,7 +137,7 @@ CudaSimulator::~CudaSimulator() {
     }
 }
 
-int64_t CudaSimulator::allocated_bytes() const {
+int64_t CudaSimulator::own_bytes() const {
     return memory()->bytes() + static_cast<int64_t>(scratch_->bytes() + pinned_->bytes()) + mask_.bytes() +
            static_cast<int64_t>(sizeof(CudaSimulator) + sizeof(CudaMemory) + sizeof(WorkOrder));
 }
@@ -200,6 +200,7 @@ ds_status CudaSimulator::step() {
 
 ds_status CudaSimulator::step_async(StepEvent& event) {
     if (const ds_status status = step()) return status;
+    if (const ds_status status = update()) return status;
     if (const ds_status status = static_cast<CudaStepEvent&>(event).record(*order_->stream())) return status;
     turn.unlock();
     return DS_STATUS_OK;
@@ -208,6 +209,20 @@ ds_status CudaSimulator::step_async(StepEvent& event) {
 ds_status CudaSimulator::reset(const uint8_t* mask) { return launch_masked(kKernel_reset, mask); }
 
 ds_status CudaSimulator::refresh(const uint8_t* mask) { return launch_masked(kKernel_refresh, mask); }
+
+// ---- Attachment ----
+
+ds_status CudaSimulator::update_attachment() {
+    Ref<Stream> stream;
+    if (const ds_status status = order_->begin(&stream)) return status;
+    return attachment.update({sizeof(ds_turn), DS_DEVICE_CUDA, config_.device_index, stream->raw(), 0, nullptr, nullptr});
+}
+
+ds_status CudaSimulator::take_memory(int64_t bytes, Ref<Memory>* memory) {
+    if (const ds_status status = order_->check_not_recorded("the allocation of memory")) return status;
+    *memory = CudaMemory::take(order_, bytes);
+    return *memory ? DS_STATUS_OK : last_status();
+}
 
 // ---- Memory of the caller ----
 

@@ -20,7 +20,6 @@ public:
     static ds_status create(const ds_simulator_config& config, Ref<Simulator>* simulator);
     ~CudaSimulator() override;
 
-    int64_t allocated_bytes() const override;
     uint8_t* mask() const override { return reinterpret_cast<uint8_t*>(mask_.data()); }
     ds_status find_end(Ref<StepEvent>* event) override;
     uint64_t stream() const override { return order_->stream()->raw(); }
@@ -54,11 +53,15 @@ private:
 
     // What creation consists of.
     ds_status find_device();
-    ds_status take_memory();
+    ds_status take_own_memory();
     ds_status take_scratch();
     ds_status take_pinned();
     ds_status upload_constants();
     ds_status generate_levels();
+
+    int64_t own_bytes() const override;
+    ds_status take_memory(int64_t bytes, Ref<Memory>* memory) override;
+    ds_status update_attachment() override;
 
     // operation: what cannot be recorded, for the message.
     ds_status make_event(const char* operation, Ref<StepEvent>* event);
