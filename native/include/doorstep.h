@@ -416,6 +416,8 @@ DS_API ds_status ds_simulator_view_state(ds_simulator simulator, int32_t field, 
 /* A new reference to the simulator's own memory, where its state and its tensors lie unless they are bound; release it
    with ds_memory_release. */
 DS_API ds_status ds_simulator_get_memory(ds_simulator simulator, ds_memory* memory);
+/* Another reference to the same memory. */
+DS_API ds_status ds_memory_share(ds_memory memory, ds_memory* shared);
 DS_API ds_status ds_memory_release(ds_memory memory);
 
 /* Copies the elements of a tensor or state field into (read) or from (write) a C-contiguous host array of `bytes`

@@ -50,7 +50,8 @@ typedef uint64_t ds_cameras; /* the cameras of one simulator */
 typedef struct ds_cameras_config {
     uint32_t struct_size;
     int32_t renderer;          /* ds_renderer */
-    int32_t width, height;     /* pixels, 1 .. DS_MAX_RESOLUTION */
+    int32_t width;             /* pixels, 1 .. DS_MAX_RESOLUTION */
+    int32_t height;
     float vertical_fov;        /* degrees, more than 0, less than 180 */
     uint32_t outputs;          /* bit 1 << ds_camera_tensor_id per tensor wanted; at least one */
     float position[3];         /* of the camera in the agent's frame (x right, y forward, z up from the floor), metres */
@@ -95,7 +96,8 @@ typedef struct ds_picture_object {
 
 typedef struct ds_picture_config {
     uint32_t struct_size;
-    int32_t width, height;      /* pixels, 1 .. DS_MAX_RESOLUTION */
+    int32_t width;              /* pixels, 1 .. DS_MAX_RESOLUTION */
+    int32_t height;
     int32_t samples;            /* rays per pixel are samples * samples, 1 .. 8 */
     int32_t shadows;            /* 0 or 1 */
     int32_t orthographic;       /* 0 or 1 */

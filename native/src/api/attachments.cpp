@@ -28,12 +28,7 @@ ds_status ds_simulator_allocate(ds_simulator simulator, uint64_t bytes, ds_memor
     if (const ds_status status = call->prepare()) return status;
     Ref<Memory> taken;
     if (const ds_status status = call->allocate(wanted, &taken)) return status;
-    const ds_memory handle = memories.insert(taken);
-    if (!handle) {
-        return fail(DS_STATUS_OUT_OF_MEMORY, "", "release references that are no longer needed",
-                    "no memory is left for a handle");
-    }
-    *memory = handle;
+    if (const ds_status status = give_memory(taken, memory)) return status;
     *data = taken->data();
     return DS_STATUS_OK;
 }

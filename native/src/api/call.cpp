@@ -19,6 +19,16 @@ ds_status fail_struct_size(const char* argument, uint32_t given, uint32_t expect
                 "%s.struct_size is %u; it must be %u", argument, given, expected);
 }
 
+ds_status give_memory(const Ref<Memory>& memory, ds_memory* handle) {
+    const ds_memory made = memories.insert(memory);
+    if (!made) {
+        return fail(DS_STATUS_OUT_OF_MEMORY, "", "release references that are no longer needed",
+                    "no memory is left for a handle");
+    }
+    *handle = made;
+    return DS_STATUS_OK;
+}
+
 ds_status check_python() {
     if (find_python()) return DS_STATUS_OK;
     return fail(DS_STATUS_LIBRARY, "", "load libpython so that its symbols are global (RTLD_GLOBAL)",

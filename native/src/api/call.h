@@ -25,6 +25,9 @@ ds_status fail_null(const char* argument);
 // For a struct whose struct_size is not this library's.
 ds_status fail_struct_size(const char* argument, uint32_t given, uint32_t expected);
 
+// Makes a handle for the caller.
+ds_status give_memory(const Ref<Memory>& memory, ds_memory* handle);
+
 // LIBRARY if Python's functions are not visible in this process.
 ds_status check_python();
 

@@ -29,14 +29,13 @@ using namespace doorstep;
 ds_status ds_simulator_get_memory(ds_simulator simulator, ds_memory* memory) {
     if (!memory) return fail_null("memory");
     const Ref<Simulator> found = simulators.find(simulator);
-    if (!found) return fail_closed("simulator");
-    const ds_memory handle = memories.insert(found->memory());
-    if (!handle) {
-        return fail(DS_STATUS_OUT_OF_MEMORY, "", "release references that are no longer needed",
-                    "no memory is left for a handle");
-    }
-    *memory = handle;
-    return DS_STATUS_OK;
+    return found ? give_memory(found->memory(), memory) : fail_closed("simulator");
+}
+
+ds_status ds_memory_share(ds_memory memory, ds_memory* shared) {
+    if (!shared) return fail_null("shared");
+    const Ref<Memory> found = memories.find(memory);
+    return found ? give_memory(found, shared) : fail_closed("memory");
 }
 
 ds_status ds_memory_release(ds_memory memory) {

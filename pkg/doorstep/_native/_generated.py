@@ -1050,6 +1050,7 @@ FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
     ("ds_simulator_get_state", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int32, ctypes.POINTER(TensorInfo))),
     ("ds_simulator_view_state", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int32, ctypes.POINTER(TensorInfo))),
     ("ds_simulator_get_memory", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)),
+    ("ds_memory_share", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)),
     ("ds_memory_release", ctypes.c_int, (ctypes.c_void_p,)),
     ("ds_memory_read", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(TensorInfo), ctypes.c_void_p, ctypes.c_uint64)),
     ("ds_memory_write", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(TensorInfo), ctypes.c_void_p, ctypes.c_uint64)),
@@ -1220,6 +1221,7 @@ class Functions:
     ds_simulator_get_state: Any
     ds_simulator_view_state: Any
     ds_simulator_get_memory: Any
+    ds_memory_share: Any
     ds_memory_release: Any
     ds_memory_read: Any
     ds_memory_write: Any

@@ -1,0 +1,17 @@
+#include "render/api/core.h"
+#include "render/cameras/renderers.h"
+
+namespace doorstep {
+namespace {
+
+ds_status fail_absent() {
+    return fail(DS_STATUS_RENDERER, "renderer", "choose another renderer", "this build has no Vulkan renderer");
+}
+
+}  // namespace
+
+ds_status create_vulkan_renderer(const CameraSetup&, BatchRenderer**) { return fail_absent(); }
+
+ds_status describe_vulkan_renderer(ds_renderer_info*) { return fail_absent(); }
+
+}  // namespace doorstep
