@@ -17,15 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doorstep import EntityKind, Simulator
-
-FloatArray = NDArray[np.float32]
-IntArray = NDArray[np.int32]
+from doorstep.render.objects import BUTTON_SIDE
+from doorstep.render.snapshot import FloatArray, Snapshot, take_snapshots
 
 # The observations measure lengths in units of 40 metres and kinds in sixths.
 _LIDAR_RANGE_UNIT = 40.0
 _KIND_UNIT = 6.0
 
-_BUTTON_SIDE = 1.3  # metres; buttons are not bodies, so no size field tells it
 _PIXELS_PER_METRE = 11.0
 _PANEL_GAP = 26.0
 _MARGIN = 30.0
@@ -60,45 +58,18 @@ _AGENT_COLOURS = ("#58a6ff", "#f778ba", "#7ee787", "#d2a8ff", "#ffa657", "#76e3e
 
 
 @dataclass(frozen=True)
-class Scene:
-    """One world at one moment: copies, so that it stays what it was while the simulator goes on."""
+class Scene(Snapshot):
+    """A snapshot with what the agents see."""
 
-    world: int
-    body_positions: FloatArray  # [B, 3]
-    body_rotations: FloatArray  # [B, 4] (w, x, y, z)
-    body_sizes: FloatArray  # [B, 3]
-    body_kinds: IntArray  # [B]
-    static_positions: FloatArray  # [S, 3]
-    static_sizes: FloatArray  # [S, 3]
-    static_kinds: IntArray  # [S]
-    door_static: IntArray  # [D]
-    door_open: IntArray  # [D]
-    button_positions: FloatArray  # [K, 3]
-    button_pressed: IntArray  # [K]
-    agent_grabs: IntArray  # [A]
-    agent_max_y: FloatArray  # [A]
     lidar: FloatArray  # [A, rays, 2]
-    steps_remaining: int
-
-    @property
-    def leader(self) -> int:
-        """The agent that is furthest along the level; the one whose lidar is drawn."""
-        return int(np.argmax(self.body_positions[: len(self.agent_grabs), 1]))
 
 
 def capture_scenes(sim: Simulator, worlds: Sequence[int]) -> list[Scene]:
     """Copies what `draw_scenes` needs to know about some worlds of `sim` as they are now."""
-    state_fields = [name for name in Scene.__dataclass_fields__ if name not in ("world", "lidar", "steps_remaining")]
-    fields = {name: getattr(sim.state, name).copy_to_host() for name in state_fields}
-    lidar, steps_remaining = sim.lidar.copy_to_host(), sim.steps_remaining.copy_to_host()
+    lidar = sim.lidar.copy_to_host()
     return [
-        Scene(
-            world=sim.world_offset + int(world),
-            lidar=lidar[world].copy(),
-            steps_remaining=int(steps_remaining[world, 0, 0]),
-            **{name: values[world].copy() for name, values in fields.items()},
-        )
-        for world in worlds
+        Scene(**vars(snapshot), lidar=lidar[world].copy())
+        for world, snapshot in zip(worlds, take_snapshots(sim, worlds), strict=True)
     ]
 
 
@@ -151,12 +122,7 @@ class _Bounds:
 
     @staticmethod
     def around(scenes: Sequence[Scene]) -> _Bounds:
-        lows, highs = [], []
-        for scene in scenes:
-            used = scene.static_kinds != 0
-            centres, halves = scene.static_positions[used, :2], scene.static_sizes[used, :2] / 2
-            lows.append((centres - halves).min(axis=0))
-            highs.append((centres + halves).max(axis=0))
+        lows, highs = zip(*(scene.floor_bounds() for scene in scenes), strict=True)
         low, high = np.min(lows, axis=0), np.max(highs, axis=0)
         return _Bounds(float(low[0]), float(low[1]), float(high[0] - low[0]), float(high[1] - low[1]))
 
@@ -194,7 +160,7 @@ def _draw_panel(svg: ElementTree.Element, scene: Scene, bounds: _Bounds, index: 
 
 def _draw_buttons(panel: ElementTree.Element, scene: Scene) -> None:
     for position, pressed in zip(scene.button_positions, scene.button_pressed, strict=True):
-        _add_centred_box(panel, "button pressed" if pressed else "button", position, (_BUTTON_SIDE, _BUTTON_SIDE))
+        _add_centred_box(panel, "button pressed" if pressed else "button", position, (BUTTON_SIDE, BUTTON_SIDE))
 
 
 def _draw_statics(panel: ElementTree.Element, scene: Scene) -> None:
@@ -297,7 +263,7 @@ def _draw_icon(icon: ElementTree.Element, entry: str, agent: int) -> None:
     elif entry in ("wall", "door, closed", "door, open"):
         _add_centred_box(icon, entry.replace(",", ""), centre, (1.9, 0.9))
     else:
-        side = 1.6 if entry == "cube" else _BUTTON_SIDE
+        side = 1.6 if entry == "cube" else BUTTON_SIDE
         _add_centred_box(icon, entry.replace(",", ""), centre, (side, side))
 
 

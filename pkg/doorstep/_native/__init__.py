@@ -31,6 +31,7 @@ from doorstep._native.resources import Resource, resource_counts
 from doorstep._native.session import EventHandle, Place, Session
 from doorstep._native.simulator_stream import SimulatorStream
 from doorstep._native.status import check, raise_last_error
+from doorstep._native.world_fields import WorldFields
 
 __all__ = [
     "LIBRARY_PATH",
@@ -55,6 +56,7 @@ __all__ = [
     "SimulatorStream",
     "TensorInfo",
     "TensorRow",
+    "WorldFields",
     "batch_info",
     "capi",
     "check",

@@ -1,0 +1,70 @@
+"""Copies of single worlds to the host, on any device."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doorstep._native._generated import Dtype, TensorInfo
+from doorstep._native.memory import Memory
+
+
+@final
+class WorldFields:
+    """Fields of the state, to be read world by world.
+
+    Those that change lie in one block per world. One copy reads all that is asked for of a block, so that no step can
+    come in between.
+
+    Args:
+        memory: of the simulator.
+        fields: their descriptions by name.
+    """
+
+    def __init__(self, memory: Memory, fields: Mapping[str, TensorInfo]) -> None:
+        self._memory = memory
+        self._own = {name: info for name, info in fields.items() if info.strides[0]}
+        shared = {name: info for name, info in fields.items() if not info.strides[0]}  # the same for all worlds
+        self._shared = self._read(shared, 0)
+
+    def read(self, world: int) -> dict[str, NDArray[Any]]:
+        """New arrays with the fields of one world."""
+        return {**self._read(self._own, world), **{name: values.copy() for name, values in self._shared.items()}}
+
+    def _read(self, fields: Mapping[str, TensorInfo], world: int) -> dict[str, NDArray[Any]]:
+        if not fields:
+            return {}
+        begin = min(_offset(info, world) for info in fields.values())
+        end = max(_offset(info, world) + _extent(info) for info in fields.values())
+        block = np.empty(end - begin, np.uint8)
+        self._memory.read(_bytes_at(begin, end - begin), block)
+        return {name: _view(info, block, _offset(info, world) - begin).copy() for name, info in fields.items()}
+
+
+def _offset(info: TensorInfo, world: int) -> int:
+    return int(info.data) + world * int(info.strides[0])
+
+
+def _extent(info: TensorInfo) -> int:
+    """Bytes from the first element of a world to behind its last."""
+    axes = zip(info.shape[1 : info.rank], info.strides[1 : info.rank], strict=True)
+    return _dtype(info).itemsize + sum((count - 1) * stride for count, stride in axes)
+
+
+def _view(info: TensorInfo, block: NDArray[np.uint8], offset: int) -> NDArray[Any]:
+    shape, strides = tuple(info.shape[1 : info.rank]), tuple(info.strides[1 : info.rank])
+    return np.ndarray(shape, _dtype(info), block.data, offset, strides)
+
+
+def _dtype(info: TensorInfo) -> np.dtype[Any]:
+    return np.dtype(Dtype(info.dtype).name.lower())
+
+
+def _bytes_at(address: int, count: int) -> TensorInfo:
+    info = TensorInfo(struct_size=ctypes.sizeof(TensorInfo), dtype=Dtype.UINT8, rank=1, data=address)
+    info.shape[0], info.strides[0] = count, 1
+    return info

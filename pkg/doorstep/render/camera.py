@@ -1,0 +1,175 @@
+"""Where pictures are taken from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doorstep._arguments import check_integer, refuse
+from doorstep.render.snapshot import Snapshot
+
+Vector = NDArray[np.float64]
+
+_TOP_MARGIN = 1.04  # of the view to what it shows
+_TOP_ALTITUDE = 200.0  # metres: above whatever may have been thrown up
+_FOLLOW_OFFSET = np.array([0.0, -9.0, 10.0])  # from the agent to the eye: behind it along the level, and above
+_FOLLOW_AHEAD = np.array([0.0, 2.5, 0.0])  # from the agent to what is looked at
+_FOLLOW_FOV = 55.0
+_AGENT_EYE = np.array([0.0, 0.0, 1.5])  # as the cameras that agents carry by default
+_AGENT_FOV = 100.0
+_UNIT_TOLERANCE = 1e-3
+
+NAMED_CAMERAS = ("top", "follow", "agent")
+
+
+@dataclass(frozen=True)
+class CameraPose:
+    """A camera for `Simulator.render`: where it stands and what it sees.
+
+    >>> import doorstep
+    >>> pose = doorstep.CameraPose.look_at((14.0, -8.0, 12.0), (0.0, 8.0, 0.0))
+    >>> sim = doorstep.Simulator(1)
+    >>> sim.render(camera=pose, width=320, height=240).shape
+    (240, 320, 3)
+
+    Args:
+        position: of the eye, (x, y, z), metres.
+        rotation: unit quaternion (w, x, y, z). (1, 0, 0, 0) looks along +y, with +z up and +x to the right.
+        fov: vertical field of view in degrees, more than 0, less than 180.
+        view_height: metres that the picture is high: the view is orthographic then, and `fov` has no meaning. None:
+            perspective.
+
+    Raises:
+        ArgumentError: a value is out of range.
+    """
+
+    position: Sequence[float]
+    rotation: Sequence[float] = (1.0, 0.0, 0.0, 0.0)
+    fov: float = 60.0
+    view_height: float | None = None
+
+    def __post_init__(self) -> None:
+        position = _check_vector("position", self.position, 3)
+        rotation = _check_vector("rotation", self.rotation, 4)
+        if abs(np.linalg.norm(rotation) - 1.0) > _UNIT_TOLERANCE:
+            refuse("rotation", "a unit quaternion (w, x, y, z)", self.rotation)
+        object.__setattr__(self, "position", tuple(position.tolist()))
+        object.__setattr__(self, "rotation", tuple((rotation / np.linalg.norm(rotation)).tolist()))
+        object.__setattr__(self, "fov", _check_between("fov", self.fov, 180.0, "degrees"))
+        if self.view_height is not None:
+            object.__setattr__(self, "view_height", _check_between("view_height", self.view_height, 1e6, "metres"))
+
+    @classmethod
+    def look_at(
+        cls,
+        position: Sequence[float],
+        target: Sequence[float],
+        *,
+        fov: float = 60.0,
+        view_height: float | None = None,
+    ) -> CameraPose:
+        """A camera at `position` with `target` in the middle of the picture and +z up; looking straight down, +y up.
+
+        Raises:
+            ArgumentError: a value is out of range, or the target is where the camera is.
+        """
+        eye, middle = _check_vector("position", position, 3), _check_vector("target", target, 3)
+        if np.linalg.norm(middle - eye) < 1e-6:
+            refuse("target", "apart from the position of the camera", target)
+        return cls(position, _rotation_towards(middle - eye), fov, view_height)
+
+
+def check_camera(camera: object, agent: object, num_agents: int) -> tuple[str | CameraPose, int | None]:
+    """The camera and the number of the agent it belongs to; None for the agent in the lead."""
+    if not isinstance(camera, CameraPose) and not (isinstance(camera, str) and camera in NAMED_CAMERAS):
+        refuse("camera", f"{', '.join(map(repr, NAMED_CAMERAS))} or a CameraPose", camera)
+    if agent is None:
+        return camera, None
+    if camera not in ("follow", "agent"):
+        refuse("agent", 'None, unless camera is "follow" or "agent"', agent)
+    return camera, check_integer("agent", agent, 0, num_agents - 1)
+
+
+def pose_of(camera: str | CameraPose, snapshot: Snapshot, agent: int, aspect: float) -> CameraPose:
+    """Where a camera stands in this moment. aspect: width of the picture over its height."""
+    if isinstance(camera, CameraPose):
+        return camera
+    if camera == "top":
+        return _top(snapshot, aspect)
+    position = snapshot.body_positions[agent].astype(np.float64)
+    if camera == "agent":
+        return CameraPose(position + _AGENT_EYE, snapshot.body_rotations[agent], _AGENT_FOV)
+    return CameraPose.look_at(position + _FOLLOW_OFFSET, position + _FOLLOW_AHEAD, fov=_FOLLOW_FOV)
+
+
+def _top(snapshot: Snapshot, aspect: float) -> CameraPose:
+    """Straight down on the whole level, which lies along the picture's longer side."""
+    low, high = snapshot.floor_bounds()
+    extent_x, extent_y = (high - low).tolist()
+    upright, lying = max(extent_y, extent_x / aspect), max(extent_x, extent_y / aspect)
+    up = (0.0, 1.0, 0.0) if upright <= lying else (-1.0, 0.0, 0.0)
+    position = (*((low + high) / 2).tolist(), _TOP_ALTITUDE)
+    rotation = _quaternion(*_axes((0.0, 0.0, -1.0), up))
+    return CameraPose(position, rotation, view_height=_TOP_MARGIN * min(upright, lying))
+
+
+# ---- Rotations
+
+
+def _rotation_towards(direction: Vector) -> list[float]:
+    straight = float(np.hypot(direction[0], direction[1])) < 1e-6 * abs(float(direction[2]))
+    return _quaternion(*_axes(direction, (0.0, 1.0, 0.0) if straight else (0.0, 0.0, 1.0)))
+
+
+def _axes(forward: Any, up: Any) -> tuple[Vector, Vector, Vector]:
+    """The camera's right, forward and up, of which the last is as near as can be to the one given."""
+    ahead = np.asarray(forward, np.float64) / np.linalg.norm(forward)
+    right = np.cross(ahead, up)
+    right /= np.linalg.norm(right)
+    return right, ahead, np.cross(right, ahead)
+
+
+def _quaternion(right: Vector, forward: Vector, up: Vector) -> list[float]:
+    """Of the rotation that takes x, y, z to these axes.
+
+    4 q q^T is linear in the matrix: the column of the largest component of q gives the others without cancellation.
+    """
+    (a, d, g), (b, e, h), (c, f, i) = right, forward, up
+    products = np.array(
+        [
+            [1 + a + e + i, h - f, c - g, d - b],
+            [h - f, 1 + a - e - i, b + d, c + g],
+            [c - g, b + d, 1 - a + e - i, f + h],
+            [d - b, c + g, f + h, 1 - a - e + i],
+        ]
+    )
+    column = products[int(np.argmax(np.diag(products)))]
+    return (column / np.linalg.norm(column)).tolist()  # type: ignore[no-any-return]
+
+
+# ---- Checks
+
+
+def _check_vector(name: str, value: Any, length: int) -> Vector:
+    requirement = f"{length} finite numbers"
+    try:
+        vector = np.array(value, np.float64)
+    except (TypeError, ValueError):
+        refuse(name, requirement, value)
+    if vector.shape != (length,) or not np.isfinite(vector).all():
+        refuse(name, requirement, value)
+    return vector
+
+
+def _check_between(name: str, value: Any, high: float, unit: str) -> float:
+    requirement = f"a number of {unit}, more than 0, less than {high:g}"
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+        refuse(name, requirement, value)
+    if not (math.isfinite(value) and 0 < value < high):
+        refuse(name, requirement, value)
+    return float(value)
