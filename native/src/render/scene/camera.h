@@ -25,6 +25,8 @@ struct CameraRig {
 
 // What is nearer than this is not seen, metres.
 constexpr float kNearPlane = 0.001f;
+// The floor ends there: at the horizon rounding decides no more what is seen.
+constexpr float kFarPlane = 1e5f;
 
 DS_INLINE Camera camera_of_agent(const CameraRig& rig, Vec3 agent_position, Quat agent_rotation) {
     const Quat rotation = agent_rotation * rig.rotation;

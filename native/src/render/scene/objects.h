@@ -1,5 +1,8 @@
 // What there is to see in a world: boxes with any pose, agents among them, above an endless floor at z = 0. Read from
 // the fields of the state wherever they lie; host and CUDA.
+//
+// Surfaces are seen from outside only (back faces are culled): a camera inside a box sees through it, and one below the
+// floor sees no floor.
 #pragma once
 
 #include <stdint.h>
