@@ -1,4 +1,7 @@
-"""Reads native/include/doorstep.h into plain data. The header is regular, so patterns do; what does not fit raises."""
+"""Reads native/include/doorstep.h and doorstep_render.h into plain data.
+
+The headers are regular, so patterns do; what does not fit raises.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 HEADER_PATH = Path(__file__).resolve().parent / "include" / "doorstep.h"
+RENDER_HEADER_PATH = HEADER_PATH.with_name("doorstep_render.h")
 NAMED_NUMBERS = {"UINT64_MAX": 2**64 - 1}
 
 
@@ -63,12 +67,13 @@ class TensorRow:
 
 @dataclass(frozen=True)
 class Header:
-    """Everything the bindings and the documentation need to know of the C API."""
+    """Everything the bindings and the documentation need to know of a header; tables it does not have are empty."""
 
     constants: dict[str, int | str]
     statuses: tuple[StatusRow, ...]
     tensors: tuple[TensorRow, ...]
     state_fields: tuple[TensorRow, ...]
+    camera_tensors: tuple[TensorRow, ...]
     enumerations: tuple[Enumeration, ...]
     handles: tuple[str, ...]
     structs: tuple[Struct, ...]
@@ -87,6 +92,7 @@ def parse_header(path: Path = HEADER_PATH) -> Header:
         ),
         tensors=_parse_tensor_table(text, "DS_TENSOR_TABLE"),
         state_fields=_parse_tensor_table(text, "DS_STATE_TABLE"),
+        camera_tensors=_parse_tensor_table(text, "DS_CAMERA_TENSOR_TABLE"),
         enumerations=_parse_enumerations(code, _parse_enumeration_comments(source)),
         handles=tuple(re.findall(r"typedef uint64_t (\w+);", code)),
         structs=_parse_structs(code),
@@ -104,7 +110,7 @@ def _parse_table(text: str, table: str) -> list[list[str]]:
     """The rows X(a, b, "c" "d") of a table macro, each as a list of strings; adjacent literals are joined."""
     definition = re.search(rf"^#define {table}\(X\)(.*)$", text, flags=re.MULTILINE)
     if definition is None:
-        raise ValueError(f"{table} is missing from the header")
+        return []
     token = r'"(?:[^"\\]|\\.)*"|[^",()]+'
     rows = re.findall(rf"\bX\(((?:{token}|,)*)\)", definition.group(1))
     return [[_argument_text(argument) for argument in _split_arguments(row)] for row in rows]

@@ -239,6 +239,59 @@ class TensorProperties:
         self._assign("episode_lengths", value)
 
 
+class CameraProperties:
+    """One property per tensor of cameras.
+
+    N worlds, A agents, H rows and W columns of pixels, from the top left.
+    """
+
+    __slots__ = ()
+
+    def _tensor(self, name: str) -> Tensor:
+        raise NotImplementedError
+
+    def _assign(self, name: str, value: object) -> None:
+        raise NotImplementedError
+
+    @property
+    def rgb(self) -> Tensor:
+        """uint8 [N, A, H, W, 4], read-only. Red, green, blue, 255."""
+        return self._tensor("rgb")
+
+    @rgb.setter
+    def rgb(self, value: NoReturn) -> None:
+        self._assign("rgb", value)
+
+    @property
+    def depth(self) -> Tensor:
+        """float32 [N, A, H, W, 1], read-only. Distance along the camera's forward axis, metres; 0 where there is
+        sky."""
+        return self._tensor("depth")
+
+    @depth.setter
+    def depth(self, value: NoReturn) -> None:
+        self._assign("depth", value)
+
+    @property
+    def segmentation(self) -> Tensor:
+        """uint8 [N, A, H, W, 2], read-only. Entity kind (0 sky, 6 floor) and the slot in its table: bodies, statics
+        or buttons; 0 for sky and floor."""
+        return self._tensor("segmentation")
+
+    @segmentation.setter
+    def segmentation(self, value: NoReturn) -> None:
+        self._assign("segmentation", value)
+
+    @property
+    def normals(self) -> Tensor:
+        """float32 [N, A, H, W, 3], read-only. Unit normals of the surfaces in world axes; 0 where there is sky."""
+        return self._tensor("normals")
+
+    @normals.setter
+    def normals(self, value: NoReturn) -> None:
+        self._assign("normals", value)
+
+
 class StateProperties:
     """One property per state field.
 

@@ -16,6 +16,9 @@ void set_core(const ds_api* api);
 [[gnu::format(printf, 4, 5)]] ds_status fail(ds_status status, const char* argument, const char* hint,
                                              const char* format, ...);
 
+// LIBRARY, without a message, before ds_render_open().
+inline ds_status check_open() { return has_core() ? DS_STATUS_OK : DS_STATUS_LIBRARY; }
+
 // Checks that begin most calls; see doorstep.h.
 ds_status fail_null(const char* argument);
 ds_status fail_struct_size(const char* argument, uint32_t given, uint32_t expected);

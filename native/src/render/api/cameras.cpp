@@ -1,0 +1,113 @@
+// Giving simulators cameras, and their tensors.
+#include "render/api/cameras_registry.h"
+#include "render/api/checks.h"
+#include "render/api/core.h"
+
+namespace doorstep {
+namespace {
+
+constexpr const char* kTensorNames[DS_CAMERA_TENSOR_COUNT] = {
+#define DS_CAMERA_TENSOR_NAME(name, dtype, shape, access, sentence) #name,
+    DS_CAMERA_TENSOR_TABLE(DS_CAMERA_TENSOR_NAME)
+#undef DS_CAMERA_TENSOR_NAME
+};
+
+ds_status check_resolution(const char* argument, int32_t value) {
+    return check_range(argument, "a view has at least one pixel", value, 1, DS_MAX_RESOLUTION);
+}
+
+ds_status check_outputs(uint32_t outputs) {
+    constexpr uint32_t kAll = (1u << DS_CAMERA_TENSOR_COUNT) - 1;
+    return check_range("outputs", "ask for at least one of rgb, depth, segmentation and normals",
+                       static_cast<int64_t>(outputs), 1, kAll);
+}
+
+ds_status check_material(const ds_cameras_config& config) {
+    if (!config.material || config.renderer == DS_RENDERER_VULKAN) return DS_STATUS_OK;
+    return fail(DS_STATUS_INVALID_ARGUMENT, "material", "choose the renderer \"vulkan\"",
+                "only the renderer \"vulkan\" takes a material");
+}
+
+ds_status check_config(const ds_cameras_config& config) {
+    if (const ds_status status = check_range("renderer", "pass a ds_renderer", config.renderer, DS_RENDERER_AUTO,
+                                             DS_RENDERER_VULKAN)) {
+        return status;
+    }
+    if (const ds_status status = check_resolution("width", config.width)) return status;
+    if (const ds_status status = check_resolution("height", config.height)) return status;
+    if (const ds_status status = check_field_of_view(config.vertical_fov)) return status;
+    if (const ds_status status = check_outputs(config.outputs)) return status;
+    if (const ds_status status = check_position(config.position)) return status;
+    if (const ds_status status = check_rotation(config.rotation)) return status;
+    return check_material(config);
+}
+
+ds_status fail_closed() {
+    return fail(DS_STATUS_CLOSED, "cameras", "make a new simulator; a closed one cannot be used again",
+                "these cameras were closed, with their simulator or without, or never existed");
+}
+
+}  // namespace
+}  // namespace doorstep
+
+using namespace doorstep;
+
+ds_status ds_cameras_create(ds_simulator simulator, const ds_cameras_config* config, ds_cameras* cameras) {
+    if (const ds_status status = check_open()) return status;
+    if (const ds_status status = check_struct(config, "config")) return status;
+    if (!cameras) return fail_null("cameras");
+    if (const ds_status status = check_config(*config)) return status;
+    Ref<Cameras> made;
+    if (const ds_status status = Cameras::create(simulator, *config, &made)) return status;
+    const ds_cameras handle = cameras_registry.insert(made);
+    if (!handle) {
+        return fail(DS_STATUS_OUT_OF_MEMORY, "", "close cameras that are no longer needed",
+                    "no memory is left for a handle");
+    }
+    if (const ds_status status = made->attach(simulator)) {
+        cameras_registry.remove(handle);
+        return status;
+    }
+    *cameras = handle;
+    return DS_STATUS_OK;
+}
+
+ds_status ds_cameras_get_tensor(ds_cameras cameras, int32_t tensor, ds_tensor_info* info, ds_memory* memory) {
+    if (const ds_status status = check_open()) return status;
+    if (const ds_status status = check_struct(info, "info")) return status;
+    if (!memory) return fail_null("memory");
+    if (const ds_status status =
+            check_range("tensor", "pass a ds_camera_tensor_id", tensor, 0, DS_CAMERA_TENSOR_COUNT - 1)) {
+        return status;
+    }
+    const Ref<Cameras> found = cameras_registry.find(cameras);
+    if (!found) return fail_closed();
+    if (!found->has_tensor(tensor)) {
+        return fail(DS_STATUS_INVALID_ARGUMENT, "tensor", "ask for it when the cameras are made",
+                    "these cameras have no %s", kTensorNames[tensor]);
+    }
+    if (core().memory_share(found->memory(), memory)) return fail_closed();
+    *info = found->tensor(tensor);
+    return DS_STATUS_OK;
+}
+
+ds_status ds_cameras_get_info(ds_cameras cameras, ds_cameras_info* info) {
+    if (const ds_status status = check_open()) return status;
+    if (const ds_status status = check_struct(info, "info")) return status;
+    const Ref<Cameras> found = cameras_registry.find(cameras);
+    if (!found) return fail_closed();
+    *info = found->info();
+    return DS_STATUS_OK;
+}
+
+ds_status ds_cameras_close(ds_cameras cameras) {
+    if (const ds_status status = check_open()) return status;
+    return cameras_registry.remove(cameras) ? DS_STATUS_OK : fail_closed();
+}
+
+ds_status ds_cameras_count(int64_t* count) {
+    if (const ds_status status = check_open()) return status;
+    if (!count) return fail_null("count");
+    *count = live_cameras.load();
+    return DS_STATUS_OK;
+}

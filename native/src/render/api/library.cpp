@@ -1,0 +1,69 @@
+// The library as a whole: version, layout of structs, what can draw.
+#include <pthread.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "render/api/cameras_registry.h"
+#include "render/api/core.h"
+#include "render/cameras/renderers.h"
+
+namespace doorstep {
+namespace {
+
+#define DS_LAYOUT_STRUCT(type) {#type, "", 0, sizeof(type)},
+#define DS_LAYOUT_FIELD(type, field) {#type, #field, offsetof(type, field), sizeof(type::field)},
+constexpr ds_layout_entry kLayout[] = {
+#include "render/api/layout_table.inc"
+};
+#undef DS_LAYOUT_STRUCT
+#undef DS_LAYOUT_FIELD
+
+constinit std::atomic<bool> watching_forks{false};
+
+// A fork cuts no change of the handles in two.
+bool watch_forks() {
+    if (watching_forks.exchange(true)) return true;
+    const bool watching = pthread_atfork([] { cameras_registry.lock(); }, [] { cameras_registry.unlock(); },
+                                         [] { cameras_registry.unlock(); }) == 0;
+    watching_forks.store(watching);
+    return watching;
+}
+
+}  // namespace
+}  // namespace doorstep
+
+using namespace doorstep;
+
+// What another version of the core would do with a call is unknown: its caller reports that one itself.
+ds_status ds_render_open(const ds_api* api, const char* version) {
+    if (!api || !version) return DS_STATUS_INVALID_ARGUMENT;
+    if (api->abi_version != DS_ABI_VERSION || api->struct_size < sizeof(ds_api)) return DS_STATUS_LIBRARY;
+    set_core(api);
+    if (strcmp(version, DS_VERSION_STRING) != 0) {
+        return fail(DS_STATUS_LIBRARY, "version", "reinstall doorstep, so that the package and its libraries come from "
+                    "one wheel", "the caller is version %.64s; this library is version %s", version, DS_VERSION_STRING);
+    }
+    if (watch_forks()) return DS_STATUS_OK;
+    return fail(DS_STATUS_OUT_OF_MEMORY, "", "raise the memory limit", "no memory is left for the fork handlers");
+}
+
+ds_status ds_render_layout(const ds_layout_entry** entries, uint64_t* count) {
+    if (const ds_status status = check_open()) return status;
+    if (!entries) return fail_null("entries");
+    if (!count) return fail_null("count");
+    *entries = kLayout;
+    *count = sizeof kLayout / sizeof *kLayout;
+    return DS_STATUS_OK;
+}
+
+ds_status ds_renderer_get_info(int32_t renderer, ds_renderer_info* info) {
+    if (const ds_status status = check_open()) return status;
+    if (const ds_status status = check_struct(info, "info")) return status;
+    switch (renderer) {
+        case DS_RENDERER_RAYCAST: return describe_raycast_renderer(info);
+        case DS_RENDERER_EMBREE: return describe_embree_renderer(info);
+        case DS_RENDERER_VULKAN: return describe_vulkan_renderer(info);
+        default: return check_range("renderer", "pass a ds_renderer that draws", renderer, DS_RENDERER_RAYCAST,
+                                    DS_RENDERER_VULKAN);
+    }
+}

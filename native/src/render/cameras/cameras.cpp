@@ -1,0 +1,181 @@
+#include "render/cameras/cameras.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include <new>
+
+#include "render/api/core.h"
+#include "render/cameras/renderers.h"
+#include "render/cameras/world_fields.h"
+
+namespace doorstep {
+namespace {
+
+constexpr int64_t kAlignment = 256;
+
+constexpr ds_tensor_info describe_pixel(ds_dtype dtype, const char* shape) {
+    const char* last = shape;
+    while (last[1]) ++last;
+    ds_tensor_info info = {};
+    info.struct_size = sizeof info;
+    info.dtype = dtype;
+    info.access = DS_ACCESS_READ;
+    info.rank = 5;
+    info.shape[4] = *last - '0';
+    info.strides[4] = dtype == DS_DTYPE_UINT8 ? 1 : 4;
+    return info;
+}
+
+// The rows of DS_CAMERA_TENSOR_TABLE, as far as they say what a pixel has.
+constexpr ds_tensor_info kPixels[DS_CAMERA_TENSOR_COUNT] = {
+#define DS_PIXEL(name, dtype, shape, access, sentence) describe_pixel(DS_DTYPE_##dtype, shape),
+    DS_CAMERA_TENSOR_TABLE(DS_PIXEL)
+#undef DS_PIXEL
+};
+
+ds_tensor_info describe(int tensor, const ds_simulator_info& simulator, const ds_cameras_config& config) {
+    ds_tensor_info info = kPixels[tensor];
+    const int64_t shape[] = {simulator.num_worlds, simulator.num_agents, config.height, config.width};
+    for (int axis = 4; axis-- > 0;) {
+        info.shape[axis] = shape[axis];
+        info.strides[axis] = info.strides[axis + 1] * info.shape[axis + 1];
+    }
+    return info;
+}
+
+int64_t bytes_of(const ds_tensor_info& info) { return info.shape[0] * info.strides[0]; }
+
+// Checked: the camera is a finite number of metres away, its quaternion is close to a unit.
+CameraRig make_rig(const ds_cameras_config& config) {
+    const double half_angle = static_cast<double>(config.vertical_fov) * (3.14159265358979323846 / 360.0);
+    const double tangent_y = tan(half_angle);
+    const double aspect = static_cast<double>(config.width) / static_cast<double>(config.height);
+    const float* p = config.position;
+    const float* q = config.rotation;
+    return {config.width,
+            config.height,
+            static_cast<float>(tangent_y * aspect),
+            static_cast<float>(tangent_y),
+            {p[0], p[1], p[2]},
+            normalize(Quat{q[0], q[1], q[2], q[3]})};
+}
+
+struct RendererRow {
+    ds_renderer renderer;
+    ds_status (*create)(const CameraSetup& setup, BatchRenderer** renderer);
+};
+constexpr RendererRow kRenderers[] = {
+    {DS_RENDERER_RAYCAST, create_raycast_renderer},
+    {DS_RENDERER_EMBREE, create_embree_renderer},
+    {DS_RENDERER_VULKAN, create_vulkan_renderer},
+};
+
+const RendererRow& find_renderer(int32_t renderer) {
+    for (const RendererRow& row : kRenderers) {
+        if (row.renderer == renderer) return row;
+    }
+    return kRenderers[0];  // AUTO
+}
+
+ds_status check_device(int32_t renderer, int32_t device_kind) {
+    if (renderer != DS_RENDERER_EMBREE || device_kind == DS_DEVICE_CPU) return DS_STATUS_OK;
+    return fail(DS_STATUS_INVALID_ARGUMENT, "renderer", "choose \"raycast\" or \"vulkan\", or make the simulator on "
+                "the CPU", "Embree draws simulators on the CPU only; this one is on CUDA");
+}
+
+}  // namespace
+
+std::atomic<int64_t> live_cameras{0};
+
+Cameras::Cameras() { live_cameras.fetch_add(1, std::memory_order_relaxed); }
+
+Cameras::~Cameras() {
+    end();
+    live_cameras.fetch_sub(1, std::memory_order_relaxed);
+}
+
+ds_status Cameras::create(ds_simulator simulator, const ds_cameras_config& config, Ref<Cameras>* cameras) {
+    CameraSetup setup = {simulator, {}, config, {}};
+    setup.info.struct_size = sizeof setup.info;
+    if (const ds_status status = core().simulator_get_info(simulator, &setup.info)) return status;
+    const RendererRow& row = find_renderer(config.renderer);
+    if (const ds_status status = check_device(row.renderer, setup.info.device_kind)) return status;
+    const Ref<Cameras> made = Ref<Cameras>::adopt(new (std::nothrow) Cameras);
+    if (!made) {
+        return fail(DS_STATUS_OUT_OF_MEMORY, "", "close other simulators, or raise the memory limit",
+                    "no memory is left for the cameras' own records");
+    }
+    Views& views = made->views_;
+    views.num_worlds = setup.info.num_worlds;
+    views.rig = make_rig(config);
+    if (const ds_status status = find_world_fields(simulator, setup.info, &views.fields)) return status;
+    if (const ds_status status = made->take_memory(simulator, setup.info, config)) return status;
+    setup.views = views;
+    if (const ds_status status = row.create(setup, &made->renderer_)) return status;
+    made->info_ = {sizeof(ds_cameras_info), row.renderer, {}};
+    snprintf(made->info_.device, sizeof made->info_.device, "%s", made->renderer_->device_name());
+    *cameras = made;
+    return DS_STATUS_OK;
+}
+
+ds_status Cameras::take_memory(ds_simulator simulator, const ds_simulator_info& info, const ds_cameras_config& config) {
+    int64_t bytes = 0, offsets[DS_CAMERA_TENSOR_COUNT] = {};
+    ds_tensor_info tensors[DS_CAMERA_TENSOR_COUNT];
+    for (int tensor = 0; tensor < DS_CAMERA_TENSOR_COUNT; ++tensor) {
+        tensors[tensor] = describe(tensor, info, config);
+        offsets[tensor] = bytes;
+        if (config.outputs >> tensor & 1u) bytes += (bytes_of(tensors[tensor]) + kAlignment - 1) / kAlignment * kAlignment;
+    }
+    ds_memory memory;
+    void* data;
+    const ds_status status = core().simulator_allocate(simulator, static_cast<uint64_t>(bytes), &memory, &data);
+    if (status == DS_STATUS_OUT_OF_MEMORY) {
+        ds_error error = {};
+        error.struct_size = sizeof error;
+        core().last_error(&error);
+        char reason[512];
+        snprintf(reason, sizeof reason, "%s", error.message);
+        return fail(status, "cameras", "use smaller views, fewer outputs or fewer worlds",
+                    "%lld views of %d x %d pixels take %lld bytes: %s",
+                    static_cast<long long>(info.num_worlds * info.num_agents), config.width, config.height,
+                    static_cast<long long>(bytes), reason);
+    }
+    if (status) return status;
+    memory_.store(memory);
+    for (int tensor = 0; tensor < DS_CAMERA_TENSOR_COUNT; ++tensor) {
+        if (!(config.outputs >> tensor & 1u)) continue;
+        tensors_[tensor] = tensors[tensor];
+        tensors_[tensor].data = static_cast<char*>(data) + offsets[tensor];
+    }
+    views_.tensors = {static_cast<uint8_t*>(tensors_[DS_CAMERA_TENSOR_rgb].data),
+                      static_cast<float*>(tensors_[DS_CAMERA_TENSOR_depth].data),
+                      static_cast<uint8_t*>(tensors_[DS_CAMERA_TENSOR_segmentation].data),
+                      static_cast<float*>(tensors_[DS_CAMERA_TENSOR_normals].data)};
+    return DS_STATUS_OK;
+}
+
+ds_status Cameras::attach(ds_simulator simulator) {
+    ds_attachment attachment = {};
+    attachment.struct_size = sizeof attachment;
+    attachment.context = Ref<Cameras>::share(this).leak();  // given back by release
+    attachment.update = [](void* context, const ds_turn* turn) {
+        Cameras* self = static_cast<Cameras*>(context);
+        return self->renderer_->draw(self->views_, *turn);
+    };
+    attachment.release = [](void* context) {
+        const Ref<Cameras> self = Ref<Cameras>::adopt(static_cast<Cameras*>(context));
+        self->end();
+    };
+    const ds_status status = core().simulator_attach(simulator, &attachment);
+    if (status) Ref<Cameras>::adopt(this);
+    return status;
+}
+
+// The renderer first: it may still write to the memory.
+void Cameras::end() {
+    delete std::exchange(renderer_, nullptr);
+    if (const ds_memory memory = memory_.exchange(0)) core().memory_release(memory);
+}
+
+}  // namespace doorstep
