@@ -1,5 +1,5 @@
 # Everything people and CI do with the sources. Needs Python 3.10 or newer and make; the rest, the C++ compiler
-# included, is installed below build/, from the versions pinned in pyproject.toml and wheel_build/cuda_requirements.txt.
+# included, is installed below build/, from the versions pinned in pyproject.toml and wheel_build/*_requirements.txt.
 # Start with: make help
 
 SHELL := /bin/bash
@@ -10,7 +10,10 @@ MAKEFLAGS += --no-builtin-rules --no-print-directory
 # The Python that everything runs on: make test PYTHON=python3.12
 PYTHON ?= python3
 # Extras of pyproject.toml that the tests are run with; tests of what is left out are skipped.
-TEST_EXTRAS ?= torch jax
+TEST_EXTRAS ?= torch jax test-pictures
+# Where a Vulkan driver and a browser for the tests are put, by apt-get but without root: see tests/system_packages.py.
+# Empty: tests that need them are skipped.
+DOORSTEP_TEST_SYSTEM ?= $(CURDIR)/build/system
 # Passed on to pytest: make test PYTEST_ARGUMENTS='tests/sim -x'
 PYTEST_ARGUMENTS ?=
 # Passed on to what measures: make bench BENCH_ARGUMENTS='--rounds 9'
@@ -41,8 +44,11 @@ demo: wheel ## Build and install the wheel, then step 1,024 worlds and draw some
 test: wheel test-native ## Test the installed wheel in a clean environment, and the native code by itself
 	@$(call environment,test,dependencies test $(TEST_EXTRAS))
 	@$(call install_wheel,test)
+ifneq ($(DOORSTEP_TEST_SYSTEM),)
+	@$(call bin,test)/python -m tests.system_packages $(DOORSTEP_TEST_SYSTEM)
+endif
 	@echo "doorstep: testing the installed wheel"
-	@$(call bin,test)/pytest $(PYTEST_ARGUMENTS)
+	@DOORSTEP_TEST_SYSTEM=$(DOORSTEP_TEST_SYSTEM) $(call bin,test)/pytest $(PYTEST_ARGUMENTS)
 
 wheel: ## Build and check the wheel; its path is the last line
 	@$(call environment,build,build-system repair)
@@ -117,4 +123,4 @@ docs: ## Write the generated bindings and pages anew
 	@PYTHONPATH=pkg $(call bin,lint)/python docs/generate.py
 
 clean: ## Remove everything that was made
-	rm -rf build dist pkg/doorstep/_native/libdoorstep.so pkg/doorstep/include
+	rm -rf build dist pkg/doorstep/_native/libdoorstep*.so pkg/doorstep/include

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
-import shutil
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from build_steps import NativeBuildError, exclusive, run, say
+from build_steps import NativeBuildError, say
+from pinned_packages import fetch_once, identity_of, pip
 
 REQUIREMENTS = Path(__file__).resolve().with_name("cuda_requirements.txt")
 
@@ -44,18 +42,13 @@ class CudaPackages:
 
 def install(folder: Path) -> CudaPackages:
     """Install into a folder named after the content of the requirements; nothing happens if it is there."""
-    identity = hashlib.sha256(REQUIREMENTS.read_bytes()).hexdigest()[:16]
-    packages = CudaPackages(folder / identity, identity)
-    with exclusive(folder):
-        if not packages.folder.exists():
-            for old in folder.iterdir():
-                if old.is_dir():
-                    shutil.rmtree(old)
-            say("fetching the CUDA compilers (145 MB)")
-            pending = folder / f"{identity}.pending"
-            pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "install"]
-            run([*pip, "--require-hashes", "--no-deps", "--target", str(pending), "--requirement", str(REQUIREMENTS)])
-            pending.rename(packages.folder)
+
+    def fetch(target: Path) -> None:
+        say("fetching the CUDA compilers (145 MB)")
+        pip("install", REQUIREMENTS, "--target", str(target))
+
+    identity = identity_of(REQUIREMENTS.read_bytes())
+    packages = CudaPackages(fetch_once(folder, identity, fetch), identity)
     for path in (packages.nvrtc, packages.ptxas, packages.ptx_compiler):
         if not path.is_file():
             raise NativeBuildError(f"{path} is missing; remove {packages.folder} and build again")

@@ -1,4 +1,4 @@
-"""Hatchling build hook: compiles the native library and puts it into the wheel."""
+"""Hatchling build hook: compiles the native libraries and puts them into the wheel."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import native_build
+import sbom
 
-LIBRARY_IN_WHEEL = "doorstep/_native/libdoorstep.so"
+LIBRARIES_IN_WHEEL = "doorstep/_native"
 HEADERS_IN_WHEEL = "doorstep/include"
 TAG = "py3-none-manylinux_2_28_x86_64"
 
@@ -23,14 +24,17 @@ class NativeLibraryHook(BuildHookInterface):  # type: ignore[type-arg]
     """Runs CMake with the pinned compiler before hatchling collects the files of the wheel, and adds the headers."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Compile the library; an editable install finds both beside the Python sources, a wheel carries them."""
+        """Compile the libraries; an editable install finds all beside the Python sources, a wheel carries them."""
         root = Path(self.root)
-        library = native_build.build_library(root, root / "build" / "library")
+        libraries = native_build.build_libraries(root, root / "build" / "library")
         build_data["pure_python"] = False
         build_data["tag"] = TAG
         if version == "editable":
-            shutil.copy2(library, root / "pkg" / LIBRARY_IN_WHEEL)
+            for library in libraries:
+                shutil.copy2(library, root / "pkg" / LIBRARIES_IN_WHEEL)
             shutil.copytree(root / "native" / "include", root / "pkg" / HEADERS_IN_WHEEL, dirs_exist_ok=True)
         else:
             build_data["force_include"][str(root / "native" / "include")] = HEADERS_IN_WHEEL
-            build_data["force_include"][str(library)] = LIBRARY_IN_WHEEL
+            for library in libraries:
+                build_data["force_include"][str(library)] = f"{LIBRARIES_IN_WHEEL}/{library.name}"
+            build_data["sbom_files"].append(str(sbom.write(root, root / "build" / "sbom")))

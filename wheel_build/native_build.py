@@ -16,24 +16,27 @@ from pathlib import Path
 
 import cuda_packages
 import kernel_images
+import third_party
 from build_steps import NativeBuildError, exclusive, run, say
 
-LIBRARY_NAME = "libdoorstep.so"
+LIBRARY_NAMES = ("libdoorstep.so", "libdoorstep_render.so")
 PROJECT = Path(__file__).resolve().parent.parent
-CUDA_FOLDER = Path("build/cuda")  # shared by every build of the project
+# Shared by every build of the project.
+CUDA_FOLDER = Path("build/cuda")
+THIRD_PARTY_FOLDER = Path("build/third_party")
 
 
-def build_library(root: Path, build_folder: Path) -> Path:
-    """Build the library of the wheel and return its path; a second call compiles only what changed."""
-    configure_and_build(root, build_folder, settings={}, targets=["doorstep"])
-    return build_folder / LIBRARY_NAME
+def build_libraries(root: Path, build_folder: Path) -> list[Path]:
+    """Build the libraries of the wheel and return their paths; a second call compiles only what changed."""
+    configure_and_build(root, build_folder, settings={}, targets=["doorstep", "doorstep_render"])
+    return [build_folder / name for name in LIBRARY_NAMES]
 
 
 def configure_and_build(root: Path, build_folder: Path, settings: Mapping[str, str], targets: Sequence[str]) -> None:
     """Run CMake and ninja; `settings` are CMake cache entries, no `targets` means all."""
     _require_linux_x86_64()
     environment = pinned_environment(root)
-    settings = {**cuda_settings(root), **settings}
+    settings = {**cuda_settings(root), **third_party_settings(root), **settings}
     configure = [
         str(tool("cmake")),
         *("-S", str(root), "-B", str(build_folder), "-G", "Ninja"),
@@ -61,6 +64,11 @@ def image_settings(root: Path) -> dict[str, str]:
     """The kernels without their compiler."""
     packages = cuda_packages.install(root / CUDA_FOLDER / "packages")
     return {"DOORSTEP_CUDA_IMAGES": str(kernel_images.build_images(root, packages, root / CUDA_FOLDER / "images"))}
+
+
+def third_party_settings(root: Path) -> dict[str, str]:
+    """CMake cache entry that names the libraries of the rendering library; they are fetched first if need be."""
+    return {"DOORSTEP_THIRD_PARTY": str(third_party.install(root / THIRD_PARTY_FOLDER))}
 
 
 def run_native_tests(root: Path, build_folder: Path) -> None:

@@ -2,8 +2,8 @@
 
     python wheel_build/sanitizer_tests.py address,undefined PYTHON [PYTEST ARGUMENTS...]
 
-PYTHON is that of an environment with the wheel and its test requirements; its copy of the library is replaced by the
-instrumented one. The interpreter itself is not instrumented, so the sanitizer's runtime is preloaded and leaks are
+PYTHON is that of an environment with the wheel and its test requirements; its copies of the libraries are replaced by
+instrumented ones. The interpreter itself is not instrumented, so the sanitizer's runtime is preloaded and leaks are
 left to the native tests.
 """
 
@@ -61,6 +61,7 @@ def build(compiler: str, sanitizer: str, folder: Path) -> None:
         "DOORSTEP_BUILD_TESTS": "ON",
         "DOORSTEP_SANITIZE": sanitizer,
         **native_build.cuda_settings(PROJECT),
+        **native_build.third_party_settings(PROJECT),
     }
     definitions = [f"-D{name}={value}" for name, value in settings.items()]
     subprocess.run([cmake, "-S", str(PROJECT), "-B", str(folder), "-G", "Ninja", *definitions], check=True)
@@ -74,10 +75,11 @@ def run_native_tests(folder: Path) -> None:
 
 
 def run_python_tests(compiler: str, sanitizer: str, folder: Path, python: str, arguments: list[str]) -> None:
-    """Run pytest with the instrumented library in the place of the wheel's."""
+    """Run pytest with the instrumented libraries in the place of the wheel's."""
     where = [python, "-c", "import doorstep; print(doorstep.__path__[0])"]
     package = Path(subprocess.run(where, check=True, capture_output=True, text=True).stdout.strip())
-    shutil.copy2(folder / native_build.LIBRARY_NAME, package / "_native")
+    for library in native_build.LIBRARY_NAMES:
+        shutil.copy2(folder / library, package / "_native")
     runtimes = [_runtime(compiler, RUNTIMES[sanitizer])]
     options = {**OPTIONS, "ASAN_OPTIONS": f"{OPTIONS['ASAN_OPTIONS']}:detect_leaks=0"}
     environment = {

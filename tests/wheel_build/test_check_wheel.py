@@ -1,11 +1,12 @@
 """The wheel is what it promises to be, and a wheel that is not is refused, whichever promise it breaks.
 
-A broken wheel is the finished one with a few bytes changed: a name in the library's string table replaced by one of
+A broken wheel is the finished one with a few bytes changed: a name in a library's string table replaced by one of
 equal length, or an entry of its dynamic section by another.
 """
 
 from __future__ import annotations
 
+import json
 import struct
 import zipfile
 from io import BytesIO
@@ -17,10 +18,14 @@ from elftools.elf.gnuversions import GNUVerSymSection
 from tests.wheel_build.conftest import PROJECT, ChangeWheel
 
 import check_wheel
-from check_wheel import LIBRARY, find_faults, header_functions
+import sbom
+from check_wheel import find_faults
 from kernel_image_file import ENTRY, HEADER, MAGIC
+from wheel_file import GRAFTS, LIBRARY, RENDER_LIBRARY, SharedLibrary, header_functions
 
-METADATA_FOLDER = f"doorstep-{check_wheel.header_version(PROJECT)}.dist-info"
+METADATA_FOLDER = f"doorstep-{sbom.header_version(PROJECT)}.dist-info"
+BILL_OF_MATERIALS = f"{METADATA_FOLDER}/{check_wheel.BILL_OF_MATERIALS}"
+EMBREE, SHADER_COMPILER = GRAFTS
 DT_SONAME, DT_RUNPATH = 14, 29
 Output = pytest.CaptureFixture[str]
 
@@ -28,6 +33,11 @@ Output = pytest.CaptureFixture[str]
 @pytest.fixture
 def library(finished_wheel: Path) -> bytes:
     return read(finished_wheel, LIBRARY)
+
+
+@pytest.fixture
+def render_library(finished_wheel: Path) -> bytes:
+    return read(finished_wheel, RENDER_LIBRARY)
 
 
 def read(wheel: Path, name: str) -> bytes:
@@ -110,7 +120,7 @@ def test_a_wheel_with_another_dependency_is_refused(change_wheel: ChangeWheel, f
     assert faults == ["METADATA requires ['numpy', 'scipy'], not ['numpy']"]
 
 
-@pytest.mark.parametrize("name", ["doorstep/scratch.py", "doorstep/_native/libembree4.so", "tests/conftest.py"])
+@pytest.mark.parametrize("name", ["doorstep/scratch.py", "doorstep.libs/libembree4-00000000.so.4", "tests/conftest.py"])
 def test_a_wheel_with_a_stray_file_is_refused(change_wheel: ChangeWheel, name: str) -> None:
     assert faults_of(change_wheel({name: b""}), "check_files") == [f"{name} does not belong into the wheel"]
 
@@ -120,8 +130,9 @@ def test_a_wheel_without_one_of_its_files_is_refused(change_wheel: ChangeWheel, 
     assert faults_of(change_wheel({name: None}), "check_files") == [f"{name} is missing"]
 
 
-def test_a_wheel_without_the_library_is_refused(change_wheel: ChangeWheel) -> None:
-    assert faults_of(change_wheel({LIBRARY: None}), "check_files") == [f"{LIBRARY} is missing"]
+@pytest.mark.parametrize("name", [LIBRARY, RENDER_LIBRARY, *GRAFTS])
+def test_a_wheel_without_one_of_its_libraries_is_refused(change_wheel: ChangeWheel, name: str) -> None:
+    assert faults_of(change_wheel({name: None}), "check_files") == [f"{name} is missing"]
 
 
 def test_a_file_that_is_not_as_recorded_is_refused(change_wheel: ChangeWheel, finished_wheel: Path) -> None:
@@ -132,7 +143,7 @@ def test_a_file_that_is_not_as_recorded_is_refused(change_wheel: ChangeWheel, fi
     assert "doorstep/errors.py" in faults[0]
 
 
-@pytest.mark.parametrize("name", ["LICENSE", check_wheel.NVIDIA_LICENCE])
+@pytest.mark.parametrize("name", check_wheel.LICENCES)
 def test_a_wheel_without_a_licence_is_refused(change_wheel: ChangeWheel, name: str) -> None:
     faults = faults_of(change_wheel({f"{METADATA_FOLDER}/licenses/{name}": b"none"}), "check_licence")
     assert faults[0].startswith(f"licenses/{name} is missing")
@@ -146,6 +157,22 @@ def test_a_wheel_under_another_licence_is_refused(change_wheel: ChangeWheel, fin
     assert "has the licence MIT AND" in faults[0]
 
 
+@pytest.mark.parametrize("key", ["version", "hashes", "licenses", "name"])
+def test_a_bill_of_materials_with_something_else_is_refused(
+    change_wheel: ChangeWheel, finished_wheel: Path, key: str
+) -> None:
+    bill = json.loads(read(finished_wheel, BILL_OF_MATERIALS))
+    del bill["components"][0][key]
+    faults = faults_of(change_wheel({BILL_OF_MATERIALS: json.dumps(bill).encode()}), "check_bill_of_materials")
+    assert len(faults) == 1
+    assert faults[0].startswith(f"{check_wheel.BILL_OF_MATERIALS} has components [")
+
+
+def test_a_bill_of_materials_that_cannot_be_read_is_refused(change_wheel: ChangeWheel) -> None:
+    faults = faults_of(change_wheel({BILL_OF_MATERIALS: b"none"}), "check_bill_of_materials")
+    assert "is not JSON" in faults[0]
+
+
 def test_a_wheel_that_is_too_large_is_refused(finished_wheel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     size = finished_wheel.stat().st_size
     monkeypatch.setattr(check_wheel, "SIZE_LIMIT", size - 1)
@@ -154,13 +181,37 @@ def test_a_wheel_that_is_too_large_is_refused(finished_wheel: Path, monkeypatch:
 
 def test_a_library_that_needs_another_library_is_refused(change_wheel: ChangeWheel, library: bytes) -> None:
     wheel = change_wheel({LIBRARY: replace_once(library, b"\0libpthread.so.0\0", b"\0libstdc++.so.6\0\0")})
-    assert "needs libstdc++.so.6" in find_faults(wheel)["check_needed"][0]
+    assert "libdoorstep.so needs libstdc++.so.6" in find_faults(wheel)["check_needed"][0]
+
+
+@pytest.mark.parametrize("name", GRAFTS)
+def test_a_third_party_library_that_needs_another_library_is_refused(
+    change_wheel: ChangeWheel, finished_wheel: Path, name: str
+) -> None:
+    wheel = change_wheel({name: replace_once(read(finished_wheel, name), b"\0libdl.so.2\0", b"\0libX9.so.2\0")})
+    assert f"{name.rpartition('/')[2]} needs libX9.so.2" in find_faults(wheel)["check_needed"][0]
+
+
+def test_a_rendering_library_that_needs_what_the_system_has_instead_is_refused(
+    change_wheel: ChangeWheel, render_library: bytes
+) -> None:
+    grafted = EMBREE.rpartition("/")[2].encode()
+    other = b"libembree4.so.4".ljust(len(grafted), b"\0")
+    faults = find_faults(change_wheel({RENDER_LIBRARY: replace_once(render_library, grafted, other)}))["check_needed"]
+    assert len(faults) == 2
+    assert faults[0].startswith("libdoorstep_render.so needs libembree4.so.4, which is not among ")
+    assert faults[1] == f"libdoorstep_render.so does not need {grafted.decode()}, which is in the wheel for it"
+
+
+def test_the_core_needs_nothing_of_the_rendering_library(finished_wheel: Path) -> None:
+    core = SharedLibrary(LIBRARY, read(finished_wheel, LIBRARY))
+    assert not [name for name in core.dynamic_entries("DT_NEEDED") if "embree" in name or "dxcompiler" in name]
 
 
 @pytest.mark.parametrize("folder", ["/opt/lib", "lib", "$ORIGINAL", ""])
 def test_a_runpath_outside_the_wheel_is_refused(change_wheel: ChangeWheel, library: bytes, folder: str) -> None:
     wheel = change_wheel({LIBRARY: soname_as(DT_RUNPATH, library, folder.encode())})
-    assert f"RUNPATH {folder!r}" in find_faults(wheel)["check_runpath"][0]
+    assert f"libdoorstep.so looks for libraries in {folder!r}" in find_faults(wheel)["check_runpath"][0]
 
 
 @pytest.mark.parametrize("folder", ["$ORIGIN", "$ORIGIN/../lib"])
@@ -169,9 +220,25 @@ def test_a_runpath_inside_the_wheel_is_accepted(change_wheel: ChangeWheel, libra
     assert find_faults(wheel)["check_runpath"] == []
 
 
+def test_a_rendering_library_that_looks_elsewhere_is_refused(change_wheel: ChangeWheel, render_library: bytes) -> None:
+    changed = replace_once(render_library, b"\0$ORIGIN/../../doorstep.libs\0", b"\0$ORIGIN/../../doorstep.LIBS\0")
+    assert faults_of(change_wheel({RENDER_LIBRARY: changed}), "check_runpath") == [
+        "libdoorstep_render.so does not look for libraries in $ORIGIN/../../doorstep.libs"
+    ]
+
+
+def test_a_rendering_library_that_takes_other_functions_of_others_is_refused(
+    change_wheel: ChangeWheel, render_library: bytes
+) -> None:
+    changed = replace_once(render_library, b"\0DxcCreateInstance\0", b"\0_ZdlPvmSt11align_\0")
+    assert faults_of(change_wheel({RENDER_LIBRARY: changed}), "check_imports") == [
+        "libdoorstep_render.so imports _ZdlPvmSt11align_, which is for no library that it needs to bring"
+    ]
+
+
 def test_a_library_for_a_newer_glibc_is_refused(change_wheel: ChangeWheel, library: bytes) -> None:
     wheel = change_wheel({LIBRARY: replace_once(library, b"\0GLIBC_2.14\0", b"\0GLIBC_2.29\0")})
-    assert faults_of(wheel, "check_symbol_versions") == ["the library needs GLIBC_2.29, above GLIBC_2.28"]
+    assert faults_of(wheel, "check_symbol_versions") == ["libdoorstep.so needs GLIBC_2.29, above GLIBC_2.28"]
 
 
 def test_a_library_that_needs_versions_of_another_library_is_refused(change_wheel: ChangeWheel, library: bytes) -> None:
@@ -182,8 +249,18 @@ def test_a_library_that_needs_versions_of_another_library_is_refused(change_whee
 def test_exports_that_differ_from_the_header_are_refused(change_wheel: ChangeWheel, library: bytes) -> None:
     wheel = change_wheel({LIBRARY: library.replace(b"\0ds_version\0", b"\0ds_secrets\0")})
     assert faults_of(wheel, "check_exports") == [
-        "the library exports ds_secrets, which doorstep.h does not declare",
-        "doorstep.h declares ds_version, which the library does not export",
+        "libdoorstep.so exports ds_secrets, which doorstep.h does not declare",
+        "doorstep.h declares ds_version, which libdoorstep.so does not export",
+    ]
+
+
+def test_exports_of_the_rendering_library_that_differ_from_its_header_are_refused(
+    change_wheel: ChangeWheel, render_library: bytes
+) -> None:
+    wheel = change_wheel({RENDER_LIBRARY: replace_once(render_library, b"\0ds_render_open\0", b"\0ds_render_shut\0")})
+    assert faults_of(wheel, "check_exports") == [
+        "libdoorstep_render.so exports ds_render_shut, which doorstep_render.h does not declare",
+        "doorstep_render.h declares ds_render_open, which libdoorstep_render.so does not export",
     ]
 
 
@@ -195,7 +272,42 @@ def test_a_library_that_imports_a_symbol_of_nobody_is_refused(change_wheel: Chan
     struct.pack_into("<H", patched, versions["sh_offset"] + 2 * symbol, 1)  # the version of symbols without one
     faults = faults_of(change_wheel({LIBRARY: bytes(patched)}), "check_imports")
     assert len(faults) == 1
-    assert "which no library that it needs is known to have" in faults[0]
+    assert faults[0].endswith(", which is for no library that it needs to bring")
+
+
+@pytest.mark.parametrize("name", GRAFTS)
+def test_a_third_party_library_with_another_instruction_is_refused(
+    change_wheel: ChangeWheel, finished_wheel: Path, name: str
+) -> None:
+    patched = bytearray(read(finished_wheel, name))
+    text = ELFFile(BytesIO(bytes(patched))).get_section_by_name(".text")
+    assert text is not None
+    patched[text["sh_offset"] + text["sh_size"] // 2] ^= 1
+    faults = faults_of(change_wheel({name: bytes(patched)}), "check_grafts")
+    assert len(faults) == 1
+    assert f"{name.rpartition('/')[2]} has other content than {GRAFTS[name].file} of" in faults[0]
+
+
+def test_a_third_party_library_with_another_soname_is_refused(change_wheel: ChangeWheel, finished_wheel: Path) -> None:
+    soname = EMBREE.rpartition("/")[2].encode()
+    changed = replace_once(read(finished_wheel, EMBREE), soname, soname.replace(b"embree", b"EMBREE"))
+    assert faults_of(change_wheel({EMBREE: changed}), "check_grafts") == [
+        f"{soname.decode()} has the soname ['{soname.decode().replace('embree', 'EMBREE')}']"
+    ]
+
+
+@pytest.mark.parametrize("name", [*GRAFTS, LIBRARY])
+def test_another_version_than_the_bill_of_materials_says_is_refused(
+    change_wheel: ChangeWheel, finished_wheel: Path, name: str
+) -> None:
+    old, new = {
+        EMBREE: (b"\x004.3.2\0", b"\x004.3.3\0"),
+        SHADER_COMPILER: (b"1.8.0.4461 (11e1318", b"1.8.0.4462 (11e1318"),
+        LIBRARY: (b" V13.4.92\0", b" V13.4.93\0"),
+    }[name]
+    faults = find_faults(change_wheel({name: read(finished_wheel, name).replace(old, new)}))
+    assert len(faults["check_versions"]) == 1
+    assert faults["check_versions"][0].startswith(f"{name.rpartition('/')[2]} does not have the version text of ")
 
 
 def test_a_library_without_kernels_is_refused(change_wheel: ChangeWheel, library: bytes) -> None:
@@ -216,7 +328,7 @@ def test_kernels_for_another_architecture_than_they_say_are_refused(change_wheel
 
 
 def test_the_functions_of_the_header_are_found_whatever_they_return() -> None:
-    functions = header_functions(PROJECT)
+    functions = header_functions(PROJECT, "doorstep.h")
     assert {"ds_version", "ds_simulator_step", "ds_capsule_destructor", "ds_stage_name"} <= functions
     assert not functions & {"ds_status", "ds_api"}
 
@@ -224,7 +336,7 @@ def test_the_functions_of_the_header_are_found_whatever_they_return() -> None:
 def test_a_library_with_a_path_of_the_building_machine_is_refused(change_wheel: ChangeWheel, library: bytes) -> None:
     wheel = change_wheel({LIBRARY: library + b"\0/home/builder/native/world.h\0"})
     faults = faults_of(wheel, "check_paths")
-    assert faults == ["the library contains the absolute path /home/builder/native/world.h"]
+    assert faults == ["libdoorstep.so contains the absolute path /home/builder/native/world.h"]
 
 
 def test_paths_that_every_machine_has_are_accepted(change_wheel: ChangeWheel, library: bytes) -> None:

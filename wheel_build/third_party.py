@@ -1,0 +1,83 @@
+"""The third-party libraries of the rendering library: what they are, and a folder with them below build/.
+
+Everything about them that the build, the checks of the wheel and its bill of materials say comes from here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from build_steps import NativeBuildError, say
+from pinned_packages import fetch_once, identity_of, pip
+
+REQUIREMENTS = Path(__file__).resolve().with_name("third_party_requirements.txt")
+# The platform of the wheel they are in, whatever Python builds: nothing of its Python is used.
+PLATFORM = ("--only-binary", ":all:", "--python-version", "3.11", "--platform", "manylinux_2_28_x86_64")
+FOLDER_IN_PACKAGE = "gs_madrona"
+
+
+@dataclass(frozen=True)
+class Library:
+    """A shared library that becomes part of the wheel."""
+
+    name: str
+    version: str
+    supplier: str
+    website: str
+    licence: str  # SPDX expression
+    licence_file: str
+    file: str  # which is its soname, too
+    sha256: str
+    loaded_content_sha256: str  # SharedLibrary.loaded_content_hash(): a new name changes the file, and not this
+    version_text: bytes  # what stands in the file, and in no other version's
+
+
+LIBRARIES = (
+    Library(
+        name="Embree",
+        version="4.3.2",
+        supplier="Intel Corporation",
+        website="https://github.com/RenderKit/embree",
+        licence="Apache-2.0",
+        licence_file="licenses/Embree.txt",
+        file="libembree4.so.4",
+        sha256="78e6a0da550aa82706f936b9ac44af154d4c57ecffadd5c47593fd4878354213",
+        loaded_content_sha256="4e064e30cc3e868195547610f64efa042c9ed94ee4a6443aba3ec58e1eeb3229",
+        version_text=b"\x004.3.2\0",
+    ),
+    Library(
+        name="DirectX Shader Compiler",
+        version="1.8.0.4461",
+        supplier="Microsoft Corporation",
+        website="https://github.com/microsoft/DirectXShaderCompiler",
+        licence="NCSA",
+        licence_file="licenses/DirectXShaderCompiler.txt",
+        file="libdxcompiler.so",
+        sha256="8aa1c1d89108b2116a19a1b33b42113e74356165ddb8d72bcbaa6fbf92ad99e3",
+        loaded_content_sha256="7311c2ee43c9801eb5db990a89b3790bdce760393842ad341b7d8bff22767d9c",
+        version_text=b" 1.8.0.4461 (11e1318",
+    ),
+)
+
+
+def install(folder: Path) -> Path:
+    """The folder that holds the libraries, within `folder`; it is made if it is not there."""
+    identity = identity_of(REQUIREMENTS.read_bytes(), *(library.sha256.encode() for library in LIBRARIES))
+    return fetch_once(folder, identity, _fetch)
+
+
+def _fetch(target: Path) -> None:
+    say("fetching Embree and the DirectX Shader Compiler (38 MB)")
+    pip("download", REQUIREMENTS, *PLATFORM, "--dest", str(target))
+    (package,) = target.glob("*.whl")
+    with zipfile.ZipFile(package) as archive:
+        for library in LIBRARIES:
+            content = archive.read(f"{FOLDER_IN_PACKAGE}/{library.file}")
+            found = hashlib.sha256(content).hexdigest()
+            if found != library.sha256:
+                raise NativeBuildError(f"{library.file} in {package.name} has the hash {found}, not {library.sha256}")
+            (target / library.file).write_bytes(content)
+    package.unlink()

@@ -1,0 +1,138 @@
+"""A wheel, opened as far as its checks need it, and the shared libraries inside."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from email.message import Message
+from email.parser import Parser
+from functools import cached_property
+from io import BytesIO
+from pathlib import Path
+
+from elftools.elf.constants import SH_FLAGS
+from elftools.elf.dynamic import DynamicSection
+from elftools.elf.elffile import ELFFile
+from elftools.elf.gnuversions import GNUVerNeedSection, GNUVerSymSection
+from elftools.elf.sections import SymbolTableSection
+
+import third_party
+
+LIBRARY = "doorstep/_native/libdoorstep.so"
+RENDER_LIBRARY = "doorstep/_native/libdoorstep_render.so"
+OWN_LIBRARIES = {LIBRARY: "doorstep.h", RENDER_LIBRARY: "doorstep_render.h"}  # with what they implement
+GRAFTS_FOLDER = "doorstep.libs"
+
+# What a change of a library's name or of its search path touches.
+NAMING_SECTIONS = {".dynamic", ".dynstr", ".dynsym"}
+
+
+def graft_name(library: third_party.Library) -> str:
+    """Where auditwheel puts a third-party library: its name there has the beginning of its hash."""
+    stem, _, suffix = library.file.partition(".")
+    return f"{GRAFTS_FOLDER}/{stem}-{library.sha256[:8]}.{suffix}"
+
+
+GRAFTS = {graft_name(library): library for library in third_party.LIBRARIES}
+
+
+@dataclass(frozen=True)
+class SharedLibrary:
+    """An ELF file of the wheel."""
+
+    name: str
+    content: bytes
+
+    @property
+    def short_name(self) -> str:
+        """How messages and the dynamic linker call it."""
+        return self.name.rpartition("/")[2]
+
+    @cached_property
+    def elf(self) -> ELFFile:
+        """The file, parsed."""
+        return ELFFile(BytesIO(self.content))
+
+    def dynamic_entries(self, tag: str) -> list[str]:
+        """Strings of the dynamic section that carry this tag, such as DT_NEEDED."""
+        section = self.elf.get_section_by_name(".dynamic")
+        assert isinstance(section, DynamicSection)
+        attribute = tag.removeprefix("DT_").lower()
+        return [getattr(entry, attribute) for entry in section.iter_tags(tag)]
+
+    def exports(self) -> set[str]:
+        """Names of the symbols it gives to others."""
+        return {symbol.name for symbol in self._symbols().iter_symbols() if symbol["st_shndx"] != "SHN_UNDEF"} - {""}
+
+    def unversioned_imports(self) -> Iterator[str]:
+        """Symbols it takes from others that are not known to be glibc's."""
+        versions = self.elf.get_section_by_name(".gnu.version")
+        assert isinstance(versions, GNUVerSymSection)
+        for index, symbol in enumerate(self._symbols().iter_symbols()):
+            # Symbols of libraries with versions have a version's number, the others the name of a reserved one.
+            if symbol["st_shndx"] == "SHN_UNDEF" and symbol.name and isinstance(versions.get_symbol(index)["ndx"], str):
+                yield symbol.name
+
+    def needed_versions(self) -> Iterator[tuple[str, str]]:
+        """Version of symbols, such as GLIBC_2.14, and the library that has to have it."""
+        section = self.elf.get_section_by_name(".gnu.version_r")
+        assert isinstance(section, GNUVerNeedSection)
+        for file, versions in section.iter_versions():
+            for version in versions:
+                yield str(version.name), str(file.name)
+
+    def loaded_content_hash(self) -> str:
+        """SHA-256 of everything that is loaded, where it is loaded, but for what names the library."""
+        digest = hashlib.sha256()
+        for section in sorted(self.elf.iter_sections(), key=lambda one: (one["sh_addr"], one.name)):
+            if section["sh_flags"] & SH_FLAGS.SHF_ALLOC and section.name not in NAMING_SECTIONS:
+                header = (section.name, *(section[key] for key in ("sh_type", "sh_flags", "sh_addr", "sh_size")))
+                digest.update(repr(header).encode())
+                digest.update(section.data())
+        return digest.hexdigest()
+
+    def _symbols(self) -> SymbolTableSection:
+        section = self.elf.get_section_by_name(".dynsym")
+        assert isinstance(section, SymbolTableSection)
+        return section
+
+
+@dataclass(frozen=True)
+class Wheel:
+    """A wheel and the sources it is held against."""
+
+    path: Path
+    project: Path
+
+    @cached_property
+    def files(self) -> dict[str, bytes]:
+        """Contents by name."""
+        with zipfile.ZipFile(self.path) as archive:
+            return {name: archive.read(name) for name in archive.namelist() if not name.endswith("/")}
+
+    @cached_property
+    def metadata_folder(self) -> str:
+        """Name of the .dist-info folder, as the file name of the wheel demands it."""
+        return "-".join(self.path.name.split("-")[:2]) + ".dist-info"
+
+    def metadata_file(self, name: str) -> bytes:
+        """A file of the metadata; empty if it is missing."""
+        return self.files.get(f"{self.metadata_folder}/{name}", b"")
+
+    def message(self, name: str) -> Message:
+        """A metadata file, parsed; empty if it is missing."""
+        return Parser().parsestr(self.metadata_file(name).decode())
+
+    @cached_property
+    def libraries(self) -> dict[str, SharedLibrary]:
+        """The project's own libraries and those of others, by name."""
+        return {name: SharedLibrary(name, self.files[name]) for name in (*OWN_LIBRARIES, *GRAFTS)}
+
+
+def header_functions(project: Path, header: str) -> set[str]:
+    """Names of the functions that a header declares."""
+    text = (project / "native" / "include" / header).read_text(encoding="utf-8")
+    return set(re.findall(r"^DS_API\b[^(;]*?\b(ds_\w+)\(", text, re.MULTILINE))
