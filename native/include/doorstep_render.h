@@ -86,7 +86,7 @@ DS_API ds_status ds_cameras_count(int64_t* count);
 
 /* A thing in a picture. The floor and the sky are always there. */
 typedef struct ds_picture_object {
-    int32_t kind;      /* ds_entity_kind: BUTTON, CUBE, WALL, AGENT or DOOR */
+    int32_t kind;      /* ds_entity_kind; NONE: not drawn */
     int32_t hidden;    /* 1: not drawn */
     float centre[3];   /* of the box, metres; agents: of their 2 x 2 x 2 box */
     float rotation[4]; /* unit quaternion (w, x, y, z) */

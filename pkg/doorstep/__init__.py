@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from doorstep._native import VERSION_STRING as _VERSION
 from doorstep._native import EntityKind, capi, get_include, live_counts
+from doorstep.cameras import Cameras
 from doorstep.errors import (
     ArgumentError,
     ClosedError,
@@ -16,6 +17,8 @@ from doorstep.errors import (
     NoDeviceError,
     NoDriverError,
     OutOfMemoryError,
+    RendererError,
+    ShaderError,
     SimulationError,
     StateError,
     Status,
@@ -30,6 +33,7 @@ __version__ = _VERSION
 
 __all__ = [
     "ArgumentError",
+    "Cameras",
     "ClosedError",
     "DeviceBusyError",
     "DeviceError",
@@ -43,6 +47,8 @@ __all__ = [
     "NoDeviceError",
     "NoDriverError",
     "OutOfMemoryError",
+    "RendererError",
+    "ShaderError",
     "SimulationError",
     "Simulator",
     "State",

@@ -9,11 +9,12 @@ from typing import final
 
 from doorstep._arguments import refuse
 from doorstep._given import Given, check_fits, contiguous_copy, read_given, refuse_gaps
-from doorstep._native import STREAM_OWN, TENSORS, Place, Session
+from doorstep._native import CAMERA_TENSORS, STREAM_OWN, TENSORS, CameraTensors, Place, Session
 from doorstep.errors import ArgumentError
 from doorstep.tensor import Tensor
 
 TENSOR_INDEX = {row.name: index for index, row in enumerate(TENSORS)}
+CAMERA_TENSOR_NAMES = tuple(row.name for row in CAMERA_TENSORS)
 FLAT_TENSORS = ("observations", "final_observations")
 
 
@@ -39,6 +40,11 @@ class TensorMap:
             }
         )
 
+    def add_cameras(self, cameras: CameraTensors) -> None:
+        """The tensors of cameras come after all others."""
+        views = {name: Tensor(name, *place, self._device) for name, place in cameras.tensors.items()}
+        self._tensors = MappingProxyType({**self._tensors, **views})
+
     def all(self) -> Mapping[str, Tensor]:
         """By name, in the order of the table; ClosedError once the simulator is closed."""
         tensors = self._tensors  # taken before the check: a thread that closes meanwhile empties it after that
@@ -49,6 +55,12 @@ class TensorMap:
         tensors = self.all()
         if name in tensors:
             return tensors[name]
+        if name in CAMERA_TENSOR_NAMES:
+            raise ArgumentError(
+                f"this simulator has no cameras that make {name!r}",
+                argument="cameras",
+                hint=f"make the simulator with cameras=doorstep.Cameras({name}=True)",
+            )
         if name not in TENSOR_INDEX:
             refuse("tensors", "the name of a tensor", name, f"this simulator has {', '.join(tensors)}")
         raise ArgumentError(
@@ -69,7 +81,9 @@ class TensorMap:
         """See Simulator: `sim.actions = value`."""
         tensor = self[name]
         if tensor.readonly:
-            hint = "set `actions` or `resets`; with bind() the simulator writes to memory of yours"
+            hint = "set `actions` or `resets`"
+            if name in TENSOR_INDEX:
+                hint += "; with bind() the simulator writes to memory of yours"
             raise ArgumentError(f"{tensor!r} is written by the simulator alone", argument=name, hint=hint)
         with self._session.turn:
             given = self._read_source(tensor, value)
@@ -105,7 +119,7 @@ class TensorMap:
         self._session.let_go()
 
     def _bind(self, values: Mapping[str, object]) -> None:
-        tensors = {name: self[name] for name in values}
+        tensors = {name: self._bindable(name) for name in values}
         with self._session.turn:
             given = {name: self._read_place(tensors[name], value) for name, value in values.items()}
             places = [
@@ -114,6 +128,16 @@ class TensorMap:
             ]
             with self._binding:
                 self._rebind(tuple(values), places)
+
+    def _bindable(self, name: str) -> Tensor:
+        tensor = self[name]
+        if name in CAMERA_TENSOR_NAMES:
+            raise ArgumentError(
+                f"{tensor!r} is drawn in the simulator's own memory; it cannot be bound to other memory",
+                argument=name,
+                hint=f"copy it, or read sim.{name} in place",
+            )
+        return tensor
 
     def _rebind(self, names: Sequence[str], places: Sequence[Place]) -> None:
         memories = self._session.bind(places)

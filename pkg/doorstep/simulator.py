@@ -30,11 +30,13 @@ from doorstep._native import (
     EventHandle,
     Session,
     fast_calls,
+    give_cameras,
     stage_names,
 )
-from doorstep._properties import TensorProperties
+from doorstep._properties import CameraProperties, TensorProperties
 from doorstep._streams import CurrentStream, check_stream_on, current_device_index
 from doorstep._tensor_map import TENSOR_INDEX, TensorMap
+from doorstep.cameras import Cameras, settings_of
 from doorstep.event import Event
 from doorstep.health import Health
 from doorstep.state import State
@@ -47,7 +49,7 @@ MAX_GLOBAL_WORLDS = 2**32
 
 
 @final
-class Simulator(TensorProperties):
+class Simulator(TensorProperties, CameraProperties):
     """`num_worlds` escape rooms with `num_agents` agents each, stepped at once.
 
     The tensors (`actions`, `rewards`, `lidar`, ...) are properties: simulator memory, read and written in place.
@@ -84,18 +86,24 @@ class Simulator(TensorProperties):
             with `__cuda_stream__()`, or a CUstream as an integer; it is kept alive. None: at every call PyTorch's
             current stream on the device for that thread, if PyTorch uses CUDA, else a stream of the simulator's own.
             On the CPU, and with "auto", it must be None.
+        cameras: what every agent sees becomes tensors too: `rgb`, `depth`, `segmentation`, `normals`. None: nothing is
+            drawn.
 
     Raises:
         ArgumentError: an argument is out of range; the message names it, its value and the range.
         OutOfMemoryError: the memory cannot be had.
         DeviceError: the device cannot be used: NoDriverError, DriverVersionError, DriverFunctionError, NoDeviceError,
             DeviceBusyError. An explicit "cuda" never becomes the CPU.
-        LibraryError: the native library is missing or of another version.
+        LibraryError: a native library is missing or of another version.
+        RendererError: what is to draw for the cameras cannot be used here.
+        ShaderError: the cameras' material does not compile.
     """
 
     __slots__ = (
         "__weakref__",
+        "_cameras",
         "_device",
+        "_renderer",
         "_session",
         "_set_actions",
         "_set_resets",
@@ -120,7 +128,10 @@ class Simulator(TensorProperties):
         strict: bool = False,
         flat_observations: bool = False,
         stream: object = None,
+        cameras: Cameras | None = None,
     ) -> None:
+        if cameras is not None and not isinstance(cameras, Cameras):
+            refuse("cameras", "a doorstep.Cameras or None", cameras)
         num_worlds = check_integer("num_worlds", num_worlds, 1, MAX_WORLDS)
         device_kind, device_index = _choose_device(device)
         choice = check_choice("action_check", action_check, tuple(member.name.lower() for member in ActionCheck))
@@ -149,6 +160,18 @@ class Simulator(TensorProperties):
         self._set_actions = self._session.setter(TENSOR_INDEX["actions"])
         self._set_resets = self._session.setter(TENSOR_INDEX["resets"])
         self._state = State(self._session, self._device)
+        self._cameras, self._renderer = cameras, ""
+        if cameras is not None:
+            self._give(cameras)
+
+    def _give(self, cameras: Cameras) -> None:
+        try:
+            made = give_cameras(self._session, settings_of(cameras), cameras.outputs)
+        except BaseException:
+            self.close()
+            raise
+        self._tensors.add_cameras(made)
+        self._renderer = f"{made.renderer.name.lower()} ({made.device})"
 
     # ---- Stepping ----
 
@@ -315,6 +338,16 @@ class Simulator(TensorProperties):
     def episode_length(self) -> int:
         """Steps of an episode."""
         return self._settings["episode_length"]
+
+    @property
+    def cameras(self) -> Cameras | None:
+        """The cameras that the agents carry, as given; None without."""
+        return self._cameras
+
+    @property
+    def renderer(self) -> str | None:
+        """What draws for the cameras, and on what: "raycast (NVIDIA H200)". None without cameras."""
+        return self._renderer or None
 
     @property
     def device(self) -> str:

@@ -20,6 +20,7 @@ from doorstep._native._generated import (
     TensorInfo,
     TensorRow,
 )
+from doorstep._native._render_generated import CAMERA_TENSORS, MAX_RESOLUTION, Renderer
 from doorstep._native.batches import batch_info, xla_handler
 from doorstep._native.c_api import capi, get_include
 from doorstep._native.devices import cuda_architectures, cuda_compile, cuda_device, cuda_driver
@@ -27,6 +28,9 @@ from doorstep._native.fast_calls import fast_calls
 from doorstep._native.library import LIBRARY_PATH, load
 from doorstep._native.memory import Memory
 from doorstep._native.process import cpu_features, default_thread_count, live_counts, stage_names
+from doorstep._native.render_cameras import CameraTensors, camera_count, describe_renderer, give_cameras
+from doorstep._native.render_library import RENDER_LIBRARY_PATH
+from doorstep._native.render_pictures import draw_picture
 from doorstep._native.resources import Resource, resource_counts
 from doorstep._native.session import EventHandle, Place, Session
 from doorstep._native.simulator_stream import SimulatorStream
@@ -34,16 +38,20 @@ from doorstep._native.status import check, raise_last_error
 from doorstep._native.world_fields import WorldFields
 
 __all__ = [
+    "CAMERA_TENSORS",
     "LIBRARY_PATH",
     "MAX_AGENTS",
     "MAX_EPISODE_LENGTH",
+    "MAX_RESOLUTION",
     "MAX_THREADS",
     "MAX_WORLDS",
+    "RENDER_LIBRARY_PATH",
     "STATE_FIELDS",
     "STREAM_OWN",
     "TENSORS",
     "VERSION_STRING",
     "ActionCheck",
+    "CameraTensors",
     "DeviceKind",
     "Dtype",
     "EntityKind",
@@ -51,6 +59,7 @@ __all__ = [
     "KernelSource",
     "Memory",
     "Place",
+    "Renderer",
     "Resource",
     "Session",
     "SimulatorStream",
@@ -58,6 +67,7 @@ __all__ = [
     "TensorRow",
     "WorldFields",
     "batch_info",
+    "camera_count",
     "capi",
     "check",
     "cpu_features",
@@ -66,8 +76,11 @@ __all__ = [
     "cuda_device",
     "cuda_driver",
     "default_thread_count",
+    "describe_renderer",
+    "draw_picture",
     "fast_calls",
     "get_include",
+    "give_cameras",
     "live_counts",
     "load",
     "raise_last_error",

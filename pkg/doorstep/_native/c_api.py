@@ -20,11 +20,13 @@ CAPSULE_NAME = b"doorstep.ds_api"  # DS_API_CAPSULE in doorstep_api.h
 
 
 def get_include() -> str:
-    """The folder with `doorstep.h`, the C API, and `doorstep_api.h`, its functions as a table; both are C11 and C++.
+    """The folder with the headers, which are C11 and C++.
+
+    `doorstep.h` is the C API, `doorstep_api.h` its functions as a table, `doorstep_render.h` what draws.
 
     >>> import doorstep, os
     >>> sorted(os.listdir(doorstep.get_include()))
-    ['doorstep.h', 'doorstep_api.h']
+    ['doorstep.h', 'doorstep_api.h', 'doorstep_render.h']
 
     Raises:
         LibraryError: this copy of doorstep was not built completely.
@@ -53,7 +55,12 @@ def capi() -> CapsuleType:
 
 @functools.cache
 def _capsule() -> CapsuleType:
+    capsule: CapsuleType = capsule_maker()(function_table(), permanent(CAPSULE_NAME), None)
+    return capsule
+
+
+def function_table() -> int:
+    """The address of the `ds_api`."""
     table = ctypes.c_void_p()
     check(load().ds_get_api(ABI_VERSION, ctypes.byref(table)))
-    capsule: CapsuleType = capsule_maker()(table.value, permanent(CAPSULE_NAME), None)
-    return capsule
+    return table.value or 0

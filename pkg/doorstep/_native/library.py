@@ -10,6 +10,8 @@ import ctypes
 import functools
 import os
 import struct
+from collections.abc import Iterable
+from typing import Any
 
 from doorstep._native._generated import ABI_VERSION, STRUCTURES, VERSION_STRING, Functions, LayoutEntry
 from doorstep.errors import DeviceError, LibraryError, Status
@@ -36,17 +38,17 @@ def load() -> Functions:
         functions = Functions(library)
     except AttributeError as error:
         raise LibraryError(f"{LIBRARY_PATH} is stale: {error}", hint=REINSTALL) from error
-    check_layout(functions)
+    check_layout(LIBRARY_PATH, functions.ds_layout, STRUCTURES)
     return functions
 
 
-def open_library() -> ctypes.CDLL:
-    """The library, mapped but not checked further."""
-    check_file(LIBRARY_PATH)
+def open_library(path: str = LIBRARY_PATH) -> ctypes.CDLL:
+    """A library, mapped but not checked further."""
+    check_file(path)
     try:
-        return ctypes.CDLL(LIBRARY_PATH)
+        return ctypes.CDLL(path)
     except OSError as error:
-        raise LibraryError(f"{LIBRARY_PATH} cannot be loaded: {error}", hint=REINSTALL) from error
+        raise LibraryError(f"{path} cannot be loaded: {error}", hint=REINSTALL) from error
 
 
 def check_file(path: str) -> None:
@@ -98,14 +100,14 @@ def shake_hands(library: ctypes.CDLL) -> None:
         )
 
 
-def check_layout(functions: Functions) -> None:
-    """Compares every struct with the library's own offsets and sizes."""
+def check_layout(path: str, layout: Any, structures: Iterable[tuple[str, type[ctypes.Structure]]]) -> None:
+    """Compares every struct with the offsets and sizes that a library's own function tells."""
     entries = ctypes.POINTER(LayoutEntry)()
     count = ctypes.c_uint64()
-    functions.ds_layout(ctypes.byref(entries), ctypes.byref(count))
+    layout(ctypes.byref(entries), ctypes.byref(count))
     theirs = {(entry.struct_name, entry.field_name): (entry.offset, entry.size) for entry in entries[: count.value]}
     ours = {}
-    for name, structure in STRUCTURES:
+    for name, structure in structures:
         ours[name.encode(), b""] = (0, ctypes.sizeof(structure))
         for field_name, *_ in structure._fields_:
             field = getattr(structure, field_name)
@@ -114,6 +116,6 @@ def check_layout(functions: Functions) -> None:
     different = [b".".join(filter(None, key)).decode() for key in keys]
     if different:
         raise LibraryError(
-            f"{LIBRARY_PATH} is stale: it lays out {', '.join(different)} differently from {PACKAGE_PATH}",
+            f"{path} is stale: it lays out {', '.join(different)} differently from {PACKAGE_PATH}",
             hint=REINSTALL,
         )

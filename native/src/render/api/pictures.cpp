@@ -47,7 +47,7 @@ ds_status check_config(const ds_picture_config& config) {
 // Worlds may hold values that are not finite; such objects cannot be drawn.
 ds_status check_object(uint64_t index, const ds_picture_object& object) {
     const unsigned long long number = index;
-    if (object.hidden) return DS_STATUS_OK;
+    if (object.hidden || object.kind == DS_ENTITY_NONE) return DS_STATUS_OK;
     if (object.kind < DS_ENTITY_BUTTON || object.kind > DS_ENTITY_DOOR) {
         return fail(DS_STATUS_INVALID_ARGUMENT, "objects", "pass a ds_entity_kind of a thing",
                     "objects[%llu].kind is %d; it must be %d to %d", number, object.kind, DS_ENTITY_BUTTON,
