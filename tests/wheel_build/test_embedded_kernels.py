@@ -15,9 +15,10 @@ from elftools.elf.sections import SymbolTableSection
 from tests.wheel_build.conftest import PROJECT
 
 import kernel_images
-from check_wheel import LIBRARY, NVIDIA_LICENCE
+from check_wheel import NVIDIA_LICENCE
 from kernel_image_file import PTX, TRAINING, ImageName, cubin_architecture, unpack
 from kernel_report import KernelReport
+from wheel_file import LIBRARY
 
 IMAGES_FOLDER = PROJECT / "build" / "cuda" / "images"
 PACKAGES_FOLDER = PROJECT / "build" / "cuda" / "packages"
