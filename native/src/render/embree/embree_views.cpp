@@ -1,0 +1,278 @@
+// Packets of eight rays, 4 x 2 pixels, from the camera to the pixels' colours. Compiled for AVX2.
+#include "render/embree/embree_views.h"
+
+#include <immintrin.h>
+#include <string.h>
+
+#include "math/lanes.h"
+#include "render/scene/look.h"
+
+namespace doorstep {
+namespace {
+
+using Lanes = WideFloat;
+using Mask = WideMask;
+
+constexpr int kPacketWidth = 4, kPacketHeight = 2;
+
+// What objects look like, by their numbers.
+struct Surfaces {
+    float red[2][kMaxObjects], green[2][kMaxObjects], blue[2][kMaxObjects];  // by material
+    int32_t segmentation[kMaxObjects];                                      // kind + 256 * slot
+};
+
+struct View {
+    Camera camera;
+    int32_t width, height;
+    float pixel_side;  // at depth 1
+    uint8_t* rgb;
+    float* depth;
+    uint16_t* segmentation;
+    float* normals;
+};
+
+struct Pixels {
+    Mask seen;  // not sky
+    Lanes depth, normal_x, normal_y, normal_z;
+    __m256i colour, segmentation;
+};
+
+void add_object(const Object& object, int index, Surfaces& surfaces) {
+    const Colour body = colour_of_kind(object.kind);
+    surfaces.red[kBodyMaterial][index] = body.red;
+    surfaces.green[kBodyMaterial][index] = body.green;
+    surfaces.blue[kBodyMaterial][index] = body.blue;
+    surfaces.red[kEyeMaterial][index] = kEyeColour.red;
+    surfaces.green[kEyeMaterial][index] = kEyeColour.green;
+    surfaces.blue[kEyeMaterial][index] = kEyeColour.blue;
+    surfaces.segmentation[index] = object.kind | object.slot << 8;
+}
+
+// Agents' bodies come first, in order: agent a's is object a.
+int collect_objects(const WorldFields& fields, int64_t world, Object* objects, Surfaces& surfaces) {
+    int count = 0;
+    for (int i = 0; i < object_count(fields); ++i) {
+        const Object object = object_of(fields, world, i);
+        if (object.kind == DS_ENTITY_NONE) continue;
+        add_object(object, count, surfaces);
+        objects[count++] = object;
+    }
+    return count;
+}
+
+// ---- One packet
+
+struct PacketRays {
+    Lanes x, y, z;  // directions
+    Lanes floor;    // depth of the floor; kFarPlane where it is not seen
+};
+
+PacketRays rays_of(const Camera& camera, Lanes right, Lanes up) {
+    const auto along = [&](float r, float u, float f) { return right * Lanes(r) + (up * Lanes(u) + Lanes(f)); };
+    const Lanes x = along(camera.right.x, camera.up.x, camera.forward.x);
+    const Lanes y = along(camera.right.y, camera.up.y, camera.forward.y);
+    const Lanes z = along(camera.right.z, camera.up.z, camera.forward.z);
+    const Lanes depth = Lanes(-camera.origin.z) / z;
+    const Mask seen = (z < Lanes(0.f)) & (Lanes(kNearPlane) < depth) & (depth < Lanes(kFarPlane));
+    return {x, y, z, select(seen, depth, Lanes(kFarPlane))};
+}
+
+Lanes base_colour(const float (&colour)[2][kMaxObjects], __m256i index, float floor, float line, Lanes lines,
+                  Mask on_object) {
+    const Lanes object = _mm256_mask_i32gather_ps(_mm256_setzero_ps(), &colour[0][0], index, on_object.v, 4);
+    return select(on_object, object, Lanes(floor) + Lanes(line - floor) * lines);
+}
+
+// 0 .. 255, rounded.
+__m256i grey_level(Lanes colour) {
+    return _mm256_cvtps_epi32((minimum(maximum(colour, Lanes(0.f)), Lanes(1.f)) * Lanes(255.f)).v);
+}
+
+// The floor's grid at the hit points of all lanes.
+Lanes lines_on_floor(const View& view, const PacketRays& rays) {
+    const Camera& camera = view.camera;
+    const Lanes x = Lanes(camera.origin.x) + rays.floor * rays.x, y = Lanes(camera.origin.y) + rays.floor * rays.y;
+    const Lanes extent_x = floor_footprint(rays.floor, rays.x, rays.z, camera.right.x, camera.right.z, camera.up.x,
+                                           camera.up.z, view.pixel_side);
+    const Lanes extent_y = floor_footprint(rays.floor, rays.y, rays.z, camera.right.y, camera.right.z, camera.up.y,
+                                           camera.up.z, view.pixel_side);
+    return floor_lines(x, y, extent_x, extent_y);
+}
+
+Pixels shade(const View& view, const Surfaces& surfaces, const PacketRays& rays, const RTCRayHit8& packet) {
+    const __m256i geometry = _mm256_load_si256(reinterpret_cast<const __m256i*>(packet.hit.geomID));
+    const Mask on_object{_mm256_castsi256_ps(_mm256_cmpeq_epi32(geometry, _mm256_setzero_si256()))};
+    const Mask on_floor = ~on_object & (rays.floor < Lanes(kFarPlane));
+    const Mask seen = on_object | on_floor;
+    const Lanes zero(0.f);
+    const Lanes lines = any(on_floor) ? lines_on_floor(view, rays) : zero;
+
+    const __m256i object = _mm256_load_si256(reinterpret_cast<const __m256i*>(packet.hit.primID));
+    const __m256i material = _mm256_cvttps_epi32(Lanes::load(packet.hit.u).v);
+    const __m256i row = _mm256_add_epi32(object, _mm256_mullo_epi32(material, _mm256_set1_epi32(kMaxObjects)));
+    const Lanes normal_x = zero_unless(on_object, Lanes::load(packet.hit.Ng_x));
+    const Lanes normal_y = zero_unless(on_object, Lanes::load(packet.hit.Ng_y));
+    const Lanes normal_z = select(on_object, Lanes::load(packet.hit.Ng_z), zero_unless(on_floor, Lanes(1.f)));
+    const Lanes light = brightness(normal_x, normal_y, normal_z, Lanes(1.f));
+
+    const auto channel = [&](const float (&colour)[2][kMaxObjects], float floor, float line, float sky) {
+        return grey_level(select(seen, light * base_colour(colour, row, floor, line, lines, on_object), Lanes(sky)));
+    };
+    const __m256i red = channel(surfaces.red, kFloorColour.red, kFloorLineColour.red, kSkyColour.red);
+    const __m256i green = channel(surfaces.green, kFloorColour.green, kFloorLineColour.green, kSkyColour.green);
+    const __m256i blue = channel(surfaces.blue, kFloorColour.blue, kFloorLineColour.blue, kSkyColour.blue);
+    const __m256i colour =
+        _mm256_or_si256(_mm256_or_si256(red, _mm256_slli_epi32(green, 8)),
+                        _mm256_or_si256(_mm256_slli_epi32(blue, 16), _mm256_set1_epi32(static_cast<int>(0xFF000000u))));
+
+    const __m256i floor_kind = _mm256_and_si256(_mm256_castps_si256(on_floor.v), _mm256_set1_epi32(kFloorKind));
+    const __m256i segmentation = _mm256_mask_i32gather_epi32(floor_kind, surfaces.segmentation, object,
+                                                             _mm256_castps_si256(on_object.v), 4);
+    return {seen, zero_unless(seen, Lanes::load(packet.ray.tfar)), normal_x, normal_y, normal_z, colour, segmentation};
+}
+
+// ---- Where pixels go
+
+void store_row(const __m128i& values, void* to) { _mm_storeu_si128(static_cast<__m128i*>(to), values); }
+
+// A packet within the picture: two rows of four pixels.
+void store_rows(const View& view, const Pixels& pixels, int64_t first) {
+    const int64_t second = first + view.width;
+    if (view.rgb) {
+        store_row(_mm256_castsi256_si128(pixels.colour), view.rgb + 4 * first);
+        store_row(_mm256_extracti128_si256(pixels.colour, 1), view.rgb + 4 * second);
+    }
+    if (view.depth) {
+        _mm_storeu_ps(view.depth + first, _mm256_castps256_ps128(pixels.depth.v));
+        _mm_storeu_ps(view.depth + second, _mm256_extractf128_ps(pixels.depth.v, 1));
+    }
+    if (view.segmentation) {
+        const __m256i halves = _mm256_packus_epi32(pixels.segmentation, pixels.segmentation);
+        _mm_storel_epi64(reinterpret_cast<__m128i*>(view.segmentation + first), _mm256_castsi256_si128(halves));
+        _mm_storel_epi64(reinterpret_cast<__m128i*>(view.segmentation + second), _mm256_extracti128_si256(halves, 1));
+    }
+}
+
+// Lane by lane; `lanes`: which of them.
+template <class Store>
+void for_lanes(const View& view, int64_t first, uint32_t lanes, Store store) {
+    while (lanes) {
+        const int lane = take_lowest_bit(lanes);
+        store(lane, first + lane % kPacketWidth + lane / kPacketWidth * view.width);
+    }
+}
+
+void store_normals(const View& view, const Pixels& pixels, int64_t first, uint32_t lanes) {
+    float x[8], y[8], z[8];
+    pixels.normal_x.store(x);
+    pixels.normal_y.store(y);
+    pixels.normal_z.store(z);
+    for_lanes(view, first, lanes, [&](int lane, int64_t pixel) {
+        view.normals[3 * pixel] = x[lane];
+        view.normals[3 * pixel + 1] = y[lane];
+        view.normals[3 * pixel + 2] = z[lane];
+    });
+}
+
+// A packet at the right or lower end.
+void store_lanes(const View& view, const Pixels& pixels, int64_t first, uint32_t lanes) {
+    float depth[8];
+    uint32_t colour[8], segmentation[8];
+    pixels.depth.store(depth);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(colour), pixels.colour);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(segmentation), pixels.segmentation);
+    for_lanes(view, first, lanes, [&](int lane, int64_t pixel) {
+        if (view.rgb) memcpy(view.rgb + 4 * pixel, &colour[lane], 4);
+        if (view.depth) view.depth[pixel] = depth[lane];
+        if (view.segmentation) view.segmentation[pixel] = static_cast<uint16_t>(segmentation[lane]);
+    });
+}
+
+// ---- One view
+
+// Of the packet whose first pixel is (column, row): bit per lane within the picture.
+uint32_t lanes_inside(const View& view, int column, int row) {
+    const int columns = clamp(view.width - column, 0, kPacketWidth);
+    const uint32_t one_row = (1u << columns) - 1;
+    return row + 1 < view.height ? one_row | one_row << kPacketWidth : one_row;
+}
+
+void set_origin(const Camera& camera, RTCRayHit8& packet) {
+    Lanes(camera.origin.x).store(packet.ray.org_x);
+    Lanes(camera.origin.y).store(packet.ray.org_y);
+    Lanes(camera.origin.z).store(packet.ray.org_z);
+    Lanes(kNearPlane).store(packet.ray.tnear);
+    Lanes(0.f).store(packet.ray.time);
+    for (int lane = 0; lane < 8; ++lane) packet.ray.mask[lane] = ~0u;
+}
+
+void draw_view(const View& view, const Surfaces& surfaces, const ObjectScene& scene, int hidden) {
+    constexpr uint32_t kAllLanes = 0xFF;
+    alignas(32) static constexpr int kValid[8] = {-1, -1, -1, -1, -1, -1, -1, -1};
+    const __m256i none = _mm256_set1_epi32(-1);
+    ObjectQuery query;
+    query.hidden = hidden;
+    RTCRayHit8 packet;
+    set_origin(view.camera, packet);
+    const Lanes lane_columns(_mm256_setr_ps(0, 1, 2, 3, 0, 1, 2, 3)), lane_rows(_mm256_setr_ps(0, 0, 0, 0, 1, 1, 1, 1));
+    const Lanes two(2.f), one(1.f), tangent_x(view.camera.tangent_x), tangent_y(view.camera.tangent_y);
+
+    for (int row = 0; row < view.height; row += kPacketHeight) {
+        const Lanes rows = Lanes(static_cast<float>(row)) + lane_rows;
+        const Lanes up = tangent_y * (one - (two * rows + one) / Lanes(static_cast<float>(view.height)));
+        for (int column = 0; column < view.width; column += kPacketWidth) {
+            const Lanes columns = Lanes(static_cast<float>(column)) + lane_columns;
+            const Lanes right = tangent_x * ((two * columns + one) / Lanes(static_cast<float>(view.width)) - one);
+            const PacketRays rays = rays_of(view.camera, right, up);
+            rays.x.store(packet.ray.dir_x);
+            rays.y.store(packet.ray.dir_y);
+            rays.z.store(packet.ray.dir_z);
+            rays.floor.store(packet.ray.tfar);
+            _mm256_store_si256(reinterpret_cast<__m256i*>(packet.hit.geomID), none);
+            scene.intersect(kValid, packet, query, true);
+
+            const Pixels pixels = shade(view, surfaces, rays, packet);
+            const uint32_t lanes = lanes_inside(view, column, row);
+            const int64_t first = static_cast<int64_t>(row) * view.width + column;
+            if (lanes == kAllLanes) {
+                store_rows(view, pixels, first);
+            } else {
+                store_lanes(view, pixels, first, lanes);
+            }
+            if (view.normals) store_normals(view, pixels, first, lanes);
+        }
+    }
+}
+
+template <class Component>
+Component* view_of(Component* tensor, int64_t first_pixel, int components) {
+    return tensor ? tensor + first_pixel * components : nullptr;
+}
+
+}  // namespace
+
+RTCError draw_world(const Views& views, int64_t world, ObjectScene& scene) {
+    const WorldFields& fields = views.fields;
+    const CameraRig& rig = views.rig;
+    const ViewTensors& tensors = views.tensors;
+    Surfaces surfaces;
+    const RTCError error = scene.commit(collect_objects(fields, world, scene.objects(), surfaces));
+    if (error != RTC_ERROR_NONE) return error;
+    for (int agent = 0; agent < fields.num_agents; ++agent) {
+        const Camera camera = camera_of_agent(rig, fields.body_positions.vector(world, agent),
+                                              fields.body_rotations.quaternion(world, agent));
+        const int64_t first = (world * fields.num_agents + agent) * rig.width * rig.height;
+        const View view{camera,
+                        rig.width,
+                        rig.height,
+                        2.f * rig.tangent_y / static_cast<float>(rig.height),
+                        view_of(tensors.rgb, first, 4),
+                        view_of(tensors.depth, first, 1),
+                        reinterpret_cast<uint16_t*>(view_of(tensors.segmentation, first, 2)),
+                        view_of(tensors.normals, first, 3)};
+        draw_view(view, surfaces, scene, agent);
+    }
+    return RTC_ERROR_NONE;
+}
+
+}  // namespace doorstep
