@@ -25,6 +25,7 @@ from doorstep.errors import (
 )
 from doorstep.event import Event
 from doorstep.health import Health
+from doorstep.render.camera import CameraPose
 from doorstep.simulator import Simulator
 from doorstep.state import State
 from doorstep.tensor import Tensor
@@ -33,6 +34,7 @@ __version__ = _VERSION
 
 __all__ = [
     "ArgumentError",
+    "CameraPose",
     "Cameras",
     "ClosedError",
     "DeviceBusyError",

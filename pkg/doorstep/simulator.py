@@ -39,6 +39,8 @@ from doorstep._tensor_map import TENSOR_INDEX, TensorMap
 from doorstep.cameras import Cameras, settings_of
 from doorstep.event import Event
 from doorstep.health import Health
+from doorstep.render.camera import CameraPose
+from doorstep.render.drawing import render
 from doorstep.state import State
 from doorstep.tensor import Tensor
 
@@ -217,6 +219,47 @@ class Simulator(TensorProperties, CameraProperties):
     def refresh(self) -> None:
         """Recomputes all observations from the current state, after edits of `state`."""
         self._session.refresh()
+
+    # ---- Pictures ----
+
+    def render(
+        self,
+        world: int = 0,
+        camera: Literal["top", "follow", "agent"] | CameraPose = "top",
+        *,
+        agent: int | None = None,
+        width: int = 640,
+        height: int = 480,
+        samples: int = 2,
+        shadows: bool = True,
+    ) -> NDArray[np.uint8]:
+        """A picture of a world as it is after everything begun on the simulator, for people: uint8 [height, width, 3].
+
+        It is drawn on the CPU whatever the device. What agents are to see comes from `Cameras`.
+
+        >>> import doorstep
+        >>> sim = doorstep.Simulator(2)
+        >>> sim.render(1, "follow", width=160, height=120).shape
+        (120, 160, 3)
+
+        Args:
+            world: slot of the world.
+            camera: "top": straight down on the whole level; "follow": from behind an agent, along the level, and above,
+                without the walls that hide it; "agent": through an agent's eyes; or a `CameraPose`.
+            agent: whom "follow" and "agent" are about; None: the one that got furthest in this episode.
+            width: of the picture, pixels, 1 to 4096.
+            height: of the picture, pixels, 1 to 4096.
+            samples: a pixel is the mean of samples * samples rays, 1 to 8.
+            shadows: whether the light throws any.
+
+        Raises:
+            ArgumentError: an argument is out of range.
+            LibraryError: the library that draws is missing or of another version.
+            OutOfMemoryError: the memory cannot be had.
+        """
+        return render(
+            self, world, camera, agent, width=width, height=height, samples=samples, shadows=shadows
+        )
 
     # ---- Save, restore, hash ----
 

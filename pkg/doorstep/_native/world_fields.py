@@ -46,18 +46,20 @@ class WorldFields:
 
 
 def _offset(info: TensorInfo, world: int) -> int:
-    return int(info.data) + world * int(info.strides[0])
+    address: int = info.data
+    return address + world * int(info.strides[0])
 
 
 def _extent(info: TensorInfo) -> int:
     """Bytes from the first element of a world to behind its last."""
     axes = zip(info.shape[1 : info.rank], info.strides[1 : info.rank], strict=True)
-    return _dtype(info).itemsize + sum((count - 1) * stride for count, stride in axes)
+    return _dtype(info).itemsize + sum((int(count) - 1) * int(stride) for count, stride in axes)
 
 
 def _view(info: TensorInfo, block: NDArray[np.uint8], offset: int) -> NDArray[Any]:
     shape, strides = tuple(info.shape[1 : info.rank]), tuple(info.strides[1 : info.rank])
-    return np.ndarray(shape, _dtype(info), block.data, offset, strides)
+    view: NDArray[Any] = np.ndarray(shape, _dtype(info), block.data, offset, strides)
+    return view
 
 
 def _dtype(info: TensorInfo) -> np.dtype[Any]:

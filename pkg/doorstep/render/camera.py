@@ -22,7 +22,7 @@ _FOLLOW_AHEAD = np.array([0.0, 2.5, 0.0])  # from the agent to what is looked at
 _FOLLOW_FOV = 55.0
 _AGENT_EYE = np.array([0.0, 0.0, 1.5])  # as the cameras that agents carry by default
 _AGENT_FOV = 100.0
-_UNIT_TOLERANCE = 1e-3
+UNIT_TOLERANCE = 1e-3
 
 NAMED_CAMERAS = ("top", "follow", "agent")
 
@@ -56,7 +56,7 @@ class CameraPose:
     def __post_init__(self) -> None:
         position = _check_vector("position", self.position, 3)
         rotation = _check_vector("rotation", self.rotation, 4)
-        if abs(np.linalg.norm(rotation) - 1.0) > _UNIT_TOLERANCE:
+        if abs(np.linalg.norm(rotation) - 1.0) > UNIT_TOLERANCE:
             refuse("rotation", "a unit quaternion (w, x, y, z)", self.rotation)
         object.__setattr__(self, "position", tuple(position.tolist()))
         object.__setattr__(self, "rotation", tuple((rotation / np.linalg.norm(rotation)).tolist()))

@@ -21,6 +21,7 @@ def write_png(path: str | os.PathLike[str], image: ArrayLike) -> None:
     """Writes a picture, uint8 [H, W, 3], [H, W, 4] or [H, W].
 
     >>> import doorstep, os, tempfile
+    >>> from doorstep.render import write_png
     >>> path = os.path.join(tempfile.mkdtemp(), "world.png")
     >>> with doorstep.Simulator(1) as sim:
     ...     write_png(path, sim.render())

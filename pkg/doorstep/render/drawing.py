@@ -1,0 +1,101 @@
+"""Draws a world for people to look at: `Simulator.render`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doorstep._arguments import check_flag, check_integer
+from doorstep._native import MAX_RESOLUTION, EntityKind, draw_picture
+from doorstep.render.camera import UNIT_TOLERANCE, Vector, check_camera, pose_of
+from doorstep.render.objects import Objects, objects_of
+from doorstep.render.snapshot import Snapshot, take_snapshots
+
+if TYPE_CHECKING:
+    from doorstep.simulator import Simulator
+
+MAX_SAMPLES = 8
+
+Picture = NDArray[np.uint8]  # [H, W, 3]
+
+
+def render(
+    sim: Simulator,
+    world: object,
+    camera: object,
+    agent: object,
+    *,
+    width: object,
+    height: object,
+    samples: object,
+    shadows: object,
+) -> Picture:
+    """As `Simulator.render`, which says what the arguments are."""
+    slot = check_integer("world", world, 0, sim.num_worlds - 1)
+    drawing = Drawing(camera, agent, sim.num_agents, width, height, samples, shadows)
+    (snapshot,) = take_snapshots(sim, [slot])
+    return drawing.draw(snapshot)
+
+
+class Drawing:
+    """How pictures are to be drawn: everything but the world. The arguments are those of `Simulator.render`."""
+
+    def __init__(
+        self,
+        camera: object,
+        agent: object,
+        num_agents: int,
+        width: object,
+        height: object,
+        samples: object = 2,
+        shadows: object = True,
+    ) -> None:
+        self._camera, self._agent = check_camera(camera, agent, num_agents)
+        self._width = check_integer("width", width, 1, MAX_RESOLUTION)
+        self._height = check_integer("height", height, 1, MAX_RESOLUTION)
+        self._samples = check_integer("samples", samples, 1, MAX_SAMPLES)
+        self._shadows = check_flag("shadows", shadows)
+
+    def draw(self, snapshot: Snapshot) -> Picture:
+        """The picture, uint8 [height, width, 3]."""
+        # Who got furthest, not who is furthest: that changes less often, and a film stays calm.
+        agent = int(np.argmax(snapshot.agent_max_y)) if self._agent is None else self._agent
+        pose = pose_of(self._camera, snapshot, agent, self._width / self._height)
+        objects = objects_of(snapshot)
+        objects["hidden"] = ~_can_be_drawn(objects)
+        if self._camera == "agent":
+            objects["hidden"][agent] = 1
+        if self._camera == "follow":
+            _hide_walls_between(objects, np.array(pose.position), objects["centre"][agent])
+        return draw_picture(
+            objects,
+            width=self._width,
+            height=self._height,
+            samples=self._samples,
+            shadows=self._shadows,
+            orthographic=pose.view_height is not None,
+            vertical_fov=pose.fov if pose.view_height is None else pose.view_height,
+            position=pose.position,
+            rotation=pose.rotation,
+        )
+
+
+def _can_be_drawn(objects: Objects) -> NDArray[np.bool_]:
+    """Worlds may have been edited to hold anything."""
+    finite = np.isfinite(objects["centre"]).all(axis=1) & np.isfinite(objects["size"]).all(axis=1)
+    lengths = np.linalg.norm(np.nan_to_num(objects["rotation"]), axis=1)
+    return finite & (np.abs(lengths - 1) < UNIT_TOLERANCE)  # type: ignore[no-any-return]
+
+
+def _hide_walls_between(objects: Objects, eye: Vector, target: NDArray[np.float32]) -> None:
+    """Hides walls and doors, whose sides are parallel to the axes, that the line of sight meets: slab test."""
+    is_static = (objects["kind"] == EntityKind.WALL) | (objects["kind"] == EntityKind.DOOR)
+    direction = target - eye
+    slope = np.where(direction == 0, np.finfo(np.float64).tiny, direction)
+    centres, halves = objects["centre"].astype(np.float64), objects["size"] / 2.0
+    first, second = (centres - halves - eye) / slope, (centres + halves - eye) / slope
+    enters = np.minimum(first, second).max(axis=1)
+    leaves = np.maximum(first, second).min(axis=1)
+    objects["hidden"] |= is_static & (enters <= leaves) & (leaves > 0) & (enters < 1)

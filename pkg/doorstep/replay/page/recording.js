@@ -1,0 +1,74 @@
+// The recorded moments of some worlds. replay.py writes them and tells the layout.
+
+async function readRecording(text) {
+  const { data, ...recording } = JSON.parse(text);
+  const buffer = await inflate(Uint8Array.from(atob(data), (letter) => letter.charCodeAt(0)));
+  let offset = 0;
+  const take = (Type, count) => {
+    const array = new Type(buffer, offset, count);
+    offset += array.byteLength;
+    return array;
+  };
+  for (const world of recording.worlds) {
+    const { moments, objects } = world, agents = recording.tints.length;
+    world.rewards = take(Float32Array, moments * agents);
+    world.returns = take(Float32Array, moments * agents);
+    world.episodes = take(Int32Array, moments);
+    world.episodeSteps = take(Int32Array, moments);
+    world.grabs = take(Int32Array, moments * agents);
+    world.furthest = take(Int32Array, moments);
+    world.columns = undoDifferences(take(Int16Array, COLUMNS * objects * moments), moments);
+    offset = Math.ceil(offset / 4) * 4;
+  }
+  return recording;
+}
+
+async function inflate(bytes) {
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+  return new Response(stream).arrayBuffer();
+}
+
+// Each column of each object is one run of differences from moment to moment.
+function undoDifferences(values, moments) {
+  for (let i = 0; i < values.length; ++i) if (i % moments) values[i] += values[i - 1];
+  return values;
+}
+
+// Columns of an object: kind, centre, rotation, size.
+const COLUMNS = 11, CENTRE = 1, ROTATION = 4, SIZE = 8;
+const KINDS = { BUTTON: 1, CUBE: 2, WALL: 3, AGENT: 4, DOOR: 5 };
+
+// What there is to see at a time in moments; between two moments of an episode things move evenly.
+function objectsAt(recording, world, time) {
+  const before = Math.floor(time), share = time - before;
+  const after = share && world.episodes[before + 1] === world.episodes[before] ? before + 1 : before;
+  const objects = [];
+  for (let index = 0; index < world.objects; ++index) {
+    const read = (column, moment) => world.columns[(column * world.objects + index) * world.moments + moment];
+    const between = (column) => {
+      const value = read(column, before);
+      return value + share * (read(column, after) - value);
+    };
+    const vector = (column) => [between(column), between(column + 1), between(column + 2)];
+    const kind = read(0, before);
+    if (kind === 0) continue;
+    objects.push({
+      kind,
+      index,
+      hidden: false,
+      centre: scale(vector(CENTRE), recording.unit),
+      rotation: rotationBetween(read, before, after, share),
+      half: scale(vector(SIZE), recording.unit / 2),
+    });
+  }
+  return objects;
+}
+
+function rotationBetween(read, before, after, share) {
+  const first = [0, 1, 2, 3].map((i) => read(ROTATION + i, before));
+  const second = [0, 1, 2, 3].map((i) => read(ROTATION + i, after));
+  const sign = first.reduce((sum, value, i) => sum + value * second[i], 0) < 0 ? -1 : 1;
+  const mixed = first.map((value, i) => value + share * (sign * second[i] - value));
+  const length = Math.hypot(...mixed) || 1;
+  return mixed.map((value) => value / length);
+}

@@ -1,0 +1,191 @@
+"""Records worlds and writes them as an HTML page; page/ has the page without the recording."""
+
+from __future__ import annotations
+
+import base64
+import html
+import os
+import re
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doorstep._arguments import check_slots, refuse
+from doorstep._native import VERSION_STRING
+from doorstep.render.objects import AGENT_TINTS, Objects, objects_of
+from doorstep.render.snapshot import Snapshot, take_snapshots
+
+if TYPE_CHECKING:
+    from doorstep.simulator import Simulator
+
+_PAGE = Path(__file__).parent / "page"
+_SCRIPTS = ("geometry.js", "meshes.js", "recording.js", "cameras.js", "renderer.js", "page.js")
+_LARGEST = 32767  # of the whole numbers that poses are written in
+_FINEST_UNIT = 0.001  # metres
+_FRAME_HEIGHT = 560  # pixels, in notebooks
+
+
+@dataclass(frozen=True)
+class _Moment:
+    """One world after one step."""
+
+    snapshot: Snapshot
+    objects: Objects
+    rewards: NDArray[np.float32]  # [A]
+    returns: NDArray[np.float32]  # [A], of the episode, as far as it was recorded
+    episode_step: int
+
+
+class Replay:
+    """Records worlds of a simulator, moment by moment, and writes them as one HTML file.
+
+    The page plays, stops and scrubs, looks from above, from behind an agent and from anywhere, and shows the rewards.
+    In a notebook a replay shows itself.
+
+    >>> import doorstep, os, tempfile
+    >>> from doorstep.replay import Replay
+    >>> sim = doorstep.Simulator(4)
+    >>> replay = Replay(sim, worlds=[0, 3])     # the first moment is what the worlds look like now
+    >>> for _ in range(10):
+    ...     sim.step()
+    ...     replay.record()
+    >>> len(replay)
+    11
+    >>> replay.save(os.path.join(tempfile.mkdtemp(), "replay.html"))
+
+    Args:
+        sim: what is recorded.
+        worlds: distinct slots of its worlds, or a mask; None: the first one.
+        title: the page's heading; None: how the simulator was made.
+
+    Raises:
+        ArgumentError: a world is none of the simulator's, or there is none.
+    """
+
+    def __init__(self, sim: Simulator, worlds: Sequence[int] | None = None, *, title: str | None = None) -> None:
+        self._sim = sim
+        self._slots = [0] if worlds is None else check_slots(worlds, sim.num_worlds).tolist()
+        if not self._slots:
+            refuse("worlds", "at least one world", worlds)
+        self._title = f"{sim.num_agents} agents, seed {sim.seed}" if title is None else title
+        self._moments: list[list[_Moment]] = [[] for _ in self._slots]  # by world
+        self.record()
+
+    def __len__(self) -> int:
+        """Moments recorded so far."""
+        return len(self._moments[0])
+
+    def record(self) -> None:
+        """Adds the present moment; call it after every step."""
+        rewards, steps_remaining = self._sim.rewards.copy_to_host(), self._sim.steps_remaining.copy_to_host()
+        for slot, moments, snapshot in zip(
+            self._slots, self._moments, take_snapshots(self._sim, self._slots), strict=True
+        ):
+            last = moments[-1] if moments else None
+            step_rewards = rewards[slot, :, 0] if last else np.zeros_like(rewards[slot, :, 0])
+            goes_on = last is not None and last.snapshot.episode_index == snapshot.episode_index
+            moments.append(
+                _Moment(
+                    snapshot=snapshot,
+                    objects=objects_of(snapshot),
+                    rewards=step_rewards,
+                    returns=last.returns + step_rewards if last and goes_on else np.zeros_like(step_rewards),
+                    episode_step=self._sim.episode_length - int(steps_remaining[slot, 0, 0]),
+                )
+            )
+
+    def to_html(self) -> str:
+        """The page."""
+        parts = {
+            "title": html.escape(f"doorstep: {self._title}"),
+            "style": _read("page.css"),
+            "recording": self._recording(),
+            "script": "\n".join(_read(name) for name in _SCRIPTS),
+        }
+        return re.sub(r"@(\w+)@", lambda match: parts[match[1]], _read("page.html"))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the page.
+
+        Raises:
+            OSError: the file cannot be written.
+        """
+        Path(path).write_text(self.to_html(), encoding="utf-8")
+
+    def _repr_html_(self) -> str:
+        page = html.escape(self.to_html())
+        return f'<iframe srcdoc="{page}" style="width: 100%; height: {_FRAME_HEIGHT}px; border: 0"></iframe>'
+
+    # ---- The recording, as recording.js reads it
+
+    def _recording(self) -> str:
+        """JSON. `data` holds, for each world, the arrays of `_arrays` one after the other, compressed as a whole."""
+        import json
+
+        unit = self._unit()
+        data = b"".join(part for moments in self._moments for part in _arrays(moments, unit))
+        low, high = self._moments[0][0].snapshot.floor_bounds()
+        recording = {
+            "version": VERSION_STRING,
+            "unit": unit,
+            "bounds": [*low.tolist(), *high.tolist()],
+            "tints": [AGENT_TINTS[agent % len(AGENT_TINTS)] for agent in range(self._sim.num_agents)],
+            "worlds": [
+                {"world": moments[0].snapshot.world, "moments": len(moments), "objects": len(moments[0].objects)}
+                for moments in self._moments
+            ],
+            "data": base64.b64encode(zlib.compress(data, 9)).decode("ascii"),
+        }
+        return json.dumps(recording).replace("<", "\\u003c")
+
+    def _unit(self) -> float:
+        """Metres that a written length of 1 stands for: so that the largest one can be written."""
+        lengths = [
+            float(np.abs(np.nan_to_num(moment.objects[name], posinf=0.0, neginf=0.0)).max())
+            for moments in self._moments
+            for moment in moments
+            for name in ("centre", "size")
+        ]
+        return max(_FINEST_UNIT, max(lengths) / _LARGEST)
+
+
+def _arrays(moments: list[_Moment], unit: float) -> list[bytes]:
+    """Arrays of a world, little-endian, over M moments, A agents, O objects; the last is filled up to 4 bytes.
+
+    rewards float32 [M, A], returns float32 [M, A], episodes int32 [M], episode steps int32 [M],
+    held bodies int32 [M, A] (-1: none), agent that got furthest int32 [M],
+    columns of objects int16 [11, O, M] as differences along M: kind, centre, rotation, size.
+    """
+    snapshots = [moment.snapshot for moment in moments]
+    columns = _columns(np.stack([moment.objects for moment in moments]), unit)
+    differences = np.diff(columns, axis=-1, prepend=np.int16(0)).astype("<i2").tobytes()
+    return [
+        np.stack([moment.rewards for moment in moments]).astype("<f4").tobytes(),
+        np.stack([moment.returns for moment in moments]).astype("<f4").tobytes(),
+        np.array([snapshot.episode_index for snapshot in snapshots], "<i4").tobytes(),
+        np.array([moment.episode_step for moment in moments], "<i4").tobytes(),
+        np.stack([snapshot.agent_grabs for snapshot in snapshots]).astype("<i4").tobytes(),
+        np.array([np.argmax(snapshot.agent_max_y) for snapshot in snapshots], "<i4").tobytes(),
+        differences + bytes(-len(differences) % 4),
+    ]
+
+
+def _columns(objects: Objects, unit: float) -> NDArray[np.int16]:
+    """int16 [11, O, M] of objects [M, O]; differences between such numbers wrap around."""
+    parts = [
+        objects["kind"][..., None].astype(np.float64),
+        objects["centre"] / unit,
+        objects["rotation"] * np.float64(_LARGEST),
+        objects["size"] / unit,
+    ]
+    whole = np.rint(np.nan_to_num(np.concatenate(parts, axis=-1), posinf=0.0, neginf=0.0))
+    return np.ascontiguousarray(whole.clip(-_LARGEST, _LARGEST).astype(np.int16).transpose(2, 1, 0))
+
+
+def _read(name: str) -> str:
+    return (_PAGE / name).read_text(encoding="utf-8")

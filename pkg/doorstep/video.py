@@ -1,0 +1,192 @@
+"""Writes frames as a video: MP4 (H.264) or GIF, with PyAV."""
+
+from __future__ import annotations
+
+import importlib
+import io
+import os
+from collections.abc import Callable, Iterable, Iterator
+from fractions import Fraction
+from itertools import chain, pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doorstep._arguments import refuse
+from doorstep.errors import LibraryError
+
+Frame = NDArray[np.uint8]  # [H, W, 3]
+
+FRAMES_PER_SECOND = 25  # as the worlds have it: a step is 0.04 s
+MAX_FRAMES_PER_SECOND = 1000
+_QUALITY = "18"  # x264's constant rate factor: hardly a difference can be seen
+_BT709 = 1  # the standard's number in H.264 for colours, their primaries and transfer, and PyAV's for their matrix
+
+
+def write_video(path: str | os.PathLike[str], frames: Iterable[Frame], fps: float = FRAMES_PER_SECOND) -> int:
+    """Writes frames, uint8 [H, W, 3] and all of one size, as .mp4 or .gif; returns how many there were.
+
+    MP4 has even sizes only: an odd width or height grows by one pixel, which repeats the last one. GIF has 256 colours,
+    chosen for all frames together, which are therefore held in memory, and shows a frame for a whole number of
+    hundredths of a second.
+
+    >>> import doorstep, os, tempfile
+    >>> from doorstep.video import write_video
+    >>> path = os.path.join(tempfile.mkdtemp(), "world.mp4")
+    >>> def frames(sim, steps):
+    ...     for _ in range(steps):
+    ...         yield sim.render(camera="follow", width=320, height=240)
+    ...         sim.step()
+    >>> with doorstep.Simulator(1) as sim:
+    ...     write_video(path, frames(sim, 5))
+    5
+
+    Raises:
+        ArgumentError: another ending of the name, no frames, or frames that are no pictures of one size.
+        LibraryError: PyAV is missing: pip install "doorstep[video]".
+        OSError: the file cannot be written.
+    """
+    encode = _ENCODERS.get(Path(path).suffix.lower())
+    if encode is None:
+        refuse("path", f"a file that ends in {' or '.join(_ENCODERS)}", os.fspath(path))
+    rate = _check_rate(fps)
+    checked = _CheckedFrames(frames)
+    data = encode(load_av(), checked, rate)
+    Path(path).write_bytes(data)
+    return checked.count
+
+
+def load_av() -> Any:
+    """PyAV, which nothing but videos needs."""
+    try:
+        return importlib.import_module("av")
+    except ImportError as error:
+        raise LibraryError(
+            f"videos need PyAV, which cannot be imported: {error}", hint='pip install "doorstep[video]"'
+        ) from error
+
+
+def _check_rate(fps: object) -> Fraction:
+    is_number = isinstance(fps, (int, float, np.integer, np.floating)) and not isinstance(fps, bool)
+    if not is_number or not 0 < float(fps) <= MAX_FRAMES_PER_SECOND:  # type: ignore[arg-type]
+        refuse("fps", f"frames per second, more than 0, at most {MAX_FRAMES_PER_SECOND}", fps)
+    return Fraction(float(fps)).limit_denominator(1001)  # type: ignore[arg-type]
+
+
+class _CheckedFrames:
+    """Frames of one size; at least one."""
+
+    def __init__(self, frames: Iterable[Frame]) -> None:
+        self.count = 0
+        self._frames = iter(frames)
+        first = next(self._frames, None)
+        if first is None:
+            refuse("frames", "at least one picture", frames)
+        self.first = _check_frame(first, None)
+
+    def __iter__(self) -> Iterator[Frame]:
+        for frame in chain([self.first], self._frames):
+            self.count += 1
+            yield _check_frame(frame, self.first.shape)
+
+
+def _check_frame(frame: Any, shape: tuple[int, ...] | None) -> Frame:
+    pixels = np.asarray(frame)
+    fits = pixels.dtype == np.uint8 and pixels.ndim == 3 and pixels.shape[2] == 3 and pixels.size > 0
+    if not fits or pixels.shape != (shape or pixels.shape):
+        wanted = "uint8 [H, W, 3]" if shape is None else f"uint8 {list(shape)}, as the first one"
+        refuse("frames", f"pictures, {wanted}", f"{pixels.dtype} {list(pixels.shape)}")
+    return pixels
+
+
+# ---- MP4
+
+
+def _encode_mp4(av: Any, frames: _CheckedFrames, rate: Fraction) -> bytes:
+    file = io.BytesIO()
+    with av.open(file, "w", format="mp4") as container:
+        stream = container.add_stream("libx264", rate=rate, options={"crf": _QUALITY})
+        height, width = _even(frames.first).shape[:2]
+        stream.width, stream.height, stream.pix_fmt = width, height, "yuv420p"
+        # Players must not guess by the size which standard turned the colours into brightness and differences.
+        context = stream.codec_context
+        context.colorspace = context.color_primaries = context.color_trc = _BT709
+        context.color_range = av.video.reformatter.ColorRange.MPEG
+        for frame in frames:
+            picture = av.VideoFrame.from_ndarray(_even(frame), format="rgb24")
+            container.mux(stream.encode(picture.reformat(format="yuv420p", dst_colorspace=_BT709)))
+        container.mux(stream.encode())
+    return file.getvalue()
+
+
+def _even(frame: Frame) -> Frame:
+    """Half of the pixels have a colour of their own in each direction."""
+    height, width = frame.shape[:2]
+    return np.pad(frame, ((0, height % 2), (0, width % 2), (0, 0)), mode="edge")
+
+
+# ---- GIF
+
+
+def _encode_gif(av: Any, frames: _CheckedFrames, rate: Fraction) -> bytes:
+    """Two passes: the first finds the palette."""
+    pictures = [av.VideoFrame.from_ndarray(np.ascontiguousarray(frame), format="rgb24") for frame in frames]
+    palette = _palette(av, pictures)
+    file = io.BytesIO()
+    with av.open(file, "w", format="gif") as container:
+        stream = container.add_stream("gif", rate=rate)
+        stream.height, stream.width = frames.first.shape[:2]
+        stream.pix_fmt = "pal8"
+        for picture in _in_palette(av, pictures, palette, rate):
+            container.mux(stream.encode(picture))
+        container.mux(stream.encode())
+    return file.getvalue()
+
+
+def _palette(av: Any, pictures: list[Any]) -> Any:
+    graph = av.filter.Graph()
+    source = _buffer(graph, pictures[0])
+    generator, sink = graph.add("palettegen"), graph.add("buffersink")
+    _link(source, generator, sink)
+    graph.configure()
+    for picture in pictures:
+        source.push(picture)
+    source.push(None)
+    return sink.pull()
+
+
+def _in_palette(av: Any, pictures: list[Any], palette: Any, rate: Fraction) -> Iterator[Any]:
+    graph = av.filter.Graph()
+    source, palette_source = _buffer(graph, pictures[0]), _buffer(graph, palette)
+    user, sink = graph.add("paletteuse", "dither=none"), graph.add("buffersink")
+    source.link_to(user, 0, 0)
+    palette_source.link_to(user, 0, 1)
+    user.link_to(sink)
+    graph.configure()
+    palette_source.push(palette)
+    palette_source.push(None)
+    for number, picture in enumerate(pictures):
+        picture.pts = number
+        source.push(picture)
+    source.push(None)
+    for number in range(len(pictures)):
+        shown = sink.pull()
+        shown.pts, shown.time_base = number, 1 / rate
+        yield shown
+
+
+def _buffer(graph: Any, picture: Any) -> Any:
+    return graph.add_buffer(
+        width=picture.width, height=picture.height, format=picture.format.name, time_base=Fraction(1, 1000)
+    )
+
+
+def _link(*filters: Any) -> None:
+    for first, second in pairwise(filters):
+        first.link_to(second)
+
+
+_ENCODERS: dict[str, Callable[[Any, _CheckedFrames, Fraction], bytes]] = {".mp4": _encode_mp4, ".gif": _encode_gif}
+VIDEO_ENDINGS = tuple(_ENCODERS)
