@@ -81,14 +81,17 @@ DS_INLINE Float floor_lines(Float x, Float y, Float footprint_x, Float footprint
     return across_x + across_y - across_x * across_y;
 }
 
-// Extent along one horizontal axis of a pixel's footprint on the floor, hit at depth t by a ray of this direction;
-// right, up: those components of the camera's axes; pixel: a pixel's side at depth 1.
-// With t = -origin.z / direction.z the hit point moves by t * (axis - direction * axis.z / direction.z) per unit.
+// Extent along one horizontal axis of a pixel's footprint on the floor, hit at depth t; slope: of the ray's direction
+// along that axis over its z; right, up: those components of the camera's axes; pixel: a pixel's side at depth 1.
+// With t = -origin.z / direction.z the hit point moves by t * (axis - slope * axis.z) per unit.
+template <class Float>
+DS_INLINE Float floor_footprint(Float t, Float slope, float right, float right_z, float up, float up_z, float pixel) {
+    return t * Float(pixel) * (absolute(Float(right) - slope * Float(right_z)) + absolute(Float(up) - slope * Float(up_z)));
+}
 template <class Float>
 DS_INLINE Float floor_footprint(Float t, Float direction, Float direction_z, float right, float right_z, float up,
                                 float up_z, float pixel) {
-    const Float slope = direction / direction_z;
-    return t * Float(pixel) * (absolute(Float(right) - slope * Float(right_z)) + absolute(Float(up) - slope * Float(up_z)));
+    return floor_footprint(t, direction / direction_z, right, right_z, up, up_z, pixel);
 }
 
 }  // namespace doorstep

@@ -1,0 +1,130 @@
+// The boxes of a world as lanes, and their sides that face a camera.
+#pragma once
+
+#include "render/raycast/image_plane.h"
+#include "render/scene/objects.h"
+
+namespace doorstep {
+
+constexpr int kMaxBoxes = 32;
+
+// What is farther out, or larger, is not drawn; neither is what is not a number. Metres.
+constexpr float kOutside = 1e6f;
+
+// An agent's box is looked at instead of its mesh wherever that settles it, and must not be too small. Metres.
+constexpr float kMeshMargin = 1e-3f;
+
+// How far in front of a side the camera must be for it to be seen, metres.
+constexpr float kFacing = 1e-6f;
+
+// Objects of one world.
+struct BoxTable {
+    alignas(32) float centre[3][kMaxBoxes];
+    alignas(32) float axis[3][3][kMaxBoxes];  // axis, component
+    alignas(32) float half[3][kMaxBoxes];
+    alignas(32) int32_t kind[kMaxBoxes];  // DS_ENTITY_NONE: nothing to be seen
+    alignas(32) int32_t slot[kMaxBoxes];
+
+    DS_METHOD Vec3 axis_of(int k, int box) const { return {axis[k][0][box], axis[k][1][box], axis[k][2][box]}; }
+    DS_METHOD Vec3 centre_of(int box) const { return {centre[0][box], centre[1][box], centre[2][box]}; }
+};
+
+DS_INLINE bool is_within(Vec3 a, float limit) {
+    return absolute(a.x) < limit && absolute(a.y) < limit && absolute(a.z) < limit;
+}
+
+DS_INLINE bool can_be_seen(const Object& object) {
+    return object.kind != DS_ENTITY_NONE && is_within(object.centre, kOutside) && is_within(object.half, kOutside) &&
+           is_within(object.axis_x, 2.f) && is_within(object.axis_y, 2.f) && is_within(object.axis_z, 2.f);
+}
+
+// Reads one object. Rows beyond object_count(), up to the next multiple of the lanes, hold nothing.
+DS_INLINE void read_box(const WorldFields& fields, int64_t world, int i, BoxTable& boxes) {
+    boxes.kind[i] = DS_ENTITY_NONE;
+    if (i >= object_count(fields)) return;
+    const Object object = object_of(fields, world, i);
+    if (!can_be_seen(object)) return;
+    const auto store = [i](Vec3 from, float (&to)[3][kMaxBoxes]) {
+        to[0][i] = from.x;
+        to[1][i] = from.y;
+        to[2][i] = from.z;
+    };
+    store(object.centre, boxes.centre);
+    store(object.axis_x, boxes.axis[0]);
+    store(object.axis_y, boxes.axis[1]);
+    store(object.axis_z, boxes.axis[2]);
+    const float margin = object.kind == DS_ENTITY_AGENT ? kMeshMargin : 0.f;
+    store(object.half + Vec3{margin, margin, margin}, boxes.half);
+    boxes.kind[i] = object.kind;
+    boxes.slot[i] = object.slot;
+}
+
+// A box from the camera, each of its axes turned so that the camera is on its positive side.
+template <class Float>
+struct FacingBox {
+    Linear<Float> along[3];  // component of the rays along the axis
+    Float near[3], far[3];   // the planes of its sides along that axis, relative to the camera
+    Float turn[3];           // -1 if the axis was turned, else 1
+    uint32_t present;        // bits of the lanes that hold a box
+};
+
+template <class Float>
+DS_INLINE FacingBox<Float> load_facing(const Camera& camera, const BoxTable& boxes, int first) {
+    FacingBox<Float> box;
+    const Float x = Float(camera.origin.x) - Float::load(boxes.centre[0] + first);
+    const Float y = Float(camera.origin.y) - Float::load(boxes.centre[1] + first);
+    const Float z = Float(camera.origin.z) - Float::load(boxes.centre[2] + first);
+    for (int k = 0; k < 3; k++) {
+        const Float ax = Float::load(boxes.axis[k][0] + first), ay = Float::load(boxes.axis[k][1] + first);
+        const Float az = Float::load(boxes.axis[k][2] + first), half = Float::load(boxes.half[k] + first);
+        const Float position = x * ax + y * ay + z * az, distance = absolute(position);
+        box.turn[k] = select(position < Float(0.f), Float(-1.f), Float(1.f));
+        box.along[k] = along(camera, ax, ay, az) * box.turn[k];
+        box.near[k] = half - distance;
+        box.far[k] = -half - distance;
+    }
+    box.present = lane_bits(is_nonzero(Float(), boxes.kind + first));
+    return box;
+}
+
+constexpr int kSideEdges = 4;
+
+// The side of a box at the positive end of an axis: seen where all edges are positive, at this inverse depth.
+template <class Float>
+struct Side {
+    Linear<Float> inverse_depth, edges[kSideEdges];
+};
+
+// Neighbouring sides have edges that are each other's negative to the bit, so that no ray passes between them.
+template <class Float>
+DS_INLINE Side<Float> side_of(const FacingBox<Float>& box, int axis) {
+    Side<Float> side;
+    side.inverse_depth = box.along[axis] * (Float(1.f) / box.near[axis]);
+    const Linear<Float> forward = box.along[axis];
+    const Float plane = box.near[axis];
+    for (int k = 0; k < 2; k++) {
+        const int other = (axis + 1 + k) % 3;
+        const Linear<Float> across = box.along[other] * plane;
+        side.edges[2 * k] = across - forward * box.near[other];
+        side.edges[2 * k + 1] = forward * box.far[other] - across;
+    }
+    return side;
+}
+
+// Bits of the lanes in which the camera is in front of the side, and the side not outside of the area.
+template <class Float>
+DS_INLINE uint32_t lanes_seen(const FacingBox<Float>& box, int axis, const Side<Float>& side, const PixelArea& area) {
+    auto outside = bits_of(extremes_of(side.inverse_depth, area).most - Float(kLeastInverse));
+    for (const Linear<Float>& edge : side.edges) outside = outside | bits_of(extremes_of(edge, area).most);
+    const uint32_t facing = lane_bits(box.near[axis] < Float(-kFacing));
+    return box.present & facing & ~sign_bits(outside);
+}
+
+// Bits of the lanes in which the camera is inside of the box, so that no side faces it.
+template <class Float>
+DS_INLINE uint32_t lanes_around(const FacingBox<Float>& box) {
+    const Float limit(-kFacing);
+    return box.present & lane_bits((limit <= box.near[0]) & (limit <= box.near[1]) & (limit <= box.near[2]));
+}
+
+}  // namespace doorstep

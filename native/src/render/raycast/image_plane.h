@@ -1,0 +1,89 @@
+// Everything that is tested against pixels is a linear function on the image plane, the plane at depth 1 with u to the
+// right and v up: the sides of a triangle or a rectangle in space as the camera sees it, and, of every plane in space,
+// the inverse of its depth.
+//
+// Such a function is computed as u * x + (v * y + one), where each operation rounds. Rounding keeps order, so what is
+// computed at any pixel of a rectangle lies between what is computed in its corners: tests of whole rectangles are
+// exact, and leaving out what they exclude changes no bit of a picture.
+#pragma once
+
+#include "math/vector.h"
+#include "render/raycast/lane_tools.h"
+#include "render/scene/camera.h"
+
+namespace doorstep {
+
+template <class Float>
+struct Linear {
+    Float u, v, one;
+
+    DS_METHOD Float at(Float x, Float y) const { return u * x + (v * y + one); }
+};
+
+template <class Float>
+DS_INLINE Linear<Float> operator*(Linear<Float> a, Float s) {
+    return {a.u * s, a.v * s, a.one * s};
+}
+template <class Float>
+DS_INLINE Linear<Float> operator+(Linear<Float> a, Linear<Float> b) {
+    return {a.u + b.u, a.v + b.v, a.one + b.one};
+}
+template <class Float>
+DS_INLINE Linear<Float> operator-(Linear<Float> a, Linear<Float> b) {
+    return {a.u - b.u, a.v - b.v, a.one - b.one};
+}
+
+// The component of pixels' rays along a direction of the world.
+template <class Float>
+DS_INLINE Linear<Float> along(const Camera& camera, Float x, Float y, Float z) {
+    const auto dot = [&](Vec3 axis) { return x * Float(axis.x) + y * Float(axis.y) + z * Float(axis.z); };
+    return {dot(camera.right), dot(camera.up), dot(camera.forward)};
+}
+
+// Many linear functions.
+template <int Count>
+struct LinearTable {
+    alignas(32) float u[Count];
+    alignas(32) float v[Count];
+    alignas(32) float one[Count];
+
+    template <class Float>
+    DS_METHOD Linear<Float> load(Float, int i) const {
+        return {Float::load(u + i), Float::load(v + i), Float::load(one + i)};
+    }
+    // One of them, the same in all lanes.
+    template <class Float>
+    DS_METHOD Linear<Float> spread(Float, int i) const {
+        return {Float(u[i]), Float(v[i]), Float(one[i])};
+    }
+    template <class Float>
+    DS_METHOD void store(const Linear<Float>& function, int i) {
+        function.u.store(u + i);
+        function.v.store(v + i);
+        function.one.store(one + i);
+    }
+};
+
+// Pixel centres of a rectangle of pixels.
+struct PixelArea {
+    float left, right, bottom, top;
+};
+
+template <class Float>
+struct Extremes {
+    Float least, most;
+};
+
+// Of the function's values at the pixels of an area.
+template <class Float>
+DS_INLINE Extremes<Float> extremes_of(const Linear<Float>& f, const PixelArea& area) {
+    const Float a = f.u * Float(area.left), b = f.u * Float(area.right);
+    const Float c = f.v * Float(area.bottom), d = f.v * Float(area.top);
+    return {minimum(a, b) + (minimum(c, d) + f.one), maximum(a, b) + (maximum(c, d) + f.one)};
+}
+
+// Inverse depths that are seen. Farther away than kFarPlane there is sky.
+constexpr float kLeastInverse = 1.f / kFarPlane;
+constexpr float kMostInverse = 1.f / kNearPlane;
+
+}  // namespace doorstep

@@ -1,0 +1,213 @@
+// Pixels of a tile: which surface is the nearest, and what is written of it.
+#pragma once
+
+#include "render/raycast/mesh.h"
+
+namespace doorstep {
+
+// What shading a view's pixels takes, the same for all of them.
+struct Shading {
+    Camera camera;
+    Colour floor, floor_lines;  // in the light, times 255; the lines' as difference
+    float floor_slope;          // -1 / height of the camera
+    float pixel;                // a pixel's side at depth 1
+    uint32_t sky;               // colour
+};
+
+DS_INLINE Shading shading_of(const Camera& camera, const CameraRig& rig) {
+    const float light = brightness(NarrowFloat(0.f), NarrowFloat(0.f), NarrowFloat(1.f), NarrowFloat(1.f)).v;
+    const Colour line = kFloorLineColour, floor = kFloorColour;
+    return {camera,
+            floor * (255.f * light),
+            Colour{line.red - floor.red, line.green - floor.green, line.blue - floor.blue} * (255.f * light),
+            -1.f / camera.origin.z,
+            2.f * rig.tangent_y / static_cast<float>(rig.height),
+            pack(kSkyColour)};
+}
+
+// Float::kLanes columns of one or more rows. Normals are those of meshes, of any length.
+template <class Float, int Rows>
+struct Patch {
+    Float u, v[Rows];
+    Float inverse_depth[Rows];
+    typename Float::Bits words[Rows];
+    Float normals[3][Rows];
+
+    DS_METHOD void begin(Float columns, const float* up) {
+        u = columns;
+        for (int r = 0; r < Rows; r++) {
+            v[r] = Float(up[r]);
+            inverse_depth[r] = Float(kLeastInverse);
+            words[r] = all_lanes(Float(), kSkyWord);
+            normals[0][r] = normals[1][r] = normals[2][r] = Float(0.f);
+        }
+    }
+};
+
+// ---- The nearest surface
+
+template <class Float, int Rows>
+DS_INLINE void draw_face(const Faces& faces, int face, uint32_t crossing, Patch<Float, Rows>& patch) {
+    const Linear<Float> plane = faces.inverse_depth.spread(Float(), face);
+    const auto word = all_lanes(Float(), faces.words[face]);
+    typename Float::Bits outside[Rows];
+    for (int r = 0; r < Rows; r++) outside[r] = all_lanes(Float(), 0u);
+    DS_ROLLED
+    for (uint32_t edges = crossing; edges;) {
+        const int k = take_lowest_bit(edges);
+        const Linear<Float> edge = k == kNearEdge ? Linear<Float>{-plane.u, -plane.v, Float(kMostInverse) - plane.one}
+                                                  : faces.edges[k].spread(Float(), face);
+        for (int r = 0; r < Rows; r++) outside[r] = outside[r] | bits_of(edge.at(patch.u, patch.v[r]));
+    }
+    for (int r = 0; r < Rows; r++) {
+        const Float inverse_depth = plane.at(patch.u, patch.v[r]);
+        const auto nearer = without(bits_of(patch.inverse_depth[r] - inverse_depth), outside[r]);
+        patch.inverse_depth[r] = select_signed(nearer, inverse_depth, patch.inverse_depth[r]);
+        patch.words[r] = select_signed(nearer, word, patch.words[r]);
+    }
+}
+
+template <class Float, int Rows>
+DS_INLINE void draw_faces(const Faces& faces, const TileFaces& found, Patch<Float, Rows>& patch) {
+    DS_ROLLED
+    for (int i = 0; i < found.count; i++) draw_face(faces, found.faces[i], found.edges[i], patch);
+}
+
+template <class Float, int Rows, class Triangles>
+DS_INLINE void draw_triangle(const MeshTable& mesh, const Triangles& triangles, int i, const MeshFrame& frame,
+                             Patch<Float, Rows>& patch) {
+    const Triangle<NarrowFloat> one = triangles.one(i);
+    const auto spread = [](const Linear<NarrowFloat>& f) {
+        return Linear<Float>{Float(f.u.v), Float(f.v.v), Float(f.one.v)};
+    };
+    const Linear<Float> plane = spread(one.inverse_depth);
+    const Linear<Float> edges[3] = {spread(one.edges[0]), spread(one.edges[1]), spread(one.edges[2])};
+    const auto word = all_lanes(Float(), word_of(frame.surface, mesh.materials[i]));
+    for (int r = 0; r < Rows; r++) {
+        const Float inverse_depth = plane.at(patch.u, patch.v[r]);
+        const Float a = edges[0].at(patch.u, patch.v[r]), b = edges[1].at(patch.u, patch.v[r]),
+                    c = edges[2].at(patch.u, patch.v[r]);
+        const auto outside = bits_of(a) | bits_of(b) | bits_of(c) | bits_of(Float(kMostInverse) - inverse_depth);
+        const auto nearer = without(bits_of(patch.inverse_depth[r] - inverse_depth), outside);
+        if (!sign_bits(nearer)) continue;
+        patch.inverse_depth[r] = select_signed(nearer, inverse_depth, patch.inverse_depth[r]);
+        patch.words[r] = select_signed(nearer, word, patch.words[r]);
+        Float own[3];
+        for (int k = 0; k < 3; k++) {
+            const float* normals = mesh.normal[k];
+            own[k] = a * Float(normals[mesh.corners[0][i]]) + b * Float(normals[mesh.corners[1][i]]) +
+                     c * Float(normals[mesh.corners[2][i]]);
+        }
+        const auto turned = [&](float x, float y, float z) {
+            return own[0] * Float(x) + own[1] * Float(y) + own[2] * Float(z);
+        };
+        const Vec3& x = frame.axes[0];
+        const Vec3& y = frame.axes[1];
+        const Vec3& z = frame.axes[2];
+        const Float normal[3] = {turned(x.x, y.x, z.x), turned(x.y, y.y, z.y), turned(x.z, y.z, z.z)};
+        for (int k = 0; k < 3; k++) patch.normals[k][r] = select_signed(nearer, normal[k], patch.normals[k][r]);
+    }
+}
+
+// Draws the marked triangles of a mesh; marks: of kMeshMarks bytes.
+template <class Float, int Rows, class Triangles>
+DS_INLINE void draw_mesh(const MeshTable& mesh, const Triangles& triangles, const uint8_t* marks,
+                         const MeshFrame& frame, Patch<Float, Rows>& patch) {
+    DS_ROLLED
+    for (int byte = 0; byte < kMeshMarks; byte++) {
+        DS_ROLLED
+        for (uint32_t bits = marks[byte]; bits;)
+            draw_triangle(mesh, triangles, byte * kMarkedTriangles + take_lowest_bit(bits), frame, patch);
+    }
+}
+
+// ---- What is written
+
+template <class Float>
+struct FloorPoint {
+    Float x, y, footprint_x, footprint_y;
+};
+
+template <class Float>
+DS_INLINE FloorPoint<Float> floor_point(const Shading& shading, Float depth, Float u, Float v) {
+    const Camera& camera = shading.camera;
+    // To the hit point, horizontally
+    const Float x = depth * (Float(camera.right.x) * u + (Float(camera.up.x) * v + Float(camera.forward.x)));
+    const Float y = depth * (Float(camera.right.y) * u + (Float(camera.up.y) * v + Float(camera.forward.y)));
+    const Float slope(shading.floor_slope);
+    const auto footprint = [&](Float along, float right, float up) {
+        return floor_footprint(depth, along * slope, right, camera.right.z, up, camera.up.z, shading.pixel);
+    };
+    return {Float(camera.origin.x) + x, Float(camera.origin.y) + y, footprint(x, camera.right.x, camera.up.x),
+            footprint(y, camera.right.y, camera.up.y)};
+}
+
+template <class Float>
+DS_INLINE typename Float::Bits pack(Float red255, Float green255, Float blue255) {
+    return byte_of(red255) | shift_left<8>(byte_of(green255)) | shift_left<16>(byte_of(blue255));
+}
+
+template <class Float>
+DS_INLINE typename Float::Bits floor_colour(const Shading& shading, Float depth, Float u, Float v) {
+    const FloorPoint<Float> at = floor_point(shading, depth, u, v);
+    const Float lines = floor_lines(at.x, at.y, at.footprint_x, at.footprint_y);
+    const Colour floor = shading.floor, difference = shading.floor_lines;
+    return pack(Float(floor.red) + lines * Float(difference.red), Float(floor.green) + lines * Float(difference.green),
+                Float(floor.blue) + lines * Float(difference.blue));
+}
+
+template <class Float>
+DS_INLINE typename Float::Bits mesh_colour(typename Float::Bits word, Float x, Float y, Float z) {
+    const auto eye = equal(word & all_lanes(Float(), 0xFFFFFFu), all_lanes(Float(), uint32_t{kEyeMaterial}));
+    const Float light = brightness(x, y, z, Float(1.f));
+    const auto component = [&](float body, float of_eye) {
+        const Float value = select(eye, Float(of_eye), Float(body)) * light;
+        return Float(255.f) * minimum(maximum(value, Float(0.f)), Float(1.f));
+    };
+    return pack(component(kAgentColour.red, kEyeColour.red), component(kAgentColour.green, kEyeColour.green),
+                component(kAgentColour.blue, kEyeColour.blue));
+}
+
+// Writes a row of a patch; pixel: of its first column, in the tensors.
+template <class Float, int Rows>
+DS_INLINE void write_row(const Shading& shading, const Surfaces& surfaces, Patch<Float, Rows>& patch, int r,
+                         bool meshes, const ViewTensors& tensors, int64_t pixel, int count) {
+    const auto word = patch.words[r];
+    const auto is_floor = equal(word, all_lanes(Float(), kFloorWord));
+    const auto is_mesh = all_lanes(Float(), (kFirstMeshSurface << 24) - 1u) < word;
+    const auto is_there = Float(kLeastInverse) < patch.inverse_depth[r];
+    const Float depth = zero_unless(is_there, Float(1.f) / patch.inverse_depth[r]);
+    if (tensors.depth) store_first(depth, tensors.depth + pixel, count);
+    const bool any_mesh = meshes && any(is_mesh);
+    Float nx(0.f), ny(0.f), nz(0.f);
+    if (any_mesh) {
+        nx = patch.normals[0][r], ny = patch.normals[1][r], nz = patch.normals[2][r];
+        const Float scale = Float(1.f) / square_root(nx * nx + ny * ny + nz * nz);
+        nx = nx * scale, ny = ny * scale, nz = nz * scale;
+    }
+    if (tensors.rgb) {
+        auto colour = select(is_there, word, all_lanes(Float(), shading.sky));
+        if (any(is_floor)) colour = select(is_floor, floor_colour(shading, depth, patch.u, patch.v[r]), colour);
+        if (any_mesh) colour = select(is_mesh, mesh_colour(word, nx, ny, nz), colour);
+        colour = colour | all_lanes(Float(), 0xFF000000u);
+        store_first(colour, reinterpret_cast<uint32_t*>(tensors.rgb) + pixel, count);
+    }
+    if (!tensors.segmentation && !tensors.normals) return;
+    const auto surface = shift_right<24>(word);
+    if (tensors.segmentation) {
+        const auto segmentation = gather(Float(), surfaces.segmentation, surface);
+        store_halves(segmentation, reinterpret_cast<uint16_t*>(tensors.segmentation) + pixel, count);
+    }
+    if (tensors.normals) {
+        Float normal[3] = {gather(Float(), surfaces.normals[0], surface), gather(Float(), surfaces.normals[1], surface),
+                           gather(Float(), surfaces.normals[2], surface)};
+        if (any_mesh) {
+            normal[0] = select(is_mesh, nx, normal[0]);
+            normal[1] = select(is_mesh, ny, normal[1]);
+            normal[2] = select(is_mesh, nz, normal[2]);
+        }
+        store_triples(normal[0], normal[1], normal[2], tensors.normals + 3 * pixel, count);
+    }
+}
+
+}  // namespace doorstep

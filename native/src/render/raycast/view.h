@@ -1,0 +1,223 @@
+// One view before its pixels: the camera, the sides it sees, and what is known of their surfaces.
+#pragma once
+
+#include "render/cameras/batch_renderer.h"
+#include "render/raycast/boxes.h"
+#include "render/scene/look.h"
+
+namespace doorstep {
+
+constexpr int kMaxFaces = 96;  // three sides of every box, and the floor
+constexpr int kMaxMeshes = DS_MAX_AGENTS - 1;
+
+// Surfaces are numbered: sides of boxes by their row in Faces, then these.
+enum Surface : uint32_t {
+    kSkySurface = kMaxFaces,
+    kFloorSurface,
+    kFirstMeshSurface,
+    kNumSurfaces = kFirstMeshSurface + kMaxMeshes
+};
+
+// A pixel's word: its surface in the highest byte; below, red, green and blue from the lowest byte on, or, of a mesh, the
+// material.
+DS_INLINE uint32_t word_of(uint32_t surface, uint32_t below) { return surface << 24 | below; }
+constexpr uint32_t kSkyWord = kSkySurface << 24, kFloorWord = kFloorSurface << 24;
+
+// Bits of round(255 * value) for 0 <= value <= 1, above other bits: adding 2^23 leaves no fraction.
+template <class Float>
+DS_INLINE typename Float::Bits byte_of(Float value255) {
+    return bits_of(value255 + Float(8388608.f)) & all_lanes(Float(), 255u);
+}
+DS_INLINE float clamped255(float value) { return 255.f * minimum(maximum(value, 0.f), 1.f); }
+DS_INLINE uint32_t pack(Colour colour) {
+    return byte_of(NarrowFloat(clamped255(colour.red))).v | byte_of(NarrowFloat(clamped255(colour.green))).v << 8 |
+           byte_of(NarrowFloat(clamped255(colour.blue))).v << 16;
+}
+DS_INLINE Colour operator*(Colour colour, float by) { return {colour.red * by, colour.green * by, colour.blue * by}; }
+
+// Flat surfaces in front of the camera, as lanes.
+struct Faces {
+    LinearTable<kMaxFaces> inverse_depth;
+    LinearTable<kMaxFaces> edges[kSideEdges];
+    alignas(32) int32_t solid[kMaxFaces];  // not the box around a mesh
+    uint32_t words[kMaxFaces];
+    int32_t count;
+};
+
+// What is written of a surface besides its colour.
+struct Surfaces {
+    uint32_t segmentation[kNumSurfaces];  // kind, slot << 8
+    float normals[3][kNumSurfaces];
+
+    DS_METHOD void set(uint32_t surface, int32_t kind, int32_t slot, Vec3 normal) {
+        segmentation[surface] = static_cast<uint32_t>(kind) | static_cast<uint32_t>(slot) << 8;
+        normals[0][surface] = normal.x;
+        normals[1][surface] = normal.y;
+        normals[2][surface] = normal.z;
+    }
+};
+
+// A mesh in the world, for its normals.
+struct MeshFrame {
+    Vec3 axes[3];
+    uint32_t surface;
+};
+
+struct View {
+    Camera camera;
+    int32_t self;           // the agent that carries the camera
+    uint32_t meshes;        // bits of the meshes that may be seen
+    uint32_t meshes_around; // of those whose box the camera is in
+    Faces faces;
+    Surfaces surfaces;
+    MeshFrame frames[kMaxMeshes];
+};
+
+// Meshes are numbered by their agents, the camera's own left out.
+DS_INLINE int mesh_of_agent(int agent, int self) { return agent - (agent > self ? 1 : 0); }
+DS_INLINE int agent_of_mesh(int mesh, int self) { return mesh + (mesh >= self ? 1 : 0); }
+
+// Where pixels are, for every view the same: right[column] and up[row].
+struct PixelGrid {
+    const float* right;
+    const float* up;
+    int32_t width, height;
+
+    DS_METHOD PixelArea area(int column, int row, int columns, int rows) const {
+        return {right[column], right[column + columns - 1], up[row + rows - 1], up[row]};
+    }
+    DS_METHOD PixelArea all() const { return area(0, 0, width, height); }
+};
+
+// ---- Setting up
+
+DS_INLINE bool can_look(const Camera& camera) {
+    return is_within(camera.origin, kOutside) && is_within(camera.right, 2.f) && is_within(camera.up, 2.f) &&
+           is_within(camera.forward, 2.f);
+}
+
+DS_INLINE void aim(const Views& views, int64_t world, int agent, View& view) {
+    view.camera = camera_of_agent(views.rig, views.fields.body_positions.vector(world, agent),
+                                  views.fields.body_rotations.quaternion(world, agent));
+    view.self = agent;
+    view.meshes = view.meshes_around = 0;
+    view.faces.count = 0;
+    view.surfaces.set(kSkySurface, DS_ENTITY_NONE, 0, {0.f, 0.f, 0.f});
+    view.surfaces.set(kFloorSurface, kFloorKind, 0, {0.f, 0.f, 1.f});
+}
+
+// The numbers of a side, lane by lane.
+template <class Float>
+struct SideLanes {
+    static constexpr int kNumbers = 3 * (1 + kSideEdges);
+    float numbers[kNumbers][Float::kLanes];
+    float turn[Float::kLanes];
+
+    DS_METHOD void set(const Side<Float>& side, Float turned) {
+        store(side.inverse_depth, 0);
+        for (int k = 0; k < kSideEdges; k++) store(side.edges[k], 3 + 3 * k);
+        turned.store(turn);
+    }
+    DS_METHOD void put(int lane, Faces& faces, int face) const {
+        put(lane, 0, faces.inverse_depth, face);
+        for (int k = 0; k < kSideEdges; k++) put(lane, 3 + 3 * k, faces.edges[k], face);
+    }
+
+private:
+    DS_METHOD void store(const Linear<Float>& function, int row) {
+        function.u.store(numbers[row]);
+        function.v.store(numbers[row + 1]);
+        function.one.store(numbers[row + 2]);
+    }
+    DS_METHOD void put(int lane, int row, LinearTable<kMaxFaces>& table, int face) const {
+        table.u[face] = numbers[row][lane];
+        table.v[face] = numbers[row + 1][lane];
+        table.one[face] = numbers[row + 2][lane];
+    }
+};
+
+// Sides of some boxes that the camera sees.
+template <class Float>
+struct SeenSides {
+    SideLanes<Float> sides[3];
+    uint32_t seen[3];  // bits of lanes
+    uint32_t around;   // lanes whose box the camera is in
+
+    DS_METHOD uint32_t axes_of(int lane) const {
+        return (seen[0] >> lane & 1u) | (seen[1] >> lane & 1u) << 1 | (seen[2] >> lane & 1u) << 2;
+    }
+};
+
+template <class Float>
+DS_INLINE void find_sides(const View& view, const BoxTable& boxes, int first, const PixelArea& area,
+                          SeenSides<Float>& found) {
+    const FacingBox<Float> box = load_facing<Float>(view.camera, boxes, first);
+    const uint32_t self = static_cast<uint32_t>(view.self - first);
+    const uint32_t others = self < Float::kLanes ? ~(1u << self) : ~0u;
+    for (int axis = 0; axis < 3; axis++) {
+        const Side<Float> side = side_of(box, axis);
+        found.seen[axis] = lanes_seen(box, axis, side, area) & others;
+        found.sides[axis].set(side, box.turn[axis]);
+    }
+    found.around = lanes_around(box) & others;
+}
+
+DS_INLINE Colour shaded(int32_t kind, Vec3 normal) {
+    const float light = brightness(NarrowFloat(normal.x), NarrowFloat(normal.y), NarrowFloat(normal.z), NarrowFloat(1.f)).v;
+    return colour_of_kind(kind) * light;
+}
+
+DS_INLINE bool is_mesh(const WorldFields& fields, const BoxTable& boxes, int box) {
+    return boxes.kind[box] == DS_ENTITY_AGENT && box < fields.num_agents;
+}
+
+// Takes the sides of a box that are seen into the faces, from `face` on.
+template <class Float>
+DS_INLINE void take_sides(const WorldFields& fields, const BoxTable& boxes, int box, const SeenSides<Float>& found,
+                          int lane, View& view, int face) {
+    const bool mesh = is_mesh(fields, boxes, box);
+    const uint32_t mesh_surface = kFirstMeshSurface + static_cast<uint32_t>(mesh_of_agent(box, view.self));
+    DS_ROLLED
+    for (uint32_t axes = found.axes_of(lane); axes; face++) {
+        const int axis = take_lowest_bit(axes);
+        found.sides[axis].put(lane, view.faces, face);
+        const Vec3 normal = boxes.axis_of(axis, box) * found.sides[axis].turn[lane];
+        view.faces.solid[face] = !mesh;
+        view.faces.words[face] = mesh ? word_of(mesh_surface, 0)
+                                      : word_of(static_cast<uint32_t>(face), pack(shaded(boxes.kind[box], normal)));
+        view.surfaces.set(static_cast<uint32_t>(face), boxes.kind[box], boxes.slot[box], normal);
+    }
+}
+
+// Remembers whose mesh may be seen.
+DS_INLINE void take_mesh(const BoxTable& boxes, int box, int mesh, View& view) {
+    const uint32_t surface = kFirstMeshSurface + static_cast<uint32_t>(mesh);
+    view.frames[mesh] = {{boxes.axis_of(0, box), boxes.axis_of(1, box), boxes.axis_of(2, box)}, surface};
+    view.surfaces.set(surface, boxes.kind[box], boxes.slot[box], {0.f, 0.f, 0.f});
+}
+
+// Makes the floor a face; returns how many that are.
+DS_INLINE int take_floor(View& view, int face) {
+    const float height = view.camera.origin.z;
+    if (!(height > kFacing)) return 0;
+    const NarrowFloat zero(0.f), one(1.f);
+    const Linear<NarrowFloat> down = along(view.camera, zero, zero, one);
+    view.faces.inverse_depth.store(down * NarrowFloat(-1.f / height), face);
+    for (auto& edge : view.faces.edges) edge.store(Linear<NarrowFloat>{zero, zero, one}, face);
+    view.faces.solid[face] = 1;
+    view.faces.words[face] = kFloorWord;
+    return 1;
+}
+
+// Faces up to the next multiple of the lanes are nowhere.
+template <class Float>
+DS_INLINE void fill_lanes(Faces& faces) {
+    const NarrowFloat zero(0.f);
+    for (int face = faces.count; face % Float::kLanes; face++) {
+        faces.inverse_depth.store(Linear<NarrowFloat>{zero, zero, zero}, face);
+        for (auto& edge : faces.edges) edge.store(Linear<NarrowFloat>{zero, zero, zero}, face);
+        faces.solid[face] = 0;
+    }
+}
+
+}  // namespace doorstep

@@ -1,0 +1,116 @@
+// The views of a world, one tile after the other: how a CPU thread draws them.
+#pragma once
+
+#include "render/raycast/patch.h"
+
+namespace doorstep {
+
+// What the ray caster is told; plain data, a kernel's parameter.
+struct ViewsCall {
+    Views views;
+    PixelGrid grid;
+    const MeshTable* mesh;
+};
+
+// What a thread needs beside its stack.
+struct DrawingMemory {
+    BoxTable boxes;
+    View view;
+    MeshPoints points;
+    TriangleTable triangles[kMaxMeshes];
+};
+
+template <class Float>
+DS_INLINE void read_boxes(const WorldFields& fields, int64_t world, BoxTable& boxes) {
+    const int count = (object_count(fields) + Float::kLanes - 1) / Float::kLanes * Float::kLanes;
+    for (int i = 0; i < count; i++) read_box(fields, world, i, boxes);
+}
+
+template <class Float>
+DS_INLINE void find_faces(const ViewsCall& call, DrawingMemory& memory) {
+    View& view = memory.view;
+    const WorldFields& fields = call.views.fields;
+    int face = 0;
+    for (int first = 0; first < object_count(fields); first += Float::kLanes) {
+        SeenSides<Float> found;
+        find_sides(view, memory.boxes, first, call.grid.all(), found);
+        for (int lane = 0; lane < Float::kLanes; lane++) {
+            const int box = first + lane;
+            const uint32_t axes = found.axes_of(lane), around = found.around >> lane & 1u;
+            if (!(axes | around)) continue;
+            take_sides(fields, memory.boxes, box, found, lane, view, face);
+            face += count_bits(axes);
+            if (!is_mesh(fields, memory.boxes, box)) continue;
+            const int mesh = mesh_of_agent(box, view.self);
+            take_mesh(memory.boxes, box, mesh, view);
+            view.meshes |= 1u << mesh;
+            view.meshes_around |= around << mesh;
+        }
+    }
+    face += take_floor(view, face);
+    view.faces.count = face;
+    fill_lanes<Float>(view.faces);
+}
+
+template <class Float>
+DS_INLINE void make_triangles(const MeshTable& mesh, DrawingMemory& memory) {
+    for (uint32_t meshes = memory.view.meshes; meshes;) {
+        const int m = take_lowest_bit(meshes), box = agent_of_mesh(m, memory.view.self);
+        for (int i = 0; i < kMeshPoints; i += Float::kLanes)
+            place_points<Float>(memory.view.camera, memory.boxes, box, mesh, i, memory.points);
+        for (int i = 0; i < kMeshTriangles; i += Float::kLanes)
+            memory.triangles[m].make(Float(), mesh, memory.points, i);
+    }
+}
+
+template <class Float>
+DS_INLINE void draw_tile(const ViewsCall& call, const DrawingMemory& memory, const Shading& shading, int column, int row,
+                         int64_t first_pixel) {
+    const PixelGrid& grid = call.grid;
+    const int columns = smaller(kTileSide, grid.width - column), rows = smaller(kTileSide, grid.height - row);
+    const PixelArea area = grid.area(column, row, columns, rows);
+    TileFaces found;
+    find_faces<Float>(memory.view, area, found);
+    uint8_t marks[kMaxMeshes][kMeshMarks];
+    for (uint32_t meshes = found.meshes; meshes;) {
+        const int m = take_lowest_bit(meshes);
+        for (int i = 0; i < kMeshMarks; i++)
+            marks[m][i] = mark_triangles<Float>(memory.triangles[m], i * kMarkedTriangles, area);
+    }
+    for (int c = 0; c < columns; c += Float::kLanes) {
+        Patch<Float, kTileSide> patch;
+        patch.begin(Float::load(grid.right + column + c), grid.up + row);
+        draw_faces(memory.view.faces, found, patch);
+        for (uint32_t meshes = found.meshes; meshes;) {
+            const int m = take_lowest_bit(meshes);
+            draw_mesh(*call.mesh, memory.triangles[m], marks[m], memory.view.frames[m], patch);
+        }
+        const int count = smaller(Float::kLanes, columns - c);
+        for (int r = 0; r < rows; r++) {
+            const int64_t pixel = first_pixel + int64_t{row + r} * grid.width + column + c;
+            write_row(shading, memory.view.surfaces, patch, r, found.meshes != 0, call.views.tensors, pixel, count);
+        }
+    }
+}
+
+// The view of one agent.
+template <class Float>
+DS_INLINE void draw_view(const ViewsCall& call, int64_t world, int agent, DrawingMemory& memory) {
+    aim(call.views, world, agent, memory.view);
+    if (can_look(memory.view.camera)) find_faces<Float>(call, memory);
+    make_triangles<Float>(*call.mesh, memory);
+    const Shading shading = shading_of(memory.view.camera, call.views.rig);
+    const PixelGrid& grid = call.grid;
+    const int64_t first_pixel = (world * call.views.fields.num_agents + agent) * grid.height * grid.width;
+    for (int row = 0; row < grid.height; row += kTileSide)
+        for (int column = 0; column < grid.width; column += kTileSide)
+            draw_tile<Float>(call, memory, shading, column, row, first_pixel);
+}
+
+template <class Float>
+DS_INLINE void draw_world(const ViewsCall& call, int64_t world, DrawingMemory& memory) {
+    read_boxes<Float>(call.views.fields, world, memory.boxes);
+    for (int agent = 0; agent < call.views.fields.num_agents; agent++) draw_view<Float>(call, world, agent, memory);
+}
+
+}  // namespace doorstep
