@@ -122,7 +122,7 @@ void mapped_pages_are_zero() {
 }
 
 Ref<Memory> take_memory(int64_t bytes) {
-    return CpuMemory::take(bytes, Ref<StepProgress>::adopt(new StepProgress));
+    return CpuMemory::take(bytes, Ref<StepProgress>::adopt(new StepProgress), "num_worlds");
 }
 
 void memory_is_counted_while_somebody_holds_it() {

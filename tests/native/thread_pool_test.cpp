@@ -27,6 +27,27 @@ void check_coverage(ThreadPool& pool, int64_t count) {
     for (const auto& visit : visits) CHECK_EQUAL(visit.load(), 1);
 }
 
+// The same in parts of one item, on more threads than there are tiles of worlds.
+void smaller_parts_are_spread_over_all_threads() {
+    for (int64_t count : {1, 2, 7, 64, 1000}) {
+        ThreadPool pool;
+        CHECK(pool.initialize(5, kTileWorlds));
+        CHECK_EQUAL(pool.size(), 1);
+        pool.use_all_threads();
+        CHECK(pool.start());
+        CHECK_EQUAL(pool.size(), 5);
+        std::vector<std::atomic<int>> visits(static_cast<size_t>(count));
+        const auto visit = [](void* context, int64_t first, int64_t length, int worker) {
+            CHECK(worker >= 0 && worker < 5);
+            std::atomic<int>* items = static_cast<std::atomic<int>*>(context);
+            for (int64_t i = first; i < first + length; ++i) items[i].fetch_add(1);
+        };
+        for (int round = 0; round < 20; ++round) pool.run(count, 1, visit, visits.data());
+        for (const auto& item : visits) CHECK_EQUAL(item.load(), 20);
+    }
+    CHECK_EQUAL(live_counts.threads.load(), 0);
+}
+
 void every_item_is_worked_on_once() {
     for (int threads : {1, 2, 3, 8}) {
         for (int64_t count : {1, 31, 32, 33, 64, 95, 1000, 4096, 4099}) {
@@ -170,6 +191,7 @@ void the_default_number_of_threads_is_at_most_the_affinity_s() {
 
 int main() {
     RUN(every_item_is_worked_on_once);
+    RUN(smaller_parts_are_spread_over_all_threads);
     RUN(an_empty_job_calls_nothing);
     RUN(threads_that_could_get_no_chunk_are_not_started);
     RUN(many_pools_come_and_go);

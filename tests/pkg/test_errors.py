@@ -21,6 +21,8 @@ TREE = [
     (doorstep.DeviceBusyError, doorstep.DeviceError, RuntimeError),
     (doorstep.DriverFunctionError, doorstep.DeviceError, RuntimeError),
     (doorstep.SimulationError, doorstep.DoorstepError, RuntimeError),
+    (doorstep.RendererError, doorstep.DoorstepError, RuntimeError),
+    (doorstep.ShaderError, doorstep.DoorstepError, ValueError),
 ]
 
 

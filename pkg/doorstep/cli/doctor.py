@@ -22,11 +22,13 @@ from doorstep import cuda
 from doorstep._native import (
     LIBRARY_PATH,
     MAX_AGENTS,
+    Renderer,
     cpu_features,
     cuda_architectures,
     cuda_compile,
     cuda_driver,
     default_thread_count,
+    describe_renderer,
     load,
 )
 from doorstep.cli.argument_types import positive_integer
@@ -235,6 +237,16 @@ def _look_for_automatic_device(name: str) -> Finding:
     return Finding(name, chosen, ok=True)
 
 
+def _look_for_renderer(renderer: Renderer) -> Callable[[str], Finding]:
+    def look(name: str) -> Finding:
+        try:
+            return Finding(name, describe_renderer(renderer), ok=True)
+        except doorstep.DoorstepError as error:
+            return _not_usable(name, error)
+
+    return look
+
+
 def _not_usable(name: str, error: doorstep.DoorstepError) -> Finding:
     return Finding(name, _described(error), ok=False, remedy=error.hint)
 
@@ -269,6 +281,11 @@ _LOOKS: dict[str, Callable[[str], Finding]] = {
     "CUDA kernels": _look_for_kernels,
     "CUDA driver": _look_for_cuda_driver,
     'device="auto"': _look_for_automatic_device,
+    **{
+        f"cameras: {renderer.name.lower()}": _look_for_renderer(renderer)
+        for renderer in Renderer
+        if renderer != Renderer.AUTO
+    },
     "numpy": _look_for_package("numpy", "doorstep needs it", needed=True),
     "torch": _look_for_package("torch", "Only Tensor.to_torch() needs it"),
     "jax": _look_for_package("jax", "Only Tensor.to_jax() needs it"),

@@ -27,11 +27,12 @@ class SimManager:
         num_worlds: number of worlds, at least 1.
         rand_seed: seed of the levels, 0 to 2**32 - 1.
         auto_reset: whether worlds are regenerated when their episode ends.
-        enable_batch_renderer: must be False: camera images are not available.
+        enable_batch_renderer: draw 64 x 64 pixels of what every agent sees: `rgb_tensor()` and `depth_tensor()`.
 
     Raises:
-        doorstep.ArgumentError: an argument is out of range, or the batch renderer is asked for.
+        doorstep.ArgumentError: an argument is out of range.
         doorstep.DeviceError: CUDA is asked for and cannot be used.
+        doorstep.RendererError: the batch renderer is asked for and cannot be used.
     """
 
     def __init__(
@@ -43,14 +44,13 @@ class SimManager:
         auto_reset: bool,
         enable_batch_renderer: bool = False,
     ) -> None:
-        if enable_batch_renderer:
-            raise _no_batch_renderer("enable_batch_renderer=True")
         self._simulator = doorstep.Simulator(
             num_worlds,
             seed=rand_seed,
             device="cpu" if madrona.check_exec_mode(exec_mode) is ExecMode.CPU else f"cuda:{gpu_id}",
             auto_reset=bool(auto_reset),
             action_check="off",
+            cameras=doorstep.Cameras() if enable_batch_renderer else None,
         )
 
     def step(self) -> None:
@@ -99,17 +99,19 @@ class SimManager:
         return Tensor(self._simulator.steps_remaining)
 
     def rgb_tensor(self) -> Tensor:
-        """Raises ArgumentError: there are no camera images."""
-        raise _no_batch_renderer("rgb_tensor()")
+        """uint8 [N, 2, 64, 64, 4]: red, green, blue, 255. ArgumentError without enable_batch_renderer."""
+        self._check_batch_renderer("rgb_tensor()")
+        return Tensor(self._simulator.rgb)
 
     def depth_tensor(self) -> Tensor:
-        """Raises ArgumentError: there are no camera images."""
-        raise _no_batch_renderer("depth_tensor()")
+        """float32 [N, 2, 64, 64, 1]: metres along the view's axis, 0 for the sky. ArgumentError as above."""
+        self._check_batch_renderer("depth_tensor()")
+        return Tensor(self._simulator.depth)
 
-
-def _no_batch_renderer(what: str) -> doorstep.ArgumentError:
-    return doorstep.ArgumentError(
-        f"{what} needs the batch renderer, which doorstep {doorstep.__version__} does not have.",
-        argument="enable_batch_renderer",
-        hint="Use the observation tensors, such as lidar_tensor().",
-    )
+    def _check_batch_renderer(self, what: str) -> None:
+        if self._simulator.cameras is None:
+            raise doorstep.ArgumentError(
+                f"{what} needs the batch renderer, which is off.",
+                argument="enable_batch_renderer",
+                hint="Make the SimManager with enable_batch_renderer=True.",
+            )
