@@ -35,6 +35,7 @@ public:
 
     // To be filled, none of them of kind NONE; traced as they were when they were committed.
     Object* objects() { return traced_.objects; }
+    const Object* objects() const { return traced_.objects; }
     // Embree allocates what its tree needs and keeps it for the next time.
     RTCError commit(int count);
 

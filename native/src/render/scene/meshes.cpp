@@ -15,8 +15,8 @@ constexpr int kAgentVertices = cube_vertices(kBodyGrid) + 2 * cube_vertices(kEye
 constexpr int kAgentTriangles = cube_triangles(kBodyGrid) + 2 * cube_triangles(kEyeGrid);
 
 // On the dome's front, where they are seen from ahead and from above.
-constexpr Vec3 kEyeCentre = {0.36f, 0.70f, 0.52f};  // of the right eye
-constexpr Vec3 kEyeHalf = {0.16f, 0.14f, 0.22f};
+constexpr Vec3 kEyeCentre = {0.38f, 0.76f, 0.50f};  // of the right eye
+constexpr Vec3 kEyeHalf = {0.19f, 0.17f, 0.25f};
 
 struct SurfacePoint {
     Vec3 position, normal;
