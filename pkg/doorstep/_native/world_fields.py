@@ -46,8 +46,7 @@ class WorldFields:
 
 
 def _offset(info: TensorInfo, world: int) -> int:
-    address: int = info.data
-    return address + world * int(info.strides[0])
+    return (info.data or 0) + world * int(info.strides[0])
 
 
 def _extent(info: TensorInfo) -> int:

@@ -1,4 +1,4 @@
-"""The command `doorstep`: demo, bench, doctor.
+"""The command `doorstep`: demo, render, bench, doctor.
 
 Each command is a module with three things: SUMMARY, `add_arguments(parser)` and `run(arguments)`, which returns the
 exit code.
@@ -15,7 +15,7 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn, Protocol
 
-from doorstep.cli import bench, demo, doctor
+from doorstep.cli import bench, demo, doctor, render, view
 from doorstep.errors import DoorstepError, LibraryError
 
 
@@ -27,7 +27,7 @@ class _Command(Protocol):
     def run(self, arguments: argparse.Namespace) -> int: ...
 
 
-_COMMANDS: dict[str, _Command] = {"demo": demo, "bench": bench, "doctor": doctor}
+_COMMANDS: dict[str, _Command] = {"demo": demo, "render": render, "view": view, "bench": bench, "doctor": doctor}
 
 
 def main(argv: Sequence[str] | None = None) -> int:

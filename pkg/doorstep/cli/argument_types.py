@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
+
+from doorstep.errors import ArgumentError
 
 
 def positive_integer(text: str) -> int:
@@ -16,9 +19,17 @@ def positive_integer(text: str) -> int:
     return value
 
 
-def add_simulator_arguments(parser: argparse.ArgumentParser) -> None:
-    """What every command that steps a simulator takes."""
-    parser.add_argument("--worlds", type=positive_integer, default=1024, metavar="N", help="number of worlds (1024)")
+def check_output(output: Path) -> None:
+    """Fails before the work rather than after it."""
+    if output.is_dir() or not output.absolute().parent.is_dir():
+        raise ArgumentError(f"--output {output} is no file in an existing folder.", argument="output")
+
+
+def add_simulator_arguments(parser: argparse.ArgumentParser, worlds: int = 1024) -> None:
+    """What every command that steps a simulator takes; worlds: the default."""
+    parser.add_argument(
+        "--worlds", type=positive_integer, default=worlds, metavar="N", help=f"number of worlds ({worlds})"
+    )
     parser.add_argument("--agents", type=positive_integer, default=2, metavar="N", help="agents in each world, 1-8 (2)")
     parser.add_argument("--seed", type=int, default=5, help="seed of the levels and of the actions (5)")
     parser.add_argument(

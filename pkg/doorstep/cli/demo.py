@@ -12,11 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import doorstep
-from doorstep.cli.argument_types import add_simulator_arguments, positive_integer
+from doorstep.cli.argument_types import add_simulator_arguments, check_output, positive_integer
 from doorstep.cli.progress import Progress
 from doorstep.cli.random_actions import ActionTable
 from doorstep.cli.rooms_start import RoomsStart
-from doorstep.errors import ArgumentError
 from doorstep.picture import Scene, capture_scenes, draw_scenes
 
 SUMMARY = "Step 1,024 worlds with random actions, report the speed, and draw a picture of some of them."
@@ -53,7 +52,7 @@ class _Tally:
 
 def run(arguments: argparse.Namespace) -> int:
     """Runs the demo."""
-    _check_output(arguments.output)
+    check_output(arguments.output)
     with doorstep.Simulator(
         arguments.worlds,
         seed=arguments.seed,
@@ -70,12 +69,6 @@ def run(arguments: argparse.Namespace) -> int:
         _write_picture(sim, arguments, tally)
         _report(sim, arguments, tally)
     return 0
-
-
-def _check_output(output: Path) -> None:
-    """Fails before the work rather than after it."""
-    if output.is_dir() or not output.absolute().parent.is_dir():
-        raise ArgumentError(f"--output {output} is no file in an existing folder.", argument="output")
 
 
 def _step(sim: doorstep.Simulator, arguments: argparse.Namespace) -> _Tally:
