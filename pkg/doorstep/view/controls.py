@@ -1,0 +1,190 @@
+"""The panel beside the picture: buttons, menus, numbers, plots."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+import viser
+from numpy.typing import NDArray
+
+from doorstep.simulator import Simulator
+from doorstep.view import cameras, numbers, page_keys
+from doorstep.view.history import History
+from doorstep.view.play import Play
+from doorstep.view.requests import Requests
+
+FLY, FOLLOW = "fly", "follow"
+POLICY = "policy"
+_HIGHEST_RATE = 1000
+_PLOT_HEIGHT = 130  # pixels
+
+
+class Commands(Protocol):
+    """What the controls can ask for; the names say it."""
+
+    def toggle_pause(self) -> None: ...
+    def step_once(self) -> None: ...
+    def reset_world(self) -> None: ...
+    def set_rate(self, rate: float) -> None: ...
+    def seek(self, position: int) -> None: ...
+    def choose_world(self, world: int) -> None: ...
+    def choose_agent(self, agent: int) -> None: ...
+    def choose_player(self, agent: int | None) -> None: ...
+    def follow(self, on: bool) -> None: ...
+    def look_from(self, preset: str, client: viser.ClientHandle) -> None: ...
+    def show_lidar(self, on: bool) -> None: ...
+    def show_grabs(self, on: bool) -> None: ...
+    def show_picture(self, on: bool) -> None: ...
+
+
+class Controls:
+    """The panel. It tells a `Commands`, by way of `Requests`, what people do, and shows what it is given."""
+
+    def __init__(self, server: viser.ViserServer, sim: Simulator, play: Play, rate: float) -> None:
+        self._sim = sim
+        self._agents = [f"agent {agent}" for agent in range(sim.num_agents)]
+        self._add_run(server.gui, play, rate)
+        self._add_look(server.gui)
+        self._add_input(server.gui, play)
+        self._add_numbers(server.gui)
+
+    def _add_run(self, gui: viser.GuiApi, play: Play, rate: float) -> None:
+        self.status = gui.add_html("")
+        self.pause = gui.add_button("pause")
+        self.step = gui.add_button("single step")
+        self.rate = gui.add_slider("steps per second", min=0, max=_HIGHEST_RATE, step=1, initial_value=round(rate))
+        if play.length is None:
+            self.reset: viser.GuiButtonHandle | None = gui.add_button("reset world")
+            self.position: viser.GuiSliderHandle[int] | None = None
+        else:
+            self.reset = None
+            self.position = gui.add_slider("step", min=0, max=max(play.length, 1), step=1, initial_value=0)
+
+    def _add_look(self, gui: viser.GuiApi) -> None:
+        with gui.add_folder("look"):
+            self.world = gui.add_number(
+                "world", 0, min=0, max=self._sim.num_worlds - 1, step=1, disabled=self._sim.num_worlds == 1
+            )
+            self.agent = gui.add_dropdown("agent", self._agents)
+            self.camera = gui.add_dropdown("camera", (FLY, FOLLOW))
+            self.look_from = gui.add_button_group("look from", cameras.PRESETS)
+            self.lidar = gui.add_checkbox("lidar rays", False)
+            self.grabs = gui.add_checkbox("grab rays", False)
+            self.picture = gui.add_checkbox("what the agent sees", False)
+            self._image = gui.add_image(np.zeros((1, 1, 3), np.uint8), format="jpeg", jpeg_quality=85, visible=False)
+
+    def _add_input(self, gui: viser.GuiApi, play: Play) -> None:
+        self.player: viser.GuiDropdownHandle[str] | None = None
+        if play.length is None:
+            with gui.add_folder("play"):
+                self.player = gui.add_dropdown("who acts", (POLICY, *self._agents))
+                self._keys = gui.add_html(page_keys.content(False))
+
+    def _add_numbers(self, gui: viser.GuiApi) -> None:
+        with gui.add_folder("numbers"):
+            self._table = gui.add_html("")
+            self._rewards = gui.add_uplot(
+                (np.zeros(1), np.zeros(1), np.zeros(1)),
+                (
+                    {"label": "step"},
+                    {"label": "reward", "stroke": "#e8590c", "width": 1},
+                    {"label": "return", "stroke": "#1c7ed6", "width": 2},
+                ),
+                title="reward, return",
+                height=_PLOT_HEIGHT,
+            )
+            self._observations = gui.add_uplot(
+                (np.zeros(1), np.zeros(1)),
+                ({"label": "feature"}, {"label": "value", "stroke": "#2f9e44", "width": 1}),
+                title="observations",
+                height=_PLOT_HEIGHT,
+            )
+            count = len(numbers.observations(self._sim, 0, 0))
+            self._features = np.arange(count, dtype=np.float64)
+
+    # ---- From the page ----
+
+    def connect(self, requests: Requests, commands: Commands) -> None:
+        """From now on, what people do reaches `commands`."""
+        post = requests.post
+        _on_click(self.pause, lambda _: post(commands.toggle_pause))
+        _on_click(self.step, lambda _: post(commands.step_once))
+        _on_update(self.rate, lambda event: post(commands.set_rate, event.target.value))
+        if self.reset is not None:
+            _on_click(self.reset, lambda _: post(commands.reset_world))
+        if self.position is not None:
+            _on_update(self.position, lambda event: post(commands.seek, event.target.value))
+        _on_update(self.world, lambda event: post(commands.choose_world, int(event.target.value)))
+        _on_update(self.agent, lambda event: post(commands.choose_agent, self._agents.index(event.target.value)))
+        _on_update(self.camera, lambda event: post(commands.follow, event.target.value == FOLLOW))
+        _on_click(self.look_from, lambda event: post(commands.look_from, event.target.value, event.client))
+        _on_update(self.lidar, lambda event: post(commands.show_lidar, event.target.value))
+        _on_update(self.grabs, lambda event: post(commands.show_grabs, event.target.value))
+        _on_update(self.picture, lambda event: post(commands.show_picture, event.target.value))
+        if self.player is not None:
+            _on_update(self.player, lambda event: post(commands.choose_player, self._player_of(event.target.value)))
+
+    def _player_of(self, choice: str) -> int | None:
+        return None if choice == POLICY else self._agents.index(choice)
+
+    # ---- To the page ----
+
+    def show_status(self, text: str, error: str) -> None:
+        """One line of what is going on, and what went wrong."""
+        said = f'<div style="font-size: 0.8em; padding: 0 0.6em 0.4em">{html.escape(text)}</div>'
+        if error:
+            style = "font-size: 0.8em; margin: 0 0.6em 0.4em; padding: 0.4em; background: #c92a2a; color: white"
+            said += f'<div class="doorstep-error" style="{style}">{html.escape(error)}</div>'
+        self.status.content = said
+
+    def show_paused(self, paused: bool) -> None:
+        """The button says what it would do."""
+        self.pause.label = "go on" if paused else "pause"
+
+    def show_playing(self, playing: bool) -> None:
+        """Whether keys move an agent."""
+        self._keys.content = page_keys.content(playing)
+
+    def show_following(self, following: bool) -> None:
+        """How the camera goes."""
+        self.camera.value = FOLLOW if following else FLY
+
+    def show_position(self, position: int) -> None:
+        """How far the recording has come."""
+        if self.position is not None:
+            self.position.value = position
+
+    def show_numbers(self, world: int, agent: int, history: History) -> None:
+        """Numbers and plots of one agent."""
+        self._table.content = numbers.table(self._sim, world, agent, history.last)
+        self._rewards.data = history.curves()
+        self._observations.data = (self._features, numbers.observations(self._sim, world, agent))
+
+    def show_image(self, image: NDArray[np.uint8] | None) -> None:
+        """What the agent sees; None: nothing any more."""
+        if image is None:
+            self._image.visible = self.picture.value = False
+        else:
+            self._image.image = image
+            self._image.visible = True
+
+
+# Coroutines run in the order of the events; functions would run in threads. What the server itself sets is no request.
+
+
+def _on_click(button: Any, act: Callable[[viser.GuiEvent[Any]], None]) -> None:
+    async def clicked(event: viser.GuiEvent[Any]) -> None:
+        act(event)
+
+    button.on_click(clicked)
+
+
+def _on_update(control: Any, act: Callable[[viser.GuiEvent[Any]], None]) -> None:
+    async def updated(event: viser.GuiEvent[Any]) -> None:
+        if event.client_id is not None:
+            act(event)
+
+    control.on_update(updated)

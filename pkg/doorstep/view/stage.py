@@ -1,0 +1,175 @@
+"""The worlds as 3D objects in the browser: one batch of instances per kind of thing, and lines.
+
+Only what has changed since it was last sent is sent, an array of a batch at a time: resting cubes and doors cost
+nothing while agents walk.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import viser
+from numpy.typing import NDArray
+
+from doorstep.simulator import Simulator
+from doorstep.view import boxes, colours, meshes, rays
+from doorstep.view.boxes import Boxes, Look
+from doorstep.view.layout import Layout
+
+Array = NDArray[Any]
+
+_Kinds = dict[str, tuple[Look, meshes.Mesh, Array]]  # name: what there is, mesh, colour
+
+_KINDS: _Kinds = {
+    "walls": (boxes.walls, meshes.box(base=0), colours.WALL),
+    "doors": (boxes.doors, meshes.box(base=0), colours.DOOR_CLOSED),
+    "buttons": (boxes.buttons, meshes.box(base=0), colours.BUTTON),
+    "cubes": (boxes.cubes, meshes.box(base=-0.5), colours.CUBE),
+    "agents": (boxes.agents, meshes.agent_body(), colours.WALL),
+    "eyes": (boxes.agents, meshes.agent_eyes(), colours.EYE),
+}
+_TILE = 2.0  # metres, side of the floor's tiles
+_LINE_HEIGHT = 0.05  # metres above the floor, of the line around the current world
+_LABEL_HEIGHT = 2.0  # metres
+_AMBIENT, _DIRECTIONAL = 1.6, 2.4
+
+
+class Stage:
+    """Everything in the 3D scene."""
+
+    def __init__(self, server: viser.ViserServer, sim: Simulator, layout: Layout) -> None:
+        self._server = server
+        self._sim = sim
+        self._layout = layout
+        scene = server.scene
+        _light(scene)
+        self._kinds = {**_floors(layout), **_KINDS}
+        self._batches = {name: Batch(scene, name, mesh, colour) for name, (_, mesh, colour) in self._kinds.items()}
+        self._labels = [_label(scene, cell, layout) for cell in range(layout.cells)] if layout.cells > 1 else []
+        self._frame = Lines(scene, "current world", thickness=0.3)
+        self.lidar = Lines(scene, "lidar", thickness=0.05)
+        self.grabs = Lines(scene, "grab rays", thickness=0.12)
+        self.lidar.visible = self.grabs.visible = False
+        self._frame.visible = layout.cells > 1
+
+    def show(self, worlds: range, current: int) -> None:
+        """Shows some worlds, as many as there are cells, as they are now; rays are those of the current one."""
+        seen = {look: look(self._sim, worlds, self._layout) for look, _, _ in self._kinds.values()}
+        tints = boxes.agent_tints(self._sim.num_agents, self._layout.cells)
+        offset = self._layout.offsets[current - worlds.start]
+        with self._server.atomic():
+            for name, (look, _, _) in self._kinds.items():
+                self._batches[name].show(seen[look], tints if name == "agents" else seen[look].colours)
+            for label, world in zip(self._labels, worlds, strict=False):
+                label.text = str(self._sim.world_offset + world)
+            if self._frame.visible:
+                self._frame.show(*_around(self._layout, offset))
+            if self.lidar.visible:
+                self.lidar.show(*rays.lidar(self._sim, current, offset))
+            if self.grabs.visible:
+                self.grabs.show(*rays.grabs(self._sim, current, offset))
+
+
+class Batch:
+    """Instances of one mesh. What it is told to show it sends, as far as it differs from what was sent before."""
+
+    def __init__(self, scene: viser.SceneApi, name: str, mesh: meshes.Mesh, colour: Array) -> None:
+        self._scene = scene
+        self._name = name
+        self._mesh = mesh
+        self._colour = colour
+        self._handle: viser.BatchedMeshHandle | None = None
+        self._sent: dict[str, Array] = {}
+
+    def show(self, now: Boxes, tints: Array | None) -> None:
+        """The arrays are the batch's from now on."""
+        arrays = {
+            "batched_positions": now.positions,
+            "batched_wxyzs": _unturned(len(now.positions)) if now.rotations is None else now.rotations,
+            "batched_scales": now.sizes,
+            "batched_colors": self._colour if tints is None else tints,
+        }
+        if self._handle is None:
+            self._handle = self._scene.add_batched_meshes_simple(
+                f"/{self._name}",
+                self._mesh.vertices,
+                self._mesh.faces,
+                **arrays,
+                lod="off",
+                cast_shadow=False,
+                receive_shadow=False,
+            )
+        else:
+            for name, array in arrays.items():
+                if not np.array_equal(array, self._sent[name]):
+                    setattr(self._handle, name, array)
+        self._sent = arrays
+
+
+class Lines:
+    """Line segments; nothing is sent that is the same as before."""
+
+    def __init__(self, scene: viser.SceneApi, name: str, thickness: float) -> None:
+        nothing = np.zeros((1, 2, 3), np.float32)
+        self._handle = scene.add_line_segments(f"/{name}", nothing, (0, 0, 0), thickness=thickness)
+        self._sent: tuple[Array, Array] = (nothing, nothing)
+
+    @property
+    def visible(self) -> bool:
+        """Whether they are drawn."""
+        return bool(self._handle.visible)
+
+    @visible.setter
+    def visible(self, visible: bool) -> None:
+        self._handle.visible = visible
+
+    def show(self, points: Array, colour: Array) -> None:
+        """points: float32 [count, 2, 3]; colour: uint8 [count, 3]. The arrays are these lines' from now on."""
+        if not np.array_equal(points, self._sent[0]):
+            self._handle.points = points
+        if not np.array_equal(colour, self._sent[1]):
+            self._handle.colors = np.repeat(colour[:, None], 2, axis=1)
+        self._sent = (points, colour)
+
+
+def _floors(layout: Layout) -> _Kinds:
+    """The tiles of a chessboard, of which there are two colours."""
+    low, high = layout.low.tolist(), layout.high.tolist()
+    return {
+        name: (boxes.floors, meshes.tiles(low, high, _TILE, odd), colour)
+        for name, odd, colour in (("floors", False, colours.FLOOR), ("odd floors", True, colours.FLOOR_ODD))
+    }
+
+
+def _light(scene: viser.SceneApi) -> None:
+    """From above and from a side, without shadows, which cost a browser much."""
+    scene.configure_default_lights(enabled=False)
+    scene.configure_environment_map(None)
+    scene.add_light_ambient("/light everywhere", intensity=_AMBIENT)
+    scene.add_light_directional("/light", intensity=_DIRECTIONAL, position=(1.0, -1.0, 2.0))
+
+
+def _unturned(count: int) -> Array:
+    return np.tile(np.array([1, 0, 0, 0], np.float32), (count, 1))
+
+
+def _label(scene: viser.SceneApi, cell: int, layout: Layout) -> viser.LabelHandle:
+    """The number of a world, before its first room."""
+    x, y = (layout.low[0] + layout.high[0]) / 2, layout.low[1]
+    return scene.add_label(
+        f"/world {cell}",
+        str(cell),
+        position=layout.offsets[cell] + (x, y, 0),
+        font_size_mode="scene",
+        font_scene_height=_LABEL_HEIGHT,
+        anchor="top-center",
+    )
+
+
+def _around(layout: Layout, offset: Array) -> tuple[Array, Array]:
+    """The outline of a world's floor."""
+    (left, near), (right, far) = layout.low, layout.high
+    corners = np.array([(left, near), (right, near), (right, far), (left, far)], np.float32) + offset[:2]
+    points = np.insert(np.stack([corners, np.roll(corners, -1, axis=0)], axis=1), 2, _LINE_HEIGHT, axis=2)
+    return points.astype(np.float32), np.tile(colours.CURRENT_WORLD, (4, 1))
