@@ -6,7 +6,7 @@ import base64
 import hashlib
 import sys
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -26,32 +26,51 @@ def finished_wheel() -> Path:
     return wheels[0]
 
 
+@pytest.fixture(scope="session")
+def finished_files(finished_wheel: Path) -> dict[str, bytes]:
+    """What is inside, by name."""
+    with zipfile.ZipFile(finished_wheel) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+@pytest.fixture(scope="session")
+def finished_record(finished_files: dict[str, bytes]) -> dict[str, str]:
+    """Lines of a RECORD of it, by name."""
+    return {name: _record_line(name, content) for name, content in finished_files.items()}
+
+
 @pytest.fixture
-def change_wheel(finished_wheel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ChangeWheel:
+def change_wheel(
+    finished_wheel: Path,
+    finished_files: dict[str, bytes],
+    finished_record: dict[str, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[ChangeWheel]:
     """Writes a copy of the finished wheel with other contents (None removes a file) and a RECORD that fits them.
 
-    The copy is not compressed, and may have any size.
+    The copy is not compressed, may have any size, and goes with the test.
     """
     monkeypatch.setattr(check_wheel, "SIZE_LIMIT", sys.maxsize)
 
     def change(changes: Mapping[str, bytes | None], *, file_name: str = finished_wheel.name) -> Path:
-        with zipfile.ZipFile(finished_wheel) as archive:
-            original = {name: archive.read(name) for name in archive.namelist()}
-        files = {name: content for name, content in {**original, **changes}.items() if content is not None}
-        record = next(name for name in original if name.endswith("/RECORD"))
+        files = {name: content for name, content in {**finished_files, **changes}.items() if content is not None}
+        (record,) = (name for name in finished_files if name.endswith("/RECORD"))
         if record not in changes:
-            files[record] = "".join(_record_line(name, files[name], record) for name in files).encode()
+            changed = {name: _record_line(name, files[name]) for name in changes if name in files}
+            lines = {**finished_record, **changed, record: f"{record},,\n"}
+            files[record] = "".join(lines[name] for name in files).encode()
         copy = tmp_path / file_name
         with zipfile.ZipFile(copy, "w") as archive:
             for name, content in files.items():
                 archive.writestr(name, content)
         return copy
 
-    return change
+    yield change
+    for copy in tmp_path.glob("*.whl"):
+        copy.unlink()
 
 
-def _record_line(name: str, content: bytes, record: str) -> str:
-    if name == record:
-        return f"{name},,\n"
+def _record_line(name: str, content: bytes) -> str:
     digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
     return f"{name},sha256={digest},{len(content)}\n"
