@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 from doorstep.cli.argument_types import positive_integer
 from doorstep.errors import LibraryError
+
+_Number = TypeVar("_Number", int, float)
 
 SUMMARY = "Show worlds live in a browser, play by hand, or scrub through a recording."
 
@@ -18,8 +22,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--agents", type=positive_integer, default=2, metavar="N", help="agents in each world, 1-8 (2)")
     add("--seed", type=int, default=5, help="seed of the levels and of the actions (5)")
     add("--device", default="cpu", metavar="DEVICE", help="where worlds are: cpu, cuda, cuda:K or auto (cpu)")
+    add("--episode-length", type=positive_integer, default=200, metavar="N", help="steps of an episode (200)")
     add("--policy", choices=("random", "idle"), default="random", help="who acts where nobody plays (random)")
-    add("--actions", type=Path, metavar="FILE", help="an action dump to replay, made with the same seed and sizes")
+    add(
+        "--actions",
+        type=Path,
+        metavar="FILE",
+        help="a recording: an action dump; give the --worlds, --agents, --seed and --episode-length it was made with",
+    )
     add("--rate", type=_rate, default=20, metavar="HZ", help="steps per second, 0-1000 (20)")
     add("--keep-running", action="store_true", help="also step while nobody looks at the page")
     add("--host", default="127.0.0.1", metavar="ADDRESS", help="whom to serve; 0.0.0.0: everybody (127.0.0.1)")
@@ -40,14 +50,18 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _rate(text: str) -> float:
-    return _between(text, float(text), 0, 1000)
+    return _number(text, float, 1000)
 
 
 def _port(text: str) -> int:
-    return int(_between(text, int(text), 0, 65535))
+    return _number(text, int, 65535)
 
 
-def _between(text: str, value: float, low: int, high: int) -> float:
-    if not low <= value <= high:
-        raise argparse.ArgumentTypeError(f"{text} is not allowed; give {low} to {high}")
+def _number(text: str, kind: Callable[[str], _Number], most: int) -> _Number:
+    try:
+        value = kind(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
+    if not 0 <= value <= most:
+        raise argparse.ArgumentTypeError(f"{text} is not allowed; give 0 to {most}")
     return value

@@ -7,7 +7,7 @@ import viser
 from doorstep.simulator import Simulator
 from doorstep.view import cameras
 from doorstep.view.cameras import Place
-from doorstep.view.controls import Controls
+from doorstep.view.controls import Commands, Controls
 from doorstep.view.layout import Layout
 from doorstep.view.play import Play
 from doorstep.view.requests import Requests
@@ -27,13 +27,14 @@ class Page:
         self.stage = Stage(server, sim, layout)
         self.controls = Controls(server, sim, play, rate)
 
-    def connect(self, requests: Requests) -> None:
-        """From now on, people who come wake whoever waits for requests."""
+    def connect(self, requests: Requests, commands: Commands) -> None:
+        """From now on, what people do reaches `commands`, and people who come wake who waits for requests."""
 
         async def wake(_: viser.ClientHandle) -> None:
             requests.post(lambda: None)
 
         self._server.on_client_connect(wake)
+        self.controls.connect(requests, commands)
 
     @property
     def watched(self) -> bool:

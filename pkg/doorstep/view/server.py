@@ -35,6 +35,7 @@ class Settings:
     agents: int = 2
     seed: int = 5
     device: str = "cpu"
+    episode_length: int = 200
     policy: str = "random"
     actions: Path | None = None
     rate: float = 20.0
@@ -59,22 +60,29 @@ def serve(settings: Settings) -> None:
 @contextlib.contextmanager
 def opened(settings: Settings) -> Iterator[tuple[Viewer, viser.ViserServer]]:
     """A viewer that is ready to run, and the server that its page is on."""
-    with (
-        Simulator(settings.worlds, seed=settings.seed, num_agents=settings.agents, device=settings.device) as sim,
-        _serving(settings.host, settings.port) as server,
-    ):
+    with _simulator(settings) as sim:
         play = _play(sim, settings)
-        layout = Layout.of(sim, min(sim.num_worlds, MOST_SHOWN))
-        keyboard = Keyboard()
-        page = Page(server, sim, play, layout, settings.rate)
-        viewer = Viewer(sim, play, page, layout, keyboard, settings.rate, settings.keep_running)
-        page.controls.connect(viewer.requests, viewer)
-        page_keys.connect(server, keyboard, lambda: viewer.requests.post(viewer.press_reset_key))
-        page.connect(viewer.requests)
-        try:
-            yield viewer, server
-        finally:
-            viewer.close()
+        with _serving(settings.host, settings.port) as server:
+            layout = Layout.of(sim, min(sim.num_worlds, MOST_SHOWN))
+            page = Page(server, sim, play, layout, settings.rate)
+            keyboard = Keyboard()
+            viewer = Viewer(sim, play, page, layout, keyboard, settings.rate, settings.keep_running)
+            page.connect(viewer.requests, viewer)
+            page_keys.connect(server, keyboard, lambda: viewer.requests.post(viewer.press_reset_key))
+            try:
+                yield viewer, server
+            finally:
+                viewer.close()
+
+
+def _simulator(settings: Settings) -> Simulator:
+    return Simulator(
+        settings.worlds,
+        seed=settings.seed,
+        num_agents=settings.agents,
+        device=settings.device,
+        episode_length=settings.episode_length,
+    )
 
 
 def _play(sim: Simulator, settings: Settings) -> Play:

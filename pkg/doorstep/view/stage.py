@@ -46,12 +46,12 @@ class Stage:
         _light(scene)
         self._kinds = {**_floors(layout), **_KINDS}
         self._batches = {name: Batch(scene, name, mesh, colour) for name, (_, mesh, colour) in self._kinds.items()}
-        self._labels = [_label(scene, cell, layout) for cell in range(layout.cells)] if layout.cells > 1 else []
+        self._labels = [_label(scene, cell, layout) for cell in range(layout.cells)]
         self._frame = Lines(scene, "current world", thickness=0.3)
         self.lidar = Lines(scene, "lidar", thickness=0.05)
         self.grabs = Lines(scene, "grab rays", thickness=0.12)
         self.lidar.visible = self.grabs.visible = False
-        self._frame.visible = layout.cells > 1
+        self._marked: tuple[range, int] | None = None
 
     def show(self, worlds: range, current: int) -> None:
         """Shows some worlds, as many as there are cells, as they are now; rays are those of the current one."""
@@ -61,14 +61,20 @@ class Stage:
         with self._server.atomic():
             for name, (look, _, _) in self._kinds.items():
                 self._batches[name].show(seen[look], tints if name == "agents" else seen[look].colours)
-            for label, world in zip(self._labels, worlds, strict=False):
-                label.text = str(self._sim.world_offset + world)
-            if self._frame.visible:
-                self._frame.show(*_around(self._layout, offset))
+            if self._marked != (worlds, current):
+                self._mark(worlds, current)
             if self.lidar.visible:
                 self.lidar.show(*rays.lidar(self._sim, current, offset))
             if self.grabs.visible:
                 self.grabs.show(*rays.grabs(self._sim, current, offset))
+
+
+    def _mark(self, worlds: range, current: int) -> None:
+        """Numbers the worlds, and draws a line around the current one."""
+        for label, world in zip(self._labels, worlds, strict=True):
+            label.text = str(self._sim.world_offset + world)
+        self._frame.show(*_around(self._layout, self._layout.offsets[current - worlds.start]))
+        self._marked = (worlds, current)
 
 
 class Batch:
