@@ -30,7 +30,7 @@ def finished_wheel() -> Path:
 def finished_files(finished_wheel: Path) -> dict[str, bytes]:
     """What is inside, by name."""
     with zipfile.ZipFile(finished_wheel) as archive:
-        return {name: archive.read(name) for name in archive.namelist()}
+        return {name: archive.read(name) for name in archive.namelist() if not name.endswith("/")}
 
 
 @pytest.fixture(scope="session")
