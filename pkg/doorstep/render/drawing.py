@@ -93,7 +93,7 @@ def _hide_walls_between(objects: Objects, eye: Vector, target: NDArray[np.float3
     """Hides walls and doors, whose sides are parallel to the axes, that the line of sight meets: slab test."""
     is_static = (objects["kind"] == EntityKind.WALL) | (objects["kind"] == EntityKind.DOOR)
     direction = target - eye
-    slope = np.where(direction == 0, np.finfo(np.float64).tiny, direction)
+    slope = np.where(direction == 0, 1e-12, direction)
     centres, halves = objects["centre"].astype(np.float64), objects["size"] / 2.0
     first, second = (centres - halves - eye) / slope, (centres + halves - eye) / slope
     enters = np.minimum(first, second).max(axis=1)

@@ -45,7 +45,7 @@ function bodySurface(direction) {
 }
 
 function eyeSurface(direction, side) {
-  const centre = [0.36 * side, 0.7, 0.52], half = [0.16, 0.14, 0.22];
+  const centre = [0.38 * side, 0.76, 0.5], half = [0.19, 0.17, 0.25];
   const unit = normalize(direction);
   const offset = unit.map((component, axis) => component * half[axis]);
   return [...add(centre, offset), ...normalize(unit.map((component, axis) => component / half[axis]))];

@@ -7,7 +7,8 @@ const COLOURS = {
   [KINDS.WALL]: [0.4, 0.4, 0.4],
   [KINDS.DOOR]: [230 / 255, 20 / 255, 20 / 255],
 };
-const SKY_COLOUR = [0.62, 0.76, 0.9];
+const SURFACE = { THING: 0, FLOOR: 1, SKY: 2 };
+const UNTURNED = [1, 0, 0, 0];
 const TO_LIGHT = normalize([-1, -1, 2]);
 const SHADOW_MAP_SIDE = 2048, SHADOW_MARGIN = 4;
 const NEAR = 0.1, FAR = 2000;
@@ -33,16 +34,19 @@ void main() {
 const FRAGMENT_SHADER = `#version 300 es
 precision highp float;
 precision highp sampler2DShadow;
-uniform vec3 colour, to_light;
-uniform bool is_floor;
+uniform vec3 colour, to_light, eye;
+uniform int surface;
+uniform bool is_perspective;
 uniform sampler2DShadow shadow_map;
 in vec3 place, towards;
 in vec4 light_place;
 flat in float is_eye;
 out vec4 shown;
 
+const int kFloorSurface = 1, kSkySurface = 2;
 const vec3 kEye = vec3(0.08, 0.10, 0.14), kFloor = vec3(0.30, 0.34, 0.26), kLine = vec3(0.50, 0.56, 0.42);
-const float kCell = 2.0, kLineWidth = 0.1;
+const vec3 kSky = vec3(0.62, 0.76, 0.90), kZenith = vec3(0.32, 0.52, 0.78);
+const float kCell = 2.0, kLineWidth = 0.1, kHazeBegins = 60.0, kHazeEnds = 260.0;
 
 float line_coverage(float coordinate, float width) {
   float half_line = 0.5 * kLineWidth / kCell, u = coordinate / kCell, w = clamp(width / kCell, 1e-6, 1.0);
@@ -63,11 +67,25 @@ float visibility() {
   return outside ? 1.0 : texture(shadow_map, at);
 }
 
-void main() {
-  vec3 base = is_floor ? floor_colour() : mix(colour, kEye, is_eye);
+vec3 lit(vec3 base) {
   vec3 unit = normalize(towards);
-  float light = 0.45 + 0.10 * unit.z + 0.45 * visibility() * max(dot(unit, to_light), 0.0);
-  shown = vec4(base * light, 1.0);
+  return base * (0.45 + 0.10 * unit.z + 0.45 * visibility() * max(dot(unit, to_light), 0.0));
+}
+
+vec3 in_haze(vec3 near) {
+  float haze = clamp((distance(place, eye) - kHazeBegins) / (kHazeEnds - kHazeBegins), 0.0, 1.0);
+  return is_perspective ? mix(near, kSky, haze * (2.0 - haze)) : near;
+}
+
+vec3 sky_colour() {
+  return mix(kSky, kZenith, max(normalize(place - eye).z, 0.0));
+}
+
+void main() {
+  shown.a = 1.0;
+  shown.rgb = surface == kSkySurface ? sky_colour()
+      : surface == kFloorSurface ? in_haze(lit(floor_colour()))
+      : lit(mix(colour, kEye, is_eye));
 }`;
 
 class Renderer {
@@ -104,11 +122,12 @@ class Renderer {
     this.#drawShadowMap(objects, lightProjection, tints);
     gl.bindFramebuffer(gl.FRAMEBUFFER, null);
     gl.viewport(0, 0, this.canvas.width, this.canvas.height);
-    gl.clearColor(...SKY_COLOUR, 1);
     gl.clear(gl.COLOR_BUFFER_BIT | gl.DEPTH_BUFFER_BIT);
     gl.bindTexture(gl.TEXTURE_2D, this.shadow.texture);
     gl.uniformMatrix4fv(uniforms.view_projection, false, viewProjection(camera, this.aspect, NEAR, FAR));
-    this.#drawFloor(camera.eye);
+    gl.uniform3fv(uniforms.eye, camera.eye);
+    gl.uniform1i(uniforms.is_perspective, camera.viewHeight ? 0 : 1);
+    this.#drawSurroundings(camera.eye);
     this.#drawObjects(objects, tints);
   }
 
@@ -133,7 +152,7 @@ class Renderer {
 
   #drawObjects(objects, tints) {
     const { gl, uniforms } = this;
-    gl.uniform1i(uniforms.is_floor, 0);
+    gl.uniform1i(uniforms.surface, SURFACE.THING);
     for (const { kind, index, hidden, centre, rotation, half } of objects) {
       if (hidden) continue;
       const mesh = kind === KINDS.AGENT ? this.agent : this.box;
@@ -143,11 +162,15 @@ class Renderer {
     }
   }
 
-  #drawFloor([x, y]) {
+  // The floor, which ends where nobody sees it, and the sky, which is a box around everything.
+  #drawSurroundings(eye) {
     const { gl, uniforms } = this;
-    gl.uniform1i(uniforms.is_floor, 1);
-    this.#place(placement([x, y, 0], [1, 0, 0, 0], [FAR, FAR, 1]), [1, 0, 0, 0]);
+    gl.uniform1i(uniforms.surface, SURFACE.FLOOR);
+    this.#place(placement([eye[0], eye[1], 0], UNTURNED, [FAR, FAR, 1]), UNTURNED);
     drawMesh(gl, this.floor, gl.TRIANGLE_STRIP);
+    gl.uniform1i(uniforms.surface, SURFACE.SKY);
+    this.#place(placement(eye, UNTURNED, [FAR / 2, FAR / 2, FAR / 2]), UNTURNED);
+    drawMesh(gl, this.box, gl.TRIANGLES);
   }
 
   #place(matrix, rotation) {
