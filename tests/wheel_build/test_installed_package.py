@@ -18,5 +18,5 @@ def test_the_package_under_test_is_the_finished_wheel(finished_wheel: Path) -> N
     site_packages = Path(doorstep.__file__).parent.parent
     with zipfile.ZipFile(finished_wheel) as archive:
         for name in archive.namelist():
-            if name.startswith("doorstep/") and not name.endswith("/"):
+            if name.startswith(("doorstep/", "doorstep.libs/")) and not name.endswith("/"):
                 assert (site_packages / name).read_bytes() == archive.read(name), name
