@@ -20,7 +20,7 @@ PRESETS = ("top", "left", "right", "all")
 _HALF_VIEW = np.tan(np.radians(75.0) / 2)  # half the height of what a browser's camera sees at distance 1
 _FROM_ABOVE = np.array([0.0, -1e-3, 1.0])  # not quite from above, so that +y points up in the picture
 _FROM_FRONT = np.array([0.0, -0.75, 1.0])
-_BEHIND, _ABOVE, _AHEAD = 4.0, 8.0, 3.0  # metres, of a camera that follows; it looks over the walls
+_BEHIND, _ABOVE, _AHEAD = 6.0, 11.0, 4.0  # metres, of a camera that follows; it looks over the walls
 
 
 def preset(name: str, layout: Layout, cell: int) -> Place:

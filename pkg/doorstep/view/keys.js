@@ -6,7 +6,8 @@ window.doorstepKeys ??= (() => {
     KeyW: "W", KeyA: "A", KeyS: "S", KeyD: "D", KeyQ: "Q", KeyE: "E", KeyG: "G", KeyR: "R",
     ShiftLeft: "F", ShiftRight: "F",
   };
-  const typing = "textarea, input:not([type=checkbox], [type=radio], [type=range]), [contenteditable=true]";
+  const menu = "[aria-haspopup=listbox]"; // keeps the focus after a choice
+  const typing = `textarea, input:not([type=checkbox], [type=radio], [type=range], ${menu}), [contenteditable=true]`;
   const held = new Set();
   let playing = false;
 
@@ -26,6 +27,7 @@ window.doorstepKeys ??= (() => {
     const ours = event.isTrusted && playing && name && !event.ctrlKey && !event.altKey && !event.metaKey;
     if (!ours || event.target.matches(typing)) return;
     event.stopImmediatePropagation();
+    event.preventDefault();
     if (held.has(name)) return;
     held.add(name);
     tell(name, true);
@@ -44,7 +46,6 @@ window.doorstepKeys ??= (() => {
     play(on) {
       letGo();
       playing = on;
-      document.activeElement?.blur(); // off the menu that this was chosen from
     },
   };
 })();

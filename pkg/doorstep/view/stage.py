@@ -50,7 +50,7 @@ class Stage:
         self._frame = Lines(scene, "current world", thickness=0.3)
         self.lidar = Lines(scene, "lidar", thickness=0.05)
         self.grabs = Lines(scene, "grab rays", thickness=0.12)
-        self.lidar.visible = self.grabs.visible = False
+        self._frame.visible = layout.cells > 1
         self._marked: tuple[range, int] | None = None
 
     def show(self, worlds: range, current: int) -> None:
@@ -117,9 +117,10 @@ class Lines:
     """Line segments; nothing is sent that is the same as before."""
 
     def __init__(self, scene: viser.SceneApi, name: str, thickness: float) -> None:
-        nothing = np.zeros((1, 2, 3), np.float32)
-        self._handle = scene.add_line_segments(f"/{name}", nothing, (0, 0, 0), thickness=thickness)
-        self._sent: tuple[Array, Array] = (nothing, nothing)
+        # A colour for each end from the start: a browser does not change from one colour to many.
+        points, ends = np.zeros((1, 2, 3), np.float32), np.zeros((1, 2, 3), np.uint8)
+        self._handle = scene.add_line_segments(f"/{name}", points, ends, thickness=thickness, visible=False)
+        self._sent: tuple[Array, Array] = (points, ends[:, 0])
 
     @property
     def visible(self) -> bool:
@@ -170,6 +171,7 @@ def _label(scene: viser.SceneApi, cell: int, layout: Layout) -> viser.LabelHandl
         font_size_mode="scene",
         font_scene_height=_LABEL_HEIGHT,
         anchor="top-center",
+        visible=layout.cells > 1,
     )
 
 
