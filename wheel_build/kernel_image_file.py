@@ -22,12 +22,13 @@ HEADER = struct.Struct(f"<{len(MAGIC)}sII")
 ENTRY = struct.Struct("<iiQQ")
 PTX = 0
 TRAINING = 0  # the module of the training kernels
+VIEWS = 9  # the module of the kernel that draws views
 
 
 class ImageName(NamedTuple):
     """What an image is for."""
 
-    module: int  # number of agents, or TRAINING
+    module: int  # number of agents, TRAINING or VIEWS
     architecture: int  # 90 for sm_90, PTX for the PTX
 
 

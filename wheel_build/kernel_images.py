@@ -19,7 +19,7 @@ from pathlib import Path
 
 from build_steps import NativeBuildError, exclusive, say
 from cuda_packages import CudaPackages
-from kernel_image_file import PTX, TRAINING, ImageName, pack
+from kernel_image_file import PTX, TRAINING, VIEWS, ImageName, pack
 from kernel_report import KernelReport, parse_log
 
 INCLUDE_FOLDERS = (Path("native/src"), Path("native/include"))
@@ -58,6 +58,7 @@ WORLDS_SOURCE = Path("native/src/exec/cuda/kernels.cu")
 MODULES = (
     KernelModule(TRAINING, "training", Path("native/src/training/kernels.cu")),
     *(KernelModule(agents, f"{agents}_agents", WORLDS_SOURCE, (f"-DDS_AGENTS={agents}",)) for agents in NUM_AGENTS),
+    KernelModule(VIEWS, "views", Path("native/src/render/raycast/kernels.cu")),
 )
 
 _INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)

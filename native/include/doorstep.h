@@ -832,6 +832,9 @@ DS_API ds_status ds_semaphore_wait(ds_resource semaphore, ds_resource stream, ui
 
 /* A cubin, a fatbin or PTX text that ends with a zero. */
 DS_API ds_status ds_module_load(ds_resource context, const void* image, ds_resource* module);
+/* Kernels that are part of this library, for the context's device. name: "views". INVALID_ARGUMENT for another one;
+   DEVICE if this build, or this device, has no machine code for it. */
+DS_API ds_status ds_module_load_builtin(ds_resource context, const char* name, ds_resource* module);
 DS_API ds_status ds_kernel_get(ds_resource module, const char* name, ds_resource* kernel);
 /* arguments: addresses of the parameters' values, as cuLaunchKernel takes them; grid and block: x, y, z. */
 DS_API ds_status ds_kernel_launch(ds_resource kernel, ds_resource stream, const uint32_t* grid,

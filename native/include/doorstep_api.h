@@ -154,7 +154,8 @@
     X(ds_status, python_empty_like, (void* object, void** made)) \
     X(ds_status, python_zeros_like, (void* object, void** made)) \
     X(ds_status, python_tensor_over, (void* type, void* managed, void** made)) \
-    X(ds_status, memory_share, (ds_memory memory, ds_memory* shared))
+    X(ds_status, memory_share, (ds_memory memory, ds_memory* shared)) \
+    X(ds_status, module_load_builtin, (ds_resource context, const char* name, ds_resource* module))
 
 typedef struct ds_api {
     uint32_t abi_version; /* DS_ABI_VERSION */

@@ -2,6 +2,8 @@
 #include <string.h>
 
 #include "api/resource.h"
+#include "exec/cuda/images.h"
+#include "exec/cuda/kernel_module.h"
 #include "runtime/cuda/graph.h"
 #include "runtime/cuda/module.h"
 
@@ -14,6 +16,17 @@ ds_status ds_module_load(ds_resource context, const void* image, ds_resource* mo
     if (!module) return fail_null("module");
     Ref<Context> found = find_handle<Context>(context, "context");
     return found ? give_handle(Module::load(std::move(found), image), module) : last_status();
+}
+
+ds_status ds_module_load_builtin(ds_resource context, const char* name, ds_resource* module) {
+    if (!name) return fail_null("name");
+    if (!module) return fail_null("module");
+    if (strcmp(name, "views") != 0) {
+        return fail(DS_STATUS_INVALID_ARGUMENT, "name", "the built-in module is \"views\"",
+                    "there is no built-in module \"%s\"", name);
+    }
+    const Ref<Context> found = find_handle<Context>(context, "context");
+    return found ? give_handle(load_module(found, kViewsModule), module) : last_status();
 }
 
 ds_status ds_kernel_get(ds_resource module, const char* name, ds_resource* kernel) {

@@ -1132,6 +1132,7 @@ FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
     ("ds_semaphore_signal", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64)),
     ("ds_semaphore_wait", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64)),
     ("ds_module_load", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)),
+    ("ds_module_load_builtin", ctypes.c_int, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)),
     ("ds_kernel_get", ctypes.c_int, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)),
     (
         "ds_kernel_launch",
@@ -1283,6 +1284,7 @@ class Functions:
     ds_semaphore_signal: Any
     ds_semaphore_wait: Any
     ds_module_load: Any
+    ds_module_load_builtin: Any
     ds_kernel_get: Any
     ds_kernel_launch: Any
     ds_graph_begin_capture: Any

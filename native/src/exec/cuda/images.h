@@ -6,11 +6,13 @@
 
 namespace doorstep {
 
-// Which kernels an image holds: those that step worlds of so many agents, or the training kernels.
+// Which kernels an image holds: those that step worlds of so many agents, the training kernels, or the one that draws
+// views.
 constexpr int kTrainingModule = 0;
+constexpr int kViewsModule = 9;
 
 struct KernelImage {
-    int32_t module;        // number of agents, or kTrainingModule
+    int32_t module;        // number of agents, kTrainingModule or kViewsModule
     int32_t architecture;  // 90: machine code for sm_90; 0: PTX text that ends with a zero
     const void* data;
     size_t bytes;

@@ -9,7 +9,7 @@ namespace doorstep {
 // The oldest compute capability that the kernels are compiled for (75 is 7.5).
 constexpr int kOldestComputeCapability = 75;
 
-// Modules are named as in images.h: a number of agents, or kTrainingModule.
+// Modules are named as in images.h.
 
 // Whether there is machine code, or PTX to make it from.
 bool has_kernels(int module, int compute_capability);

@@ -19,6 +19,13 @@ struct MeshTable {
     uint32_t materials[kMeshTriangles];
 };
 
+// What the ray caster is told; plain data, a kernel's parameter.
+struct ViewsCall {
+    Views views;
+    PixelGrid grid;
+    const MeshTable* mesh;
+};
+
 // Its points from the camera: to the right, forward, up.
 struct MeshPoints {
     alignas(32) float right[kMeshPoints];

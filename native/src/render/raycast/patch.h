@@ -5,26 +5,6 @@
 
 namespace doorstep {
 
-// What shading a view's pixels takes, the same for all of them.
-struct Shading {
-    Camera camera;
-    Colour floor, floor_lines;  // in the light, times 255; the lines' as difference
-    float floor_slope;          // -1 / height of the camera
-    float pixel;                // a pixel's side at depth 1
-    uint32_t sky;               // colour
-};
-
-DS_INLINE Shading shading_of(const Camera& camera, const CameraRig& rig) {
-    const float light = brightness(NarrowFloat(0.f), NarrowFloat(0.f), NarrowFloat(1.f), NarrowFloat(1.f)).v;
-    const Colour line = kFloorLineColour, floor = kFloorColour;
-    return {camera,
-            floor * (255.f * light),
-            Colour{line.red - floor.red, line.green - floor.green, line.blue - floor.blue} * (255.f * light),
-            -1.f / camera.origin.z,
-            2.f * rig.tangent_y / static_cast<float>(rig.height),
-            pack(kSkyColour)};
-}
-
 // Float::kLanes columns of one or more rows. Normals are those of meshes, of any length.
 template <class Float, int Rows>
 struct Patch {
@@ -129,14 +109,14 @@ struct FloorPoint {
 };
 
 template <class Float>
-DS_INLINE FloorPoint<Float> floor_point(const Shading& shading, Float depth, Float u, Float v) {
-    const Camera& camera = shading.camera;
+DS_INLINE FloorPoint<Float> floor_point(const View& view, Float depth, Float u, Float v) {
+    const Camera& camera = view.camera;
     // To the hit point, horizontally
     const Float x = depth * (Float(camera.right.x) * u + (Float(camera.up.x) * v + Float(camera.forward.x)));
     const Float y = depth * (Float(camera.right.y) * u + (Float(camera.up.y) * v + Float(camera.forward.y)));
-    const Float slope(shading.floor_slope);
+    const Float slope(view.shading.floor_slope);
     const auto footprint = [&](Float along, float right, float up) {
-        return floor_footprint(depth, along * slope, right, camera.right.z, up, camera.up.z, shading.pixel);
+        return floor_footprint(depth, along * slope, right, camera.right.z, up, camera.up.z, view.shading.pixel);
     };
     return {Float(camera.origin.x) + x, Float(camera.origin.y) + y, footprint(x, camera.right.x, camera.up.x),
             footprint(y, camera.right.y, camera.up.y)};
@@ -148,10 +128,10 @@ DS_INLINE typename Float::Bits pack(Float red255, Float green255, Float blue255)
 }
 
 template <class Float>
-DS_INLINE typename Float::Bits floor_colour(const Shading& shading, Float depth, Float u, Float v) {
-    const FloorPoint<Float> at = floor_point(shading, depth, u, v);
+DS_INLINE typename Float::Bits floor_colour(const View& view, Float depth, Float u, Float v) {
+    const FloorPoint<Float> at = floor_point(view, depth, u, v);
     const Float lines = floor_lines(at.x, at.y, at.footprint_x, at.footprint_y);
-    const Colour floor = shading.floor, difference = shading.floor_lines;
+    const Colour floor = view.shading.floor, difference = view.shading.floor_lines;
     return pack(Float(floor.red) + lines * Float(difference.red), Float(floor.green) + lines * Float(difference.green),
                 Float(floor.blue) + lines * Float(difference.blue));
 }
@@ -170,8 +150,8 @@ DS_INLINE typename Float::Bits mesh_colour(typename Float::Bits word, Float x, F
 
 // Writes a row of a patch; pixel: of its first column, in the tensors.
 template <class Float, int Rows>
-DS_INLINE void write_row(const Shading& shading, const Surfaces& surfaces, Patch<Float, Rows>& patch, int r,
-                         bool meshes, const ViewTensors& tensors, int64_t pixel, int count) {
+DS_INLINE void write_row(const View& view, const Patch<Float, Rows>& patch, int r, bool meshes,
+                         const ViewTensors& tensors, int64_t pixel, int count) {
     const auto word = patch.words[r];
     const auto is_floor = equal(word, all_lanes(Float(), kFloorWord));
     const auto is_mesh = all_lanes(Float(), (kFirstMeshSurface << 24) - 1u) < word;
@@ -186,8 +166,8 @@ DS_INLINE void write_row(const Shading& shading, const Surfaces& surfaces, Patch
         nx = nx * scale, ny = ny * scale, nz = nz * scale;
     }
     if (tensors.rgb) {
-        auto colour = select(is_there, word, all_lanes(Float(), shading.sky));
-        if (any(is_floor)) colour = select(is_floor, floor_colour(shading, depth, patch.u, patch.v[r]), colour);
+        auto colour = select(is_there, word, all_lanes(Float(), view.shading.sky));
+        if (any(is_floor)) colour = select(is_floor, floor_colour(view, depth, patch.u, patch.v[r]), colour);
         if (any_mesh) colour = select(is_mesh, mesh_colour(word, nx, ny, nz), colour);
         colour = colour | all_lanes(Float(), 0xFF000000u);
         store_first(colour, reinterpret_cast<uint32_t*>(tensors.rgb) + pixel, count);
@@ -195,12 +175,12 @@ DS_INLINE void write_row(const Shading& shading, const Surfaces& surfaces, Patch
     if (!tensors.segmentation && !tensors.normals) return;
     const auto surface = shift_right<24>(word);
     if (tensors.segmentation) {
-        const auto segmentation = gather(Float(), surfaces.segmentation, surface);
+        const auto segmentation = gather(Float(), view.surfaces.segmentation, surface);
         store_halves(segmentation, reinterpret_cast<uint16_t*>(tensors.segmentation) + pixel, count);
     }
     if (tensors.normals) {
-        Float normal[3] = {gather(Float(), surfaces.normals[0], surface), gather(Float(), surfaces.normals[1], surface),
-                           gather(Float(), surfaces.normals[2], surface)};
+        Float normal[3] = {gather(Float(), view.surfaces.normals[0], surface), gather(Float(), view.surfaces.normals[1], surface),
+                           gather(Float(), view.surfaces.normals[2], surface)};
         if (any_mesh) {
             normal[0] = select(is_mesh, nx, normal[0]);
             normal[1] = select(is_mesh, ny, normal[1]);

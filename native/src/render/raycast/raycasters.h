@@ -6,5 +6,6 @@
 namespace doorstep {
 
 ds_status create_cpu_raycaster(const CameraSetup& setup, BatchRenderer** renderer);
+ds_status create_cuda_raycaster(const CameraSetup& setup, BatchRenderer** renderer);
 
 }  // namespace doorstep

@@ -57,6 +57,24 @@ struct Surfaces {
     }
 };
 
+// What shading a view's pixels takes, the same for all of them.
+struct Shading {
+    Colour floor, floor_lines;  // in the light, times 255; the lines' as difference
+    float floor_slope;          // -1 / height of the camera
+    float pixel;                // a pixel's side at depth 1
+    uint32_t sky;               // colour
+};
+
+DS_INLINE Shading shading_of(const Camera& camera, const CameraRig& rig) {
+    const float light = brightness(NarrowFloat(0.f), NarrowFloat(0.f), NarrowFloat(1.f), NarrowFloat(1.f)).v;
+    const Colour line = kFloorLineColour, floor = kFloorColour;
+    return {floor * (255.f * light),
+            Colour{line.red - floor.red, line.green - floor.green, line.blue - floor.blue} * (255.f * light),
+            -1.f / camera.origin.z,
+            2.f * rig.tangent_y / static_cast<float>(rig.height),
+            pack(kSkyColour)};
+}
+
 // A mesh in the world, for its normals.
 struct MeshFrame {
     Vec3 axes[3];
@@ -65,6 +83,7 @@ struct MeshFrame {
 
 struct View {
     Camera camera;
+    Shading shading;
     int32_t self;           // the agent that carries the camera
     uint32_t meshes;        // bits of the meshes that may be seen
     uint32_t meshes_around; // of those whose box the camera is in
@@ -99,6 +118,7 @@ DS_INLINE bool can_look(const Camera& camera) {
 DS_INLINE void aim(const Views& views, int64_t world, int agent, View& view) {
     view.camera = camera_of_agent(views.rig, views.fields.body_positions.vector(world, agent),
                                   views.fields.body_rotations.quaternion(world, agent));
+    view.shading = shading_of(view.camera, views.rig);
     view.self = agent;
     view.meshes = view.meshes_around = 0;
     view.faces.count = 0;

@@ -5,13 +5,6 @@
 
 namespace doorstep {
 
-// What the ray caster is told; plain data, a kernel's parameter.
-struct ViewsCall {
-    Views views;
-    PixelGrid grid;
-    const MeshTable* mesh;
-};
-
 // What a thread needs beside its stack.
 struct DrawingMemory {
     BoxTable boxes;
@@ -64,7 +57,7 @@ DS_INLINE void make_triangles(const MeshTable& mesh, DrawingMemory& memory) {
 }
 
 template <class Float>
-DS_INLINE void draw_tile(const ViewsCall& call, const DrawingMemory& memory, const Shading& shading, int column, int row,
+DS_INLINE void draw_tile(const ViewsCall& call, const DrawingMemory& memory, int column, int row,
                          int64_t first_pixel) {
     const PixelGrid& grid = call.grid;
     const int columns = smaller(kTileSide, grid.width - column), rows = smaller(kTileSide, grid.height - row);
@@ -88,7 +81,7 @@ DS_INLINE void draw_tile(const ViewsCall& call, const DrawingMemory& memory, con
         const int count = smaller(Float::kLanes, columns - c);
         for (int r = 0; r < rows; r++) {
             const int64_t pixel = first_pixel + int64_t{row + r} * grid.width + column + c;
-            write_row(shading, memory.view.surfaces, patch, r, found.meshes != 0, call.views.tensors, pixel, count);
+            write_row(memory.view, patch, r, found.meshes != 0, call.views.tensors, pixel, count);
         }
     }
 }
@@ -99,12 +92,11 @@ DS_INLINE void draw_view(const ViewsCall& call, int64_t world, int agent, Drawin
     aim(call.views, world, agent, memory.view);
     if (can_look(memory.view.camera)) find_faces<Float>(call, memory);
     make_triangles<Float>(*call.mesh, memory);
-    const Shading shading = shading_of(memory.view.camera, call.views.rig);
     const PixelGrid& grid = call.grid;
     const int64_t first_pixel = (world * call.views.fields.num_agents + agent) * grid.height * grid.width;
     for (int row = 0; row < grid.height; row += kTileSide)
         for (int column = 0; column < grid.width; column += kTileSide)
-            draw_tile<Float>(call, memory, shading, column, row, first_pixel);
+            draw_tile<Float>(call, memory, column, row, first_pixel);
 }
 
 template <class Float>

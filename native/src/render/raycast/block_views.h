@@ -1,0 +1,201 @@
+// A kernel's work on its views, written over a Block: CUDA's, or one that is emulated on the host for tests.
+//
+// A Block has index(), count() (blocks of the grid) and each(stage), which calls stage(share) for the share of every
+// thread and returns when all are done. A block draws one view at a time, some tiles at a time; what it knows of them
+// lies in shared memory.
+#pragma once
+
+#include "render/raycast/kernels.h"
+#include "render/raycast/patch.h"
+
+namespace doorstep {
+
+// Which items of a stage a thread takes: first, first + stride, ...
+struct ViewShare {
+    int first, stride;
+};
+
+struct BlockTile {
+    TileFaces faces;
+    int16_t column, row;  // its first pixel
+};
+
+// Beginning of the shared memory; behind it, per mesh, MeshPoints and, per tile, marks.
+struct BlockViewMemory {
+    BoxTable boxes;
+    View view;
+    uint8_t axes[kMaxBoxes];    // bits of the box's sides that are seen
+    uint8_t around[kMaxBoxes];  // 1: the camera is in it
+    BlockTile tiles[kBlockTiles];
+    MeshPoints points[1];
+};
+
+constexpr uint32_t view_block_bytes(int num_agents) {
+    const uint32_t meshes = static_cast<uint32_t>(num_agents - 1);
+    return static_cast<uint32_t>(sizeof(BlockViewMemory)) - static_cast<uint32_t>(sizeof(MeshPoints)) +
+           meshes * static_cast<uint32_t>(sizeof(MeshPoints) + kBlockTiles * kMeshMarks);
+}
+
+// A view that a block works on.
+struct BlockView {
+    const ViewsCall& call;
+    BlockViewMemory& memory;
+    int64_t world;
+    int agent;
+
+    DS_METHOD const WorldFields& fields() const { return call.views.fields; }
+    DS_METHOD int num_meshes() const { return fields().num_agents - 1; }
+    DS_METHOD uint8_t* marks(int tile, int mesh) const {
+        uint8_t* all = reinterpret_cast<uint8_t*>(memory.points + num_meshes());
+        return all + (tile * num_meshes() + mesh) * kMeshMarks;
+    }
+    DS_METHOD PointTriangles triangles(int mesh) const { return {call.mesh, &memory.points[mesh]}; }
+
+    DS_METHOD PixelArea area_of(const BlockTile& tile) const {
+        const PixelGrid& grid = call.grid;
+        return grid.area(tile.column, tile.row, smaller(kTileSide, grid.width - tile.column),
+                         smaller(kTileSide, grid.height - tile.row));
+    }
+};
+
+// ---- Stages: what the threads do between two barriers
+
+DS_INLINE void read_view(const BlockView& at, ViewShare share) {
+    for (int i = share.first; i < kMaxBoxes; i += share.stride) {
+        read_box(at.fields(), at.world, i, at.memory.boxes);
+        at.memory.axes[i] = at.memory.around[i] = 0;
+    }
+    if (share.first == 0) aim(at.call.views, at.world, at.agent, at.memory.view);
+}
+
+DS_INLINE void find_seen_boxes(const BlockView& at, ViewShare share) {
+    if (!can_look(at.memory.view.camera)) return;
+    for (int i = share.first; i < object_count(at.fields()); i += share.stride) {
+        SeenSides<NarrowFloat> found;
+        find_sides(at.memory.view, at.memory.boxes, i, at.call.grid.all(), found);
+        at.memory.axes[i] = static_cast<uint8_t>(found.axes_of(0));
+        at.memory.around[i] = static_cast<uint8_t>(found.around);
+    }
+}
+
+DS_INLINE int faces_before(const BlockView& at, int box) {
+    int faces = 0;
+    DS_ROLLED
+    for (int i = 0; i < box; i++) faces += count_bits(at.memory.axes[i]);
+    return faces;
+}
+
+DS_INLINE void take_seen_boxes(const BlockView& at, ViewShare share) {
+    View& view = at.memory.view;
+    const BoxTable& boxes = at.memory.boxes;
+    for (int i = share.first; i < object_count(at.fields()); i += share.stride) {
+        if (!(at.memory.axes[i] | at.memory.around[i])) continue;
+        SeenSides<NarrowFloat> found;
+        find_sides(view, boxes, i, at.call.grid.all(), found);
+        take_sides(at.fields(), boxes, i, found, 0, view, faces_before(at, i));
+        if (is_mesh(at.fields(), boxes, i)) take_mesh(boxes, i, mesh_of_agent(i, view.self), view);
+    }
+    if (share.first != 0) return;
+    const int faces = faces_before(at, kMaxBoxes);
+    view.faces.count = faces + (can_look(view.camera) ? take_floor(view, faces) : 0);
+    uint32_t meshes = 0, around = 0;
+    for (int agent = 0; agent < at.fields().num_agents; agent++) {
+        if (agent == view.self || !is_mesh(at.fields(), boxes, agent)) continue;
+        const int mesh = mesh_of_agent(agent, view.self);
+        around |= static_cast<uint32_t>(at.memory.around[agent]) << mesh;
+        meshes |= static_cast<uint32_t>((at.memory.axes[agent] | at.memory.around[agent]) != 0) << mesh;
+    }
+    view.meshes = meshes;
+    view.meshes_around = around;
+}
+
+DS_INLINE void place_meshes(const BlockView& at, ViewShare share) {
+    const View& view = at.memory.view;
+    for (uint32_t meshes = view.meshes; meshes;) {
+        const int mesh = take_lowest_bit(meshes), box = agent_of_mesh(mesh, view.self);
+        for (int i = share.first; i < kMeshPoints; i += share.stride)
+            place_points<NarrowFloat>(view.camera, at.memory.boxes, box, *at.call.mesh, i, at.memory.points[mesh]);
+    }
+}
+
+DS_INLINE void find_tiles(const BlockView& at, ViewShare share, int first_tile, int tiles) {
+    const int tiles_across = (at.call.grid.width + kTileSide - 1) / kTileSide;
+    for (int i = share.first; i < tiles; i += share.stride) {
+        BlockTile& tile = at.memory.tiles[i];
+        const int down = (first_tile + i) / tiles_across, across = first_tile + i - down * tiles_across;
+        tile.column = static_cast<int16_t>(across * kTileSide);
+        tile.row = static_cast<int16_t>(down * kTileSide);
+        find_faces<NarrowFloat>(at.memory.view, at.area_of(tile), tile.faces);
+    }
+}
+
+DS_INLINE void mark_meshes(const BlockView& at, ViewShare share, int tiles) {
+    for (uint32_t meshes = at.memory.view.meshes; meshes;) {
+        const int mesh = take_lowest_bit(meshes);
+        DS_ROLLED
+        for (int i = share.first; i < tiles * kMeshMarks; i += share.stride) {
+            const int t = i / kMeshMarks, byte = i - t * kMeshMarks;
+            const BlockTile& tile = at.memory.tiles[t];
+            if (!(tile.faces.meshes >> mesh & 1)) continue;
+            at.marks(t, mesh)[byte] =
+                mark_triangles<NarrowFloat>(at.triangles(mesh), byte * kMarkedTriangles, at.area_of(tile));
+        }
+    }
+}
+
+DS_INLINE void draw_pixels(const BlockView& at, ViewShare share, int tiles) {
+    const PixelGrid& grid = at.call.grid;
+    const View& view = at.memory.view;
+    const int64_t first_pixel = (at.world * at.fields().num_agents + at.agent) * grid.height * grid.width;
+    DS_ROLLED
+    for (int i = share.first; i < tiles * kTileSide * kTileSide; i += share.stride) {
+        const int t = i / (kTileSide * kTileSide);
+        const BlockTile& tile = at.memory.tiles[t];
+        const int column = tile.column + i % kTileSide, row = tile.row + i / kTileSide % kTileSide;
+        if (column >= grid.width || row >= grid.height) continue;
+        Patch<NarrowFloat, 1> patch;
+        patch.begin(NarrowFloat(grid.right[column]), grid.up + row);
+        draw_faces(view.faces, tile.faces, patch);
+        DS_ROLLED
+        for (uint32_t meshes = tile.faces.meshes; meshes;) {
+            const int m = take_lowest_bit(meshes);
+            draw_mesh(*at.call.mesh, at.triangles(m), at.marks(t, m), view.frames[m], patch);
+        }
+        const int64_t pixel = first_pixel + int64_t{row} * grid.width + column;
+        write_row(view, patch, 0, tile.faces.meshes != 0, at.call.views.tensors, pixel, 1);
+    }
+}
+
+// ---- The kernel
+
+template <class Block>
+DS_INLINE void draw_view(Block& block, const BlockView& at) {
+    block.each([&](ViewShare share) { read_view(at, share); });
+    block.each([&](ViewShare share) { find_seen_boxes(at, share); });
+    block.each([&](ViewShare share) { take_seen_boxes(at, share); });
+    const bool meshes = at.memory.view.meshes != 0;
+    if (meshes) block.each([&](ViewShare share) { place_meshes(at, share); });
+    const PixelGrid& grid = at.call.grid;
+    const int tiles = ((grid.width + kTileSide - 1) / kTileSide) * ((grid.height + kTileSide - 1) / kTileSide);
+    DS_ROLLED
+    for (int first = 0; first < tiles; first += kBlockTiles) {
+        const int count = smaller(kBlockTiles, tiles - first);
+        block.each([&](ViewShare share) { find_tiles(at, share, first, count); });
+        if (meshes) block.each([&](ViewShare share) { mark_meshes(at, share, count); });
+        block.each([&](ViewShare share) { draw_pixels(at, share, count); });
+    }
+}
+
+template <class Block>
+DS_INLINE void draw_views(Block& block, const ViewsCall& call, void* shared) {
+    BlockViewMemory& memory = *static_cast<BlockViewMemory*>(shared);
+    const int num_agents = call.views.fields.num_agents;
+    const int64_t views = call.views.num_worlds * num_agents;
+    DS_ROLLED
+    for (int64_t i = block.index(); i < views; i += block.count()) {
+        const int64_t world = i / num_agents;
+        draw_view(block, BlockView{call, memory, world, static_cast<int>(i - world * num_agents)});
+    }
+}
+
+}  // namespace doorstep

@@ -1,0 +1,130 @@
+#include <algorithm>
+#include <new>
+
+#include "render/api/core.h"
+#include "render/raycast/block_views.h"
+#include "render/raycast/constants.h"
+#include "render/raycast/raycasters.h"
+
+namespace doorstep {
+namespace {
+
+// The least that a GPU which the kernels are for gives a block.
+static_assert(view_block_bytes(DS_MAX_AGENTS) <= 64 * 1024, "a block fits");
+
+// Blocks of a launch; more views are taken in further rounds.
+constexpr int64_t kMostBlocks = 1 << 24;
+
+class CudaRaycaster final : public BatchRenderer {
+public:
+    static ds_status create(const CameraSetup& setup, BatchRenderer** renderer);
+    ~CudaRaycaster() override;
+
+    ds_status draw(const Views& views, const ds_turn& turn) override;
+    const char* device_name() const override { return device_.name; }
+
+private:
+    explicit CudaRaycaster(const CameraRig& rig) : constants_(rig) {}
+    ds_status prepare(const CameraSetup& setup);
+    ds_status load_kernel();
+    ds_status copy_constants(ds_simulator simulator);
+    ds_status follow(uint64_t stream);
+
+    RaycastConstants constants_;
+    ds_cuda_device_info device_ = {};
+    ds_resource context_ = 0, kernel_ = 0;
+    ds_memory memory_ = 0;
+    const void* constants_address_ = nullptr;
+    uint64_t raw_stream_ = 0;  // what stream_ stands for, if it is there
+    ds_resource stream_ = 0;
+};
+
+CudaRaycaster::~CudaRaycaster() {
+    if (stream_) core().resource_release(stream_);
+    if (kernel_) core().resource_release(kernel_);
+    if (context_) core().resource_release(context_);
+    if (memory_) core().memory_release(memory_);
+}
+
+ds_status CudaRaycaster::load_kernel() {
+    ds_resource module;
+    if (const ds_status status = core().module_load_builtin(context_, "views", &module)) return status;
+    const ds_status status = core().kernel_get(module, kDrawViewsName, &kernel_);
+    core().resource_release(module);  // the kernel keeps it
+    return status;
+}
+
+ds_status CudaRaycaster::copy_constants(ds_simulator simulator) {
+    const uint64_t bytes = static_cast<uint64_t>(constants_.bytes());
+    void* address;
+    if (const ds_status status = core().simulator_allocate(simulator, bytes, &memory_, &address)) return status;
+    constants_address_ = address;
+    constexpr std::align_val_t kAlignment{64};
+    void* host = ::operator new(bytes, kAlignment, std::nothrow);
+    if (!host) {
+        return fail(DS_STATUS_OUT_OF_MEMORY, "cameras", "close other simulators, or raise the memory limit",
+                    "no memory is left for what the ray caster looks up");
+    }
+    constants_.write(host);
+    ds_tensor_info info = {};
+    info.struct_size = sizeof info;
+    info.dtype = DS_DTYPE_UINT8;
+    info.rank = 1;
+    info.shape[0] = constants_.bytes();
+    info.strides[0] = 1;
+    info.data = address;
+    const ds_status status = core().memory_write(memory_, &info, host, bytes);
+    ::operator delete(host, kAlignment);
+    return status;
+}
+
+ds_status CudaRaycaster::prepare(const CameraSetup& setup) {
+    device_.struct_size = sizeof device_;
+    if (const ds_status status = core().cuda_get_device(setup.info.device_index, &device_)) return status;
+    if (const ds_status status = core().context_create(setup.info.device_index, &context_)) return status;
+    if (const ds_status status = load_kernel()) return status;
+    return copy_constants(setup.simulator);
+}
+
+ds_status CudaRaycaster::create(const CameraSetup& setup, BatchRenderer** renderer) {
+    CudaRaycaster* made = new (std::nothrow) CudaRaycaster(setup.views.rig);
+    if (!made) {
+        return fail(DS_STATUS_OUT_OF_MEMORY, "cameras", "close other simulators, or raise the memory limit",
+                    "no memory is left for the ray caster's own records");
+    }
+    if (const ds_status status = made->prepare(setup)) {
+        delete made;
+        return status;
+    }
+    *renderer = made;
+    return DS_STATUS_OK;
+}
+
+// The simulator's stream may change from one turn to the next, and rarely does.
+ds_status CudaRaycaster::follow(uint64_t stream) {
+    if (stream_ && stream == raw_stream_) return DS_STATUS_OK;
+    ds_resource borrowed;
+    if (const ds_status status = core().stream_borrow(context_, stream, nullptr, nullptr, &borrowed)) return status;
+    if (stream_) core().resource_release(stream_);
+    stream_ = borrowed;
+    raw_stream_ = stream;
+    return DS_STATUS_OK;
+}
+
+ds_status CudaRaycaster::draw(const Views& views, const ds_turn& turn) {
+    if (const ds_status status = follow(turn.stream)) return status;
+    const int64_t count = views.num_worlds * views.fields.num_agents;
+    const uint32_t grid[3] = {static_cast<uint32_t>(std::min(count, kMostBlocks)), 1, 1};
+    const uint32_t block[3] = {kViewThreads, 1, 1};
+    ViewsCall call = constants_.call(views, constants_address_);
+    void* arguments[] = {&call};
+    return core().kernel_launch(kernel_, stream_, grid, block, view_block_bytes(views.fields.num_agents), arguments);
+}
+
+}  // namespace
+
+ds_status create_cuda_raycaster(const CameraSetup& setup, BatchRenderer** renderer) {
+    return CudaRaycaster::create(setup, renderer);
+}
+
+}  // namespace doorstep

@@ -1,0 +1,24 @@
+// The views' module.
+#include "render/raycast/block_views.h"
+
+namespace doorstep {
+
+struct CudaViewBlock {
+    DS_METHOD int64_t index() const { return blockIdx.x; }
+    DS_METHOD int64_t count() const { return gridDim.x; }
+    template <class Stage>
+    DS_METHOD void each(const Stage& stage) const {
+        stage(ViewShare{static_cast<int>(threadIdx.x), kViewThreads});
+        __syncthreads();
+    }
+};
+
+alignas(32) extern __shared__ char shared_memory[];
+
+}  // namespace doorstep
+
+extern "C" __global__ void __launch_bounds__(doorstep::kViewThreads)
+    doorstep_draw_views(const __grid_constant__ doorstep::ViewsCall call) {
+    doorstep::CudaViewBlock block;
+    doorstep::draw_views(block, call, doorstep::shared_memory);
+}
