@@ -1,0 +1,84 @@
+"""Where things must appear in a picture, and what colour they have there; derived from the descriptions alone."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[np.float64]
+
+CUBE, DOOR, BUTTON, WALL = (191, 108, 10), (230, 20, 20), (230, 230, 20), (102, 102, 102)
+FLOOR, FLOOR_LINE = (0.30 * 255, 0.34 * 255, 0.26 * 255), (0.50 * 255, 0.56 * 255, 0.42 * 255)
+# Of faces that look up: in the light that comes from (-1, -1, 2) / sqrt(6), and in shadow.
+LIT, SHADED = 0.45 + 0.10 + 0.45 * 2 / 6**0.5, 0.45 + 0.10
+
+
+def hue(colour: ArrayLike) -> Array:
+    """A colour whatever the light on it."""
+    values = np.asarray(colour, np.float64)
+    return values / np.maximum(np.linalg.norm(values, axis=-1, keepdims=True), 1e-9)  # type: ignore[no-any-return]
+
+
+def has_hue(pixels: NDArray[Any], colour: ArrayLike, tolerance: float = 0.04) -> NDArray[np.bool_]:
+    """Which pixels show this colour, in light or in shadow."""
+    near = np.linalg.norm(hue(pixels) - hue(colour), axis=-1) < tolerance
+    return near & (np.asarray(pixels).max(axis=-1) > 30)  # type: ignore[no-any-return]
+
+
+def top_pixels(points: ArrayLike, low: ArrayLike, high: ArrayLike, width: float, height: float) -> Array:
+    """(column, row) of points (x, y) in the view straight down on the rectangle from low to high.
+
+    The rectangle is in the middle and takes 1 / 1.04 of the picture in one direction; +y is up, or, where that leaves
+    the rectangle larger, to the right.
+    """
+    points, low, high = (np.asarray(values, np.float64) for values in (points, low, high))
+    extent_x, extent_y = high - low
+    upright = min(width / extent_x, height / extent_y) / 1.04
+    lying = min(width / extent_y, height / extent_x) / 1.04
+    offset = points[..., :2] - (low + high) / 2
+    if upright >= lying:
+        right, up, scale = offset[..., 0], offset[..., 1], upright
+    else:
+        right, up, scale = offset[..., 1], -offset[..., 0], lying
+    return np.stack([width / 2 + scale * right, height / 2 - scale * up], axis=-1)
+
+
+def at(picture: NDArray[Any], place: ArrayLike) -> tuple[int, ...]:
+    """The pixel at a place (column, row)."""
+    column, row = (int(np.floor(value)) for value in np.asarray(place))
+    return tuple(int(value) for value in picture[row, column])
+
+
+def read_png(data: bytes) -> NDArray[np.uint8]:
+    """Decodes a PNG of 8 bits a channel without interlacing: [H, W, channels]. Slow and plain, from the standard."""
+    assert data[:8] == b"\x89PNG\r\n\x1a\n"
+    header, compressed, offset = (0, 0, 0, 0, 0, 0, 0), b"", 8
+    while offset < len(data):
+        length, kind = struct.unpack_from(">I4s", data, offset)
+        content = data[offset + 8 : offset + 8 + length]
+        assert struct.unpack_from(">I", data, offset + 8 + length)[0] == zlib.crc32(kind + content)
+        header = struct.unpack(">2I5B", content) if kind == b"IHDR" else header
+        compressed += content if kind == b"IDAT" else b""
+        offset += 12 + length
+    assert kind == b"IEND"
+    width, height, depth, colour_type, *methods = header
+    assert (depth, methods) == (8, [0, 0, 0])
+    channels = {0: 1, 2: 3, 6: 4}[colour_type]
+    return _unfiltered(zlib.decompress(compressed), width, height, channels)
+
+
+def _unfiltered(data: bytes, width: int, height: int, channels: int) -> NDArray[np.uint8]:
+    stride = width * channels
+    assert len(data) == height * (1 + stride)
+    rows = np.zeros((height + 1, stride + channels), np.uint8)  # with a row above and a pixel to the left
+    for row in range(height):
+        kind, line = data[row * (1 + stride)], data[row * (1 + stride) + 1 : (row + 1) * (1 + stride)]
+        for column, value in enumerate(line, channels):
+            left, above = int(rows[row + 1, column - channels]), int(rows[row, column])
+            predicted = (0, left, above, (left + above) // 2)[kind]
+            rows[row + 1, column] = (value + predicted) & 0xFF
+    return rows[1:, channels:].reshape(height, width, channels)
