@@ -63,6 +63,7 @@ try-wheel: ## Install the wheel in dist/ as users do and try its commands
 	@$(call install_wheel,try)
 	$(call bin,try)/doorstep doctor
 	$(call bin,try)/doorstep demo --output build/doorstep.svg
+	$(call bin,try)/doorstep render --output build/doorstep.png
 
 lint: ## Style, types, generated files, workflows
 	@$(call environment,lint,$(LINT_GROUPS))

@@ -27,10 +27,13 @@ MEASURED_MEMORY = "tests/interop/test_fast_calls.py::test_a_million_steps_leave_
 # under the thread sanitizer only what runs threads says anything.
 PYTHON_TESTS = {
     "address,undefined": [
-        *("tests/pkg", "tests/interop", "tests/sim", "tests/cuda"),
+        *("tests/pkg", "tests/interop", "tests/render", "tests/sim", "tests/cuda"),
         *(f"--deselect={test}" for test in (LIMITED_MEMORY, MEASURED_MEMORY)),
     ],
-    "thread": ["tests/pkg/test_threads.py", "tests/pkg/test_event.py", "tests/interop", "tests/cuda"],
+    "thread": [
+        *("tests/pkg/test_cameras.py", "tests/pkg/test_event.py", "tests/pkg/test_threads.py"),
+        *("tests/interop", "tests/cuda"),
+    ],
 }
 OPTIONS = {
     "ASAN_OPTIONS": "abort_on_error=0:allocator_may_return_null=1",
