@@ -1,17 +1,24 @@
+// The rasteriser. Worlds are read and views written where Vulkan's device sees them: see host_renderer.cpp and
+// shared_renderer.cpp.
+#include <stdio.h>
+
 #include "render/api/core.h"
 #include "render/cameras/renderers.h"
+#include "render/vulkan/device.h"
+#include "render/vulkan/vulkan_parts.h"
 
 namespace doorstep {
-namespace {
 
-ds_status fail_absent() {
-    return fail(DS_STATUS_RENDERER, "renderer", "choose another renderer", "this build has no Vulkan renderer");
+ds_status create_vulkan_renderer(const CameraSetup& setup, BatchRenderer** renderer) {
+    return setup.info.device_kind == DS_DEVICE_CPU ? create_host_renderer(setup, renderer)
+                                                   : create_shared_renderer(setup, renderer);
 }
 
-}  // namespace
-
-ds_status create_vulkan_renderer(const CameraSetup&, BatchRenderer**) { return fail_absent(); }
-
-ds_status describe_vulkan_renderer(ds_renderer_info*) { return fail_absent(); }
+ds_status describe_vulkan_renderer(ds_renderer_info* info) {
+    DeviceUse device;
+    if (const ds_status status = device.find(nullptr)) return status;
+    snprintf(info->description, sizeof info->description, "%s", device->name);
+    return DS_STATUS_OK;
+}
 
 }  // namespace doorstep

@@ -1,0 +1,65 @@
+// Buffers and images of a Vulkan device, each with memory of its own.
+#pragma once
+
+#include <stdint.h>
+
+#include "render/vulkan/device.h"
+
+namespace doorstep {
+
+// Who reads and writes a buffer beside shaders.
+enum class HostAccess {
+    kNone,
+    kWrites,
+    kReads,
+};
+
+class Buffer {
+public:
+    Buffer() = default;
+    Buffer(const Buffer&) = delete;
+    Buffer& operator=(const Buffer&) = delete;
+    ~Buffer() { destroy(); }
+
+    // OUT_OF_MEMORY, RENDERER.
+    ds_status create(VulkanDevice* device, uint64_t bytes, HostAccess access);
+    // Over memory that CUDA has exported; allocated_bytes: what was allocated there. fd is taken over, also on failure.
+    ds_status import(VulkanDevice* device, uint64_t bytes, int fd, uint64_t allocated_bytes);
+    void destroy();
+
+    VkBuffer handle() const { return buffer_; }
+    uint64_t bytes() const { return bytes_; }
+    char* host() const { return host_; }  // null without HostAccess
+
+private:
+    ds_status create_handle(VulkanDevice* device, uint64_t bytes, const void* next);
+
+    VulkanDevice* device_ = nullptr;
+    VkBuffer buffer_ = nullptr;
+    VkDeviceMemory memory_ = nullptr;
+    uint64_t bytes_ = 0;
+    char* host_ = nullptr;
+};
+
+// One that is drawn to.
+class Image {
+public:
+    Image() = default;
+    Image(const Image&) = delete;
+    Image& operator=(const Image&) = delete;
+    ~Image();
+
+    ds_status create(VulkanDevice* device, uint32_t width, uint32_t height, VkFormat format, VkImageUsageFlags usage,
+                     VkImageAspectFlags aspect);
+
+    VkImage handle() const { return image_; }
+    VkImageView view() const { return view_; }
+
+private:
+    VulkanDevice* device_ = nullptr;
+    VkImage image_ = nullptr;
+    VkImageView view_ = nullptr;
+    VkDeviceMemory memory_ = nullptr;
+};
+
+}  // namespace doorstep

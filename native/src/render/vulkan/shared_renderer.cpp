@@ -1,0 +1,189 @@
+// For simulators on a GPU: CUDA makes memory that both sides have. On the simulator's stream worlds are copied into it
+// and views out of it; a timeline that both sides know orders stream and queue. Nothing waits on the host.
+#include <unistd.h>
+
+#include <new>
+
+#include "render/api/core.h"
+#include "render/vulkan/vulkan_parts.h"
+
+namespace doorstep {
+namespace {
+
+template <class T>
+uint64_t address_of(T* pointer) {
+    return reinterpret_cast<uint64_t>(pointer);
+}
+
+// A handle of the simulators' library.
+class Resource {
+public:
+    Resource() = default;
+    Resource(const Resource&) = delete;
+    Resource& operator=(const Resource&) = delete;
+    ~Resource() { release(); }
+    void release() {
+        if (handle_) core().resource_release(handle_);
+        handle_ = 0;
+    }
+    ds_resource handle() const { return handle_; }
+    ds_resource* out() {
+        release();
+        return &handle_;
+    }
+
+private:
+    ds_resource handle_ = 0;
+};
+
+// CUDA's side of a buffer.
+struct SharedMemory {
+    Resource memory;
+    uint64_t address = 0;
+
+    ds_status create(VulkanDevice* device, ds_resource stream, uint64_t bytes, Buffer* buffer) {
+        if (const ds_status status = core().exported_memory_create(stream, bytes, memory.out())) return status;
+        ds_resource_info info{};
+        info.struct_size = sizeof info;
+        if (const ds_status status = core().resource_get_info(memory.handle(), &info)) return status;
+        address = info.raw;
+        int32_t fd = -1;
+        if (const ds_status status = core().exported_memory_export(memory.handle(), &fd)) return status;
+        return buffer->import(device, bytes, fd, info.bytes);
+    }
+};
+
+class SharedRenderer final : public BatchRenderer {
+public:
+    ~SharedRenderer() override;
+    ds_status create(const CameraSetup& setup);
+    ds_status draw(const Views& views, const ds_turn& turn) override;
+    const char* device_name() const override { return parts_->device->name; }
+
+private:
+    ds_status share_timeline();
+    ds_status share_buffers(const Views& views);
+    ds_status follow_stream(uint64_t stream);
+    ds_status copy_outputs(const ViewTensors& tensors);
+
+    VulkanParts* parts_ = nullptr;
+    Resource context_, stream_, semaphore_;
+    SharedMemory worlds_, rgb_, depth_, segmentation_, normals_;
+    uint64_t stream_value_ = 0;  // the CUstream
+    uint64_t value_ = 0;         // of the timeline, when what was begun is done
+    uint64_t submitted_ = 0;     // the latest value that Vulkan will set
+};
+
+// The copies may still be under way; then CUDA's side goes before Vulkan's.
+SharedRenderer::~SharedRenderer() {
+    if (!parts_) return;
+    if (stream_.handle()) core().stream_synchronize(stream_.handle());
+    semaphore_.release();
+    for (SharedMemory* shared : {&worlds_, &rgb_, &depth_, &segmentation_, &normals_}) shared->memory.release();
+    end_parts(parts_, submitted_);
+}
+
+ds_status SharedRenderer::create(const CameraSetup& setup) {
+    parts_ = new_parts();
+    if (!parts_) return DS_STATUS_OUT_OF_MEMORY;
+    ds_cuda_device_info device{};
+    device.struct_size = sizeof device;
+    if (const ds_status status = core().cuda_get_device(setup.info.device_index, &device)) return status;
+    if (const ds_status status = prepare_parts(setup, device.uuid, true, parts_)) return status;
+    if (!parts_->device->shares_with_cuda) {
+        return fail(DS_STATUS_RENDERER, "renderer", "update the NVIDIA driver, or use renderer=\"raycast\"",
+                    "%s cannot share memory with CUDA: VK_KHR_external_memory_fd or VK_KHR_external_semaphore_fd is missing",
+                    parts_->device->name);
+    }
+    if (const ds_status status = core().context_create(setup.info.device_index, context_.out())) return status;
+    if (const ds_status status = follow_stream(setup.info.stream)) return status;
+    if (const ds_status status = share_timeline()) return status;
+    if (const ds_status status = share_buffers(setup.views)) return status;
+    return parts_->drawing.create(parts_->device.get(), setup.views, parts_->plan, parts_->shaders, parts_->buffers, true);
+}
+
+ds_status SharedRenderer::share_timeline() {
+    int fd = -1;
+    if (const ds_status status = parts_->timeline.export_fd(&fd)) return status;
+    const ds_status status = core().semaphore_import(context_.handle(), fd, 1, semaphore_.out());
+    if (status) close(fd);
+    return status;
+}
+
+ds_status SharedRenderer::share_buffers(const Views& views) {
+    ViewBuffers& buffers = parts_->buffers;
+    const struct {
+        SharedMemory& shared;
+        Buffer& buffer;
+        bool wanted;
+        uint64_t bytes;
+    } rows[] = {{worlds_, buffers.worlds, true, parts_->world_bytes},
+                {rgb_, buffers.rgb, views.tensors.rgb != nullptr, parts_->num_pixels * kRgbBytes},
+                {depth_, buffers.depth, views.tensors.depth != nullptr, parts_->num_pixels * kDepthBytes},
+                {segmentation_, buffers.segmentation, views.tensors.segmentation != nullptr,
+                 parts_->num_pixels * kSegmentationBytes},
+                {normals_, buffers.normals, views.tensors.normals != nullptr, parts_->num_pixels * kNormalsBytes}};
+    for (const auto& row : rows) {
+        if (!row.wanted) continue;
+        if (const ds_status status =
+                row.shared.create(parts_->device.get(), stream_.handle(), row.bytes, &row.buffer)) {
+            return status;
+        }
+    }
+    return DS_STATUS_OK;
+}
+
+// The simulator orders its streams when it changes them.
+ds_status SharedRenderer::follow_stream(uint64_t stream) {
+    if (stream_.handle() && stream == stream_value_) return DS_STATUS_OK;
+    stream_value_ = stream;
+    return core().stream_borrow(context_.handle(), stream, nullptr, nullptr, stream_.out());
+}
+
+ds_status SharedRenderer::draw(const Views& views, const ds_turn& turn) {
+    if (const ds_status status = check_not_forked()) return status;
+    if (const ds_status status = follow_stream(turn.stream)) return status;
+    int32_t recorded = 0;
+    if (const ds_status status = core().stream_is_capturing(stream_.handle(), &recorded)) return status;
+    if (recorded) {
+        return fail(DS_STATUS_RENDERER, "renderer", "use renderer=\"raycast\"",
+                    "what Vulkan draws cannot be recorded into a CUDA graph");
+    }
+    const uint64_t worlds = address_of(layout_of(views.fields).first);
+    if (const ds_status status = core().copy(stream_.handle(), worlds_.address, worlds, parts_->world_bytes)) return status;
+    const uint64_t ready = ++value_, drawn = ready + 1;
+    if (const ds_status status = core().semaphore_signal(semaphore_.handle(), stream_.handle(), ready)) return status;
+    if (const ds_status status = parts_->drawing.submit(parts_->timeline.handle(), ready, drawn)) return status;
+    submitted_ = value_ = drawn;
+    if (const ds_status status = core().semaphore_wait(semaphore_.handle(), stream_.handle(), drawn)) return status;
+    return copy_outputs(views.tensors);
+}
+
+ds_status SharedRenderer::copy_outputs(const ViewTensors& tensors) {
+    const struct {
+        uint64_t to, from, bytes;
+    } copies[] = {{address_of(tensors.rgb), rgb_.address, parts_->num_pixels * kRgbBytes},
+                  {address_of(tensors.depth), depth_.address, parts_->num_pixels * kDepthBytes},
+                  {address_of(tensors.segmentation), segmentation_.address, parts_->num_pixels * kSegmentationBytes},
+                  {address_of(tensors.normals), normals_.address, parts_->num_pixels * kNormalsBytes}};
+    for (const auto& [to, from, bytes] : copies) {
+        if (!to) continue;
+        if (const ds_status status = core().copy(stream_.handle(), to, from, bytes)) return status;
+    }
+    return DS_STATUS_OK;
+}
+
+}  // namespace
+
+ds_status create_shared_renderer(const CameraSetup& setup, BatchRenderer** renderer) {
+    auto* made = new (std::nothrow) SharedRenderer;
+    if (!made) return fail(DS_STATUS_OUT_OF_MEMORY, "", "", "no memory for a renderer");
+    if (const ds_status status = made->create(setup)) {
+        delete made;
+        return status;
+    }
+    *renderer = made;
+    return DS_STATUS_OK;
+}
+
+}  // namespace doorstep

@@ -1,0 +1,39 @@
+// What both Vulkan renderers consist of: the one for simulators on the CPU, and the one that shares memory with CUDA.
+#pragma once
+
+#include <stdint.h>
+
+#include "render/cameras/renderers.h"
+#include "render/vulkan/device.h"
+#include "render/vulkan/tiled_drawing.h"
+#include "render/vulkan/timeline.h"
+
+namespace doorstep {
+
+// Destroyed from the last to the first.
+struct VulkanParts {
+    DeviceUse device;
+    Timeline timeline;
+    ViewBuffers buffers;
+    TiledDrawing drawing;
+    ChunkPlan plan;
+    Shaders shaders;
+    uint64_t world_bytes;  // of all worlds, from the first byte that is read
+    uint64_t num_pixels;   // of all views
+};
+
+// Gets the device (of this UUID, or the best), compiles the shaders, and makes the semaphore: all but the buffers and
+// the drawing.
+ds_status prepare_parts(const CameraSetup& setup, const uint8_t* uuid, bool shared, VulkanParts* parts);
+
+// What a failure leaves is deleted by the caller.
+VulkanParts* new_parts();
+
+// Ends them once the timeline has reached `value`. In a forked child, and where the device is stuck, they are abandoned:
+// a leak is better than what might happen otherwise.
+void end_parts(VulkanParts* parts, uint64_t value);
+
+ds_status create_host_renderer(const CameraSetup& setup, BatchRenderer** renderer);
+ds_status create_shared_renderer(const CameraSetup& setup, BatchRenderer** renderer);
+
+}  // namespace doorstep

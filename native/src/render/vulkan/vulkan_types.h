@@ -1,0 +1,1089 @@
+// The types and numbers of Vulkan, as far as they are used here. They are declared here so that no headers are needed;
+// names and values are Khronos's (Vulkan 1.3).
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+namespace doorstep {
+
+using PFN_vkVoidFunction = void (*)();
+constexpr uint32_t VK_QUEUE_FAMILY_IGNORED = ~0u, VK_QUEUE_FAMILY_EXTERNAL = ~1u;
+
+using VkFlags = uint32_t;
+using VkBufferCreateFlags = VkFlags;
+using VkDeviceSize = uint64_t;
+using VkBufferUsageFlags = VkFlags;
+using VkFlags64 = uint64_t;
+using VkPipelineStageFlags2 = VkFlags64;
+using VkAccessFlags2 = VkFlags64;
+using VkCommandBufferUsageFlags = VkFlags;
+using VkCommandPoolCreateFlags = VkFlags;
+using VkPipelineCreateFlags = VkFlags;
+using VkPipelineShaderStageCreateFlags = VkFlags;
+using VkCullModeFlags = VkFlags;
+using VkDependencyFlags = VkFlags;
+using VkImageAspectFlags = VkFlags;
+using VkDescriptorPoolCreateFlags = VkFlags;
+using VkShaderStageFlags = VkFlags;
+using VkDescriptorSetLayoutCreateFlags = VkFlags;
+using VkDeviceCreateFlags = VkFlags;
+using VkDeviceQueueCreateFlags = VkFlags;
+using VkBool32 = uint32_t;
+using VkExternalSemaphoreHandleTypeFlags = VkFlags;
+using VkExternalMemoryHandleTypeFlags = VkFlags;
+using VkPipelineVertexInputStateCreateFlags = VkFlags;
+using VkPipelineInputAssemblyStateCreateFlags = VkFlags;
+using VkPipelineViewportStateCreateFlags = VkFlags;
+using VkPipelineRasterizationStateCreateFlags = VkFlags;
+using VkPipelineMultisampleStateCreateFlags = VkFlags;
+using VkSampleMask = uint32_t;
+using VkPipelineDepthStencilStateCreateFlags = VkFlags;
+using VkPipelineColorBlendStateCreateFlags = VkFlags;
+using VkColorComponentFlags = VkFlags;
+using VkImageCreateFlags = VkFlags;
+using VkImageUsageFlags = VkFlags;
+using VkImageViewCreateFlags = VkFlags;
+using VkInstanceCreateFlags = VkFlags;
+using VkMemoryMapFlags = VkFlags;
+using VkMemoryPropertyFlags = VkFlags;
+using VkMemoryHeapFlags = VkFlags;
+using VkSampleCountFlags = VkFlags;
+using VkPipelineLayoutCreateFlags = VkFlags;
+using VkQueueFlags = VkFlags;
+using VkRenderingFlags = VkFlags;
+using VkSemaphoreCreateFlags = VkFlags;
+using VkSemaphoreWaitFlags = VkFlags;
+using VkShaderModuleCreateFlags = VkFlags;
+using VkSubmitFlags = VkFlags;
+using VkAccessFlagBits2 = VkFlags64;
+using VkPipelineStageFlagBits2 = VkFlags64;
+
+using VkBuffer = struct VkBuffer_T*;
+using VkCommandBuffer = struct VkCommandBuffer_T*;
+using VkCommandPool = struct VkCommandPool_T*;
+using VkShaderModule = struct VkShaderModule_T*;
+using VkPipelineLayout = struct VkPipelineLayout_T*;
+using VkPipeline = struct VkPipeline_T*;
+using VkImage = struct VkImage_T*;
+using VkSampler = struct VkSampler_T*;
+using VkImageView = struct VkImageView_T*;
+using VkDescriptorPool = struct VkDescriptorPool_T*;
+using VkDescriptorSet = struct VkDescriptorSet_T*;
+using VkDescriptorSetLayout = struct VkDescriptorSetLayout_T*;
+using VkDevice = struct VkDevice_T*;
+using VkDeviceMemory = struct VkDeviceMemory_T*;
+using VkFence = struct VkFence_T*;
+using VkRenderPass = struct VkRenderPass_T*;
+using VkInstance = struct VkInstance_T*;
+using VkPhysicalDevice = struct VkPhysicalDevice_T*;
+using VkPipelineCache = struct VkPipelineCache_T*;
+using VkQueue = struct VkQueue_T*;
+using VkSemaphore = struct VkSemaphore_T*;
+using VkBufferView = struct VkBufferView_T*;
+
+struct VkAllocationCallbacks;  // always null
+struct VkCommandBufferInheritanceInfo;  // always null
+struct VkSpecializationInfo;  // always null
+struct VkCopyDescriptorSet;  // always null
+struct VkVertexInputBindingDescription;  // always null
+struct VkVertexInputAttributeDescription;  // always null
+struct VkPipelineTessellationStateCreateInfo;  // always null
+struct VkPipelineDynamicStateCreateInfo;  // always null
+
+enum VkStructureType : int32_t {
+    VK_STRUCTURE_TYPE_APPLICATION_INFO = 0,
+    VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO = 1,
+    VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO = 2,
+    VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO = 3,
+    VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO = 5,
+    VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO = 9,
+    VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO = 12,
+    VK_STRUCTURE_TYPE_IMAGE_CREATE_INFO = 14,
+    VK_STRUCTURE_TYPE_IMAGE_VIEW_CREATE_INFO = 15,
+    VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO = 16,
+    VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO = 18,
+    VK_STRUCTURE_TYPE_PIPELINE_VERTEX_INPUT_STATE_CREATE_INFO = 19,
+    VK_STRUCTURE_TYPE_PIPELINE_INPUT_ASSEMBLY_STATE_CREATE_INFO = 20,
+    VK_STRUCTURE_TYPE_PIPELINE_VIEWPORT_STATE_CREATE_INFO = 22,
+    VK_STRUCTURE_TYPE_PIPELINE_RASTERIZATION_STATE_CREATE_INFO = 23,
+    VK_STRUCTURE_TYPE_PIPELINE_MULTISAMPLE_STATE_CREATE_INFO = 24,
+    VK_STRUCTURE_TYPE_PIPELINE_DEPTH_STENCIL_STATE_CREATE_INFO = 25,
+    VK_STRUCTURE_TYPE_PIPELINE_COLOR_BLEND_STATE_CREATE_INFO = 26,
+    VK_STRUCTURE_TYPE_GRAPHICS_PIPELINE_CREATE_INFO = 28,
+    VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO = 29,
+    VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO = 30,
+    VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO = 32,
+    VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO = 33,
+    VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO = 34,
+    VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET = 35,
+    VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO = 39,
+    VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO = 40,
+    VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO = 42,
+    VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES = 49,
+    VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES = 51,
+    VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES = 53,
+    VK_STRUCTURE_TYPE_RENDERING_INFO = 1000044000,
+    VK_STRUCTURE_TYPE_RENDERING_ATTACHMENT_INFO = 1000044001,
+    VK_STRUCTURE_TYPE_PIPELINE_RENDERING_CREATE_INFO = 1000044002,
+    VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2 = 1000059000,
+    VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2 = 1000059001,
+    VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_ID_PROPERTIES = 1000071004,
+    VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO = 1000072000,
+    VK_STRUCTURE_TYPE_IMPORT_MEMORY_FD_INFO_KHR = 1000074000,
+    VK_STRUCTURE_TYPE_EXPORT_SEMAPHORE_CREATE_INFO = 1000077000,
+    VK_STRUCTURE_TYPE_SEMAPHORE_GET_FD_INFO_KHR = 1000079001,
+    VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO = 1000207002,
+    VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO = 1000207004,
+    VK_STRUCTURE_TYPE_MEMORY_BARRIER_2 = 1000314000,
+    VK_STRUCTURE_TYPE_BUFFER_MEMORY_BARRIER_2 = 1000314001,
+    VK_STRUCTURE_TYPE_IMAGE_MEMORY_BARRIER_2 = 1000314002,
+    VK_STRUCTURE_TYPE_DEPENDENCY_INFO = 1000314003,
+    VK_STRUCTURE_TYPE_SUBMIT_INFO_2 = 1000314004,
+    VK_STRUCTURE_TYPE_SEMAPHORE_SUBMIT_INFO = 1000314005,
+    VK_STRUCTURE_TYPE_COMMAND_BUFFER_SUBMIT_INFO = 1000314006,
+};
+enum VkSharingMode : int32_t {};
+enum VkCommandBufferLevel : int32_t {
+    VK_COMMAND_BUFFER_LEVEL_PRIMARY = 0,
+};
+enum VkShaderStageFlagBits : int32_t {
+    VK_SHADER_STAGE_VERTEX_BIT = 0x00000001,
+    VK_SHADER_STAGE_FRAGMENT_BIT = 0x00000010,
+    VK_SHADER_STAGE_COMPUTE_BIT = 0x00000020,
+};
+enum VkImageLayout : int32_t {
+    VK_IMAGE_LAYOUT_UNDEFINED = 0,
+    VK_IMAGE_LAYOUT_GENERAL = 1,
+};
+enum VkDescriptorType : int32_t {
+    VK_DESCRIPTOR_TYPE_STORAGE_IMAGE = 3,
+    VK_DESCRIPTOR_TYPE_STORAGE_BUFFER = 7,
+};
+enum VkFormat : int32_t {
+    VK_FORMAT_R32_UINT = 98,
+    VK_FORMAT_D32_SFLOAT = 126,
+};
+enum VkPrimitiveTopology : int32_t {
+    VK_PRIMITIVE_TOPOLOGY_TRIANGLE_LIST = 3,
+};
+enum VkPolygonMode : int32_t {};
+enum VkFrontFace : int32_t {
+    VK_FRONT_FACE_COUNTER_CLOCKWISE = 0,
+};
+enum VkSampleCountFlagBits : int32_t {
+    VK_SAMPLE_COUNT_1_BIT = 0x00000001,
+};
+enum VkCompareOp : int32_t {
+    VK_COMPARE_OP_GREATER = 4,
+};
+enum VkStencilOp : int32_t {};
+enum VkLogicOp : int32_t {};
+enum VkBlendFactor : int32_t {};
+enum VkBlendOp : int32_t {};
+enum VkImageType : int32_t {
+    VK_IMAGE_TYPE_2D = 1,
+};
+enum VkImageTiling : int32_t {};
+enum VkImageViewType : int32_t {
+    VK_IMAGE_VIEW_TYPE_2D = 1,
+};
+enum VkComponentSwizzle : int32_t {};
+enum VkExternalMemoryHandleTypeFlagBits : int32_t {
+    VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT = 0x00000001,
+};
+enum VkPhysicalDeviceType : int32_t {
+    VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU = 1,
+    VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU = 2,
+    VK_PHYSICAL_DEVICE_TYPE_CPU = 4,
+};
+enum VkPipelineBindPoint : int32_t {
+    VK_PIPELINE_BIND_POINT_GRAPHICS = 0,
+    VK_PIPELINE_BIND_POINT_COMPUTE = 1,
+};
+enum VkResolveModeFlagBits : int32_t {};
+enum VkAttachmentLoadOp : int32_t {
+    VK_ATTACHMENT_LOAD_OP_CLEAR = 1,
+};
+enum VkAttachmentStoreOp : int32_t {
+    VK_ATTACHMENT_STORE_OP_STORE = 0,
+    VK_ATTACHMENT_STORE_OP_DONT_CARE = 1,
+};
+enum VkResult : int32_t {
+    VK_ERROR_INVALID_EXTERNAL_HANDLE = -1000072003,
+    VK_ERROR_INCOMPATIBLE_DRIVER = -9,
+    VK_ERROR_DEVICE_LOST = -4,
+    VK_ERROR_INITIALIZATION_FAILED = -3,
+    VK_ERROR_OUT_OF_DEVICE_MEMORY = -2,
+    VK_ERROR_OUT_OF_HOST_MEMORY = -1,
+    VK_SUCCESS = 0,
+    VK_TIMEOUT = 2,
+    VK_INCOMPLETE = 5,
+};
+enum VkExternalSemaphoreHandleTypeFlagBits : int32_t {
+    VK_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD_BIT = 0x00000001,
+};
+enum VkSemaphoreType : int32_t {
+    VK_SEMAPHORE_TYPE_TIMELINE = 1,
+};
+enum VkBufferUsageFlagBits : int32_t {
+    VK_BUFFER_USAGE_STORAGE_BUFFER_BIT = 0x00000020,
+};
+enum VkColorComponentFlagBits : int32_t {
+    VK_COLOR_COMPONENT_R_BIT = 0x00000001,
+};
+enum VkCullModeFlagBits : int32_t {
+    VK_CULL_MODE_NONE = 0,
+    VK_CULL_MODE_BACK_BIT = 0x00000002,
+};
+enum VkImageAspectFlagBits : int32_t {
+    VK_IMAGE_ASPECT_COLOR_BIT = 0x00000001,
+    VK_IMAGE_ASPECT_DEPTH_BIT = 0x00000002,
+};
+enum VkImageUsageFlagBits : int32_t {
+    VK_IMAGE_USAGE_STORAGE_BIT = 0x00000008,
+    VK_IMAGE_USAGE_COLOR_ATTACHMENT_BIT = 0x00000010,
+    VK_IMAGE_USAGE_DEPTH_STENCIL_ATTACHMENT_BIT = 0x00000020,
+};
+enum VkMemoryPropertyFlagBits : int32_t {
+    VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT = 0x00000001,
+    VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT = 0x00000002,
+    VK_MEMORY_PROPERTY_HOST_COHERENT_BIT = 0x00000004,
+    VK_MEMORY_PROPERTY_HOST_CACHED_BIT = 0x00000008,
+};
+enum VkQueueFlagBits : int32_t {
+    VK_QUEUE_GRAPHICS_BIT = 0x00000001,
+    VK_QUEUE_COMPUTE_BIT = 0x00000002,
+};
+
+constexpr VkAccessFlagBits2 VK_ACCESS_2_HOST_READ_BIT = 0x00002000ULL;
+constexpr VkAccessFlagBits2 VK_ACCESS_2_MEMORY_READ_BIT = 0x00008000ULL;
+constexpr VkAccessFlagBits2 VK_ACCESS_2_MEMORY_WRITE_BIT = 0x00010000ULL;
+constexpr VkPipelineStageFlagBits2 VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT = 0x00010000ULL;
+constexpr VkPipelineStageFlagBits2 VK_PIPELINE_STAGE_2_HOST_BIT = 0x00004000ULL;
+
+struct VkApplicationInfo {
+    VkStructureType sType = VK_STRUCTURE_TYPE_APPLICATION_INFO;
+    const void* pNext{};
+    const char* pApplicationName{};
+    uint32_t applicationVersion{};
+    const char* pEngineName{};
+    uint32_t engineVersion{};
+    uint32_t apiVersion{};
+};
+struct VkBufferCreateInfo {
+    VkStructureType sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO;
+    const void* pNext{};
+    VkBufferCreateFlags flags{};
+    VkDeviceSize size{};
+    VkBufferUsageFlags usage{};
+    VkSharingMode sharingMode{};
+    uint32_t queueFamilyIndexCount{};
+    const uint32_t* pQueueFamilyIndices{};
+};
+struct VkBufferMemoryBarrier2 {
+    VkStructureType sType = VK_STRUCTURE_TYPE_BUFFER_MEMORY_BARRIER_2;
+    const void* pNext{};
+    VkPipelineStageFlags2 srcStageMask{};
+    VkAccessFlags2 srcAccessMask{};
+    VkPipelineStageFlags2 dstStageMask{};
+    VkAccessFlags2 dstAccessMask{};
+    uint32_t srcQueueFamilyIndex{};
+    uint32_t dstQueueFamilyIndex{};
+    VkBuffer buffer{};
+    VkDeviceSize offset{};
+    VkDeviceSize size{};
+};
+struct VkCommandBufferAllocateInfo {
+    VkStructureType sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO;
+    const void* pNext{};
+    VkCommandPool commandPool{};
+    VkCommandBufferLevel level{};
+    uint32_t commandBufferCount{};
+};
+struct VkCommandBufferBeginInfo {
+    VkStructureType sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO;
+    const void* pNext{};
+    VkCommandBufferUsageFlags flags{};
+    const VkCommandBufferInheritanceInfo* pInheritanceInfo{};
+};
+struct VkCommandBufferSubmitInfo {
+    VkStructureType sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_SUBMIT_INFO;
+    const void* pNext{};
+    VkCommandBuffer commandBuffer{};
+    uint32_t deviceMask{};
+};
+struct VkCommandPoolCreateInfo {
+    VkStructureType sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO;
+    const void* pNext{};
+    VkCommandPoolCreateFlags flags{};
+    uint32_t queueFamilyIndex{};
+};
+struct VkPipelineShaderStageCreateInfo {
+    VkStructureType sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
+    const void* pNext{};
+    VkPipelineShaderStageCreateFlags flags{};
+    VkShaderStageFlagBits stage{};
+    VkShaderModule module{};
+    const char* pName{};
+    const VkSpecializationInfo* pSpecializationInfo{};
+};
+struct VkComputePipelineCreateInfo {
+    VkStructureType sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO;
+    const void* pNext{};
+    VkPipelineCreateFlags flags{};
+    VkPipelineShaderStageCreateInfo stage{};
+    VkPipelineLayout layout{};
+    VkPipeline basePipelineHandle{};
+    int32_t basePipelineIndex{};
+};
+struct VkMemoryBarrier2 {
+    VkStructureType sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER_2;
+    const void* pNext{};
+    VkPipelineStageFlags2 srcStageMask{};
+    VkAccessFlags2 srcAccessMask{};
+    VkPipelineStageFlags2 dstStageMask{};
+    VkAccessFlags2 dstAccessMask{};
+};
+struct VkImageSubresourceRange {
+    VkImageAspectFlags aspectMask{};
+    uint32_t baseMipLevel{};
+    uint32_t levelCount{};
+    uint32_t baseArrayLayer{};
+    uint32_t layerCount{};
+};
+struct VkImageMemoryBarrier2 {
+    VkStructureType sType = VK_STRUCTURE_TYPE_IMAGE_MEMORY_BARRIER_2;
+    const void* pNext{};
+    VkPipelineStageFlags2 srcStageMask{};
+    VkAccessFlags2 srcAccessMask{};
+    VkPipelineStageFlags2 dstStageMask{};
+    VkAccessFlags2 dstAccessMask{};
+    VkImageLayout oldLayout{};
+    VkImageLayout newLayout{};
+    uint32_t srcQueueFamilyIndex{};
+    uint32_t dstQueueFamilyIndex{};
+    VkImage image{};
+    VkImageSubresourceRange subresourceRange{};
+};
+struct VkDependencyInfo {
+    VkStructureType sType = VK_STRUCTURE_TYPE_DEPENDENCY_INFO;
+    const void* pNext{};
+    VkDependencyFlags dependencyFlags{};
+    uint32_t memoryBarrierCount{};
+    const VkMemoryBarrier2* pMemoryBarriers{};
+    uint32_t bufferMemoryBarrierCount{};
+    const VkBufferMemoryBarrier2* pBufferMemoryBarriers{};
+    uint32_t imageMemoryBarrierCount{};
+    const VkImageMemoryBarrier2* pImageMemoryBarriers{};
+};
+struct VkDescriptorBufferInfo {
+    VkBuffer buffer{};
+    VkDeviceSize offset{};
+    VkDeviceSize range{};
+};
+struct VkDescriptorImageInfo {
+    VkSampler sampler{};
+    VkImageView imageView{};
+    VkImageLayout imageLayout{};
+};
+struct VkDescriptorPoolSize {
+    VkDescriptorType type{};
+    uint32_t descriptorCount{};
+};
+struct VkDescriptorPoolCreateInfo {
+    VkStructureType sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO;
+    const void* pNext{};
+    VkDescriptorPoolCreateFlags flags{};
+    uint32_t maxSets{};
+    uint32_t poolSizeCount{};
+    const VkDescriptorPoolSize* pPoolSizes{};
+};
+struct VkDescriptorSetAllocateInfo {
+    VkStructureType sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO;
+    const void* pNext{};
+    VkDescriptorPool descriptorPool{};
+    uint32_t descriptorSetCount{};
+    const VkDescriptorSetLayout* pSetLayouts{};
+};
+struct VkDescriptorSetLayoutBinding {
+    uint32_t binding{};
+    VkDescriptorType descriptorType{};
+    uint32_t descriptorCount{};
+    VkShaderStageFlags stageFlags{};
+    const VkSampler* pImmutableSamplers{};
+};
+struct VkDescriptorSetLayoutCreateInfo {
+    VkStructureType sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO;
+    const void* pNext{};
+    VkDescriptorSetLayoutCreateFlags flags{};
+    uint32_t bindingCount{};
+    const VkDescriptorSetLayoutBinding* pBindings{};
+};
+struct VkDeviceQueueCreateInfo {
+    VkStructureType sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO;
+    const void* pNext{};
+    VkDeviceQueueCreateFlags flags{};
+    uint32_t queueFamilyIndex{};
+    uint32_t queueCount{};
+    const float* pQueuePriorities{};
+};
+struct VkPhysicalDeviceFeatures {
+    VkBool32 robustBufferAccess{};
+    VkBool32 fullDrawIndexUint32{};
+    VkBool32 imageCubeArray{};
+    VkBool32 independentBlend{};
+    VkBool32 geometryShader{};
+    VkBool32 tessellationShader{};
+    VkBool32 sampleRateShading{};
+    VkBool32 dualSrcBlend{};
+    VkBool32 logicOp{};
+    VkBool32 multiDrawIndirect{};
+    VkBool32 drawIndirectFirstInstance{};
+    VkBool32 depthClamp{};
+    VkBool32 depthBiasClamp{};
+    VkBool32 fillModeNonSolid{};
+    VkBool32 depthBounds{};
+    VkBool32 wideLines{};
+    VkBool32 largePoints{};
+    VkBool32 alphaToOne{};
+    VkBool32 multiViewport{};
+    VkBool32 samplerAnisotropy{};
+    VkBool32 textureCompressionETC2{};
+    VkBool32 textureCompressionASTC_LDR{};
+    VkBool32 textureCompressionBC{};
+    VkBool32 occlusionQueryPrecise{};
+    VkBool32 pipelineStatisticsQuery{};
+    VkBool32 vertexPipelineStoresAndAtomics{};
+    VkBool32 fragmentStoresAndAtomics{};
+    VkBool32 shaderTessellationAndGeometryPointSize{};
+    VkBool32 shaderImageGatherExtended{};
+    VkBool32 shaderStorageImageExtendedFormats{};
+    VkBool32 shaderStorageImageMultisample{};
+    VkBool32 shaderStorageImageReadWithoutFormat{};
+    VkBool32 shaderStorageImageWriteWithoutFormat{};
+    VkBool32 shaderUniformBufferArrayDynamicIndexing{};
+    VkBool32 shaderSampledImageArrayDynamicIndexing{};
+    VkBool32 shaderStorageBufferArrayDynamicIndexing{};
+    VkBool32 shaderStorageImageArrayDynamicIndexing{};
+    VkBool32 shaderClipDistance{};
+    VkBool32 shaderCullDistance{};
+    VkBool32 shaderFloat64{};
+    VkBool32 shaderInt64{};
+    VkBool32 shaderInt16{};
+    VkBool32 shaderResourceResidency{};
+    VkBool32 shaderResourceMinLod{};
+    VkBool32 sparseBinding{};
+    VkBool32 sparseResidencyBuffer{};
+    VkBool32 sparseResidencyImage2D{};
+    VkBool32 sparseResidencyImage3D{};
+    VkBool32 sparseResidency2Samples{};
+    VkBool32 sparseResidency4Samples{};
+    VkBool32 sparseResidency8Samples{};
+    VkBool32 sparseResidency16Samples{};
+    VkBool32 sparseResidencyAliased{};
+    VkBool32 variableMultisampleRate{};
+    VkBool32 inheritedQueries{};
+};
+struct VkDeviceCreateInfo {
+    VkStructureType sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO;
+    const void* pNext{};
+    VkDeviceCreateFlags flags{};
+    uint32_t queueCreateInfoCount{};
+    const VkDeviceQueueCreateInfo* pQueueCreateInfos{};
+    uint32_t enabledLayerCount{};
+    const char* const* ppEnabledLayerNames{};
+    uint32_t enabledExtensionCount{};
+    const char* const* ppEnabledExtensionNames{};
+    const VkPhysicalDeviceFeatures* pEnabledFeatures{};
+};
+struct VkExportSemaphoreCreateInfo {
+    VkStructureType sType = VK_STRUCTURE_TYPE_EXPORT_SEMAPHORE_CREATE_INFO;
+    const void* pNext{};
+    VkExternalSemaphoreHandleTypeFlags handleTypes{};
+};
+struct VkExtensionProperties {
+    char extensionName[256U]{};
+    uint32_t specVersion{};
+};
+struct VkExtent2D {
+    uint32_t width{};
+    uint32_t height{};
+};
+struct VkExternalMemoryBufferCreateInfo {
+    VkStructureType sType = VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO;
+    const void* pNext{};
+    VkExternalMemoryHandleTypeFlags handleTypes{};
+};
+struct VkPipelineVertexInputStateCreateInfo {
+    VkStructureType sType = VK_STRUCTURE_TYPE_PIPELINE_VERTEX_INPUT_STATE_CREATE_INFO;
+    const void* pNext{};
+    VkPipelineVertexInputStateCreateFlags flags{};
+    uint32_t vertexBindingDescriptionCount{};
+    const VkVertexInputBindingDescription* pVertexBindingDescriptions{};
+    uint32_t vertexAttributeDescriptionCount{};
+    const VkVertexInputAttributeDescription* pVertexAttributeDescriptions{};
+};
+struct VkPipelineInputAssemblyStateCreateInfo {
+    VkStructureType sType = VK_STRUCTURE_TYPE_PIPELINE_INPUT_ASSEMBLY_STATE_CREATE_INFO;
+    const void* pNext{};
+    VkPipelineInputAssemblyStateCreateFlags flags{};
+    VkPrimitiveTopology topology{};
+    VkBool32 primitiveRestartEnable{};
+};
+struct VkViewport {
+    float x{};
+    float y{};
+    float width{};
+    float height{};
+    float minDepth{};
+    float maxDepth{};
+};
+struct VkOffset2D {
+    int32_t x{};
+    int32_t y{};
+};
+struct VkRect2D {
+    VkOffset2D offset{};
+    VkExtent2D extent{};
+};
+struct VkPipelineViewportStateCreateInfo {
+    VkStructureType sType = VK_STRUCTURE_TYPE_PIPELINE_VIEWPORT_STATE_CREATE_INFO;
+    const void* pNext{};
+    VkPipelineViewportStateCreateFlags flags{};
+    uint32_t viewportCount{};
+    const VkViewport* pViewports{};
+    uint32_t scissorCount{};
+    const VkRect2D* pScissors{};
+};
+struct VkPipelineRasterizationStateCreateInfo {
+    VkStructureType sType = VK_STRUCTURE_TYPE_PIPELINE_RASTERIZATION_STATE_CREATE_INFO;
+    const void* pNext{};
+    VkPipelineRasterizationStateCreateFlags flags{};
+    VkBool32 depthClampEnable{};
+    VkBool32 rasterizerDiscardEnable{};
+    VkPolygonMode polygonMode{};
+    VkCullModeFlags cullMode{};
+    VkFrontFace frontFace{};
+    VkBool32 depthBiasEnable{};
+    float depthBiasConstantFactor{};
+    float depthBiasClamp{};
+    float depthBiasSlopeFactor{};
+    float lineWidth{};
+};
+struct VkPipelineMultisampleStateCreateInfo {
+    VkStructureType sType = VK_STRUCTURE_TYPE_PIPELINE_MULTISAMPLE_STATE_CREATE_INFO;
+    const void* pNext{};
+    VkPipelineMultisampleStateCreateFlags flags{};
+    VkSampleCountFlagBits rasterizationSamples{};
+    VkBool32 sampleShadingEnable{};
+    float minSampleShading{};
+    const VkSampleMask* pSampleMask{};
+    VkBool32 alphaToCoverageEnable{};
+    VkBool32 alphaToOneEnable{};
+};
+struct VkStencilOpState {
+    VkStencilOp failOp{};
+    VkStencilOp passOp{};
+    VkStencilOp depthFailOp{};
+    VkCompareOp compareOp{};
+    uint32_t compareMask{};
+    uint32_t writeMask{};
+    uint32_t reference{};
+};
+struct VkPipelineDepthStencilStateCreateInfo {
+    VkStructureType sType = VK_STRUCTURE_TYPE_PIPELINE_DEPTH_STENCIL_STATE_CREATE_INFO;
+    const void* pNext{};
+    VkPipelineDepthStencilStateCreateFlags flags{};
+    VkBool32 depthTestEnable{};
+    VkBool32 depthWriteEnable{};
+    VkCompareOp depthCompareOp{};
+    VkBool32 depthBoundsTestEnable{};
+    VkBool32 stencilTestEnable{};
+    VkStencilOpState front{};
+    VkStencilOpState back{};
+    float minDepthBounds{};
+    float maxDepthBounds{};
+};
+struct VkPipelineColorBlendAttachmentState {
+    VkBool32 blendEnable{};
+    VkBlendFactor srcColorBlendFactor{};
+    VkBlendFactor dstColorBlendFactor{};
+    VkBlendOp colorBlendOp{};
+    VkBlendFactor srcAlphaBlendFactor{};
+    VkBlendFactor dstAlphaBlendFactor{};
+    VkBlendOp alphaBlendOp{};
+    VkColorComponentFlags colorWriteMask{};
+};
+struct VkPipelineColorBlendStateCreateInfo {
+    VkStructureType sType = VK_STRUCTURE_TYPE_PIPELINE_COLOR_BLEND_STATE_CREATE_INFO;
+    const void* pNext{};
+    VkPipelineColorBlendStateCreateFlags flags{};
+    VkBool32 logicOpEnable{};
+    VkLogicOp logicOp{};
+    uint32_t attachmentCount{};
+    const VkPipelineColorBlendAttachmentState* pAttachments{};
+    float blendConstants[4]{};
+};
+struct VkGraphicsPipelineCreateInfo {
+    VkStructureType sType = VK_STRUCTURE_TYPE_GRAPHICS_PIPELINE_CREATE_INFO;
+    const void* pNext{};
+    VkPipelineCreateFlags flags{};
+    uint32_t stageCount{};
+    const VkPipelineShaderStageCreateInfo* pStages{};
+    const VkPipelineVertexInputStateCreateInfo* pVertexInputState{};
+    const VkPipelineInputAssemblyStateCreateInfo* pInputAssemblyState{};
+    const VkPipelineTessellationStateCreateInfo* pTessellationState{};
+    const VkPipelineViewportStateCreateInfo* pViewportState{};
+    const VkPipelineRasterizationStateCreateInfo* pRasterizationState{};
+    const VkPipelineMultisampleStateCreateInfo* pMultisampleState{};
+    const VkPipelineDepthStencilStateCreateInfo* pDepthStencilState{};
+    const VkPipelineColorBlendStateCreateInfo* pColorBlendState{};
+    const VkPipelineDynamicStateCreateInfo* pDynamicState{};
+    VkPipelineLayout layout{};
+    VkRenderPass renderPass{};
+    uint32_t subpass{};
+    VkPipeline basePipelineHandle{};
+    int32_t basePipelineIndex{};
+};
+struct VkExtent3D {
+    uint32_t width{};
+    uint32_t height{};
+    uint32_t depth{};
+};
+struct VkImageCreateInfo {
+    VkStructureType sType = VK_STRUCTURE_TYPE_IMAGE_CREATE_INFO;
+    const void* pNext{};
+    VkImageCreateFlags flags{};
+    VkImageType imageType{};
+    VkFormat format{};
+    VkExtent3D extent{};
+    uint32_t mipLevels{};
+    uint32_t arrayLayers{};
+    VkSampleCountFlagBits samples{};
+    VkImageTiling tiling{};
+    VkImageUsageFlags usage{};
+    VkSharingMode sharingMode{};
+    uint32_t queueFamilyIndexCount{};
+    const uint32_t* pQueueFamilyIndices{};
+    VkImageLayout initialLayout{};
+};
+struct VkComponentMapping {
+    VkComponentSwizzle r{};
+    VkComponentSwizzle g{};
+    VkComponentSwizzle b{};
+    VkComponentSwizzle a{};
+};
+struct VkImageViewCreateInfo {
+    VkStructureType sType = VK_STRUCTURE_TYPE_IMAGE_VIEW_CREATE_INFO;
+    const void* pNext{};
+    VkImageViewCreateFlags flags{};
+    VkImage image{};
+    VkImageViewType viewType{};
+    VkFormat format{};
+    VkComponentMapping components{};
+    VkImageSubresourceRange subresourceRange{};
+};
+struct VkImportMemoryFdInfoKHR {
+    VkStructureType sType = VK_STRUCTURE_TYPE_IMPORT_MEMORY_FD_INFO_KHR;
+    const void* pNext{};
+    VkExternalMemoryHandleTypeFlagBits handleType{};
+    int fd{};
+};
+struct VkInstanceCreateInfo {
+    VkStructureType sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO;
+    const void* pNext{};
+    VkInstanceCreateFlags flags{};
+    const VkApplicationInfo* pApplicationInfo{};
+    uint32_t enabledLayerCount{};
+    const char* const* ppEnabledLayerNames{};
+    uint32_t enabledExtensionCount{};
+    const char* const* ppEnabledExtensionNames{};
+};
+struct VkMemoryAllocateInfo {
+    VkStructureType sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO;
+    const void* pNext{};
+    VkDeviceSize allocationSize{};
+    uint32_t memoryTypeIndex{};
+};
+struct VkMemoryRequirements {
+    VkDeviceSize size{};
+    VkDeviceSize alignment{};
+    uint32_t memoryTypeBits{};
+};
+struct VkPhysicalDeviceFeatures2 {
+    VkStructureType sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
+    void* pNext{};
+    VkPhysicalDeviceFeatures features{};
+};
+struct VkPhysicalDeviceIDProperties {
+    VkStructureType sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_ID_PROPERTIES;
+    void* pNext{};
+    uint8_t deviceUUID[16U]{};
+    uint8_t driverUUID[16U]{};
+    uint8_t deviceLUID[8U]{};
+    uint32_t deviceNodeMask{};
+    VkBool32 deviceLUIDValid{};
+};
+struct VkMemoryType {
+    VkMemoryPropertyFlags propertyFlags{};
+    uint32_t heapIndex{};
+};
+struct VkMemoryHeap {
+    VkDeviceSize size{};
+    VkMemoryHeapFlags flags{};
+};
+struct VkPhysicalDeviceMemoryProperties {
+    uint32_t memoryTypeCount{};
+    VkMemoryType memoryTypes[32U]{};
+    uint32_t memoryHeapCount{};
+    VkMemoryHeap memoryHeaps[16U]{};
+};
+struct VkPhysicalDeviceLimits {
+    uint32_t maxImageDimension1D{};
+    uint32_t maxImageDimension2D{};
+    uint32_t maxImageDimension3D{};
+    uint32_t maxImageDimensionCube{};
+    uint32_t maxImageArrayLayers{};
+    uint32_t maxTexelBufferElements{};
+    uint32_t maxUniformBufferRange{};
+    uint32_t maxStorageBufferRange{};
+    uint32_t maxPushConstantsSize{};
+    uint32_t maxMemoryAllocationCount{};
+    uint32_t maxSamplerAllocationCount{};
+    VkDeviceSize bufferImageGranularity{};
+    VkDeviceSize sparseAddressSpaceSize{};
+    uint32_t maxBoundDescriptorSets{};
+    uint32_t maxPerStageDescriptorSamplers{};
+    uint32_t maxPerStageDescriptorUniformBuffers{};
+    uint32_t maxPerStageDescriptorStorageBuffers{};
+    uint32_t maxPerStageDescriptorSampledImages{};
+    uint32_t maxPerStageDescriptorStorageImages{};
+    uint32_t maxPerStageDescriptorInputAttachments{};
+    uint32_t maxPerStageResources{};
+    uint32_t maxDescriptorSetSamplers{};
+    uint32_t maxDescriptorSetUniformBuffers{};
+    uint32_t maxDescriptorSetUniformBuffersDynamic{};
+    uint32_t maxDescriptorSetStorageBuffers{};
+    uint32_t maxDescriptorSetStorageBuffersDynamic{};
+    uint32_t maxDescriptorSetSampledImages{};
+    uint32_t maxDescriptorSetStorageImages{};
+    uint32_t maxDescriptorSetInputAttachments{};
+    uint32_t maxVertexInputAttributes{};
+    uint32_t maxVertexInputBindings{};
+    uint32_t maxVertexInputAttributeOffset{};
+    uint32_t maxVertexInputBindingStride{};
+    uint32_t maxVertexOutputComponents{};
+    uint32_t maxTessellationGenerationLevel{};
+    uint32_t maxTessellationPatchSize{};
+    uint32_t maxTessellationControlPerVertexInputComponents{};
+    uint32_t maxTessellationControlPerVertexOutputComponents{};
+    uint32_t maxTessellationControlPerPatchOutputComponents{};
+    uint32_t maxTessellationControlTotalOutputComponents{};
+    uint32_t maxTessellationEvaluationInputComponents{};
+    uint32_t maxTessellationEvaluationOutputComponents{};
+    uint32_t maxGeometryShaderInvocations{};
+    uint32_t maxGeometryInputComponents{};
+    uint32_t maxGeometryOutputComponents{};
+    uint32_t maxGeometryOutputVertices{};
+    uint32_t maxGeometryTotalOutputComponents{};
+    uint32_t maxFragmentInputComponents{};
+    uint32_t maxFragmentOutputAttachments{};
+    uint32_t maxFragmentDualSrcAttachments{};
+    uint32_t maxFragmentCombinedOutputResources{};
+    uint32_t maxComputeSharedMemorySize{};
+    uint32_t maxComputeWorkGroupCount[3]{};
+    uint32_t maxComputeWorkGroupInvocations{};
+    uint32_t maxComputeWorkGroupSize[3]{};
+    uint32_t subPixelPrecisionBits{};
+    uint32_t subTexelPrecisionBits{};
+    uint32_t mipmapPrecisionBits{};
+    uint32_t maxDrawIndexedIndexValue{};
+    uint32_t maxDrawIndirectCount{};
+    float maxSamplerLodBias{};
+    float maxSamplerAnisotropy{};
+    uint32_t maxViewports{};
+    uint32_t maxViewportDimensions[2]{};
+    float viewportBoundsRange[2]{};
+    uint32_t viewportSubPixelBits{};
+    size_t minMemoryMapAlignment{};
+    VkDeviceSize minTexelBufferOffsetAlignment{};
+    VkDeviceSize minUniformBufferOffsetAlignment{};
+    VkDeviceSize minStorageBufferOffsetAlignment{};
+    int32_t minTexelOffset{};
+    uint32_t maxTexelOffset{};
+    int32_t minTexelGatherOffset{};
+    uint32_t maxTexelGatherOffset{};
+    float minInterpolationOffset{};
+    float maxInterpolationOffset{};
+    uint32_t subPixelInterpolationOffsetBits{};
+    uint32_t maxFramebufferWidth{};
+    uint32_t maxFramebufferHeight{};
+    uint32_t maxFramebufferLayers{};
+    VkSampleCountFlags framebufferColorSampleCounts{};
+    VkSampleCountFlags framebufferDepthSampleCounts{};
+    VkSampleCountFlags framebufferStencilSampleCounts{};
+    VkSampleCountFlags framebufferNoAttachmentsSampleCounts{};
+    uint32_t maxColorAttachments{};
+    VkSampleCountFlags sampledImageColorSampleCounts{};
+    VkSampleCountFlags sampledImageIntegerSampleCounts{};
+    VkSampleCountFlags sampledImageDepthSampleCounts{};
+    VkSampleCountFlags sampledImageStencilSampleCounts{};
+    VkSampleCountFlags storageImageSampleCounts{};
+    uint32_t maxSampleMaskWords{};
+    VkBool32 timestampComputeAndGraphics{};
+    float timestampPeriod{};
+    uint32_t maxClipDistances{};
+    uint32_t maxCullDistances{};
+    uint32_t maxCombinedClipAndCullDistances{};
+    uint32_t discreteQueuePriorities{};
+    float pointSizeRange[2]{};
+    float lineWidthRange[2]{};
+    float pointSizeGranularity{};
+    float lineWidthGranularity{};
+    VkBool32 strictLines{};
+    VkBool32 standardSampleLocations{};
+    VkDeviceSize optimalBufferCopyOffsetAlignment{};
+    VkDeviceSize optimalBufferCopyRowPitchAlignment{};
+    VkDeviceSize nonCoherentAtomSize{};
+};
+struct VkPhysicalDeviceSparseProperties {
+    VkBool32 residencyStandard2DBlockShape{};
+    VkBool32 residencyStandard2DMultisampleBlockShape{};
+    VkBool32 residencyStandard3DBlockShape{};
+    VkBool32 residencyAlignedMipSize{};
+    VkBool32 residencyNonResidentStrict{};
+};
+struct VkPhysicalDeviceProperties {
+    uint32_t apiVersion{};
+    uint32_t driverVersion{};
+    uint32_t vendorID{};
+    uint32_t deviceID{};
+    VkPhysicalDeviceType deviceType{};
+    char deviceName[256U]{};
+    uint8_t pipelineCacheUUID[16U]{};
+    VkPhysicalDeviceLimits limits{};
+    VkPhysicalDeviceSparseProperties sparseProperties{};
+};
+struct VkPhysicalDeviceProperties2 {
+    VkStructureType sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2;
+    void* pNext{};
+    VkPhysicalDeviceProperties properties{};
+};
+struct VkPhysicalDeviceVulkan11Features {
+    VkStructureType sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES;
+    void* pNext{};
+    VkBool32 storageBuffer16BitAccess{};
+    VkBool32 uniformAndStorageBuffer16BitAccess{};
+    VkBool32 storagePushConstant16{};
+    VkBool32 storageInputOutput16{};
+    VkBool32 multiview{};
+    VkBool32 multiviewGeometryShader{};
+    VkBool32 multiviewTessellationShader{};
+    VkBool32 variablePointersStorageBuffer{};
+    VkBool32 variablePointers{};
+    VkBool32 protectedMemory{};
+    VkBool32 samplerYcbcrConversion{};
+    VkBool32 shaderDrawParameters{};
+};
+struct VkPhysicalDeviceVulkan12Features {
+    VkStructureType sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES;
+    void* pNext{};
+    VkBool32 samplerMirrorClampToEdge{};
+    VkBool32 drawIndirectCount{};
+    VkBool32 storageBuffer8BitAccess{};
+    VkBool32 uniformAndStorageBuffer8BitAccess{};
+    VkBool32 storagePushConstant8{};
+    VkBool32 shaderBufferInt64Atomics{};
+    VkBool32 shaderSharedInt64Atomics{};
+    VkBool32 shaderFloat16{};
+    VkBool32 shaderInt8{};
+    VkBool32 descriptorIndexing{};
+    VkBool32 shaderInputAttachmentArrayDynamicIndexing{};
+    VkBool32 shaderUniformTexelBufferArrayDynamicIndexing{};
+    VkBool32 shaderStorageTexelBufferArrayDynamicIndexing{};
+    VkBool32 shaderUniformBufferArrayNonUniformIndexing{};
+    VkBool32 shaderSampledImageArrayNonUniformIndexing{};
+    VkBool32 shaderStorageBufferArrayNonUniformIndexing{};
+    VkBool32 shaderStorageImageArrayNonUniformIndexing{};
+    VkBool32 shaderInputAttachmentArrayNonUniformIndexing{};
+    VkBool32 shaderUniformTexelBufferArrayNonUniformIndexing{};
+    VkBool32 shaderStorageTexelBufferArrayNonUniformIndexing{};
+    VkBool32 descriptorBindingUniformBufferUpdateAfterBind{};
+    VkBool32 descriptorBindingSampledImageUpdateAfterBind{};
+    VkBool32 descriptorBindingStorageImageUpdateAfterBind{};
+    VkBool32 descriptorBindingStorageBufferUpdateAfterBind{};
+    VkBool32 descriptorBindingUniformTexelBufferUpdateAfterBind{};
+    VkBool32 descriptorBindingStorageTexelBufferUpdateAfterBind{};
+    VkBool32 descriptorBindingUpdateUnusedWhilePending{};
+    VkBool32 descriptorBindingPartiallyBound{};
+    VkBool32 descriptorBindingVariableDescriptorCount{};
+    VkBool32 runtimeDescriptorArray{};
+    VkBool32 samplerFilterMinmax{};
+    VkBool32 scalarBlockLayout{};
+    VkBool32 imagelessFramebuffer{};
+    VkBool32 uniformBufferStandardLayout{};
+    VkBool32 shaderSubgroupExtendedTypes{};
+    VkBool32 separateDepthStencilLayouts{};
+    VkBool32 hostQueryReset{};
+    VkBool32 timelineSemaphore{};
+    VkBool32 bufferDeviceAddress{};
+    VkBool32 bufferDeviceAddressCaptureReplay{};
+    VkBool32 bufferDeviceAddressMultiDevice{};
+    VkBool32 vulkanMemoryModel{};
+    VkBool32 vulkanMemoryModelDeviceScope{};
+    VkBool32 vulkanMemoryModelAvailabilityVisibilityChains{};
+    VkBool32 shaderOutputViewportIndex{};
+    VkBool32 shaderOutputLayer{};
+    VkBool32 subgroupBroadcastDynamicId{};
+};
+struct VkPhysicalDeviceVulkan13Features {
+    VkStructureType sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES;
+    void* pNext{};
+    VkBool32 robustImageAccess{};
+    VkBool32 inlineUniformBlock{};
+    VkBool32 descriptorBindingInlineUniformBlockUpdateAfterBind{};
+    VkBool32 pipelineCreationCacheControl{};
+    VkBool32 privateData{};
+    VkBool32 shaderDemoteToHelperInvocation{};
+    VkBool32 shaderTerminateInvocation{};
+    VkBool32 subgroupSizeControl{};
+    VkBool32 computeFullSubgroups{};
+    VkBool32 synchronization2{};
+    VkBool32 textureCompressionASTC_HDR{};
+    VkBool32 shaderZeroInitializeWorkgroupMemory{};
+    VkBool32 dynamicRendering{};
+    VkBool32 shaderIntegerDotProduct{};
+    VkBool32 maintenance4{};
+};
+struct VkPushConstantRange {
+    VkShaderStageFlags stageFlags{};
+    uint32_t offset{};
+    uint32_t size{};
+};
+struct VkPipelineLayoutCreateInfo {
+    VkStructureType sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO;
+    const void* pNext{};
+    VkPipelineLayoutCreateFlags flags{};
+    uint32_t setLayoutCount{};
+    const VkDescriptorSetLayout* pSetLayouts{};
+    uint32_t pushConstantRangeCount{};
+    const VkPushConstantRange* pPushConstantRanges{};
+};
+struct VkPipelineRenderingCreateInfo {
+    VkStructureType sType = VK_STRUCTURE_TYPE_PIPELINE_RENDERING_CREATE_INFO;
+    const void* pNext{};
+    uint32_t viewMask{};
+    uint32_t colorAttachmentCount{};
+    const VkFormat* pColorAttachmentFormats{};
+    VkFormat depthAttachmentFormat{};
+    VkFormat stencilAttachmentFormat{};
+};
+struct VkQueueFamilyProperties {
+    VkQueueFlags queueFlags{};
+    uint32_t queueCount{};
+    uint32_t timestampValidBits{};
+    VkExtent3D minImageTransferGranularity{};
+};
+union VkClearColorValue {
+    float float32[4];
+    int32_t int32[4];
+    uint32_t uint32[4];
+};
+struct VkClearDepthStencilValue {
+    float depth{};
+    uint32_t stencil{};
+};
+union VkClearValue {
+    VkClearColorValue color;
+    VkClearDepthStencilValue depthStencil;
+};
+struct VkRenderingAttachmentInfo {
+    VkStructureType sType = VK_STRUCTURE_TYPE_RENDERING_ATTACHMENT_INFO;
+    const void* pNext{};
+    VkImageView imageView{};
+    VkImageLayout imageLayout{};
+    VkResolveModeFlagBits resolveMode{};
+    VkImageView resolveImageView{};
+    VkImageLayout resolveImageLayout{};
+    VkAttachmentLoadOp loadOp{};
+    VkAttachmentStoreOp storeOp{};
+    VkClearValue clearValue{};
+};
+struct VkRenderingInfo {
+    VkStructureType sType = VK_STRUCTURE_TYPE_RENDERING_INFO;
+    const void* pNext{};
+    VkRenderingFlags flags{};
+    VkRect2D renderArea{};
+    uint32_t layerCount{};
+    uint32_t viewMask{};
+    uint32_t colorAttachmentCount{};
+    const VkRenderingAttachmentInfo* pColorAttachments{};
+    const VkRenderingAttachmentInfo* pDepthAttachment{};
+    const VkRenderingAttachmentInfo* pStencilAttachment{};
+};
+struct VkSemaphoreCreateInfo {
+    VkStructureType sType = VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO;
+    const void* pNext{};
+    VkSemaphoreCreateFlags flags{};
+};
+struct VkSemaphoreGetFdInfoKHR {
+    VkStructureType sType = VK_STRUCTURE_TYPE_SEMAPHORE_GET_FD_INFO_KHR;
+    const void* pNext{};
+    VkSemaphore semaphore{};
+    VkExternalSemaphoreHandleTypeFlagBits handleType{};
+};
+struct VkSemaphoreSubmitInfo {
+    VkStructureType sType = VK_STRUCTURE_TYPE_SEMAPHORE_SUBMIT_INFO;
+    const void* pNext{};
+    VkSemaphore semaphore{};
+    uint64_t value{};
+    VkPipelineStageFlags2 stageMask{};
+    uint32_t deviceIndex{};
+};
+struct VkSemaphoreTypeCreateInfo {
+    VkStructureType sType = VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO;
+    const void* pNext{};
+    VkSemaphoreType semaphoreType{};
+    uint64_t initialValue{};
+};
+struct VkSemaphoreWaitInfo {
+    VkStructureType sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO;
+    const void* pNext{};
+    VkSemaphoreWaitFlags flags{};
+    uint32_t semaphoreCount{};
+    const VkSemaphore* pSemaphores{};
+    const uint64_t* pValues{};
+};
+struct VkShaderModuleCreateInfo {
+    VkStructureType sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO;
+    const void* pNext{};
+    VkShaderModuleCreateFlags flags{};
+    size_t codeSize{};
+    const uint32_t* pCode{};
+};
+struct VkSubmitInfo2 {
+    VkStructureType sType = VK_STRUCTURE_TYPE_SUBMIT_INFO_2;
+    const void* pNext{};
+    VkSubmitFlags flags{};
+    uint32_t waitSemaphoreInfoCount{};
+    const VkSemaphoreSubmitInfo* pWaitSemaphoreInfos{};
+    uint32_t commandBufferInfoCount{};
+    const VkCommandBufferSubmitInfo* pCommandBufferInfos{};
+    uint32_t signalSemaphoreInfoCount{};
+    const VkSemaphoreSubmitInfo* pSignalSemaphoreInfos{};
+};
+struct VkWriteDescriptorSet {
+    VkStructureType sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET;
+    const void* pNext{};
+    VkDescriptorSet dstSet{};
+    uint32_t dstBinding{};
+    uint32_t dstArrayElement{};
+    uint32_t descriptorCount{};
+    VkDescriptorType descriptorType{};
+    const VkDescriptorImageInfo* pImageInfo{};
+    const VkDescriptorBufferInfo* pBufferInfo{};
+    const VkBufferView* pTexelBufferView{};
+};
+
+}  // namespace doorstep
