@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doorstep._arguments import refuse
-from doorstep.errors import LibraryError
+from doorstep.errors import LibraryError, RendererError
 
 Frame = NDArray[np.uint8]  # [H, W, 3]
 
@@ -46,14 +46,19 @@ def write_video(path: str | os.PathLike[str], frames: Iterable[Frame], fps: floa
     Raises:
         ArgumentError: another ending of the name, no frames, or frames that are no pictures of one size.
         LibraryError: PyAV is missing: pip install "doorstep[video]".
+        RendererError: the encoder does not take them.
         OSError: the file cannot be written.
     """
     encode = _ENCODERS.get(Path(path).suffix.lower())
     if encode is None:
         refuse("path", f"a file that ends in {' or '.join(_ENCODERS)}", os.fspath(path))
     rate = _check_rate(fps)
-    checked = _CheckedFrames(frames)
-    data = encode(load_av(), checked, rate)
+    av, checked = load_av(), _CheckedFrames(frames)
+    try:
+        data = encode(av, checked, rate)
+    except av.error.FFmpegError as error:
+        height, width = checked.first.shape[:2]
+        raise RendererError(f"{width} x {height} pixels at {fps} frames a second cannot be encoded: {error}") from error
     Path(path).write_bytes(data)
     return checked.count
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from tests.render.pixels import (
     BUTTON,
     CUBE,
@@ -182,11 +182,12 @@ def test_a_pose_is_what_it_was_made_of() -> None:
 # ---- Following
 
 
-def project(pose_eye: NDArray[Any], target: NDArray[Any], fov: float, point: NDArray[Any], size: int) -> NDArray[Any]:
+def project(eye: ArrayLike, target: ArrayLike, fov: float, point: ArrayLike, size: int) -> NDArray[Any]:
     """A perspective camera by hand: (column, row) in a square picture."""
-    forward = (target - pose_eye) / np.linalg.norm(target - pose_eye)
-    right = np.cross(forward, (0, 0, 1)) / np.linalg.norm(np.cross(forward, (0, 0, 1)))
-    offset = point - pose_eye
+    forward, offset = np.subtract(target, eye), np.subtract(point, eye)
+    forward = forward / np.linalg.norm(forward)
+    right = np.cross(forward, (0, 0, 1))
+    right = right / np.linalg.norm(right)
     scale = size / 2 / np.tan(np.radians(fov) / 2) / (offset @ forward)
     return np.array([size / 2 + scale * (offset @ right), size / 2 - scale * (offset @ np.cross(right, forward))])
 
@@ -197,9 +198,8 @@ def test_a_followed_agent_is_seen_even_from_behind_a_wall(y: float, agent: int) 
     with make() as sim:
         put(sim, agent, (0.0, y, 0.0), yaw=1.0)
         put(sim, 1 - agent, (6.0, y, 0.0))
-        foot = np.array([0.0, y, 0.0])
         picture = sim.render(WORLD, "follow", agent=agent, width=200, height=200)
-        place = project(foot + (0, -9, 10), foot + (0, 2.5, 0), 55.0, foot + (0, 0, 1), 200)
+        place = project((0, y - 9, 10), (0, y + 2.5, 0), 55.0, (0, y, 1), 200)
         assert has_hue(np.array(at(picture, place)), AGENT_TINTS[agent])
 
 

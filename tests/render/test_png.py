@@ -1,5 +1,7 @@
 """PNG files hold exactly the pixels that were given."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -42,11 +44,10 @@ def test_smooth_pictures_are_small() -> None:
     assert len(encode_png(gradient())) < gradient().size / 10
 
 
-def test_a_file_has_the_bytes(tmp_path: object) -> None:
-    path = f"{tmp_path}/image.png"
+def test_a_file_has_the_bytes(tmp_path: Path) -> None:
+    path = tmp_path / "image.png"
     write_png(path, gradient())
-    with open(path, "rb") as file:
-        assert file.read() == encode_png(gradient())
+    assert path.read_bytes() == encode_png(gradient())
 
 
 @pytest.mark.parametrize(
@@ -59,9 +60,8 @@ def test_a_file_has_the_bytes(tmp_path: object) -> None:
         np.zeros((1, 4, 4, 3), np.uint8),
     ],
 )
-def test_what_is_no_picture_is_refused(image: NDArray[np.uint8], tmp_path: object) -> None:
-    path = f"{tmp_path}/image.png"
+def test_what_is_no_picture_is_refused(image: NDArray[np.uint8], tmp_path: Path) -> None:
+    path = tmp_path / "image.png"
     with pytest.raises(doorstep.ArgumentError, match=r"image is \w+ \[.*\]; it must be uint8 \[H, W, 3\]"):
         write_png(path, image)
-    with pytest.raises(FileNotFoundError):
-        open(path, "rb")
+    assert not path.exists()

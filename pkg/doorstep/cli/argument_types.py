@@ -10,12 +10,21 @@ from doorstep.errors import ArgumentError
 
 def positive_integer(text: str) -> int:
     """For argparse: an integer of at least 1. Underscores and thousands separators may be used."""
+    return _integer(text, 1)
+
+
+def non_negative_integer(text: str) -> int:
+    """For argparse: an integer of at least 0, written likewise."""
+    return _integer(text, 0)
+
+
+def _integer(text: str, low: int) -> int:
     try:
         value = int(text.replace(",", ""))
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is not an integer") from None
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{value} is not allowed; give at least 1")
+    if value < low:
+        raise argparse.ArgumentTypeError(f"{value} is not allowed; give at least {low}")
     return value
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 import doorstep
 from doorstep.action_dump import read_action_dump
-from doorstep.cli.argument_types import add_simulator_arguments, check_output, positive_integer
+from doorstep.cli.argument_types import add_simulator_arguments, check_output, non_negative_integer, positive_integer
 from doorstep.cli.progress import Progress
 from doorstep.cli.random_actions import ActionTable
 from doorstep.cli.rooms_start import RoomsStart
@@ -52,11 +52,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a recording: an action dump; give the --worlds, --agents, --seed and --episode-length it was made with",
     )
     add("--episode-length", type=positive_integer, default=200, metavar="N", help="steps of an episode (200)")
-    add("--steps", type=_count, metavar="N", help="steps to take; without it all of the recording, or one episode")
-    add("--skip", type=_count, default=0, metavar="N", help="steps to take before the first moment that is shown (0)")
+    add(
+        "--steps",
+        type=non_negative_integer,
+        metavar="N",
+        help="steps to take; without it all of the recording, or one episode",
+    )
+    add(
+        "--skip",
+        type=non_negative_integer,
+        default=0,
+        metavar="N",
+        help="steps to take before the first moment that is shown (0)",
+    )
     add("--show", type=_slots, default=[0], metavar="K[,K...]", help="which worlds to show, side by side (0)")
     add("--camera", choices=NAMED_CAMERAS, default="top", help="where it is seen from (top); replays offer a choice")
-    add("--agent", type=_count, metavar="K", help="whom follow and agent are about; without it who got furthest")
+    add(
+        "--agent",
+        type=non_negative_integer,
+        metavar="K",
+        help="whom follow and agent are about; without it who got furthest",
+    )
     add("--size", type=_size, default=(640, 480), metavar="WxH", help="pixels of the picture of a world (640x480)")
     add("--fps", type=float, default=FRAMES_PER_SECOND, metavar="F", help="moments shown per second; 25 is real time")
     add("--samples", type=positive_integer, default=2, metavar="N", help="N x N rays for each pixel, 1-8 (2)")
@@ -217,7 +233,7 @@ def _draw(sim: doorstep.Simulator, drawing: Drawing, worlds: list[int]) -> Pictu
 def side_by_side(pictures: list[Picture]) -> Picture:
     """Pictures of one size in rows, so that the whole is about as wide as high."""
     height, width = pictures[0].shape[:2]
-    columns = min(len(pictures), max(1, round(math.sqrt(len(pictures) * height / width))))
+    columns = min(len(pictures), math.ceil(math.sqrt(len(pictures) * height / width)))
     rows = math.ceil(len(pictures) / columns)
     shape = (rows * (height + _GAP) - _GAP, columns * (width + _GAP) - _GAP, 3)
     whole: Picture = np.full(shape, _GAP_COLOUR, np.uint8)
@@ -230,12 +246,8 @@ def side_by_side(pictures: list[Picture]) -> Picture:
 # ---- Types of options
 
 
-def _count(text: str) -> int:
-    return 0 if text.strip() == "0" else positive_integer(text)
-
-
 def _slots(text: str) -> list[int]:
-    slots = [_count(part) for part in text.split(",")]
+    slots = [non_negative_integer(part) for part in text.split(",")]
     if len(set(slots)) < len(slots):
         raise argparse.ArgumentTypeError(f"{text!r} names a world twice")
     return slots

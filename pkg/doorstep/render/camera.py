@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from doorstep._arguments import check_integer, refuse
 from doorstep.render.snapshot import Snapshot
 
 Vector = NDArray[np.float64]
+Numbers: TypeAlias = "Sequence[float] | NDArray[Any]"
 
 _TOP_MARGIN = 1.04  # of the view to what it shows
 _TOP_ALTITUDE = 200.0  # metres: above whatever may have been thrown up
@@ -48,8 +49,8 @@ class CameraPose:
         ArgumentError: a value is out of range.
     """
 
-    position: Sequence[float]
-    rotation: Sequence[float] = (1.0, 0.0, 0.0, 0.0)
+    position: Numbers
+    rotation: Numbers = (1.0, 0.0, 0.0, 0.0)
     fov: float = 60.0
     view_height: float | None = None
 
@@ -67,8 +68,8 @@ class CameraPose:
     @classmethod
     def look_at(
         cls,
-        position: Sequence[float],
-        target: Sequence[float],
+        position: Numbers,
+        target: Numbers,
         *,
         fov: float = 60.0,
         view_height: float | None = None,

@@ -1,0 +1,215 @@
+"""`doorstep render`: what it writes is what simulation gives."""
+
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from tests.cli.conftest import Command, command  # noqa: F401 (a fixture)
+from tests.render.pixels import read_png
+
+import doorstep
+from doorstep.action_dump import ActionDumpWriter
+from doorstep.cli import main
+from doorstep.cli.random_actions import ActionTable
+from doorstep.cli.render import side_by_side
+from doorstep.cli.rooms_start import RoomsStart
+
+SMALL = ("--size", "96x64", "--threads", "1")
+
+
+def render(tmp_path: Path, name: str, *arguments: str) -> Path:
+    output = tmp_path / name
+    assert main(["render", "--output", str(output), *SMALL, *arguments]) == 0
+    return output
+
+
+def picture(tmp_path: Path, *arguments: str) -> NDArray[np.uint8]:
+    return read_png(render(tmp_path, "picture.png", *arguments).read_bytes())
+
+
+def record(path: Path, steps: int, num_worlds: int = 3, **settings: Any) -> list[NDArray[np.uint8]]:
+    """Writes a recording of random actions, and returns what world 1 looked like at each moment."""
+    generator = np.random.default_rng(2)
+    with (
+        doorstep.Simulator(num_worlds, num_threads=1, **settings) as sim,
+        ActionDumpWriter(path, num_worlds, sim.num_agents) as dump,
+    ):
+        frames = [sim.render(1, width=96, height=64)]
+        for _ in range(steps):
+            sim.actions.to_numpy()[:] = generator.integers(0, (4, 8, 5, 2), sim.actions.shape)
+            dump.append(sim.actions)
+            sim.step()
+            frames.append(sim.render(1, width=96, height=64))
+    return frames
+
+
+# ---- Pictures
+
+
+def test_by_default_it_is_a_picture_of_the_end_of_an_episode(
+    command: Command,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    finished = command("render", "--threads", "1")
+    assert (finished.returncode, finished.stdout) == (0, "doorstep.png: 640 x 480 pixels, after step 199\n")
+    with doorstep.Simulator(1, seed=5) as sim:
+        for step in range(1, 200):
+            ActionTable(5).copy_into(sim.actions.to_numpy(), step)
+            sim.step()
+        expected = sim.render()
+    assert np.array_equal(read_png((tmp_path / "doorstep.png").read_bytes()), expected)
+
+
+def test_the_options_are_those_of_render(tmp_path: Path) -> None:
+    options = ("--policy", "idle", "--steps", "2", "--worlds", "3", "--show", "1", "--seed", "9", "--agents", "3")
+    shown = picture(tmp_path, *options, "--camera", "follow", "--agent", "2", "--samples", "1", "--no-shadows")
+    with doorstep.Simulator(3, seed=9, num_agents=3) as sim:
+        sim.step()
+        sim.step()
+        expected = sim.render(1, "follow", agent=2, width=96, height=64, samples=1, shadows=False)
+    assert np.array_equal(shown, expected)
+
+
+def test_episodes_may_start_among_the_cubes(tmp_path: Path) -> None:
+    shown = picture(tmp_path, "--policy", "idle", "--start", "rooms", "--steps", "0")
+    with doorstep.Simulator(1, seed=5) as sim:
+        RoomsStart(sim).place(np.arange(1))
+        expected = sim.render(width=96, height=64)
+    assert np.array_equal(shown, expected)
+
+
+@pytest.mark.parametrize(("count", "rows", "columns"), [(1, 1, 1), (2, 1, 2), (3, 2, 2), (4, 2, 2), (6, 3, 2)])
+def test_worlds_lie_side_by_side(count: int, rows: int, columns: int, tmp_path: Path) -> None:
+    worlds = ",".join(map(str, range(count)))
+    shown = picture(tmp_path, "--policy", "idle", "--steps", "1", "--worlds", "8", "--show", worlds)
+    assert shown.shape == (rows * 68 - 4, columns * 100 - 4, 3)
+    with doorstep.Simulator(8, seed=5) as sim:
+        sim.step()
+        for world in range(count):
+            top, left = 68 * (world // columns), 100 * (world % columns)
+            expected = sim.render(world, width=96, height=64)
+            assert np.array_equal(shown[top : top + 64, left : left + 96], expected)
+
+
+def test_a_grid_is_about_as_wide_as_high() -> None:
+    for width, height in ((640, 480), (100, 400), (400, 100)):
+        rows, columns, _ = side_by_side([np.zeros((height, width, 3), np.uint8)] * 64).shape
+        assert 0.4 < rows / columns < 2.5
+
+
+# ---- Recordings
+
+
+def test_a_recording_is_replayed_to_its_end(tmp_path: Path) -> None:
+    dump = tmp_path / "actions.bin"
+    frames = record(dump, 30, seed=8)
+    shown = picture(tmp_path, "--actions", str(dump), "--worlds", "3", "--seed", "8", "--show", "1")
+    assert np.array_equal(shown, frames[30])
+    early = picture(tmp_path, "--actions", str(dump), "--worlds", "3", "--seed", "8", "--show", "1", "--steps", "12")
+    assert np.array_equal(early, frames[12])
+
+
+def test_a_video_has_every_moment_of_a_recording_from_before_its_first_step_to_after_its_last(tmp_path: Path) -> None:
+    av = pytest.importorskip("av")
+    dump = tmp_path / "actions.bin"
+    frames = record(dump, 12, seed=8, num_agents=3, episode_length=7)
+    made_with = ("--worlds", "3", "--seed", "8", "--agents", "3", "--episode-length", "7")
+    video = render(tmp_path, "video.mp4", "--actions", str(dump), *made_with, "--show", "1", "--skip", "2")
+    with av.open(str(video)) as container:
+        shown = [frame.to_ndarray(format="rgb24") for frame in container.decode(video=0)]
+    assert len(shown) == 13 - 2
+    # each is the one that was given, not its neighbour
+    for number, frame in enumerate(shown, 2):
+        differences = [np.abs(frame.astype(int) - given).mean() for given in frames]
+        assert differences[number] == min(differences)
+        assert differences[number] < 6
+
+
+def test_a_gif_has_every_moment_too(tmp_path: Path) -> None:
+    av = pytest.importorskip("av")
+    video = render(tmp_path, "video.gif", "--steps", "5", "--fps", "10")
+    with av.open(str(video)) as container:
+        assert [frame.time for frame in container.decode(video=0)] == pytest.approx([0.1 * i for i in range(6)])
+
+
+def test_a_replay_has_the_worlds_that_were_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = render(tmp_path, "replay.html", "--worlds", "4", "--show", "3,1", "--steps", "10", "--skip", "4")
+    assert re.findall(r'"world": (\d+), "moments": (\d+)', page.read_text("utf-8")) == [("3", "7"), ("1", "7")]
+    assert capsys.readouterr().out == f"{page}: 7 moments of 2 worlds\n"
+
+
+def test_progress_goes_to_stderr(command: Command) -> None:  # noqa: F811
+    finished = command("render", *SMALL, "--output", "replay.html", "--steps", "10")
+    assert [line.split("  ")[0].strip() for line in finished.stderr.splitlines()] == [
+        "20%",
+        "40%",
+        "60%",
+        "80%",
+        "100%",
+    ]
+
+
+# ---- Mistakes
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--output", "world.jpg"], "--output world.jpg must end in one of .png, .html, .mp4, .gif"),
+        (["--output", "missing/world.png"], "--output missing/world.png is no file in an existing folder"),
+        (["--show", "1"], "--show names world 1, but there are 1, counted from 0"),
+        (["--show", "0,0"], "argument --show: '0,0' names a world twice"),
+        (["--show", "-1"], "argument --show: -1 is not allowed; give at least 0"),
+        (["--size", "640"], "argument --size: '640' is no size; give width and height as 640x480"),
+        (["--size", "0x480"], "width is 0; it must be an integer, 1 to 4096"),
+        (["--size", "640x5000"], "height is 5000; it must be an integer, 1 to 4096"),
+        (["--samples", "9"], "samples is 9; it must be an integer, 1 to 8"),
+        (["--camera", "side"], "argument --camera: invalid choice: 'side'"),
+        (["--agent", "0"], "agent is 0; it must be None, unless camera is"),
+        (["--camera", "follow", "--agent", "2"], "agent is 2; it must be an integer, 0 to 1"),
+        (["--steps", "3", "--skip", "4"], "--skip is 4, but only 3 steps are taken"),
+        (["--output", "world.mp4", "--fps", "0"], "fps is 0"),
+        (["--actions", "missing.bin"], "No such file or directory: 'missing.bin'"),
+    ],
+)
+def test_a_mistake_is_one_line_and_leaves_no_file(
+    arguments: list[str],
+    says: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    if "world.mp4" in arguments:
+        pytest.importorskip("av")
+    assert main(["render", *(() if "--size" in arguments else SMALL), *arguments]) == 2
+    *progress, error = capsys.readouterr().err.splitlines()
+    assert all("%" in line for line in progress)
+    assert error.startswith("doorstep render: error: ")
+    assert says in error
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_recording_of_other_sizes_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    dump = tmp_path / "actions.bin"
+    record(dump, 5)
+    assert main(["render", "--output", str(tmp_path / "a.png"), "--actions", str(dump), "--worlds", "2"]) == 2
+    assert "480 bytes, but a step of 2 worlds with 2 agents takes 64" in capsys.readouterr().err
+    arguments = ["--actions", str(dump), "--worlds", "3", "--steps", "6"]
+    assert main(["render", "--output", str(tmp_path / "a.png"), *arguments]) == 2
+    assert f"--steps is 6, but {dump} has 5 steps" in capsys.readouterr().err
+    assert not (tmp_path / "a.png").exists()
+
+
+@pytest.mark.parametrize("name", ["video.mp4", "video.gif"])
+def test_without_pyav_videos_say_what_to_install(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "av", None)
+    assert main(["render", "--output", str(tmp_path / name)]) == 1
+    assert 'pip install "doorstep[video]"' in capsys.readouterr().err
+    assert main(["render", "--output", str(tmp_path / "picture.png"), "--steps", "1", *SMALL]) == 0
