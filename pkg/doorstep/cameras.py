@@ -18,6 +18,7 @@ RendererName: TypeAlias = Literal["auto", "raycast", "embree", "vulkan"]
 
 OUTPUTS = tuple(row.name for row in CAMERA_TENSORS)
 RENDERERS = tuple(renderer.name.lower() for renderer in Renderer)
+LARGEST = float(np.finfo(np.float32).max)
 UNIT_TOLERANCE = 1e-3  # of a quaternion's squared length
 
 
@@ -133,7 +134,7 @@ def _check_fov(value: object) -> float:
     requirement = "a number of degrees, more than 0 and less than 180"
     if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
         refuse("fov", requirement, value)
-    if not 0 < float(np.float32(value)) < 180:
+    if not (0 < value < 180 and 0 < np.float32(value) < 180):
         refuse("fov", requirement, value)
     return float(value)
 
@@ -143,7 +144,7 @@ def _check_numbers(name: str, value: object, count: int, requirement: str) -> tu
         numbers = tuple(float(number) for number in value)  # type: ignore[attr-defined]
     except (TypeError, ValueError):
         refuse(name, requirement, value)
-    if len(numbers) != count or not np.isfinite(np.array(numbers, np.float32)).all():
+    if len(numbers) != count or not all(abs(number) <= LARGEST for number in numbers):
         refuse(name, requirement, value)
     return numbers
 
