@@ -1,7 +1,7 @@
 #include "render/embree/device.h"
 
-#include <pthread.h>
-#include <string.h>
+#include <atomic>
+#include <new>
 
 #include "render/api/core.h"
 #include "render/scene/meshes.h"
@@ -12,8 +12,8 @@ namespace {
 // Scenes are built by the thread that commits them.
 constexpr char kConfiguration[] = "threads=1,ignore_config_files=1";
 
-pthread_mutex_t device_mutex = PTHREAD_MUTEX_INITIALIZER;
-EmbreeDevice the_device;  // until the process ends
+// Until the process ends. No lock guards it that a fork could find taken.
+std::atomic<EmbreeDevice*> the_device{nullptr};
 
 const char* text_of(RTCError error) {
     switch (error) {
@@ -63,14 +63,32 @@ ds_status open_device(EmbreeDevice& opened) {
     return DS_STATUS_OK;
 }
 
+void close_device(EmbreeDevice* device) {
+    rtcReleaseScene(device->agent_mesh);
+    rtcReleaseDevice(device->device);
+    delete device;
+}
+
 }  // namespace
 
+// Of threads that come here at the same time one wins, and all use its device.
 ds_status get_embree_device(const EmbreeDevice** device) {
-    pthread_mutex_lock(&device_mutex);
-    const ds_status status = the_device.device ? DS_STATUS_OK : open_device(the_device);
-    pthread_mutex_unlock(&device_mutex);
-    if (status == DS_STATUS_OK) *device = &the_device;
-    return status;
+    EmbreeDevice* found = the_device.load();
+    if (!found) {
+        auto* opened = new (std::nothrow) EmbreeDevice{};
+        if (!opened) return fail_embree(RTC_ERROR_OUT_OF_MEMORY, "start");
+        if (const ds_status status = open_device(*opened); status != DS_STATUS_OK) {
+            delete opened;
+            return status;
+        }
+        if (the_device.compare_exchange_strong(found, opened)) {
+            found = opened;
+        } else {
+            close_device(opened);
+        }
+    }
+    *device = found;
+    return DS_STATUS_OK;
 }
 
 ds_status check_embree(RTCDevice device, const char* what) { return fail_embree(rtcGetDeviceError(device), what); }

@@ -1,0 +1,636 @@
+// What Embree is asked and what it answers, against a ray tracer in double precision.
+#include <dirent.h>
+#include <malloc.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <string>
+
+#include "check.h"
+#include "render/api/core.h"
+#include "render/cameras/renderers.h"
+#include "render/embree/object_scene.h"
+#include "render/embree/picture.h"
+#include "render_reference.h"
+#include "render_worlds.h"
+
+using namespace doorstep;
+using reference::Hit;
+using reference::Ray;
+using reference::Vector;
+
+namespace {
+
+alignas(32) constexpr int kAll[8] = {-1, -1, -1, -1, -1, -1, -1, -1};
+
+// ---- Embree itself
+
+int count_threads() {
+    DIR* directory = opendir("/proc/self/task");
+    CHECK(directory);
+    int count = 0;
+    while (const dirent* entry = readdir(directory)) count += entry->d_name[0] != '.';
+    closedir(directory);
+    return count;
+}
+
+// First: a device that reads configuration files would start four threads for this one, and does.
+void embree_starts_no_threads_and_reads_no_files() {
+    char folder[] = "/tmp/embree_home_XXXXXX";
+    CHECK(mkdtemp(folder));
+    setenv("HOME", folder, 1);
+    const std::string file = std::string(folder) + "/.embree4";
+    FILE* written = fopen(file.c_str(), "w");
+    CHECK(written && fputs("threads=4\nstart_threads=1\n", written) > 0);
+    fclose(written);
+
+    const EmbreeDevice* device;
+    CHECK_EQUAL(get_embree_device(&device), DS_STATUS_OK);
+    CHECK_EQUAL(count_threads(), 1);
+    CHECK(device->version >= 40300 && device->version < 50000);
+
+    const RTCDevice configured = rtcNewDevice(nullptr);
+    CHECK(count_threads() > 1);
+    rtcReleaseDevice(configured);
+    unlink(file.c_str());
+    rmdir(folder);
+}
+
+// A triangle in the plane z = 2 with corners (0, 0), (4, 0), (0, 4): every field of a hit is known.
+void structs_are_laid_out_as_embrees() {
+    const EmbreeDevice* shared;
+    CHECK_EQUAL(get_embree_device(&shared), DS_STATUS_OK);
+    alignas(16) const float vertices[12] = {0, 0, 2, 4, 0, 2, 0, 4, 2, 0, 0, 0};
+    const uint32_t indices[6] = {0, 0, 0, 0, 1, 2};
+    const RTCGeometry geometry = rtcNewGeometry(shared->device, RTC_GEOMETRY_TYPE_TRIANGLE);
+    rtcSetSharedGeometryBuffer(geometry, RTC_BUFFER_TYPE_VERTEX, 0, RTC_FORMAT_FLOAT3, vertices, 0, 12, 3);
+    rtcSetSharedGeometryBuffer(geometry, RTC_BUFFER_TYPE_INDEX, 0, RTC_FORMAT_UINT3, indices, 0, 12, 2);
+    rtcSetGeometryMask(geometry, 4);
+    rtcCommitGeometry(geometry);
+    const RTCScene scene = rtcNewScene(shared->device);
+    CHECK_EQUAL(rtcAttachGeometry(scene, geometry), 0);
+    rtcReleaseGeometry(geometry);
+    rtcCommitScene(scene);
+    CHECK_EQUAL(rtcGetDeviceError(shared->device), RTC_ERROR_NONE);
+
+    RTCRayHit8 packet;
+    for (int i = 0; i < 8; ++i) {
+        packet.ray.org_x[i] = 1;
+        packet.ray.org_y[i] = i == 5 ? 9 : 2;  // lane 5 passes by
+        packet.ray.org_z[i] = -1;
+        packet.ray.tnear[i] = i == 4 ? 1.6f : 0;  // lane 4 begins behind it
+        packet.ray.dir_x[i] = packet.ray.dir_y[i] = packet.ray.time[i] = 0;
+        packet.ray.dir_z[i] = 2;
+        packet.ray.tfar[i] = i == 3 ? 1.4f : 100;  // lane 3 ends before it
+        packet.ray.mask[i] = i == 2 ? 3 : 4;       // lane 2 does not see it
+        packet.ray.id[i] = packet.ray.flags[i] = 0;
+        packet.hit.primID[i] = packet.hit.geomID[i] = packet.hit.instID[0][i] = packet.hit.instPrimID[0][i] =
+            RTC_INVALID_GEOMETRY_ID;
+    }
+    const RTCRayHit8 before = packet;
+    alignas(32) int valid[8] = {-1, -1, -1, -1, -1, -1, 0, -1};  // lane 6 is not asked
+    rtcIntersect8(valid, scene, &packet, nullptr);
+    for (int i = 0; i < 8; ++i) {
+        const bool hit = i < 2 || i == 7;
+        CHECK_EQUAL(packet.hit.geomID[i], hit ? 0u : RTC_INVALID_GEOMETRY_ID);
+        CHECK_EQUAL(packet.hit.primID[i], hit ? 1u : RTC_INVALID_GEOMETRY_ID);
+        CHECK_EQUAL(packet.hit.instID[0][i], RTC_INVALID_GEOMETRY_ID);
+        CHECK_EQUAL(packet.hit.instPrimID[0][i], RTC_INVALID_GEOMETRY_ID);
+        CHECK_NEAR(packet.ray.tfar[i], hit ? 1.5f : before.ray.tfar[i], 1e-6);
+        if (!hit) continue;
+        CHECK_NEAR(packet.hit.u[i], 0.25, 1e-6);
+        CHECK_NEAR(packet.hit.v[i], 0.5, 1e-6);
+        CHECK_NEAR(packet.hit.Ng_x[i], 0, 1e-6);
+        CHECK_NEAR(packet.hit.Ng_y[i], 0, 1e-6);
+        CHECK_NEAR(packet.hit.Ng_z[i], 16, 1e-5);
+    }
+    CHECK(memcmp(&packet.ray.mask, &before.ray.mask, 3 * 32) == 0);
+
+    RTCRayHit single{};
+    single.ray = {1, 2, -1, 0, 0, 0, 2, 0, 100, 4, 0, 0};
+    single.hit.geomID = single.hit.instID[0] = single.hit.instPrimID[0] = RTC_INVALID_GEOMETRY_ID;
+    rtcIntersect1(scene, &single, nullptr);
+    CHECK_NEAR(single.ray.tfar, 1.5, 1e-6);
+    CHECK_NEAR(single.hit.u, 0.25, 1e-6);
+    CHECK_NEAR(single.hit.v, 0.5, 1e-6);
+    CHECK_NEAR(single.hit.Ng_z, 16, 1e-5);
+    CHECK_EQUAL(single.hit.primID, 1);
+    CHECK_EQUAL(single.hit.geomID, 0);
+    CHECK_EQUAL(single.hit.instID[0], RTC_INVALID_GEOMETRY_ID);
+
+    RTCRay8 rays = before.ray;
+    rtcOccluded8(valid, scene, &rays, nullptr);
+    for (int i = 0; i < 8; ++i) CHECK((rays.tfar[i] < 0) == (i < 2 || i == 7));
+    rtcReleaseScene(scene);
+}
+
+// ---- Objects
+
+struct ManyObjects {
+    ObjectScene scene;
+    std::vector<reference::Triangle> triangles;
+
+    // The objects of a world.
+    ManyObjects() {
+        static const RenderWorlds worlds(1);
+        const WorldFields fields = worlds.fields();
+        CHECK_EQUAL(scene.create(kMaxObjects), DS_STATUS_OK);
+        int count = 0;
+        for (int i = 0; i < object_count(fields); ++i) {
+            const Object object = object_of(fields, 0, i);
+            if (object.kind == DS_ENTITY_NONE) continue;
+            reference::add_triangles(object, count, triangles);
+            scene.objects()[count++] = object;
+        }
+        CHECK_EQUAL(scene.commit(count), RTC_ERROR_NONE);
+    }
+};
+
+void set_ray(RTCRay8& rays, int lane, const Ray& ray) {
+    rays.org_x[lane] = static_cast<float>(ray.origin.x);
+    rays.org_y[lane] = static_cast<float>(ray.origin.y);
+    rays.org_z[lane] = static_cast<float>(ray.origin.z);
+    rays.dir_x[lane] = static_cast<float>(ray.direction.x);
+    rays.dir_y[lane] = static_cast<float>(ray.direction.y);
+    rays.dir_z[lane] = static_cast<float>(ray.direction.z);
+    rays.tnear[lane] = kNearPlane;
+    rays.tfar[lane] = kFarPlane;
+    rays.time[lane] = 0.f;
+    rays.mask[lane] = ~0u;
+}
+
+// Between two random places, as floats hold them.
+Ray random_ray(Draws& draws) {
+    const auto place = [&] { return Vec3{draws.between(-6.f, 6.f), draws.between(-8.f, 8.f), draws.between(0.f, 4.f)}; };
+    const Vec3 from = place(), to = place();
+    return {reference::from(from), reference::from(to - from)};
+}
+
+// Near edges rounding decides; there a ray a little to the side hits something else or is much longer.
+bool is_clear(const Ray& ray, const Hit& hit, const std::vector<reference::Triangle>& triangles, int hidden) {
+    for (int axis = 0; axis < 3; ++axis) {
+        for (const double step : {-1e-4, 1e-4}) {
+            Ray moved = ray;
+            (axis == 0 ? moved.origin.x : axis == 1 ? moved.origin.y : moved.origin.z) += step;
+            const Hit other = reference::trace(moved, triangles, hidden, false);
+            if (!(other == hit)) return false;
+            if (hit.object >= 0 && fabs(other.distance - hit.distance) > 0.01) return false;
+            if (hit.object >= 0 && reference::dot(other.normal, hit.normal) < 0.999) return false;
+        }
+    }
+    return true;
+}
+
+void packets_hit_what_the_reference_hits() {
+    ManyObjects many;
+    Draws draws{11};
+    int clear = 0, hits = 0, agents = 0;
+    const int count = 1500;
+    for (int i = 0; i < count; ++i) {
+        ObjectQuery query;
+        query.hidden = i % 3 - 1;
+        RTCRayHit8 packet;
+        Ray rays[8];
+        for (int lane = 0; lane < 8; ++lane) {
+            rays[lane] = random_ray(draws);
+            set_ray(packet.ray, lane, rays[lane]);
+            packet.hit.geomID[lane] = RTC_INVALID_GEOMETRY_ID;
+        }
+        RTCRay8 blocked = packet.ray;
+        many.scene.intersect(kAll, packet, query, false);
+        many.scene.occluded(kAll, blocked, query);
+        for (int lane = i % 8; lane < 8; lane += 8) {
+            const Hit hit = reference::trace(rays[lane], many.triangles, query.hidden, false);
+            if (!is_clear(rays[lane], hit, many.triangles, query.hidden)) continue;
+            ++clear;
+            if (hit.object == reference::kSky) {
+                CHECK_EQUAL(packet.hit.geomID[lane], RTC_INVALID_GEOMETRY_ID);
+                CHECK_EQUAL(packet.ray.tfar[lane], kFarPlane);
+                continue;
+            }
+            ++hits;
+            agents += hit.object < RenderWorlds::kAgents;
+            CHECK_EQUAL(packet.hit.geomID[lane], 0);
+            CHECK_EQUAL(packet.hit.primID[lane], hit.object);
+            CHECK_NEAR(packet.ray.tfar[lane], hit.distance, 1e-5);
+            CHECK_NEAR(packet.hit.Ng_x[lane], hit.normal.x, 1e-3);
+            CHECK_NEAR(packet.hit.Ng_y[lane], hit.normal.y, 1e-3);
+            CHECK_NEAR(packet.hit.Ng_z[lane], hit.normal.z, 1e-3);
+            CHECK_EQUAL(packet.hit.u[lane], hit.material);
+            CHECK(blocked.tfar[lane] < 0);
+        }
+    }
+    CHECK(clear > count * 8 / 10 && hits > count / 3 && agents > count / 30);
+}
+
+void rays_from_inside_see_through() {
+    ObjectScene scene;
+    CHECK_EQUAL(scene.create(2), DS_STATUS_OK);
+    scene.objects()[0] = {{0, 0, 1}, {1, 0, 0}, {0, 1, 0}, {0, 0, 1}, {1, 1, 1}, DS_ENTITY_AGENT, 0};
+    scene.objects()[1] = {{0, 9, 1}, {1, 0, 0}, {0, 1, 0}, {0, 0, 1}, {1, 1, 1}, DS_ENTITY_CUBE, 0};
+    CHECK_EQUAL(scene.commit(2), RTC_ERROR_NONE);
+    RTCRayHit8 packet;
+    for (int lane = 0; lane < 8; ++lane) {
+        const double y = lane < 4 ? 0 : 9;  // within the agent, within the cube
+        set_ray(packet.ray, lane, {{0.1 * lane, y, 1}, {0, 1, 0.01}});
+        packet.hit.geomID[lane] = RTC_INVALID_GEOMETRY_ID;
+    }
+    ObjectQuery query;
+    scene.intersect(kAll, packet, query, true);
+    for (int lane = 0; lane < 8; ++lane) {
+        CHECK_EQUAL(packet.hit.geomID[lane], lane < 4 ? 0 : RTC_INVALID_GEOMETRY_ID);
+        if (lane < 4) CHECK_EQUAL(packet.hit.primID[lane], 1);
+        if (lane < 4) CHECK_NEAR(packet.ray.tfar[lane], 8, 1e-5);
+    }
+}
+
+// ---- Views
+
+// A simulator's threads, in one.
+void run_alone(void*, int64_t count, ds_task task, void* context) {
+    task(context, 0, count / 2, 0);
+    task(context, count / 2, count - count / 2, 1);
+}
+
+struct DrawnViews {
+    Views views;
+    std::vector<uint8_t> rgb, segmentation;
+    std::vector<float> depth, normals;
+    BatchRenderer* renderer = nullptr;
+
+    DrawnViews(const RenderWorlds& worlds, int width, int height) {
+        const auto pixels = static_cast<size_t>(worlds.num_worlds * RenderWorlds::kAgents * width * height);
+        rgb.assign(4 * pixels, 77);
+        segmentation.assign(2 * pixels, 77);
+        depth.assign(pixels, 77.f);
+        normals.assign(3 * pixels, 77.f);
+        const float tangent = 1.1917536f;  // of 50 degrees
+        views = {worlds.fields(), worlds.num_worlds,
+                 {width, height, tangent * static_cast<float>(width) / static_cast<float>(height), tangent,
+                  {0.f, 0.f, 1.5f}, {1.f, 0.f, 0.f, 0.f}},
+                 {rgb.data(), depth.data(), segmentation.data(), normals.data()}};
+        CameraSetup setup{};
+        setup.info.device_kind = DS_DEVICE_CPU;
+        setup.info.num_threads = 2;
+        setup.views = views;
+        CHECK_EQUAL(create_embree_renderer(setup, &renderer), DS_STATUS_OK);
+        draw();
+    }
+    ~DrawnViews() { delete renderer; }
+
+    void draw() {
+        ds_turn turn{};
+        turn.struct_size = sizeof turn;
+        turn.device_kind = DS_DEVICE_CPU;
+        turn.num_workers = 2;
+        turn.run = run_alone;
+        CHECK_EQUAL(renderer->draw(views, turn), DS_STATUS_OK);
+    }
+};
+
+// One agent's view, as the reference sees it.
+struct ReferenceView {
+    const CameraRig& rig;
+    Camera camera;
+    std::vector<Object> objects;
+    std::vector<reference::Triangle> triangles;
+    int hidden;
+
+    ReferenceView(const Views& views, int world, int agent)
+        : rig(views.rig),
+          camera(camera_of_agent(rig, views.fields.body_positions.vector(world, agent),
+                                 views.fields.body_rotations.quaternion(world, agent))),
+          hidden(agent) {
+        for (int i = 0; i < object_count(views.fields); ++i) {
+            objects.push_back(object_of(views.fields, world, i));
+            if (objects.back().kind != DS_ENTITY_NONE) reference::add_triangles(objects.back(), i, triangles);
+        }
+    }
+
+    // x, y: pixels from the upper left corner.
+    Ray ray(double x, double y) const {
+        const double right = rig.tangent_x * (2 * x / rig.width - 1), up = rig.tangent_y * (1 - 2 * y / rig.height);
+        return {reference::from(camera.origin), reference::from(camera.forward) +
+                                                    reference::from(camera.right) * right +
+                                                    reference::from(camera.up) * up};
+    }
+    Hit trace(double x, double y) const { return reference::trace(ray(x, y), triangles, hidden, true); }
+
+    bool is_silhouette(double x, double y, const Hit& hit) const {
+        for (const double dx : {-0.02, 0.02}) {
+            for (const double dy : {-0.02, 0.02}) {
+                const Hit other = trace(x + dx, y + dy);
+                if (!(other == hit) || reference::dot(other.normal, hit.normal) < 0.99 * (hit.object != -1)) return true;
+            }
+        }
+        return false;
+    }
+
+    // How much of the floor at a pixel is line: lines along x and y, each averaged over the extent to which a pixel's
+    // step to the right and one down move the point on the floor.
+    double lines(double x, double y) const {
+        const auto point = [&](double px, double py) {
+            const Ray r = ray(px, py);
+            return r.origin + r.direction * (-r.origin.z / r.direction.z);
+        };
+        const double e = 1e-4;
+        const Vector at = point(x, y);
+        const Vector right = (point(x + e, y) - point(x - e, y)) * (0.5 / e);
+        const Vector down = (point(x, y + e) - point(x, y - e)) * (0.5 / e);
+        const double across_x = covered(at.x, fabs(right.x) + fabs(down.x));
+        const double across_y = covered(at.y, fabs(right.y) + fabs(down.y));
+        return 1 - (1 - across_x) * (1 - across_y);
+    }
+    static double covered(double coordinate, double width) {
+        width = fmin(width, kGridCell);
+        int on_line = 0;
+        for (int i = 0; i < 4000; ++i) {
+            const double at = coordinate + width * ((i + 0.5) / 4000 - 0.5);
+            on_line += fabs(at - kGridCell * round(at / kGridCell)) < 0.5 * kGridLineWidth;
+        }
+        return on_line / 4000.0;
+    }
+
+    Vector colour(double x, double y, const Hit& hit) const {
+        const auto vector = [](Colour c) { return Vector{c.red, c.green, c.blue}; };
+        if (hit.object == reference::kSky) return vector(kSkyColour);
+        Vector base;
+        if (hit.object == reference::kFloor) {
+            const double share = lines(x, y);
+            base = vector(kFloorColour) * (1 - share) + vector(kFloorLineColour) * share;
+        } else if (hit.material == kEyeMaterial) {
+            base = vector(kEyeColour);
+        } else {
+            base = vector(colour_of_kind(objects[static_cast<size_t>(hit.object)].kind));
+        }
+        const double toward_light = reference::dot(hit.normal, reference::unit({-1, -1, 2}));
+        return base * (0.45 + 0.1 * hit.normal.z + 0.45 * fmax(toward_light, 0));
+    }
+};
+
+void check_pixel(const DrawnViews& drawn, size_t pixel, const ReferenceView& view, double x, double y, const Hit& hit) {
+    const Vector colour = view.colour(x, y, hit);
+    const double wanted[3] = {colour.x, colour.y, colour.z};
+    for (size_t k = 0; k < 3; ++k) CHECK_NEAR(drawn.rgb[4 * pixel + k], fmin(wanted[k], 1) * 255, 1.01);
+    CHECK_EQUAL(drawn.rgb[4 * pixel + 3], 255);
+    int kind = 0, slot = 0;
+    if (hit.object == reference::kFloor) kind = kFloorKind;
+    if (hit.object >= 0) {
+        kind = view.objects[static_cast<size_t>(hit.object)].kind;
+        slot = view.objects[static_cast<size_t>(hit.object)].slot;
+    }
+    CHECK_EQUAL(drawn.segmentation[2 * pixel], kind);
+    CHECK_EQUAL(drawn.segmentation[2 * pixel + 1], slot);
+    const double depth = hit.object == reference::kSky ? 0 : hit.distance;
+    CHECK_NEAR(drawn.depth[pixel], depth, 1e-4 * fmax(1, depth));
+    CHECK_NEAR(drawn.normals[3 * pixel], hit.normal.x, 1e-3);
+    CHECK_NEAR(drawn.normals[3 * pixel + 1], hit.normal.y, 1e-3);
+    CHECK_NEAR(drawn.normals[3 * pixel + 2], hit.normal.z, 1e-3);
+}
+
+void check_views(int num_worlds, int width, int height) {
+    const RenderWorlds worlds(num_worlds);
+    const DrawnViews drawn(worlds, width, height);
+    size_t pixel = 0, silhouettes = 0;
+    int seen[8] = {};
+    for (int world = 0; world < num_worlds; ++world) {
+        for (int agent = 0; agent < RenderWorlds::kAgents; ++agent) {
+            const ReferenceView view(drawn.views, world, agent);
+            for (int row = 0; row < height; ++row) {
+                for (int column = 0; column < width; ++column, ++pixel) {
+                    const double x = column + 0.5, y = row + 0.5;
+                    const Hit hit = view.trace(x, y);
+                    if (view.is_silhouette(x, y, hit)) {
+                        ++silhouettes;
+                        continue;
+                    }
+                    check_pixel(drawn, pixel, view, x, y, hit);
+                    ++seen[hit.object >= 0 ? view.objects[static_cast<size_t>(hit.object)].kind : hit.object + 2];
+                }
+            }
+        }
+    }
+    CHECK(silhouettes * 2 <= pixel);
+    if (num_worlds < 3) return;
+    CHECK(silhouettes * 25 < pixel);
+    for (const int kind : {DS_ENTITY_BUTTON, DS_ENTITY_CUBE, DS_ENTITY_WALL, DS_ENTITY_AGENT, DS_ENTITY_DOOR}) {
+        CHECK(seen[kind] > 10);
+    }
+}
+
+void views_are_what_the_reference_sees() { check_views(3, 48, 36); }
+
+// Packets are 4 x 2 pixels.
+void views_of_any_size_are_complete() {
+    check_views(1, 13, 7);
+    check_views(1, 1, 1);
+    check_views(1, 3, 2);
+}
+
+void only_what_is_wanted_is_written() {
+    const RenderWorlds worlds(2);
+    DrawnViews drawn(worlds, 20, 10);
+    const std::vector<uint8_t> rgb = drawn.rgb, segmentation = drawn.segmentation;
+    const std::vector<float> depth = drawn.depth, normals = drawn.normals;
+    for (int only = 0; only < 4; ++only) {
+        memset(drawn.rgb.data(), 1, drawn.rgb.size());
+        memset(drawn.segmentation.data(), 1, drawn.segmentation.size());
+        for (float& value : drawn.depth) value = 1.f;
+        for (float& value : drawn.normals) value = 1.f;
+        drawn.views.tensors = {only == 0 ? drawn.rgb.data() : nullptr, only == 1 ? drawn.depth.data() : nullptr,
+                               only == 2 ? drawn.segmentation.data() : nullptr,
+                               only == 3 ? drawn.normals.data() : nullptr};
+        drawn.draw();
+        CHECK((drawn.rgb == rgb) == (only == 0));
+        CHECK((drawn.depth == depth) == (only == 1));
+        CHECK((drawn.segmentation == segmentation) == (only == 2));
+        CHECK((drawn.normals == normals) == (only == 3));
+    }
+}
+
+void what_has_no_place_is_not_drawn() {
+    RenderWorlds worlds(2);
+    const DrawnViews whole(worlds, 32, 24);
+    RenderWorlds without = worlds;
+    worlds.body_positions[2 * 3 + 1] = NAN;
+    worlds.body_positions[3 * 3] = -INFINITY;
+    worlds.body_rotations[4 * 4] = INFINITY;
+    worlds.static_sizes[0] = NAN;
+    worlds.static_positions[1 * 3 + 2] = INFINITY;
+    for (int i = 2; i < 5; ++i) without.body_kinds[static_cast<size_t>(i)] = DS_ENTITY_NONE;
+    without.static_kinds[0] = without.static_kinds[1] = DS_ENTITY_NONE;
+    const DrawnViews broken(worlds, 32, 24), less(without, 32, 24);
+    CHECK(broken.rgb == less.rgb && broken.segmentation == less.segmentation && broken.depth == less.depth);
+    const size_t one_world = whole.rgb.size() / 2;
+    CHECK(memcmp(whole.rgb.data() + one_world, broken.rgb.data() + one_world, one_world) == 0);
+    CHECK(memcmp(whole.rgb.data(), broken.rgb.data(), one_world) != 0);
+}
+
+// mallinfo2() is too new for the systems that the library is built for; below 2 GiB its predecessor tells the same.
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+size_t allocated_bytes() {
+    const struct mallinfo info = mallinfo();
+    return static_cast<size_t>(info.uordblks) + static_cast<size_t>(info.hblkhd);
+}
+
+void drawing_keeps_its_memory() {
+    RenderWorlds worlds(20);
+    DrawnViews drawn(worlds, 16, 16);
+    const auto move_and_draw = [&](int times) {
+        for (int i = 0; i < times; ++i) {
+            for (float& value : worlds.body_positions) value += 0.01f;
+            drawn.draw();
+        }
+    };
+    move_and_draw(5);
+    const size_t before = allocated_bytes();
+    move_and_draw(50);
+    CHECK_EQUAL(allocated_bytes(), before);
+}
+
+void cuda_simulators_are_refused() {
+    CameraSetup setup{};
+    setup.info.device_kind = DS_DEVICE_CUDA;
+    setup.info.num_threads = 1;
+    BatchRenderer* renderer = nullptr;
+    CHECK_EQUAL(create_embree_renderer(setup, &renderer), DS_STATUS_RENDERER);
+    CHECK(!renderer);
+    ds_error error;
+    error.struct_size = sizeof error;
+    CHECK_EQUAL(ds_last_error(&error), DS_STATUS_OK);
+    CHECK(strcmp(error.argument, "renderer") == 0 && strstr(error.message, "CUDA"));
+}
+
+// ---- Pictures
+
+ds_picture_config picture_config(int width, int height) {
+    ds_picture_config config{};
+    config.struct_size = sizeof config;
+    config.width = width;
+    config.height = height;
+    config.samples = 1;
+    config.num_threads = 1;
+    config.vertical_fov = 60.f;
+    config.rotation[0] = 1.f;
+    return config;
+}
+
+std::vector<uint8_t> drawn(const std::vector<ds_picture_object>& objects, const ds_picture_config& config) {
+    std::vector<uint8_t> rgb(static_cast<size_t>(config.width * config.height * 3));
+    CHECK_EQUAL(draw_picture(objects.data(), objects.size(), config, rgb.data()), DS_STATUS_OK);
+    return rgb;
+}
+
+ds_picture_object object_at(int kind, float x, float y, float z, float size) {
+    return {kind, 0, {x, y, z}, {1, 0, 0, 0}, {size, size, size}, {-1, -1, -1}};
+}
+
+void look_down(ds_picture_config& config, float x, float y, float metres) {
+    config.orthographic = 1;
+    config.vertical_fov = metres;
+    config.position[0] = x;
+    config.position[1] = y;
+    config.position[2] = 20.f;
+    config.rotation[0] = sqrtf(0.5f);
+    config.rotation[1] = -sqrtf(0.5f);
+}
+
+// Light comes along (1, 1, -2): a cube of 2 m throws its shadow 1 m to the right and 1 m up the picture. Seen from
+// above, 10 m and 100 pixels wide, centred on the cube, one pixel is 0.1 m.
+void shadows_fall_away_from_the_light() {
+    ds_picture_config config = picture_config(100, 100);
+    look_down(config, 1.f, 1.f, 10.f);
+    const std::vector<ds_picture_object> cube{object_at(DS_ENTITY_CUBE, 1.f, 1.f, 1.f, 2.f)};
+    const std::vector<uint8_t> light = drawn(cube, config);
+    config.shadows = 1;
+    const std::vector<uint8_t> dark = drawn(cube, config);
+    for (int row = 0; row < 100; ++row) {
+        for (int column = 0; column < 100; ++column) {
+            const double x = (column + 0.5 - 50) / 10, y = (49.5 - row) / 10;  // from the cube's centre
+            const bool on_cube = fabs(x) < 1 && fabs(y) < 1;
+            // The cube's outline swept by (1, 1).
+            const bool swept = x > -1 && y > -1 && x < 2 && y < 2 && fabs(x - y) < 2;
+            const double edge = fmin(fmin(fabs(x - 2), fabs(y - 2)), fabs(fabs(x - y) - 2));
+            const size_t at = static_cast<size_t>(3 * (100 * row + column));
+            if (edge < 0.1) continue;
+            CHECK((dark[at] != light[at]) == (swept && !on_cube));
+        }
+    }
+}
+
+void tints_replace_colours_and_hidden_things_are_not_there() {
+    ds_picture_config config = picture_config(3, 3);
+    look_down(config, 0.f, 0.f, 1.f);
+    std::vector<ds_picture_object> objects{object_at(DS_ENTITY_CUBE, 0, 0, 1, 2), object_at(DS_ENTITY_WALL, 0, 0, 5, 2)};
+    objects[0].tint[0] = 0.2f;
+    objects[0].tint[1] = 0.4f;
+    objects[0].tint[2] = 0.6f;
+    objects[1].hidden = 1;
+    const std::vector<uint8_t> rgb = drawn(objects, config);
+    // Upward sides: 0.45 + 0.1 + 0.45 * 2 / sqrt(6).
+    const double light = 0.55 + 0.45 * 2 / sqrt(6.0);
+    CHECK_NEAR(rgb[12], 0.2 * light * 255, 0.51);
+    CHECK_NEAR(rgb[13], 0.4 * light * 255, 0.51);
+    CHECK_NEAR(rgb[14], 0.6 * light * 255, 0.51);
+}
+
+// Half of every pixel of the middle column shows the cube's top, half the floor.
+void samples_are_averaged() {
+    ds_picture_config config = picture_config(3, 3);
+    look_down(config, 1.f, 0.7f, 0.3f);
+    const std::vector<ds_picture_object> cube{object_at(DS_ENTITY_CUBE, 0.f, 0.f, 1.f, 2.f)};
+    for (const int samples : {2, 3, 4, 8}) {
+        config.samples = samples;
+        const std::vector<uint8_t> rgb = drawn(cube, config);
+        const double share = double(rgb[3 * 4] - rgb[3 * 5]) / (rgb[3 * 3] - rgb[3 * 5]);
+        CHECK_NEAR(share, 0.5, 0.5 / samples * 0.4 + 0.02);
+    }
+}
+
+void threads_draw_the_same_picture() {
+    ds_picture_config config = picture_config(97, 61);
+    config.position[1] = -9.f;
+    config.position[2] = 3.f;
+    config.samples = 2;
+    config.shadows = 1;
+    std::vector<ds_picture_object> objects{object_at(DS_ENTITY_AGENT, 0, 0, 1, 2), object_at(DS_ENTITY_DOOR, 3, 2, 1, 2)};
+    const std::vector<uint8_t> alone = drawn(objects, config);
+    for (const int threads : {2, 5, 1024}) {
+        config.num_threads = threads;
+        CHECK(drawn(objects, config) == alone);
+    }
+}
+
+void empty_pictures_are_floor_and_sky() {
+    ds_picture_config config = picture_config(2, 2);
+    config.position[2] = 1.f;
+    const std::vector<uint8_t> rgb = drawn({}, config);
+    CHECK(rgb[2] > rgb[1] && rgb[1] > rgb[0]);  // sky is blue
+    CHECK(rgb[7] > rgb[6] && rgb[7] > rgb[8]);  // the floor is green
+}
+
+}  // namespace
+
+int main() {
+    const ds_api* api;
+    CHECK_EQUAL(ds_get_api(DS_ABI_VERSION, &api), DS_STATUS_OK);
+    set_core(api);
+    RUN(embree_starts_no_threads_and_reads_no_files);
+    RUN(structs_are_laid_out_as_embrees);
+    RUN(packets_hit_what_the_reference_hits);
+    RUN(rays_from_inside_see_through);
+    RUN(views_are_what_the_reference_sees);
+    RUN(views_of_any_size_are_complete);
+    RUN(only_what_is_wanted_is_written);
+    RUN(what_has_no_place_is_not_drawn);
+    RUN(drawing_keeps_its_memory);
+    RUN(cuda_simulators_are_refused);
+    RUN(shadows_fall_away_from_the_light);
+    RUN(tints_replace_colours_and_hidden_things_are_not_there);
+    RUN(samples_are_averaged);
+    RUN(threads_draw_the_same_picture);
+    RUN(empty_pictures_are_floor_and_sky);
+    return 0;
+}
