@@ -79,6 +79,11 @@ def _unfiltered(data: bytes, width: int, height: int, channels: int) -> NDArray[
         kind, line = data[row * (1 + stride)], data[row * (1 + stride) + 1 : (row + 1) * (1 + stride)]
         for column, value in enumerate(line, channels):
             left, above = int(rows[row + 1, column - channels]), int(rows[row, column])
-            predicted = (0, left, above, (left + above) // 2)[kind]
-            rows[row + 1, column] = (value + predicted) & 0xFF
+            predicted = (0, left, above, (left + above) // 2, _paeth(left, above, int(rows[row, column - channels])))
+            rows[row + 1, column] = (value + predicted[kind]) & 0xFF
     return rows[1:, channels:].reshape(height, width, channels)
+
+
+def _paeth(left: int, above: int, corner: int) -> int:
+    estimate = left + above - corner
+    return min((left, above, corner), key=lambda value: abs(estimate - value))

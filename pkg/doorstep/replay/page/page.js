@@ -14,7 +14,7 @@ class Player {
     this.time = 0; // in moments
     this.playing = false;
     this.followed = null; // null: who got furthest
-    fill(element("speed"), SPEEDS.map((speed) => [speed, `${speed}×`]), 1);
+    fill(element("speed"), SPEEDS.map((speed) => [speed, `${speed}x`]), 1);
     fill(element("camera"), CAMERAS.map((name) => [name, name]), "top");
     fill(element("world"), recording.worlds.map(({ world }, index) => [index, world]), 0);
     this.#listen();
