@@ -4,11 +4,9 @@
 #pragma once
 
 #include "exec/cuda/kernels.h"
+#include "thread_order.h"
 
 namespace doorstep {
-
-// In which order the threads of a block do a stage.
-enum class ThreadOrder { kForwards, kBackwards, kShuffled };
 
 using EmulatedKernel = void (*)(const KernelArguments& arguments, uint32_t grid, uint32_t threads, ThreadOrder order);
 

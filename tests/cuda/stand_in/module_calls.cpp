@@ -7,7 +7,9 @@
 #include "functions.h"
 #include "image.h"
 #include "kernel_launch.h"
+#include "render/raycast/kernels.h"
 #include "training_launch.h"
+#include "view_launch.h"
 
 using namespace stand_in;
 
@@ -17,9 +19,11 @@ constexpr uint32_t kSharedBytesByDefault = 48 * 1024;
 constexpr int kThreadsOfMultiprocessor = 2048, kBlocksOfMultiprocessor = 32;
 constexpr int kRegistersOfThread = 64;  // made up
 
-// A module of worlds says for how many agents it is; the training kernels' does not.
+// A module of worlds says for how many agents it is; the others do not.
 int make_task(const Kernel& kernel, int device, unsigned grid, unsigned threads, unsigned shared_bytes, const void* call,
               Task* task) {
+    if (kernel.name == doorstep::kDrawViewsName)
+        return make_view_launch(kernel.name, device, grid, threads, shared_bytes, call, task);
     if (kernel.num_agents == 0) return make_training_launch(kernel.name, device, grid, threads, call, task);
     const auto& arguments = *static_cast<const doorstep::KernelArguments*>(call);
     return make_launch({kernel.name, kernel.num_agents, device, grid, threads, shared_bytes, arguments}, task);

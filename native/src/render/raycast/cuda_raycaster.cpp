@@ -69,6 +69,7 @@ ds_status CudaRaycaster::copy_constants(ds_simulator simulator) {
     ds_tensor_info info = {};
     info.struct_size = sizeof info;
     info.dtype = DS_DTYPE_UINT8;
+    info.access = DS_ACCESS_READ_WRITE;
     info.rank = 1;
     info.shape[0] = constants_.bytes();
     info.strides[0] = 1;

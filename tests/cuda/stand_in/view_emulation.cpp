@@ -1,0 +1,42 @@
+#include "view_emulation.h"
+
+#include <string.h>
+
+#include <memory>
+#include <vector>
+
+namespace doorstep {
+namespace {
+
+class EmulatedViewBlock {
+public:
+    EmulatedViewBlock(int64_t index, int64_t count, const std::vector<int>& threads)
+        : index_(index), count_(count), threads_(threads) {}
+    int64_t index() const { return index_; }
+    int64_t count() const { return count_; }
+    template <class Stage>
+    void each(const Stage& stage) const {
+        for (int thread : threads_) stage(ViewShare{thread, kViewThreads});
+    }
+
+private:
+    int64_t index_, count_;
+    const std::vector<int>& threads_;
+};
+
+}  // namespace
+
+void emulate_draw_views(const ViewsCall& call, uint32_t grid, ThreadOrder order) {
+    const std::vector<int> threads = threads_in(order, kViewThreads);
+    const size_t bytes = view_block_bytes(call.views.fields.num_agents);
+    constexpr size_t kAlignment = alignof(BlockViewMemory);
+    const auto memory = std::make_unique<char[]>(bytes + kAlignment);
+    char* shared = memory.get() + (kAlignment - reinterpret_cast<uintptr_t>(memory.get()) % kAlignment);
+    for (uint32_t index = 0; index < grid; index++) {
+        memset(shared, 0xA5, bytes);  // shared memory begins with anything
+        EmulatedViewBlock block(index, grid, threads);
+        draw_views(block, call, shared);
+    }
+}
+
+}  // namespace doorstep
