@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.benchmarks.render.plain_embree import LIBRARY, PlainEmbree
 from tests.render.agreement import OUTPUTS, Views, check_agreement, compare, views_of
 from tests.render.golden_pictures import FOLDER, PICTURES
 from tests.render.pixels import read_png
@@ -81,6 +82,20 @@ def test_comparison_finds_what_is_wrong() -> None:
     bad = {key: value.copy() for key, value in good.items()}
     bad["segmentation"][view, row, column] = (4, 1)
     assert compare(good, bad).stray == 1
+
+
+@pytest.mark.skipif(not LIBRARY.exists(), reason=f"{LIBRARY} is missing: make test-native")
+def test_the_plain_loop_draws_the_same() -> None:
+    with doorstep.Simulator(4, num_threads=1, cameras=Cameras(width=72, height=48, renderer="embree")) as sim:
+        for actions in random_actions(1, 20, 4):
+            sim.actions.to_numpy()[:] = actions
+            sim.step()
+        plain = PlainEmbree(sim, width=72, height=48)
+        plain.draw()
+        grey_levels = np.abs(plain.rgb.astype(np.int32) - sim.rgb.to_numpy())
+        metres = np.abs(plain.depth - sim.depth.to_numpy()) / np.maximum(1, plain.depth)
+    assert (grey_levels.max(axis=-1) > 1).mean() < 1e-3
+    assert (metres > 1e-3).mean() < 1e-3
 
 
 # ---- The rest

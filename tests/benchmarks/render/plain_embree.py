@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import ctypes
 import math
-import os
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from tests.cuda.stand_in_driver import FOLDER
 
 from doorstep import Simulator
+
+LIBRARY = FOLDER.parents[1] / "native" / "libplain_embree.so"  # as test-native builds it
 
 FIELDS = (
     "body_positions",
@@ -32,11 +33,6 @@ class _PlainWorlds(ctypes.Structure):
     ]
 
 
-def find_library() -> Path:
-    """libplain_embree.so of the native tests' build, whose folder DOORSTEP_NATIVE_TESTS names."""
-    return Path(os.environ["DOORSTEP_NATIVE_TESTS"]) / "libplain_embree.so"
-
-
 class PlainEmbree:
     """Draws the worlds of a simulator as they are now, on the calling thread.
 
@@ -45,8 +41,8 @@ class PlainEmbree:
         depth: float32 [worlds, agents, height, width, 1].
     """
 
-    def __init__(self, library: Path, sim: Simulator, *, width: int = 64, height: int = 64, fov: float = 100.0) -> None:
-        self._draw = ctypes.CDLL(str(library)).plain_embree_draw
+    def __init__(self, sim: Simulator, *, width: int = 64, height: int = 64, fov: float = 100.0) -> None:
+        self._draw = ctypes.CDLL(str(LIBRARY)).plain_embree_draw
         self._draw.argtypes = [
             ctypes.POINTER(_PlainWorlds),
             ctypes.c_int64,
