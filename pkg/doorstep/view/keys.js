@@ -47,5 +47,6 @@ window.doorstepKeys ??= (() => {
       letGo();
       playing = on;
     },
+    isPlaying: () => playing,
   };
 })();
