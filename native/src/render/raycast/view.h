@@ -75,7 +75,7 @@ DS_INLINE Shading shading_of(const Camera& camera, const CameraRig& rig) {
             pack(kSkyColour)};
 }
 
-// A mesh in the world, for its normals.
+// A mesh in the world, for its normals: axes over half extents, because the mesh is stretched to its box.
 struct MeshFrame {
     Vec3 axes[3];
     uint32_t surface;
@@ -212,7 +212,9 @@ DS_INLINE void take_sides(const WorldFields& fields, const BoxTable& boxes, int 
 // Remembers whose mesh may be seen.
 DS_INLINE void take_mesh(const BoxTable& boxes, int box, int mesh, View& view) {
     const uint32_t surface = kFirstMeshSurface + static_cast<uint32_t>(mesh);
-    view.frames[mesh] = {{boxes.axis_of(0, box), boxes.axis_of(1, box), boxes.axis_of(2, box)}, surface};
+    for (int k = 0; k < 3; k++)
+        view.frames[mesh].axes[k] = boxes.axis_of(k, box) * (1.f / (boxes.half[k][box] - kMeshMargin));
+    view.frames[mesh].surface = surface;
     view.surfaces.set(surface, boxes.kind[box], boxes.slot[box], {0.f, 0.f, 0.f});
 }
 

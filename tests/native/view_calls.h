@@ -1,0 +1,63 @@
+// Calls of the ray caster with memory of their own, to be drawn in different ways and compared to the byte.
+#pragma once
+
+#include <stdlib.h>
+
+#include <vector>
+
+#include "check.h"
+#include "level_worlds.h"
+#include "render/raycast/constants.h"
+
+namespace doorstep {
+
+inline CameraRig rig_of(int width, int height, float tangent_y) {
+    return {width, height, tangent_y * static_cast<float>(width) / static_cast<float>(height), tangent_y,
+            {0.f, 0.f, 1.5f}, {1.f, 0.f, 0.f, 0.f}};
+}
+
+// Which tensors are asked for.
+enum : unsigned { kRgb = 1, kDepth = 2, kSegmentation = 4, kNormals = 8, kEverything = 15 };
+
+class ViewPixels {
+public:
+    ViewPixels(const LevelWorlds& worlds, const CameraRig& rig, unsigned outputs = kEverything) : constants_(rig) {
+        const auto pixels =
+            static_cast<size_t>(worlds.num_worlds() * worlds.fields().num_agents * rig.width * rig.height);
+        if (outputs & kRgb) rgb.assign(4 * pixels, 77);
+        if (outputs & kDepth) depth.assign(pixels, 77.f);
+        if (outputs & kSegmentation) segmentation.assign(2 * pixels, 77);
+        if (outputs & kNormals) normals.assign(3 * pixels, 77.f);
+        const auto where = [](auto& tensor) { return tensor.empty() ? nullptr : tensor.data(); };
+        views_ = {worlds.fields(), worlds.num_worlds(), rig, {where(rgb), where(depth), where(segmentation), where(normals)}};
+        memory_.resize(static_cast<size_t>(constants_.bytes()) + 64);
+        char* aligned = memory_.data() + (64 - reinterpret_cast<uintptr_t>(memory_.data()) % 64);
+        constants_.write(aligned);
+        call = constants_.call(views_, aligned);
+    }
+
+    ViewPixels(ViewPixels&&) = default;
+
+    bool operator==(const ViewPixels& other) const {
+        return rgb == other.rgb && depth == other.depth && segmentation == other.segmentation &&
+               normals == other.normals;
+    }
+
+    ViewsCall call;
+    std::vector<uint8_t> rgb, segmentation;
+    std::vector<float> depth, normals;
+
+private:
+    RaycastConstants constants_;
+    Views views_;
+    std::vector<char> memory_;
+};
+
+// By one lane at a time.
+inline void draw_narrow(const ViewsCall& call) {
+    std::vector<DrawingMemory> memory(1);
+    for (int64_t world = 0; world < call.views.num_worlds; ++world)
+        draw_world<NarrowFloat>(call, world, memory[0]);
+}
+
+}  // namespace doorstep
