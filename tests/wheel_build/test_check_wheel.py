@@ -312,7 +312,7 @@ def test_another_version_than_the_bill_of_materials_says_is_refused(
 
 def test_a_library_without_kernels_is_refused(change_wheel: ChangeWheel, library: bytes) -> None:
     faults = faults_of(change_wheel({LIBRARY: replace_once(library, MAGIC, bytes(len(MAGIC)))}), "check_kernels")
-    assert len(faults) == 9 * 8  # training and 1 to 8 agents, each as PTX and for 7 architectures
+    assert len(faults) == 10 * 8  # training, views and 1 to 8 agents, each as PTX and for 7 architectures
     assert "the library has no kernels for 8_agents as sm_120" in faults
 
 

@@ -16,7 +16,7 @@ from tests.wheel_build.conftest import PROJECT
 
 import kernel_images
 from check_wheel import NVIDIA_LICENCE
-from kernel_image_file import PTX, TRAINING, ImageName, cubin_architecture, unpack
+from kernel_image_file import PTX, TRAINING, VIEWS, ImageName, cubin_architecture, unpack
 from kernel_report import KernelReport
 from wheel_file import LIBRARY
 
@@ -51,11 +51,13 @@ TRAINING_KERNELS = {
     )
     for dtype in ("float32", "float64")
 }
-ALL_LIMITS = {**LIMITS, **dict.fromkeys(TRAINING_KERNELS, TRAINING_LIMITS)}
+# Lists of what a tile may show are arrays of each thread.
+VIEW_LIMITS = {"doorstep_draw_views": Limits(registers=64, stack_bytes=704, spill_bytes=128, static_shared_bytes=0)}
+ALL_LIMITS = {**LIMITS, **dict.fromkeys(TRAINING_KERNELS, TRAINING_LIMITS), **VIEW_LIMITS}
 
 
 def kernels_of(module: int) -> set[str]:
-    return TRAINING_KERNELS if module == TRAINING else set(LIMITS)
+    return {TRAINING: TRAINING_KERNELS, VIEWS: set(VIEW_LIMITS)}.get(module, set(LIMITS))
 
 
 FLOAT_INSTRUCTION = re.compile(r"\b((?:add|sub|mul|div|rcp|sqrt|fma|mad)(?:\.\w+)*\.(?:b?f16|f32|f64)\w*)\b")
