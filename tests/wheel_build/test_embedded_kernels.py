@@ -51,7 +51,6 @@ TRAINING_KERNELS = {
     )
     for dtype in ("float32", "float64")
 }
-# Lists of what a tile may show are arrays of each thread.
 VIEW_LIMITS = {"doorstep_draw_views": Limits(registers=64, stack_bytes=704, spill_bytes=128, static_shared_bytes=0)}
 ALL_LIMITS = {**LIMITS, **dict.fromkeys(TRAINING_KERNELS, TRAINING_LIMITS), **VIEW_LIMITS}
 
