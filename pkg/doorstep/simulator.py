@@ -225,7 +225,7 @@ class Simulator(TensorProperties, CameraProperties):
     def render(
         self,
         world: int = 0,
-        camera: Literal["top", "follow", "agent"] | CameraPose = "top",
+        camera: Literal["top", "overview", "follow", "agent"] | CameraPose = "top",
         *,
         agent: int | None = None,
         width: int = 640,
@@ -244,8 +244,9 @@ class Simulator(TensorProperties, CameraProperties):
 
         Args:
             world: slot of the world.
-            camera: "top": straight down on the whole level; "follow": from behind an agent, along the level, and above,
-                without the walls that hide it; "agent": through an agent's eyes; or a `CameraPose`.
+            camera: "top": straight down on the whole level; "overview": obliquely on the whole level; "follow": from
+                behind an agent, along the level, and above, without the walls that hide it; "agent": through an agent's
+                eyes; or a `CameraPose`.
             agent: whom "follow" and "agent" are about; None: the one that got furthest in this episode.
             width: of the picture, pixels, 1 to 4096.
             height: of the picture, pixels, 1 to 4096.

@@ -179,7 +179,19 @@ def test_a_pose_is_what_it_was_made_of() -> None:
     assert hash(pose) == hash(CameraPose((1.0, 2.0, 3.0), (0.0, 0.0, 0.0, 1.0), 45.0))
 
 
-# ---- Following
+# ---- Cameras with a name
+
+
+@pytest.mark.parametrize("size", [(640, 480), (300, 600), (800, 200)])
+def test_an_overview_shows_the_whole_level_large(size: tuple[int, int]) -> None:
+    with make() as sim:
+        picture = sim.render(WORLD, "overview", width=size[0], height=size[1])
+        rows, columns = np.nonzero(has_hue(picture, WALL, 0.01))
+        margins = (columns.min(), rows.min(), size[0] - 1 - columns.max(), size[1] - 1 - rows.max())
+        assert min(margins) > 0
+        assert max(np.ptp(columns) / size[0], np.ptp(rows) / size[1]) > 0.6
+        for colour, least in ((CUBE, 30), (DOOR, 15), (BUTTON, 4), *((tint, 4) for tint in AGENT_TINTS[:2])):
+            assert has_hue(picture, colour).sum() > least * picture.size / 640 / 480
 
 
 def project(eye: ArrayLike, target: ArrayLike, fov: float, point: ArrayLike, size: int) -> NDArray[Any]:
@@ -288,7 +300,7 @@ def test_bodies_that_are_nowhere_are_left_out() -> None:
         ({"world": 4}, "world is 4; it must be an integer, 0 to 3"),
         ({"world": -1}, "world is -1; it must be an integer, 0 to 3"),
         ({"world": 1.0}, "world is 1.0; it must be an integer, 0 to 3"),
-        ({"camera": "side"}, "camera is 'side'; it must be 'top', 'follow', 'agent' or a CameraPose"),
+        ({"camera": "side"}, "camera is 'side'; it must be 'top', 'overview', 'follow', 'agent' or a CameraPose"),
         ({"camera": None}, "camera is None"),
         ({"camera": "follow", "agent": 2}, "agent is 2; it must be an integer, 0 to 1"),
         ({"agent": 0}, "agent is 0; it must be None, unless camera is"),

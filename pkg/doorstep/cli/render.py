@@ -21,8 +21,8 @@ from doorstep.cli.random_actions import ActionTable
 from doorstep.cli.rooms_start import RoomsStart
 from doorstep.errors import ArgumentError
 from doorstep.render import write_png
-from doorstep.render.camera import NAMED_CAMERAS
 from doorstep.render.drawing import Drawing, Picture
+from doorstep.render.named_cameras import NAMED_CAMERAS
 from doorstep.render.snapshot import take_snapshots
 from doorstep.replay import Replay
 from doorstep.video import FRAMES_PER_SECOND, VIDEO_ENDINGS, load_av, write_video

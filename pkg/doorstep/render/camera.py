@@ -1,4 +1,4 @@
-"""Where pictures are taken from."""
+"""Where a picture is taken from."""
 
 from __future__ import annotations
 
@@ -10,22 +10,12 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from doorstep._arguments import check_integer, refuse
-from doorstep.render.snapshot import Snapshot
+from doorstep._arguments import refuse
 
 Vector = NDArray[np.float64]
 Numbers: TypeAlias = "Sequence[float] | NDArray[Any]"
 
-_TOP_MARGIN = 1.04  # of the view to what it shows
-_TOP_ALTITUDE = 200.0  # metres: above whatever may have been thrown up
-_FOLLOW_OFFSET = np.array([0.0, -9.0, 10.0])  # from the agent to the eye: behind it along the level, and above
-_FOLLOW_AHEAD = np.array([0.0, 2.5, 0.0])  # from the agent to what is looked at
-_FOLLOW_FOV = 55.0
-_AGENT_EYE = np.array([0.0, 0.0, 1.5])  # as the cameras that agents carry by default
-_AGENT_FOV = 100.0
 UNIT_TOLERANCE = 1e-3
-
-NAMED_CAMERAS = ("top", "follow", "agent")
 
 
 @dataclass(frozen=True)
@@ -85,49 +75,15 @@ class CameraPose:
         return cls(position, _rotation_towards(middle - eye), fov, view_height)
 
 
-def check_camera(camera: object, agent: object, num_agents: int) -> tuple[str | CameraPose, int | None]:
-    """The camera and the number of the agent it belongs to; None for the agent in the lead."""
-    if not isinstance(camera, CameraPose) and not (isinstance(camera, str) and camera in NAMED_CAMERAS):
-        refuse("camera", f"{', '.join(map(repr, NAMED_CAMERAS))} or a CameraPose", camera)
-    if agent is None:
-        return camera, None
-    if camera not in ("follow", "agent"):
-        refuse("agent", 'None, unless camera is "follow" or "agent"', agent)
-    return camera, check_integer("agent", agent, 0, num_agents - 1)
-
-
-def pose_of(camera: str | CameraPose, snapshot: Snapshot, agent: int, aspect: float) -> CameraPose:
-    """Where a camera stands in this moment. aspect: width of the picture over its height."""
-    if isinstance(camera, CameraPose):
-        return camera
-    if camera == "top":
-        return _top(snapshot, aspect)
-    position = snapshot.body_positions[agent].astype(np.float64)
-    if camera == "agent":
-        return CameraPose(position + _AGENT_EYE, snapshot.body_rotations[agent], _AGENT_FOV)
-    return CameraPose.look_at(position + _FOLLOW_OFFSET, position + _FOLLOW_AHEAD, fov=_FOLLOW_FOV)
-
-
-def _top(snapshot: Snapshot, aspect: float) -> CameraPose:
-    """Straight down on the whole level, which lies along the picture's longer side."""
-    low, high = snapshot.floor_bounds()
-    extent_x, extent_y = (high - low).tolist()
-    upright, lying = max(extent_y, extent_x / aspect), max(extent_x, extent_y / aspect)
-    up = (0.0, 1.0, 0.0) if upright <= lying else (-1.0, 0.0, 0.0)
-    position = (*((low + high) / 2).tolist(), _TOP_ALTITUDE)
-    rotation = _quaternion(*_axes((0.0, 0.0, -1.0), up))
-    return CameraPose(position, rotation, view_height=_TOP_MARGIN * min(upright, lying))
-
-
 # ---- Rotations
 
 
 def _rotation_towards(direction: Vector) -> list[float]:
     straight = float(np.hypot(direction[0], direction[1])) < 1e-6 * abs(float(direction[2]))
-    return _quaternion(*_axes(direction, (0.0, 1.0, 0.0) if straight else (0.0, 0.0, 1.0)))
+    return quaternion_of(*camera_axes(direction, (0.0, 1.0, 0.0) if straight else (0.0, 0.0, 1.0)))
 
 
-def _axes(forward: Any, up: Any) -> tuple[Vector, Vector, Vector]:
+def camera_axes(forward: Any, up: Any) -> tuple[Vector, Vector, Vector]:
     """The camera's right, forward and up, of which the last is as near as can be to the one given."""
     ahead = np.asarray(forward, np.float64) / np.linalg.norm(forward)
     right = np.cross(ahead, up)
@@ -135,7 +91,7 @@ def _axes(forward: Any, up: Any) -> tuple[Vector, Vector, Vector]:
     return right, ahead, np.cross(right, ahead)
 
 
-def _quaternion(right: Vector, forward: Vector, up: Vector) -> list[float]:
+def quaternion_of(right: Vector, forward: Vector, up: Vector) -> list[float]:
     """Of the rotation that takes x, y, z to these axes.
 
     4 q q^T is linear in the matrix: the column of the largest component of q gives the others without cancellation.

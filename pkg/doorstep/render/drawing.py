@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from doorstep._arguments import check_flag, check_integer
 from doorstep._native import MAX_RESOLUTION, EntityKind, draw_picture
-from doorstep.render.camera import UNIT_TOLERANCE, Vector, check_camera, pose_of
+from doorstep.render.camera import UNIT_TOLERANCE, Vector
+from doorstep.render.named_cameras import check_camera, pose_of
 from doorstep.render.objects import Objects, objects_of
 from doorstep.render.snapshot import Snapshot, take_snapshots
 
