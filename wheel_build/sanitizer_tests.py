@@ -38,7 +38,7 @@ PYTHON_TESTS = {
 OPTIONS = {
     "ASAN_OPTIONS": "abort_on_error=0:allocator_may_return_null=1",
     "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
-    "TSAN_OPTIONS": "halt_on_error=1",
+    "TSAN_OPTIONS": f"halt_on_error=1:suppressions={PROJECT / 'wheel_build' / 'thread_sanitizer.suppressions'}",
 }
 
 

@@ -51,26 +51,25 @@ private:
         return {reinterpret_cast<const char*>(values.data()), 4 * items * components, 4 * components, 4};
     }
 
-    void put(std::vector<float>& field, int row, float x, float y, float z) {
+    // Braces, unlike arguments, are evaluated from left to right, whatever the compiler.
+    static void put(std::vector<float>& field, int row, doorstep::Vec3 value) {
         float* at = field.data() + 3 * row;
-        at[0] = x;
-        at[1] = y;
-        at[2] = z;
+        at[0] = value.x;
+        at[1] = value.y;
+        at[2] = value.z;
     }
 
-    // Agents face each other, a few metres apart, between cubes in the air and walls. The last static is not there.
+    // Agents face each other, a few metres apart, between cubes in the air and walls. The last static is not there. No two
+    // buttons lie in the same plane at the same place, where renderers may choose.
     void fill(int world) {
         for (int i = 0; i < kBodies; ++i) {
             const int row = world * kBodies + i;
             const bool agent = i < kAgents;
             body_kinds[row] = agent ? DS_ENTITY_AGENT : DS_ENTITY_CUBE;
             const float y = i == 0 ? -3.f : i == 1 ? 3.f : draws.between(-5.f, 5.f);
-            put(body_positions, row, draws.between(-2.f, 2.f), y, agent ? 0.f : draws.between(0.5f, 3.f));
-            if (agent) {
-                put(body_sizes, row, 2.f, 2.f, 2.f);
-            } else {
-                put(body_sizes, row, draws.between(0.3f, 2.f), draws.between(0.3f, 2.f), draws.between(0.3f, 2.f));
-            }
+            put(body_positions, row, {draws.between(-2.f, 2.f), y, agent ? 0.f : draws.between(0.5f, 3.f)});
+            const doorstep::Vec3 size{draws.between(0.3f, 2.f), draws.between(0.3f, 2.f), draws.between(0.3f, 2.f)};
+            put(body_sizes, row, agent ? doorstep::Vec3{2.f, 2.f, 2.f} : size);
             const float angle = (i == 1 ? 3.14159f : 0.f) + draws.between(-0.3f, 0.3f) + (agent ? 0.f : 1.f);
             const float x = agent ? 0.f : draws.between(-1.f, 1.f), z = agent ? 1.f : draws.between(-1.f, 1.f);
             const float w = cosf(0.5f * angle), s = sinf(0.5f * angle) / sqrtf(x * x + z * z);
@@ -83,12 +82,14 @@ private:
         for (int i = 0; i < kStatics; ++i) {
             const int row = world * kStatics + i;
             static_kinds[row] = i == 3 ? DS_ENTITY_NONE : i == 2 ? DS_ENTITY_DOOR : DS_ENTITY_WALL;
-            put(static_positions, row, draws.between(-8.f, 8.f), draws.between(-9.f, 9.f), draws.between(-0.5f, 0.5f));
-            put(static_sizes, row, draws.between(0.5f, 6.f), draws.between(0.2f, 1.f), draws.between(1.f, 3.f));
+            put(static_positions, row,
+                {draws.between(-8.f, 8.f), draws.between(-9.f, 9.f), draws.between(-0.5f, 0.5f)});
+            put(static_sizes, row, {draws.between(0.5f, 6.f), draws.between(0.2f, 1.f), draws.between(1.f, 3.f)});
         }
         for (int i = 0; i < kButtons; ++i) {
             const int row = world * kButtons + i;
-            put(button_positions, row, draws.between(-4.f, 4.f), draws.between(-4.f, 4.f), 0.f);
+            const float column = 3.f * static_cast<float>(i - 1);
+            put(button_positions, row, {column + draws.between(-0.8f, 0.8f), draws.between(-4.f, 4.f), 0.f});
             button_pressed[row] = i & 1;
         }
     }
