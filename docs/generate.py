@@ -5,7 +5,7 @@ python docs/generate.py --check   exits with 1 and names the files that are not 
 
 - python_api.md as a whole, from the docstrings of the installed package.
 - Between the markers `<!-- generated: NAME -->` and `<!-- end -->` of the other pages: the tables of tensors and state
-  fields, from native/include/doorstep.h, and the table of stages, from native/src/sim/stages.h.
+  fields, from the headers in native/include, and the table of stages, from native/src/sim/stages.h.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ TORCH_SOURCES = [ROOT / "pkg" / "doorstep" / "torch" / name for name in ("__init
 STAGES = ROOT / "native" / "src" / "sim" / "stages.h"
 sys.path.insert(0, str(ROOT / "native"))
 
-from header_parser import TensorRow, parse_header  # noqa: E402
+from header_parser import RENDER_HEADER_PATH, TensorRow, parse_header  # noqa: E402
 
 NOTICE = "<!-- Written by docs/generate.py from the docstrings of the package; do not edit. -->"
 SECTIONS = ("Args:", "Attributes:", "Raises:", "Returns:")
@@ -89,6 +89,10 @@ def state_table() -> str:
     return field_table(parse_header().state_fields)
 
 
+def camera_tensor_table() -> str:
+    return field_table(parse_header(RENDER_HEADER_PATH).camera_tensors)
+
+
 def field_table(rows: tuple[TensorRow, ...]) -> str:
     return table(
         ("name", "shape", "type", "access", "content"),
@@ -117,7 +121,12 @@ def stage_table() -> str:
     )
 
 
-TABLES: dict[str, Callable[[], str]] = {"tensors": tensor_table, "state": state_table, "stages": stage_table}
+TABLES: dict[str, Callable[[], str]] = {
+    "tensors": tensor_table,
+    "state": state_table,
+    "camera_tensors": camera_tensor_table,
+    "stages": stage_table,
+}
 
 
 def table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
@@ -132,7 +141,7 @@ def api_page() -> str:
     parts = [NOTICE, API_HEAD.strip()]
     names = [name for name in doorstep.__all__ if not name.startswith("_")]
     exports = {name: getattr(doorstep, name) for name in names}
-    order = ("Simulator", "Tensor", "State", "Event", "Health")
+    order = ("Simulator", "Cameras", "CameraPose", "Tensor", "State", "Event", "Health")
     parts += [class_section(exports.pop(name)) for name in order]
     errors = [export for export in exports.values() if is_error(export)]
     parts.append(error_section(errors))

@@ -112,6 +112,7 @@ def make(sim: Simulator, outputs: Iterable[str] = DEFAULT_OUTPUTS) -> Functions:
     Args:
         sim: stays as it is, and may be closed.
         outputs: names of tensors that a State has. What is not among them is not kept; fewer make a step cheaper.
+            What cameras draw is not to be had: that belongs to simulators.
 
     Raises:
         ArgumentError: an output that is no tensor, or a simulator whose steps may raise (action_check="raise", strict):

@@ -43,6 +43,23 @@ def test_the_threads_are_those_a_simulator_uses(capsys: pytest.CaptureFixture[st
     assert f"{len(os.sched_getaffinity(0))} of {os.cpu_count()} CPUs" in found
 
 
+def test_it_names_what_can_draw_and_why_something_cannot(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    findings = examine(capsys)
+    assert findings["cameras: raycast"]["ok"]
+    assert findings["cameras: embree"]["found"].startswith("Embree 4.")
+    assert findings["cameras: vulkan"]["found"]
+
+    def describe(renderer: object) -> str:
+        raise doorstep.RendererError("there is no brush", hint="buy one")
+
+    monkeypatch.setattr("doorstep.cli.doctor.describe_renderer", describe)
+    finding = examine(capsys)["cameras: embree"]
+    assert (finding["ok"], finding["needed"], finding["remedy"]) == (False, False, "buy one")
+    assert finding["found"] == "there is no brush [RendererError]"
+
+
 @no_driver
 def test_without_a_driver_it_says_why_and_what_the_automatic_device_is(capsys: pytest.CaptureFixture[str]) -> None:
     findings = examine(capsys)

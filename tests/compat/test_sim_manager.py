@@ -200,13 +200,25 @@ def test_impossible_numbers_are_refused(worlds: int, seed: int, argument: str) -
     assert raised.value.argument == argument
 
 
-def test_the_batch_renderer_is_refused() -> None:
+def test_the_batch_renderer_draws_what_cameras_draw() -> None:
+    sim = SimManager(ExecMode.CPU, 0, WORLDS, 5, True, enable_batch_renderer=True)
+    rgb, depth = sim.rgb_tensor().to_torch(), sim.depth_tensor().to_torch()
+    assert (tuple(rgb.shape), rgb.dtype) == ((WORLDS, 2, 64, 64, 4), torch.uint8)
+    assert (tuple(depth.shape), depth.dtype) == ((WORLDS, 2, 64, 64, 1), torch.float32)
+    with doorstep.Simulator(WORLDS, seed=5, action_check="off", cameras=doorstep.Cameras()) as core:
+        for _ in range(3):
+            sim.step()
+            core.step()
+            assert (rgb.numpy() == core.rgb.to_numpy()).all()
+            assert (depth.numpy() == core.depth.to_numpy()).all()
+
+
+def test_without_the_batch_renderer_there_are_no_images() -> None:
     sim = make()
-    with pytest.raises(doorstep.ArgumentError, match="batch renderer"):
-        SimManager(ExecMode.CPU, 0, WORLDS, 5, True, True)
     for name in ("rgb_tensor", "depth_tensor"):
-        with pytest.raises(doorstep.ArgumentError, match=rf"{name}\(\) needs the batch renderer"):
+        with pytest.raises(doorstep.ArgumentError, match=rf"{name}\(\) needs the batch renderer") as raised:
             getattr(sim, name)()
+        assert raised.value.argument == "enable_batch_renderer"
 
 
 # ---- The submodule

@@ -104,15 +104,18 @@ def test_its_work_is_recorded_with_the_step() -> None:
 
 @on_stand_in()
 def test_its_work_goes_where_the_simulator_s_goes() -> None:
-    with driver.users_stream() as first, driver.users_stream() as second:
-        with doorstep.Simulator(4, device="cuda", stream=first) as sim:
-            mirror = Mirror(sim)
-            sim.step()
-            check(load().ds_simulator_set_stream(sim.handle, second))
-            load().ds_simulator_step(sim.handle)
-            assert [stream for _, _, stream in mirror.turns] == [first, first, second]
-            assert (mirror.read() == 198).all()
-            mirror.tensor = None  # type: ignore[assignment]
+    with (
+        driver.users_stream() as first,
+        driver.users_stream() as second,
+        doorstep.Simulator(4, device="cuda", stream=first) as sim,
+    ):
+        mirror = Mirror(sim)
+        sim.step()
+        check(load().ds_simulator_set_stream(sim.handle, second))
+        check(load().ds_simulator_step(sim.handle))
+        assert [stream for _, _, stream in mirror.turns] == [first, first, second]
+        assert (mirror.read() == 198).all()
+        mirror.tensor = None  # type: ignore[assignment]
 
 
 @on_stand_in()
@@ -142,9 +145,9 @@ def test_memory_for_it_is_zeroed_counted_and_refused_while_a_graph_is_recorded()
         array = np.full((4, 2, 1), 5, np.int32)
         check(load().ds_memory_read(handle, ctypes.byref(info), array.ctypes.data, array.nbytes))
         assert (array == 0).all()
-        with driver.RecordedGraph(stream) as graph:
-            with pytest.raises(doorstep.ArgumentError, match="the allocation of memory"):
-                allocate(sim, 1000)
+        refused = pytest.raises(doorstep.ArgumentError, match="the allocation of memory")
+        with driver.RecordedGraph(stream) as graph, refused:
+            allocate(sim, 1000)
         graph.close()
         check(load().ds_memory_release(handle))
 

@@ -119,6 +119,7 @@ def make(sim: Simulator) -> Worlds:
 
     Args:
         sim: says how many worlds and agents, which rules and which device. It stays as it is, and may be closed.
+            Its cameras, if it has some, are not taken over: views are drawn for simulators only.
 
     Raises:
         ArgumentError: a simulator whose steps may raise (action_check="raise", strict).
