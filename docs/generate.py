@@ -26,6 +26,10 @@ import doorstep
 import doorstep.action_dump
 import doorstep.cuda
 import doorstep.interop
+import doorstep.notebook
+import doorstep.render
+import doorstep.replay
+import doorstep.video
 from doorstep.compat import madrona_escape_room
 
 DOCS = Path(__file__).resolve().parent
@@ -155,6 +159,8 @@ def api_page() -> str:
     parts.append(source_section("doorstep.jax", [ROOT / "pkg" / "doorstep" / "jax.py"]))
     parts.append(module_section(doorstep.interop))
     parts.append(module_section(doorstep.action_dump))
+    for module in (doorstep.render, doorstep.video, doorstep.replay, doorstep.notebook):
+        parts.append(module_section(module))
     parts.append(module_section(madrona_escape_room))
     return "\n\n".join(parts) + "\n"
 

@@ -8,9 +8,14 @@ import pytest
 MODULES = [
     "doorstep.event",
     "doorstep.interop",
+    "doorstep.notebook",
+    "doorstep.render.camera",
+    "doorstep.render.png",
+    "doorstep.replay.replay",
     "doorstep.simulator",
     "doorstep.state",
     "doorstep.tensor",
+    "doorstep.video",
     "doorstep._native.c_api",
     "doorstep._native.process",
 ]
@@ -18,6 +23,8 @@ MODULES = [
 
 @pytest.mark.parametrize("name", MODULES)
 def test_examples_are_true(name: str) -> None:
+    if name == "doorstep.video":
+        pytest.importorskip("av")
     failed, attempted = doctest.testmod(importlib.import_module(name))
     assert attempted > 0
     assert failed == 0

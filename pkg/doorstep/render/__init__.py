@@ -1,8 +1,7 @@
-"""Pictures for people: what a world looks like, from where, and PNG files of it."""
+"""Pictures for people: `Simulator.render` draws them, these functions make PNG files of them."""
 
 from __future__ import annotations
 
-from doorstep.render.camera import CameraPose
 from doorstep.render.png import encode_png, write_png
 
-__all__ = ["CameraPose", "encode_png", "write_png"]
+__all__ = ["encode_png", "write_png"]

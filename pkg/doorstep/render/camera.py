@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from doorstep._arguments import refuse
 
 Vector = NDArray[np.float64]
-Numbers: TypeAlias = "Sequence[float] | NDArray[Any]"
 
 UNIT_TOLERANCE = 1e-3
 
@@ -39,8 +38,8 @@ class CameraPose:
         ArgumentError: a value is out of range.
     """
 
-    position: Numbers
-    rotation: Numbers = (1.0, 0.0, 0.0, 0.0)
+    position: Sequence[float] | NDArray[Any]
+    rotation: Sequence[float] | NDArray[Any] = (1.0, 0.0, 0.0, 0.0)
     fov: float = 60.0
     view_height: float | None = None
 
@@ -58,8 +57,8 @@ class CameraPose:
     @classmethod
     def look_at(
         cls,
-        position: Numbers,
-        target: Numbers,
+        position: Sequence[float] | NDArray[Any],
+        target: Sequence[float] | NDArray[Any],
         *,
         fov: float = 60.0,
         view_height: float | None = None,
