@@ -120,8 +120,10 @@ def settings_of(cameras: Cameras) -> dict[str, Any]:
 
 def _read_material(material: str | os.PathLike[str] | None) -> tuple[bytes | None, bytes | None]:
     """Source and name, as UTF-8."""
-    if material is None or isinstance(material, str):
-        return material and material.encode(), None  # type: ignore[return-value]
+    if material is None:
+        return None, None
+    if isinstance(material, str):
+        return material.encode(), None
     path = os.fspath(material)
     try:
         with open(path, "rb") as file:

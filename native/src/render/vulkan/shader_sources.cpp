@@ -1,7 +1,5 @@
 #include "render/vulkan/shader_sources.h"
 
-#include <float.h>
-
 #include "render/scene/look.h"
 #include "render/scene/meshes.h"
 
@@ -143,7 +141,7 @@ int64_t end_of(const FieldView& field, int64_t items, int64_t components) {
 }  // namespace
 
 WorldLayout layout_of(const WorldFields& fields) {
-    WorldLayout layout{fields.body_positions.data, fields.body_positions.world_stride, 0};
+    WorldLayout layout{fields.body_positions.data, fields.body_positions.world_stride, 0, true};
 #define DS_FIRST(member, name) \
     if (fields.member.data < layout.first) layout.first = fields.member.data;
     DS_FIELDS_READ(DS_FIRST)
@@ -158,6 +156,7 @@ WorldLayout layout_of(const WorldFields& fields) {
     for (const auto& [field, items, components] : fields_read) {
         const int64_t end = field.data - layout.first + end_of(field, items, components);
         if (end > layout.bytes) layout.bytes = end;
+        layout.is_block = layout.is_block && field.world_stride == layout.world_stride;
     }
     return layout;
 }
@@ -176,7 +175,7 @@ void write_constants(const Views& views, const Vec3* body_sizes, const TileGrid&
     write("kRigPosition", rig.position, source);
     write("kRigRotation", rig.rotation, source);
     write("kNearPlane", kNearPlane, source);
-    write("kInfinity", FLT_MAX, source);
+    write("kFarPlane", kFarPlane, source);
     source->print("#define WRITE_RGB %d\n", views.tensors.rgb ? 1 : 0);
     source->print("#define WRITE_DEPTH %d\n", views.tensors.depth ? 1 : 0);
     source->print("#define WRITE_SEGMENTATION %d\n", views.tensors.segmentation ? 1 : 0);

@@ -17,6 +17,7 @@ struct WorldLayout {
     const char* first;  // the first byte of world 0 that is read
     int64_t world_stride;
     int64_t bytes;      // from `first`, of every world
+    bool is_block;      // all fields have this stride
 };
 
 WorldLayout layout_of(const WorldFields& fields);

@@ -81,6 +81,7 @@ ds_status prepare_parts(const CameraSetup& setup, const uint8_t* uuid, bool shar
     if (const ds_status status = plan_chunks(views, *parts->device.get(), &parts->plan)) return status;
     if (const ds_status status = compile_shaders(setup, parts->plan, &parts->shaders)) return status;
     const WorldLayout layout = layout_of(views.fields);
+    if (!layout.is_block) return fail(DS_STATUS_INTERNAL, "", "please report it", "a world's fields are not in one block");
     parts->world_bytes = static_cast<uint64_t>((views.num_worlds - 1) * layout.world_stride + layout.bytes);
     parts->num_pixels = parts->plan.num_views * static_cast<uint64_t>(views.rig.width) *
                         static_cast<uint64_t>(views.rig.height);

@@ -73,7 +73,8 @@ void hit_object(Ray ray, uint world, uint packed, inout Surface surface) {
 
 void hit_floor(View view, Ray ray, inout Surface surface) {
     const float t = -ray.origin.z / ray.direction.z;
-    if (!(t >= kNearPlane) || t >= surface.depth) return;
+    const bool is_seen = ray.direction.z < 0.0 && t > kNearPlane && t < surface.depth;  // from above only
+    if (!is_seen) return;
     surface.kind = kFloor;
     surface.slot = surface.part = 0;
     surface.size = 0;
@@ -100,10 +101,11 @@ void draw_pixel(uint view_index, uint2 pixel) {
     Surface surface = (Surface)0;
     surface.world = (chunk.first_view + view_index) / kAgents;
     surface.agent = agent_of_view(view_index);
-    surface.depth = kInfinity;
+    surface.depth = kFarPlane;
     if (packed != 0) hit_object(ray, world_of_view(view_index), packed, surface);
+    if (!(surface.depth < kFarPlane)) surface.kind = 0;
     hit_floor(view, ray, surface);
-    if (surface.kind == 0) surface.depth = 0;
+    if (surface.kind == 0) surface.depth = surface.normal = 0;
     surface.position = ray.origin + ray.direction * surface.depth;
 
     const uint index = (view_index * kHeight + pixel.y) * kWidth + pixel.x;

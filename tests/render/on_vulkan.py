@@ -1,0 +1,67 @@
+"""Tests that run in a process of their own, in which lavapipe, Mesa's Vulkan driver for the CPU, is the only driver.
+
+    @on_vulkan()
+    def test_something() -> None: ...
+
+The function's body runs in the child; at its end nothing native may be left alive.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+import importlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from tests.system_packages import vulkan_environment
+
+import doorstep
+
+Test = TypeVar("Test", bound=Callable[..., None])
+
+PROJECT = Path(__file__).resolve().parents[2]
+RUN_CHILD = "import sys; from tests.render.on_vulkan import child; child(*sys.argv[1:])"
+TIMEOUT = 280  # seconds
+
+
+def on_vulkan(**variables: str) -> Callable[[Test], Test]:
+    """Makes a test run with lavapipe and these environment variables."""
+
+    def decorate(test: Test) -> Test:
+        @functools.wraps(test)
+        def run_in_child(**arguments: Any) -> None:
+            run(RUN_CHILD, test.__module__, test.__name__, json.dumps(arguments, default=str), **variables)
+
+        return run_in_child  # type: ignore[return-value]
+
+    return decorate
+
+
+def run(code: str, *arguments: str, **variables: str) -> None:
+    """Runs code in a process with lavapipe; it must end with status 0 and nothing on stderr."""
+    path = os.pathsep.join(entry for entry in sys.path if entry)
+    # CPython 3.12 warns of every fork beside threads; the tests fork on purpose.
+    warnings = ("-W", "error", "-W", "ignore:This process:DeprecationWarning")
+    done = subprocess.run(
+        [sys.executable, *warnings, "-X", "faulthandler", "-c", code, *arguments],
+        cwd=PROJECT,
+        env={**os.environ, **vulkan_environment(), "PYTHONPATH": path, **variables},
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
+
+
+def child(module: str, test: str, arguments: str) -> None:
+    """Runs the body of a test, then looks at what it leaves."""
+    getattr(importlib.import_module(module), test).__wrapped__(**json.loads(arguments))
+    gc.collect()
+    assert not any(doorstep.live_counts().values()), doorstep.live_counts()
