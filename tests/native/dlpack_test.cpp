@@ -83,7 +83,7 @@ void descriptions_that_leave_the_memory_are_refused() {
         {[](ds_tensor_info& info) { info.strides[1] = 3; }},
         {[](ds_tensor_info& info) { info.data = nullptr; }},
         {[](ds_tensor_info& info) { info.dtype = 9; }},
-        {[](ds_tensor_info& info) { info.rank = 5; }},
+        {[](ds_tensor_info& info) { info.rank = DS_MAX_DIMENSIONS + 1; }},
         {[](ds_tensor_info& info) { info.access = 7; }},
     };
     for (const auto& row : rows) {
