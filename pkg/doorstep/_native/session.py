@@ -107,6 +107,13 @@ class Session:
             check(self.functions.ds_simulator_get_state(self.handle, index, ctypes.byref(info)))
         return info
 
+    def viewed_state_info(self, index: int) -> TensorInfo:
+        """For whoever will only read: the steps do not look for edits."""
+        info = TensorInfo(struct_size=ctypes.sizeof(TensorInfo))
+        with self.turn:
+            check(self.functions.ds_simulator_view_state(self.handle, index, ctypes.byref(info)))
+        return info
+
     def on_stream(self, stream: int | None) -> AbstractContextManager[None]:
         """Within it, calls go to the CUstream, if one is given."""
         return self.turn if stream is None or self.stream is None else self.stream.moved_to(stream)

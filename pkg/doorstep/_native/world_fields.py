@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from doorstep._native._generated import Dtype, TensorInfo
-from doorstep._native.memory import Memory
+from doorstep._native._generated import STATE_FIELDS, Dtype, TensorInfo
+from doorstep._native.session import Session
 
 
 @final
@@ -21,12 +21,15 @@ class WorldFields:
     come in between.
 
     Args:
-        memory: of the simulator.
-        fields: their descriptions by name.
+        session: the simulator.
+        names: of the fields.
     """
 
-    def __init__(self, memory: Memory, fields: Mapping[str, TensorInfo]) -> None:
-        self._memory = memory
+    def __init__(self, session: Session, names: Collection[str]) -> None:
+        self._memory = session.memory
+        fields = {
+            row.name: session.viewed_state_info(index) for index, row in enumerate(STATE_FIELDS) if row.name in names
+        }
         self._own = {name: info for name, info in fields.items() if info.strides[0]}
         shared = {name: info for name, info in fields.items() if not info.strides[0]}  # the same for all worlds
         self._shared = self._read(shared, 0)

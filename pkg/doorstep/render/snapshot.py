@@ -56,14 +56,12 @@ class Snapshot:
         return (centres - halves).min(axis=0), (centres + halves).max(axis=0)
 
 
-_FIELDS = tuple(name for name in Snapshot.__dataclass_fields__ if name not in ("world", "episode_index"))
+_FIELDS = tuple(name for name in Snapshot.__dataclass_fields__ if name != "world")
 
 
 def take_snapshots(sim: Simulator, worlds: Iterable[int]) -> list[Snapshot]:
     """Copies some worlds of `sim` as they are after everything begun on it. What one shows belongs to one moment."""
-    state = sim.state
-    infos = {name: getattr(state, name)._info for name in (*_FIELDS, "episode_index")}
-    fields = WorldFields(sim._session.memory, infos)
+    fields = WorldFields(sim._session, _FIELDS)
     snapshots = []
     for world in worlds:
         values = fields.read(world)
