@@ -289,4 +289,5 @@ _LOOKS: dict[str, Callable[[str], Finding]] = {
     "numpy": _look_for_package("numpy", "doorstep needs it", needed=True),
     "torch": _look_for_package("torch", "Only Tensor.to_torch() needs it"),
     "jax": _look_for_package("jax", "Only Tensor.to_jax() needs it"),
+    "av": _look_for_package("av", "Only videos need it"),
 }
