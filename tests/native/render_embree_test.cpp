@@ -163,7 +163,9 @@ void set_ray(RTCRay8& rays, int lane, const Ray& ray) {
 
 // Between two random places, as floats hold them.
 Ray random_ray(Draws& draws) {
-    const auto place = [&] { return Vec3{draws.between(-6.f, 6.f), draws.between(-8.f, 8.f), draws.between(0.f, 4.f)}; };
+    const auto place = [&] {
+        return Vec3{draws.between(-6.f, 6.f), draws.between(-8.f, 8.f), draws.between(0.f, 4.f)};
+    };
     const Vec3 from = place(), to = place();
     return {reference::from(from), reference::from(to - from)};
 }
@@ -201,26 +203,25 @@ void packets_hit_what_the_reference_hits() {
         RTCRay8 blocked = packet.ray;
         many.scene.intersect(kAll, packet, query, false);
         many.scene.occluded(kAll, blocked, query);
-        for (const int lane : {i % 8}) {
-            const Hit hit = reference::trace(rays[lane], many.triangles, query.hidden, false);
-            if (!is_clear(rays[lane], hit, many.triangles, query.hidden)) continue;
-            ++clear;
-            if (hit.object == reference::kSky) {
-                CHECK_EQUAL(packet.hit.geomID[lane], RTC_INVALID_GEOMETRY_ID);
-                CHECK_EQUAL(packet.ray.tfar[lane], kFarPlane);
-                continue;
-            }
-            ++hits;
-            agents += hit.object < RenderWorlds::kAgents;
-            CHECK_EQUAL(packet.hit.geomID[lane], 0);
-            CHECK_EQUAL(packet.hit.primID[lane], hit.object);
-            CHECK_NEAR(packet.ray.tfar[lane], hit.distance, 1e-5);
-            CHECK_NEAR(packet.hit.Ng_x[lane], hit.normal.x, 1e-3);
-            CHECK_NEAR(packet.hit.Ng_y[lane], hit.normal.y, 1e-3);
-            CHECK_NEAR(packet.hit.Ng_z[lane], hit.normal.z, 1e-3);
-            CHECK_EQUAL(packet.hit.u[lane], hit.material);
-            CHECK(blocked.tfar[lane] < 0);
+        const int lane = i % 8;
+        const Hit hit = reference::trace(rays[lane], many.triangles, query.hidden, false);
+        if (!is_clear(rays[lane], hit, many.triangles, query.hidden)) continue;
+        ++clear;
+        if (hit.object == reference::kSky) {
+            CHECK_EQUAL(packet.hit.geomID[lane], RTC_INVALID_GEOMETRY_ID);
+            CHECK_EQUAL(packet.ray.tfar[lane], kFarPlane);
+            continue;
         }
+        ++hits;
+        agents += hit.object < RenderWorlds::kAgents;
+        CHECK_EQUAL(packet.hit.geomID[lane], 0);
+        CHECK_EQUAL(packet.hit.primID[lane], hit.object);
+        CHECK_NEAR(packet.ray.tfar[lane], hit.distance, 1e-5);
+        CHECK_NEAR(packet.hit.Ng_x[lane], hit.normal.x, 1e-3);
+        CHECK_NEAR(packet.hit.Ng_y[lane], hit.normal.y, 1e-3);
+        CHECK_NEAR(packet.hit.Ng_z[lane], hit.normal.z, 1e-3);
+        CHECK_EQUAL(packet.hit.u[lane], hit.material);
+        CHECK(blocked.tfar[lane] < 0);
     }
     CHECK(clear > count * 8 / 10 && hits > count / 3 && agents > count / 30);
 }
@@ -407,7 +408,8 @@ void shadows_fall_away_from_the_light() {
 void tints_replace_colours_and_hidden_things_are_not_there() {
     ds_picture_config config = picture_config(3, 3);
     look_down(config, 0.f, 0.f, 1.f);
-    std::vector<ds_picture_object> objects{object_at(DS_ENTITY_CUBE, 0, 0, 1, 2), object_at(DS_ENTITY_WALL, 0, 0, 5, 2)};
+    std::vector<ds_picture_object> objects{object_at(DS_ENTITY_CUBE, 0, 0, 1, 2),
+                                           object_at(DS_ENTITY_WALL, 0, 0, 5, 2)};
     objects[0].tint[0] = 0.2f;
     objects[0].tint[1] = 0.4f;
     objects[0].tint[2] = 0.6f;
@@ -439,7 +441,8 @@ void threads_draw_the_same_picture() {
     config.position[2] = 3.f;
     config.samples = 2;
     config.shadows = 1;
-    std::vector<ds_picture_object> objects{object_at(DS_ENTITY_AGENT, 0, 0, 1, 2), object_at(DS_ENTITY_DOOR, 3, 2, 1, 2)};
+    const std::vector<ds_picture_object> objects{object_at(DS_ENTITY_AGENT, 0, 0, 1, 2),
+                                                 object_at(DS_ENTITY_DOOR, 3, 2, 1, 2)};
     const std::vector<uint8_t> alone = drawn(objects, config);
     for (const int threads : {2, 5, 1024}) {
         config.num_threads = threads;

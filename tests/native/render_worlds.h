@@ -59,8 +59,8 @@ private:
         at[2] = value.z;
     }
 
-    // Agents face each other, a few metres apart, between cubes in the air and walls. The last static is not there. No two
-    // buttons lie in the same plane at the same place, where renderers may choose.
+    // Agents face each other, a few metres apart, between cubes in the air and walls. The last static is not there.
+    // Buttons, whose tops lie in one plane, do not overlap: there renderers may choose.
     void fill(int world) {
         for (int i = 0; i < kBodies; ++i) {
             const int row = world * kBodies + i;

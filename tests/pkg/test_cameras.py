@@ -413,7 +413,7 @@ with doorstep.Simulator(2) as sim:
     sim.step()
 with open("/proc/self/maps") as maps:
     text = maps.read()
-print(*(name in text for name in ("libdoorstep_render", "embree", "dxcompiler", "vulkan")))
+print(*(name in text for name in ("libdoorstep_render", "libembree4", "libdxcompiler", "libvulkan")))
 """
     assert run_python(code) == "False False False False\n"
 

@@ -140,7 +140,8 @@ void draw_pixel(const ViewScene& view, const Camera& camera, Vec3 direction, flo
         const Vec3 normal = normal_at(view, ray.hit);
         store(view.colours[ray.hit.primID], brightness<NarrowFloat>(normal.x, normal.y, normal.z, 1.f).v, rgb);
     } else if (floor) {
-        store(floor_colour(camera, direction, to_floor, pixel_side), brightness<NarrowFloat>(0.f, 0.f, 1.f, 1.f).v, rgb);
+        const float light = brightness<NarrowFloat>(0.f, 0.f, 1.f, 1.f).v;
+        store(floor_colour(camera, direction, to_floor, pixel_side), light, rgb);
     } else {
         store(kSkyColour, 1.f, rgb);
     }

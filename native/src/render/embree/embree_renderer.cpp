@@ -54,7 +54,8 @@ ds_status EmbreeRenderer::create(const CameraSetup& setup, BatchRenderer** rende
     if (made) made->scenes_ = new (std::nothrow) ObjectScene[num_threads];
     if (!made || !made->scenes_) {
         delete made;
-        return fail(DS_STATUS_OUT_OF_MEMORY, "", "use fewer threads", "no memory for the scenes of %zu threads", num_threads);
+        return fail(DS_STATUS_OUT_OF_MEMORY, "", "use fewer threads", "no memory for the scenes of %zu threads",
+                    num_threads);
     }
     for (size_t i = 0; i < num_threads; ++i) {
         if (const ds_status status = made->scenes_[i].create(kMaxObjects); status != DS_STATUS_OK) {

@@ -32,7 +32,6 @@ struct View {
 };
 
 struct Pixels {
-    Mask seen;  // not sky
     Lanes depth, normal_x, normal_y, normal_z;
     __m256i colour, segmentation;
 };
@@ -77,12 +76,6 @@ PacketRays rays_of(const Camera& camera, Lanes right, Lanes up) {
     return {x, y, z, select(seen, depth, Lanes(kFarPlane))};
 }
 
-Lanes base_colour(const float (&colour)[2][kMaxObjects], __m256i index, float floor, float line, Lanes lines,
-                  Mask on_object) {
-    const Lanes object = _mm256_mask_i32gather_ps(_mm256_setzero_ps(), &colour[0][0], index, on_object.v, 4);
-    return select(on_object, object, Lanes(floor) + Lanes(line - floor) * lines);
-}
-
 // 0 .. 255, rounded.
 __m256i grey_level(Lanes colour) {
     return _mm256_cvtps_epi32((minimum(maximum(colour, Lanes(0.f)), Lanes(1.f)) * Lanes(255.f)).v);
@@ -99,41 +92,62 @@ Lanes lines_on_floor(const View& view, const PacketRays& rays) {
     return floor_lines(x, y, extent_x, extent_y);
 }
 
-Pixels shade(const View& view, const Surfaces& surfaces, const PacketRays& rays, const RTCRayHit8& packet) {
-    const __m256i geometry = _mm256_load_si256(reinterpret_cast<const __m256i*>(packet.hit.geomID));
-    const Mask on_object{_mm256_castsi256_ps(_mm256_cmpeq_epi32(geometry, _mm256_setzero_si256()))};
+// What the lanes of a packet ended on.
+struct Hits {
+    Mask on_object, on_floor;
+    __m256i object, material;  // where on an object
+    Lanes normal_x, normal_y, normal_z;
+};
+
+__m256i load_lanes(const unsigned* from) { return _mm256_load_si256(reinterpret_cast<const __m256i*>(from)); }
+__m256i lanes_of(int value) { return _mm256_set1_epi32(value); }
+
+Hits hits_of(const PacketRays& rays, const RTCHit8& hit) {
+    const Mask on_object{_mm256_castsi256_ps(_mm256_cmpeq_epi32(load_lanes(hit.geomID), lanes_of(0)))};
     const Mask on_floor = ~on_object & (rays.floor < Lanes(kFarPlane));
-    const Mask seen = on_object | on_floor;
-    const Lanes zero(0.f);
-    const Lanes lines = any(on_floor) ? lines_on_floor(view, rays) : zero;
+    return {on_object,
+            on_floor,
+            load_lanes(hit.primID),
+            _mm256_cvttps_epi32(Lanes::load(hit.u).v),
+            zero_unless(on_object, Lanes::load(hit.Ng_x)),
+            zero_unless(on_object, Lanes::load(hit.Ng_y)),
+            select(on_object, Lanes::load(hit.Ng_z), zero_unless(on_floor, Lanes(1.f)))};
+}
 
-    const __m256i object = _mm256_load_si256(reinterpret_cast<const __m256i*>(packet.hit.primID));
-    const __m256i material = _mm256_cvttps_epi32(Lanes::load(packet.hit.u).v);
-    const __m256i row = _mm256_add_epi32(object, _mm256_mullo_epi32(material, _mm256_set1_epi32(kMaxObjects)));
-    const Lanes normal_x = zero_unless(on_object, Lanes::load(packet.hit.Ng_x));
-    const Lanes normal_y = zero_unless(on_object, Lanes::load(packet.hit.Ng_y));
-    const Lanes normal_z = select(on_object, Lanes::load(packet.hit.Ng_z), zero_unless(on_floor, Lanes(1.f)));
-    const Lanes light = brightness(normal_x, normal_y, normal_z, Lanes(1.f));
-
+// Red, green, blue, 255 in each lane.
+__m256i colours_of(const View& view, const Surfaces& surfaces, const PacketRays& rays, const Hits& hits) {
+    const Lanes lines = any(hits.on_floor) ? lines_on_floor(view, rays) : Lanes(0.f);
+    const Lanes light = brightness(hits.normal_x, hits.normal_y, hits.normal_z, Lanes(1.f));
+    const Mask seen = hits.on_object | hits.on_floor;
+    const __m256i row = _mm256_add_epi32(hits.object, _mm256_mullo_epi32(hits.material, lanes_of(kMaxObjects)));
     const auto channel = [&](const float (&colour)[2][kMaxObjects], float floor, float line, float sky) {
-        return grey_level(select(seen, light * base_colour(colour, row, floor, line, lines, on_object), Lanes(sky)));
+        const Lanes object = _mm256_mask_i32gather_ps(_mm256_setzero_ps(), &colour[0][0], row, hits.on_object.v, 4);
+        const Lanes base = select(hits.on_object, object, Lanes(floor) + Lanes(line - floor) * lines);
+        return grey_level(select(seen, light * base, Lanes(sky)));
     };
     const __m256i red = channel(surfaces.red, kFloorColour.red, kFloorLineColour.red, kSkyColour.red);
     const __m256i green = channel(surfaces.green, kFloorColour.green, kFloorLineColour.green, kSkyColour.green);
     const __m256i blue = channel(surfaces.blue, kFloorColour.blue, kFloorLineColour.blue, kSkyColour.blue);
-    const __m256i colour =
-        _mm256_or_si256(_mm256_or_si256(red, _mm256_slli_epi32(green, 8)),
-                        _mm256_or_si256(_mm256_slli_epi32(blue, 16), _mm256_set1_epi32(static_cast<int>(0xFF000000u))));
+    const __m256i red_green = _mm256_or_si256(red, _mm256_slli_epi32(green, 8));
+    const __m256i blue_opaque = _mm256_or_si256(_mm256_slli_epi32(blue, 16), lanes_of(static_cast<int>(0xFF000000u)));
+    return _mm256_or_si256(red_green, blue_opaque);
+}
 
-    const __m256i floor_kind = _mm256_and_si256(_mm256_castps_si256(on_floor.v), _mm256_set1_epi32(kFloorKind));
-    const __m256i segmentation = _mm256_mask_i32gather_epi32(floor_kind, surfaces.segmentation, object,
-                                                             _mm256_castps_si256(on_object.v), 4);
-    return {seen, zero_unless(seen, Lanes::load(packet.ray.tfar)), normal_x, normal_y, normal_z, colour, segmentation};
+Pixels shade(const View& view, const Surfaces& surfaces, const PacketRays& rays, const RTCRayHit8& packet) {
+    const Hits hits = hits_of(rays, packet.hit);
+    const __m256i floor_kind = _mm256_and_si256(_mm256_castps_si256(hits.on_floor.v), lanes_of(kFloorKind));
+    return {zero_unless(hits.on_object | hits.on_floor, Lanes::load(packet.ray.tfar)),
+            hits.normal_x,
+            hits.normal_y,
+            hits.normal_z,
+            colours_of(view, surfaces, rays, hits),
+            _mm256_mask_i32gather_epi32(floor_kind, surfaces.segmentation, hits.object,
+                                        _mm256_castps_si256(hits.on_object.v), 4)};
 }
 
 // ---- Where pixels go
 
-void store_row(const __m128i& values, void* to) { _mm_storeu_si128(static_cast<__m128i*>(to), values); }
+void store_row(__m128i values, void* to) { _mm_storeu_si128(static_cast<__m128i*>(to), values); }
 
 // A packet within the picture: two rows of four pixels.
 void store_rows(const View& view, const Pixels& pixels, int64_t first) {
@@ -209,7 +223,7 @@ void set_origin(const Camera& camera, RTCRayHit8& packet) {
 void draw_view(const View& view, const Surfaces& surfaces, const ObjectScene& scene, int hidden) {
     constexpr uint32_t kAllLanes = 0xFF;
     alignas(32) static constexpr int kValid[8] = {-1, -1, -1, -1, -1, -1, -1, -1};
-    const __m256i none = _mm256_set1_epi32(-1);
+    const __m256i none = lanes_of(-1);
     ObjectQuery query;
     query.hidden = hidden;
     RTCRayHit8 packet;

@@ -31,7 +31,9 @@ ds_status ObjectScene::create(int capacity) {
     if (const ds_status status = get_embree_device(&shared); status != DS_STATUS_OK) return status;
     device_ = shared->device;
     traced_ = {new (std::nothrow) Object[static_cast<size_t>(capacity)], shared->agent_mesh};
-    if (!traced_.objects) return fail(DS_STATUS_OUT_OF_MEMORY, "", "draw fewer objects", "no memory for %d objects", capacity);
+    if (!traced_.objects) {
+        return fail(DS_STATUS_OUT_OF_MEMORY, "", "draw fewer objects", "no memory for %d objects", capacity);
+    }
     geometry_ = rtcNewGeometry(device_, RTC_GEOMETRY_TYPE_USER);
     rtcSetGeometryMask(geometry_, ~0u);
     rtcSetGeometryUserData(geometry_, &traced_);

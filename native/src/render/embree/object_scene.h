@@ -1,6 +1,6 @@
 // The objects of one world as Embree traces them. Each object is a primitive of one geometry: boxes are hit where they
-// are, eight rays at a time, which costs a fifth of the twelve triangles of a box; agents hand the rays on to the mesh
-// that all scenes share. One scene serves world after world.
+// are, eight rays at a time, which takes 40% less time than tracing instances of a mesh of twelve triangles; agents hand
+// the rays on to the mesh that all scenes share. One scene serves world after world.
 #pragma once
 
 #include <stdint.h>
@@ -39,9 +39,9 @@ public:
     // Embree allocates what its tree needs and keeps it for the next time.
     RTCError commit(int count);
 
-    // Follows eight rays to their first hits: tfar is the distance there; primID the object; Ng the unit normal in world
-    // axes; u the material. What is hit no nearer than tfar changes nothing. geomID: set it to RTC_INVALID_GEOMETRY_ID.
-    // `coherent` rays lie side by side.
+    // Follows eight rays to their first hits nearer than tfar. There, tfar becomes the distance, geomID 0 (set it to
+    // RTC_INVALID_GEOMETRY_ID before), primID the object, Ng the unit normal in world axes, u the material. `coherent`
+    // rays lie side by side.
     void intersect(const int* valid, RTCRayHit8& rays, ObjectQuery& query, bool coherent) const;
     // Sets tfar to minus infinity where anything is in the way.
     void occluded(const int* valid, RTCRay8& rays, ObjectQuery& query) const;
