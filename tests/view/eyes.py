@@ -68,4 +68,4 @@ def name(pixel: NDArray[np.uint8]) -> str:
 def centroid(image: Image, colour: str) -> NDArray[np.float64]:
     """Mean row and column of the pixels of a colour."""
     rows = [(row, column) for row in range(HEIGHT) for column in range(WIDTH) if name(image[row, column]) == colour]
-    return np.asarray(rows, np.float64).mean(axis=0)
+    return np.asarray(np.mean(rows, axis=0), np.float64)

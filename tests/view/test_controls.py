@@ -7,7 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.view.conftest import Watch, Watched, until
+
+pytest.importorskip("viser", reason="the viewer needs viser")
+
+from tests.view.running import Watch, Watched, until
 
 import doorstep
 from doorstep.action_dump import ActionDumpWriter
@@ -19,6 +22,18 @@ pytestmark = pytest.mark.slow
 def agent(watched: Watched, number: int = 0) -> Any:
     """x and y of an agent of world 0."""
     return watched.ask(lambda viewer: viewer._sim.state.body_positions.copy_to_host()[0, number, :2])
+
+
+def until_at(watched: Watched, step: int) -> None:
+    until(lambda: position(watched) == step)
+
+
+def until_stepped_to(watched: Watched, step: int) -> None:
+    until(lambda: position(watched) >= step)
+
+
+def until_tapped(watched: Watched, keys: set[str]) -> None:
+    until(lambda: watched.ask(lambda viewer: keys <= viewer._keyboard._tapped))
 
 
 def yaw(watched: Watched) -> float:
@@ -96,7 +111,7 @@ def test_a_player_walks_in_eight_directions_and_stops_with_the_keys(watch: Watch
             moved = where - (0, 6)
             assert moved / np.linalg.norm(moved) == pytest.approx(direction, abs=0.2)
             stepped = position(watched)
-            until(lambda stepped=stepped: position(watched) > stepped + 3)
+            until_stepped_to(watched, stepped + 4)
             assert agent(watched) == pytest.approx(where, abs=0.35)  # one step may have been under way
         assert watched.running.client().camera.position == pytest.approx(camera)  # the same keys would move it
 
@@ -116,7 +131,7 @@ def test_shift_is_faster_and_q_and_e_turn(watch: Watch) -> None:
             for key in keys:
                 watched.page.keyboard.down(key)
             names = {{"Shift": "F"}.get(key, key.upper()) for key in keys}
-            until(lambda names=names: watched.ask(lambda viewer: names <= viewer._keyboard._tapped))
+            until_tapped(watched, names)
             watched.ask(Viewer.step_once)
             assert agent(watched)[1] - 6 == pytest.approx(distance, abs=0.01)
             assert yaw(watched) == pytest.approx(turn, abs=0.01)
@@ -177,7 +192,7 @@ def test_scrubbing_shows_the_recorded_state(watch: Watch, recording: Path) -> No
     with watch(worlds=2, seed=7, actions=recording, rate=0) as watched:
         for goal in (205, 41, 40, 230, 0):
             set_number(watched, "step", goal)
-            until(lambda goal=goal: position(watched) == goal)
+            until_at(watched, goal)
             assert watched.ask(lambda viewer: viewer._sim.hash()) == recorded_hash(recording, goal)
             blue = watched.ask(lambda viewer: viewer._sim.state.body_positions.copy_to_host()[0, 0])
             watched.until_seen((blue + np.array([0, 0, 1.9]), "blue"))
@@ -194,13 +209,14 @@ def test_a_recording_stops_at_its_end(watch: Watch, recording: Path) -> None:
 
 def test_what_the_agent_sees_is_the_picture_of_its_camera(watch: Watch) -> None:
     with watch(worlds=3, policy="idle", rate=0) as watched:
-        assert watched.page.locator("img:visible").count() == 0
-        watched.page.get_by_role("checkbox", name="what the agent sees").check()
-        image = watched.page.locator("img:visible")
+        box = watched.page.get_by_role("checkbox", name="what the agent sees")
+        box.check()
+        image = watched.page.locator("img[src^='blob:']")
         image.wait_for()
-        watched.page.wait_for_function("[...document.images].some((image) => image.naturalWidth === 320)")
-        watched.page.get_by_role("checkbox", name="what the agent sees").uncheck()
-        image.wait_for(state="hidden")
+        drawn = "[...document.images].some((image) => image.naturalWidth === 320 && image.naturalHeight === 240)"
+        watched.page.wait_for_function(drawn)
+        box.uncheck()
+        image.wait_for(state="detached")
         assert watched.ask(lambda viewer: viewer._first_person) is None
 
 

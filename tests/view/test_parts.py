@@ -121,7 +121,12 @@ def test_worlds_do_not_overlap_and_the_first_stands_where_it_says() -> None:
 def test_requests_are_served_in_order_by_whoever_waits() -> None:
     requests = Requests()
     served: list[Any] = []
-    threading.Thread(target=lambda: [requests.post(served.append, number) for number in range(100)]).start()
+
+    def post() -> None:
+        for number in range(100):
+            requests.post(served.append, number)
+
+    threading.Thread(target=post).start()
     while len(served) < 100:
         requests.wait(20)
         requests.serve()

@@ -7,8 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.view.conftest import PATIENCE, Watch, Watched
+
+pytest.importorskip("viser", reason="the viewer needs viser")
+
 from tests.view.eyes import FIELD_OF_VIEW, HEIGHT, centroid
+from tests.view.running import PATIENCE, Watch, Watched
 
 from doorstep import EntityKind
 from doorstep.view.viewer import Viewer
@@ -110,7 +113,8 @@ def test_an_agent_moves_on_the_screen_as_far_as_in_the_world(watch: Watch) -> No
 
 def test_worlds_stand_side_by_side_with_the_numbers_of_the_sheet(watch: Watch) -> None:
     with watch(worlds=70, policy="idle", seed=5) as watched:
-        watched.ask(lambda viewer: (viewer.toggle_pause(), viewer.choose_world(69)))
+        watched.ask(Viewer.toggle_pause)
+        watched.ask(lambda viewer: viewer.choose_world(69))
         layout = watched.ask(lambda viewer: viewer._layout)
         assert layout.cells == 64
         first = watched.ask(lambda viewer: viewer._shown).start

@@ -290,4 +290,5 @@ _LOOKS: dict[str, Callable[[str], Finding]] = {
     "torch": _look_for_package("torch", "Only Tensor.to_torch() needs it"),
     "jax": _look_for_package("jax", "Only Tensor.to_jax() needs it"),
     "av": _look_for_package("av", "Only videos need it"),
+    "viser": _look_for_package("viser", "Only doorstep view needs it"),
 }

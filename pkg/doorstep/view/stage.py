@@ -31,7 +31,7 @@ _KINDS: _Kinds = {
 }
 _TILE = 2.0  # metres, side of the floor's tiles
 _LINE_HEIGHT = 0.05  # metres above the floor, of the line around the current world
-_LABEL_HEIGHT = 2.0  # metres
+_LABEL_BASE, _LABEL_HEIGHT = 2.5, 2.0  # metres
 _AMBIENT, _DIRECTIONAL = 1.6, 2.4
 
 
@@ -67,7 +67,6 @@ class Stage:
                 self.lidar.show(*rays.lidar(self._sim, current, offset))
             if self.grabs.visible:
                 self.grabs.show(*rays.grabs(self._sim, current, offset))
-
 
     def _mark(self, worlds: range, current: int) -> None:
         """Numbers the worlds, and draws a line around the current one."""
@@ -162,15 +161,15 @@ def _unturned(count: int) -> Array:
 
 
 def _label(scene: viser.SceneApi, cell: int, layout: Layout) -> viser.LabelHandle:
-    """The number of a world, before its first room."""
+    """The number of a world, on its near wall."""
     x, y = (layout.low[0] + layout.high[0]) / 2, layout.low[1]
     return scene.add_label(
         f"/world {cell}",
         str(cell),
-        position=layout.offsets[cell] + (x, y, 0),
+        position=layout.offsets[cell] + (x, y, _LABEL_BASE),
         font_size_mode="scene",
         font_scene_height=_LABEL_HEIGHT,
-        anchor="top-center",
+        anchor="center-center",
         visible=layout.cells > 1,
     )
 
