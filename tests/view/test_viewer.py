@@ -252,3 +252,20 @@ def test_everything_that_is_sent_is_float32_or_bytes(sim: doorstep.Simulator) ->
         assert array.dtype == (np.uint8 if name == "batched_colors" else np.float32)
     assert len(arrays["/agents", "batched_positions"]) == 4 * 2
     assert len(arrays["/walls", "batched_positions"]) == 4 * 12
+
+
+def test_a_failing_request_is_shown_and_the_next_ones_are_served(sim: doorstep.Simulator) -> None:
+    page = FakePage()
+    viewer = viewer_of(sim, LivePlay(sim, idle(sim)), page)
+
+    def fail() -> None:
+        raise doorstep.SimulationError("nothing works")
+
+    served: list[int] = []
+    viewer.requests.post(fail)
+    viewer.requests.post(served.append, 1)
+    viewer.tick(1.0)
+    assert viewer.error == "SimulationError: nothing works"
+    assert viewer.paused
+    viewer.tick(1.1)
+    assert served == [1]

@@ -6,7 +6,7 @@ There are as many boxes of a kind whatever happens, one for each slot of each wo
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -83,14 +83,9 @@ def cubes(sim: Simulator, worlds: range, layout: Layout) -> Boxes:
 
 
 def agents(sim: Simulator, worlds: range, layout: Layout) -> Boxes:
-    """Agents."""
-    return _bodies(sim, worlds, layout, slice(0, sim.num_agents), EntityKind.AGENT)
-
-
-def agent_tints(num_agents: int, cells: int) -> Array:
-    """uint8 [cells * agents, 3]: a colour for each agent of a world."""
-    of_a_world = colours.AGENTS[np.arange(num_agents) % len(colours.AGENTS)]
-    return np.tile(of_a_world, (cells, 1))
+    """Agents: in each world the first has the first colour, and so on."""
+    tints = np.tile(colours.AGENTS[: sim.num_agents], (len(worlds), 1))
+    return replace(_bodies(sim, worlds, layout, slice(0, sim.num_agents), EntityKind.AGENT), colours=tints)
 
 
 def _bodies(sim: Simulator, worlds: range, layout: Layout, slots: slice, kind: EntityKind) -> Boxes:

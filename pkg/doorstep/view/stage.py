@@ -19,14 +19,14 @@ from doorstep.view.layout import Layout
 
 Array = NDArray[Any]
 
-_Kinds = dict[str, tuple[Look, meshes.Mesh, Array]]  # name: what there is, mesh, colour
+_Kinds = dict[str, tuple[Look, meshes.Mesh, Array | None]]  # name: what there is, mesh, colour; None: each has its own
 
 _KINDS: _Kinds = {
     "walls": (boxes.walls, meshes.box(base=0), colours.WALL),
-    "doors": (boxes.doors, meshes.box(base=0), colours.DOOR_CLOSED),
-    "buttons": (boxes.buttons, meshes.box(base=0), colours.BUTTON),
+    "doors": (boxes.doors, meshes.box(base=0), None),
+    "buttons": (boxes.buttons, meshes.box(base=0), None),
     "cubes": (boxes.cubes, meshes.box(base=-0.5), colours.CUBE),
-    "agents": (boxes.agents, meshes.agent_body(), colours.WALL),
+    "agents": (boxes.agents, meshes.agent_body(), None),
     "eyes": (boxes.agents, meshes.agent_eyes(), colours.EYE),
 }
 _TILE = 2.0  # metres, side of the floor's tiles
@@ -56,11 +56,10 @@ class Stage:
     def show(self, worlds: range, current: int) -> None:
         """Shows some worlds, as many as there are cells, as they are now; rays are those of the current one."""
         seen = {look: look(self._sim, worlds, self._layout) for look, _, _ in self._kinds.values()}
-        tints = boxes.agent_tints(self._sim.num_agents, self._layout.cells)
         offset = self._layout.offsets[current - worlds.start]
         with self._server.atomic():
             for name, (look, _, _) in self._kinds.items():
-                self._batches[name].show(seen[look], tints if name == "agents" else seen[look].colours)
+                self._batches[name].show(seen[look])
             if self._marked != (worlds, current):
                 self._mark(worlds, current)
             if self.lidar.visible:
@@ -79,7 +78,7 @@ class Stage:
 class Batch:
     """Instances of one mesh. What it is told to show it sends, as far as it differs from what was sent before."""
 
-    def __init__(self, scene: viser.SceneApi, name: str, mesh: meshes.Mesh, colour: Array) -> None:
+    def __init__(self, scene: viser.SceneApi, name: str, mesh: meshes.Mesh, colour: Array | None) -> None:
         self._scene = scene
         self._name = name
         self._mesh = mesh
@@ -87,14 +86,16 @@ class Batch:
         self._handle: viser.BatchedMeshHandle | None = None
         self._sent: dict[str, Array] = {}
 
-    def show(self, now: Boxes, tints: Array | None) -> None:
+    def show(self, now: Boxes) -> None:
         """The arrays are the batch's from now on."""
         arrays = {
             "batched_positions": now.positions,
             "batched_wxyzs": _unturned(len(now.positions)) if now.rotations is None else now.rotations,
             "batched_scales": now.sizes,
-            "batched_colors": self._colour if tints is None else tints,
         }
+        colour = now.colours if self._colour is None else self._colour
+        if colour is not None:
+            arrays["batched_colors"] = colour
         if self._handle is None:
             self._handle = self._scene.add_batched_meshes_simple(
                 f"/{self._name}",

@@ -77,8 +77,7 @@ class Viewer:
 
     def tick(self, now: float) -> float | None:
         """Does what is due. Returns after how many seconds something will be; None: when there is a request."""
-        if self.requests.serve():
-            self._changed()
+        self._serve()
         watched = self._page.watched
         running = not self.paused and (watched or self._keep_running)
         if running:
@@ -87,13 +86,21 @@ class Viewer:
             self._pace.restart()
         waits = [self._pace.wait(now)] if running else []
         if watched:
-            self._show(now)
+            self._show_unless_broken(now)
             waits += [due.wait(now) for due in (self._scene_due, self._numbers_due, self._image_due)]
         return min((wait for wait in waits if wait is not None), default=None)
 
     def close(self) -> None:
         """Ends what it began; the simulator stays."""
         self.show_picture(False)
+
+    def _serve(self) -> None:
+        try:
+            if self.requests.serve():
+                self._changed()
+        except DoorstepError as error:
+            self._fail(error)
+            self.requests.post(self._changed)  # and what else was asked for
 
     def _step(self, count: int) -> None:
         began = time.monotonic()
@@ -124,6 +131,7 @@ class Viewer:
         """Says so in the page, and stops there."""
         self.error = f"{type(error).__name__}: {error}"
         self._pause(True)
+        self._page.controls.show_status(self._status(), self.error)
 
     # ---- Showing ----
 
@@ -138,6 +146,12 @@ class Viewer:
         first = min(self.world // cells * cells, self._sim.num_worlds - cells)
         return range(first, first + cells)
 
+    def _show_unless_broken(self, now: float) -> None:
+        try:
+            self._show(now)
+        except DoorstepError as error:
+            self._fail(error)
+
     def _show(self, now: float) -> None:
         if self._scene_due.take(now):
             self._page.stage.show(self._shown, self.world)
@@ -149,14 +163,7 @@ class Viewer:
             self._page.controls.show_position(self._play.position)
             self._page.controls.show_numbers(self.world, self.agent, self._history)
         if self._image_due.take(now) and self._first_person is not None:
-            self._draw(self._first_person)
-
-    def _draw(self, first_person: FirstPerson) -> None:
-        try:
-            self._page.controls.show_image(first_person.draw(self.world, self.agent))
-        except DoorstepError as error:
-            self.error = f"{type(error).__name__}: {error}"
-            self.show_picture(False)
+            self._page.controls.show_image(self._first_person.draw(self.world, self.agent))
 
     def _status(self) -> str:
         length = "" if self._play.length is None else f" of {self._play.length:,}"
