@@ -1,13 +1,15 @@
-"""Fixtures of all tests: nothing native is left alive after a test; Python code can run in a process of its own."""
+"""Fixtures of all tests: nothing native is left alive after a test; processes of their own; a browser."""
 
 import gc
+import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
 import pytest
+from tests.system_packages import chromium, chromium_environment, chromium_options
 
 import doorstep
 
@@ -63,3 +65,14 @@ def run_python() -> RunPython:
         return done.stdout
 
     return run
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """A headless Chromium for all tests."""
+    api = pytest.importorskip("playwright.sync_api", reason="Chromium is driven with playwright")
+    path, options, environment = chromium(), chromium_options(), {**os.environ, **chromium_environment()}
+    with api.sync_playwright() as playwright:
+        launched = playwright.chromium.launch(executable_path=str(path), args=options, env=environment)
+        yield launched
+        launched.close()

@@ -4,6 +4,7 @@ import base64
 import io
 import re
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
@@ -29,6 +30,17 @@ def test_a_video_is_shown_with_all_its_frames() -> None:
         decoded = [(frame.time, frame.to_ndarray(format="rgb24").mean()) for frame in container.decode(video=0)]
     assert [time for time, _ in decoded] == pytest.approx([0, 0.2, 0.4, 0.6])
     assert [grey for _, grey in decoded] == pytest.approx([0, 50, 100, 150], abs=2)
+
+
+def test_a_browser_plays_the_video(browser: Any) -> None:
+    pytest.importorskip("av")
+    video = Video([np.full((32, 48, 3), 50 * number, np.uint8) for number in range(4)], fps=5)
+    page = browser.new_page()
+    page.set_content(video._repr_html_())
+    page.wait_for_function("document.querySelector('video').readyState >= HTMLMediaElement.HAVE_CURRENT_DATA")
+    sizes = page.evaluate("(v => [v.videoWidth, v.videoHeight, v.duration])(document.querySelector('video'))")
+    assert sizes == pytest.approx([48, 32, 0.8])
+    page.close()
 
 
 def test_without_pyav_a_video_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

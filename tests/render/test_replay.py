@@ -2,7 +2,6 @@
 
 import base64
 import json
-import os
 import re
 import zlib
 from collections.abc import Iterator
@@ -13,7 +12,6 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from tests import system_packages
 from tests.render.pixels import CUBE, DOOR, at, has_hue, top_pixels
 
 import doorstep
@@ -143,17 +141,6 @@ def test_worlds_that_are_not_there_are_refused(worlds: list[int], says: str) -> 
 
 
 # ---- The page
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    playwright = pytest.importorskip("playwright.sync_api")
-    path, options = system_packages.chromium(), system_packages.chromium_options()
-    environment = {**os.environ, **system_packages.chromium_environment()}
-    with playwright.sync_playwright() as running:
-        started = running.chromium.launch(executable_path=str(path), args=options, env=environment)
-        yield started
-        started.close()
 
 
 @pytest.fixture
