@@ -103,6 +103,7 @@ def test_position_is_where_the_ray_ends() -> None:
         play(sim)
         for world in range(3):
             for agent in range(2):
+                assert sim.cameras is not None
                 origin, directions = rays_of(sim, world, agent, sim.cameras)
                 depth = sim.depth.to_numpy()[world, agent].astype(float)
                 is_seen = sim.segmentation.to_numpy()[world, agent, ..., 0] != 0

@@ -78,7 +78,7 @@ def test_views_that_do_not_fit_into_one_target_are_drawn_one_after_the_other() -
 def test_no_output_depends_on_which_others_are_wanted() -> None:
     everything = play("vulkan", width=21, height=13)
     for name in OUTPUTS:
-        wanted = {output: output == name for output in OUTPUTS}
+        wanted: dict[str, Any] = {output: output == name for output in OUTPUTS}
         with Simulator(5, seed=5, cameras=Cameras(width=21, height=13, renderer="vulkan", **wanted)) as sim:
             for actions in random_actions(5, 40, 5, 2):
                 sim.actions.to_numpy()[:] = actions

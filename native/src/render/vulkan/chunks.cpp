@@ -39,7 +39,8 @@ ds_status plan_chunks(const Views& views, const VulkanDevice& device, ChunkPlan*
     plan->tiles.rows = static_cast<uint32_t>((count + plan->tiles.columns - 1) / plan->tiles.columns);
     plan->num_views = num_views;
     plan->views_per_chunk = static_cast<uint32_t>(count);
-    plan->worlds_per_chunk = static_cast<uint32_t>(smaller(count / agents + 2, static_cast<uint64_t>(views.num_worlds)));
+    const auto num_worlds = static_cast<uint64_t>(views.num_worlds);
+    plan->worlds_per_chunk = static_cast<uint32_t>(smaller(count / agents + 2, num_worlds));
     plan->num_chunks = static_cast<uint32_t>((num_views + count - 1) / count);
     return DS_STATUS_OK;
 }

@@ -188,7 +188,6 @@ ds_status open_device(const Candidate& chosen, VulkanDevice** opened) {
     device->queue_family = chosen.queue_family;
     device->largest_binding = properties.limits.maxStorageBufferRange;
     device->binding_alignment = static_cast<uint32_t>(properties.limits.minStorageBufferOffsetAlignment);
-    device->largest_image = properties.limits.maxImageDimension2D;
     device->shares_with_cuda = has_sharing_extensions(chosen.physical);
     memcpy(device->uuid, chosen.uuid, kUuidBytes);
     snprintf(device->name, sizeof device->name, "%.200s (Vulkan %u.%u.%u)", properties.deviceName,

@@ -23,7 +23,6 @@ struct VulkanDevice {
     VkPhysicalDeviceMemoryProperties memory;
     uint64_t largest_binding;     // bytes of a storage buffer that a shader may see
     uint32_t binding_alignment;   // of its first byte
-    uint32_t largest_image;       // pixels of a side
     bool shares_with_cuda;        // it has what external memory and semaphores need
     uint8_t uuid[kUuidBytes];
     char name[256];               // with Vulkan's version

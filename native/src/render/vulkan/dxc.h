@@ -1,5 +1,5 @@
-// The interface of the DirectX Shader Compiler, as far as it is used here, declared so that no headers are needed; names
-// are the compiler's. On Linux its IUnknown has no virtual destructor, and wchar_t has 4 bytes.
+// The interface of the DirectX Shader Compiler, as far as it is used here, declared so that no headers are needed;
+// names are the compiler's. On Linux its IUnknown has no virtual destructor, and wchar_t has 4 bytes.
 #pragma once
 
 #include <stddef.h>

@@ -54,9 +54,8 @@ ds_status Pipelines::create(VulkanDevice* device, const Shaders& shaders, VkExte
     if (const ds_status status = create_graphics(shaders.boxes, shaders.surface, target, VK_CULL_MODE_NONE, &boxes)) {
         return status;
     }
-    if (const ds_status status = create_graphics(shaders.agents, shaders.surface, target, VK_CULL_MODE_BACK_BIT, &agents)) {
-        return status;
-    }
+    const VkCullModeFlags cull = VK_CULL_MODE_BACK_BIT;
+    if (const ds_status status = create_graphics(shaders.agents, shaders.surface, target, cull, &agents)) return status;
     return create_compute(shaders.pixels, &pixels);
 }
 

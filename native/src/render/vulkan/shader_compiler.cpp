@@ -36,7 +36,7 @@ ds_status ShaderCompiler::create() {
 
 ds_status ShaderCompiler::compile(const Text& source, const wchar_t* profile, Spirv* spirv) {
     if (!source.complete()) return fail(DS_STATUS_OUT_OF_MEMORY, "", "", "no memory for the source of a shader");
-    const wchar_t* arguments[] = {L"-spirv", L"-fspv-target-env=vulkan1.1", L"-enable-16bit-types", L"-E", L"main",
+    const wchar_t* arguments[] = {L"-spirv", L"-fspv-target-env=vulkan1.3", L"-enable-16bit-types", L"-E", L"main",
                                   L"-T",     profile};
     const DxcBuffer buffer{source.data(), source.length(), kDxcUtf8};
     IDxcResult* result = nullptr;

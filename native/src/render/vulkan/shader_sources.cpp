@@ -149,10 +149,14 @@ WorldLayout layout_of(const WorldFields& fields) {
     const struct {
         const FieldView& field;
         int64_t items, components;
-    } fields_read[] = {{fields.body_positions, fields.num_bodies, 3},    {fields.body_rotations, fields.num_bodies, 4},
-                       {fields.body_kinds, fields.num_bodies, 1},        {fields.static_positions, fields.num_statics, 3},
-                       {fields.static_sizes, fields.num_statics, 3},     {fields.static_kinds, fields.num_statics, 1},
-                       {fields.button_positions, fields.num_buttons, 3}, {fields.button_pressed, fields.num_buttons, 1}};
+    } fields_read[] = {{fields.body_positions, fields.num_bodies, 3},
+                       {fields.body_rotations, fields.num_bodies, 4},
+                       {fields.body_kinds, fields.num_bodies, 1},
+                       {fields.static_positions, fields.num_statics, 3},
+                       {fields.static_sizes, fields.num_statics, 3},
+                       {fields.static_kinds, fields.num_statics, 1},
+                       {fields.button_positions, fields.num_buttons, 3},
+                       {fields.button_pressed, fields.num_buttons, 1}};
     for (const auto& [field, items, components] : fields_read) {
         const int64_t end = field.data - layout.first + end_of(field, items, components);
         if (end > layout.bytes) layout.bytes = end;

@@ -92,14 +92,15 @@ ds_status SharedRenderer::create(const CameraSetup& setup) {
     if (const ds_status status = prepare_parts(setup, device.uuid, true, parts_)) return status;
     if (!parts_->device->shares_with_cuda) {
         return fail(DS_STATUS_RENDERER, "renderer", "update the NVIDIA driver, or use renderer=\"raycast\"",
-                    "%s cannot share memory with CUDA: VK_KHR_external_memory_fd or VK_KHR_external_semaphore_fd is missing",
+                    "%s lacks VK_KHR_external_memory_fd or VK_KHR_external_semaphore_fd and shares nothing with CUDA",
                     parts_->device->name);
     }
     if (const ds_status status = core().context_create(setup.info.device_index, context_.out())) return status;
     if (const ds_status status = follow_stream(setup.info.stream)) return status;
     if (const ds_status status = share_timeline()) return status;
     if (const ds_status status = share_buffers(setup.views)) return status;
-    return parts_->drawing.create(parts_->device.get(), setup.views, parts_->plan, parts_->shaders, parts_->buffers, true);
+    return parts_->drawing.create(parts_->device.get(), setup.views, parts_->plan, parts_->shaders, parts_->buffers,
+                                  true);
 }
 
 ds_status SharedRenderer::share_timeline() {
@@ -150,7 +151,9 @@ ds_status SharedRenderer::draw(const Views& views, const ds_turn& turn) {
                     "what Vulkan draws cannot be recorded into a CUDA graph");
     }
     const uint64_t worlds = address_of(layout_of(views.fields).first);
-    if (const ds_status status = core().copy(stream_.handle(), worlds_.address, worlds, parts_->world_bytes)) return status;
+    if (const ds_status status = core().copy(stream_.handle(), worlds_.address, worlds, parts_->world_bytes)) {
+        return status;
+    }
     const uint64_t ready = ++value_, drawn = ready + 1;
     if (const ds_status status = core().semaphore_signal(semaphore_.handle(), stream_.handle(), ready)) return status;
     if (const ds_status status = parts_->drawing.submit(parts_->timeline.handle(), ready, drawn)) return status;

@@ -1,5 +1,5 @@
-// All drawing of a set of cameras, recorded once: for each chunk of views the worlds are read, boxes and agents are drawn
-// into tiles, and the tiles' pixels become tensors.
+// All drawing of a set of cameras, recorded once: for each chunk of views the worlds are read, boxes and agents are
+// drawn into tiles, and the tiles' pixels become tensors.
 #pragma once
 
 #include <stdint.h>

@@ -15,7 +15,8 @@ constexpr const wchar_t* kPixelProfile = L"ps_6_2";
 
 // What pixels.hlsl binds.
 uint32_t bindings_of_pixels(const ViewTensors& tensors) {
-    const uint32_t always = 1u << kObjectsBinding | 1u << kViewsBinding | 1u << kAgentCornersBinding | 1u << kSurfacesBinding;
+    const uint32_t always =
+        1u << kObjectsBinding | 1u << kViewsBinding | 1u << kAgentCornersBinding | 1u << kSurfacesBinding;
     return always | (tensors.rgb ? 1u << kRgbBinding : 0) | (tensors.depth ? 1u << kDepthBinding : 0) |
            (tensors.segmentation ? 1u << kSegmentationBinding : 0) | (tensors.normals ? 1u << kNormalsBinding : 0);
 }
@@ -81,7 +82,9 @@ ds_status prepare_parts(const CameraSetup& setup, const uint8_t* uuid, bool shar
     if (const ds_status status = plan_chunks(views, *parts->device.get(), &parts->plan)) return status;
     if (const ds_status status = compile_shaders(setup, parts->plan, &parts->shaders)) return status;
     const WorldLayout layout = layout_of(views.fields);
-    if (!layout.is_block) return fail(DS_STATUS_INTERNAL, "", "please report it", "a world's fields are not in one block");
+    if (!layout.is_block) {
+        return fail(DS_STATUS_INTERNAL, "", "please report it", "the fields of a world are not in one block");
+    }
     parts->world_bytes = static_cast<uint64_t>((views.num_worlds - 1) * layout.world_stride + layout.bytes);
     parts->num_pixels = parts->plan.num_views * static_cast<uint64_t>(views.rig.width) *
                         static_cast<uint64_t>(views.rig.height);

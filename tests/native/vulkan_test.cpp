@@ -1,0 +1,198 @@
+// What Vulkan is told: its structs, the chunks that views are drawn in, the shaders, what materials may do. The last
+// test needs a Vulkan driver; tests/render/test_vulkan.py looks at what is drawn.
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "check.h"
+#include "render/api/core.h"
+#include "render/vulkan/chunks.h"
+#include "render/vulkan/device.h"
+#include "render/vulkan/shader_compiler.h"
+
+using namespace doorstep;
+
+namespace {
+
+// Of vulkan_core.h on x86-64.
+void structs_are_as_large_as_khronoss() {
+    CHECK_EQUAL(sizeof(VkPhysicalDeviceLimits), 504);
+    CHECK_EQUAL(sizeof(VkPhysicalDeviceProperties), 824);
+    CHECK_EQUAL(sizeof(VkPhysicalDeviceFeatures2), 240);
+    CHECK_EQUAL(sizeof(VkPhysicalDeviceVulkan11Features), 64);
+    CHECK_EQUAL(sizeof(VkPhysicalDeviceVulkan12Features), 208);
+    CHECK_EQUAL(sizeof(VkPhysicalDeviceVulkan13Features), 80);
+    CHECK_EQUAL(sizeof(VkPhysicalDeviceMemoryProperties), 520);
+    CHECK_EQUAL(sizeof(VkPhysicalDeviceIDProperties), 64);
+    CHECK_EQUAL(sizeof(VkGraphicsPipelineCreateInfo), 144);
+    CHECK_EQUAL(sizeof(VkImageCreateInfo), 88);
+    CHECK_EQUAL(sizeof(VkImportMemoryFdInfoKHR), 24);
+    CHECK_EQUAL(sizeof(VkRenderingInfo), 72);
+    CHECK_EQUAL(sizeof(VkSubmitInfo2), 64);
+    CHECK_EQUAL(sizeof(VkWriteDescriptorSet), 64);
+}
+
+// ---- Views to plan and compile for
+
+constexpr int64_t kWorldBytes = 2048;
+char worlds[kWorldBytes];
+
+FieldView field_at(int64_t offset) { return {worlds + offset, kWorldBytes, 12, 4}; }
+
+Views views_of(int64_t num_worlds, int num_agents, int width, int height) {
+    static uint8_t bytes[1];
+    static float floats[1];
+    Views views{};
+    views.num_worlds = num_worlds;
+    views.fields = {num_agents,    num_agents + 5, 12,             6,             field_at(0),
+                    field_at(200), field_at(400),  field_at(600),  field_at(800), field_at(1000),
+                    field_at(1200), field_at(1400), field_at(1600)};
+    views.rig = {width, height, 1.2f, 1.2f, {0.f, 0.f, 1.5f}, {1.f, 0.f, 0.f, 0.f}};
+    views.tensors = {bytes, floats, bytes, floats};
+    return views;
+}
+
+struct DeviceWith : VulkanDevice {
+    explicit DeviceWith(uint64_t bytes) : VulkanDevice{} {
+        largest_binding = bytes;
+        binding_alignment = 256;
+        strcpy(name, "a device");
+    }
+};
+
+// ---- Chunks
+
+void check_plan(const Views& views, const VulkanDevice& device) {
+    ChunkPlan plan;
+    CHECK_EQUAL(plan_chunks(views, device, &plan), DS_STATUS_OK);
+    const auto width = static_cast<uint32_t>(views.rig.width), height = static_cast<uint32_t>(views.rig.height);
+    const auto num_agents = static_cast<uint32_t>(views.fields.num_agents);
+    CHECK(plan.tiles.columns * width <= 4096 && plan.tiles.rows * height <= 4096);
+    CHECK(plan.tiles.columns * plan.tiles.rows >= plan.views_per_chunk);
+    CHECK(uint64_t{plan.views_per_chunk} * width * height * kNormalsBytes + 256 <= device.largest_binding);
+    uint64_t next_view = 0;
+    for (uint32_t i = 0; i < plan.num_chunks; ++i) {
+        const Chunk chunk = chunk_of(plan, num_agents, i);
+        CHECK_EQUAL(chunk.first_view, next_view);
+        CHECK(chunk.num_views > 0 && chunk.num_views <= plan.views_per_chunk);
+        CHECK(chunk.num_worlds <= plan.worlds_per_chunk && chunk.num_views <= 65535);
+        CHECK_EQUAL(chunk.first_world, next_view / num_agents);
+        next_view += chunk.num_views;
+        CHECK_EQUAL(chunk.first_world + chunk.num_worlds - 1, (next_view - 1) / num_agents);
+        CHECK(uint64_t{chunk.num_worlds} * kWorldBytes + 256 <= device.largest_binding);
+    }
+    CHECK_EQUAL(next_view, static_cast<uint64_t>(views.num_worlds) * num_agents);
+}
+
+void chunks_have_every_view_once() {
+    const DeviceWith small(uint64_t{1} << 27), large(UINT32_MAX);
+    const int sizes[][2] = {{64, 64}, {1, 1}, {37, 23}, {2049, 67}, {2049, 2049}, {1023, 1025}, {4096, 1}, {3, 4096}};
+    for (const auto& size : sizes) {
+        for (const int64_t num_worlds : {1, 7, 1000, 100003}) {
+            for (const int num_agents : {1, 2, 3, 8}) {
+                check_plan(views_of(num_worlds, num_agents, size[0], size[1]), small);
+                check_plan(views_of(num_worlds, num_agents, size[0], size[1]), large);
+            }
+        }
+    }
+    check_plan(views_of(3, 2, 4096, 4096), large);
+}
+
+void views_beyond_the_device_are_refused() {
+    ChunkPlan plan;
+    const DeviceWith small(uint64_t{1} << 27);
+    CHECK_EQUAL(plan_chunks(views_of(1, 1, 4096, 4096), small, &plan), DS_STATUS_RENDERER);
+    CHECK_EQUAL(plan_chunks(views_of(int64_t{1} << 30, 8, 1, 1), small, &plan), DS_STATUS_RENDERER);
+}
+
+// ---- Shaders
+
+ds_status compile_material(const char* material) {
+    const Views views = views_of(3, 2, 64, 48);
+    const Vec3 sizes[kMaxObjects]{};
+    Text constants, source;
+    write_constants(views, sizes, {4, 2}, &constants);
+    write_pixels_shader(constants, material, "mine.hlsl", &source);
+    ShaderCompiler compiler;
+    CHECK_EQUAL(compiler.create(), DS_STATUS_OK);
+    Spirv spirv;
+    if (const ds_status status = compiler.compile(source, L"cs_6_2", &spirv)) return status;
+    const uint32_t bindings = 1u << kObjectsBinding | 1u << kViewsBinding | 1u << kAgentCornersBinding |
+                              1u << kSurfacesBinding | 1u << kRgbBinding | 1u << kDepthBinding |
+                              1u << kSegmentationBinding | 1u << kNormalsBinding;
+    return check_material(spirv, bindings, "mine.hlsl");
+}
+
+bool latest_message_has(const char* text) {
+    ds_error error{};
+    error.struct_size = sizeof error;
+    CHECK_EQUAL(ds_last_error(&error), DS_STATUS_OK);
+    return strstr(error.message, text) != nullptr;
+}
+
+void materials_compile_or_tell_their_line() {
+    CHECK_EQUAL(compile_material(nullptr), DS_STATUS_OK);
+    CHECK_EQUAL(compile_material("float3 surface_colour(Surface s) { return s.position; }"), DS_STATUS_OK);
+    CHECK_EQUAL(compile_material("\n\nfloat3 surface_colour(Surface s) { return s.nothing; }"), DS_STATUS_SHADER);
+    CHECK(latest_message_has("mine.hlsl:3:45: error: no member named 'nothing'"));
+}
+
+// What a pipeline does not have would be undefined behaviour of the driver.
+void materials_bind_nothing_of_their_own() {
+    const char* const refused[] = {
+        "Texture2D<float4> t; float3 surface_colour(Surface s) { return t[uint2(0, 0)].rgb; }",
+        "Texture2D<float4> t : register(t4); float3 surface_colour(Surface s) { return t[uint2(0, 0)].rgb; }",
+        "[[vk::binding(0)]] Texture2D<float4> t; float3 surface_colour(Surface s) { return t[uint2(0, 0)].rgb; }",
+        "[[vk::binding(5)]] ByteAddressBuffer b; float3 surface_colour(Surface s) { return b.Load(0); }",
+        "[[vk::binding(1, 1)]] ByteAddressBuffer b; float3 surface_colour(Surface s) { return b.Load(0); }",
+        "cbuffer c { float q; } float3 surface_colour(Surface s) { return q; }",
+        "groupshared float g; float3 surface_colour(Surface s) { g = s.depth; return g; }",
+        "float3 surface_colour(Surface s) { return WaveActiveSum(s.depth); }",
+    };
+    for (const char* material : refused) {
+        printf("    %.60s\n", material);
+        CHECK_EQUAL(compile_material(material), DS_STATUS_SHADER);
+        CHECK(latest_message_has("mine.hlsl"));
+    }
+}
+
+// ---- The device
+
+void a_device_is_shared_and_given_back() {
+    if (void* loader = dlopen("libvulkan.so.1", RTLD_NOW)) {
+        dlclose(loader);
+    } else {
+        printf("    skipped: there is no Vulkan loader here\n");
+        return;
+    }
+    for (int round = 0; round < 3; ++round) {
+        DeviceUse first, second;
+        if (first.find(nullptr) == DS_STATUS_RENDERER) {
+            printf("    skipped: there is no Vulkan device here\n");
+            return;
+        }
+        CHECK_EQUAL(second.find(first->uuid), DS_STATUS_OK);
+        CHECK(first.get() == second.get());
+        CHECK_EQUAL(first->users, 2);
+        second.release();
+        CHECK_EQUAL(first->users, 1);
+        const uint8_t nobody[kUuidBytes] = {1, 2, 3};
+        CHECK_EQUAL(second.find(nobody), DS_STATUS_RENDERER);
+        CHECK(latest_message_has("UUID"));
+    }
+}
+
+}  // namespace
+
+int main() {
+    const ds_api* api;
+    CHECK_EQUAL(ds_get_api(DS_ABI_VERSION, &api), DS_STATUS_OK);
+    set_core(api);
+    RUN(structs_are_as_large_as_khronoss);
+    RUN(chunks_have_every_view_once);
+    RUN(views_beyond_the_device_are_refused);
+    RUN(materials_compile_or_tell_their_line);
+    RUN(materials_bind_nothing_of_their_own);
+    RUN(a_device_is_shared_and_given_back);
+    return 0;
+}
