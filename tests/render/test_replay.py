@@ -285,9 +285,13 @@ def test_keys_step_and_choose_the_camera(page: Any) -> None:
     for key, camera in (("2", "follow"), ("3", "free"), ("1", "top")):
         page.keyboard.press(key)
         assert page.input_value("#camera") == camera
-    page.keyboard.press("Space")
-    page.wait_for_function("document.getElementById('play').textContent === 'Pause'")
-    page.keyboard.press("Space")
+    choose(page, "speed", "0.1x")
+    page.evaluate("document.activeElement.blur()")
+    for focused in ("body", "#play"):
+        page.locator(focused).focus()
+        for text in ("Pause", "Play"):
+            page.keyboard.press("Space")
+            page.wait_for_function("text => document.getElementById('play').textContent === text", arg=text)
 
 
 def test_the_mouse_turns_moves_and_zooms(page: Any) -> None:

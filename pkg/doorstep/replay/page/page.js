@@ -147,6 +147,7 @@ class Player {
   #press(event) {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.target instanceof HTMLSelectElement || event.target instanceof HTMLInputElement) return;
+    if (event.target instanceof HTMLButtonElement && event.key === " ") return; // clicks it
     const stride = event.shiftKey ? 10 : 1;
     const actions = {
       " ": () => this.togglePlay(),
