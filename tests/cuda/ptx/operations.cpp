@@ -164,6 +164,18 @@ u32 reversed(u32 a) {
     return result;
 }
 
+// Four bytes of the eight in b and a, each chosen by four bits, of which the highest asks for the byte's sign instead.
+u32 permuted(u32 a, u32 b, u32 choices) {
+    const u64 bytes = static_cast<u64>(b) << 32 | a;
+    u32 result = 0;
+    for (int i = 0; i < 4; ++i) {
+        const u32 choice = choices >> 4 * i;
+        const u32 byte = static_cast<u32>(bytes >> 8 * (choice & 7)) & 255;
+        result |= (choice & 8 ? (byte >> 7) * 255 : byte) << 8 * i;
+    }
+    return result;
+}
+
 #define DS_SHIFTS(name, unsigned_name, signed_name, U, S)                                                     \
     {"shl." name, [](Thread& t, const Instruction& i) {                                                       \
          set(t, i.to[0], shift_left(get<U>(t, i.from[0]), get<u32>(t, i.from[1])));                           \
@@ -188,6 +200,8 @@ const std::unordered_map<std::string, Operation>& operations() {
 
         DS_INTEGERS("s16", s16, u16), DS_INTEGERS("u16", u16, u16), DS_INTEGERS("s32", s32, u32),
         DS_INTEGERS("u32", u32, u32), DS_INTEGERS("s64", s64, u64), DS_INTEGERS("u64", u64, u64),
+        DS_BINARY("div.s32", s32, a / b), DS_BINARY("div.u32", u32, a / b), DS_BINARY("rem.s32", s32, a % b),
+        DS_BINARY("rem.u32", u32, a % b),
         DS_BINARY("mul.hi.s32", s32, static_cast<s32>(static_cast<s64>(a) * b >> 32)),
         DS_BINARY("mul.hi.u32", u32, static_cast<u32>(static_cast<u64>(a) * b >> 32)),
         DS_BINARY("mul.wide.s32", s32, static_cast<s64>(a) * b),
@@ -213,6 +227,9 @@ const std::unordered_map<std::string, Operation>& operations() {
              const u64 mask = ((u64{1} << std::min(width, 32u)) - 1) << std::min(at, 32u);
              const u64 inserted = static_cast<u64>(get<u32>(t, i.from[0])) << std::min(at, 32u);
              set(t, i.to[0], static_cast<u32>((get<u32>(t, i.from[1]) & ~mask) | (inserted & mask)));
+         }},
+        {"prmt.b32", [](Thread& t, const Instruction& i) {
+             set(t, i.to[0], permuted(get<u32>(t, i.from[0]), get<u32>(t, i.from[1]), get<u32>(t, i.from[2])));
          }},
         DS_UNARY("brev.b32", u32, reversed(a)), DS_UNARY("popc.b32", u32, static_cast<u32>(__builtin_popcount(a))),
         DS_UNARY("clz.b32", u32, a ? static_cast<u32>(__builtin_clz(a)) : 32u),

@@ -10,17 +10,17 @@ namespace {
 
 class EmulatedViewBlock {
 public:
-    EmulatedViewBlock(int64_t index, int64_t count, const std::vector<int>& threads)
+    EmulatedViewBlock(uint32_t index, uint32_t count, const std::vector<int>& threads)
         : index_(index), count_(count), threads_(threads) {}
-    int64_t index() const { return index_; }
-    int64_t count() const { return count_; }
+    uint32_t index() const { return index_; }
+    uint32_t count() const { return count_; }
     template <class Stage>
     void each(const Stage& stage) const {
         for (int thread : threads_) stage(ViewShare{thread, kViewThreads});
     }
 
 private:
-    int64_t index_, count_;
+    uint32_t index_, count_;
     const std::vector<int>& threads_;
 };
 

@@ -189,13 +189,12 @@ DS_INLINE void draw_view(Block& block, const BlockView& at) {
 template <class Block>
 DS_INLINE void draw_views(Block& block, const ViewsCall& call, void* shared) {
     BlockViewMemory& memory = *static_cast<BlockViewMemory*>(shared);
-    const int num_agents = call.views.fields.num_agents;
-    const int64_t views = call.views.num_worlds * num_agents;
+    const uint32_t num_agents = static_cast<uint32_t>(call.views.fields.num_agents);
+    // No device has memory for the worlds of 2^32 views
+    const uint32_t views = static_cast<uint32_t>(call.views.num_worlds) * num_agents;
     DS_ROLLED
-    for (int64_t i = block.index(); i < views; i += block.count()) {
-        const int64_t world = i / num_agents;
-        draw_view(block, BlockView{call, memory, world, static_cast<int>(i - world * num_agents)});
-    }
+    for (uint32_t i = block.index(); i < views; i += block.count())
+        draw_view(block, BlockView{call, memory, i / num_agents, static_cast<int>(i % num_agents)});
 }
 
 }  // namespace doorstep

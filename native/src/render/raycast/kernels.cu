@@ -4,8 +4,8 @@
 namespace doorstep {
 
 struct CudaViewBlock {
-    DS_METHOD int64_t index() const { return blockIdx.x; }
-    DS_METHOD int64_t count() const { return gridDim.x; }
+    DS_METHOD uint32_t index() const { return blockIdx.x; }
+    DS_METHOD uint32_t count() const { return gridDim.x; }
     template <class Stage>
     DS_METHOD void each(const Stage& stage) const {
         stage(ViewShare{static_cast<int>(threadIdx.x), kViewThreads});

@@ -7,7 +7,7 @@
 namespace doorstep {
 
 constexpr int kMeshPoints = 336;     // at most, a multiple of 8
-constexpr int kMeshTriangles = 656;  // likewise
+constexpr int kMeshTriangles = 672;  // at most, a multiple of 32
 constexpr int kMarkedTriangles = 8;  // that a byte tells of
 constexpr int kMeshMarks = kMeshTriangles / kMarkedTriangles;
 

@@ -89,15 +89,16 @@ DS_INLINE void draw_triangle(const MeshTable& mesh, const Triangles& triangles, 
     }
 }
 
-// Draws the marked triangles of a mesh; marks: of kMeshMarks bytes.
+// Draws the marked triangles of a mesh; marks: kMeshMarks bytes, aligned to 4.
 template <class Float, int Rows, class Triangles>
 DS_INLINE void draw_mesh(const MeshTable& mesh, const Triangles& triangles, const uint8_t* marks,
                          const MeshFrame& frame, Patch<Float, Rows>& patch) {
     DS_ROLLED
-    for (int byte = 0; byte < kMeshMarks; byte++) {
+    for (int first = 0; first < kMeshTriangles; first += 32) {
+        uint32_t bits;
+        memcpy(&bits, marks + first / kMarkedTriangles, sizeof bits);
         DS_ROLLED
-        for (uint32_t bits = marks[byte]; bits;)
-            draw_triangle(mesh, triangles, byte * kMarkedTriangles + take_lowest_bit(bits), frame, patch);
+        while (bits) draw_triangle(mesh, triangles, first + take_lowest_bit(bits), frame, patch);
     }
 }
 

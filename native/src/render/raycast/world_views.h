@@ -64,7 +64,7 @@ DS_INLINE void draw_tile(const ViewsCall& call, const DrawingMemory& memory, int
     const PixelArea area = grid.area(column, row, columns, rows);
     TileFaces found;
     find_faces<Float>(memory.view, area, found);
-    uint8_t marks[kMaxMeshes][kMeshMarks];
+    alignas(4) uint8_t marks[kMaxMeshes][kMeshMarks];
     for (uint32_t meshes = found.meshes; meshes;) {
         const int m = take_lowest_bit(meshes);
         for (int i = 0; i < kMeshMarks; i++)
