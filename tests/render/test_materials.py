@@ -1,11 +1,12 @@
 """Materials in HLSL: what they are told, what they may do, and what is said of broken ones."""
 
+import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from tests.render.on_vulkan import on_vulkan
+from tests.render.on_vulkan import PROJECT, on_vulkan
 from tests.render.test_vulkan import rays_of
 from tests.scenes import random_actions
 
@@ -78,6 +79,25 @@ def test_the_look_that_all_share_can_be_written_as_a_material() -> None:
 def test_colours_are_clamped() -> None:
     colours, segmentation, _ = colours_of("float3 surface_colour(Surface s) { return float3(7, -3, 1e30); }")
     assert np.array_equal(np.unique(colours[segmentation[..., 0] != 0], axis=0), [[1, 0, 1]])
+
+
+@on_vulkan()
+def test_the_material_of_the_documentation_does_what_it_says() -> None:
+    text = (PROJECT / "docs" / "materials.md").read_text(encoding="utf-8")
+    (material,) = re.findall(r"```hlsl\n(.*?)```", text, re.DOTALL)
+    with simulator(material, num_agents=4) as sim, simulator(None, num_agents=4) as plain:
+        play(sim)
+        play(plain)
+        kinds, depth = sim.segmentation.to_numpy()[..., 0], sim.depth.to_numpy()[..., 0]
+        rgb, plain_rgb = sim.rgb.to_numpy()[..., :3].astype(float), plain.rgb.to_numpy()[..., :3].astype(float)
+        # Buttons, cubes, doors and agents keep their colour but for the fog; walls turn from grey to red.
+        kept = np.isin(kinds, [EntityKind.BUTTON, EntityKind.CUBE, EntityKind.DOOR, EntityKind.AGENT])
+        fog = np.clip(depth / 60, 0, 1)[..., None]
+        assert np.abs(rgb - (plain_rgb * (1 - fog) + np.array(SKY) * fog))[kept].max() < 2
+        walls = (kinds == EntityKind.WALL) & (depth < 6)
+        assert (rgb[walls][:, 0] > 1.3 * rgb[walls][:, 2]).mean() > 0.7
+        floor = np.unique(rgb[(kinds == FLOOR) & (depth < 5)], axis=0)
+        assert np.ptp(floor[:, 0]) > 80
 
 
 # ---- What a material is told

@@ -32,7 +32,9 @@ void copy_with_threads(const ds_turn& turn, void* to, const void* from, uint64_t
 
 class HostRenderer final : public BatchRenderer {
 public:
-    ~HostRenderer() override { end_parts(parts_, drawn_); }
+    ~HostRenderer() override {
+        if (!given_up_) end_parts(parts_, drawn_);  // otherwise the device may still be at it
+    }
 
     ds_status create(const CameraSetup& setup) {
         parts_ = new_parts();
@@ -45,12 +47,18 @@ public:
 
     ds_status draw(const Views& views, const ds_turn& turn) override {
         if (const ds_status status = check_not_forked()) return status;
-        if (const ds_status status = parts_->timeline.wait(drawn_)) return status;  // of a drawing that was given up
+        if (given_up_) {
+            return fail(DS_STATUS_RENDERER, "renderer", "make a new simulator, with another material or renderer",
+                        "drawing on %s was given up before", parts_->device->name);
+        }
         ViewBuffers& buffers = parts_->buffers;
         copy_with_threads(turn, buffers.worlds.host(), layout_of(views.fields).first, parts_->world_bytes);
         if (const ds_status status = parts_->drawing.submit(parts_->timeline.handle(), 0, drawn_ + 1)) return status;
         ++drawn_;
-        if (const ds_status status = parts_->timeline.wait(drawn_)) return status;
+        if (const ds_status status = parts_->timeline.wait(drawn_)) {
+            given_up_ = true;
+            return status;
+        }
         copy_output(turn, views.tensors.rgb, buffers.rgb);
         copy_output(turn, views.tensors.depth, buffers.depth);
         copy_output(turn, views.tensors.segmentation, buffers.segmentation);
@@ -87,6 +95,7 @@ private:
 
     VulkanParts* parts_ = nullptr;
     uint64_t drawn_ = 0;  // drawings begun: the timeline's value when they are done
+    bool given_up_ = false;
 };
 
 }  // namespace
