@@ -31,7 +31,7 @@ bin = build/environments/$(1)/bin
 # Puts the finished wheel, and nothing else of this project, into an environment.
 install_wheel = $(call bin,$(1))/python -m pip --quiet --disable-pip-version-check install --force-reinstall --no-deps dist/doorstep-*.whl
 
-.PHONY: help demo test wheel check-wheel try-wheel lint gpu-test test-native test-asan test-tsan bench bench-interop bench-view bench-kernels bench-gpu soak docs clean
+.PHONY: help demo test wheel check-wheel try-wheel lint gpu-test test-native test-asan test-tsan bench bench-interop bench-render bench-view bench-kernels bench-gpu soak docs clean
 
 help: ## Say what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -103,6 +103,11 @@ bench-interop: wheel ## Measure what crossing between Python and other framework
 	@$(call environment,interop,dependencies torch jax interop build-system)
 	@$(call install_wheel,interop)
 	@$(call bin,interop)/python -m tests.benchmarks.interop $(BENCH_ARGUMENTS)
+
+bench-render: wheel test-native ## Measure what cameras cost on the CPU, next to a plain loop over Embree
+	@$(call environment,demo,dependencies)
+	@$(call install_wheel,demo)
+	@$(call bin,demo)/python -m tests.benchmarks.render $(BENCH_ARGUMENTS)
 
 bench-view: wheel ## Measure what doorstep view costs while a browser looks
 	@$(call environment,test,dependencies test $(TEST_EXTRAS))
