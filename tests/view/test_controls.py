@@ -95,7 +95,7 @@ def test_the_speed_is_what_the_slider_says(watch: Watch) -> None:
 
 
 def test_a_player_walks_in_eight_directions_and_stops_with_the_keys(watch: Watch) -> None:
-    with watch(worlds=1, policy="idle", rate=50) as watched:
+    with watch(worlds=1, policy="idle", rate=50, episode_length=1_000_000) as watched:
         play(watched, "agent 0")
         camera = np.array(watched.running.client().camera.position)
         diagonal = np.sqrt(0.5)

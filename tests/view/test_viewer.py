@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, cast
 
 import numpy as np
@@ -35,13 +36,12 @@ class Handle:
         self.__dict__[name] = value
 
 
-class FakeServer:
-    """viser's server, as far as a stage needs it."""
+class FakeScene:
+    """viser's scene, as far as a stage needs it."""
 
     def __init__(self) -> None:
         self.sent: list[str] = []
         self.things: dict[str, Handle] = {}
-        self.scene = self
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("configure_"):
@@ -53,9 +53,6 @@ class FakeServer:
     def _add(self, path: str, *_: Any, visible: bool = True, **properties: Any) -> Handle:
         self.things[path] = Handle(path.removeprefix("/"), self.sent, visible=visible, **properties)
         return self.things[path]
-
-    def atomic(self) -> Any:
-        return memoryview(b"")  # a context manager that does nothing
 
     def take(self) -> list[str]:
         """What was sent since the last time."""
@@ -74,6 +71,9 @@ class FakePage:
 
     def __getattr__(self, name: str) -> Any:
         return lambda *_: self.calls.append(name)
+
+    def at_once(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def count(self, name: str) -> int:
         return self.calls.count(name)
@@ -183,18 +183,18 @@ def test_a_recording_takes_no_player_and_no_reset(sim: doorstep.Simulator) -> No
 
 
 def test_only_what_moves_is_sent(sim: doorstep.Simulator) -> None:
-    server = FakeServer()
-    stage = Stage(cast(Any, server), sim, Layout.of(sim, 4))
+    scene = FakeScene()
+    stage = Stage(cast(Any, scene), sim, Layout.of(sim, 4))
     stage.show(range(4), 0)
-    server.take()
+    scene.take()
     stage.show(range(4), 0)
-    assert server.take() == []
+    assert scene.take() == []
 
     play = LivePlay(sim, idle(sim))
     play.player = (2, 0, lambda: (3, 0, 2, 0))
     play.step()
     stage.show(range(4), 0)
-    walked = set(server.take())
+    walked = set(scene.take())
     assert {"agents batched_positions", "eyes batched_positions"} <= walked
     assert walked <= {
         f"{part} {array}" for part in ("agents", "eyes") for array in ("batched_positions", "batched_wxyzs")
@@ -202,29 +202,29 @@ def test_only_what_moves_is_sent(sim: doorstep.Simulator) -> None:
 
     sim.state.button_pressed.to_numpy()[1, 0] = 1
     stage.show(range(4), 0)
-    assert server.take() == ["buttons batched_scales", "buttons batched_colors"]
+    assert scene.take() == ["buttons batched_scales", "buttons batched_colors"]
 
     sim.state.door_open.to_numpy()[1, 0] = 1
     stage.show(range(4), 0)
-    assert server.take() == ["doors batched_colors"]
+    assert scene.take() == ["doors batched_colors"]
 
     sim.state.body_positions.to_numpy()[3, 4, 0] += 1
     stage.show(range(4), 0)
-    assert server.take() == ["cubes batched_positions"]
+    assert scene.take() == ["cubes batched_positions"]
 
     stage.show(range(4), 3)
-    assert server.take() == ["world 0 text", "world 1 text", "world 2 text", "world 3 text", "current world points"]
+    assert scene.take() == ["world 0 text", "world 1 text", "world 2 text", "world 3 text", "current world points"]
 
 
 def test_rays_are_sent_only_while_they_are_drawn(sim: doorstep.Simulator) -> None:
-    server = FakeServer()
-    stage = Stage(cast(Any, server), sim, Layout.of(sim, 4))
+    scene = FakeScene()
+    stage = Stage(cast(Any, scene), sim, Layout.of(sim, 4))
     stage.show(range(4), 1)
-    server.take()
+    scene.take()
     stage.lidar.visible = True
     stage.show(range(4), 1)
-    assert server.take() == ["lidar visible", "lidar points", "lidar colors"]
-    points = vars(server.things["/lidar"])["points"]
+    assert scene.take() == ["lidar visible", "lidar points", "lidar colors"]
+    points = vars(scene.things["/lidar"])["points"]
     assert points.shape == (60, 2, 3)
     offset = Layout.of(sim, 4).offsets[1]
     start = sim.state.body_positions.to_numpy()[1, 1] + offset + np.array([0, 0, 0.5])
@@ -232,18 +232,18 @@ def test_rays_are_sent_only_while_they_are_drawn(sim: doorstep.Simulator) -> Non
     lengths = np.linalg.norm(points[30:, 1] - points[30:, 0], axis=1)
     assert lengths == pytest.approx(40 * sim.lidar.to_numpy()[1, 1, :, 0], rel=1e-5, abs=1e-5)
     stage.lidar.visible = False
-    server.take()
+    scene.take()
     sim.step()
     stage.show(range(4), 1)
-    assert [sent for sent in server.take() if sent.startswith("lidar")] == []
+    assert [sent for sent in scene.take() if sent.startswith("lidar")] == []
 
 
 def test_everything_that_is_sent_is_float32_or_bytes(sim: doorstep.Simulator) -> None:
-    server = FakeServer()
-    Stage(cast(Any, server), sim, Layout.of(sim, 4)).show(range(4), 0)
+    scene = FakeScene()
+    Stage(cast(Any, scene), sim, Layout.of(sim, 4)).show(range(4), 0)
     arrays = {
         (path, name): value
-        for path, thing in server.things.items()
+        for path, thing in scene.things.items()
         for name, value in vars(thing).items()
         if name.startswith("batched_")
     }

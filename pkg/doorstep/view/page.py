@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
+
 import viser
 
 from doorstep.simulator import Simulator
@@ -24,7 +26,7 @@ class Page:
         server.gui.configure_theme(show_logo=False, show_share_button=False, dark_mode=True)
         server.initial_camera.position, server.initial_camera.look_at = cameras.preset("all", layout, 0)
         server.initial_camera.near, server.initial_camera.far = 0.1, _FARTHEST
-        self.stage = Stage(server, sim, layout)
+        self.stage = Stage(server.scene, sim, layout)
         self.controls = Controls(server, sim, play, rate)
 
     def connect(self, requests: Requests, commands: Commands) -> None:
@@ -40,6 +42,11 @@ class Page:
     def watched(self) -> bool:
         """Whether somebody looks at it."""
         return bool(self._server.get_clients())
+
+    def at_once(self) -> AbstractContextManager[None]:
+        """What is sent within it arrives together; waking the server's thread costs more than sending."""
+        together: AbstractContextManager[None] = self._server.atomic()
+        return together
 
     def look(self, place: Place, client: viser.ClientHandle | None = None) -> None:
         """Puts the camera of a browser there; None: of every one."""

@@ -38,11 +38,9 @@ _AMBIENT, _DIRECTIONAL = 1.6, 2.4
 class Stage:
     """Everything in the 3D scene."""
 
-    def __init__(self, server: viser.ViserServer, sim: Simulator, layout: Layout) -> None:
-        self._server = server
+    def __init__(self, scene: viser.SceneApi, sim: Simulator, layout: Layout) -> None:
         self._sim = sim
         self._layout = layout
-        scene = server.scene
         _light(scene)
         self._kinds = {**_floors(layout), **_KINDS}
         self._batches = {name: Batch(scene, name, mesh, colour) for name, (_, mesh, colour) in self._kinds.items()}
@@ -57,15 +55,14 @@ class Stage:
         """Shows some worlds, as many as there are cells, as they are now; rays are those of the current one."""
         seen = {look: look(self._sim, worlds, self._layout) for look, _, _ in self._kinds.values()}
         offset = self._layout.offsets[current - worlds.start]
-        with self._server.atomic():
-            for name, (look, _, _) in self._kinds.items():
-                self._batches[name].show(seen[look])
-            if self._marked != (worlds, current):
-                self._mark(worlds, current)
-            if self.lidar.visible:
-                self.lidar.show(*rays.lidar(self._sim, current, offset))
-            if self.grabs.visible:
-                self.grabs.show(*rays.grabs(self._sim, current, offset))
+        for name, (look, _, _) in self._kinds.items():
+            self._batches[name].show(seen[look])
+        if self._marked != (worlds, current):
+            self._mark(worlds, current)
+        if self.lidar.visible:
+            self.lidar.show(*rays.lidar(self._sim, current, offset))
+        if self.grabs.visible:
+            self.grabs.show(*rays.grabs(self._sim, current, offset))
 
     def _mark(self, worlds: range, current: int) -> None:
         """Numbers the worlds, and draws a line around the current one."""

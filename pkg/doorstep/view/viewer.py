@@ -148,7 +148,8 @@ class Viewer:
 
     def _show_unless_broken(self, now: float) -> None:
         try:
-            self._show(now)
+            with self._page.at_once():
+                self._show(now)
         except DoorstepError as error:
             self._fail(error)
 
