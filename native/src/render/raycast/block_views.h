@@ -156,13 +156,14 @@ DS_INLINE void draw_pixels(const BlockView& at, ViewShare share, int tiles) {
         Patch<NarrowFloat, 1> patch;
         patch.begin(NarrowFloat(grid.right[column]), grid.up + row);
         draw_faces(view.faces, tile.faces, patch);
+        patch.begin_meshes();
         DS_ROLLED
         for (uint32_t meshes = tile.faces.meshes; meshes;) {
             const int m = take_lowest_bit(meshes);
             draw_mesh(*at.call.mesh, at.triangles(m), at.marks(t, m), view.frames[m], patch);
         }
         const int64_t pixel = first_pixel + int64_t{row} * grid.width + column;
-        write_row(view, patch, 0, tile.faces.meshes != 0, at.call.views.tensors, pixel, 1);
+        write_row<true>(view, patch, 0, tile.faces.floor, at.call.views.tensors, pixel, 1);
     }
 }
 

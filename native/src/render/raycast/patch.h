@@ -19,8 +19,10 @@ struct Patch {
             v[r] = Float(up[r]);
             inverse_depth[r] = Float(kLeastInverse);
             words[r] = all_lanes(Float(), kSkyWord);
-            normals[0][r] = normals[1][r] = normals[2][r] = Float(0.f);
         }
+    }
+    DS_METHOD void begin_meshes() {
+        for (int r = 0; r < Rows; r++) normals[0][r] = normals[1][r] = normals[2][r] = Float(0.f);
     }
 };
 
@@ -138,9 +140,9 @@ DS_INLINE typename Float::Bits floor_colour(const View& view, Float depth, Float
 }
 
 template <class Float>
-DS_INLINE typename Float::Bits mesh_colour(typename Float::Bits word, Float x, Float y, Float z) {
+DS_INLINE typename Float::Bits mesh_colour(typename Float::Bits word, Points<Float> normal) {
     const auto eye = equal(word & all_lanes(Float(), 0xFFFFFFu), all_lanes(Float(), uint32_t{kEyeMaterial}));
-    const Float light = brightness(x, y, z, Float(1.f));
+    const Float light = brightness(normal.x, normal.y, normal.z, Float(1.f));
     const auto component = [&](float body, float of_eye) {
         const Float value = select(eye, Float(of_eye), Float(body)) * light;
         return Float(255.f) * minimum(maximum(value, Float(0.f)), Float(1.f));
@@ -149,43 +151,46 @@ DS_INLINE typename Float::Bits mesh_colour(typename Float::Bits word, Float x, F
                 component(kAgentColour.blue, kEyeColour.blue));
 }
 
-// Writes a row of a patch; pixel: of its first column, in the tensors.
 template <class Float, int Rows>
-DS_INLINE void write_row(const View& view, const Patch<Float, Rows>& patch, int r, bool meshes,
+DS_INLINE Points<Float> mesh_normals(const Patch<Float, Rows>& patch, int r) {
+    const Float x = patch.normals[0][r], y = patch.normals[1][r], z = patch.normals[2][r];
+    const Float scale = Float(1.f) / square_root(x * x + y * y + z * z);
+    return {x * scale, y * scale, z * scale};
+}
+
+// Writes a row of a patch. pixel: of its first column, in the tensors; Meshes: whether some may be seen.
+template <bool Meshes, class Float, int Rows>
+DS_INLINE void write_row(const View& view, const Patch<Float, Rows>& patch, int r, bool floor,
                          const ViewTensors& tensors, int64_t pixel, int count) {
     const auto word = patch.words[r];
-    const auto is_floor = equal(word, all_lanes(Float(), kFloorWord));
-    const auto is_mesh = all_lanes(Float(), (kFirstMeshSurface << 24) - 1u) < word;
     const auto is_there = Float(kLeastInverse) < patch.inverse_depth[r];
     const Float depth = zero_unless(is_there, Float(1.f) / patch.inverse_depth[r]);
     if (tensors.depth) store_first(depth, tensors.depth + pixel, count);
-    const bool any_mesh = meshes && any(is_mesh);
-    Float nx(0.f), ny(0.f), nz(0.f);
-    if (any_mesh) {
-        nx = patch.normals[0][r], ny = patch.normals[1][r], nz = patch.normals[2][r];
-        const Float scale = Float(1.f) / square_root(nx * nx + ny * ny + nz * nz);
-        nx = nx * scale, ny = ny * scale, nz = nz * scale;
-    }
+    const auto is_mesh = all_lanes(Float(), word_of(kFirstMeshSurface, 0) - 1u) < word;
+    const bool any_mesh = Meshes && any(is_mesh);
+    Points<Float> mesh_normal;
+    if (any_mesh) mesh_normal = mesh_normals(patch, r);
     if (tensors.rgb) {
         auto colour = select(is_there, word, all_lanes(Float(), view.shading.sky));
-        if (any(is_floor)) colour = select(is_floor, floor_colour(view, depth, patch.u, patch.v[r]), colour);
-        if (any_mesh) colour = select(is_mesh, mesh_colour(word, nx, ny, nz), colour);
+        if (floor) {
+            const auto is_floor = equal(word, all_lanes(Float(), kFloorWord));
+            if (any(is_floor)) colour = select(is_floor, floor_colour(view, depth, patch.u, patch.v[r]), colour);
+        }
+        if (any_mesh) colour = select(is_mesh, mesh_colour(word, mesh_normal), colour);
         colour = colour | all_lanes(Float(), 0xFF000000u);
         store_first(colour, reinterpret_cast<uint32_t*>(tensors.rgb) + pixel, count);
     }
-    if (!tensors.segmentation && !tensors.normals) return;
-    const auto surface = shift_right<24>(word);
     if (tensors.segmentation) {
-        const auto segmentation = gather(Float(), view.surfaces.segmentation, surface);
+        const auto segmentation = gather(Float(), view.surfaces.segmentation, shift_right<24>(word));
         store_halves(segmentation, reinterpret_cast<uint16_t*>(tensors.segmentation) + pixel, count);
     }
     if (tensors.normals) {
-        Float normal[3] = {gather(Float(), view.surfaces.normals[0], surface), gather(Float(), view.surfaces.normals[1], surface),
-                           gather(Float(), view.surfaces.normals[2], surface)};
+        Float normal[3];
+        for (int k = 0; k < 3; k++) normal[k] = gather(Float(), view.surfaces.normals[k], shift_right<24>(word));
         if (any_mesh) {
-            normal[0] = select(is_mesh, nx, normal[0]);
-            normal[1] = select(is_mesh, ny, normal[1]);
-            normal[2] = select(is_mesh, nz, normal[2]);
+            normal[0] = select(is_mesh, mesh_normal.x, normal[0]);
+            normal[1] = select(is_mesh, mesh_normal.y, normal[1]);
+            normal[2] = select(is_mesh, mesh_normal.z, normal[2]);
         }
         store_triples(normal[0], normal[1], normal[2], tensors.normals + 3 * pixel, count);
     }

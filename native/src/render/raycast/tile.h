@@ -16,6 +16,7 @@ constexpr int kNearEdge = kSideEdges;
 struct TileFaces {
     uint8_t count;
     uint8_t meshes;            // bits of the meshes that may be seen
+    bool floor;                // whether it may be seen
     uint8_t faces[kMaxFaces];
     uint8_t edges[kMaxFaces];  // bits of the edges that cross the tile: elsewhere there is nothing to test
 };
@@ -84,6 +85,7 @@ DS_INLINE void find_faces(const View& view, const PixelArea& area, TileFaces& fo
     }
     found.count = static_cast<uint8_t>(kept);
     found.meshes = static_cast<uint8_t>(meshes);
+    found.floor = kept > 0 && faces.words[found.faces[kept - 1]] == kFloorWord;  // the last of all faces
 }
 
 }  // namespace doorstep

@@ -74,15 +74,20 @@ DS_INLINE void draw_tile(const ViewsCall& call, const DrawingMemory& memory, int
         Patch<Float, kTileSide> patch;
         patch.begin(Float::load(grid.right + column + c), grid.up + row);
         draw_faces(memory.view.faces, found, patch);
+        const int count = smaller(Float::kLanes, columns - c);
+        int64_t pixel = first_pixel + int64_t{row} * grid.width + column + c;
+        if (!found.meshes) {
+            for (int r = 0; r < rows; r++, pixel += grid.width)
+                write_row<false>(memory.view, patch, r, found.floor, call.views.tensors, pixel, count);
+            continue;
+        }
+        patch.begin_meshes();
         for (uint32_t meshes = found.meshes; meshes;) {
             const int m = take_lowest_bit(meshes);
             draw_mesh(*call.mesh, memory.triangles[m], marks[m], memory.view.frames[m], patch);
         }
-        const int count = smaller(Float::kLanes, columns - c);
-        for (int r = 0; r < rows; r++) {
-            const int64_t pixel = first_pixel + int64_t{row + r} * grid.width + column + c;
-            write_row(memory.view, patch, r, found.meshes != 0, call.views.tensors, pixel, count);
-        }
+        for (int r = 0; r < rows; r++, pixel += grid.width)
+            write_row<true>(memory.view, patch, r, found.floor, call.views.tensors, pixel, count);
     }
 }
 
