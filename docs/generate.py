@@ -52,7 +52,7 @@ Everything importable from `doorstep`, and the modules beside it. Shapes use N w
 seconds and radians unless a line says otherwise. What the tensors hold is told in [the environment](environment.md).
 
 All errors derive from `DoorstepError` and carry `status`, `argument`, `hint` and `driver_code`. A call that raises has
-changed nothing.
+changed nothing; only where drawing fails (`RendererError`) has the step been taken.
 """
 
 

@@ -186,6 +186,7 @@ class Simulator(TensorProperties, CameraProperties):
         Raises:
             ArgumentError: action_check is "raise" and an action is out of range. Nothing was stepped.
             SimulationError: strict, and an earlier step met trouble. Nothing was stepped.
+            RendererError: the step was taken, but the cameras' views of it could not be drawn.
         """
         self._session.step()
 
