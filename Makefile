@@ -115,11 +115,13 @@ bench-view: wheel ## Measure what doorstep view costs while a browser looks
 	@$(call bin,test)/python -m tests.system_packages $(DOORSTEP_TEST_SYSTEM)
 	@DOORSTEP_TEST_SYSTEM=$(DOORSTEP_TEST_SYSTEM) $(call bin,test)/python -m tests.benchmarks.view $(BENCH_ARGUMENTS)
 
-bench-kernels: test-native ## Count what a step costs a GPU; needs none
+bench-kernels: test-native ## Count what steps and views cost a GPU; needs none
 	@echo "from the normal start"
 	@build/native-tests/tests/native/kernel_costs
 	@echo "among cubes"
 	@build/native-tests/tests/native/kernel_costs cubes
+	@echo "views"
+	@build/native-tests/tests/native/view_costs
 
 bench-gpu: ## Measure on an NVIDIA GPU the wheel in dist/, with PYTHON and its torch as they are
 	@$(PYTHON) tests/gpu/run.py --bench $(BENCH_ARGUMENTS)

@@ -17,7 +17,7 @@ alignas(32) extern __shared__ char shared_memory[];
 
 }  // namespace doorstep
 
-extern "C" __global__ void __launch_bounds__(doorstep::kViewThreads)
+extern "C" __global__ void __launch_bounds__(doorstep::kViewThreads, doorstep::kViewBlocks)
     doorstep_draw_views(const __grid_constant__ doorstep::ViewsCall call) {
     doorstep::CudaViewBlock block;
     doorstep::draw_views(block, call, doorstep::shared_memory);

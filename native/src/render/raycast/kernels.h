@@ -7,6 +7,7 @@ namespace doorstep {
 
 constexpr const char* kDrawViewsName = "doorstep_draw_views";
 constexpr int kViewThreads = 128;
+constexpr int kViewBlocks = 8;   // that a multiprocessor has registers for
 constexpr int kBlockTiles = 32;  // that a block works on at a time
 
 }  // namespace doorstep
