@@ -165,7 +165,10 @@ def test_a_picture_that_cannot_be_drawn_is_an_error_in_the_page(
     viewer = viewer_of(sim, LivePlay(sim, idle(sim)), page)
     viewer.show_picture(True)
     assert viewer.error == "DeviceError: no renderer"
-    assert page.calls == ["show_image"]
+    assert viewer.paused
+    assert page.calls[-1] == "show_image"
+    viewer.tick(1.0)
+    assert viewer.error == "DeviceError: no renderer"
 
 
 def test_a_recording_takes_no_player_and_no_reset(sim: doorstep.Simulator) -> None:

@@ -164,7 +164,14 @@ class Viewer:
             self._page.controls.show_position(self._play.position)
             self._page.controls.show_numbers(self.world, self.agent, self._history)
         if self._image_due.take(now) and self._first_person is not None:
-            self._page.controls.show_image(self._first_person.draw(self.world, self.agent))
+            self._draw(self._first_person)
+
+    def _draw(self, first_person: FirstPerson) -> None:
+        try:
+            self._page.controls.show_image(first_person.draw(self.world, self.agent))
+        except DoorstepError:
+            self.show_picture(False)
+            raise
 
     def _status(self) -> str:
         length = "" if self._play.length is None else f" of {self._play.length:,}"
@@ -238,7 +245,7 @@ class Viewer:
         try:
             self._first_person = FirstPerson(self._sim) if on else None
         except DoorstepError as error:
-            self.error = f"{type(error).__name__}: {error}"
+            self._fail(error)
         if self._first_person is None:
             self._page.controls.show_image(None)
 
