@@ -1,4 +1,5 @@
-// A Vulkan device with one queue, shared by everything in the process that draws on it.
+// A Vulkan device with one queue, shared by everything in the process that draws on it. What is submitted waits for what
+// others submitted before, and so for the CUDA streams that these wait for.
 //
 // It does not survive a fork: in a forked child finding a device is refused, and what the child inherited is abandoned.
 #pragma once
