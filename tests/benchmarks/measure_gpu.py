@@ -40,9 +40,9 @@ print(made - begin, time.perf_counter() - made)
 class Batch:
     """Worlds with actions drawn for many steps."""
 
-    def __init__(self, num_worlds: int, num_agents: int) -> None:
+    def __init__(self, num_worlds: int, num_agents: int, cameras: doorstep.Cameras | None = None) -> None:
         before = cuda.Device().free_bytes
-        self.sim = doorstep.Simulator(num_worlds, num_agents=num_agents, device="cuda")
+        self.sim = doorstep.Simulator(num_worlds, num_agents=num_agents, device="cuda", cameras=cameras)
         self.sim.wait()
         self.bytes_per_world = (before - cuda.Device().free_bytes) / num_worlds
         generator = np.random.default_rng(0)
@@ -101,6 +101,18 @@ def measure(num_worlds: int, num_agents: int, rounds: int) -> str:
     return f"| {num_worlds:,} | {speeds} | {microseconds:.1f} | {bytes_per_world:,.0f} |"
 
 
+def measure_views(num_worlds: int, num_agents: int, rounds: int) -> str:
+    """A row: views of 64 x 64 pixels per second, colours and depth, drawing alone and with the steps."""
+    speeds = []
+    for cameras in (None, doorstep.Cameras()):
+        batch = Batch(num_worlds, num_agents, cameras)
+        batch.replay()
+        speeds.append(statistics.median(batch.speed(batch.replay) for _ in range(rounds)) * num_agents)
+        batch.close()
+    drawing = 1 / (1 / speeds[1] - 1 / speeds[0])
+    return f"| {num_worlds:,} | {drawing / 1e6:.2f} M | {speeds[1] / 1e6:.2f} M |"
+
+
 def latency(rounds: int) -> tuple[float, float]:
     """Seconds of construction and of the first step, each in a process of its own whose driver is open."""
     command = [sys.executable, "-c", f"import doorstep.cuda\n{LATENCY}"]
@@ -127,6 +139,9 @@ def main() -> int:
     while num_worlds <= options.most_worlds:
         print(measure(num_worlds, options.agents, options.rounds), flush=True)
         num_worlds *= 8 if num_worlds < 4096 else 2
+    print("\n| worlds | views/s | views/s, steps included |\n|---|---|---|")
+    for num_worlds in (1024, 4096, 16384):
+        print(measure_views(num_worlds, options.agents, options.rounds), flush=True)
     made, stepped = latency(options.rounds)
     print(f"\n| {LATENCY_WORLDS:,} worlds | value |\n|---|---|")
     print(f"| construction | {made * 1e3:.1f} ms |")

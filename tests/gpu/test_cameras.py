@@ -1,5 +1,7 @@
 """Cameras on a real GPU: the CPU's bits, in the simulator's order, and in CUDA graphs."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -7,7 +9,7 @@ from tests.cuda.twins import Twins
 
 import doorstep
 
-ALL = {"rgb": True, "depth": True, "segmentation": True, "normals": True}
+ALL: dict[str, Any] = {"rgb": True, "depth": True, "segmentation": True, "normals": True}
 
 
 @pytest.mark.parametrize("num_agents", [1, 2, 3, 8])
@@ -47,7 +49,7 @@ def test_edited_worlds_give_the_same_pixels() -> None:
 
 
 def test_replays_of_a_graph_draw() -> None:
-    stream = torch.cuda.Stream()
+    stream: Any = torch.cuda.Stream()  # type: ignore[no-untyped-call]
     with (
         doorstep.Simulator(64, cameras=doorstep.Cameras()) as cpu,
         doorstep.Simulator(64, device="cuda", stream=stream, cameras=doorstep.Cameras()) as sim,

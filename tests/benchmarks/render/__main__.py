@@ -47,7 +47,10 @@ def cpu_seconds(work: Callable[[], object]) -> float:
 def measure(worlds: int, size: int, rounds: int) -> dict[str, float]:
     """Median CPU seconds: of a step without cameras and with each renderer, and of the plain loop over all views."""
     alone = Side(worlds, None)
-    sides = {name: Side(worlds, doorstep.Cameras(width=size, height=size, renderer=name)) for name in ("raycast", "embree")}
+    sides = {
+        "raycast": Side(worlds, doorstep.Cameras(width=size, height=size, renderer="raycast")),
+        "embree": Side(worlds, doorstep.Cameras(width=size, height=size, renderer="embree")),
+    }
     plain = PlainEmbree(alone.sim, width=size, height=size) if LIBRARY.exists() else None
     taken: dict[str, list[float]] = {}
     for _ in range(rounds):
