@@ -1,6 +1,9 @@
 """Views that Vulkan draws, on lavapipe: what the other renderers see, and what double precision says."""
 
 import os
+import re
+import subprocess
+import sys
 import threading
 from typing import Any
 
@@ -328,3 +331,14 @@ def test_agreement_notices_a_difference() -> None:
     views = play("raycast", steps=1)
     broken = {**views, "depth": views["depth"] * np.float32(1.002)}
     assert compare(views, broken).differing["depth"] > 0
+
+
+@on_vulkan()
+def test_the_device_is_named() -> None:
+    cameras = Cameras(width=8, height=8, renderer="vulkan")
+    with Simulator(1, cameras=cameras) as sim:
+        assert re.fullmatch(r"vulkan \(llvmpipe .*\(Vulkan 1\.\d+\.\d+\)\)", sim.renderer or "")
+    doctor = subprocess.run(
+        [sys.executable, "-m", "doorstep", "doctor"], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert "llvmpipe" in doctor.stdout, doctor.stdout + doctor.stderr
