@@ -189,6 +189,7 @@ void a_handle_of_the_wrong_kind_is_refused_by_every_function() {
     check_argument_error(ds_semaphore_signal(made[DS_RESOURCE_SEMAPHORE], event, 0), "stream");
     check_argument_error(ds_semaphore_wait(made[DS_RESOURCE_SEMAPHORE], event, 0), "stream");
     check_argument_error(ds_module_load(stream, "image", &out), "context");
+    check_argument_error(ds_module_load_builtin(stream, "views", &out), "context");
     check_argument_error(ds_kernel_get(stream, "name", &out), "module");
     check_argument_error(ds_kernel_launch(stream, stream, one, one, 0, nullptr), "kernel");
     check_argument_error(ds_kernel_launch(made[DS_RESOURCE_KERNEL], event, one, one, 0, nullptr), "stream");
@@ -251,6 +252,9 @@ void null_pointers_and_empty_ranges_are_argument_errors() {
     check_argument_error(ds_semaphore_import(made.context(), 0, 2, &out), "timeline");
     check_argument_error(ds_semaphore_import(made.context(), 0, 1, nullptr), "semaphore");
     check_argument_error(ds_module_load(made.context(), nullptr, &out), "image");
+    check_argument_error(ds_module_load_builtin(made.context(), nullptr, &out), "name");
+    check_argument_error(ds_module_load_builtin(made.context(), "worlds", &out), "name");
+    check_argument_error(ds_module_load_builtin(made.context(), "views", nullptr), "module");
     check_argument_error(ds_kernel_get(made[DS_RESOURCE_MODULE], nullptr, &out), "name");
     check_argument_error(ds_kernel_launch(made[DS_RESOURCE_KERNEL], made.stream(), nullptr, nullptr, 0, nullptr), "grid");
     CHECK_EQUAL(ds_stream_synchronize(0), DS_STATUS_CLOSED);

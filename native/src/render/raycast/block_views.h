@@ -20,19 +20,18 @@ struct BlockTile {
     int16_t column, row;  // its first pixel
 };
 
-// Beginning of the shared memory; behind it, per mesh, MeshPoints and, per tile, marks.
+// Beginning of the shared memory. Behind it come MeshPoints per mesh, then kMeshMarks bytes per tile and mesh.
 struct BlockViewMemory {
     BoxTable boxes;
     View view;
     uint8_t axes[kMaxBoxes];    // bits of the box's sides that are seen
     uint8_t around[kMaxBoxes];  // 1: the camera is in it
     BlockTile tiles[kBlockTiles];
-    MeshPoints points[1];
 };
 
 constexpr uint32_t view_block_bytes(int num_agents) {
     const uint32_t meshes = static_cast<uint32_t>(num_agents - 1);
-    return static_cast<uint32_t>(sizeof(BlockViewMemory)) - static_cast<uint32_t>(sizeof(MeshPoints)) +
+    return static_cast<uint32_t>(sizeof(BlockViewMemory)) +
            meshes * static_cast<uint32_t>(sizeof(MeshPoints) + kBlockTiles * kMeshMarks);
 }
 
@@ -45,11 +44,11 @@ struct BlockView {
 
     DS_METHOD const WorldFields& fields() const { return call.views.fields; }
     DS_METHOD int num_meshes() const { return fields().num_agents - 1; }
+    DS_METHOD MeshPoints* points(int mesh) const { return reinterpret_cast<MeshPoints*>(&memory + 1) + mesh; }
     DS_METHOD uint8_t* marks(int tile, int mesh) const {
-        uint8_t* all = reinterpret_cast<uint8_t*>(memory.points + num_meshes());
-        return all + (tile * num_meshes() + mesh) * kMeshMarks;
+        return reinterpret_cast<uint8_t*>(points(num_meshes())) + (tile * num_meshes() + mesh) * kMeshMarks;
     }
-    DS_METHOD PointTriangles triangles(int mesh) const { return {call.mesh, &memory.points[mesh]}; }
+    DS_METHOD PointTriangles triangles(int mesh) const { return {call.mesh, points(mesh)}; }
 
     DS_METHOD PixelArea area_of(const BlockTile& tile) const {
         const PixelGrid& grid = call.grid;
@@ -114,7 +113,7 @@ DS_INLINE void place_meshes(const BlockView& at, ViewShare share) {
     for (uint32_t meshes = view.meshes; meshes;) {
         const int mesh = take_lowest_bit(meshes), box = agent_of_mesh(mesh, view.self);
         for (int i = share.first; i < kMeshPoints; i += share.stride)
-            place_points<NarrowFloat>(view.camera, at.memory.boxes, box, *at.call.mesh, i, at.memory.points[mesh]);
+            place_points<NarrowFloat>(view.camera, at.memory.boxes, box, *at.call.mesh, i, *at.points(mesh));
     }
 }
 
