@@ -213,7 +213,7 @@ def test_what_the_agent_sees_is_the_picture_of_its_camera(watch: Watch) -> None:
         box.check()
         image = watched.page.locator("img[src^='blob:']")
         image.wait_for()
-        drawn = "[...document.images].some((image) => image.naturalWidth === 320 && image.naturalHeight === 240)"
+        drawn = "[...document.images].some((image) => image.naturalWidth === 256 && image.naturalHeight === 192)"
         watched.page.wait_for_function(drawn)
         box.uncheck()
         image.wait_for(state="detached")

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from doorstep import Cameras
 from doorstep.simulator import Simulator
 
-_WIDTH, _HEIGHT = 320, 240  # pixels
+_WIDTH, _HEIGHT = 256, 192  # pixels
 
 
 class FirstPerson:

@@ -85,20 +85,18 @@ class Batch:
 
     def show(self, now: Boxes) -> None:
         """The arrays are the batch's from now on."""
-        arrays = {
-            "batched_positions": now.positions,
-            "batched_wxyzs": _unturned(len(now.positions)) if now.rotations is None else now.rotations,
-            "batched_scales": now.sizes,
-        }
-        colour = now.colours if self._colour is None else self._colour
-        if colour is not None:
-            arrays["batched_colors"] = colour
+        arrays = {"batched_positions": now.positions, "batched_scales": now.sizes}
+        if now.rotations is not None:
+            arrays["batched_wxyzs"] = now.rotations
+        if self._colour is None and now.colours is not None:
+            arrays["batched_colors"] = now.colours
         if self._handle is None:
+            always = {"batched_wxyzs": _unturned(len(now.positions)), "batched_colors": self._colour}
             self._handle = self._scene.add_batched_meshes_simple(
                 f"/{self._name}",
                 self._mesh.vertices,
                 self._mesh.faces,
-                **arrays,
+                **{**always, **arrays},
                 lod="off",
                 cast_shadow=False,
                 receive_shadow=False,

@@ -21,7 +21,7 @@ from doorstep.view.requests import Requests
 
 _SCENE_PERIOD = 1 / 32  # seconds between two pictures of the scene, at least
 _NUMBERS_PERIOD = 1 / 4
-_IMAGE_PERIOD = 1 / 6
+_IMAGE_PERIOD = 1 / 5
 _LONGEST_BURST = 0.03  # seconds of stepping without looking whether somebody wants something
 
 
