@@ -165,8 +165,9 @@ void count(const ptx::Program& program, int num_agents) {
             field->data += world * field->world_stride;
         ViewsCall call = constants.call({fields, 1, rig, {rgb.data(), depth.data(), nullptr, nullptr}}, aligned);
         std::vector<ptx::IntervalCost> costs;
+        const uint32_t blocks = static_cast<uint32_t>(num_agents);
         ptx::launch(program, program.kernel(kDrawViewsName),
-                    {static_cast<uint32_t>(num_agents), kViewThreads, view_block_bytes(num_agents), &call, &order, &costs});
+                    {blocks, kViewThreads, view_block_bytes(num_agents), &call, &order, &costs});
         size_t at = 0;
         for (int agent = 0; agent < num_agents; ++agent) table.add_view(costs, sees_meshes(call, agent), at);
         CHECK_EQUAL(at, costs.size());

@@ -90,7 +90,8 @@ struct ReferenceView {
         for (const double dx : {-0.02, 0.02}) {
             for (const double dy : {-0.02, 0.02}) {
                 const reference::Hit other = trace(x + dx, y + dy);
-                if (!(other == hit) || reference::dot(other.normal, hit.normal) < 0.99 * (hit.object != -1)) return true;
+                const double turned = hit.object == reference::kSky ? 1 : reference::dot(other.normal, hit.normal);
+                if (!(other == hit) || turned < 0.99) return true;
             }
         }
         return false;

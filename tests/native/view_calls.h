@@ -29,7 +29,8 @@ public:
         if (outputs & kSegmentation) segmentation.assign(2 * pixels, 77);
         if (outputs & kNormals) normals.assign(3 * pixels, 77.f);
         const auto where = [](auto& tensor) { return tensor.empty() ? nullptr : tensor.data(); };
-        views_ = {worlds.fields(), worlds.num_worlds(), rig, {where(rgb), where(depth), where(segmentation), where(normals)}};
+        views_ = {worlds.fields(), worlds.num_worlds(), rig,
+                  {where(rgb), where(depth), where(segmentation), where(normals)}};
         memory_.resize(static_cast<size_t>(constants_.bytes()) + 64);
         char* aligned = memory_.data() + (64 - reinterpret_cast<uintptr_t>(memory_.data()) % 64);
         constants_.write(aligned);

@@ -18,8 +18,8 @@ enum Surface : uint32_t {
     kNumSurfaces = kFirstMeshSurface + kMaxMeshes
 };
 
-// A pixel's word: its surface in the highest byte; below, red, green and blue from the lowest byte on, or, of a mesh, the
-// material.
+// A pixel's word: its surface in the highest byte; below, red, green and blue from the lowest byte on, or, of a mesh,
+// the material.
 DS_INLINE uint32_t word_of(uint32_t surface, uint32_t below) { return surface << 24 | below; }
 constexpr uint32_t kSkyWord = kSkySurface << 24, kFloorWord = kFloorSurface << 24;
 
@@ -183,7 +183,8 @@ DS_INLINE void find_sides(const View& view, const BoxTable& boxes, int first, co
 }
 
 DS_INLINE Colour shaded(int32_t kind, Vec3 normal) {
-    const float light = brightness(NarrowFloat(normal.x), NarrowFloat(normal.y), NarrowFloat(normal.z), NarrowFloat(1.f)).v;
+    const NarrowFloat x(normal.x), y(normal.y), z(normal.z);
+    const float light = brightness(x, y, z, NarrowFloat(1.f)).v;
     return colour_of_kind(kind) * light;
 }
 
