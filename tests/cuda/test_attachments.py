@@ -25,6 +25,7 @@ class Mirror:
     def __init__(self, sim: doorstep.Simulator) -> None:
         self.turns: list[tuple[int, int, int]] = []  # device kind, device index, stream
         self.releases = 0
+        self.pending = 0  # operations not yet done when it was released
         self.failure = 0
         self.tensor = sim.steps_remaining
         self.handle, self.pointer = allocate(sim, self.tensor.nbytes)
@@ -47,6 +48,7 @@ class Mirror:
 
     def _release(self, _: object) -> None:
         self.releases += 1
+        self.pending += driver.report().pending
         check(load().ds_memory_release(self.handle))
 
     def read(self) -> npt.NDArray[Any]:
@@ -116,6 +118,34 @@ def test_its_work_goes_where_the_simulator_s_goes() -> None:
         assert [stream for _, _, stream in mirror.turns] == [first, first, second]
         assert (mirror.read() == 198).all()
         mirror.tensor = None  # type: ignore[assignment]
+
+
+@on_stand_in()
+def test_it_is_released_when_its_work_is_done() -> None:
+    with driver.users_stream() as stream:
+        sim = doorstep.Simulator(4, device="cuda", stream=stream)
+        mirror = Mirror(sim)
+        sim.step()
+        mirror.tensor = None  # type: ignore[assignment]
+        assert driver.report().pending > 0
+        sim.close()
+        assert (mirror.releases, mirror.pending) == (1, 0)
+
+
+@on_stand_in()
+def test_it_is_abandoned_to_a_graph_that_is_being_recorded() -> None:
+    with driver.users_stream() as stream:
+        sim = doorstep.Simulator(4, device="cuda", stream=stream)
+        mirror = Mirror(sim)
+        driver.objects_stay()
+        with driver.RecordedGraph(stream) as graph:
+            sim.step()
+            mirror.tensor = None  # type: ignore[assignment]
+            sim.close()
+        assert mirror.releases == 0
+        graph.launch()
+        driver.synchronize(stream)
+        graph.close()
 
 
 @on_stand_in()

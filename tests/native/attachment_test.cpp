@@ -17,6 +17,7 @@ struct Observer {
     std::atomic<int> updates{0}, releases{0};
     std::atomic<int32_t> workers_seen{0};  // a bit for each
     ds_status failure = DS_STATUS_OK;      // of the next updates
+    bool fails_silently = false;
     ds_turn turn{};
     std::vector<double> sums;  // per world
 
@@ -37,6 +38,7 @@ struct Observer {
         CHECK_EQUAL(given->struct_size, sizeof *given);
         turn = *given;
         updates.fetch_add(1);
+        if (fails_silently) return DS_STATUS_RENDERER;
         if (failure) {
             CHECK_EQUAL(ds_set_error(failure, "renderer", "look away", "the paint is dry"), DS_STATUS_OK);
             return failure;
@@ -226,6 +228,30 @@ void a_failure_after_an_asynchronous_step_is_reported_once_by_the_next_call() {
     check_nothing_lives();
 }
 
+void a_failure_without_a_reason_is_reported_all_the_same() {
+    Observer observer;
+    const ds_simulator simulator = make_simulator(5, 1);
+    const ds_attachment attachment = observer.attachment();
+    prepare(observer, simulator);
+    observer.fails_silently = true;
+    CHECK_EQUAL(ds_set_error(DS_STATUS_SHADER, "material", "", "of yesterday"), DS_STATUS_OK);
+    CHECK_EQUAL(ds_simulator_attach(simulator, &attachment), DS_STATUS_RENDERER);
+    CHECK(last_message_has("what is attached to the simulator failed"));
+    observer.fails_silently = false;
+    CHECK_EQUAL(ds_simulator_attach(simulator, &attachment), DS_STATUS_OK);
+    observer.fails_silently = true;
+    ds_event event;
+    CHECK_EQUAL(ds_simulator_step_async(simulator, &event), DS_STATUS_OK);
+    CHECK_EQUAL(ds_event_wait(event, -1), DS_STATUS_OK);
+    CHECK_EQUAL(ds_event_close(event), DS_STATUS_OK);
+    observer.fails_silently = false;
+    CHECK_EQUAL(ds_set_error(DS_STATUS_SHADER, "material", "", "of yesterday"), DS_STATUS_OK);
+    CHECK_EQUAL(ds_simulator_step(simulator), DS_STATUS_RENDERER);
+    CHECK(last_message_has("what is attached to the simulator failed"));
+    step_once(simulator, 0);
+    close_simulator(simulator);
+}
+
 void it_follows_into_a_forked_child() {
     Observer observer;
     const ds_simulator simulator = make_simulator(200, 3);
@@ -293,6 +319,15 @@ void memory_for_it_is_zeroed_counted_and_outlives_the_simulator() {
     CHECK_EQUAL(ds_simulator_allocate(simulator, 100'000, &memory, &data), DS_STATUS_OK);
     CHECK_EQUAL(ds_simulator_get_info(simulator, &after), DS_STATUS_OK);
     CHECK(after.allocated_bytes >= before.allocated_bytes + 100'000);
+    CHECK_EQUAL(ds_simulator_allocate(simulator, 100'000, &shared, &data), DS_STATUS_OK);
+    CHECK_EQUAL(ds_memory_release(shared), DS_STATUS_OK);
+    const int64_t with_one = after.allocated_bytes;
+    CHECK_EQUAL(ds_simulator_get_info(simulator, &after), DS_STATUS_OK);
+    CHECK_EQUAL(after.allocated_bytes, with_one);
+    CHECK_EQUAL(ds_memory_release(memory), DS_STATUS_OK);
+    CHECK_EQUAL(ds_simulator_get_info(simulator, &after), DS_STATUS_OK);
+    CHECK_EQUAL(after.allocated_bytes, before.allocated_bytes);
+    CHECK_EQUAL(ds_simulator_allocate(simulator, 100'000, &memory, &data), DS_STATUS_OK);
     CHECK_EQUAL(reinterpret_cast<uintptr_t>(data) % 256, 0);
     char* bytes = static_cast<char*>(data);
     for (int i = 0; i < 100'000; ++i) CHECK_EQUAL(bytes[i], 0);
@@ -369,6 +404,7 @@ int main() {
     RUN(one_that_fails_at_once_is_not_attached);
     RUN(a_failure_is_returned_by_the_operation_which_was_done);
     RUN(a_failure_after_an_asynchronous_step_is_reported_once_by_the_next_call);
+    RUN(a_failure_without_a_reason_is_reported_all_the_same);
     if (kCanStartThreadsInChild) RUN(it_follows_into_a_forked_child);
     RUN(threads_take_turns_and_the_release_comes_after_the_last_update);
     RUN(memory_for_it_is_zeroed_counted_and_outlives_the_simulator);

@@ -1,6 +1,8 @@
 #include "exec/cpu/thread_pool.h"
 
 #include <immintrin.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <vector>
 
@@ -33,8 +35,7 @@ void smaller_parts_are_spread_over_all_threads() {
         ThreadPool pool;
         CHECK(pool.initialize(5, kTileWorlds));
         CHECK_EQUAL(pool.size(), 1);
-        pool.use_all_threads();
-        CHECK(pool.start());
+        CHECK(pool.start_all());
         CHECK_EQUAL(pool.size(), 5);
         std::vector<std::atomic<int>> visits(static_cast<size_t>(count));
         const auto visit = [](void* context, int64_t first, int64_t length, int worker) {
@@ -119,6 +120,26 @@ void a_forked_child_starts_its_own_threads() {
     check_coverage(pool, 1000);
 }
 
+// Threads of users with this limit are refused; root's are not, so that it becomes somebody else.
+bool limit_threads() {
+    const rlimit none{0, 0};
+    return (getuid() != 0 || setuid(65534) == 0) && setrlimit(RLIMIT_NPROC, &none) == 0;
+}
+
+void a_pool_that_is_refused_more_threads_works_with_those_it_has() {
+    const int status = run_in_child([] {
+        ThreadPool pool;
+        CHECK(pool.initialize(8, kTileWorlds) && pool.start());
+        CHECK(limit_threads());
+        CHECK(!pool.start_all());
+        CHECK_EQUAL(pool.size(), 1);
+        CHECK(pool.start());
+        check_coverage(pool, 1000);
+        return 0;
+    });
+    CHECK_EQUAL(status, 0);
+}
+
 void a_process_with_sleeping_threads_exits() {
     const int status = run_in_child([] {
         ThreadPool* pool = new ThreadPool;
@@ -198,6 +219,7 @@ int main() {
     RUN(threads_that_slept_long_work_again);
     RUN(tasks_run_in_the_default_float_environment_and_the_caller_s_returns);
     if (kCanStartThreadsInChild) RUN(a_forked_child_starts_its_own_threads);
+    RUN(a_pool_that_is_refused_more_threads_works_with_those_it_has);
     if (kCanStartThreadsInChild) RUN(a_process_with_sleeping_threads_exits);
     RUN(the_background_thread_runs_jobs_in_order);
     RUN(turns_are_taken_by_one_thread_at_a_time);

@@ -67,10 +67,11 @@ ds_status make_simulator(const ds_simulator_config& config, Ref<Simulator>* simu
 void close_simulator(Simulator* simulator) {
     simulator->turn.lock();
     simulator->closed = true;
-    simulator->close();
+    const bool ended = simulator->close();
     simulator->turn.unlock();
     unwatch_forks(simulator);
-    simulator->attachment.release();  // nobody updates a closed simulator
+    // Nobody updates a closed simulator, but work that was begun or recorded may use what is attached
+    if (ended) simulator->attachment.release();
 }
 
 }  // namespace

@@ -11,7 +11,13 @@ public:
     explicit operator bool() const { return attached_.update != nullptr; }
 
     void set(const ds_attachment& attachment) { attached_ = attachment; }
-    ds_status update(const ds_turn& turn) { return attached_.update(attached_.context, &turn); }
+    ds_status update(const ds_turn& turn) {
+        const ds_status status = attached_.update(attached_.context, &turn);
+        if (status && last_status() != status) {  // it has not said why
+            fail(status, "", "ask the maker of what is attached", "what is attached to the simulator failed");
+        }
+        return status;
+    }
     void clear() { attached_ = {}; }
     // The simulator has ended.
     void release() {

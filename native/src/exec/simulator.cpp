@@ -1,15 +1,26 @@
 #include "exec/simulator.h"
 
+#include <new>
+
+#include "runtime/status.h"
+
 namespace doorstep {
 
 Simulator::Simulator(const ds_simulator_config& config, int32_t device_kind)
     : config_(config),
       model_(&find_world_model(static_cast<int>(config.num_agents))),
-      layout_(lay_out_arena(config, *model_)) {
+      layout_(lay_out_arena(config, *model_)),
+      bytes_for_attachments_(Ref<ByteCount>::adopt(new (std::nothrow) ByteCount)) {
     config_.device_kind = device_kind;
     simulation_.episode_length = static_cast<int32_t>(config.episode_length);
     simulation_.auto_reset = config.auto_reset;
     simulation_.action_check = config.action_check;
+}
+
+ds_status Simulator::check_records() const {
+    if (bytes_for_attachments_) return DS_STATUS_OK;
+    return fail(DS_STATUS_OUT_OF_MEMORY, "num_worlds", "close other simulators, or raise the memory limit",
+                "no memory is left for the simulator's own records");
 }
 
 void Simulator::take_over(Ref<Memory> memory) {
@@ -19,7 +30,7 @@ void Simulator::take_over(Ref<Memory> memory) {
 
 ds_status Simulator::allocate(int64_t bytes, Ref<Memory>* memory) {
     if (const ds_status status = take_memory(bytes, memory)) return status;
-    bytes_for_attachments_.fetch_add((*memory)->bytes(), std::memory_order_relaxed);
+    (*memory)->count_in(bytes_for_attachments_);
     return DS_STATUS_OK;
 }
 

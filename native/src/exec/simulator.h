@@ -52,7 +52,7 @@ public:
     virtual uint8_t* mask() const = 0;
 
     // ---- Without the turn ----
-    int64_t allocated_bytes() const { return own_bytes() + bytes_for_attachments_.load(std::memory_order_relaxed); }
+    int64_t allocated_bytes() const { return own_bytes() + bytes_for_attachments_->bytes.load(std::memory_order_relaxed); }
     int64_t step_count() const { return step_count_.load(std::memory_order_relaxed); }
     // The end of everything begun so far, and of nothing begun later.
     virtual ds_status find_end(Ref<StepEvent>* event) = 0;
@@ -61,7 +61,8 @@ public:
     // ---- Life ----
     // What every operation begins with: makes sure that there are threads, or a device, also after a fork.
     virtual ds_status prepare() = 0;
-    virtual void close() = 0;
+    // Ends the work. False if it cannot be waited for, or may be done again: then what it uses must be abandoned.
+    virtual bool close() = 0;
     virtual void enter_forked_child() = 0;
 
     // ---- Operations ----
@@ -112,6 +113,8 @@ public:
 
 protected:
     Simulator(const ds_simulator_config& config, int32_t device_kind);
+    // OUT_OF_MEMORY if construction got less than it needs.
+    ds_status check_records() const;
 
     // Takes the memory that layout_ asks for.
     void take_over(Ref<Memory> memory);
@@ -142,7 +145,7 @@ protected:
 
 private:
     Ref<Memory> memory_;
-    std::atomic<int64_t> bytes_for_attachments_{0};
+    Ref<ByteCount> bytes_for_attachments_;
     Ref<Memory> bound_[DS_TENSOR_COUNT];  // null: the tensor lies in memory_
 };
 

@@ -11,7 +11,13 @@ Memory::Memory(char* data, int64_t bytes, int32_t device_kind, int32_t device_in
 
 Memory::~Memory() {
     if (owner_.release) owner_.release(owner_.owner);
+    if (count_) count_->bytes.fetch_sub(bytes_, std::memory_order_relaxed);
     live_counts.memories.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void Memory::count_in(Ref<ByteCount> count) {
+    count_ = std::move(count);
+    count_->bytes.fetch_add(bytes_, std::memory_order_relaxed);
 }
 
 bool Memory::contains(const void* start, int64_t bytes) const {

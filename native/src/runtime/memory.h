@@ -5,11 +5,18 @@
 
 #include <stdint.h>
 
+#include <atomic>
+
 #include "doorstep.h"
 #include "runtime/foreign_owner.h"
 #include "runtime/reference.h"
 
 namespace doorstep {
+
+// Bytes of some memories, as long as they are there.
+struct ByteCount : RefCounted {
+    std::atomic<int64_t> bytes{0};
+};
 
 class Memory : public RefCounted {
 public:
@@ -24,6 +31,9 @@ public:
 
     // The owner of the caller's memory is let go with this.
     void take_over(ForeignOwner owner) { owner_ = owner; }
+
+    // Its bytes are added until it goes.
+    void count_in(Ref<ByteCount> count);
 
     // Copy bytes of this memory to or from the host, after everything that was begun on the simulator; they return
     // when the copy is done.
@@ -44,6 +54,7 @@ private:
     int32_t device_kind_;
     int32_t device_index_;
     ForeignOwner owner_;
+    Ref<ByteCount> count_;
 };
 
 }  // namespace doorstep

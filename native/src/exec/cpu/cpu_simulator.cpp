@@ -31,6 +31,12 @@ ds_status fail_records() {
                 "no memory is left for the simulator's own records");
 }
 
+ds_status fail_threads(int count) {
+    return fail(DS_STATUS_OUT_OF_MEMORY, "num_threads",
+                "use fewer threads, or raise the limit of processes (ulimit -u)",
+                "the operating system refuses to start %d threads", count);
+}
+
 }  // namespace
 
 // ---- Creation ----
@@ -41,6 +47,7 @@ ds_status CpuSimulator::create(const ds_simulator_config& config, Ref<Simulator>
     const Ref<CpuSimulator> made = Ref<CpuSimulator>::adopt(new (std::nothrow) CpuSimulator(config));
     if (!made || !made->progress_) return fail_records();
     CpuSimulator& self = *made;
+    if (const ds_status status = self.check_records()) return status;
     if (!self.pool_.initialize(self.config_.num_threads, config.num_worlds)) return fail_records();
     if (!self.take_own_memory()) return DS_STATUS_OUT_OF_MEMORY;
     if (const ds_status status = self.prepare()) return status;
@@ -88,15 +95,13 @@ char* CpuSimulator::block(int64_t world) const {
 // ---- Life ----
 
 ds_status CpuSimulator::prepare() {
-    if (pool_.start()) return DS_STATUS_OK;
-    return fail(DS_STATUS_OUT_OF_MEMORY, "num_threads",
-                "use fewer threads, or raise the limit of processes (ulimit -u)",
-                "the operating system refuses to start %d threads", pool_.size() - 1);
+    return pool_.start() ? DS_STATUS_OK : fail_threads(pool_.size() - 1);
 }
 
-void CpuSimulator::close() {
+bool CpuSimulator::close() {
     background_.stop();
     pool_.stop();
+    return true;
 }
 
 void CpuSimulator::enter_forked_child() {
@@ -175,8 +180,7 @@ ds_status CpuSimulator::set_stream(uint64_t stream) { return check_cpu_stream(st
 // ---- Attachment ----
 
 ds_status CpuSimulator::update_attachment() {
-    pool_.use_all_threads();
-    if (const ds_status status = prepare()) return status;
+    if (!pool_.start_all()) return fail_threads(pool_.capacity() - 1);
     const ds_run run = [](void* pool, int64_t count, ds_task task, void* context) {
         static_cast<ThreadPool*>(pool)->run(count, 1, task, context);
     };

@@ -22,7 +22,7 @@ public:
     uint64_t stream() const override { return 0; }
 
     ds_status prepare() override;
-    void close() override;
+    bool close() override;
     void enter_forked_child() override;
 
     ds_status step() override;

@@ -38,6 +38,14 @@ bool ThreadPool::start() {
     return true;
 }
 
+bool ThreadPool::start_all() {
+    const int before = size_;
+    size_ = capacity_;
+    if (start()) return true;
+    size_ = std::max(before, started_);
+    return false;
+}
+
 void ThreadPool::stop() {
     stopping_.store(true);
     calls_.fetch_add(1);

@@ -32,12 +32,12 @@ public:
     // not started. False if memory ran out.
     bool initialize(int64_t num_threads, int64_t max_items);
 
-    // For work in smaller parts: start() starts all num_threads from now on.
-    void use_all_threads() { size_ = capacity_; }
-
     // Starts the threads that are missing: at first all of them, and again in a forked child. False if the operating
     // system refuses one.
     bool start();
+    // For work in smaller parts: starts all num_threads, here and from now on. False if the operating system refuses one;
+    // then the pool works with those it has.
+    bool start_all();
     // Ends and joins all threads.
     void stop();
     // In a forked child: the threads are gone. No job may be running.

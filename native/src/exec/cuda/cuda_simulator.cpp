@@ -34,6 +34,7 @@ Ref<Context> CudaSimulator::find_usable(const ds_simulator_config& config) {
 ds_status CudaSimulator::create(const ds_simulator_config& config, Ref<Simulator>* simulator) {
     const Ref<CudaSimulator> made = check_allocated(new (std::nothrow) CudaSimulator(config));
     if (!made) return DS_STATUS_OUT_OF_MEMORY;
+    if (const ds_status status = made->check_records()) return status;
     if (const ds_status status = made->find_device()) return status;
     if (const ds_status status = made->take_own_memory()) return status;
     if (const ds_status status = made->take_scratch()) return status;
@@ -143,6 +144,9 @@ int64_t CudaSimulator::own_bytes() const {
 }
 
 // ---- Waiting ----
+
+// In a forked process nothing of the parent's is done or can be: objects of the driver look after themselves.
+bool CudaSimulator::close() { return in_forked_process() || order_->finish(); }
 
 ds_status CudaSimulator::prepare() {
     return in_forked_process() ? fail_driver(kCalledInForkedProcess, "") : DS_STATUS_OK;

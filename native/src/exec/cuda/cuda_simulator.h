@@ -25,7 +25,7 @@ public:
     uint64_t stream() const override { return order_->stream()->raw(); }
 
     ds_status prepare() override;
-    void close() override {}
+    bool close() override;
     void enter_forked_child() override {}
 
     ds_status step() override;
