@@ -1,6 +1,7 @@
 // What Vulkan is told: its structs, the chunks that views are drawn in, the shaders, what materials may do. The last
 // test needs a Vulkan driver; tests/render/test_vulkan.py looks at what is drawn.
 #include <dlfcn.h>
+#include <float.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -8,6 +9,7 @@
 #include "render/api/core.h"
 #include "render/vulkan/chunks.h"
 #include "render/vulkan/device.h"
+#include "render/vulkan/memory.h"
 #include "render/vulkan/shader_compiler.h"
 
 using namespace doorstep;
@@ -24,6 +26,8 @@ void structs_are_as_large_as_khronoss() {
     CHECK_EQUAL(sizeof(VkPhysicalDeviceVulkan13Features), 80);
     CHECK_EQUAL(sizeof(VkPhysicalDeviceMemoryProperties), 520);
     CHECK_EQUAL(sizeof(VkPhysicalDeviceIDProperties), 64);
+    CHECK_EQUAL(sizeof(VkPhysicalDeviceMaintenance3Properties), 32);
+    CHECK_EQUAL(sizeof(VkPhysicalDeviceMaintenance4Properties), 24);
     CHECK_EQUAL(sizeof(VkGraphicsPipelineCreateInfo), 144);
     CHECK_EQUAL(sizeof(VkImageCreateInfo), 88);
     CHECK_EQUAL(sizeof(VkImportMemoryFdInfoKHR), 24);
@@ -55,10 +59,18 @@ Views views_of(int64_t num_worlds, int num_agents, int width, int height) {
 struct DeviceWith : VulkanDevice {
     explicit DeviceWith(uint64_t bytes) : VulkanDevice{} {
         largest_binding = bytes;
+        largest_buffer = bytes;
         binding_alignment = 256;
         strcpy(name, "a device");
     }
 };
+
+bool latest_message_has(const char* text) {
+    ds_error error{};
+    error.struct_size = sizeof error;
+    CHECK_EQUAL(ds_last_error(&error), DS_STATUS_OK);
+    return strstr(error.message, text) != nullptr;
+}
 
 // ---- Chunks
 
@@ -105,13 +117,58 @@ void views_beyond_the_device_are_refused() {
     CHECK_EQUAL(plan_chunks(views_of(int64_t{1} << 30, 8, 1, 1), small, &plan), DS_STATUS_RENDERER);
 }
 
+// The device's functions are not called.
+void buffers_beyond_the_device_are_refused() {
+    DeviceWith small(uint64_t{1} << 20);
+    Buffer buffer;
+    CHECK_EQUAL(buffer.create(&small, (uint64_t{1} << 20) + 1, HostAccess::kNone), DS_STATUS_RENDERER);
+    CHECK(latest_message_has("1048577 bytes"));
+}
+
 // ---- Shaders
 
+void write_constants(Text* constants) {
+    Vec3 sizes[kMaxObjects]{};
+    sizes[0] = {0.1f, FLT_MIN, -FLT_MAX};
+    write_constants(views_of(3, 2, 64, 48), sizes, {4, 2}, constants);
+}
+
+// Decimal points are commas in some locales.
+void constants_are_written_as_bits() {
+    Text constants;
+    write_constants(&constants);
+    CHECK(strstr(constants.data(), "static const float kTangentX = asfloat(0x3f99999au);\n"));
+    CHECK(strstr(constants.data(), "kRigRotation = asfloat(uint4(0x3f800000u, 0x00000000u, 0x00000000u, 0x00000000u));"));
+    CHECK(strstr(constants.data(), "{asfloat(uint3(0x3dcccccdu, 0x00800000u, 0xff7fffffu)), "));
+    CHECK(!strchr(constants.data(), '.'));
+}
+
+// Devices need not let them.
+void vertex_shaders_write_nothing() {
+    const struct {
+        void (*write)(const Text& constants, Text* source);
+        const wchar_t* profile;
+        bool writes;
+    } rows[] = {{write_boxes_shader, L"vs_6_2", false},
+                {write_agents_shader, L"vs_6_2", false},
+                {write_objects_shader, L"cs_6_2", true}};
+    ShaderCompiler compiler;
+    CHECK_EQUAL(compiler.create(), DS_STATUS_OK);
+    for (const auto& [write, profile, writes] : rows) {
+        Text constants, source;
+        write_constants(&constants);
+        write(constants, &source);
+        Spirv spirv;
+        CHECK_EQUAL(compiler.compile(source, profile, &spirv), DS_STATUS_OK);
+        const char name[] = "type.RWStructuredBuffer";
+        CHECK_EQUAL(memmem(spirv.words(), spirv.bytes(), name, sizeof name - 1) != nullptr, writes);
+        CHECK(memmem(spirv.words(), spirv.bytes(), "StructuredBuffer", 16));
+    }
+}
+
 ds_status compile_material(const char* material) {
-    const Views views = views_of(3, 2, 64, 48);
-    const Vec3 sizes[kMaxObjects]{};
     Text constants, source;
-    write_constants(views, sizes, {4, 2}, &constants);
+    write_constants(&constants);
     write_pixels_shader(constants, material, "mine.hlsl", &source);
     ShaderCompiler compiler;
     CHECK_EQUAL(compiler.create(), DS_STATUS_OK);
@@ -123,18 +180,18 @@ ds_status compile_material(const char* material) {
     return check_material(spirv, bindings, "mine.hlsl");
 }
 
-bool latest_message_has(const char* text) {
+bool latest_message_begins_with(const char* text) {
     ds_error error{};
     error.struct_size = sizeof error;
     CHECK_EQUAL(ds_last_error(&error), DS_STATUS_OK);
-    return strstr(error.message, text) != nullptr;
+    return strncmp(error.message, text, strlen(text)) == 0;
 }
 
 void materials_compile_or_tell_their_line() {
     CHECK_EQUAL(compile_material(nullptr), DS_STATUS_OK);
     CHECK_EQUAL(compile_material("float3 surface_colour(Surface s) { return s.position; }"), DS_STATUS_OK);
     CHECK_EQUAL(compile_material("\n\nfloat3 surface_colour(Surface s) { return s.nothing; }"), DS_STATUS_SHADER);
-    CHECK(latest_message_has("mine.hlsl:3:45: error: no member named 'nothing'"));
+    CHECK(latest_message_begins_with("mine.hlsl:3:45: error: no member named 'nothing'"));
 }
 
 // What a pipeline does not have would be undefined behaviour of the driver.
@@ -148,6 +205,11 @@ void materials_bind_nothing_of_their_own() {
         "cbuffer c { float q; } float3 surface_colour(Surface s) { return q; }",
         "groupshared float g; float3 surface_colour(Surface s) { g = s.depth; return g; }",
         "float3 surface_colour(Surface s) { return WaveActiveSum(s.depth); }",
+        "float3 surface_colour(Surface s) { GroupMemoryBarrierWithGroupSync(); return 1; }",
+        "float3 surface_colour(Surface s) { if (s.slot) DeviceMemoryBarrier(); return 1; }",
+        "float3 surface_colour(Surface s) { doorstep::depth[7] = 1; return 1; }",
+        "float3 surface_colour(Surface s) { doorstep::surfaces[uint2(0, 0)] = 0; return 1; }",
+        "float3 surface_colour(Surface s) { doorstep::objects[0].centre = 0; return 1; }",
     };
     for (const char* material : refused) {
         printf("    %.60s\n", material);
@@ -182,6 +244,26 @@ void a_device_is_shared_and_given_back() {
     }
 }
 
+void a_retired_device_is_found_no_more() {
+    DeviceUse first, second, third;
+    if (first.find(nullptr) == DS_STATUS_RENDERER) {
+        printf("    skipped: there is no Vulkan device here\n");
+        return;
+    }
+    retire_device(first.get());
+    retire_device(first.get());
+    CHECK_EQUAL(second.find(first->uuid), DS_STATUS_OK);
+    CHECK(first.get() != second.get());
+    CHECK_EQUAL(third.find(nullptr), DS_STATUS_OK);
+    CHECK(third.get() == second.get());
+    second.release();
+    third.release();
+    CHECK_EQUAL(first->users, 1);
+    VkQueue queue = nullptr;  // the device lives, and with it the instance
+    first->functions.vkGetDeviceQueue(first->handle, first->queue_family, 0, &queue);
+    CHECK(queue == first->queue);
+}
+
 }  // namespace
 
 int main() {
@@ -191,8 +273,12 @@ int main() {
     RUN(structs_are_as_large_as_khronoss);
     RUN(chunks_have_every_view_once);
     RUN(views_beyond_the_device_are_refused);
+    RUN(buffers_beyond_the_device_are_refused);
+    RUN(constants_are_written_as_bits);
+    RUN(vertex_shaders_write_nothing);
     RUN(materials_compile_or_tell_their_line);
     RUN(materials_bind_nothing_of_their_own);
     RUN(a_device_is_shared_and_given_back);
+    RUN(a_retired_device_is_found_no_more);
     return 0;
 }

@@ -1,5 +1,5 @@
 // How things look: colours, the light, the floor's grid. The renderers share these functions, over one float or lanes;
-// vulkan/material.hlsl says the same in HLSL.
+// vulkan/shaders/look.hlsl says the same in HLSL.
 //
 // Colours are 0 .. 1 as they are shown (no gamma). Everything is continuous in the position of the hit point, the grid
 // is filtered over the pixel's footprint, so that renderers which differ in the last bits differ by less than a grey

@@ -20,7 +20,8 @@ constexpr const char* kSharingExtensions[] = {"VK_KHR_external_memory_fd", "VK_K
 // inherited held.
 constinit Mutex registry_mutex;
 constinit VulkanInstance instance{};
-constinit VulkanDevice* devices[kMaxDevices]{};
+constinit VulkanDevice* devices[kMaxDevices]{};  // that are found
+constinit int open_devices = 0;                   // those that were retired included
 constinit std::atomic<pid_t> opened_by{0};
 
 // ---- What a physical device is ----
@@ -36,15 +37,17 @@ struct Features {
 };
 
 // X(feature): what is asked of a device beyond Vulkan 1.3's version number.
-#define DS_VULKAN_FEATURES(X)                                                                              \
-    X(all.features.shaderClipDistance) X(all.features.shaderInt16) X(vulkan11.storageBuffer16BitAccess)    \
-        X(vulkan12.timelineSemaphore) X(vulkan13.dynamicRendering) X(vulkan13.synchronization2)
+#define DS_VULKAN_FEATURES(X)                                                                            \
+    X(all.features.robustBufferAccess) X(all.features.shaderClipDistance) X(all.features.shaderInt16)    \
+        X(vulkan11.storageBuffer16BitAccess) X(vulkan12.timelineSemaphore) X(vulkan13.dynamicRendering)  \
+            X(vulkan13.synchronization2)
 
 struct Candidate {
     VkPhysicalDevice physical;
     VkPhysicalDeviceProperties properties;
     uint8_t uuid[kUuidBytes];
     uint32_t queue_family;
+    uint64_t largest_buffer;
     const char* lacks;  // null: it can be used
 };
 
@@ -70,11 +73,17 @@ const char* missing_feature(VkPhysicalDevice physical) {
 }
 
 Candidate look_at(VkPhysicalDevice physical) {
-    VkPhysicalDeviceIDProperties identity{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_ID_PROPERTIES};
+    VkPhysicalDeviceMaintenance4Properties buffers{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_PROPERTIES};
+    VkPhysicalDeviceMaintenance3Properties allocations{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES,
+                                                       &buffers};
+    VkPhysicalDeviceIDProperties identity{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_ID_PROPERTIES, &allocations};
     VkPhysicalDeviceProperties2 properties{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, &identity};
     instance.functions.vkGetPhysicalDeviceProperties2(physical, &properties);
-    Candidate candidate{physical, properties.properties, {}, find_queue_family(physical), nullptr};
+    Candidate candidate{physical, properties.properties, {}, find_queue_family(physical), 0, nullptr};
     memcpy(candidate.uuid, identity.deviceUUID, kUuidBytes);
+    candidate.largest_buffer = buffers.maxBufferSize < allocations.maxMemoryAllocationSize
+                                   ? buffers.maxBufferSize
+                                   : allocations.maxMemoryAllocationSize;
     const bool is_13 = properties.properties.apiVersion >= (1u << 22 | 3u << 12);
     candidate.lacks = !is_13                                ? "Vulkan 1.3"
                       : candidate.queue_family == UINT32_MAX ? "a queue that draws and computes"
@@ -186,6 +195,7 @@ ds_status open_device(const Candidate& chosen, VulkanDevice** opened) {
     device->instance = instance.functions;
     device->physical = chosen.physical;
     device->queue_family = chosen.queue_family;
+    device->largest_buffer = chosen.largest_buffer;
     device->largest_binding = properties.limits.maxStorageBufferRange;
     device->binding_alignment = static_cast<uint32_t>(properties.limits.minStorageBufferOffsetAlignment);
     device->shares_with_cuda = has_sharing_extensions(chosen.physical);
@@ -218,21 +228,25 @@ ds_status find_or_open(const uint8_t* uuid, VulkanDevice** found) {
         if (!slot) free_slot = &slot;
     }
     const ds_status status = open_device(chosen, free_slot);  // one is free: there are no more devices than slots
+    if (!status) ++open_devices;
     *found = *free_slot;
     return status;
 }
 
+void forget(const VulkanDevice* device) {
+    for (VulkanDevice*& slot : devices) {
+        if (slot == device) slot = nullptr;
+    }
+}
+
 void close_if_unused(VulkanDevice* device) {
     if (device && device->users == 0) {
-        for (VulkanDevice*& slot : devices) {
-            if (slot == device) slot = nullptr;
-        }
+        forget(device);
         device->functions.vkDestroyDevice(device->handle, nullptr);
         free(device);
+        --open_devices;
     }
-    for (const VulkanDevice* slot : devices) {
-        if (slot) return;
-    }
+    if (open_devices > 0) return;
     destroy_instance(&instance);
     opened_by.store(0);
 }
@@ -250,6 +264,11 @@ ds_status check_not_forked() {
                 "make the simulator in the child, in a process that was started with \"spawn\", or use "
                 "renderer=\"raycast\"",
                 "Vulkan cannot be used in a process that was forked from one that uses it");
+}
+
+void retire_device(const VulkanDevice* device) {
+    MutexGuard guard(registry_mutex);
+    forget(device);
 }
 
 ds_status DeviceUse::find(const uint8_t* uuid) {

@@ -22,6 +22,7 @@ struct VulkanDevice {
     uint32_t queue_family;
     Mutex queue_mutex;  // around vkQueueSubmit2
     VkPhysicalDeviceMemoryProperties memory;
+    uint64_t largest_buffer;      // bytes
     uint64_t largest_binding;     // bytes of a storage buffer that a shader may see
     uint32_t binding_alignment;   // of its first byte
     bool shares_with_cuda;        // it has what external memory and semaphores need
@@ -42,8 +43,6 @@ public:
     // than a processor. RENDERER, OUT_OF_MEMORY.
     ds_status find(const uint8_t* uuid);
     void release();
-    // Leaves the device as it is, for good: work on it does not end.
-    void abandon() { device_ = nullptr; }
 
     VulkanDevice* get() const { return device_; }
     VulkanDevice* operator->() const { return device_; }
@@ -51,6 +50,10 @@ public:
 private:
     VulkanDevice* device_ = nullptr;
 };
+
+// For a device that is lost, or whose work does not end: it stays as it is for those that use it, and the next one that
+// finds a device opens another.
+void retire_device(const VulkanDevice* device);
 
 // RENDERER, with the thread's error set, in a process that was forked from one that uses Vulkan.
 ds_status check_not_forked();

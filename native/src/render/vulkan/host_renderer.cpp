@@ -33,7 +33,7 @@ void copy_with_threads(const ds_turn& turn, void* to, const void* from, uint64_t
 class HostRenderer final : public BatchRenderer {
 public:
     ~HostRenderer() override {
-        if (!given_up_) end_parts(parts_, drawn_);  // otherwise the device may still be at it
+        if (parts_ && !given_up_ && wait_for_parts(*parts_, drawn_)) delete parts_;
     }
 
     ds_status create(const CameraSetup& setup) {

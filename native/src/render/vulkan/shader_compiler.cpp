@@ -8,6 +8,7 @@ namespace {
 // From the specification of SPIR-V.
 constexpr uint32_t kSpirvMagic = 0x07230203, kSpirvHeaderWords = 5;
 constexpr uint32_t kOpCapability = 17, kOpVariable = 59, kOpDecorate = 71;
+constexpr uint32_t kOpControlBarrier = 224, kOpMemoryBarrier = 225;
 constexpr uint32_t kDecorationBinding = 33, kStorageWorkgroup = 4;
 constexpr uint32_t kCapabilityShader = 1, kCapabilityInt16 = 22, kCapabilityStorageBuffer16BitAccess = 4433;
 
@@ -83,6 +84,9 @@ ds_status check_material(const Spirv& spirv, uint32_t bindings, const char* name
         }
         if (instruction.opcode == kOpVariable && operands[2] == kStorageWorkgroup) {
             return refuse(name, "share memory between threads (groupshared)");
+        }
+        if (instruction.opcode == kOpControlBarrier || instruction.opcode == kOpMemoryBarrier) {
+            return refuse(name, "wait for other threads (barriers)");
         }
         i += instruction.count;
     }

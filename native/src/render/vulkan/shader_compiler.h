@@ -48,8 +48,8 @@ private:
 };
 
 // Whether a shader made with a user's material, called `name`, needs nothing that its pipeline does not have: SHADER if
-// it binds more than `bindings` (a bit each, of scene.hlsl), shares memory between threads, or needs more of the device
-// than was asked for.
+// it binds more than `bindings` (a bit each, of scene.hlsl), shares memory between threads, waits for others, or needs
+// more of the device than was asked for.
 ds_status check_material(const Spirv& spirv, uint32_t bindings, const char* name);
 
 // How a material begins, for hints.

@@ -1,5 +1,7 @@
 #include "render/vulkan/shader_sources.h"
 
+#include <bit>
+
 #include "render/scene/look.h"
 #include "render/scene/meshes.h"
 
@@ -42,23 +44,25 @@ constexpr const char* kPixelsShader =
 
 // ---- Constants ----
 
-// Nine digits are enough for every float to come back as it was.
+// Decimal numbers would be written as the process's locale has them.
+uint32_t bits_of(float value) { return std::bit_cast<uint32_t>(value); }
+
 void write(const char* name, float value, Text* source) {
-    source->print("static const float %s = %.9g;\n", name, static_cast<double>(value));
+    source->print("static const float %s = asfloat(0x%08xu);\n", name, bits_of(value));
 }
 void write(const char* name, uint32_t value, Text* source) {
     source->print("static const uint %s = %u;\n", name, value);
 }
 void write(const char* name, Vec3 v, Text* source) {
-    source->print("static const float3 %s = float3(%.9g, %.9g, %.9g);\n", name, static_cast<double>(v.x),
-                  static_cast<double>(v.y), static_cast<double>(v.z));
+    source->print("static const float3 %s = asfloat(uint3(0x%08xu, 0x%08xu, 0x%08xu));\n", name, bits_of(v.x),
+                  bits_of(v.y), bits_of(v.z));
 }
 void write(const char* name, Colour colour, Text* source) {
     write(name, Vec3{colour.red, colour.green, colour.blue}, source);
 }
 void write(const char* name, Quat q, Text* source) {
-    source->print("static const float4 %s = float4(%.9g, %.9g, %.9g, %.9g);\n", name, static_cast<double>(q.w),
-                  static_cast<double>(q.x), static_cast<double>(q.y), static_cast<double>(q.z));
+    source->print("static const float4 %s = asfloat(uint4(0x%08xu, 0x%08xu, 0x%08xu, 0x%08xu));\n", name, bits_of(q.w),
+                  bits_of(q.x), bits_of(q.y), bits_of(q.z));
 }
 void write(const char* name, const FieldView& field, const char* first, Text* source) {
     source->print("static const uint3 %s = uint3(%u, %u, %u);\n", name, static_cast<uint32_t>(field.data - first),
@@ -109,8 +113,8 @@ void write_fields(const WorldFields& fields, const Vec3* body_sizes, Text* sourc
     source->append("static const float3 kBodySizes[kBodies] = {");
     for (int i = 0; i < fields.num_bodies; ++i) {
         const Vec3 size = body_sizes[i];
-        source->print("%sfloat3(%.9g, %.9g, %.9g)", i ? ", " : "", static_cast<double>(size.x),
-                      static_cast<double>(size.y), static_cast<double>(size.z));
+        source->print("%sasfloat(uint3(0x%08xu, 0x%08xu, 0x%08xu))", i ? ", " : "", bits_of(size.x), bits_of(size.y),
+                      bits_of(size.z));
     }
     source->append("};\n");
 }
@@ -187,6 +191,7 @@ void write_constants(const Views& views, const Vec3* body_sizes, const TileGrid&
 }
 
 void write_objects_shader(const Text& constants, Text* source) {
+    source->append("#define WRITE_OBJECTS 1\n");
     write_scene(constants, source);
     write_file("objects.hlsl", kObjectsShader, source);
 }

@@ -1,5 +1,7 @@
 // For simulators on a GPU: CUDA makes memory that both sides have. On the simulator's stream worlds are copied into it
 // and views out of it; a timeline that both sides know orders stream and queue. Nothing waits on the host.
+//
+// At the end the streams that were drawn on may be gone, or recorded: only the timeline tells that their work is done.
 #include <unistd.h>
 
 #include <new>
@@ -26,6 +28,7 @@ public:
         if (handle_) core().resource_release(handle_);
         handle_ = 0;
     }
+    void abandon() { handle_ = 0; }
     ds_resource handle() const { return handle_; }
     ds_resource* out() {
         release();
@@ -64,23 +67,27 @@ private:
     ds_status share_timeline();
     ds_status share_buffers(const Views& views);
     ds_status follow_stream(uint64_t stream);
+    ds_status begin_drawing(const Views& views);
     ds_status copy_outputs(const ViewTensors& tensors);
 
     VulkanParts* parts_ = nullptr;
-    Resource context_, stream_, semaphore_;
+    Resource context_, own_stream_, stream_, semaphore_;
     SharedMemory worlds_, rgb_, depth_, segmentation_, normals_;
     uint64_t stream_value_ = 0;  // the CUstream
-    uint64_t value_ = 0;         // of the timeline, when what was begun is done
-    uint64_t submitted_ = 0;     // the latest value that Vulkan will set
+    uint64_t value_ = 0;     // the latest one of the timeline that somebody was told to set
+    uint64_t finished_ = 0;  // the timeline's value when what was begun is done
 };
 
-// The copies may still be under way; then CUDA's side goes before Vulkan's.
+// CUDA's side goes before Vulkan's. The semaphore itself waits for the work that uses it.
 SharedRenderer::~SharedRenderer() {
     if (!parts_) return;
-    if (stream_.handle()) core().stream_synchronize(stream_.handle());
     semaphore_.release();
-    for (SharedMemory* shared : {&worlds_, &rgb_, &depth_, &segmentation_, &normals_}) shared->memory.release();
-    end_parts(parts_, submitted_);
+    const bool ended = wait_for_parts(*parts_, finished_);
+    for (SharedMemory* shared : {&worlds_, &rgb_, &depth_, &segmentation_, &normals_}) {
+        if (!ended) shared->memory.abandon();
+        shared->memory.release();
+    }
+    if (ended) delete parts_;
 }
 
 ds_status SharedRenderer::create(const CameraSetup& setup) {
@@ -96,7 +103,7 @@ ds_status SharedRenderer::create(const CameraSetup& setup) {
                     parts_->device->name);
     }
     if (const ds_status status = core().context_create(setup.info.device_index, context_.out())) return status;
-    if (const ds_status status = follow_stream(setup.info.stream)) return status;
+    if (const ds_status status = core().stream_create(context_.handle(), own_stream_.out())) return status;
     if (const ds_status status = share_timeline()) return status;
     if (const ds_status status = share_buffers(setup.views)) return status;
     return parts_->drawing.create(parts_->device.get(), setup.views, parts_->plan, parts_->shaders, parts_->buffers,
@@ -127,7 +134,7 @@ ds_status SharedRenderer::share_buffers(const Views& views) {
     for (const auto& row : rows) {
         if (!row.wanted) continue;
         if (const ds_status status =
-                row.shared.create(parts_->device.get(), stream_.handle(), row.bytes, &row.buffer)) {
+                row.shared.create(parts_->device.get(), own_stream_.handle(), row.bytes, &row.buffer)) {
             return status;
         }
     }
@@ -150,6 +157,17 @@ ds_status SharedRenderer::draw(const Views& views, const ds_turn& turn) {
         return fail(DS_STATUS_RENDERER, "renderer", "use renderer=\"raycast\"",
                     "what Vulkan draws cannot be recorded into a CUDA graph");
     }
+    const ds_status status = begin_drawing(views);
+    if (status) {
+        core().stream_synchronize(stream_.handle());  // what was begun is known to be done by no value
+    } else {
+        finished_ = value_;
+    }
+    return status;
+}
+
+// Tells the timeline when the worlds are copied, when Vulkan has drawn, and when the views are copied.
+ds_status SharedRenderer::begin_drawing(const Views& views) {
     const uint64_t worlds = address_of(layout_of(views.fields).first);
     if (const ds_status status = core().copy(stream_.handle(), worlds_.address, worlds, parts_->world_bytes)) {
         return status;
@@ -157,9 +175,10 @@ ds_status SharedRenderer::draw(const Views& views, const ds_turn& turn) {
     const uint64_t ready = ++value_, drawn = ready + 1;
     if (const ds_status status = core().semaphore_signal(semaphore_.handle(), stream_.handle(), ready)) return status;
     if (const ds_status status = parts_->drawing.submit(parts_->timeline.handle(), ready, drawn)) return status;
-    submitted_ = value_ = drawn;
+    finished_ = value_ = drawn;
     if (const ds_status status = core().semaphore_wait(semaphore_.handle(), stream_.handle(), drawn)) return status;
-    return copy_outputs(views.tensors);
+    if (const ds_status status = copy_outputs(views.tensors)) return status;
+    return core().semaphore_signal(semaphore_.handle(), stream_.handle(), ++value_);
 }
 
 ds_status SharedRenderer::copy_outputs(const ViewTensors& tensors) {

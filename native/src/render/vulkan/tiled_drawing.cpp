@@ -331,6 +331,7 @@ ds_status TiledDrawing::submit(VkSemaphore semaphore, uint64_t wait_value, uint6
     info.pSignalSemaphoreInfos = &signal;
     MutexGuard guard(device_->queue_mutex);
     const VkResult result = device_->functions.vkQueueSubmit2(device_->queue, 1, &info, nullptr);
+    if (result == VK_ERROR_DEVICE_LOST) retire_device(device_);
     return result == VK_SUCCESS ? DS_STATUS_OK : fail_vulkan(result, "vkQueueSubmit2");
 }
 

@@ -40,6 +40,7 @@ ds_status Timeline::wait(uint64_t value) const {
     info.pSemaphores = &semaphore_;
     info.pValues = &value;
     const VkResult result = device_->functions.vkWaitSemaphores(device_->handle, &info, kPatience);
+    if (result != VK_SUCCESS) retire_device(device_);
     if (result == VK_TIMEOUT) {
         return fail(DS_STATUS_RENDERER, "renderer", "does the material end? Use fewer or smaller views otherwise",
                     "%s has not drawn the views within two minutes and is given up", device_->name);

@@ -18,7 +18,7 @@ public:
     ds_status create(VulkanDevice* device, bool shared);
     // A new file descriptor, for CUDA.
     ds_status export_fd(int* fd) const;
-    // RENDERER if the device is lost, or does not reach the value within two minutes.
+    // RENDERER if the device is lost, or does not reach the value within two minutes. It is retired then.
     ds_status wait(uint64_t value) const;
 
     VkSemaphore handle() const { return semaphore_; }

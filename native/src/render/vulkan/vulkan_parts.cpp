@@ -91,10 +91,8 @@ ds_status prepare_parts(const CameraSetup& setup, const uint8_t* uuid, bool shar
     return parts->timeline.create(parts->device.get(), shared);
 }
 
-void end_parts(VulkanParts* parts, uint64_t value) {
-    if (!parts || check_not_forked() != DS_STATUS_OK) return;
-    if (value != 0 && parts->timeline.wait(value) != DS_STATUS_OK) return;
-    delete parts;
+bool wait_for_parts(const VulkanParts& parts, uint64_t value) {
+    return check_not_forked() == DS_STATUS_OK && (value == 0 || parts.timeline.wait(value) == DS_STATUS_OK);
 }
 
 }  // namespace doorstep

@@ -29,9 +29,9 @@ ds_status prepare_parts(const CameraSetup& setup, const uint8_t* uuid, bool shar
 // What a failure leaves is deleted by the caller.
 VulkanParts* new_parts();
 
-// Ends them once the timeline has reached `value`. In a forked child, and where the device is stuck, they are
-// abandoned: a leak is better than what might happen otherwise.
-void end_parts(VulkanParts* parts, uint64_t value);
+// Waits until the timeline has reached `value`. False in a forked child and where the device is stuck or lost: then they
+// are abandoned; a leak is better than what might happen otherwise.
+bool wait_for_parts(const VulkanParts& parts, uint64_t value);
 
 ds_status create_host_renderer(const CameraSetup& setup, BatchRenderer** renderer);
 ds_status create_shared_renderer(const CameraSetup& setup, BatchRenderer** renderer);

@@ -129,6 +129,8 @@ enum VkStructureType : int32_t {
     VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2 = 1000059000,
     VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2 = 1000059001,
     VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_ID_PROPERTIES = 1000071004,
+    VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES = 1000168000,
+    VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_PROPERTIES = 1000413001,
     VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO = 1000072000,
     VK_STRUCTURE_TYPE_IMPORT_MEMORY_FD_INFO_KHR = 1000074000,
     VK_STRUCTURE_TYPE_EXPORT_SEMAPHORE_CREATE_INFO = 1000077000,
@@ -642,6 +644,17 @@ struct VkPhysicalDeviceIDProperties {
     uint8_t deviceUUID[16U]{}, driverUUID[16U]{}, deviceLUID[8U]{};
     uint32_t deviceNodeMask{};
     VkBool32 deviceLUIDValid{};
+};
+struct VkPhysicalDeviceMaintenance3Properties {
+    VkStructureType sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES;
+    void* pNext{};
+    uint32_t maxPerSetDescriptors{};
+    VkDeviceSize maxMemoryAllocationSize{};
+};
+struct VkPhysicalDeviceMaintenance4Properties {
+    VkStructureType sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_PROPERTIES;
+    void* pNext{};
+    VkDeviceSize maxBufferSize{};
 };
 struct VkMemoryType {
     VkMemoryPropertyFlags propertyFlags{};

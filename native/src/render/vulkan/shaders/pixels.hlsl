@@ -1,7 +1,16 @@
 R"hlsl(// Writes the tensors: for each pixel the ray through its centre meets the surface that the tiles show there. The hit is
-// computed as a ray caster would, so that no precision is lost in the tiles.
+// computed as a ray caster would, so that no precision is lost in the tiles. What is written is declared behind the
+// material, which therefore cannot name it.
 
 namespace doorstep {
+
+// What each pixel of the tiles shows: 0, or the index of an object + 1 above the 16 bits of a triangle (agents) or
+// of the axis that the side of a box is across.
+[[vk::binding(4), vk::image_format("r32ui")]] RWTexture2D<uint> surfaces;
+[[vk::binding(5)]] RWStructuredBuffer<uint> rgb;
+[[vk::binding(6)]] RWStructuredBuffer<float> depth;
+[[vk::binding(7)]] RWStructuredBuffer<uint16_t> segmentation;
+[[vk::binding(8)]] RWStructuredBuffer<float> normals;
 
 struct Ray {
     float3 origin, direction;  // the direction's component along the camera's forward axis is 1
@@ -105,7 +114,10 @@ void draw_pixel(uint view_index, uint2 pixel) {
     if (packed != 0) hit_object(ray, world_of_view(view_index), packed, surface);
     if (!(surface.depth < kFarPlane)) surface.kind = 0;
     hit_floor(view, ray, surface);
-    if (surface.kind == 0) surface.depth = surface.normal = 0;
+    if (surface.kind == 0) {
+        surface.depth = 0;
+        surface.normal = 0;
+    }
     surface.position = ray.origin + ray.direction * surface.depth;
 
     const uint index = (view_index * kHeight + pixel.y) * kWidth + pixel.x;

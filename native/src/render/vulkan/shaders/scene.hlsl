@@ -1,5 +1,5 @@
 R"hlsl(// What all shaders share: the records that they hand on, and where everything is bound. Behind constants that
-// shader_constants.cpp writes. The worlds and views of one call are a chunk of the batch, counted from 0.
+// shader_sources.cpp writes. The worlds and views of one call are a chunk of the batch, counted from 0.
 
 namespace doorstep {
 
@@ -20,16 +20,14 @@ struct View {
 
 // Two float4 for every corner of the agent's triangles: position and material, normal.
 [[vk::binding(0)]] ByteAddressBuffer worlds;
+#if WRITE_OBJECTS
 [[vk::binding(1)]] RWStructuredBuffer<Object> objects;
 [[vk::binding(2)]] RWStructuredBuffer<View> views;
+#else
+[[vk::binding(1)]] StructuredBuffer<Object> objects;
+[[vk::binding(2)]] StructuredBuffer<View> views;
+#endif
 [[vk::binding(3)]] StructuredBuffer<float4> agent_corners;
-// What each pixel of the tiles shows: 0, or the index of an object + 1 above the 16 bits of a triangle (agents) or
-// of the axis that the side of a box is across.
-[[vk::binding(4), vk::image_format("r32ui")]] RWTexture2D<uint> surfaces;
-[[vk::binding(5)]] RWStructuredBuffer<uint> rgb;
-[[vk::binding(6)]] RWStructuredBuffer<float> depth;
-[[vk::binding(7)]] RWStructuredBuffer<uint16_t> segmentation;
-[[vk::binding(8)]] RWStructuredBuffer<float> normals;
 
 struct Chunk {
     uint first_view;   // in the batch
