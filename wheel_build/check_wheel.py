@@ -36,13 +36,14 @@ TAG = "py3-none-manylinux_2_28_x86_64"
 HARD_DEPENDENCIES = {"numpy"}
 PACKAGE_SUFFIXES = {".py", ".typed", ".html", ".js", ".css"}
 NVIDIA_LICENCE = "licenses/NVIDIA-CUDA-Toolkit.txt"
+CPP_RUNTIME_LICENCE = "licenses/LLVM-runtimes.txt"
 # The project's licence, and those of what the wheel brings, each with words that only it has.
 LICENCES = {
     "LICENSE": "Apache License",
     NVIDIA_LICENCE: "End User License Agreement",
+    CPP_RUNTIME_LICENCE: f"libc++, libc++abi and libunwind {sbom.CPP_RUNTIME_VERSION}",
     **{library.licence_file: f"{library.name} {library.version}" for library in third_party.LIBRARIES},
 }
-LICENCE_EXPRESSION = "Apache-2.0 AND NCSA AND LicenseRef-NVIDIA-Proprietary"
 BILL_OF_MATERIALS = f"sboms/{sbom.FILE}"
 METADATA_FILES = {
     "METADATA",
@@ -112,8 +113,8 @@ def check_licence(wheel: Wheel) -> Iterator[str]:
         if words.encode() not in wheel.metadata_file(f"licenses/{name}"):
             yield f"licenses/{name} is missing or does not have the words {words}"
     expression = wheel.message("METADATA")["License-Expression"]
-    if expression != LICENCE_EXPRESSION:
-        yield f"METADATA has the licence {expression}, not {LICENCE_EXPRESSION}"
+    if expression != sbom.licence_expression():
+        yield f"METADATA has the licence {expression}, not {sbom.licence_expression()}"
 
 
 def check_bill_of_materials(wheel: Wheel) -> Iterator[str]:

@@ -9,11 +9,16 @@ from typing import Any
 
 import cuda_packages
 import third_party
-from third_party import Library
+from third_party import Library, Part
 
 FILE = "doorstep.cdx.json"
 PTX_COMPILER = "nvidia-nvptxcompiler"
 PTX_COMPILER_LICENCE = "LicenseRef-NVIDIA-Proprietary"
+# libc++, libc++abi and libunwind, which the compiler links into the project's own libraries.
+CPP_RUNTIME = "LLVM C++ runtime"
+CPP_RUNTIME_VERSION = "19.1"
+CPP_RUNTIME_LICENCE = "Apache-2.0 WITH LLVM-exception AND MIT AND NCSA"
+PROJECT_LICENCE = "Apache-2.0"
 
 
 def write(root: Path, folder: Path) -> Path:
@@ -27,7 +32,7 @@ def write(root: Path, folder: Path) -> Path:
 def bill_of_materials(root: Path) -> dict[str, Any]:
     """The same for the same sources: no time, no serial number."""
     version = header_version(root)
-    components = [*map(_shared_library, third_party.LIBRARIES), _ptx_compiler()]
+    components = [*map(_shared_library, third_party.LIBRARIES), _ptx_compiler(), _cpp_runtime(root)]
     product = {
         "type": "library",
         "bom-ref": "doorstep",
@@ -43,6 +48,14 @@ def bill_of_materials(root: Path) -> dict[str, Any]:
         "components": components,
         "dependencies": [{"ref": "doorstep", "dependsOn": [component["bom-ref"] for component in components]}],
     }
+
+
+def licence_expression() -> str:
+    """The licence of the wheel: the project's, and those of everything that is inside."""
+    expressions = [PROJECT_LICENCE, PTX_COMPILER_LICENCE, CPP_RUNTIME_LICENCE]
+    for library in third_party.LIBRARIES:
+        expressions += [library.licence, *(part.licence for part in library.parts)]
+    return " AND ".join(sorted({licence for expression in expressions for licence in expression.split(" AND ")}))
 
 
 def header_version(root: Path) -> str:
@@ -61,7 +74,10 @@ def ptx_compiler_version() -> str:
 def _shared_library(library: Library) -> dict[str, Any]:
     ((package, version, _),) = _pins(third_party.REQUIREMENTS)
     return {
-        **_component(library.name, library.version, library.supplier, library.licence, library.sha256),
+        **_component(library.name, library.version, library.supplier, library.licence),
+        **_hashes(library.sha256),
+        "purl": library.purl,
+        "components": [_part(library, part) for part in library.parts],
         "externalReferences": [{"type": "website", "url": library.website}],
         "properties": [
             {"name": "doorstep:file", "value": library.file},
@@ -70,10 +86,29 @@ def _shared_library(library: Library) -> dict[str, Any]:
     }
 
 
+def _part(library: Library, part: Part) -> dict[str, Any]:
+    return {
+        "type": "library",
+        "bom-ref": f"{library.name}: {part.name}",
+        "name": part.name,
+        "licenses": [{"expression": part.licence}],
+    }
+
+
 def _ptx_compiler() -> dict[str, Any]:
     version, sha256 = _ptx_compiler_pin()
-    component = _component("nvPTXCompiler", version, "NVIDIA Corporation", PTX_COMPILER_LICENCE, sha256)
-    return {**component, "purl": f"pkg:pypi/{PTX_COMPILER}@{version}"}
+    component = _component("nvPTXCompiler", version, "NVIDIA Corporation", PTX_COMPILER_LICENCE)
+    return {**component, **_hashes(sha256), "purl": f"pkg:pypi/{PTX_COMPILER}@{version}"}
+
+
+def _cpp_runtime(root: Path) -> dict[str, Any]:
+    compiler = re.search(r'"ziglang==([^"]+)"', (root / "pyproject.toml").read_text(encoding="utf-8"))
+    assert compiler is not None, "pyproject.toml does not pin ziglang"
+    return {
+        **_component(CPP_RUNTIME, CPP_RUNTIME_VERSION, "LLVM Project", CPP_RUNTIME_LICENCE),
+        "externalReferences": [{"type": "website", "url": "https://libcxx.llvm.org"}],
+        "properties": [{"name": "doorstep:source", "value": f"pkg:pypi/ziglang@{compiler[1]}"}],
+    }
 
 
 def _ptx_compiler_pin() -> tuple[str, str]:
@@ -81,16 +116,19 @@ def _ptx_compiler_pin() -> tuple[str, str]:
     return version, sha256
 
 
-def _component(name: str, version: str, supplier: str, licence: str, sha256: str) -> dict[str, Any]:
+def _component(name: str, version: str, supplier: str, licence: str) -> dict[str, Any]:
     return {
         "type": "library",
         "bom-ref": name,
         "supplier": {"name": supplier},
         "name": name,
         "version": version,
-        "hashes": [{"alg": "SHA-256", "content": sha256}],
         "licenses": [{"expression": licence}],
     }
+
+
+def _hashes(sha256: str) -> dict[str, Any]:
+    return {"hashes": [{"alg": "SHA-256", "content": sha256}]}
 
 
 def _pins(requirements: Path) -> list[tuple[str, str, str]]:

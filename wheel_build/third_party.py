@@ -20,6 +20,14 @@ FOLDER_IN_PACKAGE = "gs_madrona"
 
 
 @dataclass(frozen=True)
+class Part:
+    """Someone else's code inside a library, as the licence file of the library names it."""
+
+    name: str
+    licence: str  # SPDX expression
+
+
+@dataclass(frozen=True)
 class Library:
     """A shared library that becomes part of the wheel."""
 
@@ -27,7 +35,9 @@ class Library:
     version: str
     supplier: str
     website: str
-    licence: str  # SPDX expression
+    purl: str
+    licence: str  # SPDX expression, of its own code
+    parts: tuple[Part, ...]
     licence_file: str
     file: str  # which is its soname, too
     sha256: str
@@ -41,7 +51,9 @@ LIBRARIES = (
         version="4.3.2",
         supplier="Intel Corporation",
         website="https://github.com/RenderKit/embree",
+        purl="pkg:github/RenderKit/embree@v4.3.2",
         licence="Apache-2.0",
+        parts=(Part("Syrah", "BSD-3-Clause"),),
         licence_file="licenses/Embree.txt",
         file="libembree4.so.4",
         sha256="78e6a0da550aa82706f936b9ac44af154d4c57ecffadd5c47593fd4878354213",
@@ -53,7 +65,15 @@ LIBRARIES = (
         version="1.8.0.4461",
         supplier="Microsoft Corporation",
         website="https://github.com/microsoft/DirectXShaderCompiler",
+        purl="pkg:github/microsoft/DirectXShaderCompiler@11e1318",
         licence="NCSA",
+        parts=(
+            Part("SPIRV-Tools", "Apache-2.0"),
+            Part("SPIRV-Headers", "MIT-Khronos-old"),
+            Part("DirectX-Headers", "MIT"),
+            Part("tools/clang/lib/Headers", "MIT"),
+            Part("OpenBSD regex", "BSD-3-Clause AND Spencer-94"),
+        ),
         licence_file="licenses/DirectXShaderCompiler.txt",
         file="libdxcompiler.so",
         sha256="8aa1c1d89108b2116a19a1b33b42113e74356165ddb8d72bcbaa6fbf92ad99e3",
