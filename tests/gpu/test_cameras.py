@@ -8,8 +8,6 @@ from tests.cuda.twins import Twins
 
 import doorstep
 
-torch = pytest.importorskip("torch")
-
 ALL: dict[str, Any] = {"rgb": True, "depth": True, "segmentation": True, "normals": True}
 
 
@@ -50,6 +48,7 @@ def test_edited_worlds_give_the_same_pixels() -> None:
 
 
 def test_replays_of_a_graph_draw() -> None:
+    torch = pytest.importorskip("torch")
     stream = torch.cuda.Stream()
     with (
         doorstep.Simulator(64, cameras=doorstep.Cameras()) as cpu,
