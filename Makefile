@@ -112,7 +112,9 @@ bench-render: wheel test-native ## Measure what cameras cost on the CPU, next to
 bench-view: wheel ## Measure what doorstep view costs while a browser looks
 	@$(call environment,test,dependencies test $(TEST_EXTRAS))
 	@$(call install_wheel,test)
+ifneq ($(DOORSTEP_TEST_SYSTEM),)
 	@$(call bin,test)/python -m tests.system_packages $(DOORSTEP_TEST_SYSTEM)
+endif
 	@DOORSTEP_TEST_SYSTEM=$(DOORSTEP_TEST_SYSTEM) $(call bin,test)/python -m tests.benchmarks.view $(BENCH_ARGUMENTS)
 
 bench-kernels: test-native ## Count what steps and views cost a GPU; needs none
