@@ -9,6 +9,7 @@ from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
 import pytest
+from tests.skips import refuse_skip
 from tests.system_packages import chromium, chromium_environment, chromium_options
 
 import doorstep
@@ -27,7 +28,15 @@ def pytest_configure() -> None:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
     report = yield
+    refuse_skip(report)
     item.stash[FAILED] = item.stash.get(FAILED, False) or report.failed
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, Any, Any]:
+    report = yield
+    refuse_skip(report)
     return report
 
 

@@ -4,11 +4,13 @@
 
 fetches them from Debian or Ubuntu into a folder, without root and without installing anything. Tests find the folder
 in DOORSTEP_TEST_SYSTEM; `make test` does both. Where there is no apt-get, or the distribution has no such package, the
-tests that need it are skipped; where there is, not getting it is an error.
+tests that need it are skipped, or fail if DOORSTEP_REQUIRE_ALL is set (tests/skips.py); where there is, not getting it
+is an error. Ubuntu has no package chromium; its machines at GitHub have Google Chrome, which is as good.
 """
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
@@ -75,10 +77,16 @@ def fetch(folder: Path) -> None:
     if shutil.which("apt-get") is None or shutil.which("dpkg-deb") is None:
         print("doorstep: no apt-get here: tests that need a Vulkan driver or a browser are skipped", flush=True)
         return
-    identity = hashlib.sha256("\n".join(PACKAGES).encode() + INSTALLED.read_bytes()).hexdigest()
-    stamp = folder / STAMP
-    if stamp.exists() and stamp.read_text(encoding="utf-8") == identity:
-        return
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with folder.with_name(f"{folder.name}.lock").open("w") as lock:  # two runs of the tests take turns
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        identity = hashlib.sha256("\n".join(PACKAGES).encode() + INSTALLED.read_bytes()).hexdigest()
+        stamp = folder / STAMP
+        if not stamp.exists() or stamp.read_text(encoding="utf-8") != identity:
+            _replace(folder, identity)
+
+
+def _replace(folder: Path, identity: str) -> None:
     pending = folder.with_name(f"{folder.name}.pending")
     shutil.rmtree(pending, ignore_errors=True)
     root = pending / "root"

@@ -6,6 +6,7 @@ import hashlib
 import json
 import subprocess
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -72,11 +73,22 @@ def test_what_a_distribution_has_is_extracted_once(
     system_packages.fetch(tmp_path / "system")
     assert "this distribution has no package chromium" in capsys.readouterr().out
     assert (tmp_path / "system" / "extracted").read_text(encoding="utf-8") == "package\n"
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["bin", "status", "system"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bin", "status", "system", "system.lock"]
 
     add_program("apt-get", "exit 100")
     system_packages.fetch(tmp_path / "system")
     assert capsys.readouterr().out == ""
+
+
+def test_two_that_fetch_at_once_take_turns(tmp_path: Path, add_program: AddProgram) -> None:
+    add_program("apt-cache", "echo '  Candidate: 1.0'")
+    add_program("apt-get", f'case "$*" in *install*) echo begin >> {tmp_path}/log; sleep 0.3;; esac')
+    add_program("dpkg-deb", "exit 1")
+    with ThreadPoolExecutor(2) as threads:
+        for fetched in [threads.submit(system_packages.fetch, tmp_path / "system") for _ in range(2)]:
+            fetched.result()
+    assert (tmp_path / "log").read_text(encoding="utf-8") == "begin\n"
+    assert (tmp_path / "system" / system_packages.STAMP).exists()
 
 
 def test_other_packages_of_the_machine_make_it_fetch_again(tmp_path: Path, add_program: AddProgram) -> None:

@@ -75,7 +75,8 @@ class Batch:
 
     def speed(self, action: Callable[[], None]) -> float:
         """World-steps per second."""
-        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call,unused-ignore]
+        begin = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call,unused-ignore]
+        end = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call,unused-ignore]
         begin.record()
         action()
         end.record()
