@@ -1,6 +1,7 @@
 """Vulkan draws simulators on a GPU in memory that CUDA exported: the stand-in for the driver on one side, lavapipe on
 the other, and between them a loader that makes them share (sharing_vulkan.cpp)."""
 
+import ctypes
 import functools
 import gc
 import json
@@ -113,6 +114,49 @@ def test_steps_with_vulkan_cameras_cannot_be_recorded() -> None:
         graph.close()
         sim.step()
         assert sim.rgb.copy_to_host()[..., 3].min() == 255
+
+
+@on_both()
+def test_streams_that_were_left_may_be_gone_at_the_end() -> None:
+    # Made on the first, drawn on the second, closed on the third: only that one exists then.
+    with driver.users_context():
+        first, second, third = (driver.call_for_value("cuStreamCreate", driver.NON_BLOCKING) for _ in range(3))
+        torch = FakeTorch(first)
+        sim = Simulator(3, seed=5, device="cuda", cameras=CAMERAS)
+        for stream in (first, second):
+            torch.stream = stream
+            sim.step()
+        torch.stream = third
+        sim.actions.copy_from_host(np.zeros(sim.actions.shape, sim.actions.dtype))
+        assert sim.stream == third
+        for stream in (first, second):
+            driver.synchronize(stream)
+            driver.call("cuStreamDestroy_v2", ctypes.c_uint64(stream))
+        sim.close()
+        assert driver.report().violations == []
+        driver.call("cuStreamDestroy_v2", ctypes.c_uint64(third))
+    del sys.modules["torch"]
+
+
+@on_both()
+def test_closing_waits_for_the_copies_that_were_begun() -> None:
+    with driver.users_stream() as stream:
+        sim = Simulator(3, seed=5, device="cuda", cameras=CAMERAS, stream=stream)
+        for _ in range(5):
+            sim.step()
+        sim.close()
+        assert driver.report().violations == []
+
+
+@on_both()
+def test_closing_does_not_spoil_a_recording() -> None:
+    with driver.users_stream() as stream:
+        sim = Simulator(3, seed=5, device="cuda", cameras=CAMERAS, stream=stream)
+        sim.step()
+        with driver.RecordedGraph(stream) as graph:
+            sim.close()
+        graph.close()
+    driver.objects_stay()  # what the recording might use
 
 
 @on_both()
