@@ -35,7 +35,7 @@ class Eyes:
             position=(*self.centre, self.height),
             fov=FIELD_OF_VIEW,
             transport_format="png",
-            timeout=20.0,
+            timeout=60.0,
         )
         return np.asarray(picture[..., :3], np.uint8)
 

@@ -12,7 +12,7 @@ from tests.view.eyes import Eyes
 
 from doorstep.view.viewer import Viewer
 
-PATIENCE = 20.0  # seconds until a test gives up
+PATIENCE = 60.0  # seconds until a test gives up
 
 T = TypeVar("T")
 

@@ -35,21 +35,23 @@ def test_every_thing_is_seen_where_the_state_has_it(watch: Watch) -> None:
     with watch(worlds=1, policy="idle", seed=5) as watched:
         watched.ask(Viewer.toggle_pause)
         watched.eyes.look_down(0, 20, 45)
-        image = watched.eyes.see()
+        tops = {EntityKind.AGENT: 1.9, EntityKind.CUBE: 1.5}
         positions, kinds = state(watched, "body_positions"), state(watched, "body_kinds")
-        for position, kind in zip(positions, kinds, strict=True):
-            top = position + np.array([0, 0, 1.9 if kind == EntityKind.AGENT else 1.5])
-            expected = {EntityKind.AGENT: ("blue", "pink"), EntityKind.CUBE: ("orange",)}[kind]
-            assert watched.eyes.colour_at(image, top) in expected
-        assert watched.eyes.colour_at(image, positions[0] + np.array([0, 0, 1.9])) == "blue"
-        for button in state(watched, "button_positions"):
-            assert watched.eyes.colour_at(image, button) == "yellow"
-        statics = zip(*(state(watched, f"static_{field}") for field in ("positions", "sizes", "kinds")), strict=True)
-        for position, size, kind in statics:
-            top = position + np.array([0, 0, size[2]])
-            assert watched.eyes.colour_at(image, top) == {EntityKind.WALL: "grey", EntityKind.DOOR: "red"}[kind]
-        assert watched.eyes.colour_at(image, (0.0, 5.0, 0.0)) == "green"  # the floor
-        assert watched.eyes.colour_at(image, (15.0, 20.0, 0.0)) == "black"  # nothing
+        bodies = [position + np.array([0, 0, tops[kind]]) for position, kind in zip(positions, kinds, strict=True)]
+        assert kinds.tolist() == [EntityKind.AGENT] * 2 + [EntityKind.CUBE] * (len(kinds) - 2)
+        statics, sizes = state(watched, "static_positions"), state(watched, "static_sizes")
+        static_colours = {EntityKind.WALL: "grey", EntityKind.DOOR: "red"}
+        watched.until_seen(
+            *zip(bodies, ["blue", "pink"] + ["orange"] * (len(bodies) - 2), strict=True),
+            *((button, "yellow") for button in state(watched, "button_positions")),
+            *zip(
+                statics + sizes * (0, 0, 1),
+                [static_colours[kind] for kind in state(watched, "static_kinds")],
+                strict=True,
+            ),
+            ((0.0, 5.0, 0.0), "green"),  # the floor
+            ((15.0, 20.0, 0.0), "black"),  # nothing
+        )
 
 
 def test_eyes_show_where_an_agent_looks(watch: Watch) -> None:

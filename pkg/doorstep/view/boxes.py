@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doorstep import EntityKind
+from doorstep.render.objects import BUTTON_HEIGHT, BUTTON_SIDE, PRESSED_BUTTON_HEIGHT
 from doorstep.simulator import Simulator
 from doorstep.tensor import Tensor
 from doorstep.view import colours
@@ -20,8 +21,6 @@ from doorstep.view.layout import Layout
 from doorstep.view.reading import read
 
 Array = NDArray[Any]
-
-_BUTTON_SIDE, _BUTTON_HEIGHT, _PRESSED_HEIGHT = 1.3, 0.12, 0.03  # metres
 
 
 @dataclass(frozen=True)
@@ -68,8 +67,8 @@ def doors(sim: Simulator, worlds: range, layout: Layout) -> Boxes:
 def buttons(sim: Simulator, worlds: range, layout: Layout) -> Boxes:
     """Buttons. Pressed ones are lower."""
     pressed = _cut(sim.state.button_pressed, worlds) != 0
-    sizes = np.full((*pressed.shape, 3), _BUTTON_SIDE, np.float32)
-    sizes[..., 2] = np.where(pressed, _PRESSED_HEIGHT, _BUTTON_HEIGHT)
+    sizes = np.full((*pressed.shape, 3), BUTTON_SIDE, np.float32)
+    sizes[..., 2] = np.where(pressed, PRESSED_BUTTON_HEIGHT, BUTTON_HEIGHT)
     return Boxes(
         _place(_cut(sim.state.button_positions, worlds), layout),
         _flat(sizes),

@@ -11,7 +11,7 @@ import viser
 from numpy.typing import NDArray
 
 from doorstep.simulator import Simulator
-from doorstep.view import cameras, numbers, page_keys
+from doorstep.view import cameras, numbers, page_keys, values
 from doorstep.view.history import History
 from doorstep.view.play import Play
 from doorstep.view.requests import Requests
@@ -46,6 +46,7 @@ class Controls:
     def __init__(self, server: viser.ViserServer, sim: Simulator, play: Play, rate: float) -> None:
         self._sim = sim
         self._agents = [f"agent {agent}" for agent in range(sim.num_agents)]
+        self._last_step = play.length or 0
         self._add_run(server.gui, play, rate)
         self._add_look(server.gui)
         self._add_input(server.gui, play)
@@ -108,27 +109,37 @@ class Controls:
     # ---- From the page ----
 
     def connect(self, requests: Requests, commands: Commands) -> None:
-        """From now on, what people do reaches `commands`."""
+        """From now on, what people do reaches `commands`; what is no value of a control fails as a request."""
         post = requests.post
+
+        def ask(control: Any, command: Callable[[Any], None], read: Callable[[object], object]) -> None:
+            _on_update(control, lambda event: post(lambda value: command(read(value)), event.target.value))
+
         _on_click(self.pause, lambda _: post(commands.toggle_pause))
         _on_click(self.step, lambda _: post(commands.step_once))
-        _on_update(self.rate, lambda event: post(commands.set_rate, event.target.value))
+        ask(self.rate, commands.set_rate, values.number("steps per second", 0, _HIGHEST_RATE))
         if self.reset is not None:
             _on_click(self.reset, lambda _: post(commands.reset_world))
         if self.position is not None:
-            _on_update(self.position, lambda event: post(commands.seek, event.target.value))
-        _on_update(self.world, lambda event: post(commands.choose_world, int(event.target.value)))
-        _on_update(self.agent, lambda event: post(commands.choose_agent, self._agents.index(event.target.value)))
-        _on_update(self.camera, lambda event: post(commands.follow, event.target.value == FOLLOW))
-        _on_click(self.look_from, lambda event: post(commands.look_from, event.target.value, event.client))
-        _on_update(self.lidar, lambda event: post(commands.show_lidar, event.target.value))
-        _on_update(self.grabs, lambda event: post(commands.show_grabs, event.target.value))
-        _on_update(self.picture, lambda event: post(commands.show_picture, event.target.value))
+            ask(self.position, commands.seek, values.whole("step", 0, self._last_step))
+        agents = {name: agent for agent, name in enumerate(self._agents)}
+        ask(self.world, commands.choose_world, values.whole("world", 0, self._sim.num_worlds - 1))
+        ask(self.agent, commands.choose_agent, values.one_of("agent", agents))
+        ask(self.camera, commands.follow, values.one_of("camera", {FLY: False, FOLLOW: True}))
+        self._connect_presets(requests, commands)
+        ask(self.lidar, commands.show_lidar, bool)
+        ask(self.grabs, commands.show_grabs, bool)
+        ask(self.picture, commands.show_picture, bool)
         if self.player is not None:
-            _on_update(self.player, lambda event: post(commands.choose_player, self._player_of(event.target.value)))
+            ask(self.player, commands.choose_player, values.one_of("who acts", {POLICY: None, **agents}))
 
-    def _player_of(self, choice: str) -> int | None:
-        return None if choice == POLICY else self._agents.index(choice)
+    def _connect_presets(self, requests: Requests, commands: Commands) -> None:
+        preset = values.one_of("look from", {name: name for name in cameras.PRESETS})
+
+        def look_from(value: object, client: viser.ClientHandle) -> None:
+            commands.look_from(preset(value), client)
+
+        _on_click(self.look_from, lambda event: requests.post(look_from, event.target.value, event.client))
 
     # ---- To the page ----
 

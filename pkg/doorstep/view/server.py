@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import io
+import ipaddress
 import os
 import socket
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ import viser
 from doorstep.action_dump import read_action_dump
 from doorstep.errors import ArgumentError
 from doorstep.simulator import Simulator
-from doorstep.view import page_keys
+from doorstep.view import origins, page_keys
 from doorstep.view.keyboard import Keyboard
 from doorstep.view.layout import Layout
 from doorstep.view.page import Page
@@ -53,8 +54,19 @@ def serve(settings: Settings) -> None:
         DeviceError: the device cannot be used.
     """
     with opened(settings) as (viewer, server), contextlib.suppress(KeyboardInterrupt):
-        print(f"http://{settings.host}:{server.get_port()}  (Ctrl-C ends it)", flush=True)
+        print(f"{address(settings.host, server.get_port())}  (Ctrl-C ends it)", flush=True)
         viewer.run()
+
+
+def address(host: str, port: int) -> str:
+    """What to open in a browser on this machine to reach a server that listens there."""
+    try:
+        ip = ipaddress.ip_address(host)
+    except ValueError:
+        return f"http://{host}:{port}"
+    if ip.is_unspecified:  # all addresses of this machine
+        ip = ipaddress.ip_address("127.0.0.1" if ip.version == 4 else "::1")
+    return f"http://{ip}:{port}" if ip.version == 4 else f"http://[{ip}]:{port}"
 
 
 @contextlib.contextmanager
@@ -95,7 +107,7 @@ def _play(sim: Simulator, settings: Settings) -> Play:
 def _serving(host: str, port: int) -> Iterator[viser.ViserServer]:
     """A server of viser that prints nothing. viser takes another port than it is told to, or waits for one forever."""
     port = _free_port(host, port)
-    with _quiet():
+    with _quiet(), origins.own_page_only(host):
         server = viser.ViserServer(host=host, port=port, label="doorstep", verbose=False)
     try:
         if server.get_port() != port:  # somebody was faster

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import traceback
 
 import viser
 
@@ -98,7 +99,7 @@ class Viewer:
         try:
             if self.requests.serve():
                 self._changed()
-        except DoorstepError as error:
+        except Exception as error:
             self._fail(error)
             self.requests.post(self._changed)  # and what else was asked for
 
@@ -116,7 +117,7 @@ class Viewer:
             if self._play.position != before:
                 self._remember()
             self.error = ""
-        except DoorstepError as error:
+        except Exception as error:
             self._fail(error)
         if self._play.position == self._play.length:
             self._pause(True)
@@ -127,8 +128,10 @@ class Viewer:
         done = bool(read(self._sim.dones)[self.world, self.agent, 0])
         self._history.add(self._play.position, reward, done)
 
-    def _fail(self, error: DoorstepError) -> None:
-        """Says so in the page, and stops there."""
+    def _fail(self, error: Exception) -> None:
+        """Says so in the page, and stops there. Nothing ends the viewer while people look."""
+        if not isinstance(error, DoorstepError):
+            traceback.print_exception(error)
         self.error = f"{type(error).__name__}: {error}"
         self._pause(True)
         self._page.controls.show_status(self._status(), self.error)
@@ -150,7 +153,7 @@ class Viewer:
         try:
             with self._page.at_once():
                 self._show(now)
-        except DoorstepError as error:
+        except Exception as error:
             self._fail(error)
 
     def _show(self, now: float) -> None:
@@ -169,7 +172,7 @@ class Viewer:
     def _draw(self, first_person: FirstPerson) -> None:
         try:
             self._page.controls.show_image(first_person.draw(self.world, self.agent))
-        except DoorstepError:
+        except Exception:
             self.show_picture(False)
             raise
 
@@ -244,7 +247,7 @@ class Viewer:
             self._first_person = None
         try:
             self._first_person = FirstPerson(self._sim) if on else None
-        except DoorstepError as error:
+        except Exception as error:
             self._fail(error)
         if self._first_person is None:
             self._page.controls.show_image(None)
