@@ -132,6 +132,7 @@ def test_far_away_things_are_recorded_too() -> None:
     [
         ([4], "worlds is 4; it must be slots of this simulator, 0 to 3"),
         ([], "worlds is []; it must be at least one world"),
+        ([0, 0], "worlds is [0, 0]; it must be distinct slots"),
     ],
 )
 def test_worlds_that_are_not_there_are_refused(worlds: list[int], says: str) -> None:
@@ -260,10 +261,20 @@ def test_playing_goes_on_to_the_end_and_begins_anew(page: Any) -> None:
     page.wait_for_function(f"document.getElementById('count').textContent === '{STEPS} / {STEPS}'")
     page.wait_for_function("document.getElementById('play').textContent === 'Play'")
     choose(page, "speed", "0.1x")
-    page.click("#play")
-    page.wait_for_function(f"parseInt(document.getElementById('count').textContent) < {STEPS}")
-    page.wait_for_function("parseInt(document.getElementById('count').textContent) > 0")
-    page.click("#play")
+    page.evaluate(
+        """end => new Promise((stopped) => {
+            const [play, count] = ['play', 'count'].map((name) => document.getElementById(name));
+            new MutationObserver((_, observer) => {
+                const moment = parseInt(count.textContent);
+                if (moment === 0 || moment === end) return;
+                observer.disconnect();
+                play.click();
+                stopped();
+            }).observe(count, {childList: true, characterData: true, subtree: true});
+            play.click();
+        })""",
+        STEPS,
+    )
     settle(page)
     assert page.inner_text("#play") == "Play"
     stopped = page.inner_text("#count")
