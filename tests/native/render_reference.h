@@ -62,7 +62,7 @@ inline Vector turn(const doorstep::Object& object, doorstep::Vec3 local) {
 }
 
 inline void add_triangles(const doorstep::Object& object, int number, std::vector<Triangle>& triangles) {
-    const doorstep::Mesh& mesh = object.kind == DS_ENTITY_AGENT ? doorstep::agent_mesh() : doorstep::box_mesh();
+    const doorstep::Mesh& mesh = object.is_mesh ? doorstep::agent_mesh() : doorstep::box_mesh();
     for (int t = 0; t < mesh.triangle_count; ++t) {
         Triangle triangle{{}, {}, number, mesh.vertices[mesh.indices[3 * t]].material};
         for (int k = 0; k < 3; ++k) {

@@ -92,7 +92,7 @@ void the_agents_mesh_fills_its_box() {
 
 // From ahead, from the sides in front and from above one sees where an agent looks; from behind one does not.
 void eyes_tell_the_heading() {
-    const Object agent{{}, {1, 0, 0}, {0, 1, 0}, {0, 0, 1}, {1, 1, 1}, DS_ENTITY_AGENT, 0};
+    const Object agent{{}, {1, 0, 0}, {0, 1, 0}, {0, 0, 1}, {1, 1, 1}, DS_ENTITY_AGENT, 0, true};
     std::vector<reference::Triangle> triangles;
     reference::add_triangles(agent, 0, triangles);
     const auto eye_share = [&](reference::Vector direction) {

@@ -63,6 +63,19 @@ def test_embree_and_the_ray_caster_see_the_same(settings: dict[str, Any]) -> Non
     check_agreement(play("embree", **settings), play("raycast", **settings), most_silhouettes=0.3)
 
 
+def test_both_see_the_same_of_edited_worlds() -> None:
+    def edited(renderer: Any) -> Views:
+        with doorstep.Simulator(6, seed=3, num_threads=1, cameras=Cameras(**OUTPUTS, renderer=renderer)) as sim:
+            state = sim.state
+            state.static_kinds.to_numpy()[0] = doorstep.EntityKind.AGENT
+            state.body_positions.to_numpy()[4, 0, 0] = 1e30
+            state.body_positions.to_numpy()[5, 1] = np.nan
+            sim.refresh()
+            return views_of(sim)
+
+    check_agreement(edited("embree"), edited("raycast"), most_silhouettes=0.3)
+
+
 def test_comparison_finds_what_is_wrong() -> None:
     good = play("embree", num_worlds=2, steps=5)
     floor = np.argwhere(good["segmentation"][..., 0] == 6)

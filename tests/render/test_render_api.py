@@ -79,12 +79,20 @@ def test_impossible_cameras_are_refused_by_name(
 
 def test_a_simulator_has_one_set_of_cameras(sim: doorstep.Simulator) -> None:
     first = create(sim, cameras_config())
-    memories = doorstep.live_counts()["memory"]
+    memories, allocated = doorstep.live_counts()["memory"], sim.allocated_bytes
     with pytest.raises(doorstep.ArgumentError, match="attached to this simulator already"):
-        create(sim, cameras_config())
+        create(sim, cameras_config(width=4096, height=4096))
     assert doorstep.live_counts()["memory"] == memories
+    assert sim.allocated_bytes == allocated
     sim.step()
     check(load_render().ds_cameras_close(first))
+
+
+def test_cameras_that_cannot_be_had_leave_the_count_of_bytes(sim: doorstep.Simulator) -> None:
+    allocated = sim.allocated_bytes
+    with pytest.raises((doorstep.ShaderError, doorstep.RendererError)):
+        create(sim, cameras_config(renderer=Renderer.VULKAN, material=b"nonsense"))
+    assert sim.allocated_bytes == allocated
 
 
 def test_handles_that_are_no_longer_cameras_are_closed(sim: doorstep.Simulator) -> None:
@@ -238,7 +246,16 @@ def test_impossible_pictures_are_refused_by_name(changed: dict[str, Any], argume
 
 @pytest.mark.parametrize(
     "changed",
-    [{"kind": 9}, {"centre": FLOATS3(NAN, 0, 0)}, {"size": FLOATS3(1, NAN, 1)}, {"rotation": FLOATS4(0, 0, 0, 0)}],
+    [
+        {"kind": 9},
+        {"centre": FLOATS3(NAN, 0, 0)},
+        {"size": FLOATS3(1, NAN, 1)},
+        {"rotation": FLOATS4(0, 0, 0, 0)},
+        {"tint": FLOATS3(0.5, -1, -1)},
+        {"tint": FLOATS3(-1, 0.5, 0.5)},
+        {"tint": FLOATS3(0, 0, 1.5)},
+        {"tint": FLOATS3(0, NAN, 0)},
+    ],
     ids=str,
 )
 def test_impossible_objects_are_named_by_their_number_unless_hidden(changed: dict[str, Any]) -> None:

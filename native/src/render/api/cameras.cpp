@@ -28,6 +28,14 @@ ds_status check_material(const ds_cameras_config& config) {
                 "only the renderer \"vulkan\" takes a material");
 }
 
+// Below, single precision decides what is seen, and renderers do not agree.
+ds_status check_is_wide_enough(float degrees) {
+    if (degrees >= kSmallestFieldOfView) return DS_STATUS_OK;
+    return fail(DS_STATUS_INVALID_ARGUMENT, "fov", "pass the vertical angle of the view in degrees",
+                "fov is %g; it must be at least %g", static_cast<double>(degrees),
+                static_cast<double>(kSmallestFieldOfView));
+}
+
 ds_status check_config(const ds_cameras_config& config) {
     if (const ds_status status = check_range("renderer", "pass a ds_renderer", config.renderer, DS_RENDERER_AUTO,
                                              DS_RENDERER_VULKAN)) {
@@ -36,6 +44,7 @@ ds_status check_config(const ds_cameras_config& config) {
     if (const ds_status status = check_resolution("width", config.width)) return status;
     if (const ds_status status = check_resolution("height", config.height)) return status;
     if (const ds_status status = check_field_of_view(config.vertical_fov)) return status;
+    if (const ds_status status = check_is_wide_enough(config.vertical_fov)) return status;
     if (const ds_status status = check_outputs(config.outputs)) return status;
     if (const ds_status status = check_position(config.position)) return status;
     if (const ds_status status = check_rotation(config.rotation)) return status;

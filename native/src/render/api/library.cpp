@@ -1,11 +1,13 @@
 // The library as a whole: version, layout of structs, what can draw.
 #include <pthread.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "render/api/cameras_registry.h"
 #include "render/api/core.h"
 #include "render/cameras/renderers.h"
+#include "runtime/futex.h"
 
 namespace doorstep {
 namespace {
@@ -18,15 +20,17 @@ constexpr ds_layout_entry kLayout[] = {
 #undef DS_LAYOUT_STRUCT
 #undef DS_LAYOUT_FIELD
 
-constinit std::atomic<bool> watching_forks{false};
+constinit Mutex watching_mutex;
+constinit bool watching_forks = false;  // guarded by it
 
 // A fork cuts no change of the handles in two.
 bool watch_forks() {
-    if (watching_forks.exchange(true)) return true;
-    const bool watching = pthread_atfork([] { cameras_registry.lock(); }, [] { cameras_registry.unlock(); },
-                                         [] { cameras_registry.unlock(); }) == 0;
-    watching_forks.store(watching);
-    return watching;
+    MutexGuard guard(watching_mutex);
+    if (!watching_forks) {
+        watching_forks = pthread_atfork([] { cameras_registry.lock(); }, [] { cameras_registry.unlock(); },
+                                        [] { cameras_registry.unlock(); }) == 0;
+    }
+    return watching_forks;
 }
 
 }  // namespace
@@ -38,13 +42,21 @@ using namespace doorstep;
 ds_status ds_render_open(const ds_api* api, const char* version) {
     if (!api || !version) return DS_STATUS_INVALID_ARGUMENT;
     if (api->abi_version != DS_ABI_VERSION || api->struct_size < sizeof(ds_api)) return DS_STATUS_LIBRARY;
-    set_core(api);
     if (strcmp(version, DS_VERSION_STRING) != 0) {
-        return fail(DS_STATUS_LIBRARY, "version", "reinstall doorstep, so that the package and its libraries come from "
-                    "one wheel", "the caller is version %.64s; this library is version %s", version, DS_VERSION_STRING);
+        char message[160];
+        snprintf(message, sizeof message, "the caller is version %.64s; this library is version %s", version,
+                 DS_VERSION_STRING);
+        api->set_error(DS_STATUS_LIBRARY, "version", "reinstall doorstep, so that the package and its libraries come "
+                       "from one wheel", message);
+        return DS_STATUS_LIBRARY;
     }
-    if (watch_forks()) return DS_STATUS_OK;
-    return fail(DS_STATUS_OUT_OF_MEMORY, "", "raise the memory limit", "no memory is left for the fork handlers");
+    if (!watch_forks()) {
+        api->set_error(DS_STATUS_OUT_OF_MEMORY, "", "raise the memory limit",
+                       "no memory is left for the fork handlers");
+        return DS_STATUS_OUT_OF_MEMORY;
+    }
+    set_core(api);
+    return DS_STATUS_OK;
 }
 
 ds_status ds_render_layout(const ds_layout_entry** entries, uint64_t* count) {

@@ -9,7 +9,7 @@ namespace doorstep {
 namespace {
 
 constexpr int32_t kMaxSamples = 8;
-constexpr uint64_t kMaxObjects = 1u << 20;
+constexpr uint64_t kMaxPictureObjects = 1u << 20;
 
 ds_status check_view(const ds_picture_config& config) {
     const float fov = config.vertical_fov;
@@ -44,6 +44,11 @@ ds_status check_config(const ds_picture_config& config) {
     return check_rotation(config.rotation);
 }
 
+bool is_tint(const float* t) {
+    const auto is_share = [](float value) { return value >= 0.f && value <= 1.f; };
+    return (is_share(t[0]) && is_share(t[1]) && is_share(t[2])) || (t[0] < 0.f && t[1] < 0.f && t[2] < 0.f);
+}
+
 // Worlds may hold values that are not finite; such objects cannot be drawn.
 ds_status check_object(uint64_t index, const ds_picture_object& object) {
     const unsigned long long number = index;
@@ -53,7 +58,13 @@ ds_status check_object(uint64_t index, const ds_picture_object& object) {
                     "objects[%llu].kind is %d; it must be %d to %d", number, object.kind, DS_ENTITY_BUTTON,
                     DS_ENTITY_DOOR);
     }
-    const bool finite = all_finite(object.centre, 3) && all_finite(object.size, 3) && all_finite(object.tint, 3);
+    if (!is_tint(object.tint)) {
+        return fail(DS_STATUS_INVALID_ARGUMENT, "objects", "pass red, green and blue, or three negative numbers",
+                    "objects[%llu].tint is (%g, %g, %g); each must be 0 to 1, or all negative for the kind's colour",
+                    number, static_cast<double>(object.tint[0]), static_cast<double>(object.tint[1]),
+                    static_cast<double>(object.tint[2]));
+    }
+    const bool finite = all_finite(object.centre, 3) && all_finite(object.size, 3);
     if (finite && is_rotation(object.rotation)) return DS_STATUS_OK;
     return fail(DS_STATUS_INVALID_ARGUMENT, "objects", "hide objects that cannot be drawn",
                 "objects[%llu] has a value that is not finite, or a rotation that is no unit quaternion", number);
@@ -71,9 +82,9 @@ ds_status ds_picture_draw(const ds_picture_object* objects, uint64_t count, cons
     if (const ds_status status = check_struct(config, "config")) return status;
     if (!rgb) return fail_null("rgb");
     if (const ds_status status = check_config(*config)) return status;
-    if (count > kMaxObjects) {
+    if (count > kMaxPictureObjects) {
         return fail(DS_STATUS_INVALID_ARGUMENT, "count", "draw fewer objects", "count is %llu; it must be at most %llu",
-                    static_cast<unsigned long long>(count), static_cast<unsigned long long>(kMaxObjects));
+                    static_cast<unsigned long long>(count), static_cast<unsigned long long>(kMaxPictureObjects));
     }
     for (uint64_t i = 0; i < count; ++i) {
         if (const ds_status status = check_object(i, objects[i])) return status;

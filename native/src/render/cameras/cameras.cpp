@@ -84,6 +84,21 @@ ds_status check_device(int32_t renderer, int32_t device_kind) {
                 "the CPU", "Embree draws simulators on the CPU only; this one is on CUDA");
 }
 
+// Whether cameras could be attached, before anything is made for them: an attachment that fails at once is none, and is
+// only asked where there is room for it.
+ds_status check_room(ds_simulator simulator) {
+    bool has_room = false;
+    ds_attachment question = {};
+    question.struct_size = sizeof question;
+    question.context = &has_room;
+    question.update = [](void* context, const ds_turn*) -> ds_status {
+        *static_cast<bool*>(context) = true;
+        return fail(DS_STATUS_RENDERER, "", "", "there is room for an attachment");
+    };
+    const ds_status status = core().simulator_attach(simulator, &question);
+    return has_room ? DS_STATUS_OK : status;
+}
+
 }  // namespace
 
 std::atomic<int64_t> live_cameras{0};
@@ -101,6 +116,7 @@ ds_status Cameras::create(ds_simulator simulator, const ds_cameras_config& confi
     if (const ds_status status = core().simulator_get_info(simulator, &setup.info)) return status;
     const RendererRow& row = find_renderer(config.renderer);
     if (const ds_status status = check_device(row.renderer, setup.info.device_kind)) return status;
+    if (const ds_status status = check_room(simulator)) return status;
     const Ref<Cameras> made = Ref<Cameras>::adopt(new (std::nothrow) Cameras);
     if (!made) {
         return fail(DS_STATUS_OUT_OF_MEMORY, "", "close other simulators, or raise the memory limit",

@@ -38,13 +38,10 @@ enum RTCBufferType : int {
 };
 
 enum RTCBuildQuality : int {
-    RTC_BUILD_QUALITY_LOW = 0,
-    RTC_BUILD_QUALITY_MEDIUM = 1,
     RTC_BUILD_QUALITY_HIGH = 2,
 };
 
 enum RTCSceneFlags : int {
-    RTC_SCENE_FLAG_NONE = 0,
     RTC_SCENE_FLAG_DYNAMIC = 1,
     RTC_SCENE_FLAG_ROBUST = 4,
 };

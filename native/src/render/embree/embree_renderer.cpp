@@ -43,10 +43,6 @@ void name_of_version(int32_t version, char (&name)[64]) {
 }
 
 ds_status EmbreeRenderer::create(const CameraSetup& setup, BatchRenderer** renderer) {
-    if (setup.info.device_kind != DS_DEVICE_CPU) {
-        return fail(DS_STATUS_RENDERER, "renderer", "choose renderer \"raycast\" or \"vulkan\"",
-                    "Embree draws on the CPU, but this simulator is on a CUDA device");
-    }
     const EmbreeDevice* device;
     if (const ds_status status = get_embree_device(&device); status != DS_STATUS_OK) return status;
     auto* made = new (std::nothrow) EmbreeRenderer;

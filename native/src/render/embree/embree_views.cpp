@@ -44,15 +44,18 @@ void add_object(const Object& object, int index, Surfaces& surfaces) {
     surfaces.red[kEyeMaterial][index] = kEyeColour.red;
     surfaces.green[kEyeMaterial][index] = kEyeColour.green;
     surfaces.blue[kEyeMaterial][index] = kEyeColour.blue;
-    surfaces.segmentation[index] = object.kind | object.slot << 8;
+    surfaces.segmentation[index] = static_cast<int32_t>(segmentation_of(object.kind, object.slot));
 }
 
-// Agents' bodies come first, in order: agent a's is object a.
-int collect_objects(const WorldFields& fields, int64_t world, Object* objects, Surfaces& surfaces) {
+// bodies: where the agents' are among the objects; -1: nowhere.
+int collect_objects(const WorldFields& fields, int64_t world, Object* objects, Surfaces& surfaces,
+                    int (&bodies)[DS_MAX_AGENTS]) {
     int count = 0;
     for (int i = 0; i < object_count(fields); ++i) {
         const Object object = object_of(fields, world, i);
-        if (object.kind == DS_ENTITY_NONE) continue;
+        const bool seen = can_be_seen(object);
+        if (i < fields.num_agents) bodies[i] = seen ? count : -1;
+        if (!seen) continue;
         add_object(object, count, surfaces);
         objects[count++] = object;
     }
@@ -204,6 +207,9 @@ void store_lanes(const View& view, const Pixels& pixels, int64_t first, uint32_t
 
 // ---- One view
 
+// Where no camera can be: it sees neither things nor the floor.
+constexpr Camera kNowhere = {{0.f, 0.f, __builtin_nanf("")}, {}, {}, {}, 0.f, 0.f};
+
 // Of the packet whose first pixel is (column, row): bit per lane within the picture.
 uint32_t lanes_inside(const View& view, int column, int row) {
     const int columns = clamp(view.width - column, 0, kPacketWidth);
@@ -222,7 +228,8 @@ void set_origin(const Camera& camera, RTCRayHit8& packet) {
 
 void draw_view(const View& view, const Surfaces& surfaces, const ObjectScene& scene, int hidden) {
     constexpr uint32_t kAllLanes = 0xFF;
-    alignas(32) static constexpr int kValid[8] = {-1, -1, -1, -1, -1, -1, -1, -1};
+    alignas(32) static constexpr int kSeeing[8] = {-1, -1, -1, -1, -1, -1, -1, -1}, kBlind[8] = {};
+    const int* valid = can_look(view.camera) ? kSeeing : kBlind;
     const __m256i none = lanes_of(-1);
     ObjectQuery query;
     query.hidden = hidden;
@@ -243,7 +250,7 @@ void draw_view(const View& view, const Surfaces& surfaces, const ObjectScene& sc
             rays.z.store(packet.ray.dir_z);
             rays.floor.store(packet.ray.tfar);
             _mm256_store_si256(reinterpret_cast<__m256i*>(packet.hit.geomID), none);
-            scene.intersect(kValid, packet, query, true);
+            scene.intersect(valid, packet, query, true);
 
             const Pixels pixels = shade(view, surfaces, rays, packet);
             const uint32_t lanes = lanes_inside(view, column, row);
@@ -270,13 +277,14 @@ RTCError draw_world(const Views& views, int64_t world, ObjectScene& scene) {
     const CameraRig& rig = views.rig;
     const ViewTensors& tensors = views.tensors;
     Surfaces surfaces;
-    const RTCError error = scene.commit(collect_objects(fields, world, scene.objects(), surfaces));
+    int bodies[DS_MAX_AGENTS];
+    const RTCError error = scene.commit(collect_objects(fields, world, scene.objects(), surfaces, bodies));
     if (error != RTC_ERROR_NONE) return error;
     for (int agent = 0; agent < fields.num_agents; ++agent) {
         const Camera camera = camera_of_agent(rig, fields.body_positions.vector(world, agent),
                                               fields.body_rotations.quaternion(world, agent));
         const int64_t first = (world * fields.num_agents + agent) * rig.width * rig.height;
-        const View view{camera,
+        const View view{can_look(camera) ? camera : kNowhere,
                         rig.width,
                         rig.height,
                         2.f * rig.tangent_y / static_cast<float>(rig.height),
@@ -284,7 +292,7 @@ RTCError draw_world(const Views& views, int64_t world, ObjectScene& scene) {
                         view_of(tensors.depth, first, 1),
                         reinterpret_cast<uint16_t*>(view_of(tensors.segmentation, first, 2)),
                         view_of(tensors.normals, first, 3)};
-        draw_view(view, surfaces, scene, agent);
+        draw_view(view, surfaces, scene, bodies[agent]);
     }
     return RTC_ERROR_NONE;
 }

@@ -166,7 +166,7 @@ void intersect_object(const RTCIntersectFunctionNArguments* arguments) {
     const auto& objects = *static_cast<const TracedObjects*>(arguments->geometryUserPtr);
     const Object& object = objects.objects[index];
     auto& packet = *static_cast<RTCRayHit8*>(arguments->rayhit);
-    if (object.kind == DS_ENTITY_AGENT) {
+    if (object.is_mesh) {
         intersect_agent(object, objects.agent_mesh, arguments->valid, index, packet);
     } else {
         intersect_box(object, arguments->valid, index, packet);
@@ -178,7 +178,7 @@ void occlude_by_object(const RTCOccludedFunctionNArguments* arguments) {
     const auto& objects = *static_cast<const TracedObjects*>(arguments->geometryUserPtr);
     const Object& object = objects.objects[arguments->primID];
     auto& rays = *static_cast<RTCRay8*>(arguments->ray);
-    if (object.kind == DS_ENTITY_AGENT) {
+    if (object.is_mesh) {
         occlude_by_agent(object, objects.agent_mesh, arguments->valid, rays);
     } else {
         occlude_by_box(object, arguments->valid, rays);

@@ -73,7 +73,8 @@ Object object_from(const ds_picture_object& given) {
             rotate(q, {0.f, 0.f, 1.f}),
             Vec3{given.size[0], given.size[1], given.size[2]} * 0.5f,
             given.kind,
-            0};
+            0,
+            given.kind == DS_ENTITY_AGENT};
 }
 
 Colour body_of(const ds_picture_object& given) {

@@ -6,10 +6,8 @@
 
 namespace doorstep {
 
-constexpr int kMaxBoxes = 32;
-
-// What is farther out, or larger, is not drawn; neither is what is not a number. Metres.
-constexpr float kOutside = 1e6f;
+constexpr int kMaxBoxes = 32;  // a multiple of the lanes
+static_assert(kMaxObjects <= kMaxBoxes, "the objects of a world fit");
 
 // An agent's box is looked at instead of its mesh wherever that settles it, and must not be too small. Metres.
 constexpr float kMeshMargin = 1e-3f;
@@ -29,15 +27,6 @@ struct BoxTable {
     DS_METHOD Vec3 centre_of(int box) const { return {centre[0][box], centre[1][box], centre[2][box]}; }
 };
 
-DS_INLINE bool is_within(Vec3 a, float limit) {
-    return absolute(a.x) < limit && absolute(a.y) < limit && absolute(a.z) < limit;
-}
-
-DS_INLINE bool can_be_seen(const Object& object) {
-    return object.kind != DS_ENTITY_NONE && is_within(object.centre, kOutside) && is_within(object.half, kOutside) &&
-           is_within(object.axis_x, 2.f) && is_within(object.axis_y, 2.f) && is_within(object.axis_z, 2.f);
-}
-
 // Reads one object. Rows beyond object_count(), up to the next multiple of the lanes, hold nothing.
 DS_INLINE void read_box(const WorldFields& fields, int64_t world, int i, BoxTable& boxes) {
     boxes.kind[i] = DS_ENTITY_NONE;
@@ -53,7 +42,7 @@ DS_INLINE void read_box(const WorldFields& fields, int64_t world, int i, BoxTabl
     store(object.axis_x, boxes.axis[0]);
     store(object.axis_y, boxes.axis[1]);
     store(object.axis_z, boxes.axis[2]);
-    const float margin = object.kind == DS_ENTITY_AGENT ? kMeshMargin : 0.f;
+    const float margin = object.is_mesh ? kMeshMargin : 0.f;
     store(object.half + Vec3{margin, margin, margin}, boxes.half);
     boxes.kind[i] = object.kind;
     boxes.slot[i] = object.slot;

@@ -1,11 +1,8 @@
 #include "render/raycast/cpu_views.h"
 
-#include "exec/cpu/float_environment.h"
-
 namespace doorstep {
 
 void draw_views_on_cpu(const ViewsCall& call, int64_t first_world, int64_t count, DrawingMemory& memory) {
-    const DefaultFloatEnvironment environment;
     for (int64_t world = first_world; world < first_world + count; world++) draw_world<WideFloat>(call, world, memory);
 }
 

@@ -8,6 +8,7 @@
 namespace doorstep {
 
 constexpr int kMaxFaces = 96;  // three sides of every box, and the floor
+static_assert(3 * kMaxObjects + 1 <= kMaxFaces, "the faces of a world fit");
 constexpr int kMaxMeshes = DS_MAX_AGENTS - 1;
 
 // Surfaces are numbered: sides of boxes by their row in Faces, then these.
@@ -50,7 +51,7 @@ struct Surfaces {
     float normals[3][kNumSurfaces];
 
     DS_METHOD void set(uint32_t surface, int32_t kind, int32_t slot, Vec3 normal) {
-        segmentation[surface] = static_cast<uint32_t>(kind) | static_cast<uint32_t>(slot) << 8;
+        segmentation[surface] = segmentation_of(kind, slot);
         normals[0][surface] = normal.x;
         normals[1][surface] = normal.y;
         normals[2][surface] = normal.z;
@@ -109,11 +110,6 @@ struct PixelGrid {
 };
 
 // ---- Setting up
-
-DS_INLINE bool can_look(const Camera& camera) {
-    return is_within(camera.origin, kOutside) && is_within(camera.right, 2.f) && is_within(camera.up, 2.f) &&
-           is_within(camera.forward, 2.f);
-}
 
 DS_INLINE void aim(const Views& views, int64_t world, int agent, View& view) {
     view.camera = camera_of_agent(views.rig, views.fields.body_positions.vector(world, agent),
@@ -189,7 +185,7 @@ DS_INLINE Colour shaded(int32_t kind, Vec3 normal) {
 }
 
 DS_INLINE bool is_mesh(const WorldFields& fields, const BoxTable& boxes, int box) {
-    return boxes.kind[box] == DS_ENTITY_AGENT && box < fields.num_agents;
+    return has_mesh(fields, box, boxes.kind[box]);
 }
 
 // Takes the sides of a box that are seen into the faces, from `face` on.

@@ -10,6 +10,7 @@
 #include "doorstep.h"
 #include "math/vector.h"
 #include "physics/constants.h"
+#include "render/scene/camera.h"
 
 namespace doorstep {
 
@@ -53,19 +54,47 @@ struct WorldFields {
     FieldView button_positions, button_pressed;
 };
 
-constexpr int kMaxObjects = 48;  // of a world, unused ones included
+constexpr int kMaxObjects = 31;  // of a world, unused ones included
 
-// A box. Agents: the box around their mesh, whose frame is the box's (see meshes.h).
+// What is farther out, or larger, is not drawn; neither is what is not a number. A camera there sees the sky. Metres.
+constexpr float kOutside = 1e6f;
+
+// A box, or what it is around: an agent's mesh, whose frame is the box's (see meshes.h).
 struct Object {
     Vec3 centre;
     Vec3 axis_x, axis_y, axis_z;  // unit vectors of the box's own axes, in world axes
     Vec3 half;                    // half extents along them
     int32_t kind;                 // ds_entity_kind; DS_ENTITY_NONE: nothing there
     int32_t slot;                 // among bodies, statics or buttons
+    bool is_mesh;
 };
 
 DS_INLINE int object_count(const WorldFields& fields) {
     return fields.num_bodies + fields.num_statics + fields.num_buttons;
+}
+
+// The agents' bodies, unless their kind was edited. Whatever else is of that kind is a box.
+DS_INLINE bool has_mesh(const WorldFields& fields, int index, int32_t kind) {
+    return kind == DS_ENTITY_AGENT && index < fields.num_agents;
+}
+
+// How a pixel's segmentation says what it shows.
+DS_INLINE uint32_t segmentation_of(int32_t kind, int32_t slot) {
+    return (static_cast<uint32_t>(kind) & 0xFF) | (static_cast<uint32_t>(slot) & 0xFF) << 8;
+}
+
+DS_INLINE bool is_within(Vec3 a, float limit) {
+    return absolute(a.x) < limit && absolute(a.y) < limit && absolute(a.z) < limit;
+}
+DS_INLINE bool has_place(Vec3 centre, Vec3 x, Vec3 y, Vec3 z) {
+    return is_within(centre, kOutside) && is_within(x, 2.f) && is_within(y, 2.f) && is_within(z, 2.f);
+}
+DS_INLINE bool can_be_seen(const Object& object) {
+    return object.kind != DS_ENTITY_NONE && is_within(object.half, kOutside) &&
+           has_place(object.centre, object.axis_x, object.axis_y, object.axis_z);
+}
+DS_INLINE bool can_look(const Camera& camera) {
+    return has_place(camera.origin, camera.right, camera.up, camera.forward);
 }
 
 // Objects are numbered: bodies (agents first), statics, buttons. Any index below object_count().
@@ -77,19 +106,20 @@ DS_INLINE Object object_of(const WorldFields& fields, int64_t world, int index) 
         Vec3 centre = fields.body_positions.vector(world, index);
         const int32_t kind = fields.body_kinds.integer(world, index);
         if (kind == DS_ENTITY_AGENT) centre.z += half.z;
-        return {centre, rotate(q, x), rotate(q, y), rotate(q, z), half, kind, index};
+        return {centre, rotate(q, x), rotate(q, y), rotate(q, z), half, kind, index,
+                has_mesh(fields, index, kind)};
     }
     index -= fields.num_bodies;
     if (index < fields.num_statics) {
         const Vec3 half = fields.static_sizes.vector(world, index) * 0.5f;
         const Vec3 centre = fields.static_positions.vector(world, index) + Vec3{0.f, 0.f, half.z};
-        return {centre, x, y, z, half, fields.static_kinds.integer(world, index), index};
+        return {centre, x, y, z, half, fields.static_kinds.integer(world, index), index, false};
     }
     index -= fields.num_statics;
     const bool pressed = fields.button_pressed.integer(world, index) != 0;
     const Vec3 half{0.5f * kButtonSide, 0.5f * kButtonSide, 0.5f * (pressed ? kPressedButtonHeight : kButtonHeight)};
     const Vec3 centre = fields.button_positions.vector(world, index) + Vec3{0.f, 0.f, half.z};
-    return {centre, x, y, z, half, DS_ENTITY_BUTTON, index};
+    return {centre, x, y, z, half, DS_ENTITY_BUTTON, index, false};
 }
 
 }  // namespace doorstep
