@@ -33,8 +33,8 @@ class Visitor:
         self._socket = connect(
             f"ws://{host}:{port}",
             sock=socket.create_connection(("127.0.0.1", port)),
-            origin=origin,  # type: ignore[arg-type]
-            subprotocols=[f"viser-v{viser.__version__}"],  # type: ignore[list-item]
+            origin=origin,
+            subprotocols=[f"viser-v{viser.__version__}"],
             open_timeout=PATIENCE,
             max_size=None,
         )

@@ -39,11 +39,11 @@ def own_page_only(host: str) -> Iterator[None]:
 
         return serve(*arguments, process_request=check, **options)
 
-    server.serve = serve_own_page  # type: ignore[assignment, misc]
+    server.serve = serve_own_page
     try:
         yield
     finally:
-        server.serve = serve  # type: ignore[misc]
+        server.serve = serve
     if not guarded:
         raise LibraryError("This version of viser starts its server in a way that doorstep cannot guard.")
 
