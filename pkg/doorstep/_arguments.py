@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 import operator
-from typing import NoReturn
+from collections.abc import Mapping, Set, Sized
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from doorstep._native import DeviceKind
 from doorstep.errors import ArgumentError
 
+_LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
 MAX_SHOWN = 60  # characters of a value shown in a message
 
 
@@ -36,6 +38,46 @@ def check_integer(name: str, value: object, low: int, high: int) -> int:
     if not low <= number <= high:
         refuse(name, requirement, value)
     return number
+
+
+def check_between(name: str, value: object, high: float, unit: str) -> float:
+    """A number more than 0 and less than `high`, also in single precision, in which the library counts."""
+    requirement = f"a number of {unit}, more than 0 and less than {high:g}"
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+        refuse(name, requirement, value)
+    if not (0 < value < high and 0 < np.float32(value) < high):
+        refuse(name, requirement, value)
+    return float(value)
+
+
+def check_vector(name: str, value: object, length: int, requirement: str) -> tuple[float, ...]:
+    """Numbers in an order, finite also in single precision; strings, sets and truth values are none."""
+    if not isinstance(value, Sized) or isinstance(value, (str, bytes, bytearray, memoryview, Set, Mapping)):
+        refuse(name, requirement, value)
+    try:
+        numbers = tuple(_as_float(element) for element in value)  # type: ignore[attr-defined]
+    except (TypeError, ValueError, OverflowError):
+        refuse(name, requirement, value)
+    if len(numbers) != length or not all(abs(number) <= _LARGEST_FLOAT32 for number in numbers):
+        refuse(name, requirement, value)
+    return numbers
+
+
+def _as_float(value: Any) -> float:
+    if isinstance(value, (bool, np.bool_, str, bytes)) or np.ndim(value) != 0:
+        raise TypeError
+    return float(value)
+
+
+def check_rotation(name: str, value: object, tolerance: float) -> tuple[float, ...]:
+    """A quaternion, divided by its length. tolerance: how far the square of its length may be from 1."""
+    requirement = "a unit quaternion (w, x, y, z)"
+    numbers = check_vector(name, value, 4, requirement)
+    squared = math.fsum(number * number for number in numbers)
+    if abs(squared - 1) > tolerance:
+        hint = "divide it by its length" if squared > 0 else "(1, 0, 0, 0) turns nothing"
+        refuse(name, requirement, value, hint)
+    return tuple(number / math.sqrt(squared) for number in numbers)
 
 
 def check_flag(name: str, value: object) -> bool:

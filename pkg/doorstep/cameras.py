@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-import numpy as np
+from numpy.typing import NDArray
 
-from doorstep._arguments import check_choice, check_flag, check_integer, refuse
+from doorstep._arguments import (
+    check_between,
+    check_choice,
+    check_flag,
+    check_integer,
+    check_rotation,
+    check_vector,
+    refuse,
+)
 from doorstep._native import CAMERA_TENSORS, MAX_RESOLUTION, Renderer
 from doorstep.errors import ArgumentError
 
@@ -18,8 +25,7 @@ RendererName: TypeAlias = Literal["auto", "raycast", "embree", "vulkan"]
 
 OUTPUTS = tuple(row.name for row in CAMERA_TENSORS)
 RENDERERS = tuple(renderer.name.lower() for renderer in Renderer)
-LARGEST = float(np.finfo(np.float32).max)
-UNIT_TOLERANCE = 1e-3  # of a quaternion's squared length
+UNIT_TOLERANCE = 5e-4  # of a quaternion's squared length; half of the library's, which looks in single precision
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +48,7 @@ class Cameras:
     Attributes:
         width: columns of pixels, 1 to 4096.
         height: rows of pixels, 1 to 4096.
-        fov: vertical angle of the view in degrees, more than 0 and less than 180.
+        fov: vertical angle of the view in degrees, at least 0.1 and less than 180.
         rgb: make `rgb`, uint8 [N, A, H, W, 4]: red, green, blue, 255.
         depth: make `depth`, float32 [N, A, H, W, 1]: metres along the camera's forward axis; 0 where there is sky.
         segmentation: make `segmentation`, uint8 [N, A, H, W, 2]: entity kind (0 sky, 6 floor) and slot.
@@ -51,7 +57,7 @@ class Cameras:
         rotation: unit quaternion (w, x, y, z) relative to the agent; (1, 0, 0, 0) looks along its forward axis.
         renderer: what draws. "raycast": doorstep's own ray caster, the same bits on the CPU and on GPUs; "embree":
             Intel Embree, on the CPU; "vulkan": a rasteriser on any Vulkan device. "auto" is "raycast".
-        material: HLSL source of a material, or the path of a file with it; for "vulkan" only.
+        material: HLSL source of a material (str), or the path of a file with it (pathlib.Path); for "vulkan" only.
 
     Raises:
         ArgumentError: a value is out of range; the message names it, its value and the range.
@@ -64,8 +70,8 @@ class Cameras:
     depth: bool = True
     segmentation: bool = False
     normals: bool = False
-    position: Sequence[float] = (0.0, 0.0, 1.5)
-    rotation: Sequence[float] = (1.0, 0.0, 0.0, 0.0)
+    position: Sequence[float] | NDArray[Any] = (0.0, 0.0, 1.5)
+    rotation: Sequence[float] | NDArray[Any] = (1.0, 0.0, 0.0, 0.0)
     renderer: RendererName = "auto"
     material: str | os.PathLike[str] | None = None
 
@@ -73,10 +79,10 @@ class Cameras:
         checked = {
             "width": check_integer("width", self.width, 1, MAX_RESOLUTION),
             "height": check_integer("height", self.height, 1, MAX_RESOLUTION),
-            "fov": _check_fov(self.fov),
+            "fov": check_between("fov", self.fov, 180, "degrees"),
             **{name: check_flag(name, getattr(self, name)) for name in OUTPUTS},
-            "position": _check_numbers("position", self.position, 3, "finite numbers (x, y, z)"),
-            "rotation": _check_rotation(self.rotation),
+            "position": check_vector("position", self.position, 3, "3 finite numbers (x, y, z)"),
+            "rotation": check_rotation("rotation", self.rotation, UNIT_TOLERANCE),
             "renderer": check_choice("renderer", self.renderer, RENDERERS),
         }
         for name, value in checked.items():
@@ -94,13 +100,15 @@ class Cameras:
         if self.material is None:
             return
         if not isinstance(self.material, (str, os.PathLike)):
-            refuse("material", "HLSL source (str), the path of a file with it, or None", self.material)
+            refuse("material", "HLSL source (str), the path of a file with it (pathlib.Path), or None", self.material)
         if self.renderer != "vulkan":
             raise ArgumentError(
                 f"a material is given with renderer={self.renderer!r}; only 'vulkan' takes one",
                 argument="material",
                 hint='pass renderer="vulkan"',
             )
+        if isinstance(self.material, str):
+            _check_source(self.material)
 
 
 def settings_of(cameras: Cameras) -> dict[str, Any]:
@@ -127,34 +135,22 @@ def _read_material(material: str | os.PathLike[str] | None) -> tuple[bytes | Non
     path = os.fspath(material)
     try:
         with open(path, "rb") as file:
-            return file.read(), os.fsencode(path)
-    except OSError as error:
-        raise ArgumentError(f"material {path!r} cannot be read: {error.strerror}", argument="material") from error
+            source = file.read()
+    except (OSError, ValueError) as error:  # ValueError: no file can have that name
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise ArgumentError(f"material {path!r} cannot be read: {reason}", argument="material") from error
+    if b"\0" in source:
+        raise ArgumentError(f"material {path!r} is no text: it has a byte 0", argument="material")
+    return source, os.fsencode(path)
 
 
-def _check_fov(value: object) -> float:
-    requirement = "a number of degrees, more than 0 and less than 180"
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
-        refuse("fov", requirement, value)
-    if not (0 < value < 180 and 0 < np.float32(value) < 180):
-        refuse("fov", requirement, value)
-    return float(value)
-
-
-def _check_numbers(name: str, value: object, count: int, requirement: str) -> tuple[float, ...]:
+def _check_source(text: str) -> None:
+    """What no compiler need be asked about."""
+    if text.endswith(".hlsl") and "\n" not in text and "(" not in text:  # a source has a function
+        refuse("material", "HLSL source, if it is a str", text, "a file is given as pathlib.Path(...)")
     try:
-        numbers = tuple(float(number) for number in value)  # type: ignore[attr-defined]
-    except (TypeError, ValueError):
-        refuse(name, requirement, value)
-    if len(numbers) != count or not all(abs(number) <= LARGEST for number in numbers):
-        refuse(name, requirement, value)
-    return numbers
-
-
-def _check_rotation(value: object) -> tuple[float, ...]:
-    requirement = "a unit quaternion (w, x, y, z)"
-    numbers = _check_numbers("rotation", value, 4, requirement)
-    squared = math.fsum(number * number for number in numbers)
-    if abs(squared - 1) > UNIT_TOLERANCE / 2:  # the library looks again, in single precision
-        refuse("rotation", requirement, value, "divide it by its length")
-    return tuple(number / math.sqrt(squared) for number in numbers)
+        encoded = text.encode()
+    except UnicodeEncodeError:
+        refuse("material", "text that can be written as UTF-8", text)
+    if b"\0" in encoded:
+        refuse("material", "text without the character 0", text)

@@ -15,12 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doorstep._arguments import refuse
+from doorstep._files import replaced_file
 from doorstep.errors import LibraryError, RendererError
 
 Frame = NDArray[np.uint8]  # [H, W, 3]
 
 FRAMES_PER_SECOND = 25  # as the worlds have it: a step is 0.04 s
-MAX_FRAMES_PER_SECOND = 1000
+MIN_FRAMES_PER_SECOND = 0.01
 _QUALITY = "18"  # x264's constant rate factor: hardly a difference can be seen
 _BT709 = 1  # the standard's number in H.264 for colours, their primaries and transfer, and PyAV's for their matrix
 
@@ -30,7 +31,7 @@ def write_video(path: str | os.PathLike[str], frames: Iterable[Frame], fps: floa
 
     MP4 has even sizes only: an odd width or height grows by one pixel, which repeats the last one. GIF has 256 colours,
     chosen for all frames together, which are therefore held in memory, and shows a frame for a whole number of
-    hundredths of a second.
+    hundredths of a second: at 30 frames a second for 0.03 or 0.04 s. The rate is 0.01 to 1000, for GIF to 50.
 
     >>> import doorstep, os, tempfile
     >>> from doorstep.video import write_video
@@ -44,22 +45,24 @@ def write_video(path: str | os.PathLike[str], frames: Iterable[Frame], fps: floa
     5
 
     Raises:
-        ArgumentError: another ending of the name, no frames, or frames that are no pictures of one size.
+        ArgumentError: another ending of the name, another rate, no frames, or frames that are no pictures of one size.
         LibraryError: PyAV is missing: pip install "doorstep[video]".
         RendererError: the encoder does not take them.
-        OSError: the file cannot be written.
+        OSError: the file cannot be written; what was there before still is.
     """
-    encode = _ENCODERS.get(Path(path).suffix.lower())
-    if encode is None:
-        refuse("path", f"a file that ends in {' or '.join(_ENCODERS)}", os.fspath(path))
-    rate = _check_rate(fps)
-    av, checked = load_av(), _CheckedFrames(frames)
-    try:
-        data = encode(av, checked, rate)
-    except av.error.FFmpegError as error:
-        height, width = checked.first.shape[:2]
-        raise RendererError(f"{width} x {height} pixels at {fps} frames a second cannot be encoded: {error}") from error
-    Path(path).write_bytes(data)
+    ending = _check_ending(path)
+    rate = _check_rate(fps, ending)
+    av = load_av()
+    with replaced_file(path) as file:
+        checked = _CheckedFrames(frames)
+        try:
+            data = _ENCODERS[ending](av, checked, rate)
+        except av.error.FFmpegError as error:
+            height, width = checked.first.shape[:2]
+            raise RendererError(
+                f"{width} x {height} pixels at {fps} frames a second cannot be encoded: {error}"
+            ) from error
+        file.write(data)
     return checked.count
 
 
@@ -73,11 +76,21 @@ def load_av() -> Any:
         ) from error
 
 
-def _check_rate(fps: object) -> Fraction:
-    is_number = isinstance(fps, (int, float, np.integer, np.floating)) and not isinstance(fps, bool)
-    if not is_number or not 0 < float(fps) <= MAX_FRAMES_PER_SECOND:  # type: ignore[arg-type]
-        refuse("fps", f"frames per second, more than 0, at most {MAX_FRAMES_PER_SECOND}", fps)
-    return Fraction(float(fps)).limit_denominator(1001)  # type: ignore[arg-type]
+def _check_ending(path: object) -> str:
+    ending = Path(path).suffix.lower() if isinstance(path, (str, os.PathLike)) else ""
+    if ending not in _ENCODERS:
+        refuse("path", f"a file that ends in {' or '.join(_ENCODERS)}", path)
+    return ending
+
+
+def _check_rate(fps: object, ending: str) -> Fraction:
+    highest = _MAX_RATES[ending]
+    requirement = f"frames per second, {MIN_FRAMES_PER_SECOND} to {highest} in {ending} files"
+    if isinstance(fps, bool) or not isinstance(fps, (int, float, np.integer, np.floating)):
+        refuse("fps", requirement, fps)
+    if not MIN_FRAMES_PER_SECOND <= fps <= highest:
+        refuse("fps", requirement, fps)
+    return Fraction(float(fps)).limit_denominator(1001)
 
 
 class _CheckedFrames:
@@ -85,7 +98,10 @@ class _CheckedFrames:
 
     def __init__(self, frames: Iterable[Frame]) -> None:
         self.count = 0
-        self._frames = iter(frames)
+        try:
+            self._frames = iter(frames)
+        except TypeError:
+            refuse("frames", "pictures, uint8 [H, W, 3], one after the other", frames)
         first = next(self._frames, None)
         if first is None:
             refuse("frames", "at least one picture", frames)
@@ -194,4 +210,6 @@ def _link(*filters: Any) -> None:
 
 
 _ENCODERS: dict[str, Callable[[Any, _CheckedFrames, Fraction], bytes]] = {".mp4": _encode_mp4, ".gif": _encode_gif}
+# Players show a frame of a GIF for at least 0.02 s; what asks for less gets 0.1 s.
+_MAX_RATES = {".mp4": 1000, ".gif": 50}
 VIDEO_ENDINGS = tuple(_ENCODERS)

@@ -444,7 +444,7 @@ doorstep.Simulator(2).step()
 
 
 def test_cameras_are_values() -> None:
-    cameras = Cameras(width=np.int64(8), position=np.array([0, 1, 2]), rotation=[1, 0, 0, 0])  # type: ignore[arg-type]
+    cameras = Cameras(width=np.int64(8), position=np.array([0, 1, 2]), rotation=[1, 0, 0, 0])
     assert cameras == Cameras(width=8, position=(0.0, 1.0, 2.0))
     assert hash(cameras) == hash(copy.copy(cameras))
     assert pickle.loads(pickle.dumps(cameras)) == cameras
@@ -483,13 +483,24 @@ IMPOSSIBLE: list[tuple[dict[str, Any], str, str]] = [
     ({"position": (0, 0, math.inf)}, "position", "finite numbers"),
     ({"position": (0, 0, 1e39)}, "position", "finite numbers"),
     ({"position": 3}, "position", "finite numbers"),
-    ({"rotation": (0, 0, 0, 0)}, "rotation", "unit quaternion"),
-    ({"rotation": (2, 0, 0, 0)}, "rotation", "unit quaternion"),
+    ({"position": (10**400, 0, 0)}, "position", "finite numbers"),
+    ({"position": "123"}, "position", "finite numbers"),
+    ({"position": b"123"}, "position", "finite numbers"),
+    ({"position": ("1", "2", "3")}, "position", "finite numbers"),
+    ({"position": {1, 2, 3}}, "position", "finite numbers"),
+    ({"position": (True, 0, 0)}, "position", "finite numbers"),
+    ({"position": np.zeros(3, bool)}, "position", "finite numbers"),
+    ({"position": np.zeros((3, 1))}, "position", "finite numbers"),
+    ({"rotation": (0, 0, 0, 0)}, "rotation", "unit quaternion (w, x, y, z) ((1, 0, 0, 0) turns nothing)"),
+    ({"rotation": (2, 0, 0, 0)}, "rotation", "unit quaternion (w, x, y, z) (divide it by its length)"),
     ({"rotation": (1, 0, 0)}, "rotation", "unit quaternion"),
     ({"renderer": "opengl"}, "renderer", "'vulkan'"),
     ({"renderer": None}, "renderer", "'vulkan'"),
     ({"material": 7}, "material", "HLSL source"),
     ({"material": "float3 colour();"}, "material", "only 'vulkan' takes one"),
+    ({"material": "a\ud800", "renderer": "vulkan"}, "material", "written as UTF-8"),
+    ({"material": "a\0", "renderer": "vulkan"}, "material", "without the character 0"),
+    ({"material": "looks/bricks.hlsl", "renderer": "vulkan"}, "material", "a file is given as pathlib.Path(...)"),
 ]
 
 
@@ -513,6 +524,19 @@ def test_views_beyond_memory_are_refused_with_the_number_of_bytes() -> None:
     assert raised.value.argument == "cameras"
     assert f"{65536 * 2} views of 4096 x 4096 pixels take {65536 * 2 * 4096 * 4096 * 8} bytes" in str(raised.value)
     assert not any(doorstep.live_counts().values())
+
+
+def test_where_a_camera_is_may_be_an_array() -> None:
+    cameras = Cameras(position=np.array([1, 2, 3], np.float32), rotation=np.array([0.0, 1, 0, 0]))
+    assert (cameras.position, cameras.rotation) == ((1.0, 2.0, 3.0), (0.0, 1.0, 0.0, 0.0))
+
+
+@pytest.mark.parametrize(("name", "reason"), [("zero.hlsl", "is no text: it has a byte 0"), ("a\0b", "null byte")])
+def test_a_material_file_is_text(name: str, reason: str, tmp_path: Path) -> None:
+    (tmp_path / "zero.hlsl").write_bytes(b"float3 \0")
+    with pytest.raises(doorstep.ArgumentError, match=reason) as raised:
+        doorstep.Simulator(1, cameras=Cameras(renderer="vulkan", material=tmp_path / name))
+    assert raised.value.argument == "material"
 
 
 def test_a_material_that_cannot_be_read_is_refused(tmp_path: Path) -> None:

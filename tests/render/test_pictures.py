@@ -215,6 +215,23 @@ def test_a_followed_agent_is_seen_even_from_behind_a_wall(y: float, agent: int) 
         assert has_hue(np.array(at(picture, place)), AGENT_TINTS[agent])
 
 
+def test_no_wall_hides_a_part_of_a_followed_agent() -> None:
+    with make() as sim:
+        put(sim, 0, (0.0, 4.0, 0.0))
+        put(sim, 1, (50.0, -80.0, 0.0))
+        sim.state.static_kinds.to_numpy()[WORLD] = 0
+        alone = sim.render(WORLD, "follow", agent=0, width=200, height=200, shadows=False)
+        sim.state.static_kinds.to_numpy()[WORLD, 0] = EntityKind.WALL
+        # From 9 m behind and 10 m above it hides the agent's lower half; the line to the middle passes over it.
+        sim.state.static_positions.to_numpy()[WORLD, 0] = (0.0, 2.0, 0.9)
+        sim.state.static_sizes.to_numpy()[WORLD, 0] = (10.0, 0.2, 1.8)
+        picture = sim.render(WORLD, "follow", agent=0, width=200, height=200, shadows=False)
+        assert np.array_equal(picture, alone)
+        # One on its other side is there.
+        sim.state.static_positions.to_numpy()[WORLD, 0] = (0.0, 5.1, 0.9)
+        assert not np.array_equal(sim.render(WORLD, "follow", agent=0, width=200, height=200, shadows=False), alone)
+
+
 def test_without_a_name_the_agent_that_got_furthest_is_followed() -> None:
     with make() as sim:
         sim.state.agent_max_y.to_numpy()[WORLD] = (3.0, 9.0)
@@ -324,8 +341,19 @@ def test_a_wrong_argument_is_named(arguments: dict[str, Any], says: str) -> None
         ({"position": (0, 0)}, "position is (0, 0); it must be 3 finite numbers"),
         ({"position": (0, 0, np.inf)}, "it must be 3 finite numbers"),
         ({"position": "above"}, "position is 'above'; it must be 3 finite numbers"),
+        ({"position": "123"}, "position is '123'; it must be 3 finite numbers"),
+        ({"position": (10**400, 0, 0)}, "it must be 3 finite numbers"),
+        ({"position": (0, 0, 1e300)}, "position is (0, 0, 1e+300); it must be 3 finite numbers"),
+        ({"position": (0, True, 0)}, "position is (0, True, 0); it must be 3 finite numbers"),
+        ({"position": {1, 2, 3}}, "position is {1, 2, 3}; it must be 3 finite numbers"),
+        ({"position": (0, 0, 0), "rotation": (0, 0, 0, 0)}, "(w, x, y, z) ((1, 0, 0, 0) turns nothing)"),
+        ({"position": (0, 0, 0), "fov": 179.99999999}, "fov is 179.99999999; it must be a number of degrees"),
+        ({"position": (0, 0, 0), "view_height": 1e-50}, "view_height is 1e-50; it must be a number of metres"),
         ({"position": (0, 0, 0), "rotation": (1, 1, 0, 0)}, "rotation is (1, 1, 0, 0); it must be a unit quaternion"),
-        ({"position": (0, 0, 0), "fov": 180}, "fov is 180; it must be a number of degrees, more than 0, less than 180"),
+        (
+            {"position": (0, 0, 0), "fov": 180},
+            "fov is 180; it must be a number of degrees, more than 0 and less than 180",
+        ),
         ({"position": (0, 0, 0), "fov": np.nan}, "fov is nan"),
         ({"position": (0, 0, 0), "view_height": 0}, "view_height is 0; it must be a number of metres, more than 0"),
     ],

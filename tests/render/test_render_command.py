@@ -1,5 +1,7 @@
 """`doorstep render`: what it writes is what simulation gives."""
 
+import errno
+import os
 import re
 import sys
 from pathlib import Path
@@ -142,6 +144,24 @@ def test_a_replay_has_the_worlds_that_were_asked_for(tmp_path: Path, capsys: pyt
     assert capsys.readouterr().out == f"{page}: 7 moments of 2 worlds\n"
 
 
+def test_one_is_no_plural(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = render(tmp_path, "replay.html", "--steps", "0")
+    assert capsys.readouterr().out == f"{page}: 1 moment of 1 world\n"
+
+
+def test_where_nothing_can_be_written_no_work_is_begun(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(name: str, *_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", name)
+
+    monkeypatch.setattr("doorstep._files.open", full, raising=False)
+    monkeypatch.setattr(doorstep, "Simulator", pytest.fail)
+    output = tmp_path / "world.png"
+    assert main(["render", "--output", str(output)]) == 2
+    assert f"--output {output} cannot be written: No space left on device" in capsys.readouterr().err
+
+
 def test_progress_goes_to_stderr(command: Command) -> None:  # noqa: F811
     finished = command("render", *SMALL, "--output", "replay.html", "--steps", "10")
     assert [line.split("  ")[0].strip() for line in finished.stderr.splitlines()] == [
@@ -161,7 +181,8 @@ def test_progress_goes_to_stderr(command: Command) -> None:  # noqa: F811
     [
         (["--output", "world.jpg"], "--output world.jpg must end in one of .png, .html, .mp4, .gif"),
         (["--output", "missing/world.png"], "--output missing/world.png is no file in an existing folder"),
-        (["--show", "1"], "--show names world 1, but there are 1, counted from 0"),
+        (["--show", "1"], "--show names world 1 of 1 world, counted from 0"),
+        (["--steps", "1", "--skip", "2"], "--skip is 2, but only 1 step is taken"),
         (["--show", "0,0"], "argument --show: '0,0' names a world twice"),
         (["--show", "-1"], "argument --show: -1 is not allowed; give at least 0"),
         (["--size", "640"], "argument --size: '640' is no size; give width and height as 640x480"),
@@ -173,6 +194,9 @@ def test_progress_goes_to_stderr(command: Command) -> None:  # noqa: F811
         (["--camera", "follow", "--agent", "2"], "agent is 2; it must be an integer, 0 to 1"),
         (["--steps", "3", "--skip", "4"], "--skip is 4, but only 3 steps are taken"),
         (["--output", "world.mp4", "--fps", "0"], "fps is 0"),
+        (["--output", "world.mp4", "--fps", "0.0001"], "fps is 0.0001"),
+        (["--output", f"{'long' * 80}.png"], ".png cannot be written: File name too long"),
+        (["--actions", os.devnull], f"--actions {os.devnull} has no steps"),
         (["--actions", "missing.bin"], "No such file or directory: 'missing.bin'"),
     ],
 )

@@ -80,11 +80,17 @@ def test_a_gif_shows_many_colours_well(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("ending", [".mp4", ".gif"])
-@pytest.mark.parametrize("fps", [25, 10, 50])
+@pytest.mark.parametrize("fps", [25, 10, 50, 0.01])
 def test_frames_come_at_the_given_rate(ending: str, fps: int, tmp_path: Path) -> None:
     path = tmp_path / f"video{ending}"
     write_video(path, moving_square(10), fps)
     assert times(path) == pytest.approx([number / fps for number in range(10)], abs=1e-4)
+
+
+def test_a_gif_lasts_as_long_as_it_should_at_rates_it_cannot_have(tmp_path: Path) -> None:
+    path = tmp_path / "video.gif"
+    write_video(path, moving_square(31), 30)
+    assert times(path) == pytest.approx([number / 30 for number in range(31)], abs=0.0051)
 
 
 def test_rates_need_not_be_whole(tmp_path: Path) -> None:
@@ -116,7 +122,17 @@ def test_an_odd_size_grows_by_a_pixel(width: int, height: int, tmp_path: Path) -
             25,
             "uint8 [4, 4, 3], as the first one",
         ),
-        ("video.mp4", moving_square(2), 0, "fps is 0; it must be frames per second, more than 0, at most 1000"),
+        ("video.mp4", moving_square(2), 0, "fps is 0; it must be frames per second, 0.01 to 1000 in .mp4 files"),
+        ("video.mp4", moving_square(2), 1e-320, "0.01 to 1000 in .mp4 files"),
+        ("video.mp4", moving_square(2), 10**400, "0.01 to 1000 in .mp4 files"),
+        (
+            "video.gif",
+            moving_square(2),
+            0.0001,
+            "fps is 0.0001; it must be frames per second, 0.01 to 50 in .gif files",
+        ),
+        ("video.gif", moving_square(2), 1000, "0.01 to 50 in .gif files"),
+        ("video.mp4", 5, 25, "frames is 5; it must be pictures, uint8 [H, W, 3], one after the other"),
         ("video.mp4", moving_square(2), float("nan"), "fps is nan"),
     ],
 )
@@ -127,6 +143,11 @@ def test_what_is_no_video_is_refused(name: str, frames: Any, fps: float, says: s
     assert not (tmp_path / name).exists()
 
 
+def test_a_name_is_text_or_a_path() -> None:
+    with pytest.raises(doorstep.ArgumentError, match=r"path is None; it must be a file that ends in \.mp4 or \.gif"):
+        write_video(None, moving_square(2))  # type: ignore[arg-type]
+
+
 def test_what_fails_while_frames_are_made_leaves_no_file(tmp_path: Path) -> None:
     def frames() -> Iterator[Frame]:
         yield from moving_square(3)
@@ -135,4 +156,4 @@ def test_what_fails_while_frames_are_made_leaves_no_file(tmp_path: Path) -> None
     for name in ("video.mp4", "video.gif"):
         with pytest.raises(RuntimeError, match="no more"):
             write_video(tmp_path / name, frames())
-        assert not (tmp_path / name).exists()
+        assert not list(tmp_path.iterdir())

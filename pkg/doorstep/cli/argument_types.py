@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from doorstep._files import check_replaceable
 from doorstep.errors import ArgumentError
 
 
@@ -28,10 +29,19 @@ def _integer(text: str, low: int) -> int:
     return value
 
 
+def count(number: int, thing: str) -> str:
+    """The number of things as text: "1 step", "1,000 steps"."""
+    return f"{number:,} {thing}{'s' * (number != 1)}"
+
+
 def check_output(output: Path) -> None:
     """Fails before the work rather than after it."""
-    if output.is_dir() or not output.absolute().parent.is_dir():
-        raise ArgumentError(f"--output {output} is no file in an existing folder.", argument="output")
+    try:
+        if output.is_dir() or not output.absolute().parent.is_dir():
+            raise ArgumentError(f"--output {output} is no file in an existing folder.", argument="output")
+        check_replaceable(output)
+    except OSError as error:
+        raise ArgumentError(f"--output {output} cannot be written: {error.strerror}.", argument="output") from error
 
 
 def add_simulator_arguments(parser: argparse.ArgumentParser, worlds: int = 1024) -> None:

@@ -15,7 +15,13 @@ from numpy.typing import NDArray
 
 import doorstep
 from doorstep.action_dump import read_action_dump
-from doorstep.cli.argument_types import add_simulator_arguments, check_output, non_negative_integer, positive_integer
+from doorstep.cli.argument_types import (
+    add_simulator_arguments,
+    check_output,
+    count,
+    non_negative_integer,
+    positive_integer,
+)
 from doorstep.cli.progress import Progress
 from doorstep.cli.random_actions import ActionTable
 from doorstep.cli.rooms_start import RoomsStart
@@ -107,7 +113,10 @@ Moments = Iterator[int]  # steps taken; between two of them the simulator stands
 def _read_recording(arguments: argparse.Namespace) -> NDArray[np.int32] | None:
     if arguments.actions is None:
         return None
-    return read_action_dump(arguments.actions, arguments.worlds, arguments.agents)
+    recording = read_action_dump(arguments.actions, arguments.worlds, arguments.agents)
+    if not len(recording):
+        raise ArgumentError(f"--actions {arguments.actions} has no steps.", argument="actions")
+    return recording
 
 
 def _number_of_steps(arguments: argparse.Namespace, recording: NDArray[np.int32] | None) -> int:
@@ -115,9 +124,12 @@ def _number_of_steps(arguments: argparse.Namespace, recording: NDArray[np.int32]
     available = arguments.episode_length - 1 if recording is None else len(recording)
     steps: int = available if arguments.steps is None else arguments.steps
     if recording is not None and steps > available:
-        raise ArgumentError(f"--steps is {steps}, but {arguments.actions} has {available} steps.", argument="steps")
+        raise ArgumentError(
+            f"--steps is {steps}, but {arguments.actions} has {count(available, 'step')}.", argument="steps"
+        )
     if arguments.skip > steps:
-        raise ArgumentError(f"--skip is {arguments.skip}, but only {steps} steps are taken.", argument="skip")
+        taken = f"{count(steps, 'step')} {'is' if steps == 1 else 'are'} taken"
+        raise ArgumentError(f"--skip is {arguments.skip}, but only {taken}.", argument="skip")
     return steps
 
 
@@ -125,7 +137,7 @@ def _check_shown(sim: doorstep.Simulator, shown: list[int]) -> None:
     outside = [world for world in shown if world >= sim.num_worlds]
     if outside:
         raise ArgumentError(
-            f"--show names world {outside[0]}, but there are {sim.num_worlds}, counted from 0.",
+            f"--show names world {outside[0]} of {count(sim.num_worlds, 'world')}, counted from 0.",
             argument="show",
             hint="Give more --worlds.",
         )
@@ -194,8 +206,8 @@ def _write_picture(sim: doorstep.Simulator, moments: Moments, arguments: argpars
 def _write_video(sim: doorstep.Simulator, moments: Moments, arguments: argparse.Namespace) -> str:
     drawing = _drawing(sim, arguments)
     frames = (_draw(sim, drawing, arguments.show) for _ in moments)
-    count = write_video(arguments.output, frames, arguments.fps)
-    return f"{count:,} frames, {arguments.fps:g} a second"
+    written = write_video(arguments.output, frames, arguments.fps)
+    return f"{count(written, 'frame')}, {arguments.fps:g} a second"
 
 
 def _write_replay(sim: doorstep.Simulator, moments: Moments, arguments: argparse.Namespace) -> str:
@@ -204,7 +216,7 @@ def _write_replay(sim: doorstep.Simulator, moments: Moments, arguments: argparse
     for _ in moments:
         replay.record()
     replay.save(arguments.output)
-    return f"{len(replay):,} moments of {len(arguments.show)} world{'s' * (len(arguments.show) != 1)}"
+    return f"{count(len(replay), 'moment')} of {count(len(arguments.show), 'world')}"
 
 
 _WRITERS: dict[str, _Write] = {

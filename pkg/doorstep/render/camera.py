@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,11 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from doorstep._arguments import refuse
+from doorstep._arguments import check_between, check_rotation, check_vector, refuse
 
 Vector = NDArray[np.float64]
 
-UNIT_TOLERANCE = 1e-3
+UNIT_TOLERANCE = 1e-3  # of a quaternion's length
+_POINT = "3 finite numbers (x, y, z)"
 
 
 @dataclass(frozen=True)
@@ -44,15 +44,11 @@ class CameraPose:
     view_height: float | None = None
 
     def __post_init__(self) -> None:
-        position = _check_vector("position", self.position, 3)
-        rotation = _check_vector("rotation", self.rotation, 4)
-        if abs(np.linalg.norm(rotation) - 1.0) > UNIT_TOLERANCE:
-            refuse("rotation", "a unit quaternion (w, x, y, z)", self.rotation)
-        object.__setattr__(self, "position", tuple(position.tolist()))
-        object.__setattr__(self, "rotation", tuple((rotation / np.linalg.norm(rotation)).tolist()))
-        object.__setattr__(self, "fov", _check_between("fov", self.fov, 180.0, "degrees"))
+        object.__setattr__(self, "position", check_vector("position", self.position, 3, _POINT))
+        object.__setattr__(self, "rotation", check_rotation("rotation", self.rotation, 2 * UNIT_TOLERANCE))
+        object.__setattr__(self, "fov", check_between("fov", self.fov, 180, "degrees"))
         if self.view_height is not None:
-            object.__setattr__(self, "view_height", _check_between("view_height", self.view_height, 1e6, "metres"))
+            object.__setattr__(self, "view_height", check_between("view_height", self.view_height, 1e6, "metres"))
 
     @classmethod
     def look_at(
@@ -68,7 +64,8 @@ class CameraPose:
         Raises:
             ArgumentError: a value is out of range, or the target is where the camera is.
         """
-        eye, middle = _check_vector("position", position, 3), _check_vector("target", target, 3)
+        eye = np.array(check_vector("position", position, 3, _POINT))
+        middle = np.array(check_vector("target", target, 3, _POINT))
         if np.linalg.norm(middle - eye) < 1e-6:
             refuse("target", "apart from the position of the camera", target)
         return cls(position, _rotation_towards(middle - eye), fov, view_height)
@@ -106,26 +103,3 @@ def quaternion_of(right: Vector, forward: Vector, up: Vector) -> list[float]:
     )
     column = products[int(np.argmax(np.diag(products)))]
     return (column / np.linalg.norm(column)).tolist()  # type: ignore[no-any-return]
-
-
-# ---- Checks
-
-
-def _check_vector(name: str, value: Any, length: int) -> Vector:
-    requirement = f"{length} finite numbers"
-    try:
-        vector = np.array(value, np.float64)
-    except (TypeError, ValueError):
-        refuse(name, requirement, value)
-    if vector.shape != (length,) or not np.isfinite(vector).all():
-        refuse(name, requirement, value)
-    return vector
-
-
-def _check_between(name: str, value: Any, high: float, unit: str) -> float:
-    requirement = f"a number of {unit}, more than 0, less than {high:g}"
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
-        refuse(name, requirement, value)
-    if not (math.isfinite(value) and 0 < value < high):
-        refuse(name, requirement, value)
-    return float(value)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from doorstep.simulator import Simulator
 
 MAX_SAMPLES = 8
+_NEAR_CORNERS = 0.9  # of a box's half extents
 
 Picture = NDArray[np.uint8]  # [H, W, 3]
 
@@ -69,7 +70,7 @@ class Drawing:
         if self._camera == "agent":
             objects["hidden"][agent] = 1
         if self._camera == "follow":
-            _hide_walls_between(objects, np.array(pose.position), objects["centre"][agent])
+            _hide_walls_between(objects, np.array(pose.position), _points_of(objects[agent]))
         return draw_picture(
             objects,
             width=self._width,
@@ -90,13 +91,22 @@ def _can_be_drawn(objects: Objects) -> NDArray[np.bool_]:
     return finite & (np.abs(lengths - 1) < UNIT_TOLERANCE)  # type: ignore[no-any-return]
 
 
-def _hide_walls_between(objects: Objects, eye: Vector, target: NDArray[np.float32]) -> None:
-    """Hides walls and doors, whose sides are parallel to the axes, that the line of sight meets: slab test."""
+def _points_of(thing: Any) -> Vector:
+    """[9, 3]: its middle, and points near the corners of its box: a wall that it leans on is not in front of it."""
+    corners = np.stack(np.meshgrid((-1, 1), (-1, 1), (-1, 1)), axis=-1).reshape(-1, 3) * _NEAR_CORNERS
+    points = np.concatenate([np.zeros((1, 3)), corners]) * (thing["size"] / 2.0)
+    axis, w = thing["rotation"][1:].astype(np.float64), float(thing["rotation"][0])
+    turned = points + 2 * np.cross(axis, np.cross(axis, points) + w * points)
+    return turned + thing["centre"]  # type: ignore[no-any-return]
+
+
+def _hide_walls_between(objects: Objects, eye: Vector, targets: Vector) -> None:
+    """Hides walls and doors, whose sides are parallel to the axes, that a line of sight meets: slab test."""
     is_static = (objects["kind"] == EntityKind.WALL) | (objects["kind"] == EntityKind.DOOR)
-    direction = target - eye
-    slope = np.where(direction == 0, 1e-12, direction)
+    directions = targets[:, None] - eye  # [T, 1, 3]; with the objects [T, O, 3]
+    slopes = np.where(directions == 0, 1e-12, directions)
     centres, halves = objects["centre"].astype(np.float64), objects["size"] / 2.0
-    first, second = (centres - halves - eye) / slope, (centres + halves - eye) / slope
-    enters = np.minimum(first, second).max(axis=1)
-    leaves = np.maximum(first, second).min(axis=1)
-    objects["hidden"] |= is_static & (enters <= leaves) & (leaves > 0) & (enters < 1)
+    first, second = (centres - halves - eye) / slopes, (centres + halves - eye) / slopes
+    enters = np.minimum(first, second).max(axis=2)
+    leaves = np.maximum(first, second).min(axis=2)
+    objects["hidden"] |= is_static & ((enters <= leaves) & (leaves > 0) & (enters < 1)).any(axis=0)

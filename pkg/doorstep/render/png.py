@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import struct
 import zlib
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from doorstep._arguments import refuse
+from doorstep._files import replaced_file
 
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _COLOUR_TYPES = {1: 0, 3: 2, 4: 6}  # by channels: grey, RGB, RGBA
@@ -28,9 +28,11 @@ def write_png(path: str | os.PathLike[str], image: ArrayLike) -> None:
 
     Raises:
         ArgumentError: not such an array.
-        OSError: the file cannot be written.
+        OSError: the file cannot be written; what was there before still is.
     """
-    Path(path).write_bytes(encode_png(image))
+    data = encode_png(image)
+    with replaced_file(path) as file:
+        file.write(data)
 
 
 def encode_png(image: ArrayLike) -> bytes:

@@ -7,7 +7,6 @@ import html
 import os
 import re
 import zlib
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,12 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doorstep._arguments import check_slots, refuse
+from doorstep._files import replaced_file
 from doorstep._native import VERSION_STRING
 from doorstep.render.objects import AGENT_TINTS, Objects, objects_of
 from doorstep.render.snapshot import Snapshot, take_snapshots
 
 if TYPE_CHECKING:
-    from doorstep.simulator import Simulator
+    from doorstep.simulator import Simulator, Worlds
 
 _PAGE = Path(__file__).parent / "page"
 _SCRIPTS = ("geometry.js", "meshes.js", "recording.js", "cameras.js", "renderer.js", "page.js")
@@ -64,14 +64,16 @@ class Replay:
         title: the page's heading; None: how the simulator was made.
 
     Raises:
-        ArgumentError: a world is none of the simulator's, or there is none.
+        ArgumentError: a world is none of the simulator's or named twice, or there is none.
     """
 
-    def __init__(self, sim: Simulator, worlds: Sequence[int] | None = None, *, title: str | None = None) -> None:
+    def __init__(self, sim: Simulator, worlds: Worlds = None, *, title: str | None = None) -> None:
         self._sim = sim
         self._slots = [0] if worlds is None else check_slots(worlds, sim.num_worlds).tolist()
         if not self._slots:
             refuse("worlds", "at least one world", worlds)
+        if len(set(self._slots)) < len(self._slots):
+            refuse("worlds", "distinct slots", worlds)
         self._title = f"{sim.num_agents} agents, seed {sim.seed}" if title is None else title
         self._moments: list[list[_Moment]] = [[] for _ in self._slots]  # by world
         self.record()
@@ -113,9 +115,10 @@ class Replay:
         """Writes the page.
 
         Raises:
-            OSError: the file cannot be written.
+            OSError: the file cannot be written; what was there before still is.
         """
-        Path(path).write_text(self.to_html(), encoding="utf-8")
+        with replaced_file(path) as file:
+            file.write(self.to_html().encode())
 
     def _repr_html_(self) -> str:
         page = html.escape(self.to_html())

@@ -15,11 +15,19 @@ function topCamera([left, bottom, right, top], aspect) {
 
 // Behind an agent, along the level, and above. What hides the agent is hidden.
 function followCamera(objects, agent) {
-  const { centre, half } = objects.find((object) => object.index === agent);
+  const agentObject = objects.find((object) => object.index === agent);
+  const { centre, half } = agentObject;
   const foot = subtract(centre, [0, 0, half[2]]);
   const eye = add(foot, FOLLOW_OFFSET);
-  for (const object of objects) object.hidden = isStatic(object) && isBetween(object, eye, centre);
+  const points = [centre, ...nearCorners(agentObject)];
+  for (const object of objects) object.hidden = isStatic(object) && points.some((point) => isBetween(object, eye, point));
   return { ...lookAt(eye, add(foot, FOLLOW_AHEAD)), fov: FOLLOW_FOV };
+}
+
+// Of a box; not the corners themselves: a wall that it leans on is not in front of it.
+function nearCorners({ centre, rotation, half }) {
+  const signs = [0, 1, 2, 3, 4, 5, 6, 7].map((bits) => [bits & 1, bits & 2, bits & 4].map((bit) => (bit ? 0.9 : -0.9)));
+  return signs.map((sign) => add(centre, rotate(rotation, sign.map((s, axis) => s * half[axis]))));
 }
 
 const isStatic = ({ kind }) => kind === KINDS.WALL || kind === KINDS.DOOR;

@@ -1,0 +1,76 @@
+"""Files that are written whole or not at all."""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import BinaryIO
+
+from doorstep._arguments import refuse
+
+
+@contextmanager
+def replaced_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """A new file in the folder of `path`, open for writing, that takes its place at the end; an error removes it.
+
+    Until then whatever has that name stays as it is. A link stays a link; a pipe or a device is written to.
+
+    Raises:
+        ArgumentError: `path` is no path.
+        OSError: there can be no such file; raised before the file is handed out.
+    """
+    if not isinstance(path, (str, os.PathLike)):
+        refuse("path", "the path of a file", path)
+    target = os.path.realpath(os.fsdecode(path))
+    mode = _mode_of(target)
+    if mode is not None and not stat.S_ISREG(mode):
+        with open(target, "wb") as file:
+            yield file
+        return
+    temporary = _create_beside(target, mode)
+    try:
+        with temporary:
+            yield temporary
+        os.replace(temporary.name, target)
+    except BaseException:
+        os.unlink(temporary.name)
+        raise
+
+
+def check_replaceable(path: str | os.PathLike[str]) -> None:
+    """Tries whether `replaced_file` could write there, and leaves nothing.
+
+    Raises:
+        OSError: it could not.
+    """
+    target = os.path.realpath(os.fsdecode(path))
+    mode = _mode_of(target)
+    if mode is None or stat.S_ISREG(mode):
+        with _create_beside(target, mode) as temporary:
+            os.unlink(temporary.name)
+
+
+def _mode_of(target: str) -> int | None:
+    """None: there is no such file."""
+    try:
+        return os.stat(target).st_mode
+    except FileNotFoundError:
+        return None
+
+
+def _create_beside(target: str, mode: int | None) -> BinaryIO:
+    """With the permissions of the file that it will replace."""
+    if mode is not None and not os.access(target, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), target)
+    name = os.path.join(os.path.dirname(target), f".doorstep-{secrets.token_hex(8)}.tmp")
+    try:
+        file = open(name, "xb")  # noqa: SIM115 (closed by replaced_file)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, target) from None
+    if mode is not None:
+        os.chmod(name, stat.S_IMODE(mode))
+    return file

@@ -1,0 +1,96 @@
+"""Files are written whole, or what was there before still is."""
+
+import os
+import stat
+import threading
+from pathlib import Path
+
+import pytest
+
+import doorstep
+from doorstep._files import check_replaceable, replaced_file
+
+
+def write(path: "str | os.PathLike[str]", data: bytes = b"new") -> None:
+    with replaced_file(path) as file:
+        file.write(data)
+
+
+@pytest.mark.parametrize("failure", [OSError("disk full"), KeyboardInterrupt()])
+def test_what_fails_halfway_leaves_the_old_file_and_nothing_else(failure: BaseException, tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+
+    def fail() -> None:
+        with replaced_file(path) as file:
+            file.write(b"half")
+            file.flush()
+            assert path.read_bytes() == b"old"
+            raise failure
+
+    with pytest.raises(type(failure)):
+        fail()
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_file_is_replaced_and_keeps_its_permissions(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    write(path, b"old")
+    path.chmod(0o640)
+    write(os.fspath(path))
+    assert path.read_bytes() == b"new"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_new_file_has_the_usual_permissions(tmp_path: Path) -> None:
+    write(tmp_path / "file")
+    (tmp_path / "usual").touch()
+    assert (tmp_path / "file").stat().st_mode == (tmp_path / "usual").stat().st_mode
+
+
+def test_a_link_stays_one(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    link, target = tmp_path / "link", tmp_path / "folder" / "file"
+    link.symlink_to(target)
+    write(link)
+    assert link.is_symlink()
+    assert target.read_bytes() == b"new"
+
+
+def test_a_pipe_is_written_to(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    read: list[bytes] = []
+    reader = threading.Thread(target=lambda: read.append(path.read_bytes()), daemon=True)
+    reader.start()
+    write(path)
+    reader.join(10)
+    assert read == [b"new"]
+    assert stat.S_ISFIFO(path.stat().st_mode)
+
+
+def test_a_try_leaves_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    check_replaceable(path)
+    assert not list(tmp_path.iterdir())
+    path.write_bytes(b"old")
+    check_replaceable(path)
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_errors_name_the_file_that_was_meant(tmp_path: Path) -> None:
+    path = tmp_path / "missing" / "file"
+    for attempt in (check_replaceable, write):
+        with pytest.raises(FileNotFoundError) as caught:
+            attempt(path)
+        assert caught.value.filename == str(path)
+    with pytest.raises(IsADirectoryError):
+        write(tmp_path)
+
+
+def test_what_is_no_path_is_refused() -> None:
+    with pytest.raises(doorstep.ArgumentError, match="path is 5; it must be the path of a file"):
+        write(5)  # type: ignore[arg-type]
