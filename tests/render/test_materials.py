@@ -179,6 +179,8 @@ BROKEN = {
     "groupshared float g; float3 surface_colour(Surface s) { g = s.slot; return g; }": ("groupshared",),
     "float3 surface_colour(Surface s) { double d = s.depth; return float(d * d); }": ("capability 10",),
     "float3 surface_colour(Surface s) { return WaveActiveSum(s.depth); }": ("capability",),
+    "float3 surface_colour(Surface s) { if (s.slot) GroupMemoryBarrierWithGroupSync(); return 1; }": ("barriers",),
+    "float3 surface_colour(Surface s) { doorstep::depth[0] = 1; return 1; }": ("material:1:46:", "no member named"),
 }
 
 
@@ -190,6 +192,7 @@ def test_broken_materials_are_errors_with_the_compilers_message() -> None:
                 simulator(material)
             assert all(message in str(caught.value) for message in messages), (material, str(caught.value))
             assert caught.value.argument == "material"
+            assert "warning" not in str(caught.value)
             assert caught.value.hint
             bystander.step()
         live = doorstep.live_counts()

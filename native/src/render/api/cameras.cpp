@@ -12,6 +12,8 @@ constexpr const char* kTensorNames[DS_CAMERA_TENSOR_COUNT] = {
 #undef DS_CAMERA_TENSOR_NAME
 };
 
+constexpr float kSmallestFieldOfView = 0.1f;  // degrees
+
 ds_status check_resolution(const char* argument, int32_t value) {
     return check_range(argument, "a view has at least one pixel", value, 1, DS_MAX_RESOLUTION);
 }
