@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import doorstep
+from doorstep._files import replaced_file
 from doorstep.cli.argument_types import add_simulator_arguments, check_output, positive_integer
 from doorstep.cli.progress import Progress
 from doorstep.cli.random_actions import ActionTable
@@ -119,7 +120,8 @@ def _write_picture(sim: doorstep.Simulator, arguments: argparse.Namespace, tally
         f"The {len(tally.scenes)} with the most doors open, buttons pressed and cubes held, seen from above. "
         f"doorstep {doorstep.__version__}, seed {sim.seed}."
     )
-    arguments.output.write_text(draw_scenes(tally.scenes, title, subtitle), encoding="utf-8")
+    with replaced_file(arguments.output) as file:
+        file.write(draw_scenes(tally.scenes, title, subtitle).encode())
 
 
 def _report(sim: doorstep.Simulator, arguments: argparse.Namespace, tally: _Tally) -> None:
