@@ -272,3 +272,39 @@ def test_a_failing_request_is_shown_and_the_next_ones_are_served(sim: doorstep.S
     assert viewer.paused
     viewer.tick(1.1)
     assert served == [1]
+
+
+def test_what_collides_with_the_servers_thread_is_sent_again(sim: doorstep.Simulator) -> None:
+    collisions = [RuntimeError("deque mutated during iteration")]  # asyncio's Event, set while its loop begins to wait
+
+    class CollidingPage(FakePage):
+        def show(self, *_: object) -> None:
+            self.calls.append("show")
+            if collisions:
+                raise collisions.pop()
+
+    page = CollidingPage()
+    viewer = viewer_of(sim, LivePlay(sim, idle(sim)), page, rate=0)
+    viewer.tick(1.0)
+    assert (page.count("show"), page.count("show_numbers")) == (1, 0)
+    viewer.tick(2.0)
+    assert (page.count("show"), page.count("show_numbers")) == (2, 1)
+    assert (viewer.error, viewer.paused) == ("", False)
+
+
+def test_a_page_that_cannot_be_shown_is_given_up_until_something_changes(
+    sim: doorstep.Simulator, capfd: pytest.CaptureFixture[str]
+) -> None:
+    class BrokenPage(FakePage):
+        def show_numbers(self, *_: object) -> None:
+            self.calls.append("show_numbers")
+            raise ValueError("no numbers")
+
+    page = BrokenPage()
+    viewer = viewer_of(sim, LivePlay(sim, idle(sim)), page)
+    for moment in range(10):
+        wait = viewer.tick(float(moment))
+    assert wait is None
+    assert page.count("show_numbers") == 2
+    assert (viewer.error, viewer.paused) == ("ValueError: no numbers", True)
+    assert capfd.readouterr().err.count("ValueError: no numbers") == 1

@@ -55,3 +55,11 @@ class Page:
             with browser.atomic():
                 browser.camera.position = position
                 browser.camera.look_at = target
+
+
+def is_collision(error: Exception) -> bool:
+    """Whether what was sent woke viser's thread just as it fell asleep, which asyncio does not allow.
+
+    What was sent arrives all the same; the rest has to be sent again.
+    """
+    return type(error) is RuntimeError and str(error) == "deque mutated during iteration"

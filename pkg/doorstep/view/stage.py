@@ -103,7 +103,7 @@ class Batch:
             )
         else:
             for name, array in arrays.items():
-                if not np.array_equal(array, self._sent[name]):
+                if not _same(array, self._sent[name]):
                     setattr(self._handle, name, array)
         self._sent = arrays
 
@@ -128,11 +128,16 @@ class Lines:
 
     def show(self, points: Array, colour: Array) -> None:
         """points: float32 [count, 2, 3]; colour: uint8 [count, 3]. The arrays are these lines' from now on."""
-        if not np.array_equal(points, self._sent[0]):
+        if not _same(points, self._sent[0]):
             self._handle.points = points
-        if not np.array_equal(colour, self._sent[1]):
+        if not _same(colour, self._sent[1]):
             self._handle.colors = np.repeat(colour[:, None], 2, axis=1)
         self._sent = (points, colour)
+
+
+def _same(one: Array, other: Array) -> bool:
+    """By their bytes: a tenth of the time that numpy takes for arrays this small."""
+    return one.tobytes() == other.tobytes()
 
 
 def _floors(layout: Layout) -> _Kinds:

@@ -15,14 +15,14 @@ from doorstep.view.history import History
 from doorstep.view.keyboard import Keyboard
 from doorstep.view.layout import Layout
 from doorstep.view.pace import Pace
-from doorstep.view.page import Page
+from doorstep.view.page import Page, is_collision
 from doorstep.view.play import LivePlay, Play, Replay
 from doorstep.view.reading import read
 from doorstep.view.requests import Requests
 
 _SCENE_PERIOD = 1 / 32  # seconds between two pictures of the scene, at least
 _NUMBERS_PERIOD = 1 / 4
-_IMAGE_PERIOD = 1 / 5
+_IMAGE_PERIOD = 1 / 4
 _LONGEST_BURST = 0.03  # seconds of stepping without looking whether somebody wants something
 
 
@@ -130,11 +130,14 @@ class Viewer:
 
     def _fail(self, error: Exception) -> None:
         """Says so in the page, and stops there. Nothing ends the viewer while people look."""
-        if not isinstance(error, DoorstepError):
-            traceback.print_exception(error)
-        self.error = f"{type(error).__name__}: {error}"
-        self._pause(True)
-        self._page.controls.show_status(self._status(), self.error)
+        said = f"{type(error).__name__}: {error}"
+        if is_collision(error):
+            self._changed()
+        elif not (self.paused and self.error == said):  # else it is shown, or cannot be
+            if not isinstance(error, DoorstepError):
+                traceback.print_exception(error)
+            self.error = said
+            self._pause(True)
 
     # ---- Showing ----
 
@@ -163,6 +166,7 @@ class Viewer:
                 offset = self._layout.offsets[self.world - self._shown.start]
                 self._page.look(cameras.behind(self._sim, self.world, self.agent, offset))
         if self._numbers_due.take(now):
+            self._page.controls.show_paused(self.paused)
             self._page.controls.show_status(self._status(), self.error)
             self._page.controls.show_position(self._play.position)
             self._page.controls.show_numbers(self.world, self.agent, self._history)
@@ -254,7 +258,7 @@ class Viewer:
 
     def _pause(self, paused: bool) -> None:
         self.paused = paused
-        self._page.controls.show_paused(paused)
+        self._numbers_due.hurry()
 
 
 class _Due:
@@ -272,6 +276,11 @@ class _Due:
         self.changed = False
         self._next = now + self._period
         return True
+
+    def hurry(self) -> None:
+        """It has changed, and is shown as soon as possible."""
+        self.changed = True
+        self._next = 0.0
 
     def wait(self, now: float) -> float | None:
         """Seconds until it is to be shown; None: it has not changed."""
