@@ -29,8 +29,8 @@ ds_status prepare_parts(const CameraSetup& setup, const uint8_t* uuid, bool shar
 // What a failure leaves is deleted by the caller.
 VulkanParts* new_parts();
 
-// Waits until the timeline has reached `value`. False in a forked child and where the device is stuck or lost: then they
-// are abandoned; a leak is better than what might happen otherwise.
+// Waits until the timeline has reached `value`. False in a forked child and where the device is stuck or lost: then the
+// parts are abandoned; a leak is better than what might happen otherwise.
 bool wait_for_parts(const VulkanParts& parts, uint64_t value);
 
 ds_status create_host_renderer(const CameraSetup& setup, BatchRenderer** renderer);
