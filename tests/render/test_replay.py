@@ -127,6 +127,13 @@ def test_far_away_things_are_recorded_too() -> None:
         assert read_recording(Replay(sim).to_html())[0]["unit"] == pytest.approx(longest_wall / 32767)
 
 
+def test_worlds_are_chosen_as_everywhere() -> None:
+    with doorstep.Simulator(4) as sim:
+        for worlds in (np.array([1, 3]), np.array([False, True, False, True]), (1, 3)):
+            recording, _ = read_recording(Replay(sim, worlds).to_html())
+            assert [world["world"] for world in recording["worlds"]] == [1, 3]
+
+
 @pytest.mark.parametrize(
     ("worlds", "says"),
     [
