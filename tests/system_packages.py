@@ -63,13 +63,13 @@ def chromium_command() -> list[str]:
 
 
 def chromium_environment() -> dict[str, str]:
-    """Variables for Chromium: where its libraries are, and its font."""
+    """Variables for Chromium: where its libraries are, its font, and a home that is not the user's."""
     root = _root()
     fonts = root / "fonts.conf"
     if not fonts.exists():
         folders = "".join(f"<dir>{folder}</dir>" for folder in (root / "usr/share/fonts", "/usr/share/fonts"))
         _write(fonts, f"<fontconfig>{folders}<cachedir>{root / 'font-cache'}</cachedir></fontconfig>")
-    return {**_library_path(root), "FONTCONFIG_FILE": str(fonts)}
+    return {**_library_path(root), "FONTCONFIG_FILE": str(fonts), "HOME": str(root / "home")}
 
 
 def fetch(folder: Path) -> None:
