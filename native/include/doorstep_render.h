@@ -43,6 +43,7 @@ typedef enum ds_camera_tensor_id {
 
 enum {
     DS_MAX_RESOLUTION = 4096, /* of either side of a view */
+    DS_MAX_SAMPLES = 8,       /* of a picture, along either side of a pixel */
 };
 
 typedef uint64_t ds_cameras; /* the cameras of one simulator */
@@ -98,7 +99,7 @@ typedef struct ds_picture_config {
     uint32_t struct_size;
     int32_t width;              /* pixels, 1 .. DS_MAX_RESOLUTION */
     int32_t height;
-    int32_t samples;            /* rays per pixel are samples * samples, 1 .. 8 */
+    int32_t samples;            /* rays per pixel are samples * samples, 1 .. DS_MAX_SAMPLES */
     int32_t shadows;            /* 0 or 1 */
     int32_t orthographic;       /* 0 or 1 */
     float vertical_fov;         /* degrees; orthographic: full height of the view, metres */

@@ -9,16 +9,6 @@ ds_status fail_closed(const char* argument) {
                 "this %s was closed or never existed", argument);
 }
 
-ds_status fail_null(const char* argument) {
-    return fail(DS_STATUS_INVALID_ARGUMENT, argument, "pass the address of an object", "%s is a null pointer",
-                argument);
-}
-
-ds_status fail_struct_size(const char* argument, uint32_t given, uint32_t expected) {
-    return fail(DS_STATUS_INVALID_ARGUMENT, argument, "set struct_size to sizeof the struct before the call",
-                "%s.struct_size is %u; it must be %u", argument, given, expected);
-}
-
 ds_status give_memory(const Ref<Memory>& memory, ds_memory* handle) {
     const ds_memory made = memories.insert(memory);
     if (!made) {
@@ -33,12 +23,6 @@ ds_status check_python() {
     if (find_python()) return DS_STATUS_OK;
     return fail(DS_STATUS_LIBRARY, "", "load libpython so that its symbols are global (RTLD_GLOBAL)",
                 "Python's %s is not visible to libraries in this process", missing_of_python());
-}
-
-ds_status check_range(const char* argument, const char* hint, int64_t value, int64_t smallest, int64_t largest) {
-    if (value >= smallest && value <= largest) return DS_STATUS_OK;
-    return fail(DS_STATUS_INVALID_ARGUMENT, argument, hint, "%s is %lld; it must be %lld to %lld", argument,
-                static_cast<long long>(value), static_cast<long long>(smallest), static_cast<long long>(largest));
 }
 
 // ---- SimulatorCall ----

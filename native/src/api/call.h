@@ -6,9 +6,9 @@
 #include "doorstep.h"
 #include "exec/step_event.h"
 #include "exec/simulator.h"
+#include "runtime/argument_checks.h"
 #include "runtime/handles.h"
 #include "runtime/memory.h"
-#include "runtime/status.h"
 
 namespace doorstep {
 
@@ -21,25 +21,12 @@ inline constinit HandleRegistry<StepEvent> events;
 ds_status check_cpu();
 
 ds_status fail_closed(const char* argument);
-ds_status fail_null(const char* argument);
-// For a struct whose struct_size is not this library's.
-ds_status fail_struct_size(const char* argument, uint32_t given, uint32_t expected);
 
 // Makes a handle for the caller.
 ds_status give_memory(const Ref<Memory>& memory, ds_memory* handle);
 
 // LIBRARY if Python's functions are not visible in this process.
 ds_status check_python();
-
-// Checks that a result struct exists and has this library's size.
-template <class Struct>
-ds_status check_struct(const Struct* given, const char* argument) {
-    if (!given) return fail_null(argument);
-    if (given->struct_size != sizeof(Struct)) return fail_struct_size(argument, given->struct_size, sizeof(Struct));
-    return DS_STATUS_OK;
-}
-
-ds_status check_range(const char* argument, const char* hint, int64_t value, int64_t smallest, int64_t largest);
 
 // One call on one simulator: holds its turn from construction to destruction. Calls that arrive meanwhile, and calls
 // that arrive while an asynchronous step runs, wait in order.

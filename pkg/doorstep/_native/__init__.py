@@ -20,7 +20,7 @@ from doorstep._native._generated import (
     TensorInfo,
     TensorRow,
 )
-from doorstep._native._render_generated import CAMERA_TENSORS, MAX_RESOLUTION, Renderer
+from doorstep._native._render_generated import CAMERA_TENSORS, MAX_RESOLUTION, MAX_SAMPLES, Renderer
 from doorstep._native.batches import batch_info, xla_handler
 from doorstep._native.c_api import capi, get_include
 from doorstep._native.devices import cuda_architectures, cuda_compile, cuda_device, cuda_driver
@@ -43,6 +43,7 @@ __all__ = [
     "MAX_AGENTS",
     "MAX_EPISODE_LENGTH",
     "MAX_RESOLUTION",
+    "MAX_SAMPLES",
     "MAX_THREADS",
     "MAX_WORLDS",
     "RENDER_LIBRARY_PATH",

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 from doorstep._native._generated import LayoutEntry, TensorInfo, TensorRow
 
 MAX_RESOLUTION = 4096
+MAX_SAMPLES = 8
 
 
 class Renderer(IntEnum):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from doorstep._files import check_replaceable
 from doorstep.errors import ArgumentError
+from doorstep.simulator import Simulator
 
 
 def positive_integer(text: str) -> int:
@@ -44,16 +45,32 @@ def check_output(output: Path) -> None:
         raise ArgumentError(f"--output {output} cannot be written: {error.strerror}.", argument="output") from error
 
 
-def add_simulator_arguments(parser: argparse.ArgumentParser, worlds: int = 1024) -> None:
-    """What every command that steps a simulator takes; worlds: the default."""
-    parser.add_argument(
-        "--worlds", type=positive_integer, default=worlds, metavar="N", help=f"number of worlds ({worlds})"
-    )
+def add_world_arguments(parser: argparse.ArgumentParser, worlds: int, what: str = "number of worlds") -> None:
+    """Which worlds there are, and where; worlds: how many unless told otherwise."""
+    parser.add_argument("--worlds", type=positive_integer, default=worlds, metavar="N", help=f"{what} ({worlds})")
     parser.add_argument("--agents", type=positive_integer, default=2, metavar="N", help="agents in each world, 1-8 (2)")
     parser.add_argument("--seed", type=int, default=5, help="seed of the levels and of the actions (5)")
     parser.add_argument(
         "--device", default="cpu", metavar="DEVICE", help="where worlds are: cpu, cuda, cuda:K or auto (cpu)"
     )
+
+
+def add_recording_arguments(parser: argparse.ArgumentParser) -> None:
+    """Episodes, which a recording may be of."""
+    parser.add_argument(
+        "--actions",
+        type=Path,
+        metavar="FILE",
+        help="a recording: an action dump; give the --worlds, --agents, --seed and --episode-length it was made with",
+    )
+    parser.add_argument(
+        "--episode-length", type=positive_integer, default=200, metavar="N", help="steps of an episode (200)"
+    )
+
+
+def add_simulator_arguments(parser: argparse.ArgumentParser, worlds: int = 1024) -> None:
+    """What every command takes that steps a simulator by itself; worlds: the default."""
+    add_world_arguments(parser, worlds)
     parser.add_argument(
         "--threads",
         type=positive_integer,
@@ -66,4 +83,16 @@ def add_simulator_arguments(parser: argparse.ArgumentParser, worlds: int = 1024)
         default="normal",
         help="where episodes start: as the levels say, or among the cubes of the second and third room, "
         "where agents push cubes all the time",
+    )
+
+
+def simulator_of(arguments: argparse.Namespace, episode_length: int = 200) -> Simulator:
+    """The simulator that the options of add_simulator_arguments() describe."""
+    return Simulator(
+        arguments.worlds,
+        seed=arguments.seed,
+        num_agents=arguments.agents,
+        num_threads=arguments.threads,
+        device=arguments.device,
+        episode_length=episode_length,
     )

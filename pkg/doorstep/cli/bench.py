@@ -11,7 +11,7 @@ import numpy as np
 
 import doorstep
 from doorstep import cuda
-from doorstep.cli.argument_types import add_simulator_arguments, positive_integer
+from doorstep.cli.argument_types import add_simulator_arguments, positive_integer, simulator_of
 from doorstep.cli.random_actions import ActionTable, DeviceActionTable
 from doorstep.cli.rooms_start import RoomsStart
 
@@ -60,13 +60,7 @@ def measure(arguments: argparse.Namespace) -> Result:
     """Makes a simulator and times its steps. Drawing actions, and moving agents, stay outside the clock."""
     table = ActionTable(arguments.seed)
     created = time.perf_counter_ns()
-    with doorstep.Simulator(
-        arguments.worlds,
-        seed=arguments.seed,
-        num_agents=arguments.agents,
-        num_threads=arguments.threads,
-        device=arguments.device,
-    ) as sim:
+    with simulator_of(arguments) as sim:
         sim.step()
         sim.wait()
         startup_seconds = (time.perf_counter_ns() - created) / 1e9

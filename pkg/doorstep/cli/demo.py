@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 import doorstep
 from doorstep._files import replaced_file
-from doorstep.cli.argument_types import add_simulator_arguments, check_output, positive_integer
+from doorstep.cli.argument_types import add_simulator_arguments, check_output, positive_integer, simulator_of
 from doorstep.cli.progress import Progress
 from doorstep.cli.random_actions import ActionTable
 from doorstep.cli.rooms_start import RoomsStart
@@ -54,13 +54,7 @@ class _Tally:
 def run(arguments: argparse.Namespace) -> int:
     """Runs the demo."""
     check_output(arguments.output)
-    with doorstep.Simulator(
-        arguments.worlds,
-        seed=arguments.seed,
-        num_agents=arguments.agents,
-        num_threads=arguments.threads,
-        device=arguments.device,
-    ) as sim:
+    with simulator_of(arguments) as sim:
         print(
             f"doorstep {doorstep.__version__}: {sim.num_worlds:,} worlds on {sim.device}, {arguments.steps:,} steps of "
             f"random actions, seed {sim.seed}",

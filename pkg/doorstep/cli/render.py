@@ -16,11 +16,13 @@ from numpy.typing import NDArray
 import doorstep
 from doorstep.action_dump import read_action_dump
 from doorstep.cli.argument_types import (
+    add_recording_arguments,
     add_simulator_arguments,
     check_output,
     count,
     non_negative_integer,
     positive_integer,
+    simulator_of,
 )
 from doorstep.cli.progress import Progress
 from doorstep.cli.random_actions import ActionTable
@@ -51,13 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="where it goes; ends in .png: the last moment, .mp4 or .gif: all moments, .html: a replay (doorstep.png)",
     )
     add("--policy", choices=("random", "idle"), default="random", help="how agents act without a recording (random)")
-    add(
-        "--actions",
-        type=Path,
-        metavar="FILE",
-        help="a recording: an action dump; give the --worlds, --agents, --seed and --episode-length it was made with",
-    )
-    add("--episode-length", type=positive_integer, default=200, metavar="N", help="steps of an episode (200)")
+    add_recording_arguments(parser)
     add(
         "--steps",
         type=non_negative_integer,
@@ -90,14 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
     write = _writer(arguments.output)
     recording = _read_recording(arguments)
     arguments.steps = _number_of_steps(arguments, recording)
-    with doorstep.Simulator(
-        arguments.worlds,
-        seed=arguments.seed,
-        num_agents=arguments.agents,
-        num_threads=arguments.threads,
-        device=arguments.device,
-        episode_length=arguments.episode_length,
-    ) as sim:
+    with simulator_of(arguments, arguments.episode_length) as sim:
         _check_shown(sim, arguments.show)
         with Progress(arguments.steps, sys.stderr) as progress:
             written = write(sim, _moments(sim, arguments, recording, progress), arguments)

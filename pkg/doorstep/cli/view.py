@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from pathlib import Path
 from typing import TypeVar
 
-from doorstep.cli.argument_types import positive_integer
+from doorstep.cli.argument_types import add_recording_arguments, add_world_arguments
 from doorstep.errors import LibraryError
 
 _Number = TypeVar("_Number", int, float)
@@ -18,18 +17,9 @@ SUMMARY = "Show worlds live in a browser, play by hand, or scrub through a recor
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
     add = parser.add_argument
-    add("--worlds", type=positive_integer, default=1, metavar="N", help="number of worlds; 64 are shown at once (1)")
-    add("--agents", type=positive_integer, default=2, metavar="N", help="agents in each world, 1-8 (2)")
-    add("--seed", type=int, default=5, help="seed of the levels and of the actions (5)")
-    add("--device", default="cpu", metavar="DEVICE", help="where worlds are: cpu, cuda, cuda:K or auto (cpu)")
-    add("--episode-length", type=positive_integer, default=200, metavar="N", help="steps of an episode (200)")
+    add_world_arguments(parser, worlds=1, what="number of worlds; 64 are shown at once")
     add("--policy", choices=("random", "idle"), default="random", help="who acts where nobody plays (random)")
-    add(
-        "--actions",
-        type=Path,
-        metavar="FILE",
-        help="a recording: an action dump; give the --worlds, --agents, --seed and --episode-length it was made with",
-    )
+    add_recording_arguments(parser)
     add("--rate", type=_rate, default=20, metavar="HZ", help="steps per second, 0-1000 (20)")
     add("--keep-running", action="store_true", help="also step while nobody looks at the page")
     add("--host", default="127.0.0.1", metavar="ADDRESS", help="whom to serve; 0.0.0.0: everybody (127.0.0.1)")

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doorstep._arguments import check_flag, check_integer
-from doorstep._native import MAX_RESOLUTION, EntityKind, draw_picture
+from doorstep._native import MAX_RESOLUTION, MAX_SAMPLES, EntityKind, draw_picture
 from doorstep.render.camera import UNIT_TOLERANCE, Vector
 from doorstep.render.named_cameras import check_camera, pose_of
 from doorstep.render.objects import Objects, objects_of
@@ -17,7 +17,6 @@ from doorstep.render.snapshot import Snapshot, take_snapshots
 if TYPE_CHECKING:
     from doorstep.simulator import Simulator
 
-MAX_SAMPLES = 8
 _NEAR_CORNERS = 0.9  # of a box's half extents
 
 Picture = NDArray[np.uint8]  # [H, W, 3]
@@ -63,7 +62,7 @@ class Drawing:
     def draw(self, snapshot: Snapshot) -> Picture:
         """The picture, uint8 [height, width, 3]."""
         # Who got furthest, not who is furthest: that changes less often, and a film stays calm.
-        agent = int(np.argmax(snapshot.agent_max_y)) if self._agent is None else self._agent
+        agent = snapshot.pioneer if self._agent is None else self._agent
         pose = pose_of(self._camera, snapshot, agent, self._width / self._height)
         objects = objects_of(snapshot)
         objects["hidden"] = ~_can_be_drawn(objects)

@@ -52,7 +52,7 @@ def _bodies(snapshot: Snapshot) -> Objects:
     rows["rotation"] = snapshot.body_rotations
     agents = rows[: snapshot.num_agents]
     agents["centre"][:, 2] += agents["size"][:, 2] / 2
-    agents["tint"] = [AGENT_TINTS[agent % len(AGENT_TINTS)] for agent in range(len(agents))]
+    agents["tint"] = AGENT_TINTS[: len(agents)]
     return rows
 
 

@@ -48,6 +48,11 @@ class Snapshot:
         """The agent that is furthest along the level."""
         return int(np.argmax(self.body_positions[: self.num_agents, 1]))
 
+    @property
+    def pioneer(self) -> int:
+        """The agent that got furthest in this episode."""
+        return int(np.argmax(self.agent_max_y))
+
     def floor_bounds(self) -> tuple[FloatArray, FloatArray]:
         """The rectangle around all walls and doors: its low and its high (x, y), metres."""
         used = self.static_kinds != 0

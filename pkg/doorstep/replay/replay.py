@@ -137,7 +137,7 @@ class Replay:
             "version": VERSION_STRING,
             "unit": unit,
             "bounds": [*low.tolist(), *high.tolist()],
-            "tints": [AGENT_TINTS[agent % len(AGENT_TINTS)] for agent in range(self._sim.num_agents)],
+            "tints": AGENT_TINTS[: self._sim.num_agents],
             "worlds": [
                 {"world": moments[0].snapshot.world, "moments": len(moments), "objects": len(moments[0].objects)}
                 for moments in self._moments
@@ -173,7 +173,7 @@ def _arrays(moments: list[_Moment], unit: float) -> list[bytes]:
         np.array([snapshot.episode_index for snapshot in snapshots], "<i4").tobytes(),
         np.array([moment.episode_step for moment in moments], "<i4").tobytes(),
         np.stack([snapshot.agent_grabs for snapshot in snapshots]).astype("<i4").tobytes(),
-        np.array([np.argmax(snapshot.agent_max_y) for snapshot in snapshots], "<i4").tobytes(),
+        np.array([snapshot.pioneer for snapshot in snapshots], "<i4").tobytes(),
         differences + bytes(-len(differences) % 4),
     ]
 

@@ -8,7 +8,6 @@
 namespace doorstep {
 namespace {
 
-constexpr int32_t kMaxSamples = 8;
 constexpr uint64_t kMaxPictureObjects = 1u << 20;
 
 ds_status check_view(const ds_picture_config& config) {
@@ -29,7 +28,7 @@ ds_status check_config(const ds_picture_config& config) {
     } const rows[] = {
         {"width", "a picture has at least one pixel", config.width, 1, DS_MAX_RESOLUTION},
         {"height", "a picture has at least one pixel", config.height, 1, DS_MAX_RESOLUTION},
-        {"samples", "a pixel takes samples * samples rays", config.samples, 1, kMaxSamples},
+        {"samples", "a pixel takes samples * samples rays", config.samples, 1, DS_MAX_SAMPLES},
         {"shadows", "pass 0 or 1", config.shadows, 0, 1},
         {"orthographic", "pass 0 or 1", config.orthographic, 0, 1},
         {"num_threads", "0 uses as many threads as the process may", config.num_threads, 0, DS_MAX_THREADS},

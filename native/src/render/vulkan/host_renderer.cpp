@@ -2,8 +2,6 @@
 // simulator's threads.
 #include <string.h>
 
-#include <new>
-
 #include "render/api/core.h"
 #include "render/vulkan/vulkan_parts.h"
 
@@ -101,14 +99,7 @@ private:
 }  // namespace
 
 ds_status create_host_renderer(const CameraSetup& setup, BatchRenderer** renderer) {
-    auto* made = new (std::nothrow) HostRenderer;
-    if (!made) return fail(DS_STATUS_OUT_OF_MEMORY, "", "", "no memory for a renderer");
-    if (const ds_status status = made->create(setup)) {
-        delete made;
-        return status;
-    }
-    *renderer = made;
-    return DS_STATUS_OK;
+    return make_renderer<HostRenderer>(setup, renderer);
 }
 
 }  // namespace doorstep

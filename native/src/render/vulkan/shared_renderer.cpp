@@ -4,8 +4,6 @@
 // At the end the streams that were drawn on may be gone, or recorded: only the timeline tells that their work is done.
 #include <unistd.h>
 
-#include <new>
-
 #include "render/api/core.h"
 #include "render/vulkan/vulkan_parts.h"
 
@@ -198,14 +196,7 @@ ds_status SharedRenderer::copy_outputs(const ViewTensors& tensors) {
 }  // namespace
 
 ds_status create_shared_renderer(const CameraSetup& setup, BatchRenderer** renderer) {
-    auto* made = new (std::nothrow) SharedRenderer;
-    if (!made) return fail(DS_STATUS_OUT_OF_MEMORY, "", "", "no memory for a renderer");
-    if (const ds_status status = made->create(setup)) {
-        delete made;
-        return status;
-    }
-    *renderer = made;
-    return DS_STATUS_OK;
+    return make_renderer<SharedRenderer>(setup, renderer);
 }
 
 }  // namespace doorstep

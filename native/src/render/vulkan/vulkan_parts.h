@@ -3,6 +3,9 @@
 
 #include <stdint.h>
 
+#include <new>
+
+#include "render/api/core.h"
 #include "render/cameras/renderers.h"
 #include "render/vulkan/device.h"
 #include "render/vulkan/tiled_drawing.h"
@@ -32,6 +35,18 @@ VulkanParts* new_parts();
 // Waits until the timeline has reached `value`. False in a forked child and where the device is stuck or lost: then the
 // parts are abandoned; a leak is better than what might happen otherwise.
 bool wait_for_parts(const VulkanParts& parts, uint64_t value);
+
+template <class Renderer>
+ds_status make_renderer(const CameraSetup& setup, BatchRenderer** renderer) {
+    auto* made = new (std::nothrow) Renderer;
+    if (!made) return fail(DS_STATUS_OUT_OF_MEMORY, "", "", "no memory for a renderer");
+    if (const ds_status status = made->create(setup)) {
+        delete made;
+        return status;
+    }
+    *renderer = made;
+    return DS_STATUS_OK;
+}
 
 ds_status create_host_renderer(const CameraSetup& setup, BatchRenderer** renderer);
 ds_status create_shared_renderer(const CameraSetup& setup, BatchRenderer** renderer);
