@@ -99,7 +99,7 @@ print(errors.getvalue())
     code, message = output.split("\n", 1)
     assert code == "1"
     assert message.startswith("doorstep view: error: The viewer needs the package viser")
-    assert 'pip install "doorstep[view]"' in message
+    assert 'pip install "viser>=1.1,<2"' in message
 
 
 def test_nothing_else_imports_viser(run_python: RunPython) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,8 @@ import pytest
 
 pytest.importorskip("viser", reason="the viewer needs viser")
 
-from tests.view.running import Watch, Watched, until
+from tests.view.running import PATIENCE, Watch, Watched, until
+from viser._messages import GuiUpdateMessage
 
 import doorstep
 from doorstep.action_dump import ActionDumpWriter
@@ -61,9 +63,18 @@ def play(watched: Watched, who: str) -> None:
     watched.page.wait_for_function(f"window.doorstepKeys.isPlaying() === {playing}")
 
 
+def number_field(watched: Watched, label: str) -> Any:
+    """Where a number is typed, beside a slider or alone."""
+    return watched.page.locator(f"xpath=//label[normalize-space()='{label}']/following::input[@type='text'][1]")
+
+
+def number(watched: Watched, label: str) -> str:
+    return str(number_field(watched, label).input_value())
+
+
 def set_number(watched: Watched, label: str, value: int) -> None:
-    """Types a number beside a slider."""
-    field = watched.page.locator(f"xpath=//label[normalize-space()='{label}']/following::input[@type='text'][1]")
+    """Types a number."""
+    field = number_field(watched, label)
     field.fill(str(value))
     field.press("Enter")
 
@@ -197,6 +208,25 @@ def test_scrubbing_shows_the_recorded_state(watch: Watch, recording: Path) -> No
             blue = watched.ask(lambda viewer: viewer._sim.state.body_positions.copy_to_host()[0, 0])
             watched.until_seen((blue + np.array([0, 0, 1.9]), "blue"))
         assert watched.page.get_by_role("button", name="reset world").count() == 0
+
+
+def test_the_step_slider_shows_where_the_recording_is_whatever_was_on_its_way(watch: Watch, recording: Path) -> None:
+    with watch(worlds=2, seed=7, actions=recording, rate=0) as watched:
+        slider: Any = watched.ask(lambda viewer: viewer._page.controls.position)
+        asked = threading.Event()
+
+        def hold(viewer: Viewer) -> None:
+            assert asked.wait(PATIENCE)
+
+        watched.running.viewer.requests.post(hold, watched.running.viewer)
+        set_number(watched, "step", 41)
+        until(lambda: slider.value == 41)
+        old = GuiUpdateMessage(slider._impl.uuid, {"value": 99})
+        slider._impl.gui_api._websock_interface.queue_message(old)  # as if sent before, while the recording went on
+        until(lambda: number(watched, "step") == "99")
+        asked.set()
+        until(lambda: number(watched, "step") == "41")
+        assert position(watched) == 41
 
 
 def test_a_recording_stops_at_its_end(watch: Watch, recording: Path) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import doorstep
-from doorstep.view.history import History
+from doorstep.view.history import LONGEST, History, Moment
 from doorstep.view.keyboard import Key, Keyboard
 from doorstep.view.layout import Layout
 from doorstep.view.pace import Pace
@@ -114,8 +114,18 @@ def test_worlds_do_not_overlap_and_the_first_stands_where_it_says() -> None:
     size = layout.high - layout.low
     apart = np.abs(layout.offsets[:, None, :2] - layout.offsets[None, :, :2])
     assert ((apart >= size).any(axis=-1) | np.eye(64, dtype=bool)).all()
-    width, depth = layout.corners[1] - layout.corners[0]
-    assert 0.5 < width / depth < 2
+
+
+@pytest.mark.parametrize(
+    ("cells", "columns", "rows"), [(1, 1, 1), (2, 2, 1), (3, 2, 2), (9, 3, 3), (16, 4, 4), (60, 8, 8), (64, 8, 8)]
+)
+def test_worlds_stand_in_a_square(cells: int, columns: int, rows: int) -> None:
+    with doorstep.Simulator(1) as sim:
+        offsets = Layout.of(sim, cells).offsets
+    assert len(np.unique(offsets[:, 0])) == columns
+    assert len(np.unique(offsets[:, 1])) == rows
+    assert (np.diff(offsets[:columns, 0]) > 0).all()  # the first row from left to right
+    assert len(np.unique(offsets, axis=0)) == cells
 
 
 def test_requests_are_served_in_order_by_whoever_waits() -> None:
@@ -136,12 +146,20 @@ def test_requests_are_served_in_order_by_whoever_waits() -> None:
 
 def test_returns_begin_anew_with_each_episode() -> None:
     history = History()
-    for step, done in enumerate([False, True, False], start=1):
-        history.add(step, 0.5, done)
+    assert [curve.tolist() for curve in history.curves()] == [[0], [0], [0]]
+    for done in (False, True, False):
+        history.add(0.5, done)
     steps, rewards, totals = history.curves()
-    assert steps.tolist() == [1, 2, 3]
+    assert steps.tolist() == [-2, -1, 0]
     assert rewards.tolist() == [0.5, 0.5, 0.5]
     assert totals.tolist() == [0.5, 1.0, 0.5]
+    assert history.last == Moment(0.5, 0.5)
+    for _ in range(1000):
+        history.add(0.5, done=False)
+    steps, rewards, totals = history.curves()
+    assert steps.tolist() == list(range(1 - LONGEST, 1))
+    assert rewards.tolist() == [0.5] * LONGEST
+    assert totals.tolist() == [0.5 * (1002 - LONGEST + step) for step in range(LONGEST)]
     history.clear()
     assert history.last is None
 

@@ -143,6 +143,39 @@ def test_nobody_looks_nothing_is_stepped_unless_it_keeps_running(sim: doorstep.S
     assert page.count("show") == 1
 
 
+@pytest.mark.parametrize(
+    ("cells", "world", "says"),
+    [
+        (4, 0, "step 0, paused; 4 worlds on cpu"),
+        (3, 0, "step 0, paused; worlds 0-2 of 4 on cpu"),
+        (3, 3, "step 0, paused; worlds 1-3 of 4 on cpu"),
+    ],
+)
+def test_it_says_which_worlds_are_shown(sim: doorstep.Simulator, cells: int, world: int, says: str) -> None:
+    class StatusPage(FakePage):
+        def show_status(self, text: str, error: str) -> None:
+            self.calls.append(text)
+
+    page = StatusPage()
+    viewer = Viewer(
+        sim, LivePlay(sim, idle(sim)), cast(Page, page), Layout.of(sim, cells), Keyboard(), rate=0, keep_running=False
+    )
+    viewer.requests.post(viewer.toggle_pause)
+    viewer.requests.post(viewer.choose_world, world)
+    viewer.tick(1.0)
+    assert says in page.calls
+
+
+def test_the_line_around_the_chosen_world_is_not_hidden_by_walls(sim: doorstep.Simulator) -> None:
+    scene, layout = FakeScene(), Layout.of(sim, 4)
+    Stage(cast(Any, scene), sim, layout).show(range(4), 3)
+    points = vars(scene.things["/current world"])["points"].reshape(-1, 3)
+    walls_end = 5.0  # metres above the floor
+    assert (points[:, 2] > walls_end).all()
+    assert points[:, :2].min(axis=0) == pytest.approx(layout.low + layout.offsets[3, :2])
+    assert points[:, :2].max(axis=0) == pytest.approx(layout.high + layout.offsets[3, :2])
+
+
 def test_a_failing_step_stops_the_play_and_says_so(sim: doorstep.Simulator) -> None:
     page = FakePage()
     play = LivePlay(sim, idle(sim))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 pytest.importorskip("viser", reason="the viewer needs viser")
@@ -64,6 +65,22 @@ def test_numbers_out_of_range_become_the_nearest_ones(open_viewer: OpenViewer) -
 def test_what_is_no_number_is_refused(value: object) -> None:
     with pytest.raises(doorstep.ArgumentError, match=r"rate is .*; it must be a number from 0 to 1000"):
         values.number("rate", 0, 1000)(value)
+
+
+@pytest.mark.parametrize(
+    "window", [{"image_height": 0}, {"image_width": 0}, {"image_width": 10**9}, {"fov": 0.0}, {"fov": 100.0}]
+)
+def test_a_window_of_any_size_gets_a_camera_that_is_somewhere(
+    open_viewer: OpenViewer, window: dict[str, object]
+) -> None:
+    with open_viewer(worlds=4, policy="idle", rate=0) as running, Visitor(running) as visitor:
+        client = running.client()
+        visitor.look(**window)
+        until(lambda: all(getattr(client.camera, name) == value for name, value in window.items()))
+        visitor.set(control(running, "look_from"), "all")
+        until(lambda: client.camera.position[2] > 1)
+        assert np.isfinite(client.camera.position).all()
+        assert error(running) == ""
 
 
 def test_an_error_that_nobody_thought_of_is_shown_and_the_viewer_stays(

@@ -47,6 +47,10 @@ class Visitor:
     def __exit__(self, *_: object) -> None:
         self._socket.close()
 
+    def look(self, **camera: object) -> None:
+        """As the page does when the camera has moved or the window has another size."""
+        self._send({**_CAMERA, **camera})
+
     def set(self, control: Any, value: object) -> None:
         """As the page does when somebody has used a control."""
         self._send({"type": "GuiUpdateMessage", "uuid": control._impl.uuid, "updates": {"value": value}})

@@ -31,7 +31,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         import viser  # noqa: F401
     except ImportError as error:
-        hint = 'pip install "doorstep[view]"'
+        hint = 'pip install "viser>=1.1,<2"'
         raise LibraryError(f"The viewer needs the package viser: {error}.", hint=hint) from None
     from doorstep.view.server import Settings, serve
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import math
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -14,12 +15,25 @@ from doorstep.simulator import Simulator
 from doorstep.view import cameras, numbers, page_keys, values
 from doorstep.view.history import History
 from doorstep.view.play import Play
+from doorstep.view.plots import Plots
 from doorstep.view.requests import Requests
 
 FLY, FOLLOW = "fly", "follow"
 POLICY = "policy"
-_HIGHEST_RATE = 1000
-_PLOT_HEIGHT = 130  # pixels
+_HIGHEST_RATE = 1000  # steps per second
+_HIGHEST_SPEED = 3.0  # the slider has powers of ten
+_NO_POSITION = -1
+_SPEED_MARKS = tuple((float(power), str(10**power)) for power in range(4))
+
+# A slider of viser shows its value in a field beside it; here that would be the power, so the field is hidden.
+_SPEED_STYLE = """
+<style class="doorstep-speed">
+  div:has(> .doorstep-speed) + div .mantine-Slider-root { margin-right: 0.7em }
+  div:has(> .doorstep-speed) + div .mantine-Slider-root + * { display: none }
+</style>
+"""
+
+_Command = Callable[[Any], None]
 
 
 class Commands(Protocol):
@@ -47,6 +61,7 @@ class Controls:
         self._sim = sim
         self._agents = [f"agent {agent}" for agent in range(sim.num_agents)]
         self._last_step = play.length or 0
+        self._sought = False  # since the position was shown
         self._add_run(server.gui, play, rate)
         self._add_look(server.gui)
         self._add_input(server.gui, play)
@@ -56,7 +71,9 @@ class Controls:
         self.status = gui.add_html("")
         self.pause = gui.add_button("pause")
         self.step = gui.add_button("single step")
-        self.rate = gui.add_slider("steps per second", min=0, max=_HIGHEST_RATE, step=1, initial_value=round(rate))
+        gui.add_html(_SPEED_STYLE)
+        self.speed = gui.add_slider("speed", 0.0, _HIGHEST_SPEED, 0.1, _speed(rate), marks=_SPEED_MARKS)
+        self.rate = gui.add_number("steps per second", float(rate), min=0.0, max=float(_HIGHEST_RATE), step=1.0)
         if play.length is None:
             self.reset: viser.GuiButtonHandle | None = gui.add_button("reset world")
             self.position: viser.GuiSliderHandle[int] | None = None
@@ -87,24 +104,7 @@ class Controls:
     def _add_numbers(self, gui: viser.GuiApi) -> None:
         with gui.add_folder("numbers"):
             self._table = gui.add_html("")
-            self._rewards = gui.add_uplot(
-                (np.zeros(1), np.zeros(1), np.zeros(1)),
-                (
-                    {"label": "step"},
-                    {"label": "reward", "stroke": "#e8590c", "width": 1},
-                    {"label": "return", "stroke": "#1c7ed6", "width": 2},
-                ),
-                title="reward, return",
-                height=_PLOT_HEIGHT,
-            )
-            self._observations = gui.add_uplot(
-                (np.zeros(1), np.zeros(1)),
-                ({"label": "feature"}, {"label": "value", "stroke": "#2f9e44", "width": 1}),
-                title="observations",
-                height=_PLOT_HEIGHT,
-            )
-            count = len(numbers.observations(self._sim, 0, 0))
-            self._features = np.arange(count, dtype=np.float64)
+            self._plots = Plots(gui, self._sim)
 
     # ---- From the page ----
 
@@ -112,16 +112,16 @@ class Controls:
         """From now on, what people do reaches `commands`; what is no value of a control fails as a request."""
         post = requests.post
 
-        def ask(control: Any, command: Callable[[Any], None], read: Callable[[object], object]) -> None:
+        def ask(control: Any, command: _Command, read: Callable[[object], object]) -> None:
             _on_update(control, lambda event: post(lambda value: command(read(value)), event.target.value))
 
         _on_click(self.pause, lambda _: post(commands.toggle_pause))
         _on_click(self.step, lambda _: post(commands.step_once))
-        ask(self.rate, commands.set_rate, values.number("steps per second", 0, _HIGHEST_RATE))
+        self._connect_speed(ask, commands)
         if self.reset is not None:
             _on_click(self.reset, lambda _: post(commands.reset_world))
         if self.position is not None:
-            ask(self.position, commands.seek, values.whole("step", 0, self._last_step))
+            ask(self.position, self._seek(commands), values.whole("step", 0, self._last_step))
         agents = {name: agent for agent, name in enumerate(self._agents)}
         ask(self.world, commands.choose_world, values.whole("world", 0, self._sim.num_worlds - 1))
         ask(self.agent, commands.choose_agent, values.one_of("agent", agents))
@@ -132,6 +132,27 @@ class Controls:
         ask(self.picture, commands.show_picture, bool)
         if self.player is not None:
             ask(self.player, commands.choose_player, values.one_of("who acts", {POLICY: None, **agents}))
+
+    def _connect_speed(self, ask: Callable[..., None], commands: Commands) -> None:
+        """The slider and the field beside it follow each other."""
+
+        def slide(power: float) -> None:
+            self.rate.value = round(10**power)
+            commands.set_rate(self.rate.value)
+
+        def type_rate(rate: float) -> None:
+            self.speed.value = _speed(rate)
+            commands.set_rate(rate)
+
+        ask(self.speed, slide, values.number("speed", 0, _HIGHEST_SPEED))
+        ask(self.rate, type_rate, values.number("steps per second", 0, _HIGHEST_RATE))
+
+    def _seek(self, commands: Commands) -> _Command:
+        def seek(position: int) -> None:
+            self._sought = True
+            commands.seek(position)
+
+        return seek
 
     def _connect_presets(self, requests: Requests, commands: Commands) -> None:
         preset = values.one_of("look from", {name: name for name in cameras.PRESETS})
@@ -165,14 +186,17 @@ class Controls:
 
     def show_position(self, position: int) -> None:
         """How far the recording has come."""
-        if self.position is not None:
-            self.position.value = position
+        if self.position is None:
+            return
+        if self._sought:  # a browser may have received an earlier position after somebody moved its slider
+            self._sought = False
+            self.position.value = _NO_POSITION  # viser sends a value only if it differs from the last one
+        self.position.value = position
 
     def show_numbers(self, world: int, agent: int, history: History) -> None:
         """Numbers and plots of one agent."""
         self._table.content = numbers.table(self._sim, world, agent, history.last)
-        self._rewards.data = history.curves()
-        self._observations.data = (self._features, numbers.observations(self._sim, world, agent))
+        self._plots.show(world, agent, history)
 
     def show_image(self, image: NDArray[np.uint8] | None) -> None:
         """What the agent sees; None: nothing any more."""
@@ -181,6 +205,11 @@ class Controls:
         else:
             self._image.image = image
             self._image.visible = True
+
+
+def _speed(rate: float) -> float:
+    """Where the slider stands for steps per second; at its left end for fewer than one."""
+    return min(math.log10(max(rate, 1.0)), _HIGHEST_SPEED)
 
 
 # Coroutines run in the order of the events; functions would run in threads. What the server itself sets is no request.

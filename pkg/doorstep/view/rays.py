@@ -8,12 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doorstep.simulator import Simulator
-from doorstep.view import colours
+from doorstep.view import colours, reading
 from doorstep.view.reading import read
 
 Array = NDArray[Any]
 
-_RANGE_UNIT, _KIND_UNIT = 40.0, 6.0  # lidar is in units of 40 metres and in sixths of a kind
 _RAY_HEIGHT = 0.5  # metres above an agent's position, of both kinds of rays
 _GRAB_LENGTH = 2.0  # metres
 
@@ -23,15 +22,13 @@ Segments = tuple[Array, Array]
 
 def lidar(sim: Simulator, world: int, offset: Array) -> Segments:
     """Every lidar ray of the agents of a world, from the agent to what it hit."""
-    seen = read(sim.lidar)[world]  # [A, rays, 2]
+    distances, kinds = reading.lidar(sim, world)
     origins, yaws = _poses(sim, world, offset)
-    count = seen.shape[1]
+    count = distances.shape[1]
     angles = yaws[:, None] + np.pi / 2 + 2 * np.pi * np.arange(count) / count  # sample 0 is ahead, then to the left
     directions = np.stack([np.cos(angles), np.sin(angles), np.zeros_like(angles)], axis=-1)
     starts = np.repeat(origins[:, None], count, axis=1)
-    ends = starts + directions * seen[..., :1] * _RANGE_UNIT
-    kinds = np.rint(seen[..., 1] * _KIND_UNIT).astype(np.int64).reshape(-1)
-    return _segments(starts, ends), colours.LIDAR[kinds]
+    return _segments(starts, starts + directions * distances[..., None]), colours.LIDAR[kinds.reshape(-1)]
 
 
 def grabs(sim: Simulator, world: int, offset: Array) -> Segments:

@@ -30,7 +30,7 @@ _KINDS: _Kinds = {
     "eyes": (boxes.agents, meshes.agent_eyes(), colours.EYE),
 }
 _TILE = 2.0  # metres, side of the floor's tiles
-_LINE_HEIGHT = 0.05  # metres above the floor, of the line around the current world
+_LINE_HEIGHT = 0.1  # metres above the walls, of the line around the current world
 _LABEL_BASE, _LABEL_HEIGHT = 2.5, 2.0  # metres
 _AMBIENT, _DIRECTIONAL = 1.6, 2.4
 
@@ -176,8 +176,9 @@ def _label(scene: viser.SceneApi, cell: int, layout: Layout) -> viser.LabelHandl
 
 
 def _around(layout: Layout, offset: Array) -> tuple[Array, Array]:
-    """The outline of a world's floor."""
+    """The outline of a world, above its walls, which hide nothing of it there."""
     (left, near), (right, far) = layout.low, layout.high
-    corners = np.array([(left, near), (right, near), (right, far), (left, far)], np.float32) + offset[:2]
-    points = np.insert(np.stack([corners, np.roll(corners, -1, axis=0)], axis=1), 2, _LINE_HEIGHT, axis=2)
+    z = layout.height + _LINE_HEIGHT
+    corners = offset + np.array([(left, near, z), (right, near, z), (right, far, z), (left, far, z)])
+    points = np.stack([corners, np.roll(corners, -1, axis=0)], axis=1)
     return points.astype(np.float32), np.tile(colours.CURRENT_WORLD, (4, 1))

@@ -126,7 +126,7 @@ class Viewer:
     def _remember(self) -> None:
         reward = float(read(self._sim.rewards)[self.world, self.agent, 0])
         done = bool(read(self._sim.dones)[self.world, self.agent, 0])
-        self._history.add(self._play.position, reward, done)
+        self._history.add(reward, done)
 
     def _fail(self, error: Exception) -> None:
         """Says so in the page, and stops there. Nothing ends the viewer while people look."""
@@ -183,8 +183,13 @@ class Viewer:
     def _status(self) -> str:
         length = "" if self._play.length is None else f" of {self._play.length:,}"
         state = "paused" if self.paused else "running"
-        worlds = "1 world" if self._sim.num_worlds == 1 else f"{self._sim.num_worlds:,} worlds"
-        return f"step {self._play.position:,}{length}, {state}; {worlds} on {self._sim.device}"
+        return f"step {self._play.position:,}{length}, {state}; {self._worlds()} on {self._sim.device}"
+
+    def _worlds(self) -> str:
+        count, shown = self._sim.num_worlds, self._shown
+        if len(shown) < count:
+            return f"worlds {shown.start:,}-{shown.stop - 1:,} of {count:,}"
+        return "1 world" if count == 1 else f"{count:,} worlds"
 
     # ---- What people ask for: see Commands ----
 
@@ -237,7 +242,7 @@ class Viewer:
     def look_from(self, preset: str, client: viser.ClientHandle) -> None:
         self._following = False
         self._page.controls.show_following(False)
-        self._page.look(cameras.preset(preset, self._layout, self.world - self._shown.start), client)
+        self._page.look_from(preset, self.world - self._shown.start, client)
 
     def show_lidar(self, on: bool) -> None:
         self._page.stage.lidar.visible = on
