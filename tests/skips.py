@@ -17,6 +17,7 @@ ALLOWED = (
     "inductor needs a C++ compiler",
     "could not import 'warp'",
     "warp is not installed",
+    "no wheel of cibuildwheel: ",
 )
 
 

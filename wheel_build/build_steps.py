@@ -19,10 +19,10 @@ def say(message: str) -> None:
     print(f"doorstep: {message}", file=sys.stderr, flush=True)
 
 
-def run(command: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
-    """Run a command, its output on standard error."""
+def run(command: Sequence[str], environment: Mapping[str, str] | None = None, folder: Path | None = None) -> None:
+    """Run a command in a folder, by default the current one; its output goes to standard error."""
     try:
-        subprocess.run(command, env=environment, stdout=sys.stderr, check=True)
+        subprocess.run(command, env=environment, cwd=folder, stdout=sys.stderr, check=True)
     except subprocess.CalledProcessError as error:
         raise NativeBuildError(f"exit status {error.returncode} of: {' '.join(command)}") from error
 

@@ -7,13 +7,13 @@ Each check yields one sentence per fault it finds; a wheel without faults may be
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
 import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+
+from installer.sources import WheelFile
 
 import sbom
 import third_party
@@ -28,11 +28,12 @@ from library_checks import (
     check_symbol_versions,
     check_versions,
 )
+from repair_wheel import PLATFORM
 from wheel_file import GRAFTS, OWN_LIBRARIES, Wheel
 
 PROJECT = Path(__file__).resolve().parent.parent
 
-TAG = "py3-none-manylinux_2_28_x86_64"
+TAG = f"py3-none-{PLATFORM}"
 HARD_DEPENDENCIES = {"numpy"}
 PACKAGE_SUFFIXES = {".py", ".typed", ".html", ".js", ".css"}
 NVIDIA_LICENCE = "licenses/NVIDIA-CUDA-Toolkit.txt"
@@ -95,16 +96,12 @@ def check_files(wheel: Wheel) -> Iterator[str]:
 
 
 def check_record(wheel: Wheel) -> Iterator[str]:
-    """RECORD lists every file with its hash, so that an installer accepts the wheel and can remove it again."""
-    name_of_record = f"{wheel.metadata_folder}/RECORD"
-    recorded = {}
-    for line in wheel.files.get(name_of_record, b"").decode().splitlines():
-        name, digest, _ = line.rsplit(",", 2)
-        recorded[name] = digest
-    for name, content in wheel.files.items():
-        digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
-        if name != name_of_record and recorded.get(name) != f"sha256={digest}":
-            yield f"RECORD has {recorded.get(name, 'nothing')} for {name}, not sha256={digest}"
+    """RECORD lists every file with its hash and size."""
+    with WheelFile.open(wheel.path) as source:
+        try:
+            source.validate_record()
+        except WheelFile.validation_error as error:
+            yield from error.issues
 
 
 def check_licence(wheel: Wheel) -> Iterator[str]:

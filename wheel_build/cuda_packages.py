@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+import pinned_packages
 from build_steps import NativeBuildError, say
-from pinned_packages import fetch_once, identity_of, pip
-
-REQUIREMENTS = Path(__file__).resolve().with_name("cuda_requirements.txt")
 
 
 @dataclass(frozen=True)
@@ -45,10 +43,10 @@ def install(folder: Path) -> CudaPackages:
 
     def fetch(target: Path) -> None:
         say("fetching the CUDA compilers (145 MB)")
-        pip("install", REQUIREMENTS, "--target", str(target))
+        pinned_packages.install(pinned_packages.CUDA, target)
 
-    identity = identity_of(REQUIREMENTS.read_bytes())
-    packages = CudaPackages(fetch_once(folder, identity, fetch), identity)
+    identity = pinned_packages.identity_of(pinned_packages.CUDA.read_bytes())
+    packages = CudaPackages(pinned_packages.fetch_once(folder, identity, fetch), identity)
     for path in (packages.nvrtc, packages.ptxas, packages.ptx_compiler):
         if not path.is_file():
             raise NativeBuildError(f"{path} is missing; remove {packages.folder} and build again")

@@ -1,36 +1,45 @@
-"""Makes a virtual environment with requirements of pyproject.toml, or brings an existing one up to date.
+"""Makes a virtual environment with dependency groups of pyproject.toml, or brings an existing one up to date.
 
-    python3 wheel_build/environment.py build/environments/test dependencies test
+    python3 wheel_build/environment.py build/environments/test test test-torch
 
-Runs on a bare Python 3.10 or newer. Nothing happens if the environment already holds what is asked for.
+Runs on a bare Python 3.10 or newer. Nothing happens if the environment was made for the same groups of the same file.
 """
 
 from __future__ import annotations
 
-import os
+import hashlib
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 MINIMUM_PYTHON = (3, 10)
-TOML_READER = "tomli==2.3.0"  # for Python 3.10, whose standard library has none
-STAMP = "requirements.txt"
+PYPROJECT = Path(__file__).resolve().parent.parent / "pyproject.toml"
+STAMP = "groups.txt"
 
 
 def prepare(folder: Path, groups: list[str]) -> None:
-    """Create the environment if it is missing or of another Python, and install what changed."""
-    python = folder / "bin" / "python"
-    if _version_of(python) != sys.version:
+    """Create the environment if it is missing, of another Python or for other groups, and install what changed."""
+    python, stamp = folder / "bin" / "python", folder / STAMP
+    digest = hashlib.sha256(PYPROJECT.read_bytes()).hexdigest()
+    found = stamp.read_text(encoding="utf-8").splitlines() if stamp.exists() else []
+    wanted = [" ".join(groups), digest]
+    if _version_of(python) != sys.version or found[:1] != wanted[:1]:
         _create(folder)
-    wanted = _wanted(python, groups)
-    stamp = folder / STAMP
-    if stamp.exists() and stamp.read_text(encoding="utf-8") == wanted:
+    elif found == wanted:
         return
-    pending = folder / f"{STAMP}.pending"
-    pending.write_text(wanted, encoding="utf-8")
-    print(f"doorstep: installing into {folder}: {', '.join(wanted.split(chr(10))[:-1])}", flush=True)
-    _pip(python, "install", "--requirement", str(pending))
-    pending.rename(stamp)
+    print(f"doorstep: installing into {folder}: {' '.join(groups) or 'nothing yet'}", flush=True)
+    _pip(python, pinned_pip())  # those of older Pythons do not read dependency groups
+    if groups:
+        _pip(python, *(f"--group={PYPROJECT}:{group}" for group in groups))
+    stamp.write_text("\n".join(wanted), encoding="utf-8")
+
+
+def pinned_pip() -> str:
+    """The requirement of pip in pyproject.toml, which a bare Python 3.10 has no reader for."""
+    match = re.search(r'"(pip==[^"]+)"', PYPROJECT.read_text(encoding="utf-8"))
+    assert match is not None, "pyproject.toml does not pin pip"
+    return match[1]
 
 
 def _create(folder: Path) -> None:
@@ -50,18 +59,10 @@ def _version_of(python: Path) -> str:
     return subprocess.run(command, check=False, capture_output=True, text=True).stdout
 
 
-def _wanted(python: Path, groups: list[str]) -> str:
-    if sys.version_info < (3, 11):
-        _pip(python, "install", TOML_READER)
-    command = [str(python), str(Path(__file__).with_name("requirements.py")), *groups]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
-
-
-def _pip(python: Path, *arguments: str) -> None:
-    environment = {**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
-    result = subprocess.run([str(python), "-m", "pip", "--quiet", *arguments], env=environment, check=False)
-    if result.returncode != 0:
-        sys.exit(f"doorstep: pip {' '.join(arguments)} failed, see above")
+def _pip(python: Path, *requirements: str) -> None:
+    command = [str(python), "-m", "pip", "--quiet", "--disable-pip-version-check", "install", *requirements]
+    if subprocess.run(command, check=False).returncode != 0:
+        sys.exit(f"doorstep: {' '.join(command)} failed, see above")
 
 
 if __name__ == "__main__":

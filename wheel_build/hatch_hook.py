@@ -1,9 +1,14 @@
-"""Hatchling build hook: compiles the native libraries and puts them into the wheel."""
+"""Hatchling build hook: compiles the native libraries, puts them into the wheel, and has auditwheel graft theirs.
+
+So every way of installing from sources (`pip install .`, from a repository, from the sdist) gives a whole doorstep. The
+wheel is tagged `linux_x86_64`, the machine it was made on: repair_wheel.py grades it for other machines.
+"""
 
 from __future__ import annotations
 
 import shutil
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +18,12 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import native_build
+import repair_wheel
 import sbom
 
 LIBRARIES_IN_WHEEL = "doorstep/_native"
 HEADERS_IN_WHEEL = "doorstep/include"
-TAG = "py3-none-manylinux_2_28_x86_64"
+TAG = "py3-none-linux_x86_64"
 
 
 class NativeLibraryHook(BuildHookInterface):  # type: ignore[type-arg]
@@ -38,3 +44,11 @@ class NativeLibraryHook(BuildHookInterface):  # type: ignore[type-arg]
             for library in libraries:
                 build_data["force_include"][str(library)] = f"{LIBRARIES_IN_WHEEL}/{library.name}"
             build_data["sbom_files"].append(str(sbom.write(root, root / "build" / "sbom")))
+
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+        """Replace the wheel by one that carries Embree and the DirectX Shader Compiler."""
+        if version == "editable":
+            return
+        wheel = Path(artifact_path)
+        with tempfile.TemporaryDirectory(dir=wheel.parent) as folder:
+            repair_wheel.graft(wheel, Path(folder)).replace(wheel)

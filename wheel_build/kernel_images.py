@@ -1,4 +1,9 @@
-"""Compiles the kernels, module by module, for every architecture, and packs them into the file the library embeds.
+"""Compiles the kernels, module by module, to PTX and to machine code, and packs them into the file the library embeds.
+
+Machine code runs at once, on GPUs of its architecture. PTX runs on every GPU after a compilation there, which needs a
+driver that knows this version of PTX. DOORSTEP_CUDA_ARCHITECTURES says which architectures get machine code: "all", as
+releases have it, or numbers such as "80,90". Each takes a minute of CPU time, so if it is not set there are few:
+LOCAL_ARCHITECTURES and those of the GPUs in this machine.
 
 Outputs are kept under names made of everything that goes into them, so that only what changed is compiled again.
 """
@@ -9,6 +14,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -25,6 +31,8 @@ from kernel_report import KernelReport, parse_log
 INCLUDE_FOLDERS = (Path("native/src"), Path("native/include"))
 SYSTEM_FOLDER = Path("native/src/exec/cuda/nvrtc")  # what <...> finds
 ARCHITECTURES = (75, 80, 86, 89, 90, 100, 120)
+LOCAL_ARCHITECTURES = (90,)
+ARCHITECTURES_VARIABLE = "DOORSTEP_CUDA_ARCHITECTURES"
 REPORT = "report.json"
 
 # The same bits as on the CPU: no contraction, no approximate division or square root, denormals kept.
@@ -92,16 +100,45 @@ class Compilation:
         pending.rename(self.output)
 
 
+def chosen_architectures() -> tuple[int, ...]:
+    """Those that get machine code."""
+    text = os.environ.get(ARCHITECTURES_VARIABLE, "")
+    if text == "all":
+        return ARCHITECTURES
+    names = set(text.split(",")) - {""}
+    if unknown := names - set(map(str, ARCHITECTURES)):
+        raise NativeBuildError(
+            f"{ARCHITECTURES_VARIABLE} is {text!r}; {', '.join(sorted(unknown))} is not among "
+            f"{', '.join(map(str, ARCHITECTURES))}; name some of these, separated by commas, or \"all\""
+        )
+    return tuple(sorted(set(map(int, names)) or {*LOCAL_ARCHITECTURES, *machine_architectures()}))
+
+
+def machine_architectures() -> set[int]:
+    """Whose machine code the GPUs in this machine run, as far as NVIDIA's nvidia-smi lists them."""
+    program = shutil.which("nvidia-smi")
+    if program is None:
+        return set()
+    command = [program, "--query-gpu=compute_cap", "--format=csv,noheader"]
+    listed = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    capabilities = {int(major + minor) for major, minor in re.findall(r"^(\d+)\.(\d)$", listed, re.MULTILINE)}
+    # Machine code runs on GPUs of the same major number and a minor number that is not smaller.
+    runs = ([one for one in ARCHITECTURES if one <= gpu and one // 10 == gpu // 10] for gpu in capabilities)
+    return {max(found) for found in runs if found}
+
+
 def build_images(root: Path, packages: CudaPackages, folder: Path) -> Path:
     """Compile what the folder does not hold, and pack everything; returns the file of images, named by content."""
+    architectures = chosen_architectures()
     with exclusive(folder):
         ptx = ptx_compilations(root, packages, folder)
         _run_all(ptx, root, "PTX")
-        cubins = [one for source in ptx for one in cubin_compilations(packages, folder, source)]
+        all_cubins = [one for source in ptx for one in cubin_compilations(packages, folder, source)]
+        cubins = [one for one in all_cubins if one.name.architecture in architectures]
         _run_all(cubins, root, "machine code")
         images = _write_images(folder, sorted([*ptx, *cubins], key=lambda one: one.name))
         _write_report(folder, cubins)
-        _remove_others(folder, {images, folder / REPORT, folder / "lock", *_files([*ptx, *cubins])})
+        _remove_others(folder, {images, folder / REPORT, folder / "lock", *_files([*ptx, *all_cubins])})
         return images
 
 

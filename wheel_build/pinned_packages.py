@@ -1,14 +1,29 @@
-"""What is fetched from the package index by version and hash, once, into a folder named after the pins."""
+"""What the build takes from the package index: files pinned by version and hash, fetched once, kept below build/.
+
+Where there is no index, DOORSTEP_PINNED_FILES names a folder with these files, and nothing is fetched. To fill one:
+
+    python wheel_build/pinned_packages.py FOLDER
+"""
 
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from build_steps import exclusive, run
+from build_steps import NativeBuildError, exclusive, run, say
+
+CUDA = Path(__file__).resolve().with_name("cuda_requirements.txt")
+THIRD_PARTY = Path(__file__).resolve().with_name("third_party_requirements.txt")
+FOLDER_VARIABLE = "DOORSTEP_PINNED_FILES"
+# The platform of the files, whatever Python builds: nothing of its Python is used.
+PLATFORM = (
+    *("--only-binary", ":all:", "--python-version", "3.11"),
+    *("--platform", "manylinux_2_28_x86_64", "--platform", "manylinux2014_x86_64"),
+)
 
 
 def identity_of(*pins: bytes) -> str:
@@ -31,7 +46,43 @@ def fetch_once(folder: Path, identity: str, fetch: Callable[[Path], None]) -> Pa
     return wanted
 
 
-def pip(command: str, requirements: Path, *options: str) -> None:
-    """Run a command of pip that accepts nothing but what the requirements pin."""
+def install(requirements: Path, folder: Path) -> None:
+    """Unpack what a file of requirements pins into a folder."""
+    _pip("install", requirements, *PLATFORM, *_source(), "--target", str(folder))
+
+
+def download(requirements: Path, folder: Path) -> None:
+    """Put the files that a file of requirements pins into a folder."""
+    _pip("download", requirements, *PLATFORM, *_source(), "--dest", str(folder))
+
+
+def _source() -> list[str]:
+    """Where pip looks: in the folder that the environment names, and nowhere else; or where it is configured to."""
+    name = os.environ.get(FOLDER_VARIABLE)
+    if not name:
+        return []
+    if not Path(name).is_dir():
+        raise NativeBuildError(
+            f"{FOLDER_VARIABLE} is {name!r}, which is no folder; fill one with: python {Path(__file__).name} FOLDER"
+        )
+    return ["--no-index", "--find-links", name]
+
+
+def _pip(command: str, requirements: Path, *options: str) -> None:
     program = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", command]
     run([*program, "--require-hashes", "--no-deps", *options, "--requirement", str(requirements)])
+
+
+def main() -> None:
+    """Fill a folder with all pinned files, from the index."""
+    folder = Path(sys.argv[1])
+    for requirements in (CUDA, THIRD_PARTY):
+        say(f"fetching what {requirements.name} pins into {folder}")
+        try:
+            _pip("download", requirements, *PLATFORM, "--dest", str(folder))
+        except NativeBuildError as error:
+            sys.exit(f"doorstep: {error}")
+
+
+if __name__ == "__main__":
+    main()

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-import cuda_packages
+import pinned_packages
 import third_party
 from third_party import Library, Part
 
@@ -72,7 +72,7 @@ def ptx_compiler_version() -> str:
 
 
 def _shared_library(library: Library) -> dict[str, Any]:
-    ((package, version, _),) = _pins(third_party.REQUIREMENTS)
+    ((package, version, _),) = _pins(pinned_packages.THIRD_PARTY)
     return {
         **_component(library.name, library.version, library.supplier, library.licence),
         **_hashes(library.sha256),
@@ -112,7 +112,7 @@ def _cpp_runtime(root: Path) -> dict[str, Any]:
 
 
 def _ptx_compiler_pin() -> tuple[str, str]:
-    ((version, sha256),) = (pin[1:] for pin in _pins(cuda_packages.REQUIREMENTS) if pin[0] == PTX_COMPILER)
+    ((version, sha256),) = (pin[1:] for pin in _pins(pinned_packages.CUDA) if pin[0] == PTX_COMPILER)
     return version, sha256
 
 

@@ -10,12 +10,9 @@ import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
+import pinned_packages
 from build_steps import NativeBuildError, say
-from pinned_packages import fetch_once, identity_of, pip
 
-REQUIREMENTS = Path(__file__).resolve().with_name("third_party_requirements.txt")
-# The platform of the wheel they are in, whatever Python builds: nothing of its Python is used.
-PLATFORM = ("--only-binary", ":all:", "--python-version", "3.11", "--platform", "manylinux_2_28_x86_64")
 FOLDER_IN_PACKAGE = "gs_madrona"
 
 
@@ -85,13 +82,14 @@ LIBRARIES = (
 
 def install(folder: Path) -> Path:
     """The folder that holds the libraries, within `folder`; it is made if it is not there."""
-    identity = identity_of(REQUIREMENTS.read_bytes(), *(library.sha256.encode() for library in LIBRARIES))
-    return fetch_once(folder, identity, _fetch)
+    hashes = (library.sha256.encode() for library in LIBRARIES)
+    identity = pinned_packages.identity_of(pinned_packages.THIRD_PARTY.read_bytes(), *hashes)
+    return pinned_packages.fetch_once(folder, identity, _fetch)
 
 
 def _fetch(target: Path) -> None:
     say("fetching Embree and the DirectX Shader Compiler (38 MB)")
-    pip("download", REQUIREMENTS, *PLATFORM, "--dest", str(target))
+    pinned_packages.download(pinned_packages.THIRD_PARTY, target)
     (package,) = target.glob("*.whl")
     with zipfile.ZipFile(package) as archive:
         for library in LIBRARIES:

@@ -16,6 +16,7 @@ import check_wheel
 PROJECT = Path(__file__).resolve().parent.parent.parent
 
 ChangeWheel = Callable[..., Path]
+AddProgram = Callable[[str, str], None]
 
 
 @pytest.fixture(scope="session")
@@ -69,6 +70,21 @@ def change_wheel(
     yield change
     for copy in tmp_path.glob("*.whl"):
         copy.unlink()
+
+
+@pytest.fixture
+def add_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AddProgram:
+    """Writes a shell script in front of the programs of the system, for as long as the test takes."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
+
+    def add(name: str, script: str) -> None:
+        path = folder / name
+        path.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+        path.chmod(0o755)
+
+    return add
 
 
 def _record_line(name: str, content: bytes) -> str:

@@ -21,6 +21,7 @@ import check_wheel
 import sbom
 from check_wheel import find_faults
 from kernel_image_file import ENTRY, HEADER, MAGIC
+from kernel_images import ARCHITECTURES, ARCHITECTURES_VARIABLE, chosen_architectures
 from wheel_file import GRAFTS, LIBRARY, RENDER_LIBRARY, SharedLibrary, header_functions
 
 METADATA_FOLDER = f"doorstep-{sbom.header_version(PROJECT)}.dist-info"
@@ -312,16 +313,28 @@ def test_another_version_than_the_bill_of_materials_says_is_refused(
 
 def test_a_library_without_kernels_is_refused(change_wheel: ChangeWheel, library: bytes) -> None:
     faults = faults_of(change_wheel({LIBRARY: replace_once(library, MAGIC, bytes(len(MAGIC)))}), "check_kernels")
-    assert len(faults) == 10 * 8  # training, views and 1 to 8 agents, each as PTX and for 7 architectures
-    assert "the library has no kernels for 8_agents as sm_120" in faults
+    kinds = ["PTX", *(f"sm_{number}" for number in chosen_architectures())]
+    assert len(faults) == 10 * len(kinds)  # training, views and 1 to 8 agents
+    assert {f"the library has no kernels for 8_agents as {kind}" for kind in kinds} <= set(faults)
+
+
+def test_a_wheel_without_machine_code_that_was_asked_for_is_refused(
+    change_wheel: ChangeWheel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wheel, built_for = change_wheel({}), chosen_architectures()
+    monkeypatch.setenv(ARCHITECTURES_VARIABLE, "all")
+    missing = set(ARCHITECTURES) - set(built_for)
+    assert {fault for fault in faults_of(wheel, "check_kernels") if "2_agents" in fault} == {
+        f"the library has no kernels for 2_agents as sm_{number}" for number in missing
+    }
 
 
 def test_kernels_for_another_architecture_than_they_say_are_refused(change_wheel: ChangeWheel, library: bytes) -> None:
     patched = bytearray(library)
-    entry = library.index(MAGIC) + HEADER.size + ENTRY.size  # the second: training, sm_75
+    entry = library.index(MAGIC) + HEADER.size + ENTRY.size  # the second: training, as machine code
     struct.pack_into("<i", patched, entry + 4, 76)
     assert faults_of(change_wheel({LIBRARY: bytes(patched)}), "check_kernels") == [
-        "the library has no kernels for training as sm_75",
+        f"the library has no kernels for training as sm_{chosen_architectures()[0]}",
         "the library has kernels for training as sm_76, which nobody asked for",
         "the kernels for training as sm_76 are something else",
     ]

@@ -11,6 +11,7 @@ from tests.wheel_build.conftest import PROJECT
 
 import cuda_packages
 import kernel_images
+import pinned_packages
 from build_steps import NativeBuildError
 from kernel_image_file import ImageName
 from kernel_images import MODULES, WORLDS_SOURCE, Compilation, ptx_compilations, source_files
@@ -121,7 +122,7 @@ def test_the_report_of_the_compiler_is_understood() -> None:
 
 
 def test_compilers_are_pinned_by_version_and_hash() -> None:
-    text = cuda_packages.REQUIREMENTS.read_text(encoding="utf-8")
+    text = pinned_packages.CUDA.read_text(encoding="utf-8")
     requirements = re.sub(r"#.*|\\\n", "", text).split("\n")
     pinned = [line for line in requirements if line.strip()]
     assert len(pinned) == 3
@@ -133,3 +134,39 @@ def test_kernels_are_compiled_for_every_number_of_agents() -> None:
     match = re.search(r"DS_MAX_AGENTS = (\d+)", header)
     assert match is not None
     assert list(kernel_images.NUM_AGENTS) == list(range(1, int(match[1]) + 1))
+
+
+def gpus(folder: Path, *lines: str) -> str:
+    """A path of programs on which nvidia-smi lists these compute capabilities."""
+    program = folder / "nvidia-smi"
+    program.write_text("#!/bin/sh\n" + "".join(f"echo {line}\n" for line in lines), encoding="utf-8")
+    program.chmod(0o755)
+    return str(folder)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("all", kernel_images.ARCHITECTURES), ("80", (80,)), ("100,75", (75, 100)), ("", (90,))]
+)
+def test_the_environment_says_which_architectures_get_machine_code(
+    text: str, expected: tuple[int, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv(kernel_images.ARCHITECTURES_VARIABLE, text)
+    assert kernel_images.chosen_architectures() == expected
+
+
+@pytest.mark.parametrize("text", ["sm_90", "90, 80", "91", "none", "90,91"])
+def test_other_architectures_are_refused_by_name(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(kernel_images.ARCHITECTURES_VARIABLE, text)
+    with pytest.raises(NativeBuildError, match=r"DOORSTEP_CUDA_ARCHITECTURES is .* is not among 75, 80, .*\"all\""):
+        kernel_images.chosen_architectures()
+
+
+def test_gpus_of_the_building_machine_get_machine_code_that_they_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(kernel_images.ARCHITECTURES_VARIABLE, raising=False)
+    monkeypatch.setenv("PATH", gpus(tmp_path, "8.7", "12.1", "6.1", "10.3", "No devices were found"))
+    assert kernel_images.chosen_architectures() == (86, 90, 100, 120)
+    monkeypatch.setenv(kernel_images.ARCHITECTURES_VARIABLE, "75")
+    assert kernel_images.chosen_architectures() == (75,)

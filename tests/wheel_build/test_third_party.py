@@ -12,6 +12,7 @@ from elftools.elf.elffile import ELFFile
 from tests.wheel_build.conftest import PROJECT
 
 import native_build
+import pinned_packages
 import third_party
 from build_steps import NativeBuildError
 from wheel_file import SharedLibrary
@@ -45,13 +46,12 @@ def test_the_hash_of_loaded_content_sees_a_byte_of_every_section_that_matters(fe
 def test_a_file_with_other_content_is_refused_and_nothing_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def download(command: str, requirements: Path, *options: str) -> None:
-        assert command == "download"
-        with zipfile.ZipFile(Path(options[options.index("--dest") + 1]) / "package.whl", "w") as archive:
+    def download(requirements: Path, folder: Path) -> None:
+        with zipfile.ZipFile(folder / "package.whl", "w") as archive:
             for name in LIBRARIES:
                 archive.writestr(f"{third_party.FOLDER_IN_PACKAGE}/{name}", b"something else")
 
-    monkeypatch.setattr(third_party, "pip", download)
+    monkeypatch.setattr(pinned_packages, "download", download)
     found = hashlib.sha256(b"something else").hexdigest()
     for _ in range(2):  # what the first attempt left is not taken by the second
         with pytest.raises(NativeBuildError, match=f"libembree4.so.4 in package.whl has the hash {found}, not 78e6a0"):

@@ -1,0 +1,105 @@
+"""What pip makes of the sources is whole, needs nothing of the folder it was made in, and is the same every time."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+from tests.system_packages import vulkan_environment
+from tests.wheel_build.conftest import PROJECT
+
+from wheel_file import GRAFTS, RENDER_LIBRARY, Wheel
+
+pytestmark = [pytest.mark.builds, pytest.mark.timeout(3600)]
+
+DRAW = """
+import sys
+import doorstep
+for renderer in sys.argv[1:]:
+    with doorstep.Simulator(2, seed=3, cameras=doorstep.Cameras(width=32, height=32, renderer=renderer)) as sim:
+        sim.step()
+        print(renderer, len(set(sim.rgb.to_numpy().reshape(-1, 4).view("u4").ravel().tolist())) > 10)
+"""
+
+
+@pytest.fixture(scope="module")
+def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The sources as they are published."""
+    folder = tmp_path_factory.mktemp("sdist")
+    command = [sys.executable, "-m", "hatchling", "build", "--target", "sdist", "--directory", str(folder)]
+    subprocess.run(command, cwd=PROJECT, check=True)
+    (path,) = folder.glob("*.tar.gz")
+    return path
+
+
+@pytest.fixture(scope="module")
+def wheel(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What pip builds, in a folder that it removes afterwards and with the build requirements that it installs."""
+    folder = tmp_path_factory.mktemp("built")
+    # Sharing the compiled C++ runtime saves minutes, and it is found by its content.
+    environment = {"ZIG_GLOBAL_CACHE_DIR": str(PROJECT / "build" / "zig-cache"), **os.environ}
+    command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--wheel-dir", str(folder), str(sdist)]
+    subprocess.run(command, env=environment, check=True)
+    (path,) = folder.glob("*.whl")
+    return path
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The programs of an environment that holds this wheel."""
+    folder = tmp_path_factory.mktemp("environment")
+    subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
+    subprocess.run([str(folder / "bin" / "pip"), "install", "--quiet", str(wheel)], check=True)
+    return folder / "bin"
+
+
+def test_the_sources_are_published_with_everything_a_build_reads(sdist: Path) -> None:
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "--deduplicate"]
+    listed = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
+    if listed.returncode != 0:
+        pytest.skip("no git: these are not a clone's sources")
+    sources = {name for name in listed.stdout.split() if (PROJECT / name).exists()}
+    with tarfile.open(sdist) as archive:
+        published = {name.partition("/")[2] for name in archive.getnames()}
+    assert {name for name in sources - published if not name.startswith((".ci/", ".github/"))} == set()
+    assert published - sources == {"PKG-INFO"}
+
+
+def test_a_wheel_that_was_not_graded_says_which_machines_it_is_for(wheel: Path) -> None:
+    assert wheel.name.endswith("-py3-none-linux_x86_64.whl")
+    assert Wheel(wheel, PROJECT).message("WHEEL").get_all("Tag") == ["py3-none-linux_x86_64"]
+
+
+def test_what_draws_is_inside_and_looked_for_only_there(wheel: Path) -> None:
+    content = Wheel(wheel, PROJECT)
+    assert set(GRAFTS) <= content.files.keys()
+    library = content.libraries[RENDER_LIBRARY]
+    assert {name.rpartition("/")[2] for name in GRAFTS} <= set(library.dynamic_entries("DT_NEEDED"))
+    folders = [entry for tag in ("DT_RPATH", "DT_RUNPATH") for entry in library.dynamic_entries(tag)]
+    assert folders == ["$ORIGIN/../../doorstep.libs"]
+
+
+def test_two_builds_in_two_folders_are_equal_to_the_byte(wheel: Path) -> None:
+    (other,) = (PROJECT / "build" / "wheel" / "built").glob("*.whl")
+    here, there = Wheel(wheel, PROJECT).files, Wheel(other, PROJECT).files
+    assert [name for name in here.keys() | there.keys() if here.get(name) != there.get(name)] == []
+    assert (wheel.name, wheel.read_bytes()) == (other.name, other.read_bytes())
+
+
+def test_pictures_are_drawn_after_the_sources_have_gone(installed: Path, tmp_path: Path) -> None:
+    command = [str(installed / "doorstep"), "render", "--output", "picture.png"]
+    subprocess.run(command, cwd=tmp_path, env={"PATH": ""}, check=True)
+    assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_every_renderer_draws_after_the_sources_have_gone(installed: Path, tmp_path: Path) -> None:
+    renderers = ("raycast", "embree", "vulkan")
+    command = [str(installed / "python"), "-c", DRAW, *renderers]
+    done = subprocess.run(
+        command, cwd=tmp_path, env={**os.environ, **vulkan_environment()}, capture_output=True, text=True, check=False
+    )
+    assert done.stdout.split() == [word for name in renderers for word in (name, "True")], done.stderr

