@@ -47,7 +47,7 @@ class Video:
 
     Raises:
         ArgumentError: no frames, or frames that are no pictures of one size.
-        LibraryError: PyAV is missing: pip install "doorstep[video]".
+        LibraryError: PyAV is missing: pip install "av>=14".
     """
 
     def __init__(self, frames: Iterable[Frame], fps: float = FRAMES_PER_SECOND) -> None:

@@ -46,7 +46,7 @@ def write_video(path: str | os.PathLike[str], frames: Iterable[Frame], fps: floa
 
     Raises:
         ArgumentError: another ending of the name, another rate, no frames, or frames that are no pictures of one size.
-        LibraryError: PyAV is missing: pip install "doorstep[video]".
+        LibraryError: PyAV is missing: pip install "av>=14".
         RendererError: the encoder does not take them.
         OSError: the file cannot be written; what was there before still is.
     """
@@ -72,7 +72,7 @@ def load_av() -> Any:
         return importlib.import_module("av")
     except ImportError as error:
         raise LibraryError(
-            f"videos need PyAV, which cannot be imported: {error}", hint='pip install "doorstep[video]"'
+            f"videos need PyAV, which cannot be imported: {error}", hint='pip install "av>=14"'
         ) from error
 
 

@@ -14,7 +14,7 @@ from tests.cuda import stand_in_driver as driver
 from tests.cuda.on_stand_in import environment, on_stand_in, run
 
 import doorstep
-from doorstep import cuda
+from doorstep import _native, cuda
 
 DRIVER_TABLE = driver.PROJECT / "native/src/runtime/cuda/driver_table.h"
 
@@ -113,14 +113,32 @@ print(doorstep.cuda.Device().compute_capability)
 
 
 OLD, NEW = 12000, 13000
+# Architectures with machine code in the library.
+EMBEDDED = sorted(int(name.removeprefix("sm_")) for name in _native.cuda_architectures())
+COMPUTE_CAPABILITIES = (75, 80, 86, 87, 89, 90, 100, 103, 110, 120, 121)  # 110: not even releases have it
 
 
-@pytest.mark.parametrize(
-    ("compute_capability", "driver_version"),
-    [(75, OLD), (80, OLD), (86, NEW), (87, OLD), (89, OLD), (90, OLD), (100, NEW), (103, NEW), (120, NEW), (121, NEW)],
-)
-def test_devices_of_supported_architectures_get_machine_code(compute_capability: int, driver_version: int) -> None:
+def has_machine_code(compute_capability: int) -> bool:
+    """Machine code runs on devices of the same major number and a minor number that is not smaller."""
+    return any(compute_capability // 10 * 10 <= one <= compute_capability for one in EMBEDDED)
+
+
+@pytest.mark.parametrize("compute_capability", [one for one in COMPUTE_CAPABILITIES if has_machine_code(one)])
+@pytest.mark.parametrize("driver_version", [OLD, NEW])
+def test_devices_with_machine_code_in_the_library_need_no_new_driver(
+    compute_capability: int, driver_version: int
+) -> None:
     settings = {"compute_capability": compute_capability, "driver_version": driver_version}
+    assert run([STEP_ON_THE_GPU], {**settings}) == f"{divmod(compute_capability, 10)}\n"
+
+
+@pytest.mark.parametrize("compute_capability", [one for one in COMPUTE_CAPABILITIES if not has_machine_code(one)])
+def test_devices_without_machine_code_in_the_library_need_a_driver_that_knows_its_ptx(compute_capability: int) -> None:
+    refusal = Refusal(compute_capability=compute_capability, driver_version=OLD)
+    assert refusal.name == "DriverVersionError"
+    assert "needs 12.9" in refusal.message
+    assert "update the NVIDIA driver" in refusal.hint
+    settings = {"compute_capability": compute_capability, "driver_version": NEW}
     assert run([STEP_ON_THE_GPU], {**settings}) == f"{divmod(compute_capability, 10)}\n"
 
 

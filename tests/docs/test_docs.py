@@ -40,6 +40,15 @@ def test_links_between_pages_lead_somewhere() -> None:
             assert (page.parent / target).exists(), f"{page.name}: {target}"
 
 
+def test_what_people_are_to_install_is_what_the_package_asks_for() -> None:
+    asked_for = (ROOT / "pyproject.toml").read_text("utf-8")
+    texts = [*PAGES, ROOT / "README.md", *(ROOT / "pkg").rglob("*.py")]
+    found = {name for path in texts for name in re.findall(r'pip install "([^"]+)"', path.read_text("utf-8"))}
+    found |= set(re.findall(r'_look_for_package\("([^"]+)"', (ROOT / "pkg/doorstep/cli/doctor.py").read_text("utf-8")))
+    assert {"av>=14", "numpy>=1.26", "torch>=2.6", "viser>=1.1,<2"} <= found
+    assert {requirement for requirement in found if f'"{requirement}"' not in asked_for} == {"{requirement}"}
+
+
 def test_lines_of_prose_are_short() -> None:
     for page in PAGES:
         if page.name == "python_api.md":

@@ -84,7 +84,7 @@ def test_a_spoiled_file_is_named_with_the_reason_and_the_remedy(
     message = outcome(package.parent)
     assert message.startswith(str(library))
     assert reason in message
-    assert "pip install --force-reinstall doorstep" in message
+    assert "pip install --force-reinstall" in message
 
 
 def test_a_foreign_library_is_refused(package: Path) -> None:

@@ -18,7 +18,7 @@ from doorstep.errors import DeviceError, LibraryError, Status
 
 LIBRARY_PATH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "libdoorstep.so")
 PACKAGE_PATH = os.path.dirname(os.path.dirname(LIBRARY_PATH))
-REINSTALL = "install doorstep again: pip install --force-reinstall doorstep"
+REINSTALL = "install the same wheel of doorstep again, with: pip install --force-reinstall"
 
 # An own handle: other packages change the argument types of functions on the shared ctypes.pythonapi.
 PYTHON = ctypes.PyDLL(None)

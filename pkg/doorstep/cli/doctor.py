@@ -180,7 +180,8 @@ def _look_for_kernels(name: str) -> Finding:
     architectures = cuda_architectures()
     if not architectures:
         return Finding(name, "none: this library was built without them", ok=False, remedy="Install a released wheel.")
-    return Finding(name, f"{' '.join(architectures)}, and PTX for newer GPUs", ok=True)
+    found = f"machine code for {' '.join(architectures)}; for other GPUs PTX, which is compiled when it is first used"
+    return Finding(name, found, ok=True)
 
 
 def _look_for_cuda_driver(name: str) -> Finding:
@@ -260,12 +261,12 @@ def _version(number: int) -> str:
     return f"{number // 1000}.{number % 1000 // 10}"
 
 
-def _look_for_package(package: str, purpose: str, needed: bool = False) -> Callable[[str], Finding]:
+def _look_for_package(requirement: str, purpose: str, needed: bool = False) -> Callable[[str], Finding]:
     def look(name: str) -> Finding:
         try:
-            return Finding(name, importlib.metadata.version(package), ok=True, needed=needed)
+            return Finding(name, importlib.metadata.version(name), ok=True, needed=needed)
         except importlib.metadata.PackageNotFoundError:
-            remedy = f"{purpose}: pip install {package}"
+            remedy = f'{purpose}: pip install "{requirement}"'
             return Finding(name, "not installed", ok=False, needed=needed, remedy=remedy)
 
     return look
@@ -286,9 +287,9 @@ _LOOKS: dict[str, Callable[[str], Finding]] = {
         for renderer in Renderer
         if renderer != Renderer.AUTO
     },
-    "numpy": _look_for_package("numpy", "doorstep needs it", needed=True),
-    "torch": _look_for_package("torch", "Only Tensor.to_torch() needs it"),
-    "jax": _look_for_package("jax", "Only Tensor.to_jax() needs it"),
-    "av": _look_for_package("av", "Only videos need it"),
-    "viser": _look_for_package("viser", "Only doorstep view needs it"),
+    "numpy": _look_for_package("numpy>=1.26", "doorstep needs it", needed=True),
+    "torch": _look_for_package("torch>=2.6", "Only Tensor.to_torch() needs it"),
+    "jax": _look_for_package("jax>=0.6", "Only Tensor.to_jax() needs it"),
+    "av": _look_for_package("av>=14", "Only videos need it"),
+    "viser": _look_for_package("viser>=1.1,<2", "Only doorstep view needs it"),
 }

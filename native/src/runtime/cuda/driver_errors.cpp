@@ -42,7 +42,8 @@ constexpr Meaning kMeanings[] = {
     {CUDA_ERROR_NVLINK_UNCORRECTABLE, DS_STATUS_DEVICE, kHardwareHint},
     {CUDA_ERROR_CONTEXT_ALREADY_IN_USE, DS_STATUS_DEVICE_BUSY, kBusyHint},
     {CUDA_ERROR_UNSUPPORTED_PTX_VERSION, DS_STATUS_DRIVER_VERSION,
-     "update the NVIDIA driver: the code is PTX of a newer CUDA version than the driver compiles"},
+     "update the NVIDIA driver, which compiles no PTX of this version, or install a library that has machine code for "
+     "the device, as released wheels do"},
     {CUDA_ERROR_NO_BINARY_FOR_GPU, DS_STATUS_DEVICE, "the image holds no code for this device"},
     {CUDA_ERROR_JIT_COMPILER_NOT_FOUND, DS_STATUS_DEVICE,
      "install the driver's PTX compiler (libnvidia-ptxjitcompiler.so.1)"},
