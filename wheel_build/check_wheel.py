@@ -37,12 +37,12 @@ TAG = f"py3-none-{PLATFORM}"
 HARD_DEPENDENCIES = {"numpy"}
 PACKAGE_SUFFIXES = {".py", ".typed", ".html", ".js", ".css"}
 NVIDIA_LICENCE = "licenses/NVIDIA-CUDA-Toolkit.txt"
-CPP_RUNTIME_LICENCE = "licenses/LLVM-runtimes.txt"
+CPP_LIBRARY_LICENCE = "licenses/libcxx.txt"
 # The project's licence, and those of what the wheel brings, each with words that only it has.
 LICENCES = {
     "LICENSE": "Apache License",
     NVIDIA_LICENCE: "End User License Agreement",
-    CPP_RUNTIME_LICENCE: f"libc++, libc++abi and libunwind {sbom.CPP_RUNTIME_VERSION}",
+    CPP_LIBRARY_LICENCE: f"libc++ {sbom.CPP_LIBRARY_VERSION}",
     **{library.licence_file: f"{library.name} {library.version}" for library in third_party.LIBRARIES},
 }
 BILL_OF_MATERIALS = f"sboms/{sbom.FILE}"

@@ -19,8 +19,8 @@ from wheel_file import (
     header_functions,
 )
 
-# Part of glibc 2.28. Not the C++ runtime, which is inside, and nothing of CUDA or Vulkan. libm is for NVIDIA's PTX
-# compiler and the third-party libraries: a step computes with its own functions.
+# Part of glibc 2.28. No C++ runtime (the libraries bring what they call of it), and nothing of CUDA or Vulkan. libm is
+# for NVIDIA's PTX compiler and the third-party libraries: a step computes with its own functions.
 GLIBC = {"libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "librt.so.1", "ld-linux-x86-64.so.2"}
 HIGHEST_GLIBC = (2, 28)
 # What the rendering library needs beside it, and takes from it. Not operator new and delete, which are there as well.

@@ -47,8 +47,6 @@ def configure_and_build(root: Path, build_folder: Path, settings: Mapping[str, s
     build = [str(tool("cmake")), "--build", str(build_folder)]
     if targets:
         build += ["--target", *targets]
-    if not (Path(environment["ZIG_GLOBAL_CACHE_DIR"]) / "o").exists():
-        say("the first build also compiles the C++ runtime and takes a few minutes")
     with exclusive(build_folder):
         run(configure, environment)
         run(build, environment)

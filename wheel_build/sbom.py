@@ -14,10 +14,10 @@ from third_party import Library, Part
 FILE = "doorstep.cdx.json"
 PTX_COMPILER = "nvidia-nvptxcompiler"
 PTX_COMPILER_LICENCE = "LicenseRef-NVIDIA-Proprietary"
-# libc++, libc++abi and libunwind, which the compiler links into the project's own libraries.
-CPP_RUNTIME = "LLVM C++ runtime"
-CPP_RUNTIME_VERSION = "19.1"
-CPP_RUNTIME_LICENCE = "Apache-2.0 WITH LLVM-exception AND MIT AND NCSA"
+# Its headers come with the compiler and are compiled into the project's own libraries.
+CPP_LIBRARY = "libc++"
+CPP_LIBRARY_VERSION = "19.1"
+CPP_LIBRARY_LICENCE = "Apache-2.0 WITH LLVM-exception AND MIT AND NCSA"
 PROJECT_LICENCE = "Apache-2.0"
 
 
@@ -52,7 +52,7 @@ def bill_of_materials(root: Path) -> dict[str, Any]:
 
 def licence_expression() -> str:
     """The licence of the wheel: the project's, and those of everything that is inside."""
-    expressions = [PROJECT_LICENCE, PTX_COMPILER_LICENCE, CPP_RUNTIME_LICENCE]
+    expressions = [PROJECT_LICENCE, PTX_COMPILER_LICENCE, CPP_LIBRARY_LICENCE]
     for library in third_party.LIBRARIES:
         expressions += [library.licence, *(part.licence for part in library.parts)]
     return " AND ".join(sorted({licence for expression in expressions for licence in expression.split(" AND ")}))
@@ -105,7 +105,7 @@ def _cpp_runtime(root: Path) -> dict[str, Any]:
     compiler = re.search(r'"ziglang==([^"]+)"', (root / "pyproject.toml").read_text(encoding="utf-8"))
     assert compiler is not None, "pyproject.toml does not pin ziglang"
     return {
-        **_component(CPP_RUNTIME, CPP_RUNTIME_VERSION, "LLVM Project", CPP_RUNTIME_LICENCE),
+        **_component(CPP_LIBRARY, CPP_LIBRARY_VERSION, "LLVM Project", CPP_LIBRARY_LICENCE),
         "externalReferences": [{"type": "website", "url": "https://libcxx.llvm.org"}],
         "properties": [{"name": "doorstep:source", "value": f"pkg:pypi/ziglang@{compiler[1]}"}],
     }

@@ -40,7 +40,7 @@ def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def wheel(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What pip builds, in a folder that it removes afterwards and with the build requirements that it installs."""
     folder = tmp_path_factory.mktemp("built")
-    # Sharing the compiled C++ runtime saves minutes, and it is found by its content.
+    # Sharing what the compiler keeps saves time; it is found by its content.
     environment = {"ZIG_GLOBAL_CACHE_DIR": str(PROJECT / "build" / "zig-cache"), **os.environ}
     command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--wheel-dir", str(folder), str(sdist)]
     subprocess.run(command, env=environment, check=True)

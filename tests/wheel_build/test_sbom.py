@@ -17,7 +17,7 @@ import sbom
 LICENCE_FILES = {
     "Embree": "licenses/Embree.txt",
     "DirectX Shader Compiler": "licenses/DirectXShaderCompiler.txt",
-    sbom.CPP_RUNTIME: check_wheel.CPP_RUNTIME_LICENCE,
+    sbom.CPP_LIBRARY: check_wheel.CPP_LIBRARY_LICENCE,
 }
 # What only these licences say.
 LICENCE_WORDS = {
@@ -29,7 +29,7 @@ LICENCE_WORDS = {
     "NCSA": "University of Illinois/NCSA Open Source License",
     "Spencer-94": "Copyright 1992, 1993, 1994 Henry Spencer.",
 }
-RUNTIME_HEADER = "ziglang/lib/libcxx/include/__config"
+LIBRARY_HEADER = "ziglang/lib/libcxx/include/__config"
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,7 @@ def test_everything_that_was_built_in_is_listed_once(bill: dict[str, Any]) -> No
         "Embree": "4.3.2",
         "DirectX Shader Compiler": "1.8.0.4461",
         "nvPTXCompiler": "13.4.92",
-        "LLVM C++ runtime": "19.1",
+        "libc++": "19.1",
     }
     assert len(bill["components"]) == len(components)
     assert bill["dependencies"] == [{"ref": "doorstep", "dependsOn": [one["bom-ref"] for one in bill["components"]]}]
@@ -88,10 +88,10 @@ def test_the_licences_of_a_component_are_those_of_its_licence_file(bill: dict[st
 
 
 def test_the_runtime_is_that_of_the_compiler() -> None:
-    (header,) = (check_wheel.PROJECT / "build/environments/build").glob(f"lib/*/site-packages/{RUNTIME_HEADER}")
+    (header,) = (check_wheel.PROJECT / "build/environments/build").glob(f"lib/*/site-packages/{LIBRARY_HEADER}")
     match = re.search(r"define _LIBCPP_VERSION (\d\d)(\d\d)\d\d$", header.read_text(encoding="utf-8"), re.MULTILINE)
     assert match is not None
-    assert f"{int(match[1])}.{int(match[2])}" == sbom.CPP_RUNTIME_VERSION
+    assert f"{int(match[1])}.{int(match[2])}" == sbom.CPP_LIBRARY_VERSION
 
 
 def test_it_is_the_same_in_another_process(bill: dict[str, Any], run_python: RunPython) -> None:

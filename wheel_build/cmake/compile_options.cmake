@@ -22,7 +22,8 @@ if(NOT DOORSTEP_ASSERTS)
 endif()
 
 if(DOORSTEP_PINNED_COMPILER)
-  target_compile_options(doorstep_options INTERFACE -Werror -fno-sanitize=all -fno-stack-protector)
+  # -g0: zig adds debug information unless told otherwise, and the libraries are stripped.
+  target_compile_options(doorstep_options INTERFACE -Werror -g0 -fno-sanitize=all -fno-stack-protector)
   set(DOORSTEP_AVX2_OPTION -march=x86_64_v3)
   # Leave the compiler's own headers out of the dependencies: they change with its version only, and their path
   # differs from one build environment to the next.
@@ -42,4 +43,7 @@ if(DOORSTEP_SANITIZE)
   set(DOORSTEP_LIBRARY_LINK_OPTIONS "")
 else()
   set(DOORSTEP_LIBRARY_LINK_OPTIONS -Wl,--no-undefined -s)
+  if(DOORSTEP_PINNED_COMPILER)
+    list(APPEND DOORSTEP_LIBRARY_LINK_OPTIONS -nostdlib++)  # see native/src/runtime/cpp_runtime.cpp
+  endif()
 endif()

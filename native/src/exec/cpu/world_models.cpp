@@ -1,8 +1,6 @@
 // Picks the instance for a number of agents. Baseline code: nothing here runs before the processor has been checked.
 #include "exec/cpu/world_models.h"
 
-#include <mutex>
-
 #include "exec/cpu/float_environment.h"
 #include "sim/stages.h"
 
@@ -10,13 +8,16 @@ namespace doorstep {
 namespace {
 
 template <int Agents>
-const WorldModel& prepared() {
-    static std::once_flag once;
-    std::call_once(once, [] {
-        const DefaultFloatEnvironment environment;
-        prepare_world_model<Agents>();
-    });
+const WorldModel& prepare() {
+    const DefaultFloatEnvironment environment;
+    prepare_world_model<Agents>();
     return world_model<Agents>();
+}
+
+template <int Agents>
+const WorldModel& prepared() {
+    static const WorldModel& once = prepare<Agents>();
+    return once;
 }
 
 using Picker = const WorldModel& (*)();

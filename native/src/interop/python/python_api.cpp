@@ -3,7 +3,8 @@
 #include <dlfcn.h>
 
 #include <atomic>
-#include <mutex>
+
+#include "runtime/futex.h"
 
 namespace doorstep {
 
@@ -11,7 +12,7 @@ constinit Python python_table{};
 
 namespace {
 
-constinit std::mutex looking;
+constinit Mutex looking;
 constinit std::atomic<bool> found{false};  // then nobody waits, not even in the child of a fork
 constinit const char* missing = nullptr;
 
@@ -48,18 +49,18 @@ bool look_up_everything(Python* table) {
 
 const Python* find_python() {
     if (found) return &python_table;
-    const std::lock_guard lock(looking);
+    const MutexGuard lock(looking);
     if (!found) found = look_up_everything(&python_table);
     return found ? &python_table : nullptr;
 }
 
 const char* missing_of_python() {
-    const std::lock_guard lock(looking);
+    const MutexGuard lock(looking);
     return missing;
 }
 
 void use_python(const Python& table) {
-    const std::lock_guard lock(looking);
+    const MutexGuard lock(looking);
     python_table = table;
     found = true;
 }
