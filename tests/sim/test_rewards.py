@@ -107,3 +107,26 @@ def test_progress_starts_at_the_spawn() -> None:
     assert (gained > 0.5).all()
     factor = scene.rewards[:, :, 0] / gained
     np.testing.assert_allclose(factor, 0.0625, rtol=1e-4)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("agent", [0, 1])
+def test_a_place_that_is_not_finite_is_no_progress(value: float, agent: int) -> None:
+    scene = Scene()
+    teleport(scene, 10.0, 10.5)
+    largest = scene.agent_max_y.copy()
+    scene.body_positions[0, agent, 1] = value
+    scene.act()
+    scene.step()
+    assert scene.rewards[0, :, 0] == pytest.approx(c.SLACK_REWARD)
+    np.testing.assert_array_equal(scene.agent_max_y, largest)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_a_largest_y_that_is_not_finite_is_not_rewarded(value: float) -> None:
+    scene = Scene()
+    teleport(scene, 10.0, 10.5)
+    scene.agent_max_y[0, 0] = value
+    teleport(scene, 11.0, 11.0)
+    assert scene.rewards[0, 0, 0] == pytest.approx(c.SLACK_REWARD)
+    assert scene.rewards[0, 1, 0] == pytest.approx(0.05 * 0.5)

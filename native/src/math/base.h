@@ -40,6 +40,7 @@ DS_INLINE int lowest_bit(uint32_t bits) { return __builtin_ctz(bits); }  // bits
 #endif
 DS_INLINE float minimum(float a, float b) { return a < b ? a : b; }
 DS_INLINE float maximum(float a, float b) { return a > b ? a : b; }
+DS_INLINE bool is_finite(float a) { return a - a == 0.f; }
 
 DS_INLINE int32_t clamp(int32_t value, int32_t low, int32_t high) {
     return value < low ? low : value > high ? high : value;

@@ -8,10 +8,12 @@ namespace doorstep {
 template <class W>
 DS_INLINE void score_progress(W& world, float* rewards) {
     for (int a = 0; a < W::kAgents; a++) {
-        const float y = minimum(world.y[W::kButtonLanes + a], kMaxProgress);
-        const float progress = y - world.agent_max_y[a];
-        rewards[a] = progress > 0.f ? kRewardPerMetre * progress : kSlackReward;
-        if (progress > 0.f) world.agent_max_y[a] = y;
+        const float y = world.y[W::kButtonLanes + a], reached = minimum(y, kMaxProgress);
+        const float progress = reached - world.agent_max_y[a];
+        // minimum() makes the limit of a NaN, and from minus infinity everything is progress
+        const bool gained = progress > 0.f && is_finite(y - world.agent_max_y[a]);
+        rewards[a] = gained ? kRewardPerMetre * progress : kSlackReward;
+        if (gained) world.agent_max_y[a] = reached;
     }
 }
 
