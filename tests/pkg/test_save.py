@@ -1,6 +1,10 @@
 """Saves continue bit for bit wherever they are restored; bad ones raise StateError and change nothing."""
 
+import mmap
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -114,6 +118,38 @@ def test_no_flipped_bit_goes_unnoticed() -> None:
             with pytest.raises(doorstep.StateError):
                 sim.restore(flipped(saved, position))
         assert sim.hash() == before
+
+
+WRITE_FOR_EVER = """
+import mmap, sys
+with open(sys.argv[1], "r+b") as file:
+    data = mmap.mmap(file.fileno(), 0)
+while True:
+    data[int(sys.argv[2])] ^= 255
+"""
+
+
+def test_what_is_restored_is_what_was_checked(tmp_path: Path) -> None:
+    """Another process writes to the bytes meanwhile."""
+    file = tmp_path / "save"
+    with doorstep.Simulator(64) as sim:
+        before, outcomes, refused = sim.hash(), [], 0
+        file.write_bytes(sim.save())
+        position = file.stat().st_size // 2 + 300  # within what is hashed of a world
+        command = [sys.executable, "-c", WRITE_FOR_EVER, str(file), str(position)]
+        with file.open("r+b") as opened, mmap.mmap(opened.fileno(), 0) as data, subprocess.Popen(command) as writer:
+            try:
+                while refused < 3000:
+                    try:
+                        sim.restore(memoryview(data))
+                    except doorstep.StateError:
+                        refused += 1
+                    else:
+                        outcomes.append(sim.hash() == before)
+            finally:
+                writer.kill()
+    assert outcomes
+    assert all(outcomes), f"{outcomes.count(False)} of {len(outcomes)} are not what was saved"
 
 
 @pytest.mark.parametrize("difference", [{"num_agents": 3}, {"episode_length": 100}], ids=repr)

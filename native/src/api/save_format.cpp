@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include <new>
+
 #include "api/call.h"
 #include "exec/saved_world.h"
 #include "runtime/hash.h"
@@ -29,12 +31,24 @@ ds_status check_origin(const SaveHeader& header) {
     return DS_STATUS_OK;
 }
 
-ds_status check_undamaged(const SaveHeader& header, const char* worlds, uint64_t worlds_bytes) {
+ds_status check_length(const SaveHeader& header, uint64_t worlds_bytes) {
     // Divided, not multiplied: the numbers may be anything
     const uint64_t each = header.saved_world_bytes;
-    if (each == 0 || header.count != worlds_bytes / each || worlds_bytes % each != 0) {
-        return fail_damaged("its length after the header", worlds_bytes, header.count * each);
+    if (each != 0 && header.count == worlds_bytes / each && worlds_bytes % each == 0) return DS_STATUS_OK;
+    return fail_damaged("its length after the header", worlds_bytes, header.count * each);
+}
+
+ds_status copy_worlds(const char* from, uint64_t bytes, CheckedSave* save) {
+    save->worlds.reset(new (std::nothrow) char[bytes]);
+    if (!save->worlds) {
+        return fail(DS_STATUS_OUT_OF_MEMORY, "data", "restore fewer worlds at a time",
+                    "no memory for a copy of the save, %llu bytes", static_cast<unsigned long long>(bytes));
     }
+    memcpy(save->worlds.get(), from, bytes);
+    return DS_STATUS_OK;
+}
+
+ds_status check_undamaged(const SaveHeader& header, const char* worlds) {
     const uint64_t checksum = save_checksum(header, worlds);
     return checksum == header.checksum ? DS_STATUS_OK : fail_damaged("its checksum", checksum, header.checksum);
 }
@@ -101,18 +115,22 @@ uint64_t save_checksum(SaveHeader header, const char* worlds) {
     return hash_bytes(&header, sizeof header) + hash_bytes(worlds, header.count * header.saved_world_bytes);
 }
 
-ds_status check_save(const Simulator& simulator, const void* data, uint64_t bytes, SaveHeader* header) {
-    if (bytes < sizeof *header) {
+ds_status read_save(const Simulator& simulator, const void* data, uint64_t bytes, CheckedSave* save) {
+    SaveHeader& header = save->header;
+    if (bytes < sizeof header) {
         return fail(DS_STATUS_INVALID_STATE, "data", "pass the bytes that save() returned, whole and unchanged",
                     "%llu bytes are too few for a save, which begins with a header of %zu",
-                    static_cast<unsigned long long>(bytes), sizeof *header);
+                    static_cast<unsigned long long>(bytes), sizeof header);
     }
-    memcpy(header, data, sizeof *header);
-    const char* worlds = static_cast<const char*>(data) + sizeof *header;
-    if (const ds_status status = check_origin(*header)) return status;
-    if (const ds_status status = check_undamaged(*header, worlds, bytes - sizeof *header)) return status;
-    if (const ds_status status = check_fits(*header, make_save_header(simulator, header->count))) return status;
-    return check_worlds(simulator, *header, worlds);
+    memcpy(&header, data, sizeof header);
+    const uint64_t worlds_bytes = bytes - sizeof header;
+    if (const ds_status status = check_origin(header)) return status;
+    if (const ds_status status = check_length(header, worlds_bytes)) return status;
+    const char* given = static_cast<const char*>(data) + sizeof header;
+    if (const ds_status status = copy_worlds(given, worlds_bytes, save)) return status;
+    if (const ds_status status = check_undamaged(header, save->worlds.get())) return status;
+    if (const ds_status status = check_fits(header, make_save_header(simulator, header.count))) return status;
+    return check_worlds(simulator, header, save->worlds.get());
 }
 
 }  // namespace doorstep

@@ -3,6 +3,8 @@
 
 #include <stdint.h>
 
+#include <memory>
+
 #include "exec/simulator.h"
 
 namespace doorstep {
@@ -29,8 +31,15 @@ SaveHeader make_save_header(const Simulator& simulator, uint64_t count);
 // Of the header (whatever its checksum says) and the worlds after it.
 uint64_t save_checksum(SaveHeader header, const char* worlds);
 
-// Fills in *header. DS_STATUS_INVALID_STATE, with the error set, unless the bytes are an undamaged save that fits the
+// A save that is whole and fits a simulator. The worlds are a copy: the caller's bytes may be written by another thread
+// between the check and the restore.
+struct CheckedSave {
+    SaveHeader header;
+    std::unique_ptr<char[]> worlds;
+};
+
+// Fills in *save. DS_STATUS_INVALID_STATE, with the error set, unless the bytes are an undamaged save that fits the
 // simulator.
-ds_status check_save(const Simulator& simulator, const void* data, uint64_t bytes, SaveHeader* header);
+ds_status read_save(const Simulator& simulator, const void* data, uint64_t bytes, CheckedSave* save);
 
 }  // namespace doorstep

@@ -76,13 +76,12 @@ ds_status ds_simulator_restore(ds_simulator simulator, const void* data, uint64_
     if (!data) return fail_null("data");
     SimulatorCall call(simulator);
     if (const ds_status status = call.begin_operation()) return status;
-    SaveHeader header;
-    if (const ds_status status = check_save(*call, data, bytes, &header)) return status;
-    if (const ds_status status = check_slots(*call, header, worlds, count)) return status;
-    const WorldSelection selection(*call, worlds, count, static_cast<int64_t>(header.count));
+    CheckedSave save;
+    if (const ds_status status = read_save(*call, data, bytes, &save)) return status;
+    if (const ds_status status = check_slots(*call, save.header, worlds, count)) return status;
+    const WorldSelection selection(*call, worlds, count, static_cast<int64_t>(save.header.count));
     if (selection.status()) return selection.status();
-    const char* saved = static_cast<const char*>(data) + sizeof header;
-    if (const ds_status status = call->restore(selection.list(), saved)) return status;
+    if (const ds_status status = call->restore(selection.list(), save.worlds.get())) return status;
     if (const ds_status status = call->refresh(selection.list().mask)) return status;
     return call->update();
 }
