@@ -8,7 +8,7 @@ import doorstep
 
 @on_stand_in()
 def test_what_is_shown_of_a_gpu_is_what_is_shown_of_the_cpu() -> None:
-    from doorstep.view import boxes, cameras, numbers, rays
+    from doorstep.view import boxes, cameras, numbers, rays, reading
     from doorstep.view.layout import Layout
     from doorstep.view.play import LivePlay, Replay
     from doorstep.view.policies import random
@@ -27,7 +27,9 @@ def test_what_is_shown_of_a_gpu_is_what_is_shown_of_the_cpu() -> None:
         for draw in (rays.lidar, rays.grabs):
             for here, there in zip(draw(cpu, 2, offset), draw(gpu, 2, offset), strict=True):
                 assert np.array_equal(here, there)
-        assert np.array_equal(numbers.observations(cpu, 2, 1), numbers.observations(gpu, 2, 1))
+        assert np.array_equal(reading.observations(cpu, 2, 1), reading.observations(gpu, 2, 1))
+        for here, there in zip(reading.lidar(cpu, 2), reading.lidar(gpu, 2), strict=True):
+            assert np.array_equal(here, there)
         assert numbers.table(cpu, 2, 1, None) == numbers.table(gpu, 2, 1, None)
         assert np.array_equal(cameras.behind(cpu, 2, 1, offset), cameras.behind(gpu, 2, 1, offset))
         replay = Replay(gpu, np.ones((45, 5, 2, 4), np.int32))

@@ -59,7 +59,7 @@ ds_status check_config(const ds_simulator_config& config) {
 ds_status make_simulator(const ds_simulator_config& config, Ref<Simulator>* simulator) {
     if (config.device_kind == DS_DEVICE_CPU) return CpuSimulator::create(config, simulator);
     if (config.device_kind == DS_DEVICE_CUDA) return CudaSimulator::create(config, simulator);
-    const Ref<Context> usable = CudaSimulator::find_usable(config);
+    const Ref<KernelModule> usable = CudaSimulator::find_usable(config);
     return usable ? CudaSimulator::create(config, simulator) : CpuSimulator::create(config, simulator);
 }
 

@@ -10,18 +10,13 @@ from typing import Any
 
 import numpy as np
 import viser
-from numpy.typing import NDArray
 
 from doorstep import EntityKind
 from doorstep.simulator import Simulator
 from doorstep.view import history, reading
 from doorstep.view.history import History
-from doorstep.view.reading import read
-
-Array = NDArray[np.float64]
 
 _HEIGHT = 130  # pixels
-_OBSERVATIONS = ("self_observations", "partner_observations", "room_entity_observations", "door_observations")
 _MET_BY_LIDAR = (EntityKind.CUBE, EntityKind.WALL, EntityKind.AGENT, EntityKind.DOOR)
 _KIND_AXES = ({"ticks": {"show": False}}, {"ticks": {"show": False}, "incrs": (1,), "space": 8})
 _DOTS = {"width": 0, "points": {"show": True, "size": 5}}  # instead of a line: there is nothing between two kinds
@@ -32,7 +27,7 @@ class Plots:
 
     def __init__(self, gui: viser.GuiApi, sim: Simulator) -> None:
         self._sim = sim
-        self._features = np.arange(len(self._observe(0, 0)), dtype=np.float64)
+        self._features = np.arange(len(reading.observations(sim, 0, 0)), dtype=np.float64)
         rays = sim.lidar.shape[2]
         self._angles = np.arange(rays) * 360 / rays
         self._rewards = _add(
@@ -66,14 +61,9 @@ class Plots:
         """Curves of one agent."""
         distances, kinds = reading.lidar(self._sim, world)
         self._rewards.data = history.curves()
-        self._observations.data = (self._features, self._observe(world, agent))
+        self._observations.data = (self._features, reading.observations(self._sim, world, agent))
         self._distances.data = (self._angles, distances[agent])
         self._kinds.data = (self._angles, kinds[agent])
-
-    def _observe(self, world: int, agent: int) -> Array:
-        """What an agent observes but lidar, side by side in the order of the documentation."""
-        parts = [read(self._sim.tensors[name])[world, agent].reshape(-1) for name in _OBSERVATIONS]
-        return np.concatenate(parts).astype(np.float64)
 
 
 def _add(

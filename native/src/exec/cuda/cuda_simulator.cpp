@@ -25,10 +25,9 @@ ds_status fail_profile() {
 
 // ---- Creation ----
 
-Ref<Context> CudaSimulator::find_usable(const ds_simulator_config& config) {
-    Ref<Context> context = Context::of_device(config.device_index);
-    if (!context) return {};
-    return has_kernels(static_cast<int>(config.num_agents), context->compute_capability()) ? context : Ref<Context>();
+Ref<KernelModule> CudaSimulator::find_usable(const ds_simulator_config& config) {
+    const Ref<Context> context = Context::of_device(config.device_index);
+    return context ? KernelModule::find(context, static_cast<int>(config.num_agents)) : Ref<KernelModule>();
 }
 
 ds_status CudaSimulator::create(const ds_simulator_config& config, Ref<Simulator>* simulator) {

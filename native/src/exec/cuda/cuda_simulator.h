@@ -13,8 +13,9 @@ namespace doorstep {
 
 class CudaSimulator final : public Simulator {
 public:
-    // The context of the configuration's device; null if there is no such device, no driver or no kernels for it.
-    static Ref<Context> find_usable(const ds_simulator_config& config);
+    // The kernels on the configuration's device; null if there is no such device, no driver or none that runs them.
+    // create() takes them, not loading them again, while the caller keeps them.
+    static Ref<KernelModule> find_usable(const ds_simulator_config& config);
 
     // Generates the first levels.
     static ds_status create(const ds_simulator_config& config, Ref<Simulator>* simulator);

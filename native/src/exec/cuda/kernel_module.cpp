@@ -25,6 +25,12 @@ ds_status fail_without_kernels(int compute_capability) {
                 "this library was built without CUDA kernels");
 }
 
+// Whether there is machine code, or PTX to make it from.
+bool has_kernels(int module, int compute_capability) {
+    return compute_capability >= kOldestComputeCapability &&
+           (find_cubin(module, compute_capability) || find_ptx(module));
+}
+
 // The image for a device; `compiled` keeps it if it was not embedded. Null, with the thread's error set, if there is
 // none.
 const void* choose_image(int module, int compute_capability, CompiledImage* compiled) {
@@ -42,11 +48,6 @@ const void* choose_image(int module, int compute_capability, CompiledImage* comp
 }
 
 }  // namespace
-
-bool has_kernels(int module, int compute_capability) {
-    return compute_capability >= kOldestComputeCapability &&
-           (find_cubin(module, compute_capability) || find_ptx(module));
-}
 
 ds_kernel_source find_kernel_source(int module, int compute_capability) {
     if (find_cubin(module, compute_capability)) return DS_KERNEL_SOURCE_EMBEDDED;

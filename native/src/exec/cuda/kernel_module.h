@@ -11,9 +11,6 @@ constexpr int kOldestComputeCapability = 75;
 
 // Modules are named as in images.h.
 
-// Whether there is machine code, or PTX to make it from.
-bool has_kernels(int module, int compute_capability);
-
 // Where the machine code for a device comes from. The driver has been opened.
 ds_kernel_source find_kernel_source(int module, int compute_capability);
 
