@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 
-class NativeBuildError(RuntimeError):
-    """The native library could not be built; the message says which command failed."""
+class BuildError(RuntimeError):
+    """Something could not be built; the message says which command failed."""
 
 
 def say(message: str) -> None:
@@ -24,7 +24,7 @@ def run(command: Sequence[str], environment: Mapping[str, str] | None = None, fo
     try:
         subprocess.run(command, env=environment, cwd=folder, stdout=sys.stderr, check=True)
     except subprocess.CalledProcessError as error:
-        raise NativeBuildError(f"exit status {error.returncode} of: {' '.join(command)}") from error
+        raise BuildError(f"exit status {error.returncode} of: {' '.join(command)}") from error
 
 
 @contextmanager

@@ -12,7 +12,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from build_steps import NativeBuildError, run
+from build_steps import BuildError, run
 from check_wheel import check_wheel
 from repair_wheel import grade
 
@@ -40,7 +40,7 @@ def main() -> None:
     print("doorstep: building the wheel", flush=True)
     try:
         graded = grade(build(work / "built"), _empty(work / "graded"))
-    except NativeBuildError as error:
+    except BuildError as error:
         sys.exit(f"doorstep: {error}")
     print("doorstep: checking the wheel", flush=True)
     if not check_wheel(graded):

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from build_steps import NativeBuildError, run, say
+from build_steps import BuildError, run, say
 
 PROGRAMS = ("podman", "runc")
 DRIVERS = ("overlay", "vfs")  # of storage; the second copies every file, and works everywhere
@@ -37,7 +37,7 @@ class Podman:
         command = ["podman", *arguments]
         done = subprocess.run(command, env=self.environment, check=False, capture_output=True, text=True)
         if done.returncode != 0:
-            raise NativeBuildError(f"exit status {done.returncode} of: {' '.join(command)}\n{done.stderr.strip()}")
+            raise BuildError(f"exit status {done.returncode} of: {' '.join(command)}\n{done.stderr.strip()}")
         return done.stdout
 
 
@@ -48,9 +48,9 @@ def require_programs(names: Iterable[str]) -> None:
         return
     install = ["apt-get", "install", "--yes", "--no-install-recommends", *missing]
     if shutil.which("apt-get") is None:
-        raise NativeBuildError(f"there is no {' and no '.join(missing)} here, and no apt-get to install with")
+        raise BuildError(f"there is no {' and no '.join(missing)} here, and no apt-get to install with")
     if os.geteuid() != 0:
-        raise NativeBuildError(f"there is no {' and no '.join(missing)} here; as root, run: {' '.join(install)}")
+        raise BuildError(f"there is no {' and no '.join(missing)} here; as root, run: {' '.join(install)}")
     say(f"installing {', '.join(missing)}")
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     run(["apt-get", "update"], environment)
@@ -74,7 +74,7 @@ def configure(folder: Path, variables: Mapping[str, str], mounts: Iterable[Path]
         storage.write_text(storage_settings(folder, driver), encoding="utf-8")
         try:
             podman.output("info")
-        except NativeBuildError:
+        except BuildError:
             if driver == DRIVERS[-1]:
                 raise
         else:

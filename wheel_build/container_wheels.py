@@ -24,7 +24,7 @@ import container_engine
 import package_index
 import repair_wheel
 import stand_in_image
-from build_steps import NativeBuildError, exclusive, run, say
+from build_steps import BuildError, exclusive, run, say
 
 PROJECT = Path(__file__).resolve().parent.parent
 IMAGE_VARIABLE = "CIBW_MANYLINUX_X86_64_IMAGE"
@@ -65,7 +65,7 @@ def available(chosen: Iterable[str], offered: Iterable[str]) -> list[str]:
         say(f"not in the image, neither built nor tested: {', '.join(missing)}")
     if found := [identifier for identifier in chosen if identifier in offered]:
         return found
-    raise NativeBuildError(
+    raise BuildError(
         f"pyproject.toml chooses {', '.join(chosen) or 'nothing'}, the image made here has "
         f"{', '.join(sorted(offered))}; name another image: {IMAGE_VARIABLE}=..."
     )
@@ -83,7 +83,7 @@ def _chosen_identifiers(sources: Path, environment: Mapping[str, str]) -> list[s
     command = _cibuildwheel(sources, "--print-build-identifiers")
     done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode != 0:
-        raise NativeBuildError(f"exit status {done.returncode} of: {' '.join(command)}")
+        raise BuildError(f"exit status {done.returncode} of: {' '.join(command)}")
     return done.stdout.split()
 
 
@@ -103,7 +103,7 @@ def main() -> None:
     arguments = parser.parse_args()
     try:
         build(arguments.output.resolve(), arguments.cache.resolve())
-    except NativeBuildError as error:
+    except BuildError as error:
         sys.exit(f"doorstep: {error}")
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pinned_packages
-from build_steps import NativeBuildError, say
+from build_steps import BuildError, say
 
 
 @dataclass(frozen=True)
@@ -49,5 +49,5 @@ def install(folder: Path) -> CudaPackages:
     packages = CudaPackages(pinned_packages.fetch_once(folder, identity, fetch), identity)
     for path in (packages.nvrtc, packages.ptxas, packages.ptx_compiler):
         if not path.is_file():
-            raise NativeBuildError(f"{path} is missing; remove {packages.folder} and build again")
+            raise BuildError(f"{path} is missing; remove {packages.folder} and build again")
     return packages

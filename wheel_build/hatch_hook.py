@@ -20,6 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import native_build
 import repair_wheel
 import sbom
+import third_party
 
 LIBRARIES_IN_WHEEL = "doorstep/_native"
 HEADERS_IN_WHEEL = "doorstep/include"
@@ -32,10 +33,13 @@ class NativeLibraryHook(BuildHookInterface):  # type: ignore[type-arg]
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Compile the libraries; an editable install finds all beside the Python sources, a wheel carries them."""
         root = Path(self.root)
-        libraries = native_build.build_libraries(root, root / "build" / "library")
+        editable = version == "editable"
+        # A wheel's search path is right from the start: auditwheel, rewriting another, would leave a trace of its length.
+        rpath = str(native_build.third_party_folder(root)) if editable else third_party.RPATH_IN_WHEEL
+        libraries = native_build.build_libraries(root, root / "build" / "library", rpath)
         build_data["pure_python"] = False
         build_data["tag"] = TAG
-        if version == "editable":
+        if editable:
             for library in libraries:
                 shutil.copy2(library, root / "pkg" / LIBRARIES_IN_WHEEL)
             shutil.copytree(root / "native" / "include", root / "pkg" / HEADERS_IN_WHEEL, dirs_exist_ok=True)
@@ -51,4 +55,5 @@ class NativeLibraryHook(BuildHookInterface):  # type: ignore[type-arg]
             return
         wheel = Path(artifact_path)
         with tempfile.TemporaryDirectory(dir=wheel.parent) as folder:
-            repair_wheel.graft(wheel, Path(folder)).replace(wheel)
+            grafts = native_build.third_party_folder(Path(self.root))
+            repair_wheel.graft(wheel, Path(folder), grafts).replace(wheel)

@@ -23,7 +23,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from build_steps import NativeBuildError, exclusive, say
+from build_steps import BuildError, exclusive, say
 from cuda_packages import CudaPackages
 from kernel_image_file import PTX, TRAINING, VIEWS, ImageName, pack
 from kernel_report import KernelReport, parse_log
@@ -95,7 +95,7 @@ class Compilation:
         result = subprocess.run(command, cwd=root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
         log = result.stdout.decode(errors="replace")
         if result.returncode != 0:
-            raise NativeBuildError(f"exit status {result.returncode} of: {' '.join(command)}\n{log}")
+            raise BuildError(f"exit status {result.returncode} of: {' '.join(command)}\n{log}")
         self.log.write_text(log, encoding="utf-8")
         pending.rename(self.output)
 
@@ -107,7 +107,7 @@ def chosen_architectures() -> tuple[int, ...]:
         return ARCHITECTURES
     names = set(text.split(",")) - {""}
     if unknown := names - set(map(str, ARCHITECTURES)):
-        raise NativeBuildError(
+        raise BuildError(
             f"{ARCHITECTURES_VARIABLE} is {text!r}; {', '.join(sorted(unknown))} is not among "
             f"{', '.join(map(str, ARCHITECTURES))}; name some of these, separated by commas, or \"all\""
         )
@@ -195,7 +195,7 @@ def _included(root: Path, path: Path) -> Iterator[Path]:
                 break
         else:
             folders = ", ".join(map(str, INCLUDE_FOLDERS))
-            raise NativeBuildError(f'{path} includes "{name}", which is neither beside it nor in {folders}')
+            raise BuildError(f'{path} includes "{name}", which is neither beside it nor in {folders}')
 
 
 def _digest(parts: Sequence[str | bytes]) -> str:

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import kernel_images
 import sbom
+import third_party
 from kernel_image_file import PTX, ImageName, cubin_architecture, unpack
 from wheel_file import (
     GRAFTS,
-    GRAFTS_FOLDER,
     LIBRARY,
     OWN_LIBRARIES,
     RENDER_LIBRARY,
@@ -26,7 +26,6 @@ HIGHEST_GLIBC = (2, 28)
 # What the rendering library needs beside it, and takes from it. Not operator new and delete, which are there as well.
 GRAFTED = {name.rpartition("/")[2] for name in GRAFTS}
 THIRD_PARTY_FUNCTION = re.compile(r"rtc[A-Z]\w+|DxcCreateInstance")
-GRAFTS_FROM_LIBRARIES = f"$ORIGIN/../../{GRAFTS_FOLDER}"
 # Paths that are the same on every Linux machine.
 SYSTEM_FOLDERS = {"proc", "sys", "dev"}
 # Texts of NVIDIA's PTX compiler that only look like paths.
@@ -63,8 +62,8 @@ def check_runpath(wheel: Wheel) -> Iterator[str]:
         for folder in folders:
             if folder != "$ORIGIN" and not folder.startswith("$ORIGIN/"):
                 yield f"{library.short_name} looks for libraries in {folder!r}, which is not relative to $ORIGIN"
-        if library.name == RENDER_LIBRARY and GRAFTS_FROM_LIBRARIES not in folders:
-            yield f"{library.short_name} does not look for libraries in {GRAFTS_FROM_LIBRARIES}"
+        if library.name == RENDER_LIBRARY and third_party.RPATH_IN_WHEEL not in folders:
+            yield f"{library.short_name} does not look for libraries in {third_party.RPATH_IN_WHEEL}"
 
 
 def check_symbol_versions(wheel: Wheel) -> Iterator[str]:

@@ -17,7 +17,7 @@ from pathlib import Path
 import cuda_packages
 import kernel_images
 import third_party
-from build_steps import NativeBuildError, exclusive, run, say
+from build_steps import BuildError, exclusive, run, say
 
 LIBRARY_NAMES = ("libdoorstep.so", "libdoorstep_render.so")
 PROJECT = Path(__file__).resolve().parent.parent
@@ -26,9 +26,10 @@ CUDA_FOLDER = Path("build/cuda")
 THIRD_PARTY_FOLDER = Path("build/third_party")
 
 
-def build_libraries(root: Path, build_folder: Path) -> list[Path]:
+def build_libraries(root: Path, build_folder: Path, third_party_rpath: str) -> list[Path]:
     """Build the libraries of the wheel and return their paths; a second call compiles only what changed."""
-    configure_and_build(root, build_folder, settings={}, targets=["doorstep", "doorstep_render"])
+    settings = {"DOORSTEP_THIRD_PARTY_RPATH": third_party_rpath}
+    configure_and_build(root, build_folder, settings, targets=["doorstep", "doorstep_render"])
     return [build_folder / name for name in LIBRARY_NAMES]
 
 
@@ -64,9 +65,14 @@ def image_settings(root: Path) -> dict[str, str]:
     return {"DOORSTEP_CUDA_IMAGES": str(kernel_images.build_images(root, packages, root / CUDA_FOLDER / "images"))}
 
 
+def third_party_folder(root: Path) -> Path:
+    """The folder with the libraries of the rendering library; they are fetched first if need be."""
+    return third_party.install(root / THIRD_PARTY_FOLDER)
+
+
 def third_party_settings(root: Path) -> dict[str, str]:
-    """CMake cache entry that names the libraries of the rendering library; they are fetched first if need be."""
-    return {"DOORSTEP_THIRD_PARTY": str(third_party.install(root / THIRD_PARTY_FOLDER))}
+    """CMake cache entry that names that folder."""
+    return {"DOORSTEP_THIRD_PARTY": str(third_party_folder(root))}
 
 
 def run_native_tests(root: Path, build_folder: Path) -> None:
@@ -89,13 +95,13 @@ def pinned_environment(root: Path) -> dict[str, str]:
 
 def _require_linux_x86_64() -> None:
     if sys.platform != "linux" or os.uname().machine != "x86_64":
-        raise NativeBuildError(f"doorstep builds on Linux x86-64, this is {sys.platform} {os.uname().machine}")
+        raise BuildError(f"doorstep builds on Linux x86-64, this is {sys.platform} {os.uname().machine}")
 
 
 def _zig() -> Path:
     spec = importlib.util.find_spec("ziglang")
     if spec is None or spec.origin is None:
-        raise NativeBuildError("the ziglang package is missing; install the build requirements of pyproject.toml")
+        raise BuildError("the ziglang package is missing; install the build requirements of pyproject.toml")
     return Path(spec.origin).parent / "zig"
 
 
@@ -104,12 +110,12 @@ def tool(name: str) -> Path:
     package = "ninja" if name == "ninja" else "cmake"
     spec = importlib.util.find_spec(package)
     if spec is None or spec.origin is None:
-        raise NativeBuildError(f"the {package} package is missing; install the build requirements of pyproject.toml")
+        raise BuildError(f"the {package} package is missing; install the build requirements of pyproject.toml")
     folder = Path(spec.origin).parent
     for candidate in (folder / "data" / "bin" / name, *(parent / "bin" / name for parent in folder.parents)):
         if candidate.is_file():
             return candidate
-    raise NativeBuildError(f"the {package} package in {folder} has no executable {name}")
+    raise BuildError(f"the {package} package in {folder} has no executable {name}")
 
 
 def main() -> None:
@@ -130,7 +136,7 @@ def main() -> None:
         configure_and_build(PROJECT, build_folder, settings, targets=[])
         if arguments.test:
             run_native_tests(PROJECT, build_folder)
-    except NativeBuildError as error:
+    except BuildError as error:
         sys.exit(f"doorstep: {error}")
 
 

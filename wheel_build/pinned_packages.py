@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from build_steps import NativeBuildError, exclusive, run, say
+from build_steps import BuildError, exclusive, run, say
 
 CUDA = Path(__file__).resolve().with_name("cuda_requirements.txt")
 THIRD_PARTY = Path(__file__).resolve().with_name("third_party_requirements.txt")
@@ -62,7 +62,7 @@ def _source() -> list[str]:
     if not name:
         return []
     if not Path(name).is_dir():
-        raise NativeBuildError(
+        raise BuildError(
             f"{FOLDER_VARIABLE} is {name!r}, which is no folder; fill one with: python {Path(__file__).name} FOLDER"
         )
     return ["--no-index", "--find-links", name]
@@ -80,7 +80,7 @@ def main() -> None:
         say(f"fetching what {requirements.name} pins into {folder}")
         try:
             _pip("download", requirements, *PLATFORM, "--dest", str(folder))
-        except NativeBuildError as error:
+        except BuildError as error:
             sys.exit(f"doorstep: {error}")
 
 

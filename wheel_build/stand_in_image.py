@@ -14,7 +14,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from build_steps import NativeBuildError, run, say
+from build_steps import BuildError, run, say
 from container_engine import Podman
 
 PROGRAMS = ("mmdebstrap",)
@@ -59,7 +59,7 @@ def debian_archive() -> str:
         run(["apt-get", "update"])
     if archive := _archive_of(_index_targets()):
         return archive
-    raise NativeBuildError(
+    raise BuildError(
         "apt of this machine has no lists of a Debian archive; if it is configured for one, run as root: apt-get update"
     )
 
@@ -119,4 +119,4 @@ def _output(command: list[str]) -> str:
     try:
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout
     except (OSError, subprocess.CalledProcessError) as error:
-        raise NativeBuildError(f"a Debian archive to make a container image from is found with apt: {error}") from error
+        raise BuildError(f"a Debian archive to make a container image from is found with apt: {error}") from error

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pinned_packages
-from build_steps import NativeBuildError, say
+from build_steps import BuildError, say
 
 FOLDER_IN_PACKAGE = "gs_madrona"
 
@@ -80,6 +80,11 @@ LIBRARIES = (
 )
 
 
+# Where auditwheel puts them in a wheel, and how the rendering library finds them there.
+FOLDER_IN_WHEEL = "doorstep.libs"
+RPATH_IN_WHEEL = f"$ORIGIN/../../{FOLDER_IN_WHEEL}"
+
+
 def install(folder: Path) -> Path:
     """The folder that holds the libraries, within `folder`; it is made if it is not there."""
     hashes = (library.sha256.encode() for library in LIBRARIES)
@@ -96,6 +101,6 @@ def _fetch(target: Path) -> None:
             content = archive.read(f"{FOLDER_IN_PACKAGE}/{library.file}")
             found = hashlib.sha256(content).hexdigest()
             if found != library.sha256:
-                raise NativeBuildError(f"{library.file} in {package.name} has the hash {found}, not {library.sha256}")
+                raise BuildError(f"{library.file} in {package.name} has the hash {found}, not {library.sha256}")
             (target / library.file).write_bytes(content)
     package.unlink()

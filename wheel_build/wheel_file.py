@@ -24,7 +24,6 @@ import third_party
 LIBRARY = "doorstep/_native/libdoorstep.so"
 RENDER_LIBRARY = "doorstep/_native/libdoorstep_render.so"
 OWN_LIBRARIES = {LIBRARY: "doorstep.h", RENDER_LIBRARY: "doorstep_render.h"}  # with what they implement
-GRAFTS_FOLDER = "doorstep.libs"
 
 # What a change of a library's name or of its search path touches.
 NAMING_SECTIONS = {".dynamic", ".dynstr", ".dynsym"}
@@ -33,7 +32,7 @@ NAMING_SECTIONS = {".dynamic", ".dynstr", ".dynsym"}
 def graft_name(library: third_party.Library) -> str:
     """Where auditwheel puts a third-party library: its name there has the beginning of its hash."""
     stem, _, suffix = library.file.partition(".")
-    return f"{GRAFTS_FOLDER}/{stem}-{library.sha256[:8]}.{suffix}"
+    return f"{third_party.FOLDER_IN_WHEEL}/{stem}-{library.sha256[:8]}.{suffix}"
 
 
 GRAFTS = {graft_name(library): library for library in third_party.LIBRARIES}

@@ -10,7 +10,7 @@ import pytest
 from tests.wheel_build.conftest import AddProgram
 
 import container_engine
-from build_steps import NativeBuildError
+from build_steps import BuildError
 from container_engine import configure, containers_settings, require_programs
 
 PROGRAMS = ("podman", "runc", "mmdebstrap")
@@ -41,13 +41,13 @@ def test_others_are_told_what_to_install(add_program: AddProgram, monkeypatch: p
     add_program("apt-get", "exit 1")
     add_program("podman", "exit 1")
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    with pytest.raises(NativeBuildError, match=r"no runc and no mmdebstrap here; as root, run: apt-get install .*runc"):
+    with pytest.raises(BuildError, match=r"no runc and no mmdebstrap here; as root, run: apt-get install .*runc"):
         require_programs(PROGRAMS)
 
 
 @pytest.mark.usefixtures("_empty_machine")
 def test_without_apt_the_missing_programs_are_named() -> None:
-    with pytest.raises(NativeBuildError, match="no podman and no runc and no mmdebstrap here, and no apt-get"):
+    with pytest.raises(BuildError, match="no podman and no runc and no mmdebstrap here, and no apt-get"):
         require_programs(PROGRAMS)
 
 
@@ -74,7 +74,7 @@ def test_storage_that_works_is_kept_in_the_folder(add_program: AddProgram, tmp_p
 
 def test_podman_that_does_not_work_is_an_error_with_its_own_words(add_program: AddProgram, tmp_path: Path) -> None:
     add_program("podman", "echo 'no such kernel' >&2; exit 125")
-    with pytest.raises(NativeBuildError, match="exit status 125 of: podman info\nno such kernel"):
+    with pytest.raises(BuildError, match="exit status 125 of: podman info\nno such kernel"):
         configure(tmp_path / "cache", {}, [])
 
 

@@ -12,7 +12,7 @@ import container_wheels
 import package_index
 import repair_wheel
 import stand_in_image
-from build_steps import NativeBuildError
+from build_steps import BuildError
 
 
 def test_what_the_image_lacks_is_left_out_and_named(capsys: pytest.CaptureFixture[str]) -> None:
@@ -26,7 +26,7 @@ def test_nothing_is_said_where_nothing_is_left_out(capsys: pytest.CaptureFixture
 
 
 def test_an_image_without_any_of_the_interpreters_is_an_error() -> None:
-    with pytest.raises(NativeBuildError, match=r"chooses cp310-x, .* has cp311-x; .* CIBW_MANYLINUX_X86_64_IMAGE="):
+    with pytest.raises(BuildError, match=r"chooses cp310-x, .* has cp311-x; .* CIBW_MANYLINUX_X86_64_IMAGE="):
         container_wheels.available(["cp310-x"], {"cp311-x"})
 
 

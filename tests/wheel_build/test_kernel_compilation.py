@@ -12,7 +12,7 @@ from tests.wheel_build.conftest import PROJECT
 import cuda_packages
 import kernel_images
 import pinned_packages
-from build_steps import NativeBuildError
+from build_steps import BuildError
 from kernel_image_file import ImageName
 from kernel_images import MODULES, WORLDS_SOURCE, Compilation, ptx_compilations, source_files
 from kernel_report import KernelReport, parse_log
@@ -72,7 +72,7 @@ def test_an_output_that_exists_is_not_made_again(tmp_path: Path) -> None:
 def test_a_compiler_that_fails_is_quoted_and_leaves_no_output(tmp_path: Path) -> None:
     output = tmp_path / "a.ptx"
     code = "import sys; open(sys.argv[1], 'w').write('half'); sys.exit('line 7: no such type')"
-    with pytest.raises(NativeBuildError, match=r"(?s)exit status 1 of: .*line 7: no such type"):
+    with pytest.raises(BuildError, match=r"(?s)exit status 1 of: .*line 7: no such type"):
         compilation(output, code).run(tmp_path)
     assert not output.exists()
 
@@ -92,7 +92,7 @@ def test_included_files_are_found_where_the_compiler_finds_them(tmp_path: Path) 
 def test_an_included_file_that_is_missing_is_named(tmp_path: Path) -> None:
     write_project(tmp_path)
     (tmp_path / "native/include/doorstep.h").unlink()
-    with pytest.raises(NativeBuildError, match=r'native/src/sim/far\.h includes "doorstep\.h"'):
+    with pytest.raises(BuildError, match=r'native/src/sim/far\.h includes "doorstep\.h"'):
         source_files(tmp_path, MODULES[1])
 
 
@@ -158,7 +158,7 @@ def test_the_environment_says_which_architectures_get_machine_code(
 @pytest.mark.parametrize("text", ["sm_90", "90, 80", "91", "none", "90,91"])
 def test_other_architectures_are_refused_by_name(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(kernel_images.ARCHITECTURES_VARIABLE, text)
-    with pytest.raises(NativeBuildError, match=r"DOORSTEP_CUDA_ARCHITECTURES is .* is not among 75, 80, .*\"all\""):
+    with pytest.raises(BuildError, match=r"DOORSTEP_CUDA_ARCHITECTURES is .* is not among 75, 80, .*\"all\""):
         kernel_images.chosen_architectures()
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import pinned_packages
-from build_steps import NativeBuildError
+from build_steps import BuildError
 
 NAME = "doorstep_no_such_package-1.0-py3-none-any.whl"
 METADATA = "doorstep_no_such_package-1.0.dist-info"
@@ -64,7 +64,7 @@ def test_files_of_the_named_folder_are_taken_without_an_index(
 
 
 def test_without_the_folder_the_index_is_asked(requirements: Path, tmp_path: Path) -> None:
-    with pytest.raises(NativeBuildError, match=r"exit status 1 of: .* download"):
+    with pytest.raises(BuildError, match=r"exit status 1 of: .* download"):
         pinned_packages.download(requirements, tmp_path / "downloaded")
 
 
@@ -74,7 +74,7 @@ def test_a_file_with_another_hash_is_refused(
     monkeypatch.setenv(pinned_packages.FOLDER_VARIABLE, str(folder))
     with zipfile.ZipFile(folder / NAME, "a") as archive:
         archive.writestr("more.py", b"")
-    with pytest.raises(NativeBuildError, match=r"exit status 1 of: .* install"):
+    with pytest.raises(BuildError, match=r"exit status 1 of: .* install"):
         pinned_packages.install(requirements, tmp_path / "installed")
     assert not (tmp_path / "installed" / "doorstep_no_such_package.py").exists()
 
@@ -83,5 +83,5 @@ def test_a_folder_that_is_not_there_is_named(
     requirements: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(pinned_packages.FOLDER_VARIABLE, str(tmp_path / "missing"))
-    with pytest.raises(NativeBuildError, match=r"DOORSTEP_PINNED_FILES is '.*missing', which is no folder; fill one"):
+    with pytest.raises(BuildError, match=r"DOORSTEP_PINNED_FILES is '.*missing', which is no folder; fill one"):
         pinned_packages.install(requirements, tmp_path / "installed")

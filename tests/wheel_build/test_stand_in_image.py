@@ -10,7 +10,7 @@ import pytest
 from tests.wheel_build.conftest import AddProgram
 
 import stand_in_image
-from build_steps import NativeBuildError
+from build_steps import BuildError
 from container_engine import Podman
 
 TARGETS = """\
@@ -81,13 +81,13 @@ def test_a_machine_without_a_debian_archive_is_an_error_with_a_remedy(
 ) -> None:
     add_program("apt-get", r"printf 'Ubuntu\tmain\tnoble\thttps://mirror/ubuntu/\n'")
     monkeypatch.setattr(os, "geteuid", lambda: user)
-    with pytest.raises(NativeBuildError, match=r"no lists of a Debian archive; .* as root: apt-get update"):
+    with pytest.raises(BuildError, match=r"no lists of a Debian archive; .* as root: apt-get update"):
         stand_in_image.debian_archive()
 
 
 def test_without_apt_the_error_says_what_apt_is_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
-    with pytest.raises(NativeBuildError, match="a Debian archive to make a container image from is found with apt: "):
+    with pytest.raises(BuildError, match="a Debian archive to make a container image from is found with apt: "):
         stand_in_image.debian_archive()
 
 

@@ -14,7 +14,7 @@ from tests.wheel_build.conftest import PROJECT
 import native_build
 import pinned_packages
 import third_party
-from build_steps import NativeBuildError
+from build_steps import BuildError
 from wheel_file import SharedLibrary
 
 LIBRARIES = {library.file: library for library in third_party.LIBRARIES}
@@ -54,6 +54,6 @@ def test_a_file_with_other_content_is_refused_and_nothing_is_kept(
     monkeypatch.setattr(pinned_packages, "download", download)
     found = hashlib.sha256(b"something else").hexdigest()
     for _ in range(2):  # what the first attempt left is not taken by the second
-        with pytest.raises(NativeBuildError, match=f"libembree4.so.4 in package.whl has the hash {found}, not 78e6a0"):
+        with pytest.raises(BuildError, match=f"libembree4.so.4 in package.whl has the hash {found}, not 78e6a0"):
             third_party.install(tmp_path)
     assert not [path for path in tmp_path.iterdir() if path.is_dir() and path.suffix != ".pending"]
