@@ -34,7 +34,7 @@ class NativeLibraryHook(BuildHookInterface):  # type: ignore[type-arg]
         """Compile the libraries; an editable install finds all beside the Python sources, a wheel carries them."""
         root = Path(self.root)
         editable = version == "editable"
-        # A wheel's search path is right from the start: auditwheel, rewriting another, would leave a trace of its length.
+        # A wheel's search path is right from the start: auditwheel would leave a trace of another one's length.
         rpath = str(native_build.third_party_folder(root)) if editable else third_party.RPATH_IN_WHEEL
         libraries = native_build.build_libraries(root, root / "build" / "library", rpath)
         build_data["pure_python"] = False

@@ -17,7 +17,7 @@ from pathlib import Path
 import cuda_packages
 import kernel_images
 import third_party
-from build_steps import BuildError, exclusive, run, say
+from build_steps import BuildError, exclusive, run
 
 LIBRARY_NAMES = ("libdoorstep.so", "libdoorstep_render.so")
 PROJECT = Path(__file__).resolve().parent.parent
