@@ -7,6 +7,7 @@
 #include "render/api/cameras_registry.h"
 #include "render/api/core.h"
 #include "render/cameras/renderers.h"
+#include "render/embree/memory_margin.h"
 #include "runtime/futex.h"
 
 namespace doorstep {
@@ -23,12 +24,17 @@ constexpr ds_layout_entry kLayout[] = {
 constinit Mutex watching_mutex;
 constinit bool watching_forks = false;  // guarded by it
 
+void after_fork_in_child() {
+    cameras_registry.unlock();
+    forget_memory_margins();
+}
+
 // A fork cuts no change of the handles in two.
 bool watch_forks() {
     MutexGuard guard(watching_mutex);
     if (!watching_forks) {
         watching_forks = pthread_atfork([] { cameras_registry.lock(); }, [] { cameras_registry.unlock(); },
-                                        [] { cameras_registry.unlock(); }) == 0;
+                                        after_fork_in_child) == 0;
     }
     return watching_forks;
 }

@@ -4,13 +4,14 @@
 #include <new>
 
 #include "render/api/core.h"
+#include "render/embree/memory_margin.h"
 #include "render/scene/meshes.h"
 
 namespace doorstep {
 namespace {
 
-// Scenes are built by the thread that commits them.
-constexpr char kConfiguration[] = "threads=1,ignore_config_files=1";
+// Scenes are built by the thread that commits them. Nothing is tessellated: the cache for that would take 128 MiB.
+constexpr char kConfiguration[] = "threads=1,ignore_config_files=1,tessellation_cache_size=0";
 
 // Until the process ends. No lock guards it that a fork could find taken.
 std::atomic<EmbreeDevice*> the_device{nullptr};
@@ -45,6 +46,8 @@ RTCScene build_mesh(RTCDevice device, const Mesh& mesh) {
 }
 
 ds_status open_device(EmbreeDevice& opened) {
+    MemoryMargin margin;
+    if (const ds_status status = margin.take("start", kDeviceBytes)) return status;
     const RTCDevice device = rtcNewDevice(kConfiguration);
     if (!device) return fail_embree(rtcGetDeviceError(nullptr), "start");
     if (!rtcGetDeviceProperty(device, RTC_DEVICE_PROPERTY_NATIVE_RAY8_SUPPORTED)) {

@@ -1,40 +1,53 @@
 // Embree, on the simulator's threads: each has a scene of its own and draws world after world.
 #include <stdio.h>
 
+#include <algorithm>
 #include <atomic>
 #include <new>
 
 #include "render/api/core.h"
 #include "render/cameras/renderers.h"
 #include "render/embree/embree_views.h"
+#include "render/embree/memory_margin.h"
 
 namespace doorstep {
 namespace {
 
+// What a thread draws with.
+struct Worker {
+    ObjectScene scene;
+    bool has_heap = false;  // it has drawn, and so allocated, before
+};
+
 class EmbreeRenderer final : public BatchRenderer {
 public:
     static ds_status create(const CameraSetup& setup, BatchRenderer** renderer);
-    ~EmbreeRenderer() override { delete[] scenes_; }
+    ~EmbreeRenderer() override { delete[] workers_; }
     ds_status draw(const Views& views, const ds_turn& turn) override;
     const char* device_name() const override { return name_; }
 
 private:
-    ObjectScene* scenes_ = nullptr;  // one per thread
+    ds_status create_scenes(int64_t num_threads);
+    ds_status take_margin(int64_t num_worlds, int64_t num_threads, MemoryMargin& margin) const;
+
+    Worker* workers_ = nullptr;  // one per thread
     char name_[64] = {};
 };
 
 // What the threads are told, and the first trouble that one of them met.
 struct Work {
     const Views& views;
-    ObjectScene* scenes;
+    Worker* workers;
     std::atomic<int> error{RTC_ERROR_NONE};
 };
 
-void draw_worlds(void* context, int64_t first, int64_t count, int32_t worker) {
+void draw_worlds(void* context, int64_t first, int64_t count, int32_t index) {
     auto& work = *static_cast<Work*>(context);
+    Worker& worker = work.workers[index];
+    worker.has_heap = true;
     for (int64_t world = first; world < first + count; ++world) {
         int expected = RTC_ERROR_NONE;
-        work.error.compare_exchange_strong(expected, draw_world(work.views, world, work.scenes[worker]));
+        work.error.compare_exchange_strong(expected, draw_world(work.views, world, worker.scene));
     }
 }
 
@@ -46,26 +59,43 @@ ds_status EmbreeRenderer::create(const CameraSetup& setup, BatchRenderer** rende
     const EmbreeDevice* device;
     if (const ds_status status = get_embree_device(&device); status != DS_STATUS_OK) return status;
     auto* made = new (std::nothrow) EmbreeRenderer;
-    const auto num_threads = static_cast<size_t>(setup.info.num_threads);
-    if (made) made->scenes_ = new (std::nothrow) ObjectScene[num_threads];
-    if (!made || !made->scenes_) {
+    const int64_t num_threads = setup.info.num_threads;
+    if (made) made->workers_ = new (std::nothrow) Worker[static_cast<size_t>(num_threads)];
+    if (!made || !made->workers_) {
         delete made;
-        return fail(DS_STATUS_OUT_OF_MEMORY, "", "use fewer threads", "no memory for the scenes of %zu threads",
-                    num_threads);
+        return fail(DS_STATUS_OUT_OF_MEMORY, "", "use fewer threads", "no memory for the scenes of %lld threads",
+                    static_cast<long long>(num_threads));
     }
-    for (size_t i = 0; i < num_threads; ++i) {
-        if (const ds_status status = made->scenes_[i].create(kMaxObjects); status != DS_STATUS_OK) {
-            delete made;
-            return status;
-        }
+    if (const ds_status status = made->create_scenes(num_threads)) {
+        delete made;
+        return status;
     }
     name_of_version(device->version, made->name_);
     *renderer = made;
     return DS_STATUS_OK;
 }
 
+ds_status EmbreeRenderer::create_scenes(int64_t num_threads) {
+    MemoryMargin margin;
+    if (const ds_status status = margin.take("make its scenes", num_threads * kSceneBytes)) return status;
+    for (int64_t i = 0; i < num_threads; ++i) {
+        if (const ds_status status = workers_[i].scene.create(kMaxObjects)) return status;
+    }
+    return DS_STATUS_OK;
+}
+
+// Any of the threads may draw any world. The calling one, the first, has allocated before it came here.
+ds_status EmbreeRenderer::take_margin(int64_t num_worlds, int64_t num_threads, MemoryMargin& margin) const {
+    const int64_t most_drawing = std::min(num_worlds, num_threads);
+    const int64_t new_threads = std::count_if(workers_ + 1, workers_ + num_threads,
+                                              [](const Worker& worker) { return !worker.has_heap; });
+    return margin.take("draw the worlds", most_drawing * kCommitBytes, std::min(most_drawing - 1, new_threads));
+}
+
 ds_status EmbreeRenderer::draw(const Views& views, const ds_turn& turn) {
-    Work work{views, scenes_};
+    MemoryMargin margin;
+    if (const ds_status status = take_margin(views.num_worlds, turn.num_workers, margin)) return status;
+    Work work{views, workers_};
     turn.run(turn.pool, views.num_worlds, draw_worlds, &work);
     return fail_embree(static_cast<RTCError>(work.error.load()), "draw the worlds");
 }

@@ -30,7 +30,7 @@ public:
     ~ObjectScene();
     ObjectScene(const ObjectScene&) = delete;
 
-    // Room for so many objects.
+    // Room for so many objects. Here and in commit() the caller holds a MemoryMargin.
     ds_status create(int capacity);
 
     // To be filled, none of them of kind NONE; traced as they were when they were committed.

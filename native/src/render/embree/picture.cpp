@@ -7,6 +7,7 @@
 #include <new>
 
 #include "render/api/core.h"
+#include "render/embree/memory_margin.h"
 #include "render/embree/object_scene.h"
 #include "render/scene/look.h"
 
@@ -93,6 +94,9 @@ Camera camera_from(const ds_picture_config& config) {
 }
 
 ds_status Picture::prepare(const ds_picture_object* objects, uint64_t count) {
+    MemoryMargin margin;
+    const int64_t needed = kSceneBytes + kCommitBytes + static_cast<int64_t>(count) * kCommitBytesPerObject;
+    if (const ds_status status = margin.take("build a scene", needed)) return status;
     if (const ds_status status = scene_.create(static_cast<int>(count)); status != DS_STATUS_OK) return status;
     bodies_ = new (std::nothrow) Colour[count];
     if (!bodies_) return fail(DS_STATUS_OUT_OF_MEMORY, "", "draw fewer objects", "no memory for their colours");

@@ -1,0 +1,51 @@
+#include "render/embree/memory_margin.h"
+
+#include <sys/mman.h>
+
+#include <atomic>
+
+#include "render/api/core.h"
+
+namespace doorstep {
+namespace {
+
+// Of all margins that are held.
+std::atomic<int64_t> held_memory{0}, held_address_space{0};
+
+// Memory counts against limits of address space and of data, and against what a kernel without overcommitment has left;
+// address space alone, as heaps begin, counts against the first.
+bool can_be_mapped(int64_t memory, int64_t address_space) {
+    const auto all = static_cast<size_t>(memory + address_space);
+    void* data = mmap(nullptr, all, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (data == MAP_FAILED) return false;
+    const bool is_granted = mprotect(data, static_cast<size_t>(memory), PROT_READ | PROT_WRITE) == 0;
+    munmap(data, all);
+    return is_granted;
+}
+
+}  // namespace
+
+ds_status MemoryMargin::take(const char* what, int64_t bytes, int64_t new_threads) {
+    memory_ = bytes;
+    address_space_ = new_threads * kThreadHeapBytes;
+    const int64_t memory = held_memory.fetch_add(memory_) + memory_;
+    const int64_t address_space = held_address_space.fetch_add(address_space_) + address_space_;
+    if (can_be_mapped(memory, address_space)) return DS_STATUS_OK;
+    return fail(DS_STATUS_OUT_OF_MEMORY, "", "use fewer worlds or threads, or raise the memory limit",
+                "to %s, Embree needs %lld bytes of memory and room in the address space for the heaps of %lld new "
+                "threads, %lld bytes, and the operating system refuses them",
+                what, static_cast<long long>(memory), static_cast<long long>(new_threads),
+                static_cast<long long>(address_space));
+}
+
+MemoryMargin::~MemoryMargin() {
+    held_memory.fetch_sub(memory_);
+    held_address_space.fetch_sub(address_space_);
+}
+
+void forget_memory_margins() {
+    held_memory.store(0);
+    held_address_space.store(0);
+}
+
+}  // namespace doorstep
