@@ -16,7 +16,7 @@ namespace {
 // What a thread draws with.
 struct Worker {
     ObjectScene scene;
-    bool has_heap = false;  // it has drawn, and so allocated, before
+    bool has_heap = false;  // it has drawn before
 };
 
 class EmbreeRenderer final : public BatchRenderer {
@@ -44,6 +44,7 @@ struct Work {
 void draw_worlds(void* context, int64_t first, int64_t count, int32_t index) {
     auto& work = *static_cast<Work*>(context);
     Worker& worker = work.workers[index];
+    if (!worker.has_heap) make_thread_heap();
     worker.has_heap = true;
     for (int64_t world = first; world < first + count; ++world) {
         int expected = RTC_ERROR_NONE;

@@ -1,16 +1,23 @@
 #include "render/embree/memory_margin.h"
 
+#include <stdlib.h>
 #include <sys/mman.h>
 
 #include <atomic>
 
 #include "render/api/core.h"
+#include "runtime/futex.h"
 
 namespace doorstep {
 namespace {
 
 // Of all margins that are held.
 std::atomic<int64_t> held_memory{0}, held_address_space{0};
+
+constinit Mutex heap_mutex;
+
+// For the heaps, and for what the one that is being made maps too much.
+int64_t address_space_of(int64_t new_threads) { return new_threads ? (new_threads + 1) * kThreadHeapBytes : 0; }
 
 // Memory counts against limits of address space and of data, and against what a kernel without overcommitment has left;
 // address space alone, as heaps begin, counts against the first.
@@ -27,7 +34,7 @@ bool can_be_mapped(int64_t memory, int64_t address_space) {
 
 ds_status MemoryMargin::take(const char* what, int64_t bytes, int64_t new_threads) {
     memory_ = bytes;
-    address_space_ = new_threads * kThreadHeapBytes;
+    address_space_ = address_space_of(new_threads);
     const int64_t memory = held_memory.fetch_add(memory_) + memory_;
     const int64_t address_space = held_address_space.fetch_add(address_space_) + address_space_;
     if (can_be_mapped(memory, address_space)) return DS_STATUS_OK;
@@ -43,7 +50,14 @@ MemoryMargin::~MemoryMargin() {
     held_address_space.fetch_sub(address_space_);
 }
 
+void make_thread_heap() {
+    const MutexGuard guard(heap_mutex);
+    void* volatile block = malloc(1);  // volatile: no compiler leaves it out
+    free(block);
+}
+
 void forget_memory_margins() {
+    heap_mutex.reset();
     held_memory.store(0);
     held_address_space.store(0);
 }

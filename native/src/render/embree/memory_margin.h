@@ -17,8 +17,8 @@ constexpr int64_t kSceneBytes = 32 << 10;
 // object.
 constexpr int64_t kCommitBytes = 2 << 20;
 constexpr int64_t kCommitBytesPerObject = 256;
-// Address space that a thread takes at its first allocation, for a heap of its own: glibc maps 128 MiB and keeps 64.
-constexpr int64_t kThreadHeapBytes = 128 << 20;
+// Address space that a thread's first allocation takes for a heap of its own: glibc maps twice as much, for a moment.
+constexpr int64_t kThreadHeapBytes = 64 << 20;
 
 // Margins of all threads add up until they end.
 class MemoryMargin {
@@ -27,14 +27,17 @@ public:
     ~MemoryMargin();
     MemoryMargin(const MemoryMargin&) = delete;
 
-    // OUT_OF_MEMORY if the operating system would not grant `bytes` of memory, and the heaps of `new_threads` threads,
-    // beside the other margins. Takes 2 us and touches no memory. what: "build a scene". Once.
+    // OUT_OF_MEMORY if the operating system would not grant `bytes` of memory, and the heaps of `new_threads` threads
+    // that have not allocated, beside the other margins. Touches no memory. what: "build a scene". Once.
     ds_status take(const char* what, int64_t bytes, int64_t new_threads = 0);
 
 private:
     int64_t memory_ = 0;
     int64_t address_space_ = 0;
 };
+
+// Makes the calling thread's heap. Threads that were counted as new call it first, so that one at a time maps too much.
+void make_thread_heap();
 
 // In a forked child, where the threads are gone that held margins.
 void forget_memory_margins();

@@ -1,0 +1,87 @@
+"""Embree where memory ends: it is refused with an error, and the process goes on."""
+
+import json
+
+import pytest
+from tests.conftest import RunPython
+
+# For one amount of address space after the other a process that has this much left uses Embree as it can, then without
+# the limit. The processes are forked: a fresh one would take most of its time to start.
+PROCESSES = """
+import json, os, resource
+os.environ["OPENBLAS_NUM_THREADS"] = "1"    # a process that forks has one thread
+import numpy
+import doorstep.render
+from doorstep import Cameras, OutOfMemoryError, Simulator
+
+MIB = 1 << 20
+
+def simulator():
+    return Simulator(16, num_threads=THREADS, cameras=Cameras(width=8, height=8, renderer="embree"))
+
+def attempt(action):
+    "What action() returns; None where memory ended, in doorstep or in Python."
+    try:
+        return action()
+    except (OutOfMemoryError, MemoryError):
+        return None
+
+def limit(mib):
+    with open("/proc/self/statm") as file:
+        used = int(file.read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + int(mib * MIB), resource.RLIM_INFINITY))
+
+def lift_the_limit():
+    resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+
+def first_use(mib):
+    limit(mib)
+    sim = attempt(simulator)
+    attempt(lambda: sim and sim.step())
+    lift_the_limit()
+    simulator().step()
+    return sim is not None
+
+def later_use(mib):
+    sim = simulator()
+    sim.render(width=8, height=8)
+    limit(mib)
+    drawn = attempt(lambda: sim.step() or sim.render(width=8, height=8))
+    attempt(sim.step)
+    lift_the_limit()
+    sim.step()
+    sim.render(width=8, height=8)
+    return drawn is not None
+
+def status(mib):
+    "How a process ended that had this much left: 0 if that was enough, 1 if it was refused, else the process died."
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if USE(mib) else 3)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+"""
+WORKED, REFUSED = 0, 3
+
+# Finds out how much is enough, then tries what is a little less, and next to nothing.
+SEARCH = """
+lift_the_limit()
+Simulator(1, num_threads=1, cameras=Cameras(renderer="raycast")).close()    # loads the library that draws
+too_little, enough = 0.0, 2048.0
+while enough - too_little > 0.125:
+    middle = (too_little + enough) / 2
+    too_little, enough = (too_little, middle) if status(middle) == 0 else (middle, enough)
+amounts = [i / 16 for i in range(64)] + [enough - i / 16 for i in range(64)]
+print(json.dumps({mib: status(mib) for mib in [2048.0, *amounts] if mib >= 0}))
+"""
+
+
+@pytest.mark.parametrize("use", ["first_use", "later_use"])
+@pytest.mark.parametrize("threads", [1, 2, 8])
+def test_where_memory_ends_embree_is_refused_and_the_process_goes_on(
+    threads: int, use: str, run_python: RunPython
+) -> None:
+    code = PROCESSES.replace("THREADS", str(threads)).replace("USE", use) + SEARCH
+    ended: dict[str, int] = json.loads(run_python(code))
+    assert {mib: status for mib, status in ended.items() if status not in (WORKED, REFUSED)} == {}
+    assert ended["2048.0"] == WORKED
+    assert ended["0.0"] == REFUSED
