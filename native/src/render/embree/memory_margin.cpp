@@ -16,7 +16,7 @@ std::atomic<int64_t> held_memory{0}, held_address_space{0};
 
 constinit Mutex heap_mutex;
 
-// For the heaps, and for what the one that is being made maps too much.
+// For the heaps, and as much as one more while one of them is made.
 int64_t address_space_of(int64_t new_threads) { return new_threads ? (new_threads + 1) * kThreadHeapBytes : 0; }
 
 // Memory counts against limits of address space and of data, and against what a kernel without overcommitment has left;
@@ -39,10 +39,9 @@ ds_status MemoryMargin::take(const char* what, int64_t bytes, int64_t new_thread
     const int64_t address_space = held_address_space.fetch_add(address_space_) + address_space_;
     if (can_be_mapped(memory, address_space)) return DS_STATUS_OK;
     return fail(DS_STATUS_OUT_OF_MEMORY, "", "use fewer worlds or threads, or raise the memory limit",
-                "to %s, Embree needs %lld bytes of memory and room in the address space for the heaps of %lld new "
-                "threads, %lld bytes, and the operating system refuses them",
-                what, static_cast<long long>(memory), static_cast<long long>(new_threads),
-                static_cast<long long>(address_space));
+                "Embree needs %lld bytes of memory to %s, and %lld bytes of address space for the heaps of new "
+                "threads; the operating system refuses them",
+                static_cast<long long>(memory), what, static_cast<long long>(address_space));
 }
 
 MemoryMargin::~MemoryMargin() {

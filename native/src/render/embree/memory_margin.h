@@ -1,6 +1,6 @@
 // Memory for Embree, proven before it is needed: where an allocation fails inside Embree the process may end, because
-// its `operator new` exits. So whatever works in Embree first takes a margin, larger than what that work was measured to
-// allocate. Between the proof and the work another part of the process can still use the memory up.
+// its `operator new` exits. So whatever works in Embree first takes a margin, larger than what that work was measured
+// to allocate. Between the proof and the work another part of the process can still use the memory up.
 #pragma once
 
 #include <stdint.h>
@@ -36,7 +36,8 @@ private:
     int64_t address_space_ = 0;
 };
 
-// Makes the calling thread's heap. Threads that were counted as new call it first, so that one at a time maps too much.
+// Makes the calling thread's heap. Threads that were counted as new begin with it, so that only one at a time maps
+// twice as much.
 void make_thread_heap();
 
 // In a forked child, where the threads are gone that held margins.
