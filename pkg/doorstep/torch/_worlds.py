@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
 
+from doorstep._arguments import refuse
 from doorstep._batches import FLAT, INPUTS, OUTLIVING
 from doorstep._native._generated import TENSORS, DeviceKind, OperatorFunction
 from doorstep._native.batches import batch_info
@@ -29,7 +31,7 @@ def _operands(inputs: Access) -> tuple[Operand, ...]:
 
 RULES = "int num_agents, int episode_length, bool auto_reset, int action_check"
 CREATE = Operator("create_", _operands(Access.WRITE), (), f"{RULES}, int seed, int world_offset")
-STEP = Operator("step_", _operands(Access.READ_WRITE), (), RULES)
+STEP = Operator("step_", _operands(Access.READ_WRITE), (), f"{RULES}, Tensor[] values")
 COUNT = len(STEP.operands)
 
 
@@ -83,9 +85,30 @@ def _create(*arguments: Any) -> None:
 
 
 def _step(*arguments: Any) -> None:
-    rules = Rules(*arguments[COUNT:])
-    _prepare(arguments[0], rules.num_agents)
-    STEP.run(_call(rules), arguments[:COUNT], **_extents(rules.num_agents))
+    tensors, rules, values = arguments[:COUNT], Rules(*arguments[COUNT:-1]), arguments[-1]
+    _prepare(tensors[0], rules.num_agents)
+    if values:
+        _check_values(tensors, values)
+        _take_values(tensors, values)
+    STEP.run(_call(rules), tensors, **_extents(rules.num_agents))
+
+
+def _take_values(tensors: Sequence[torch.Tensor | None], values: Sequence[torch.Tensor]) -> None:
+    for tensor, value in zip(_read(tensors), values, strict=True):
+        if not tensor.is_set_to(value):
+            tensor.copy_(value)
+
+
+def _check_values(tensors: Sequence[torch.Tensor | None], values: Sequence[torch.Tensor]) -> None:
+    wanted, found = ([(tensor.dtype, tensor.shape, tensor.device) for tensor in each] for each in (_read(tensors), values))
+    if found and found != wanted:
+        refuse("values", "empty, or as many tensors as a step reads, of their dtypes, shapes and device", found)
+
+
+def _read(tensors: Sequence[torch.Tensor | None]) -> list[torch.Tensor]:
+    """Those that a step reads."""
+    operands = zip(STEP.operands, tensors, strict=True)
+    return [tensor for operand, tensor in operands if tensor is not None and operand.access is Access.READ_WRITE]
 
 
 def _create_fake(*arguments: Any) -> None:
@@ -94,7 +117,18 @@ def _create_fake(*arguments: Any) -> None:
 
 def _step_fake(*arguments: Any) -> None:
     STEP.check(arguments[:COUNT], **_extents(arguments[COUNT]))
+    _check_values(arguments[:COUNT], arguments[-1])
 
 
 define(CREATE, _create, _create_fake)
 define(STEP, _step, _step_fake)
+
+
+def step_in_place(tensors: Sequence[torch.Tensor | None], rules: Rules) -> None:
+    """Steps worlds, given the tensors of a state in the order of the operands.
+
+    In compiled programs, the operator also gets what it reads as arguments that it does not change. For those that it
+    changes, inductor makes copies; of a tensor that a slice was copied to, it copies the first slice, whichever it was.
+    """
+    values = _read(tensors) if torch.compiler.is_compiling() else []
+    torch.ops.doorstep.step_(*tensors, *rules, values)

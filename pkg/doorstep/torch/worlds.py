@@ -12,7 +12,7 @@ from doorstep._batches import FLAT, NAMES, check_never_raises
 from doorstep._native._generated import TENSORS, ActionCheck
 from doorstep.simulator import MAX_GLOBAL_WORLDS, MAX_SEED, Simulator
 from doorstep.torch._operands import place_of, refuse_tensor
-from doorstep.torch._worlds import STATE_DTYPES, Rules, extents_of
+from doorstep.torch._worlds import STATE_DTYPES, Rules, extents_of, step_in_place
 
 INPUT_DTYPES = {"actions": (torch.int32,), "resets": (torch.int32, torch.bool)}
 
@@ -96,7 +96,7 @@ class Worlds:
             _check_input(name, given, state.tensors[name])
         for name, given in inputs:
             state.tensors[name].copy_(given)
-        torch.ops.doorstep.step_(*self._arguments(state), *self._rules)
+        step_in_place(self._arguments(state), self._rules)
         return state
 
     @staticmethod

@@ -1,0 +1,56 @@
+"""inductor with a C++ compiler that comes with pip: zig's clang, which the wheel is built with too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+BUILD = Path(__file__).resolve().parents[3] / "build"
+# zig has neither OpenMP nor cpu names of gcc. For the C library of the wheel it has its C++ library compiled already,
+# wherever the wheel was built. It does not say its version for a target.
+COMPILER = """#!/bin/sh
+: "${{ZIG_GLOBAL_CACHE_DIR:={cache}}}" "${{ZIG_LOCAL_CACHE_DIR:={cache}}}"
+export ZIG_GLOBAL_CACHE_DIR ZIG_LOCAL_CACHE_DIR
+for argument do
+    shift
+    case "$argument" in
+        -fopenmp | -lgomp | -march=native) ;;
+        --version | -v) exec "{zig}" c++ "$argument" ;;
+        *) set -- "$@" "$argument" ;;
+    esac
+done
+exec "{zig}" c++ -target x86_64-linux-gnu.2.28 -I"{headers}" "$@"
+"""
+OMP_HEADER = """#pragma once
+inline int omp_get_max_threads() { return 1; }
+inline int omp_get_num_threads() { return 1; }
+inline int omp_get_thread_num() { return 0; }
+"""
+
+
+@pytest.fixture(scope="session")
+def _compiler(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    ziglang = pytest.importorskip("ziglang", reason="inductor compiles with the compiler of ziglang")
+    folder = tmp_path_factory.mktemp("inductor")
+    (folder / "omp.h").write_text(OMP_HEADER, encoding="utf-8")
+    script = COMPILER.format(cache=BUILD / "zig-cache", zig=Path(ziglang.__file__).parent / "zig", headers=folder)
+    path = folder / "c++"
+    path.write_text(script, encoding="utf-8")
+    path.chmod(0o755)
+    return path
+
+
+@pytest.fixture
+def inductor(_compiler: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """torch.compile() starts afresh, and its default backend can compile. Random numbers are those of eager programs:
+    inductor has its own otherwise."""
+    torch = pytest.importorskip("torch")
+    config = pytest.importorskip("torch._inductor.config")
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(_compiler.parent / "cache"))
+    torch._dynamo.reset()
+    scalar = {"cpp.cxx": (None, str(_compiler)), "cpp.threads": 1, "cpp.vec_isa_ok": False}
+    with config.patch({**scalar, "fallback_random": True}):
+        yield
+    torch._dynamo.reset()
