@@ -14,7 +14,6 @@ ALLOWED = (
     "no GPU: ",
     "this machine has an NVIDIA driver",
     "this machine has NVIDIA's driver",
-    "inductor needs a C++ compiler",
     "could not import 'warp'",
     "warp is not installed",
     "no wheel of cibuildwheel: ",

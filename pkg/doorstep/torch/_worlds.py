@@ -93,20 +93,23 @@ def _step(*arguments: Any) -> None:
     STEP.run(_call(rules), tensors, **_extents(rules.num_agents))
 
 
+def _check_values(tensors: Sequence[torch.Tensor | None], values: Sequence[torch.Tensor]) -> None:
+    wanted, found = (
+        [(tensor.dtype, tensor.shape, tensor.device) for tensor in group] for group in (read_by_step(tensors), values)
+    )
+    if found != wanted:
+        refuse("values", "empty, or a tensor for each that a step reads, of its dtype, shape and device", found)
+
+
 def _take_values(tensors: Sequence[torch.Tensor | None], values: Sequence[torch.Tensor]) -> None:
-    for tensor, value in zip(_read(tensors), values, strict=True):
+    """Copies what is not there already: as a rule, a value is the tensor itself."""
+    for tensor, value in zip(read_by_step(tensors), values, strict=True):
         if not tensor.is_set_to(value):
             tensor.copy_(value)
 
 
-def _check_values(tensors: Sequence[torch.Tensor | None], values: Sequence[torch.Tensor]) -> None:
-    wanted, found = ([(tensor.dtype, tensor.shape, tensor.device) for tensor in each] for each in (_read(tensors), values))
-    if found and found != wanted:
-        refuse("values", "empty, or as many tensors as a step reads, of their dtypes, shapes and device", found)
-
-
-def _read(tensors: Sequence[torch.Tensor | None]) -> list[torch.Tensor]:
-    """Those that a step reads."""
+def read_by_step(tensors: Sequence[torch.Tensor | None]) -> list[torch.Tensor]:
+    """Those of a step's tensors that it reads."""
     operands = zip(STEP.operands, tensors, strict=True)
     return [tensor for operand, tensor in operands if tensor is not None and operand.access is Access.READ_WRITE]
 
@@ -117,7 +120,8 @@ def _create_fake(*arguments: Any) -> None:
 
 def _step_fake(*arguments: Any) -> None:
     STEP.check(arguments[:COUNT], **_extents(arguments[COUNT]))
-    _check_values(arguments[:COUNT], arguments[-1])
+    if arguments[-1]:
+        _check_values(arguments[:COUNT], arguments[-1])
 
 
 define(CREATE, _create, _create_fake)
@@ -130,5 +134,5 @@ def step_in_place(tensors: Sequence[torch.Tensor | None], rules: Rules) -> None:
     In compiled programs, the operator also gets what it reads as arguments that it does not change. For those that it
     changes, inductor makes copies; of a tensor that a slice was copied to, it copies the first slice, whichever it was.
     """
-    values = _read(tensors) if torch.compiler.is_compiling() else []
+    values = read_by_step(tensors) if torch.compiler.is_compiling() else []
     torch.ops.doorstep.step_(*tensors, *rules, values)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from typing import Any
@@ -15,11 +14,10 @@ import doorstep
 torch = pytest.importorskip("torch")
 
 import doorstep.torch as doorstep_torch  # noqa: E402
+from doorstep.torch import _worlds  # noqa: E402
 from doorstep.torch._operands import Access, Operand, Operator  # noqa: E402
-from doorstep.torch._worlds import STEP  # noqa: E402
 
 SIZES = [4, 3, 2]
-HAS_COMPILER = shutil.which("g++") is not None
 
 
 def steps(dtype: Any = torch.float32) -> list[Any]:
@@ -50,9 +48,10 @@ def test_operators_keep_the_rules_of_pytorch(name: str, dtype: Any) -> None:
 @pytest.mark.slow
 def test_operators_of_worlds_keep_the_rules_of_pytorch() -> None:
     rooms = doorstep_torch.make(doorstep.Simulator(3, flat_observations=True))
-    arguments = (*rooms._arguments(rooms.init(1)), *rooms._rules)
-    torch.library.opcheck(torch.ops.doorstep.step_.default, arguments)
-    torch.library.opcheck(torch.ops.doorstep.create_.default, (*arguments, 1, 0))
+    tensors, values = rooms._arguments(rooms.init(1)), _worlds.read_by_step(rooms._arguments(rooms.init(2)))
+    for given in ([], values):
+        torch.library.opcheck(torch.ops.doorstep.step_.default, (*tensors, *rooms._rules, given))
+    torch.library.opcheck(torch.ops.doorstep.create_.default, (*tensors, *rooms._rules, 1, 0))
 
 
 def update(logits: Any, uniforms: Any, *inputs: Any) -> tuple[Any, ...]:
@@ -65,15 +64,9 @@ def update(logits: Any, uniforms: Any, *inputs: Any) -> tuple[Any, ...]:
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
-@pytest.mark.parametrize(
-    "backend",
-    [
-        "aot_eager",
-        pytest.param("inductor", marks=pytest.mark.skipif(not HAS_COMPILER, reason="inductor needs a C++ compiler")),
-    ],
-)
+@pytest.mark.usefixtures("inductor")
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
 def test_compiled_programs_have_no_breaks_and_the_same_results(backend: str) -> None:
-    torch._dynamo.reset()
     arguments = (torch.randn(7, 9, requires_grad=True), torch.rand(7, 3), *steps())
     loss, actions, targets = update(*arguments)
     compiled = torch.compile(update, fullgraph=True, backend=backend)
@@ -87,12 +80,11 @@ def test_compiled_programs_have_no_breaks_and_the_same_results(backend: str) -> 
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
+@pytest.mark.usefixtures("inductor")
 def test_compiled_sampling_draws_what_pytorchs_generator_says() -> None:
-    torch._dynamo.reset()
     logits = torch.randn(50, 9)
-    compiled = torch.compile(
-        lambda given: doorstep_torch.multi_discrete_sample(given, SIZES)[0], fullgraph=True, backend="aot_eager"
-    )
+    compiled = torch.compile(lambda given: doorstep_torch.multi_discrete_sample(given, SIZES)[0], fullgraph=True)
     torch.manual_seed(1)
     expected = doorstep_torch.multi_discrete_sample(logits, SIZES)[0]
     torch.manual_seed(1)
@@ -102,10 +94,33 @@ def test_compiled_sampling_draws_what_pytorchs_generator_says() -> None:
 def test_what_an_operator_writes_is_in_its_schema() -> None:
     schema = torch.ops.doorstep.step_.default._schema
     written = {argument.name for argument in schema.arguments if argument.alias_info and argument.alias_info.is_write}
-    assert written == {operand.name for operand in STEP.operands}
+    assert written == {operand.name for operand in _worlds.STEP.operands}
     for name in calls(torch.float32):
         arguments = getattr(torch.ops.doorstep, name).default._schema.arguments
         assert not any(argument.alias_info for argument in arguments)
+
+
+def test_a_step_reads_values_instead_of_what_its_tensors_hold() -> None:
+    rooms = doorstep_torch.make(doorstep.Simulator(3))
+    state, expected = rooms.init(1), rooms.init(2)
+    values = _worlds.read_by_step(rooms._arguments(rooms.init(2)))
+    before = [tensor.clone() for tensor in values]
+    torch.ops.doorstep.step_(*rooms._arguments(state), *rooms._rules, values)
+    rooms.step(expected)
+    assert torch.equal(state.worlds, expected.worlds)
+    assert all(torch.equal(state.tensors[name], tensor) for name, tensor in expected.tensors.items())
+    assert all(torch.equal(one, other) for one, other in zip(values, before, strict=True))
+
+
+def test_values_of_another_kind_are_refused() -> None:
+    rooms = doorstep_torch.make(doorstep.Simulator(3))
+    state = rooms.init(1)
+    worlds, tensors = state.worlds.clone(), rooms._arguments(state)
+    values = _worlds.read_by_step(tensors)
+    for wrong in (values[1:], [values[0][:1], *values[1:]], [values[0].float(), *values[1:]]):
+        with pytest.raises(doorstep.ArgumentError, match="values is"):
+            torch.ops.doorstep.step_(*tensors, *rooms._rules, wrong)
+    assert torch.equal(state.worlds, worlds)
 
 
 # ---- What tables do not allow

@@ -13,7 +13,6 @@ import doorstep
 torch = pytest.importorskip("torch")
 
 from doorstep.torch import _worlds, make  # noqa: E402
-from doorstep.torch.worlds import State  # noqa: E402
 
 
 def assert_same(sim: doorstep.Simulator, state: Any) -> None:
@@ -61,28 +60,6 @@ def test_a_simulator_may_be_closed_and_stays_as_it_was() -> None:
         rooms.step(rooms.init(0))
         assert sim.hash() == before
     assert rooms.step(rooms.init(0)).steps_remaining.eq(199).all()
-
-
-@pytest.mark.slow
-def test_a_compiled_rollout_is_the_same() -> None:
-    torch._dynamo.reset()
-    rooms = make(doorstep.Simulator(5, episode_length=4))
-    actions = torch.from_numpy(random_actions(1, 6, 5))
-
-    def roll_out(state: Any, actions: Any) -> Any:
-        returns = torch.zeros(5, 2, 1)
-        for step_actions in actions:
-            rooms.step(state, step_actions)
-            returns = returns + state.rewards
-        return returns
-
-    state, compiled_state = rooms.init(seed=8), torch.compile(rooms.init, fullgraph=True, backend="aot_eager")(seed=8)
-    assert isinstance(compiled_state, State)
-    compiled = torch.compile(roll_out, fullgraph=True, backend="aot_eager")
-    assert torch.equal(compiled(compiled_state, actions), roll_out(state, actions))
-    assert torch.equal(compiled_state.worlds, state.worlds)
-    for name, tensor in state.tensors.items():
-        assert torch.equal(compiled_state.tensors[name], tensor), name
 
 
 @pytest.mark.parametrize(
