@@ -106,3 +106,22 @@ def test_a_compiled_program_is_the_same() -> None:
         return doorstep_torch.multi_discrete_evaluate(logits * 2, actions, SIZES)[0] * 3
 
     assert torch.equal(torch.compile(evaluate, fullgraph=True, backend="aot_eager")(logits), evaluate(logits))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_compiled_rollout_is_the_same() -> None:
+    rooms = doorstep_torch.make(doorstep.Simulator(100, device="cuda", episode_length=3))
+    actions = torch.from_numpy(random_actions(5, 4, 100)).cuda()
+
+    def roll_out(state: Any, actions: Any) -> Any:
+        shown = []
+        for step_actions in actions:
+            rooms.step(state, step_actions)
+            shown.append(state.lidar.clone())
+        return torch.stack(shown)
+
+    state, expected = rooms.init(3), rooms.init(3)
+    compiled = torch.compile(roll_out, fullgraph=True, backend="aot_eager")
+    assert torch.equal(compiled(state, actions), roll_out(expected, actions))
+    assert torch.equal(state.worlds, expected.worlds)
+    assert all(torch.equal(state.tensors[name], tensor) for name, tensor in expected.tensors.items())

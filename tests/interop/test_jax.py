@@ -1,5 +1,6 @@
 """Worlds inside JAX programs: the bits of a simulator, under every transformation that pure functions allow."""
 
+import dataclasses
 import doctest
 import functools
 import gc
@@ -119,19 +120,43 @@ def test_worlds_are_rows_that_may_be_taken_and_joined() -> None:
 # ---- Transformations
 
 
-def test_scan_is_the_loop() -> None:
+def test_compiled_rollouts_are_the_loop() -> None:
     rooms = functions(5, EVERYTHING, episode_length=6)
     actions = actions_of(15, 5)
-    looped = rooms.init(3)
-    for step in actions:
-        looped = rooms.step(looped, step)
+    resets = jnp.arange(15 * 5).reshape(15, 5) % 7 == 0
 
-    def run(state: Any, actions: Any) -> Any:
-        return jax.lax.scan(lambda state, step: (rooms.step(state, step), state.rewards), state, actions)
+    def loop(state: Any, actions: Any, resets: Any) -> Any:
+        shown = []
+        for step_actions, step_resets in zip(actions, resets, strict=True):
+            state = rooms.step(state, step_actions, step_resets)
+            shown.append(state.lidar)
+        return state, jnp.stack(shown)
 
-    scanned, rewards = jax.jit(run)(rooms.init(3), actions)
-    assert_same(scanned, looped)
-    assert rewards.shape == (15, 5, 2, 1)
+    def scan(state: Any, actions: Any, resets: Any) -> Any:
+        def body(state: Any, given: Any) -> Any:
+            state = rooms.step(state, *given)
+            return state, state.lidar
+
+        return jax.lax.scan(body, state, (actions, resets))
+
+    looped = loop(rooms.init(3), actions, resets)
+    for compiled in (jax.jit(scan), jax.jit(loop), jax.jit(scan, donate_argnums=0)):
+        assert_same(compiled(rooms.init(3), actions, resets), looped)
+
+
+def test_worlds_may_be_put_back_in_a_program() -> None:
+    rooms = functions(5, EVERYTHING, episode_length=6)
+    actions = actions_of(1, 5)[0]
+    saved = jnp.stack([rooms.init(seed).worlds for seed in (1, 2, 3)])
+
+    def run(state: Any, saved: Any) -> Any:
+        shown = []
+        for worlds in saved:
+            state = rooms.step(dataclasses.replace(state, worlds=worlds), actions)
+            shown.append(state.lidar)
+        return state, jnp.stack(shown)
+
+    assert_same(jax.jit(run)(rooms.init(0), saved), run(rooms.init(0), saved))
 
 
 def test_a_step_changes_no_array_that_it_is_given() -> None:
