@@ -8,13 +8,14 @@ from typing import Any, NamedTuple
 
 import torch
 
-from doorstep._arguments import refuse
 from doorstep._batches import FLAT, INPUTS, OUTLIVING
 from doorstep._native._generated import TENSORS, DeviceKind, OperatorFunction
 from doorstep._native.batches import batch_info
 from doorstep._native.training import Place, TensorCall, batch_struct, create_batch, prepare_batches
 from doorstep.torch._library import define, prepare_once
-from doorstep.torch._operands import Access, Operand, Operator
+from doorstep.torch._operands import Access, Operand, Operator, refuse_tensor
+
+Pair = tuple[torch.Tensor, torch.Tensor]
 
 STATE_DTYPES = {"int32": torch.int32, "uint8": torch.uint8, "float32": torch.float32}
 
@@ -33,6 +34,7 @@ RULES = "int num_agents, int episode_length, bool auto_reset, int action_check"
 CREATE = Operator("create_", _operands(Access.WRITE), (), f"{RULES}, int seed, int world_offset")
 STEP = Operator("step_", _operands(Access.READ_WRITE), (), f"{RULES}, Tensor[] values")
 COUNT = len(STEP.operands)
+READ_AT = [index for index, operand in enumerate(STEP.operands) if operand.access is Access.READ_WRITE]
 
 
 class Rules(NamedTuple):
@@ -88,30 +90,35 @@ def _step(*arguments: Any) -> None:
     tensors, rules, values = arguments[:COUNT], Rules(*arguments[COUNT:-1]), arguments[-1]
     _prepare(tensors[0], rules.num_agents)
     if values:
-        _check_values(tensors, values)
         _take_values(tensors, values)
     STEP.run(_call(rules), tensors, **_extents(rules.num_agents))
 
 
-def _check_values(tensors: Sequence[torch.Tensor | None], values: Sequence[torch.Tensor]) -> None:
-    wanted, found = (
-        [(tensor.dtype, tensor.shape, tensor.device) for tensor in group] for group in (read_by_step(tensors), values)
-    )
-    if found != wanted:
-        refuse("values", "empty, or a tensor for each that a step reads, of its dtype, shape and device", found)
-
-
 def _take_values(tensors: Sequence[torch.Tensor | None], values: Sequence[torch.Tensor]) -> None:
-    """Copies what is not there already: as a rule, a value is the tensor itself."""
-    for tensor, value in zip(read_by_step(tensors), values, strict=True):
-        if not tensor.is_set_to(value):
-            tensor.copy_(value)
+    """Copies values to the tensors that a step reads. Most are in place: inductor made no copy of their tensors."""
+    elsewhere = [(tensor, value) for tensor, value in _pairs(tensors, values) if not tensor.is_set_to(value)]
+    _check_values(elsewhere)
+    for tensor, value in elsewhere:
+        tensor.copy_(value)
+
+
+def _pairs(tensors: Sequence[torch.Tensor | None], values: Sequence[torch.Tensor]) -> list[Pair]:
+    read = read_by_step(tensors)
+    if len(read) != len(values):
+        refuse_tensor("values", f"a list of {len(values)}", f"empty, or a list of the {len(read)} that a step reads")
+    return list(zip(read, values, strict=True))
+
+
+def _check_values(pairs: Sequence[Pair]) -> None:
+    for tensor, value in pairs:
+        if value.dtype != tensor.dtype or value.shape != tensor.shape or value.device != tensor.device:
+            found, wanted = (f"{each.dtype} {list(each.shape)} on {each.device}" for each in (value, tensor))
+            refuse_tensor("values", f"a list with {found}", f"a list with {wanted} in its place")
 
 
 def read_by_step(tensors: Sequence[torch.Tensor | None]) -> list[torch.Tensor]:
     """Those of a step's tensors that it reads."""
-    operands = zip(STEP.operands, tensors, strict=True)
-    return [tensor for operand, tensor in operands if tensor is not None and operand.access is Access.READ_WRITE]
+    return [tensor for tensor in (tensors[index] for index in READ_AT) if tensor is not None]
 
 
 def _create_fake(*arguments: Any) -> None:
@@ -121,7 +128,7 @@ def _create_fake(*arguments: Any) -> None:
 def _step_fake(*arguments: Any) -> None:
     STEP.check(arguments[:COUNT], **_extents(arguments[COUNT]))
     if arguments[-1]:
-        _check_values(arguments[:COUNT], arguments[-1])
+        _check_values(_pairs(arguments[:COUNT], arguments[-1]))
 
 
 define(CREATE, _create, _create_fake)
