@@ -54,7 +54,7 @@ def later_use(mib):
     return drawn is not None
 
 def status(mib):
-    "How a process ended that had this much left: 0 if that was enough, 1 if it was refused, else the process died."
+    "How a process ended that had this much left: 0 if that was enough, 3 if it was refused, else it died."
     child = os.fork()
     if child == 0:
         os._exit(0 if USE(mib) else 3)
