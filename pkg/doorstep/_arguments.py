@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Mapping, Set, Sized
-from typing import Any, NoReturn
+from typing import Any, NoReturn, SupportsIndex, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,10 +26,15 @@ def refuse(name: str, requirement: str, value: object, hint: str = "") -> NoRetu
     raise ArgumentError(f"{name} is {shown}; it must be {requirement}", argument=name, hint=hint)
 
 
+def is_integer(value: object) -> TypeGuard[SupportsIndex]:
+    """Whether it counts as an integer: not so truth values, also of older numpy, where they have `__index__` too."""
+    return hasattr(value, "__index__") and not isinstance(value, (bool, np.bool_))
+
+
 def check_integer(name: str, value: object, low: int, high: int) -> int:
     """A Python or numpy integer; a bool is none."""
     requirement = f"an integer, {low} to {high}"
-    if isinstance(value, (bool, np.bool_)) or not hasattr(value, "__index__"):
+    if not is_integer(value):
         refuse(name, requirement, value)
     try:
         number = operator.index(value)

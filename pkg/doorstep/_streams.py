@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple, final
 
-from doorstep._arguments import check_integer, refuse
+from doorstep._arguments import check_integer, is_integer, refuse
 from doorstep._native import STREAM_OWN
 
 STREAM_REQUIREMENT = "a CUstream as an integer, a doorstep.cuda.Stream, a torch.cuda.Stream or a __cuda_stream__ object"
@@ -31,7 +31,7 @@ def check_stream(name: str, value: object) -> RawStream:
         handle = described[1]
     else:
         handle = getattr(value, "cuda_stream", value)
-    if isinstance(handle, bool) or not hasattr(handle, "__index__"):
+    if not is_integer(handle):
         refuse(name, STREAM_REQUIREMENT, value)
     index = getattr(getattr(value, "device", None), "index", None)
     device_index = index if isinstance(index, int) else None

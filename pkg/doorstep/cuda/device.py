@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal, final
 from uuid import UUID
 
-from doorstep._arguments import check_integer, refuse
+from doorstep._arguments import check_integer, is_integer, refuse
 from doorstep._native import KernelSource, cuda_device, cuda_driver, resources
 from doorstep._streams import current_device_index
 
@@ -109,6 +109,6 @@ def check_device_index(device: object) -> int:
         return current_device_index()
     if isinstance(device, Device):
         return device.index
-    if isinstance(device, bool) or not hasattr(device, "__index__"):
+    if not is_integer(device):
         refuse("device", f"a cuda.Device, an integer, 0 to {MAX_INDEX}, or None", device)
     return check_integer("device", device, 0, MAX_INDEX)
