@@ -144,6 +144,22 @@ def test_requests_are_served_in_order_by_whoever_waits() -> None:
     assert requests.serve() is False
 
 
+def test_a_request_that_met_a_collision_is_made_again_before_the_next() -> None:
+    requests = Requests()
+    collisions = [RuntimeError("deque mutated during iteration")] * 2
+    served: list[str] = []
+
+    def send() -> None:
+        if collisions:
+            raise collisions.pop()
+        served.append("sent")
+
+    requests.post(send)
+    requests.post(served.append, "next")
+    assert requests.serve() is True
+    assert served == ["sent", "next"]
+
+
 def test_returns_begin_anew_with_each_episode() -> None:
     history = History()
     assert [curve.tolist() for curve in history.curves()] == [[0], [0], [0]]

@@ -14,7 +14,9 @@ from tests.view.visitor import Visitor
 from websockets.exceptions import InvalidStatus
 
 import doorstep
-from doorstep.view import values
+from doorstep.view import cameras, values
+from doorstep.view.cameras import Lens
+from doorstep.view.layout import Layout
 from doorstep.view.origins import is_own
 from doorstep.view.server import address
 
@@ -81,6 +83,29 @@ def test_a_window_of_any_size_gets_a_camera_that_is_somewhere(
         until(lambda: client.camera.position[2] > 1)
         assert np.isfinite(client.camera.position).all()
         assert error(running) == ""
+
+
+def test_a_window_that_changes_while_its_camera_is_put_somewhere_gets_another_place(
+    open_viewer: OpenViewer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fits: list[Lens] = []
+    fit = cameras.preset
+
+    def fit_meanwhile(name: str, layout: Layout, cell: int, lens: Lens) -> cameras.Place:
+        fits.append(lens)
+        if lens.aspect == 2:  # the browser says another size before the place for this one is known
+            visitor.look(image_width=300, image_height=100)
+            until(lambda: client.camera.image_width == 300)
+        return fit(name, layout, cell, lens)
+
+    with open_viewer(worlds=4, policy="idle", rate=0) as running, Visitor(running) as visitor:
+        client = running.client()
+        until(lambda: running.ask(lambda viewer: viewer._page._presets))
+        monkeypatch.setattr(cameras, "preset", fit_meanwhile)
+        visitor.look(image_width=200, image_height=100, position=client.camera.position.tolist())
+        until(lambda: any(lens.aspect == 2 for lens in fits))
+        visitor.look(image_width=300, image_height=100, position=client.camera.position.tolist())
+        until(lambda: fits[-1].aspect == 3)
 
 
 def test_an_error_that_nobody_thought_of_is_shown_and_the_viewer_stays(

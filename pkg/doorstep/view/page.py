@@ -78,16 +78,24 @@ class Page:
     def _fit(self, name: str, cell: int, client: viser.ClientHandle, before: tuple[Array, ...]) -> None:
         if client.client_id not in self._server.get_clients():  # gone, since this was asked for
             return
-        place = cameras.preset(name, self._layout, cell, _lens(client.camera))
+        window = _window(client.camera)  # read once: the server's thread changes it
+        place = cameras.preset(name, self._layout, cell, _lens(window))
         positions = (*before, place[0])[-_POSITIONS_KEPT:]
-        self._presets[client.client_id] = _Preset(name, cell, _window(client.camera), positions)
+        self._presets[client.client_id] = _Preset(name, cell, window, positions)
         _look(client, place)
 
     def _fit_again(self, client: viser.ClientHandle) -> None:
         """The picture of a browser has another size than when its camera was put at a preset."""
-        preset = self._presets.pop(client.client_id, None)
-        if preset is not None and preset.holds(client.camera.position):
+        preset = self._presets.get(client.client_id)
+        if preset is None:
+            return
+        if preset.holds(client.camera.position):
             self._fit(preset.name, preset.cell, client, preset.positions)
+        else:
+            del self._presets[client.client_id]
+
+
+Window = tuple[float, int, int]  # what a place depends on: field of view, width and height of the picture
 
 
 @dataclass(frozen=True)
@@ -96,7 +104,7 @@ class _Preset:
 
     name: str
     cell: int
-    window: tuple[float, int, int]
+    window: Window
     positions: tuple[Array, ...]  # the last ones: a browser says where its camera is some time after it was put there
 
     def holds(self, position: Array) -> bool:
@@ -104,13 +112,12 @@ class _Preset:
         return any(np.allclose(position, known, atol=_MOVED) for known in self.positions)
 
 
-def _window(camera: viser.CameraHandle) -> tuple[float, int, int]:
-    """What a place depends on: field of view, width and height of the picture."""
+def _window(camera: viser.CameraHandle) -> Window:
     return camera.fov, camera.image_width, camera.image_height
 
 
-def _lens(camera: viser.CameraHandle) -> Lens:
-    field_of_view, width, height = _window(camera)
+def _lens(window: Window) -> Lens:
+    field_of_view, width, height = window
     aspect = width / max(height, 1)
     return Lens(values.number("field of view", 0.1, 3)(field_of_view), values.number("aspect", 0.1, 10)(aspect))
 
@@ -118,11 +125,3 @@ def _lens(camera: viser.CameraHandle) -> Lens:
 def _look(client: viser.ClientHandle, place: Place) -> None:
     with client.atomic():
         client.camera.position, client.camera.look_at = place
-
-
-def is_collision(error: Exception) -> bool:
-    """Whether what was sent woke viser's thread just as it fell asleep, which asyncio does not allow.
-
-    What was sent arrives all the same; the rest has to be sent again.
-    """
-    return type(error) is RuntimeError and str(error) == "deque mutated during iteration"

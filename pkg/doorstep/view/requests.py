@@ -8,6 +8,14 @@ from collections.abc import Callable
 from typing import Any
 
 
+def is_collision(error: Exception) -> bool:
+    """Whether what was sent woke viser's thread just as it fell asleep, which asyncio does not allow.
+
+    What was sent arrives all the same; the rest has to be sent again.
+    """
+    return type(error) is RuntimeError and str(error) == "deque mutated during iteration"
+
+
 class Requests:
     """Calls that wait for their thread."""
 
@@ -21,12 +29,17 @@ class Requests:
         self._posted.set()
 
     def serve(self) -> bool:
-        """Calls what was posted, in order. Whether there was any."""
+        """Calls what was posted, in order. Whether there was any. A call that met a collision is made again."""
         self._posted.clear()
         served = False
         while self._calls:
             call, arguments = self._calls.popleft()
-            call(*arguments)
+            try:
+                call(*arguments)
+            except RuntimeError as error:
+                if not is_collision(error):
+                    raise
+                self._calls.appendleft((call, arguments))
             served = True
         return served
 

@@ -15,10 +15,10 @@ from doorstep.view.history import History
 from doorstep.view.keyboard import Keyboard
 from doorstep.view.layout import Layout
 from doorstep.view.pace import Pace
-from doorstep.view.page import Page, is_collision
+from doorstep.view.page import Page
 from doorstep.view.play import LivePlay, Play, Replay
 from doorstep.view.reading import read
-from doorstep.view.requests import Requests
+from doorstep.view.requests import Requests, is_collision
 
 _SCENE_PERIOD = 1 / 32  # seconds between two pictures of the scene, at least
 _NUMBERS_PERIOD = 1 / 4
