@@ -15,6 +15,7 @@ from pathlib import Path
 from function_table import TABLE_PATH, function_table
 from header_parser import (
     RENDER_HEADER_PATH,
+    ActionRow,
     Enumeration,
     Field,
     Header,
@@ -117,6 +118,7 @@ def declarations_module(header: Header) -> str:
     sections = [
         "\n\n".join([module_docstring(DECLARATIONS_TITLE), DECLARATIONS_IMPORTS, constants(header)]),
         *[enumeration(item) for item in header.enumerations if item.name],
+        actions(header.actions),
         TENSOR_ROW,
         table("TENSORS", header.tensors),
         table("STATE_FIELDS", header.state_fields),
@@ -197,6 +199,21 @@ def common_prefix(names: list[str]) -> str:
     while len({tuple(word[: count + 1]) for word in words}) == 1 and count + 1 < min(map(len, words)):
         count += 1
     return "_".join(words[0][:count]) + "_"
+
+
+def actions(rows: tuple[ActionRow, ...]) -> str:
+    """The named tuple of an action, its sizes and its neutral values."""
+    title = '    """The action of one agent, or one number per component of it.'
+    lines = ["class Action(NamedTuple):", title, "", "    Attributes:"]
+    for row in rows:
+        text = f"{row.name}: {row.sentence[0].lower()}{row.sentence[1:]}"
+        lines += textwrap.wrap(text, 108, initial_indent=MARGIN, subsequent_indent=MARGIN + "    ")
+    lines += ['    """', "", *[f"    {row.name}: int" for row in rows]]
+    numbers = {"ACTIONS": [row.size for row in rows], "NEUTRAL_ACTION": [row.neutral for row in rows]}
+    for name, values in numbers.items():
+        named = ", ".join(f"{row.name}={value}" for row, value in zip(rows, values, strict=True))
+        lines += [*([] if lines[-1].startswith("ACTIONS") else ["", ""]), f"{name} = Action({named})"]
+    return "\n".join(lines)
 
 
 def table(name: str, rows: tuple[TensorRow, ...]) -> str:
@@ -315,6 +332,7 @@ def errors_module(header: Header) -> str:
             sections.append(
                 f'class {row.python_class}({bases}):\n    """{row.sentence}"""\n\n    status = Status.{row.name}'
             )
+    sections.append(ABSENT_TENSOR_CLASS)
     lines = [f"    Status.{row.name}: {row.python_class}," for row in classes]
     sections.append("\n".join([f"ERROR_CLASSES: dict[int, type[{ERROR_ROOT}]] = {{", *lines, "}"]))
     return "\n\n\n".join(sections) + "\n"
@@ -346,6 +364,11 @@ ROOT_CLASS = '''class DoorstepError({base}):
         return f"{{message}} ({{self.hint}})" if self.hint else message'''
 
 
+ABSENT_TENSOR_SENTENCE = "The simulator was made without this tensor."
+ABSENT_TENSOR_CLASS = f'''class AbsentTensorError(ArgumentError, AttributeError):
+    """{ABSENT_TENSOR_SENTENCE} Also an AttributeError, so that `hasattr()` returns False."""'''
+
+
 def error_tree(header: Header) -> str:
     """The classes, each below its base, with their sentences."""
     rows = [row for row in header.statuses if row.python_class != "None"]
@@ -355,7 +378,12 @@ def error_tree(header: Header) -> str:
         base = "" if row.python_base in names else f"({row.python_base})"
         line = f"    {'    ' * depth + row.python_class + base:<36}{row.sentence}"
         children = [child for child in rows if child.python_base == row.python_class]
-        return [line, *[text for child in children for text in branch(child, depth + 1)]]
+        below = [text for child in children for text in branch(child, depth + 1)]
+        if row.python_class == "ArgumentError":
+            below.append(
+                f"    {'    ' * (depth + 1) + 'AbsentTensorError(AttributeError)':<36}{ABSENT_TENSOR_SENTENCE}"
+            )
+        return [line, *below]
 
     root = next(row for row in rows if row.python_class == ERROR_ROOT)
     others = [row for row in rows if row is not root and row.python_base not in names]

@@ -55,6 +55,16 @@ class StatusRow:
 
 
 @dataclass(frozen=True)
+class ActionRow:
+    """A component of an action: legal values are 0 to size - 1."""
+
+    name: str
+    size: int
+    neutral: int
+    sentence: str
+
+
+@dataclass(frozen=True)
 class TensorRow:
     """A row of the tensor or state table. Shape entries are symbols ("N") or numbers ("4")."""
 
@@ -71,6 +81,7 @@ class Header:
 
     constants: dict[str, int | str]
     statuses: tuple[StatusRow, ...]
+    actions: tuple[ActionRow, ...]
     tensors: tuple[TensorRow, ...]
     state_fields: tuple[TensorRow, ...]
     camera_tensors: tuple[TensorRow, ...]
@@ -89,6 +100,10 @@ def parse_header(path: Path = HEADER_PATH) -> Header:
         statuses=tuple(
             StatusRow(name, int(number), python_class, python_base, sentence)
             for name, number, python_class, python_base, sentence in _parse_table(text, "DS_STATUS_TABLE")
+        ),
+        actions=tuple(
+            ActionRow(name, int(size), int(neutral), sentence)
+            for name, size, neutral, sentence in _parse_table(text, "DS_ACTION_TABLE")
         ),
         tensors=_parse_tensor_table(text, "DS_TENSOR_TABLE"),
         state_fields=_parse_tensor_table(text, "DS_STATE_TABLE"),

@@ -154,10 +154,23 @@ enum {
     DS_MAX_DIMENSIONS = 5,
     DS_MAX_ACTION_COMPONENTS = 16,
 };
+/* 2**32 - 1; and 2**32, which world_offset + num_worlds may not exceed. */
+#define DS_MAX_SEED 4294967295
+#define DS_MAX_GLOBAL_WORLDS 4294967296
 
 /* In place of a CUstream: a stream that the simulator makes for itself. Other values are the driver's: 0 and 1 are the
    legacy default stream, 2 is the per-thread default stream. */
 #define DS_STREAM_OWN UINT64_MAX
+
+/* ---- Actions ----------------------------------------------------------------------------------------------- */
+
+/* The components of an action, in the order of the last dimension of the tensor "actions". X(name, size, neutral,
+   sentence). Legal values are 0 to size - 1; a reset sets the neutral ones. */
+#define DS_ACTION_TABLE(X)                                                                                         \
+    X(move_amount, 4, 0, "How hard the agent walks: 0 = not at all, 3 = hardest.")                                 \
+    X(move_angle, 8, 0, "Where it walks: 45 degrees each, clockwise from forward.")                                \
+    X(turn, 5, 2, "How it turns: 0 = hard right, 2 = not at all, 4 = hard left.")                                  \
+    X(grab, 2, 0, "1 = grab the cube ahead, or release the one that is held.")
 
 /* ---- Tensors ----------------------------------------------------------------------------------------------- */
 

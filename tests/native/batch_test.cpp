@@ -10,14 +10,16 @@
 
 namespace {
 
-constexpr int32_t kLimits[4] = {4, 8, 5, 2};
+#define DS_ACTION_SIZE(name, size, neutral, sentence) size,
+constexpr int32_t kActionSizes[] = {DS_ACTION_TABLE(DS_ACTION_SIZE)};
+#undef DS_ACTION_SIZE
 constexpr size_t kButtonLanes = 8;
 constexpr uint32_t kAllAsleep = 0x7C;  // bits of the five cubes, after two agents
 
 void draw_inputs(const HostBatch& batch, Draws& draws, ds_simulator simulator) {
     const int64_t rows = batch.batch.num_worlds * batch.batch.num_agents;
     int32_t* actions = batch.tensor<int32_t>(DS_TENSOR_actions);
-    for (int64_t i = 0; i < rows * 4; ++i) actions[i] = static_cast<int32_t>(draws.below(kLimits[i % 4] + 2)) - 1;
+    for (int64_t i = 0; i < rows * 4; ++i) actions[i] = static_cast<int32_t>(draws.below(kActionSizes[i % 4] + 2)) - 1;
     int32_t* resets = batch.tensor<int32_t>(DS_TENSOR_resets);
     for (int64_t i = 0; i < batch.batch.num_worlds; ++i) resets[i] = draws.below(20) == 0;
     for (const ds_tensor_id id : {DS_TENSOR_actions, DS_TENSOR_resets})
@@ -162,7 +164,7 @@ void a_damaged_world_is_refused_or_stepped() {
         int32_t* actions = batch.tensor<int32_t>(DS_TENSOR_actions);
         for (int step = 0; step < 3; ++step) {
             for (int64_t i = 0; i < 2 * batch.batch.num_agents * 4; ++i)
-                actions[i] = static_cast<int32_t>(draws.below(static_cast<uint32_t>(kLimits[i % 4])));
+                actions[i] = static_cast<int32_t>(draws.below(static_cast<uint32_t>(kActionSizes[i % 4])));
             const ds_status status = ds_batch_step(&batch.batch);
             CHECK(status == DS_STATUS_OK || status == DS_STATUS_INVALID_STATE);
             (status ? refused : stepped)++;

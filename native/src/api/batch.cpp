@@ -10,7 +10,6 @@
 namespace doorstep {
 namespace {
 
-constexpr int64_t kNumSeeds = int64_t{1} << 32;
 
 // ---- What every call looks at: the batch's size and device
 
@@ -163,11 +162,11 @@ ds_status ds_batch_release(const ds_batch* batch) {
 
 ds_status ds_batch_create(const ds_batch* batch, int64_t seed, int64_t world_offset) {
     if (const ds_status status = check_batch(batch)) return status;
-    if (const ds_status status = check_range("seed", "reduce the seed modulo 2**32", seed, 0, kNumSeeds - 1)) {
+    if (const ds_status status = check_range("seed", "reduce the seed modulo 2**32", seed, 0, DS_MAX_SEED)) {
         return status;
     }
     if (const ds_status status = check_range("world_offset", "world_offset + num_worlds is at most 2**32", world_offset,
-                                             0, kNumSeeds - batch->num_worlds)) {
+                                             0, DS_MAX_GLOBAL_WORLDS - batch->num_worlds)) {
         return status;
     }
     return create_checked(*batch, static_cast<uint32_t>(seed), static_cast<uint64_t>(world_offset), nullptr);

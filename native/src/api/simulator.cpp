@@ -22,16 +22,15 @@ ds_status check_device(const ds_simulator_config& config) {
 }
 
 ds_status check_numbers(const ds_simulator_config& config) {
-    constexpr int64_t kNumSeeds = int64_t{1} << 32;
     struct {
         const char* argument;
         const char* hint;
         int64_t value, smallest, largest;
     } const rows[] = {
         {"num_worlds", "split larger batches over several simulators", config.num_worlds, 1, DS_MAX_WORLDS},
-        {"seed", "reduce the seed modulo 2**32", config.seed, 0, kNumSeeds - 1},
+        {"seed", "reduce the seed modulo 2**32", config.seed, 0, DS_MAX_SEED},
         {"world_offset", "world_offset + num_worlds is at most 2**32", config.world_offset, 0,
-         kNumSeeds - config.num_worlds},
+         DS_MAX_GLOBAL_WORLDS - config.num_worlds},
         {"num_agents", "a world has one to eight agents", config.num_agents, 1, DS_MAX_AGENTS},
         {"episode_length", "give the number of steps of an episode", config.episode_length, 1, DS_MAX_EPISODE_LENGTH},
         {"num_threads", "0 uses as many threads as the process may", config.num_threads, 0, DS_MAX_THREADS},

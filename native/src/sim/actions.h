@@ -9,8 +9,7 @@ struct Action {
     int32_t amount, angle, turn, grab;
 };
 
-constexpr int kActionComponents = 4;
-constexpr int32_t kActionLimits[kActionComponents] = {kMoveAmounts - 1, kMoveAngles - 1, kTurns - 1, kGrabs - 1};
+static_assert(kActionComponents == 4, "an Action has as many members as DS_ACTION_TABLE has rows");
 
 constexpr float kDiagonal = 0.70710678f;
 constexpr float kMoveSines[8] = {0.f, kDiagonal, 1.f, kDiagonal, 0.f, -kDiagonal, -1.f, -kDiagonal};
@@ -37,7 +36,7 @@ DS_INLINE int read_action(const int32_t* row, int32_t action_check, Action& acti
     int moved = 0;
     for (int i = 0; i < kActionComponents; i++) {
         const bool unchecked = action_check == DS_ACTION_CHECK_OFF;
-        values[i] = unchecked ? clamp(row[i], -kMaxAction, kMaxAction) : clamp(row[i], 0, kActionLimits[i]);
+        values[i] = unchecked ? clamp(row[i], -kMaxAction, kMaxAction) : clamp(row[i], 0, kActionSizes[i] - 1);
         moved += values[i] != row[i];
     }
     action = {values[0], values[1], values[2], values[3]};
@@ -54,7 +53,7 @@ DS_INLINE float torque_of(Action action) { return static_cast<float>(action.turn
 
 template <class W>
 DS_INLINE void neutral_actions(int32_t* rows) {
-    for (int i = 0; i < W::kAgents * kActionComponents; i++) rows[i] = i % kActionComponents == 2 ? kNeutralTurn : 0;
+    for (int i = 0; i < W::kAgents * kActionComponents; i++) rows[i] = kNeutralAction[i % kActionComponents];
 }
 
 }  // namespace doorstep

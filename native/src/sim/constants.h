@@ -23,8 +23,15 @@ constexpr float kButtonSize = 1.3f;
 constexpr float kButtonHalf = 0.65f;
 constexpr float kButtonHeight = 0.25f;
 
-constexpr int kMoveAmounts = 4, kMoveAngles = 8, kTurns = 5, kGrabs = 2;
-constexpr int kNeutralTurn = 2;
+#define DS_ACTION_SIZE(name, size, neutral, sentence) size,
+#define DS_NEUTRAL_VALUE(name, size, neutral, sentence) neutral,
+constexpr int32_t kActionSizes[] = {DS_ACTION_TABLE(DS_ACTION_SIZE)};
+constexpr int32_t kNeutralAction[] = {DS_ACTION_TABLE(DS_NEUTRAL_VALUE)};
+#undef DS_ACTION_SIZE
+#undef DS_NEUTRAL_VALUE
+constexpr int kActionComponents = sizeof(kActionSizes) / sizeof(kActionSizes[0]);
+constexpr int kMoveAmounts = kActionSizes[0], kMoveAngles = kActionSizes[1], kTurns = kActionSizes[2];
+constexpr int kNeutralTurn = kNeutralAction[2];
 constexpr float kForcePerAmount = 1000.f / 3.f;
 constexpr float kTorquePerTurn = 160.f;
 constexpr int kMaxAction = 32767;  // beyond this even unchecked actions are clamped

@@ -11,6 +11,8 @@ from typing import Any, ClassVar, NamedTuple
 
 ABI_VERSION = 4
 SAVE_FORMAT_VERSION = 1
+MAX_SEED = 4294967295
+MAX_GLOBAL_WORLDS = 4294967296
 STREAM_OWN = 18446744073709551615
 VERSION_STRING = "0.1.0"
 MAX_AGENTS = 8
@@ -135,6 +137,26 @@ class PythonLibrary(IntEnum):
     CUPY = 4
     WARP = 5
     DOORSTEP = 6
+
+
+class Action(NamedTuple):
+    """The action of one agent, or one number per component of it.
+
+    Attributes:
+        move_amount: how hard the agent walks: 0 = not at all, 3 = hardest.
+        move_angle: where it walks: 45 degrees each, clockwise from forward.
+        turn: how it turns: 0 = hard right, 2 = not at all, 4 = hard left.
+        grab: 1 = grab the cube ahead, or release the one that is held.
+    """
+
+    move_amount: int
+    move_angle: int
+    turn: int
+    grab: int
+
+
+ACTIONS = Action(move_amount=4, move_angle=8, turn=5, grab=2)
+NEUTRAL_ACTION = Action(move_amount=0, move_angle=0, turn=2, grab=0)
 
 
 class TensorRow(NamedTuple):

@@ -63,10 +63,10 @@ bool find_bad_action(const Simulation& simulation, int64_t first, int64_t count,
     constexpr int64_t kRow = W::kAgents * kActionComponents;
     for (int64_t i = first * kRow; i < (first + count) * kRow; i++) {
         const int component = static_cast<int>(i % kActionComponents);
-        if (static_cast<uint32_t>(actions[i]) <= static_cast<uint32_t>(kActionLimits[component])) continue;
+        if (static_cast<uint32_t>(actions[i]) < static_cast<uint32_t>(kActionSizes[component])) continue;
         const int64_t agent = i / kActionComponents;
         *bad = {agent / W::kAgents, static_cast<int32_t>(agent % W::kAgents), component, actions[i],
-                kActionLimits[component]};
+                kActionSizes[component] - 1};
         return true;
     }
     return false;
