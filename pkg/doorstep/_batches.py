@@ -1,24 +1,64 @@
-"""What states of worlds outside a simulator have in common, whatever the framework of their tensors."""
+"""What `doorstep.jax` and `doorstep.torch` share: worlds outside a simulator, in the framework's own tensors."""
 
 from __future__ import annotations
 
-from doorstep._native import TENSORS, ActionCheck
-from doorstep.errors import ArgumentError
-from doorstep.simulator import Simulator
+from typing import NamedTuple
+
+from doorstep._native import TENSORS, ActionCheck, DeviceKind, batch_info
+from doorstep.config import SimulatorConfig
+from doorstep.errors import ArgumentError, DeviceError
+from doorstep.simulator import choose_device
 
 NAMES = tuple(row.name for row in TENSORS)
 INPUTS = ("resets", "actions")  # which a step writes too
 # These are written when an episode ends, and keep their value until the next one does.
 OUTLIVING = NAMES[NAMES.index("final_steps_remaining") :]
-FLAT = ("observations", "final_observations")  # which a step writes only if they are there
+FLAT = ("observations", "final_observations")  # which a step writes only if they exist
 
 
-def check_never_raises(sim: Simulator) -> None:
-    """Refuses a simulator whose steps may raise: what runs within a program cannot."""
-    settings = sim._settings
-    if settings["action_check"] == ActionCheck.RAISE or settings["strict"]:
-        raise ArgumentError(
-            "the simulator's steps may raise (action_check='raise' or strict=True); a step within a program cannot",
-            argument="sim",
-            hint="make the simulator with action_check='clamp' or 'off', and strict=False",
-        )
+class BatchRules(NamedTuple):
+    """The rules of a step that are not stored in the worlds."""
+
+    num_agents: int
+    episode_length: int
+    auto_reset: bool
+    action_check: ActionCheck
+
+
+def batch_rules(config: SimulatorConfig) -> BatchRules:
+    """The rules of a config.
+
+    Raises:
+        ArgumentError: the config asks for what only a simulator does: steps that raise, or cameras.
+    """
+    if config.action_check == "raise":
+        _refuse("action_check", config.action_check, "'clamp' or 'off'", "a step within a program cannot raise")
+    if config.strict:
+        _refuse("strict", config.strict, "False", "a step within a program cannot raise")
+    if config.cameras is not None:
+        _refuse("cameras", config.cameras, "None", "only a Simulator draws what cameras see")
+    return BatchRules(
+        config.num_agents, config.episode_length, config.auto_reset, ActionCheck[config.action_check.upper()]
+    )
+
+
+def usable_device(config: SimulatorConfig) -> tuple[DeviceKind, int]:
+    """The device of a config, with "auto" decided.
+
+    Raises:
+        DeviceError: an explicit GPU cannot be used.
+    """
+    kind, index = choose_device(config.device)
+    if kind == DeviceKind.CPU:
+        return kind, index
+    try:
+        batch_info(DeviceKind.CUDA, index, config.num_worlds, config.num_agents)  # loads the kernels there
+    except DeviceError:
+        if kind == DeviceKind.CUDA:
+            raise
+        return DeviceKind.CPU, 0
+    return DeviceKind.CUDA, index
+
+
+def _refuse(name: str, value: object, requirement: str, reason: str) -> None:
+    raise ArgumentError(f"{name} is {value!r}; it must be {requirement}", argument=name, hint=reason)

@@ -2,6 +2,7 @@
 
     DoorstepError(Exception)            A fault of doorstep itself; please report it.
         ArgumentError(ValueError)       An argument is outside its allowed range.
+            AbsentTensorError(AttributeError)The simulator was made without this tensor.
         StateError(ValueError)          Saved bytes are damaged, foreign or do not fit this simulator.
         ClosedError(RuntimeError)       The object was closed or never existed.
         OutOfMemoryError(MemoryError)   The memory asked for cannot be had.
@@ -154,6 +155,10 @@ class ShaderError(DoorstepError, ValueError):
     """A material does not compile."""
 
     status = Status.SHADER
+
+
+class AbsentTensorError(ArgumentError, AttributeError):
+    """The simulator was made without this tensor. Also an AttributeError, so that `hasattr()` returns False."""
 
 
 ERROR_CLASSES: dict[int, type[DoorstepError]] = {

@@ -1,7 +1,6 @@
-"""Worlds inside JAX programs: `make(sim)` gives pure functions `init` and `step`, for jit, scan, donation and shards.
+"""Worlds inside JAX programs: `make(...)` gives pure functions `init` and `step`, for jit, scan, donation and shards.
 
-The worlds are data: a State holds them, and a step makes the next State of it. The simulator given to `make` says what
-the rules are and is not touched.
+The worlds are data: a BatchState holds them, and a step makes the next BatchState from it.
 """
 
 from __future__ import annotations
@@ -16,10 +15,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from doorstep._arguments import check_integer, refuse
-from doorstep._batches import FLAT, INPUTS, NAMES, OUTLIVING, check_never_raises
-from doorstep._native import TENSORS, ActionCheck, DeviceKind, batch_info, xla_handler
+from doorstep._batches import FLAT, INPUTS, NAMES, OUTLIVING, BatchRules, batch_rules, usable_device
+from doorstep._native import MAX_GLOBAL_WORLDS, MAX_SEED, TENSORS, DeviceKind, batch_info, xla_handler
+from doorstep.config import SimulatorConfig, as_config
 from doorstep.errors import ArgumentError
-from doorstep.simulator import MAX_GLOBAL_WORLDS, MAX_SEED, Simulator
 
 DEFAULT_OUTPUTS = ("observations", "rewards", "dones")
 SCRATCH_ALIGNMENT = 256
@@ -30,107 +29,92 @@ SCRATCH_ALIGNMENT = 256
 
 @final
 @dataclass(frozen=True, eq=False)
-class Rules:
-    """What a step does, beside what is in the worlds. Equal rules are the same object, so that programs made for one
-    simulator serve all others like it."""
+class Program:
+    """The static part of a BatchState: rules, device and outputs. Equal programs are the same object, so that functions
+    traced for one are reused for all others like it."""
 
     device_kind: DeviceKind
     device_index: int
-    num_agents: int
-    episode_length: int
-    auto_reset: bool
-    action_check: ActionCheck
+    rules: BatchRules
     outputs: tuple[str, ...]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rules, tuple(vars(self).values())
+        return _program, (self.device_kind, self.device_index, self.rules, self.outputs)
 
 
 @functools.cache
-def _rules(*values: Any) -> Rules:
-    return Rules(*values)
+def _program(*values: Any) -> Program:
+    return Program(*values)
 
 
 @final
-@functools.partial(
-    jax.tree_util.register_dataclass, data_fields=("worlds", "tensors"), meta_fields=("rules",)
-)
+@functools.partial(jax.tree_util.register_dataclass, data_fields=("worlds", "tensors"), meta_fields=("program",))
 @dataclass(frozen=True)
-class State:
-    """Worlds, and what they show: a pytree. Tensors are attributes too: `state.rewards` is `state.tensors["rewards"]`.
+class BatchState:
+    """Worlds and their tensors: a pytree. Tensors are attributes too: `state.rewards` is `state.tensors["rewards"]`.
 
     Attributes:
-        worlds: uint32 [N, words], one row per world. Rows may be split, joined, reordered and kept; what is in them is
-            opaque.
+        worlds: uint32 [N, words], one row per world, opaque. Rows may be split, joined, reordered and kept.
         tensors: the outputs chosen in `make()`, by name.
-        rules: static.
+        program: static.
     """
 
     worlds: jax.Array
     tensors: dict[str, jax.Array]
-    rules: Rules
+    program: Program
 
     def __getattr__(self, name: str) -> Any:
         tensors = self.__dict__.get("tensors", {})
         if name in tensors:
             return tensors[name]
-        raise AttributeError(f"a State has no {name!r}; the outputs chosen in make() are {', '.join(tensors)}")
+        raise AttributeError(f"a BatchState has no {name!r}; the outputs chosen in make() are {', '.join(tensors)}")
 
 
-class Functions(NamedTuple):
-    """What `make()` returns.
+class Batch(NamedTuple):
+    """The functions that `make()` returns.
 
     Attributes:
-        init: `init(seed, world_offset=0) -> State`, the first levels of `num_worlds` worlds: those of a Simulator of
-            the same seed and offset. Both may be traced.
-        step: `step(state, actions, resets=None) -> State`, the same function for all simulators.
-            actions: int32 [N, A, 4]; what is out of range is clamped or taken as it is, as the simulator does.
+        init: `init(seed=None, world_offset=None) -> BatchState`, the first levels of `num_worlds` worlds: those of a
+            Simulator of the same seed and offset. Both may be traced; None: the config's.
+        step: `step(state, actions, resets=None) -> BatchState`, the same function for all batches.
+            actions: int32 [N, A, 4]; the config's `action_check` says what happens to values out of range.
             resets: int32 or bool, [N] or [N, 1]; worlds where it is not zero are regenerated at the end of the step.
         num_worlds: N of `init`. A step takes any number of worlds.
-        outputs: names of `State.tensors`.
+        outputs: names of `BatchState.tensors`.
         shapes: shape and dtype of the actions, the worlds and each output, by name.
     """
 
-    init: Callable[..., State]
-    step: Callable[..., State]
+    init: Callable[..., BatchState]
+    step: Callable[..., BatchState]
     num_worlds: int
     outputs: tuple[str, ...]
     shapes: Mapping[str, jax.ShapeDtypeStruct]
 
 
-def make(sim: Simulator, outputs: Iterable[str] = DEFAULT_OUTPUTS) -> Functions:
-    """Pure functions that do what a simulator does, with its number of worlds and agents, device and rules.
+def make(config: SimulatorConfig | int, /, *, outputs: Iterable[str] = DEFAULT_OUTPUTS, **rules: Any) -> Batch:
+    """Pure functions that do what a simulator does.
 
-    >>> import doorstep, doorstep.jax, jax
-    >>> rooms = doorstep.jax.make(doorstep.Simulator(4), outputs=("rewards", "lidar"))
-    >>> state = rooms.init(seed=7)
+    >>> import doorstep.jax, jax
+    >>> rooms = doorstep.jax.make(4, seed=7, outputs=("rewards", "lidar"))
+    >>> state = rooms.init()
     >>> actions = jax.numpy.zeros((4, 2, 4), jax.numpy.int32)
     >>> state, _ = jax.lax.scan(lambda state, _: (rooms.step(state, actions), None), state, length=10)
     >>> state.lidar.shape
     (4, 2, 30, 2)
 
     Args:
-        sim: stays as it is, and may be closed.
-        outputs: names of tensors that a State has. What is not among them is not kept; fewer make a step cheaper.
-            What cameras draw is not to be had: that belongs to simulators.
+        config: a SimulatorConfig, or the number of worlds. `num_threads` and `flat_observations` have no effect here.
+        outputs: names of tensors that a BatchState has. Others are not kept; fewer make a step cheaper.
+        rules: fields of the config by name; of those that are absent, the config's or the default.
 
     Raises:
-        ArgumentError: an output that is no tensor, or a simulator whose steps may raise (action_check="raise", strict):
-            what runs within a program cannot.
+        ArgumentError: a rule is out of range, an output is not a tensor of a simulator, or a rule is one that only a
+            simulator has: `action_check="raise"`, `strict`, `cameras`.
+        DeviceError: the device cannot be used.
     """
-    check_never_raises(sim)
-    settings = sim._settings
-    kind, _, index = sim.device.partition(":")
-    rules = _rules(
-        DeviceKind[kind.upper()],
-        int(index or 0),
-        sim.num_agents,
-        sim.episode_length,
-        bool(settings["auto_reset"]),
-        ActionCheck(settings["action_check"]),
-        _check_outputs(outputs),
-    )
-    return _functions(rules, sim.num_worlds)
+    checked = as_config(config, rules)
+    program = _program(*usable_device(checked), batch_rules(checked), _check_outputs(outputs))
+    return _batch(program, checked.num_worlds, checked.seed, checked.world_offset)
 
 
 # ---- Making the functions
@@ -150,24 +134,25 @@ def _check_outputs(outputs: Iterable[str]) -> tuple[str, ...]:
 
 
 @functools.cache
-def _functions(rules: Rules, num_worlds: int) -> Functions:
+def _batch(program: Program, num_worlds: int, config_seed: int, config_offset: int) -> Batch:
     """Cached, so that programs with these functions in them are traced once."""
 
-    def init(seed: Any, world_offset: Any = 0) -> State:
+    def init(seed: Any = None, world_offset: Any = None) -> BatchState:
+        offset = config_offset if world_offset is None else world_offset
         words = [
-            _word("seed", seed, MAX_SEED),
-            _word("world_offset", world_offset, MAX_GLOBAL_WORLDS - num_worlds),
+            _word("seed", config_seed if seed is None else seed, MAX_SEED),
+            _word("world_offset", offset, MAX_GLOBAL_WORLDS - num_worlds),
         ]
-        state: State = _create(jnp.stack(words), rules=rules, num_worlds=num_worlds)
+        state: BatchState = _create(jnp.stack(words), program=program, num_worlds=num_worlds)
         return state
 
-    shapes = {"actions": _shape("actions", rules, num_worlds), "worlds": _worlds_shape(rules, num_worlds)}
-    shapes |= {name: _shape(name, rules, num_worlds) for name in rules.outputs}
-    return Functions(init, step, num_worlds, rules.outputs, shapes)
+    shapes = {"actions": _shape("actions", program, num_worlds), "worlds": _worlds_shape(program, num_worlds)}
+    shapes |= {name: _shape(name, program, num_worlds) for name in program.outputs}
+    return Batch(init, step, num_worlds, program.outputs, shapes)
 
 
 def _word(name: str, value: Any, largest: int) -> jax.Array:
-    """An integer, or a traced one, as uint32 []. How large a traced one is nobody knows."""
+    """An integer, or a traced one, as uint32 []. The value of a traced one is unknown here and not checked."""
     if not isinstance(value, jax.core.Tracer):
         return jnp.asarray(check_integer(name, value, 0, largest), jnp.uint32)
     if value.shape != () or not jnp.issubdtype(value.dtype, jnp.integer):
@@ -178,48 +163,48 @@ def _word(name: str, value: Any, largest: int) -> jax.Array:
 # ---- The functions
 
 
-@functools.partial(jax.jit, static_argnames=("rules", "num_worlds"), inline=True)
-def _create(seed_and_offset: jax.Array, *, rules: Rules, num_worlds: int) -> State:
-    fresh = tuple(name for name in rules.outputs if name not in OUTLIVING)
-    call = jax.ffi.ffi_call(
-        _targets()["create"], _results(rules, num_worlds, fresh), vmap_method="sequential"
-    )
-    worlds, _, *tensors = call(seed_and_offset, rules=_rule_attribute(rules, fresh, has_resets=False))
-    kept = {name: jnp.zeros(**_shape_arguments(name, rules, num_worlds)) for name in rules.outputs if name in OUTLIVING}
-    return State(worlds, dict(zip(fresh, tensors, strict=True)) | kept, rules)
+@functools.partial(jax.jit, static_argnames=("program", "num_worlds"), inline=True)
+def _create(seed_and_offset: jax.Array, *, program: Program, num_worlds: int) -> BatchState:
+    fresh = tuple(name for name in program.outputs if name not in OUTLIVING)
+    call = jax.ffi.ffi_call(_targets()["create"], _results(program, num_worlds, fresh), vmap_method="sequential")
+    worlds, _, *tensors = call(seed_and_offset, rules=_rule_attribute(program, fresh, has_resets=False))
+    kept = {
+        name: jnp.zeros(**_shape_arguments(name, program, num_worlds)) for name in program.outputs if name in OUTLIVING
+    }
+    return BatchState(worlds, dict(zip(fresh, tensors, strict=True)) | kept, program)
 
 
 @functools.partial(jax.jit, inline=True)
-def step(state: State, actions: jax.Array, resets: jax.Array | None = None) -> State:
-    """One step of every world of a State; see `Functions.step`.
+def step(state: BatchState, actions: jax.Array, resets: jax.Array | None = None) -> BatchState:
+    """One step of every world of a BatchState; see `Batch.step`.
 
     Raises:
         ArgumentError: actions, resets or what the state has are no arrays, or have another shape or dtype.
     """
     num_worlds = _count_worlds(state)
-    rules = state.rules
-    _check_array("actions", actions, _shape("actions", rules, num_worlds))
-    kept = [name for name in rules.outputs if name in OUTLIVING]
+    program = state.program
+    _check_array("actions", actions, _shape("actions", program, num_worlds))
+    kept = [name for name in program.outputs if name in OUTLIVING]
     for name in kept:
-        _check_array(name, state.tensors.get(name), _shape(name, rules, num_worlds))
+        _check_array(name, state.tensors.get(name), _shape(name, program, num_worlds))
     arguments = [state.worlds, actions, *_reset_column(resets, num_worlds), *(state.tensors[name] for name in kept)]
-    first_kept, places = len(arguments) - len(kept), {name: 2 + i for i, name in enumerate(rules.outputs)}
+    first_kept, places = len(arguments) - len(kept), {name: 2 + i for i, name in enumerate(program.outputs)}
     call = jax.ffi.ffi_call(
         _targets()["step"],
-        _results(rules, num_worlds, rules.outputs),
+        _results(program, num_worlds, program.outputs),
         vmap_method="sequential",
         input_output_aliases={0: 0} | {first_kept + i: places[name] for i, name in enumerate(kept)},
     )
-    attribute = _rule_attribute(rules, rules.outputs, has_resets=resets is not None)
+    attribute = _rule_attribute(program, program.outputs, has_resets=resets is not None)
     worlds, _, *tensors = call(*arguments, rules=attribute)
-    return State(worlds, dict(zip(rules.outputs, tensors, strict=True)), rules)
+    return BatchState(worlds, dict(zip(program.outputs, tensors, strict=True)), program)
 
 
-def _count_worlds(state: State) -> int:
-    if not isinstance(state, State):
-        refuse("state", "a State, as init() and step() return", state)
+def _count_worlds(state: BatchState) -> int:
+    if not isinstance(state, BatchState):
+        refuse("state", "a BatchState, as init() and step() return", state)
     num_worlds = state.worlds.shape[0] if isinstance(state.worlds, jax.Array) and state.worlds.ndim else 0
-    _check_array("worlds", state.worlds, _worlds_shape(state.rules, num_worlds or 1))
+    _check_array("worlds", state.worlds, _worlds_shape(state.program, num_worlds or 1))
     return num_worlds
 
 
@@ -267,20 +252,20 @@ def _targets() -> dict[str, str]:
     return {"create": "doorstep_create", "step": "doorstep_step"}
 
 
-def _rule_attribute(rules: Rules, outputs: tuple[str, ...], *, has_resets: bool) -> Any:
+def _rule_attribute(program: Program, outputs: tuple[str, ...], *, has_resets: bool) -> Any:
     """The attribute "rules" that native/src/interop/xla/handlers.h describes."""
-    numbers = [rules.device_kind, rules.num_agents, rules.episode_length, rules.auto_reset, rules.action_check]
+    numbers = [program.device_kind, *program.rules]
     return np.array([*numbers, has_resets, *map(NAMES.index, outputs)], np.int64)
 
 
-def _results(rules: Rules, num_worlds: int, outputs: tuple[str, ...]) -> list[jax.ShapeDtypeStruct]:
+def _results(program: Program, num_worlds: int, outputs: tuple[str, ...]) -> list[jax.ShapeDtypeStruct]:
     """Worlds, scratch memory for every tensor that is no output and for the device, outputs."""
-    absent = [_shape(name, rules, num_worlds) for name in NAMES if name not in (*outputs, *FLAT)]
+    absent = [_shape(name, program, num_worlds) for name in NAMES if name not in (*outputs, *FLAT)]
     padded = [-(-tensor.size * tensor.dtype.itemsize // SCRATCH_ALIGNMENT) * SCRATCH_ALIGNMENT for tensor in absent]
-    for_device = _scratch_bytes(rules.device_kind, rules.device_index, num_worlds, rules.num_agents)
+    for_device = _scratch_bytes(program.device_kind, program.device_index, num_worlds, program.rules.num_agents)
     # XLA aligns it less
     scratch = jax.ShapeDtypeStruct((SCRATCH_ALIGNMENT + sum(padded) + for_device,), jnp.uint8)
-    return [_worlds_shape(rules, num_worlds), scratch, *(_shape(name, rules, num_worlds) for name in outputs)]
+    return [_worlds_shape(program, num_worlds), scratch, *(_shape(name, program, num_worlds) for name in outputs)]
 
 
 @functools.cache
@@ -289,17 +274,17 @@ def _scratch_bytes(device_kind: DeviceKind, device_index: int, num_worlds: int, 
     return int(batch_info(device_kind, device_index, num_worlds, num_agents).scratch_bytes)
 
 
-def _worlds_shape(rules: Rules, num_worlds: int) -> jax.ShapeDtypeStruct:
-    info = batch_info(DeviceKind.CPU, 0, num_worlds, rules.num_agents)  # which does not depend on the device
+def _worlds_shape(program: Program, num_worlds: int) -> jax.ShapeDtypeStruct:
+    info = batch_info(DeviceKind.CPU, 0, num_worlds, program.rules.num_agents)  # which does not depend on the device
     return jax.ShapeDtypeStruct((num_worlds, info.world_bytes // 4), jnp.uint32)
 
 
-def _shape(name: str, rules: Rules, num_worlds: int) -> jax.ShapeDtypeStruct:
-    return jax.ShapeDtypeStruct(**_shape_arguments(name, rules, num_worlds))
+def _shape(name: str, program: Program, num_worlds: int) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct(**_shape_arguments(name, program, num_worlds))
 
 
-def _shape_arguments(name: str, rules: Rules, num_worlds: int) -> dict[str, Any]:
-    agents = rules.num_agents
+def _shape_arguments(name: str, program: Program, num_worlds: int) -> dict[str, Any]:
+    agents = program.rules.num_agents
     info = batch_info(DeviceKind.CPU, 0, num_worlds, agents)
     symbols = {"N": num_worlds, "A": agents, "A-1": agents - 1, "F": info.flat_observation_size}
     row = TENSORS[NAMES.index(name)]

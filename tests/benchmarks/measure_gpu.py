@@ -23,7 +23,7 @@ from doorstep import cuda
 
 STEPS = 400
 DRAWN = 40  # sets of actions, and steps in a recorded graph
-ACTION_LIMITS = (4, 8, 5, 2)
+ACTION_LIMITS = doorstep.ACTIONS
 LATENCY_WORLDS = 8192
 LATENCY = f"""
 import time, doorstep

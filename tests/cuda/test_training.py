@@ -21,7 +21,7 @@ from doorstep._native._generated import Advantages, Dtype, MultiDiscrete
 Array = npt.NDArray[Any]
 Arrays = dict[str, Array]
 
-SIZES = (4, 8, 5, 2)
+SIZES = doorstep.ACTIONS
 DTYPES = {"float32": Dtype.FLOAT32, "float64": Dtype.FLOAT64}
 
 

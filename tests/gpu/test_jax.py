@@ -39,7 +39,7 @@ def rooms() -> Any:
     import doorstep.jax
 
     with doorstep.Simulator(500, device="cuda", episode_length=6) as sim:
-        made = doorstep.jax.make(sim, ("observations", "rewards", "final_lidar"))
+        made = doorstep.jax.make(sim.config, outputs=("observations", "rewards", "final_lidar"))
     made.step(made.init(0), jax.numpy.zeros((500, 2, 4), jax.numpy.int32)).rewards.block_until_ready()
     return made
 
@@ -77,7 +77,7 @@ def test_a_program_on_the_other_device_says_so(rooms: Any) -> None:
     import doorstep.jax
 
     with doorstep.Simulator(4) as sim:
-        on_cpu = doorstep.jax.make(sim)
+        on_cpu = doorstep.jax.make(sim.config)
     with pytest.raises(Exception, match="another kind of device"):
         on_cpu.init(0).worlds.block_until_ready()
     with jax.default_device(jax.devices("cpu")[0]):

@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch")
 
 import doorstep.torch as doorstep_torch  # noqa: E402
 
-SIZES = [4, 8, 5, 2]
+SIZES = doorstep.ACTIONS
 LONG = 1_000_000_000  # clock cycles: about half a second
 
 
@@ -20,7 +20,7 @@ def _kernels_stay() -> None:
     """What is loaded for the rest of the process is loaded before anything is counted."""
     zeros, flags = torch.zeros(1, 1, device="cuda"), torch.zeros(1, 1, dtype=torch.bool, device="cuda")
     doorstep_torch.generalized_advantages(zeros, zeros, zeros, flags, flags)
-    doorstep_torch.make(doorstep.Simulator(1, device="cuda")).init(0)
+    doorstep_torch.make(1, device="cuda").init(0)
 
 
 def steps(dtype: Any) -> list[Any]:
@@ -79,9 +79,7 @@ def test_work_goes_to_the_current_stream() -> None:
 
 def test_worlds_in_tensors_are_the_cpus_also_in_a_graph() -> None:
     actions = torch.from_numpy(random_actions(5, 20, 100))
-    rooms, cpu = (
-        doorstep_torch.make(doorstep.Simulator(100, device=device, episode_length=9)) for device in ("cuda", "cpu")
-    )
+    rooms, cpu = (doorstep_torch.make(100, device=device, episode_length=9) for device in ("cuda", "cpu"))
     state, expected = rooms.init(3), cpu.init(3)
     chosen = actions[0].cuda()
     rooms.step(rooms.init(0), chosen)  # libraries prepare themselves outside of the recording
@@ -110,7 +108,7 @@ def test_a_compiled_program_is_the_same() -> None:
 
 @pytest.mark.filterwarnings("ignore")
 def test_a_compiled_rollout_is_the_same() -> None:
-    rooms = doorstep_torch.make(doorstep.Simulator(100, device="cuda", episode_length=3))
+    rooms = doorstep_torch.make(100, device="cuda", episode_length=3)
     actions = torch.from_numpy(random_actions(5, 4, 100)).cuda()
 
     def roll_out(state: Any, actions: Any) -> Any:

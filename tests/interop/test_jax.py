@@ -17,6 +17,7 @@ import pytest
 from tests.scenes import random_actions
 
 import doorstep
+from doorstep._batches import BatchRules
 
 jax = pytest.importorskip("jax")
 
@@ -30,8 +31,7 @@ EVERYTHING = tuple(name for name in NAMES if name not in INPUTS)
 
 
 def functions(num_worlds: int, outputs: Any = doorstep.jax.DEFAULT_OUTPUTS, **options: Any) -> Any:
-    with doorstep.Simulator(num_worlds, **options) as sim:
-        return doorstep.jax.make(sim, outputs)
+    return doorstep.jax.make(num_worlds, outputs=outputs, **options)
 
 
 def actions_of(steps: int, num_worlds: int, num_agents: int = 2, seed: int = 1) -> Any:
@@ -57,7 +57,7 @@ def same_bits_as(sim: doorstep.Simulator, state: Any) -> None:
 def test_steps_are_those_of_a_simulator(num_worlds: int, num_agents: int) -> None:
     options: dict[str, Any] = {"num_agents": num_agents, "episode_length": 7, "flat_observations": True}
     with doorstep.Simulator(num_worlds, seed=2**32 - 1, world_offset=12, **options) as sim:
-        rooms = doorstep.jax.make(sim, EVERYTHING)
+        rooms = doorstep.jax.make(sim.config, outputs=EVERYTHING)
         state = rooms.init(2**32 - 1, 12)
         same_bits_as(sim, state)
         resets = np.random.default_rng(3).random((20, num_worlds)) < 0.1
@@ -72,7 +72,7 @@ def test_steps_are_those_of_a_simulator(num_worlds: int, num_agents: int) -> Non
 @pytest.mark.parametrize("options", [{"auto_reset": False}, {"action_check": "off"}, {"action_check": "clamp"}])
 def test_rules_are_those_of_the_simulator(options: dict[str, Any]) -> None:
     with doorstep.Simulator(4, episode_length=5, **options) as sim:
-        rooms = doorstep.jax.make(sim, ("rewards", "dones", "lidar", "steps_remaining"))
+        rooms = doorstep.jax.make(sim.config, outputs=("rewards", "dones", "lidar", "steps_remaining"))
         state = rooms.init(0)
         for step in range(12):
             actions = np.random.default_rng(step).integers(-3, 12, (4, 2, 4), np.int32)  # mostly out of range
@@ -221,7 +221,7 @@ def test_a_step_itself_has_no_gradient() -> None:
     state = rooms.init(0)
 
     def through(scale: Any) -> Any:
-        scaled = doorstep.jax.State(state.worlds, {"final_lidar": state.final_lidar * scale}, state.rules)
+        scaled = doorstep.jax.BatchState(state.worlds, {"final_lidar": state.final_lidar * scale}, state.program)
         return rooms.step(scaled, actions_of(1, 1)[0]).final_lidar.sum()
 
     with pytest.raises(ValueError, match="cannot be differentiated"):
@@ -233,7 +233,7 @@ import jax, numpy as np, doorstep, doorstep.jax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 assert len(jax.devices()) == 2
 with doorstep.Simulator(140, episode_length=5) as sim:
-    rooms = doorstep.jax.make(sim, ("rewards", "final_lidar"))
+    rooms = doorstep.jax.make(sim.config, outputs=("rewards", "final_lidar"))
 mesh = Mesh(np.array(jax.devices()), ("worlds",))
 split = PartitionSpec("worlds")
 whole = rooms.init(9)
@@ -241,7 +241,7 @@ shards = jax.device_put(whole, NamedSharding(mesh, split))
 step = jax.jit(jax.shard_map(rooms.step, mesh=mesh, in_specs=split, out_specs=split))
 draw = np.random.default_rng(0)
 for _ in range(12):
-    actions = draw.integers(0, [4, 8, 5, 2], (140, 2, 4)).astype(np.int32)
+    actions = draw.integers(0, doorstep.ACTIONS, (140, 2, 4)).astype(np.int32)
     whole = rooms.step(whole, jax.numpy.asarray(actions))
     shards = step(shards, jax.device_put(actions, NamedSharding(mesh, split)))
 assert shards.worlds.sharding.spec == split, shards.worlds.sharding
@@ -277,11 +277,9 @@ def test_simulators_of_equal_rules_share_programs() -> None:
     program = jax.jit(steps)
     actions = actions_of(3, 4)
     for seed in range(3):
-        with doorstep.Simulator(4, seed=seed, world_offset=seed) as sim:
-            rooms = doorstep.jax.make(sim, ("dones", "rewards"))
-            again = doorstep.jax.make(sim, ["rewards", "dones"])
-        assert rooms == again
-        program(rooms.init(sim.seed, sim.world_offset), actions)
+        rooms = functions(4, ("dones", "rewards"), seed=seed, world_offset=seed)
+        assert rooms == functions(4, ["rewards", "dones"], seed=seed, world_offset=seed)
+        program(rooms.init(), actions)
     assert traces == 1
     program(functions(4, ("dones", "rewards"), episode_length=9).init(0), actions)
     assert traces == 2
@@ -318,7 +316,7 @@ def test_a_state_can_be_pickled() -> None:
     rooms = functions(2, ("lidar",))
     state = rooms.init(4)
     copy = pickle.loads(pickle.dumps(jax.device_get(state)))
-    assert copy.rules is state.rules
+    assert copy.program is state.program
     actions = actions_of(1, 2)[0]
     assert_same(rooms.step(copy, actions), rooms.step(state, actions))
 
@@ -332,9 +330,9 @@ def test_a_gpu_is_asked_once_for_its_memory_however_often_programs_are_traced(mo
 
     monkeypatch.setattr(doorstep.jax, "batch_info", info)
     monkeypatch.setattr(doorstep.jax, "_scratch_bytes", functools.cache(doorstep.jax._scratch_bytes.__wrapped__))
-    rules = doorstep.jax.Rules(DeviceKind.CUDA, 0, 2, 7, True, ActionCheck.CLAMP, ("rewards",))
+    program = doorstep.jax.Program(DeviceKind.CUDA, 0, BatchRules(2, 7, True, ActionCheck.CLAMP), ("rewards",))
     for _ in range(3):
-        doorstep.jax._results(rules, 31, ("rewards",))
+        doorstep.jax._results(program, 31, ("rewards",))
     assert asked.count(DeviceKind.CUDA) == 1
     assert asked.count(DeviceKind.CPU) > 1
 
@@ -347,7 +345,7 @@ def test_worlds_that_are_none_are_an_error_and_no_crash() -> None:
     state, actions = rooms.init(0), actions_of(1, 3)[0]
     noise = np.random.default_rng(1).integers(0, 2**32, state.worlds.shape, np.uint32)
     for worlds in (jnp.zeros_like(state.worlds), jnp.asarray(noise)):
-        broken = doorstep.jax.State(worlds, state.tensors, state.rules)
+        broken = doorstep.jax.BatchState(worlds, state.tensors, state.program)
         with pytest.raises(Exception, match=r"worlds\[0\] of 3 holds no world"):
             rooms.step(broken, actions).worlds.block_until_ready()
     assert rooms.step(state, actions).rewards.shape == (3, 2, 1)  # the next call finds everything in order
@@ -384,11 +382,11 @@ def test_states_that_are_none_of_the_rules_are_refused() -> None:
     lacking = {"rewards": state.rewards}
     for tensors in (lacking, lacking | {"final_lidar": state.final_lidar[:1]}):
         with pytest.raises(doorstep.ArgumentError, match="final_lidar is") as caught:
-            rooms.step(doorstep.jax.State(state.worlds, tensors, state.rules), actions)
+            rooms.step(doorstep.jax.BatchState(state.worlds, tensors, state.program), actions)
         assert caught.value.argument == "final_lidar"
     for worlds in (None, state.worlds[0, 0], state.worlds[:0], state.worlds[:, 1:]):
         with pytest.raises(doorstep.ArgumentError, match="worlds is"):
-            rooms.step(doorstep.jax.State(worlds, state.tensors, state.rules), actions)
+            rooms.step(doorstep.jax.BatchState(worlds, state.tensors, state.program), actions)
     with pytest.raises(doorstep.ArgumentError, match="state is"):
         rooms.step((state.worlds, state.tensors), actions)
 
@@ -398,7 +396,7 @@ def test_seeds_are_integers_of_any_kind(seed: Any) -> None:
     assert_same(functions(2).init(seed).worlds, functions(2).init(int(seed)).worlds)
 
 
-@pytest.mark.parametrize("seed", [-1, 2**32, 1.5, "1", None, np.zeros(2, np.int32), np.float32(1)])
+@pytest.mark.parametrize("seed", [-1, 2**32, 1.5, "1", np.zeros(2, np.int32), np.float32(1)])
 def test_seeds_out_of_range_are_refused(seed: Any) -> None:
     with pytest.raises(doorstep.ArgumentError, match="seed is"):
         functions(1).init(seed)
@@ -422,10 +420,34 @@ def test_outputs_are_names_of_tensors(outputs: Any) -> None:
         functions(1, outputs)
 
 
-@pytest.mark.parametrize("options", [{"action_check": "raise"}, {"strict": True}])
-def test_simulators_whose_steps_may_raise_are_refused(options: dict[str, Any]) -> None:
-    with pytest.raises(doorstep.ArgumentError, match="may raise"):
-        functions(1, **options)
+@pytest.mark.parametrize(
+    ("name", "value"), [("action_check", "raise"), ("strict", True), ("cameras", doorstep.Cameras())]
+)
+def test_rules_that_only_a_simulator_has_are_refused(name: str, value: object) -> None:
+    with pytest.raises(doorstep.ArgumentError, match=f"^{name} is .*; it must be ") as caught:
+        functions(1, **{name: value})
+    assert caught.value.argument == name
+
+
+def test_a_batch_is_made_from_a_config_or_from_its_fields() -> None:
+    config = doorstep.SimulatorConfig(3, seed=9, world_offset=5, num_agents=1, device="auto")
+    made = [
+        doorstep.jax.make(config),
+        doorstep.jax.make(3, seed=9, world_offset=5, num_agents=1),
+        doorstep.jax.make(config.replace(seed=1), seed=9),
+    ]
+    for rooms in made:
+        assert rooms.num_worlds == 3
+        assert rooms.step is made[0].step
+        assert_same(rooms.init().worlds, made[0].init(seed=9, world_offset=5).worlds)
+    assert (rooms.init(seed=0).worlds != rooms.init().worlds).any()
+
+
+def test_a_simulator_in_place_of_its_config_is_refused() -> None:
+    with doorstep.Simulator(2) as sim, pytest.raises(doorstep.ArgumentError, match=r"pass sim.config"):
+        doorstep.jax.make(sim)  # type: ignore[arg-type]
+    with pytest.raises(doorstep.ArgumentError, match=r"'num_agent' is not a field .*did you mean 'num_agents'"):
+        doorstep.jax.make(2, num_agent=3)
 
 
 def test_an_output_that_was_not_chosen_is_named_in_the_error() -> None:

@@ -15,11 +15,11 @@ from doorstep.torch.training import (
     multi_discrete_sample,
     v_trace,
 )
-from doorstep.torch.worlds import State, Worlds, make
+from doorstep.torch.worlds import Batch, BatchState, make
 
 __all__ = [
-    "State",
-    "Worlds",
+    "Batch",
+    "BatchState",
     "generalized_advantages",
     "make",
     "multi_discrete_evaluate",

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
-from doorstep._batches import FLAT, INPUTS, OUTLIVING
+from doorstep._batches import FLAT, INPUTS, OUTLIVING, BatchRules
 from doorstep._native._generated import TENSORS, DeviceKind, OperatorFunction
 from doorstep._native.batches import batch_info
 from doorstep._native.training import Place, TensorCall, batch_struct, create_batch, prepare_batches
@@ -35,15 +35,6 @@ CREATE = Operator("create_", _operands(Access.WRITE), (), f"{RULES}, int seed, i
 STEP = Operator("step_", _operands(Access.READ_WRITE), (), f"{RULES}, Tensor[] values")
 COUNT = len(STEP.operands)
 READ_AT = [index for index, operand in enumerate(STEP.operands) if operand.access is Access.READ_WRITE]
-
-
-class Rules(NamedTuple):
-    """What a step does, beside what is in the worlds."""
-
-    num_agents: int
-    episode_length: int
-    auto_reset: bool
-    action_check: int
 
 
 def extents_of(place: Place, num_worlds: int, num_agents: int) -> dict[str, int]:
@@ -73,21 +64,21 @@ def _extents(num_agents: int) -> dict[str, int]:
 
 
 @functools.cache
-def _call(rules: Rules) -> TensorCall:
+def _call(rules: BatchRules) -> TensorCall:
     fields = {"N": "num_worlds", "X": "scratch_bytes"}
     extents = _extents(rules.num_agents)
     return TensorCall(OperatorFunction.STEP, batch_struct(*rules), STEP.rows(), extents, fields)
 
 
 def _create(*arguments: Any) -> None:
-    tensors, rules, seed, world_offset = arguments[:COUNT], Rules(*arguments[COUNT:-2]), *arguments[-2:]
+    tensors, rules, seed, world_offset = arguments[:COUNT], BatchRules(*arguments[COUNT:-2]), *arguments[-2:]
     _prepare(tensors[0], rules.num_agents)
     operands = CREATE.read(tensors, **_extents(rules.num_agents))
     create_batch(_call(rules).fill(operands.place, None, operands.extents, operands.addresses), seed, world_offset)
 
 
 def _step(*arguments: Any) -> None:
-    tensors, rules, values = arguments[:COUNT], Rules(*arguments[COUNT:-1]), arguments[-1]
+    tensors, rules, values = arguments[:COUNT], BatchRules(*arguments[COUNT:-1]), arguments[-1]
     _prepare(tensors[0], rules.num_agents)
     if values:
         _take_values(tensors, values)
@@ -135,7 +126,7 @@ define(CREATE, _create, _create_fake)
 define(STEP, _step, _step_fake)
 
 
-def step_in_place(tensors: Sequence[torch.Tensor | None], rules: Rules) -> None:
+def step_in_place(tensors: Sequence[torch.Tensor | None], rules: BatchRules) -> None:
     """Steps worlds, given the tensors of a state in the order of the operands.
 
     In compiled programs, the operator also gets what it reads as arguments that it does not change. For those that it

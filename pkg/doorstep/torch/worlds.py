@@ -1,32 +1,32 @@
-"""Worlds in PyTorch tensors: `init` and `step` for programs that are compiled, recorded or moved between devices."""
+"""Worlds in PyTorch tensors: a `Batch` whose `init` and `step` can be compiled, captured in CUDA graphs and saved."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import final
+from typing import Any, final
 
 import torch
 
 from doorstep._arguments import check_integer, refuse
-from doorstep._batches import FLAT, NAMES, check_never_raises
-from doorstep._native._generated import TENSORS, ActionCheck
-from doorstep.simulator import MAX_GLOBAL_WORLDS, MAX_SEED, Simulator
+from doorstep._batches import FLAT, NAMES, batch_rules, usable_device
+from doorstep._native import MAX_GLOBAL_WORLDS, MAX_SEED, TENSORS, DeviceKind
+from doorstep.config import SimulatorConfig, as_config
 from doorstep.torch._operands import place_of, refuse_tensor
-from doorstep.torch._worlds import STATE_DTYPES, Rules, extents_of, step_in_place
+from doorstep.torch._worlds import STATE_DTYPES, extents_of, step_in_place
 
 INPUT_DTYPES = {"actions": (torch.int32,), "resets": (torch.int32, torch.bool)}
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class State:
-    """Worlds, and what they show. Tensors are attributes too: `state.rewards` is `state.tensors["rewards"]`.
+class BatchState:
+    """Worlds and their tensors. Tensors are attributes too: `state.rewards` is `state.tensors["rewards"]`.
 
     Attributes:
-        worlds: int32 [N, words], one row per world, opaque. Copy rows to keep, split or reorder worlds. On a GPU nobody
-            looks at them: give a step only rows that `init()` and `step()` made under the same rules.
-        tensors: every tensor of a simulator by name, in one's order; a step writes them in place. `actions` and
-            `resets` are its inputs.
+        worlds: int32 [N, words], one row per world, opaque. Copy rows to keep, split or reorder worlds. On a GPU their
+            contents are not validated: pass only rows that `init()` and `step()` made under the same rules.
+        tensors: every tensor of a simulator by name, in the simulator's order; a step writes them in place. `actions`
+            and `resets` are its inputs.
         scratch: memory for a step.
     """
 
@@ -38,28 +38,45 @@ class State:
         try:
             return self.__dict__["tensors"][name]  # type: ignore[no-any-return,unused-ignore]
         except KeyError:
-            raise AttributeError(f"a State has no {name!r}") from None
+            raise AttributeError(f"a BatchState has no {name!r}") from None
 
 
 @final
-class Worlds:
-    """Makes states and steps them; from `make()`."""
+class Batch:
+    """Makes and steps states of worlds; from `make()`.
 
-    def __init__(self, num_worlds: int, rules: Rules, flat_observations: bool, device: torch.device) -> None:
-        self.num_worlds = num_worlds
-        self.device = device
-        self._rules = rules
-        self._names = tuple(name for name in NAMES if flat_observations or name not in FLAT)
-        self._extents = extents_of(place_of(device), num_worlds, rules.num_agents)
+    Attributes:
+        config: the rules, with the device that was chosen.
+        device: where the tensors are.
+    """
 
-    def init(self, seed: int = 0, world_offset: int = 0) -> State:
+    def __init__(self, config: SimulatorConfig) -> None:
+        kind, index = usable_device(config)
+        self.device = torch.device("cpu") if kind == DeviceKind.CPU else torch.device("cuda", index)
+        self.config = config.replace(device=str(self.device))
+        self._rules = batch_rules(config)
+        self._names = tuple(name for name in NAMES if config.flat_observations or name not in FLAT)
+        self._extents = extents_of(place_of(self.device), config.num_worlds, config.num_agents)
+
+    @property
+    def num_worlds(self) -> int:
+        """Worlds of a state that `init()` makes."""
+        return self.config.num_worlds
+
+    def init(self, seed: int | None = None, world_offset: int | None = None) -> BatchState:
         """The first levels of `num_worlds` worlds: those of a Simulator of the same seed and offset.
+
+        Args:
+            seed: 0 to 2**32 - 1; None: the config's.
+            world_offset: global number of the first world; None: the config's.
 
         Raises:
             ArgumentError: seed or world_offset is out of range.
         """
-        seed = check_integer("seed", seed, 0, MAX_SEED)
-        offset = check_integer("world_offset", world_offset, 0, MAX_GLOBAL_WORLDS - self.num_worlds)
+        seed = self.config.seed if seed is None else check_integer("seed", seed, 0, MAX_SEED)
+        largest = MAX_GLOBAL_WORLDS - self.num_worlds
+        offset = self.config.world_offset if world_offset is None else world_offset
+        offset = check_integer("world_offset", offset, 0, largest)
         extents = self._extents
         tensors = {}
         for row in TENSORS:
@@ -68,29 +85,30 @@ class Worlds:
                 tensors[row.name] = torch.zeros(shape, dtype=STATE_DTYPES[row.dtype], device=self.device)
         worlds = torch.zeros((extents["N"], extents["W"]), dtype=torch.int32, device=self.device)
         scratch = torch.zeros(extents["X"], dtype=torch.uint8, device=self.device)
-        state = State(worlds, tensors, scratch)
+        state = BatchState(worlds, tensors, scratch)
         torch.ops.doorstep.create_(*self._arguments(state), *self._rules, seed, offset)
         return state
 
-    def step(self, state: State, actions: torch.Tensor | None = None, resets: torch.Tensor | None = None) -> State:
+    def step(
+        self, state: BatchState, actions: torch.Tensor | None = None, resets: torch.Tensor | None = None
+    ) -> BatchState:
         """Steps every world once, in place.
 
         Args:
-            state: from `init()`. Its tensors have changed when this returns; on a GPU, once the work has been done that
-                this begins on PyTorch's current stream.
-            actions: int32 [N, A, 4], copied to `state.actions`; None: what is there.
+            state: from `init()`. Its tensors are written in place; on a GPU on PyTorch's current stream.
+            actions: int32 [N, A, 4], copied to `state.actions`; None: `state.actions` as it is.
             resets: int32 or bool [N, 1], copied to `state.resets`; nonzero: the world is regenerated at the end of the
-                step. None: what is there, which is 0 after a step.
+                step. None: `state.resets` as it is; a step sets it to 0.
 
         Returns:
-            The state that was given.
+            `state`.
 
         Raises:
-            ArgumentError: a tensor has another shape, dtype or device than it must, or shares memory with another one.
-            StateError: on the CPU, a row of `state.worlds` cannot be a world of these rules; no world has been stepped.
+            ArgumentError: a tensor has the wrong shape, dtype or device, or shares memory with another one.
+            StateError: on the CPU, a row of `state.worlds` is not a world of these rules; no world has been stepped.
         """
-        if not isinstance(state, State):
-            refuse("state", "a State, as init() returns", state)
+        if not isinstance(state, BatchState):
+            refuse("state", "a BatchState, as init() returns", state)
         inputs = [(name, given) for name, given in (("actions", actions), ("resets", resets)) if given is not None]
         for name, given in inputs:
             _check_input(name, given, state.tensors[name])
@@ -100,17 +118,17 @@ class Worlds:
         return state
 
     @staticmethod
-    def _arguments(state: State) -> list[torch.Tensor | None]:
+    def _arguments(state: BatchState) -> list[torch.Tensor | None]:
         return [state.worlds, *(state.tensors.get(name) for name in NAMES), state.scratch]
 
 
-def make(sim: Simulator) -> Worlds:
-    """What a simulator does, on tensors of PyTorch: the same worlds, bit for bit, with all of their state in tensors.
+def make(config: SimulatorConfig | int, /, **rules: Any) -> Batch:
+    """The worlds of a simulator, bit for bit, with all of their state in tensors of PyTorch.
 
-    >>> import doorstep, torch
+    >>> import torch
     >>> from doorstep.torch import make
-    >>> rooms = make(doorstep.Simulator(4))
-    >>> state = rooms.init(seed=7)
+    >>> rooms = make(4, seed=7)
+    >>> state = rooms.init()
     >>> actions = torch.tensor([[1, 0, 2, 0]] * 8, dtype=torch.int32).reshape(4, 2, 4)
     >>> for _ in range(10):
     ...     state = rooms.step(state, actions)
@@ -118,18 +136,15 @@ def make(sim: Simulator) -> Worlds:
     tensor([190, 190, 190, 190, 190, 190, 190, 190], dtype=torch.int32)
 
     Args:
-        sim: says how many worlds and agents, which rules and which device. It stays as it is, and may be closed.
-            Its cameras, if it has some, are not taken over: views are drawn for simulators only.
+        config: a SimulatorConfig, or the number of worlds. `num_threads` has no effect here.
+        rules: fields of the config by name; of those that are absent, the config's or the default.
 
     Raises:
-        ArgumentError: a simulator whose steps may raise (action_check="raise", strict).
+        ArgumentError: a rule is out of range, or one that only a simulator has: `action_check="raise"`, `strict`,
+            `cameras`.
+        DeviceError: the device cannot be used.
     """
-    check_never_raises(sim)
-    settings = sim._settings
-    rules = Rules(
-        sim.num_agents, sim.episode_length, bool(settings["auto_reset"]), int(ActionCheck(settings["action_check"]))
-    )
-    return Worlds(sim.num_worlds, rules, bool(settings["flat_observations"]), torch.device(sim.device))
+    return Batch(as_config(config, rules))
 
 
 def _check_input(name: str, given: torch.Tensor, to: torch.Tensor) -> None:

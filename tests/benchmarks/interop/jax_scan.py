@@ -38,7 +38,7 @@ def rows(rounds: int) -> Iterator[Row]:
     peer = load_nanobind_module("nanobind_peer.cpp")
     with doorstep.Simulator(1, num_threads=1, flat_observations=True) as sim:
         handle, address = sim._session.handle, ctypes.cast(load().ds_simulator_step, ctypes.c_void_p).value
-        rooms = doorstep.jax.make(sim)
+        rooms = doorstep.jax.make(sim.config)
         state, actions = rooms.init(0), jnp.asarray(sim.actions.to_numpy())
         sides: dict[str, Side] = {
             "work": lambda: float(peer.nanoseconds_per_step(address, handle, LENGTH)),

@@ -8,10 +8,11 @@ from typing import Any
 import torch
 from tests.benchmarks.interop.measuring import Row, faster_than, medians, per_call
 
+import doorstep
 from doorstep.torch import generalized_advantages, multi_discrete_evaluate, multi_discrete_sample
 
 STEPS, COLUMNS = 128, 2048
-ROWS, SIZES = 4096, [4, 8, 5, 2]
+ROWS, SIZES = 4096, doorstep.ACTIONS
 
 Categorical: Any = torch.distributions.Categorical
 

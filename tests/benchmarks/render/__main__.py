@@ -34,7 +34,7 @@ class Side:
     def step(self) -> float:
         """The CPU seconds of a step."""
         shape = (self.sim.num_worlds, self.sim.num_agents, 4)
-        self.sim.actions.to_numpy()[:] = self._random.integers(0, (4, 8, 5, 2), shape)
+        self.sim.actions[:] = self._random.integers(0, doorstep.ACTIONS, shape)
         return cpu_seconds(self.sim.step)
 
 

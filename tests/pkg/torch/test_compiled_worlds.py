@@ -15,7 +15,7 @@ import doorstep
 torch = pytest.importorskip("torch")
 
 from doorstep.torch import make, multi_discrete_sample  # noqa: E402
-from doorstep.torch.worlds import State  # noqa: E402
+from doorstep.torch.worlds import BatchState  # noqa: E402
 
 pytestmark = [
     pytest.mark.slow,
@@ -31,7 +31,7 @@ STEPS, WORLDS = 3, 3
 
 def rooms_of(num_agents: int = 2) -> Any:
     """Worlds whose episodes end within a rollout."""
-    return make(doorstep.Simulator(WORLDS, num_agents=num_agents, episode_length=2, flat_observations=True))
+    return make(WORLDS, num_agents=num_agents, episode_length=2, flat_observations=True)
 
 
 def inputs(num_agents: int = 2, seed: int = 1) -> tuple[Any, Any]:
@@ -41,15 +41,15 @@ def inputs(num_agents: int = 2, seed: int = 1) -> tuple[Any, Any]:
     return torch.from_numpy(random_actions(seed, STEPS, WORLDS, num_agents)), resets
 
 
-def assert_same(state: State, expected: State) -> None:
+def assert_same(state: BatchState, expected: BatchState) -> None:
     assert torch.equal(state.worlds, expected.worlds)
     for name, tensor in expected.tensors.items():
         assert torch.equal(state.tensors[name], tensor), name
 
 
-def copy_of(state: State) -> State:
+def copy_of(state: BatchState) -> BatchState:
     tensors = {name: tensor.clone() for name, tensor in state.tensors.items()}
-    return State(state.worlds.clone(), tensors, state.scratch.clone())
+    return BatchState(state.worlds.clone(), tensors, state.scratch.clone())
 
 
 # ---- Ways to give a step its inputs
@@ -145,7 +145,7 @@ def test_shapes_may_be_dynamic() -> None:
 def test_a_program_may_make_its_worlds() -> None:
     rooms, (actions, resets) = rooms_of(), inputs()
 
-    def run(actions: Any, resets: Any) -> tuple[Any, State]:
+    def run(actions: Any, resets: Any) -> tuple[Any, BatchState]:
         state = rooms.init(seed=4)
         return roll_out(rooms, state, actions, resets, WAYS["slice"]), state
 
@@ -196,7 +196,7 @@ def test_a_policy_may_act() -> None:
         log_probabilities = []
         for _ in range(STEPS):
             logits = policy(state.observations.view(2 * WORLDS, -1).clone())
-            actions, log_probability, _ = multi_discrete_sample(logits, [4, 8, 5, 2])
+            actions, log_probability, _ = multi_discrete_sample(logits, doorstep.ACTIONS)
             rooms.step(state, actions.view(WORLDS, 2, 4))
             log_probabilities.append(log_probability)
         return torch.stack(log_probabilities), state.rewards.clone()

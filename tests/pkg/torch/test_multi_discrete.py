@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 
 from doorstep.torch import multi_discrete_evaluate, multi_discrete_sample  # noqa: E402
 
-SIZES = [4, 8, 5, 2]
+SIZES = doorstep.ACTIONS
 DTYPES = [torch.float32, torch.float64]
 TOLERANCES = {torch.float32: 3e-6, torch.float64: 1e-13}
 MINUS_INFINITY = float("-inf")

@@ -47,7 +47,7 @@ def test_operators_keep_the_rules_of_pytorch(name: str, dtype: Any) -> None:
 
 @pytest.mark.slow
 def test_operators_of_worlds_keep_the_rules_of_pytorch() -> None:
-    rooms = doorstep_torch.make(doorstep.Simulator(3, flat_observations=True))
+    rooms = doorstep_torch.make(3, flat_observations=True)
     tensors, values = rooms._arguments(rooms.init(1)), _worlds.read_by_step(rooms._arguments(rooms.init(2)))
     for given in ([], values):
         torch.library.opcheck(torch.ops.doorstep.step_.default, (*tensors, *rooms._rules, given))
@@ -101,7 +101,7 @@ def test_what_an_operator_writes_is_in_its_schema() -> None:
 
 
 def test_a_step_reads_values_instead_of_what_its_tensors_hold() -> None:
-    rooms = doorstep_torch.make(doorstep.Simulator(3))
+    rooms = doorstep_torch.make(3)
     state, expected = rooms.init(1), rooms.init(2)
     values = _worlds.read_by_step(rooms._arguments(rooms.init(2)))
     before = [tensor.clone() for tensor in values]
@@ -113,7 +113,7 @@ def test_a_step_reads_values_instead_of_what_its_tensors_hold() -> None:
 
 
 def test_values_of_another_kind_are_refused() -> None:
-    rooms = doorstep_torch.make(doorstep.Simulator(3))
+    rooms = doorstep_torch.make(3)
     state = rooms.init(1)
     worlds, tensors = state.worlds.clone(), rooms._arguments(state)
     values = _worlds.read_by_step(tensors)
@@ -232,7 +232,7 @@ logits = torch.randn(40, 9)
 actions, log_probabilities, entropies = doorstep_torch.multi_discrete_sample(logits, [4, 3, 2])
 numbers, flags = torch.randn(3, 6, 5), torch.rand(2, 6, 5) < 0.2
 advantages, targets = doorstep_torch.generalized_advantages(*numbers, *flags)
-rooms = doorstep_torch.make(doorstep.Simulator(2, num_agents=1))
+rooms = doorstep_torch.make(2, num_agents=1)
 state = rooms.init(seed=3)
 for _ in range(3):
     rooms.step(state)

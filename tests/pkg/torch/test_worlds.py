@@ -26,7 +26,7 @@ def test_steps_are_those_of_a_simulator(num_agents: int, flat_observations: bool
     with doorstep.Simulator(
         70, seed=9, num_agents=num_agents, episode_length=11, flat_observations=flat_observations
     ) as sim:
-        rooms = make(sim)
+        rooms = make(sim.config)
         state = rooms.init(seed=9)
         for step, actions in enumerate(random_actions(4, 30, 70, num_agents)):
             resets = np.zeros((70, 1), np.int32)
@@ -39,11 +39,11 @@ def test_steps_are_those_of_a_simulator(num_agents: int, flat_observations: bool
 
 def test_the_first_levels_are_those_of_the_seed_and_offset() -> None:
     with doorstep.Simulator(6, seed=11, world_offset=500) as sim:
-        assert_same(sim, make(sim).init(seed=11, world_offset=500))
+        assert_same(sim, make(sim.config).init(seed=11, world_offset=500))
 
 
 def test_rows_of_worlds_may_be_moved() -> None:
-    rooms = make(doorstep.Simulator(4))
+    rooms = make(4)
     state, other = rooms.init(seed=1), rooms.init(seed=2)
     other.worlds.copy_(state.worlds.flip(0))
     actions = torch.from_numpy(random_actions(0, 1, 4)[0])
@@ -56,7 +56,7 @@ def test_rows_of_worlds_may_be_moved() -> None:
 def test_a_simulator_may_be_closed_and_stays_as_it_was() -> None:
     with doorstep.Simulator(3, seed=4) as sim:
         before = sim.hash()
-        rooms = make(sim)
+        rooms = make(sim.config)
         rooms.step(rooms.init(0))
         assert sim.hash() == before
     assert rooms.step(rooms.init(0)).steps_remaining.eq(199).all()
@@ -73,7 +73,7 @@ def test_a_simulator_may_be_closed_and_stays_as_it_was() -> None:
     ],
 )
 def test_actions_of_another_kind_are_refused(actions: Any, message: str) -> None:
-    rooms = make(doorstep.Simulator(2))
+    rooms = make(2)
     state = rooms.init(0)
     worlds = state.worlds.clone()
     with pytest.raises(doorstep.ArgumentError, match=message):
@@ -82,7 +82,7 @@ def test_actions_of_another_kind_are_refused(actions: Any, message: str) -> None
 
 
 def test_a_refused_step_changes_neither_worlds_nor_inputs() -> None:
-    rooms = make(doorstep.Simulator(2))
+    rooms = make(2)
     state = rooms.init(0)
     before = {name: tensor.clone() for name, tensor in state.tensors.items()}
     with pytest.raises(doorstep.ArgumentError, match="resets is"):
@@ -93,7 +93,7 @@ def test_a_refused_step_changes_neither_worlds_nor_inputs() -> None:
 
 
 def test_resets_may_be_bool() -> None:
-    rooms = make(doorstep.Simulator(2))
+    rooms = make(2)
     state, other = rooms.init(0), rooms.init(0)
     rooms.step(state, resets=torch.tensor([[False], [True]]))
     rooms.step(other, resets=torch.tensor([[0], [1]], dtype=torch.int32))
@@ -104,7 +104,7 @@ def test_resets_may_be_bool() -> None:
 def test_each_operator_loads_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
     """A state that was saved may be the first thing that a process steps."""
     loaded: list[tuple[Any, int]] = []
-    rooms = make(doorstep.Simulator(2, num_agents=3))
+    rooms = make(2, num_agents=3)
     monkeypatch.setattr(_worlds, "_prepare", lambda worlds, num_agents: loaded.append((worlds.device, num_agents)))
     state = rooms.init(0)
     assert loaded == [(torch.device("cpu"), 3)]
@@ -113,7 +113,7 @@ def test_each_operator_loads_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_state_whose_tensors_share_memory_is_refused() -> None:
-    rooms = make(doorstep.Simulator(2))
+    rooms = make(2)
     state = rooms.init(0)
     state.tensors["final_lidar"] = state.tensors["lidar"]
     worlds = state.worlds.clone()
@@ -123,26 +123,46 @@ def test_a_state_whose_tensors_share_memory_is_refused() -> None:
 
 
 def test_worlds_that_are_none_are_refused() -> None:
-    rooms = make(doorstep.Simulator(2))
+    rooms = make(2)
     state = rooms.init(0)
     state.worlds.fill_(-1)
     with pytest.raises(doorstep.StateError, match="worlds"):
         rooms.step(state)
 
 
-@pytest.mark.parametrize("options", [{"action_check": "raise"}, {"strict": True}])
-def test_a_simulator_whose_steps_may_raise_is_refused(options: dict[str, Any]) -> None:
-    with pytest.raises(doorstep.ArgumentError, match="may raise"):
-        make(doorstep.Simulator(1, **options))
+@pytest.mark.parametrize(
+    ("name", "value"), [("action_check", "raise"), ("strict", True), ("cameras", doorstep.Cameras())]
+)
+def test_rules_that_only_a_simulator_has_are_refused(name: str, value: object) -> None:
+    with pytest.raises(doorstep.ArgumentError, match=f"^{name} is .*; it must be ") as caught:
+        make(1, **{name: value})
+    assert caught.value.argument == name
+
+
+def test_a_batch_is_made_from_a_config_or_from_its_fields() -> None:
+    config = doorstep.SimulatorConfig(3, seed=9, world_offset=5, num_agents=1, device="auto")
+    expected = make(config).init(seed=9, world_offset=5)
+    for rooms in (make(config), make(3, seed=9, world_offset=5, num_agents=1), make(config.replace(seed=1), seed=9)):
+        assert rooms.config.replace(device="auto") == config
+        assert rooms.num_worlds == 3
+        assert rooms.init().worlds.equal(expected.worlds)
+    assert not rooms.init(seed=0).worlds.equal(expected.worlds)
+
+
+def test_a_simulator_in_place_of_its_config_is_refused() -> None:
+    with doorstep.Simulator(2) as sim, pytest.raises(doorstep.ArgumentError, match=r"pass sim.config"):
+        make(sim)  # type: ignore[arg-type]
+    with pytest.raises(doorstep.ArgumentError, match=r"'num_agent' is not a field .*did you mean 'num_agents'"):
+        make(2, num_agent=3)
 
 
 @pytest.mark.parametrize("arguments", [{"seed": -1}, {"seed": 2**32}, {"world_offset": 2**32}, {"seed": 1.5}])
 def test_seeds_out_of_range_are_refused(arguments: dict[str, Any]) -> None:
     with pytest.raises(doorstep.ArgumentError, match=next(iter(arguments))):
-        make(doorstep.Simulator(1)).init(**arguments)
+        make(1).init(**arguments)
 
 
 def test_a_state_says_what_it_has() -> None:
-    state = make(doorstep.Simulator(1)).init(0)
+    state = make(1).init(0)
     with pytest.raises(AttributeError, match="no 'observations'"):
         _ = state.observations
