@@ -184,7 +184,7 @@ def class_section(cls: type, level: str = "##") -> str:
 
 def public_constructor_is_hidden(cls: type) -> bool:
     """Tensors, states and events come from a simulator; only dataclasses, errors and owners are made by users."""
-    return cls in (doorstep.Tensor, doorstep.State, doorstep.Event, doorstep.Health)
+    return cls in (doorstep.Tensor, doorstep.StateFields, doorstep.StepEvent, doorstep.Health)
 
 
 def members_of(cls: type) -> tuple[list[tuple[str, property]], list[tuple[str, Any]]]:

@@ -144,7 +144,7 @@ def random_actions(seed: int, steps: int, num_worlds: int, num_agents: int = 2) 
         mixed *= np.uint64(0xBF58476D1CE4E5B9)
         for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
             mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
-    buckets = np.tile(np.array([4, 8, 5, 2], dtype=np.uint64), count // 4)
+    buckets = np.tile(np.array(doorstep.ACTIONS, dtype=np.uint64), count // 4)
     actions: Array = ((mixed >> np.uint64(32)) * buckets >> np.uint64(32)).astype(np.int32)
     return actions.reshape(steps, num_worlds, num_agents, 4)
 

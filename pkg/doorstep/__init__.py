@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from doorstep._native import ACTIONS, NEUTRAL_ACTION, Action, EntityKind, capi, get_include, live_counts
 from doorstep._native import VERSION_STRING as _VERSION
-from doorstep._native import EntityKind, capi, get_include, live_counts
 from doorstep.cameras import Cameras
+from doorstep.config import SimulatorConfig
 from doorstep.errors import (
+    AbsentTensorError,
     ArgumentError,
     ClosedError,
     DeviceBusyError,
@@ -23,16 +25,20 @@ from doorstep.errors import (
     StateError,
     Status,
 )
-from doorstep.event import Event
+from doorstep.event import StepEvent
 from doorstep.health import Health
 from doorstep.render.camera import CameraPose
 from doorstep.simulator import Simulator
-from doorstep.state import State
+from doorstep.state import StateFields
 from doorstep.tensor import Tensor
 
 __version__ = _VERSION
 
 __all__ = [
+    "ACTIONS",
+    "NEUTRAL_ACTION",
+    "AbsentTensorError",
+    "Action",
     "ArgumentError",
     "CameraPose",
     "Cameras",
@@ -43,7 +49,6 @@ __all__ = [
     "DriverFunctionError",
     "DriverVersionError",
     "EntityKind",
-    "Event",
     "Health",
     "LibraryError",
     "NoDeviceError",
@@ -53,9 +58,11 @@ __all__ = [
     "ShaderError",
     "SimulationError",
     "Simulator",
-    "State",
+    "SimulatorConfig",
     "StateError",
+    "StateFields",
     "Status",
+    "StepEvent",
     "Tensor",
     "__version__",
     "capi",

@@ -1,20 +1,26 @@
-"""Checks of what users pass, before a number could be cut to the width of a C type.
+"""Checks of arguments, made before ctypes would cut a number to the width of a C type.
 
-Every message has the form of the native library's: what the argument is, and what it must be.
+Messages have the form of the native library's: the argument's value, and what it must be.
 """
 
 from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Mapping, Set, Sized
-from typing import Any, NoReturn, SupportsIndex, TypeGuard
+from collections.abc import Mapping, Sequence, Set, Sized
+from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, TypeAlias, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 
 from doorstep._native import DeviceKind
 from doorstep.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from doorstep.tensor import Tensor
+
+# Worlds of a simulator: a boolean mask [N], distinct slots, or None for all.
+WorldSelection: TypeAlias = "Sequence[int] | Sequence[bool] | NDArray[Any] | Tensor | None"
 
 _LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
 MAX_SHOWN = 60  # characters of a value shown in a message
@@ -27,12 +33,12 @@ def refuse(name: str, requirement: str, value: object, hint: str = "") -> NoRetu
 
 
 def is_integer(value: object) -> TypeGuard[SupportsIndex]:
-    """Whether it counts as an integer: not so truth values, also of older numpy, where they have `__index__` too."""
+    """Whether it is an integer. Booleans are not, also those of older numpy, which have `__index__` too."""
     return hasattr(value, "__index__") and not isinstance(value, (bool, np.bool_))
 
 
 def check_integer(name: str, value: object, low: int, high: int) -> int:
-    """A Python or numpy integer; a bool is none."""
+    """A Python or numpy integer; booleans are refused."""
     requirement = f"an integer, {low} to {high}"
     if not is_integer(value):
         refuse(name, requirement, value)
@@ -46,7 +52,7 @@ def check_integer(name: str, value: object, low: int, high: int) -> int:
 
 
 def check_between(name: str, value: object, high: float, unit: str) -> float:
-    """A number more than 0 and less than `high`, also in single precision, in which the library counts."""
+    """A number more than 0 and less than `high`, also when rounded to single precision, which the library uses."""
     requirement = f"a number of {unit}, more than 0 and less than {high:g}"
     if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
         refuse(name, requirement, value)
@@ -56,7 +62,7 @@ def check_between(name: str, value: object, high: float, unit: str) -> float:
 
 
 def check_vector(name: str, value: object, length: int, requirement: str) -> tuple[float, ...]:
-    """Numbers in an order, finite also in single precision; strings, sets and truth values are none."""
+    """A sequence of numbers, finite also in single precision. Strings, sets and booleans are refused."""
     if not isinstance(value, Sized) or isinstance(value, (str, bytes, bytearray, memoryview, Set, Mapping)):
         refuse(name, requirement, value)
     try:
@@ -120,7 +126,7 @@ def check_device(value: object) -> tuple[DeviceKind, int | None]:
 
 
 def check_worlds(worlds: object, num_worlds: int) -> NDArray[np.uint8] | NDArray[np.int64]:
-    """A mask (uint8 [N]) or slots (int64), whichever was given. That slots are distinct is left to the library."""
+    """The mask as uint8 [N], or the slots as int64. The library checks that slots are distinct."""
     requirement = f"None, a boolean mask of shape ({num_worlds},) or distinct slots, 0 to {num_worlds - 1}"
     try:
         array = np.asarray(worlds)
@@ -141,7 +147,7 @@ def check_worlds(worlds: object, num_worlds: int) -> NDArray[np.uint8] | NDArray
 
 
 def check_slots(worlds: object, num_worlds: int) -> NDArray[np.int64]:
-    """Slots from slots or a mask."""
+    """The slots of a mask, or the slots as they are."""
     selection = check_worlds(worlds, num_worlds)
     if selection.dtype == np.uint8:
         return np.flatnonzero(selection).astype(np.int64, copy=False)
@@ -149,7 +155,7 @@ def check_slots(worlds: object, num_worlds: int) -> NDArray[np.int64]:
 
 
 def check_bytes(name: str, value: object) -> NDArray[np.uint8]:
-    """Any contiguous bytes-like object, without a copy."""
+    """The bytes of any contiguous bytes-like object, without a copy."""
     try:
         view = memoryview(value)  # type: ignore[arg-type]
     except TypeError:

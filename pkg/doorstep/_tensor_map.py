@@ -1,35 +1,43 @@
-"""The tensors of one simulator: where they lie, and what they are set from."""
+"""The tensors of one simulator by name: views of its memory, assignment from other tensors, binding to other memory."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import final
+from typing import Any, final
+
+import numpy as np
 
 from doorstep._arguments import refuse
 from doorstep._given import Given, check_fits, contiguous_copy, read_given, refuse_gaps
 from doorstep._native import CAMERA_TENSORS, STREAM_OWN, TENSORS, CameraTensors, Place, Session
-from doorstep.errors import ArgumentError
-from doorstep.tensor import Tensor
+from doorstep.errors import AbsentTensorError, ArgumentError
+from doorstep.tensor import Tensor, describe
 
 TENSOR_INDEX = {row.name: index for index, row in enumerate(TENSORS)}
 CAMERA_TENSOR_NAMES = tuple(row.name for row in CAMERA_TENSORS)
 FLAT_TENSORS = ("observations", "final_observations")
 
 
+INT32 = np.iinfo(np.int32)
+INTEGERS = ("int8", "int16", "int64", "uint8", "uint16", "uint32", "uint64")  # converted to int32 when assigned
+
+
 @final
 class TensorMap:
-    """Describes the tensors once, and again when they are bound to other memory."""
+    """Makes the Tensor objects once, and new ones when they are bound to other memory."""
 
     __slots__ = ("_accepted", "_binding", "_device", "_session", "_tensors")
 
-    def __init__(self, session: Session, device: str, flat_observations: bool) -> None:
+    def __init__(self, session: Session, device: str, *, flat_observations: bool) -> None:
         self._session = session
         self._device = device
-        # Held over a change of where tensors lie; a signal handler may come back in the same thread.
+        # Held while tensors are bound to other memory; reentrant, because a signal handler may run in the same thread.
         self._binding = threading.RLock()
-        self._accepted: dict[str, tuple[object, ...]] = {}  # the latest kind of memory that each tensor was set from
+        self._accepted: dict[
+            str, tuple[object, ...]
+        ] = {}  # dtype, shape and device that each tensor was set from last: checked already
         absent = () if flat_observations else FLAT_TENSORS
         memory = session.memory
         self._tensors: Mapping[str, Tensor] = MappingProxyType(
@@ -46,8 +54,8 @@ class TensorMap:
         self._tensors = MappingProxyType({**self._tensors, **views})
 
     def all(self) -> Mapping[str, Tensor]:
-        """By name, in the order of the table; ClosedError once the simulator is closed."""
-        tensors = self._tensors  # taken before the check: a thread that closes meanwhile empties it after that
+        """By name, in the order of the table; raises ClosedError once the simulator is closed."""
+        tensors = self._tensors  # read before the check: a thread that closes the simulator empties it afterwards
         _ = self._session.memory
         return tensors
 
@@ -56,26 +64,26 @@ class TensorMap:
         if name in tensors:
             return tensors[name]
         if name in CAMERA_TENSOR_NAMES:
-            raise ArgumentError(
+            raise AbsentTensorError(
                 f"this simulator has no cameras that make {name!r}",
                 argument="cameras",
                 hint=f"make the simulator with cameras=doorstep.Cameras({name}=True)",
             )
         if name not in TENSOR_INDEX:
             refuse("tensors", "the name of a tensor", name, f"this simulator has {', '.join(tensors)}")
-        raise ArgumentError(
+        raise AbsentTensorError(
             f"flat_observations is False; it must be True for {name!r} to exist",
             argument="flat_observations",
             hint="make the simulator with flat_observations=True",
         )
 
     def forget(self) -> None:
-        """Lets go of the tensors, and of the memory with them; those that users took stay valid."""
+        """Drops the tensors and with them the memory; tensors that users hold stay valid."""
         with self._binding:
             self._tensors = MappingProxyType({})
         self._session.let_go()
 
-    # ---- Tensors set from others ----
+    # ---- Assignment ----
 
     def assign(self, name: str, value: object) -> None:
         """See Simulator: `sim.actions = value`."""
@@ -84,7 +92,9 @@ class TensorMap:
             hint = "set `actions` or `resets`"
             if name in TENSOR_INDEX:
                 hint += "; with bind() the simulator writes to memory of yours"
-            raise ArgumentError(f"{tensor!r} is written by the simulator alone", argument=name, hint=hint)
+            raise ArgumentError(f"{describe(tensor)} is written by the simulator alone", argument=name, hint=hint)
+        if value is tensor:  # `sim.actions += 1` has written the memory already
+            return
         with self._session.turn:
             given = self._read_source(tensor, value)
             on_gpu = given.device != "cpu"
@@ -93,12 +103,14 @@ class TensorMap:
                 self._session.wait(None)
 
     def _read_source(self, tensor: Tensor, value: object) -> Given:
+        """Memory with the tensor's dtype and layout: the value's own, or that of a converted copy."""
         given = read_given(tensor.name, value, written=False, stream=self._stream())
-        device = "cpu" if given.device == "cpu" else self._device
         kind = (given.dtype, given.shape, given.device)
         if self._accepted.get(tensor.name) != kind:
-            check_fits(tensor, given, value, device=device, bool_allowed=False)
+            self._check_source(tensor, given, value)
             self._accepted[tensor.name] = kind
+        if given.dtype != str(tensor.dtype):
+            return read_given(tensor.name, _as_int32(value, given), written=False, stream=self._stream())
         if given.contiguous:
             return given
         copy = contiguous_copy(value)
@@ -106,12 +118,19 @@ class TensorMap:
             refuse_gaps(tensor.name, given)
         return read_given(tensor.name, copy, written=False, stream=self._stream())
 
+    def _check_source(self, tensor: Tensor, given: Given, value: object) -> None:
+        convertible = given.dtype in INTEGERS or (given.dtype == "bool" and tensor.name == "resets")
+        convertible &= given.device == "cpu" or hasattr(value, "clamp") or hasattr(value, "clip")
+        same_type = given._replace(dtype=str(tensor.dtype)) if convertible else given
+        device = "cpu" if given.device == "cpu" else self._device
+        check_fits(tensor, same_type, value, device=device, bool_allowed=False)
+
     def _stream(self) -> int:
         """The CUstream that the simulator's next work goes to."""
         stream = self._session.stream.handle() if self._session.stream else None
         return STREAM_OWN if stream is None else stream
 
-    # ---- Tensors in memory of others ----
+    # ---- Binding to other memory ----
 
     def bind(self, values: Mapping[str, object]) -> None:
         """See Simulator.bind()."""
@@ -133,7 +152,7 @@ class TensorMap:
         tensor = self[name]
         if name in CAMERA_TENSOR_NAMES:
             raise ArgumentError(
-                f"{tensor!r} is drawn in the simulator's own memory; it cannot be bound to other memory",
+                f"{describe(tensor)} is drawn in the simulator's own memory; it cannot be bound to other memory",
                 argument=name,
                 hint=f"copy it, or read sim.{name} in place",
             )
@@ -156,6 +175,18 @@ class TensorMap:
         if not given.contiguous:
             refuse_gaps(tensor.name, given)
         return given
+
+
+def _as_int32(value: Any, given: Given) -> Any:
+    """A copy as int32. What is out of its range becomes the nearest limit: no illegal action becomes a legal one."""
+    limits = (INT32.min, INT32.max)
+    is_wide = given.dtype in ("int64", "uint32", "uint64")
+    if given.device == "cpu":
+        array = np.asarray(value)
+        return (array.clip(0 if given.dtype[0] == "u" else limits[0], limits[1]) if is_wide else array).astype(np.int32)
+    if hasattr(value, "clamp"):  # PyTorch
+        return (value.clamp(*limits) if is_wide else value).int()
+    return (value.clip(*limits) if is_wide else value).astype("int32")
 
 
 NOWHERE = Given(0, "", (), "", True, None, None)

@@ -1,4 +1,4 @@
-"""The end of an asynchronous step."""
+"""`StepEvent`: the end of an asynchronous step."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from doorstep._native import EventHandle
 
 
 @final
-class Event:
+class StepEvent:
     """What `Simulator.step_async()` returns.
 
     >>> import doorstep
@@ -36,7 +36,7 @@ class Event:
         return self._handle.wait(0.0)
 
     def __repr__(self) -> str:
-        return f"Event({'done' if self.done else 'running'})"
+        return f"StepEvent({'done' if self.done else 'running'})"
 
     def __reduce__(self) -> Any:
-        raise TypeError("an Event belongs to a step in this process and cannot be pickled")
+        raise TypeError("a StepEvent belongs to a step in this process and cannot be pickled")

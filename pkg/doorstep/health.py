@@ -1,4 +1,4 @@
-"""Trouble counted inside the worlds."""
+"""`sim.health`: errors counted inside the worlds."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Health:
-    """Counts since the worlds were made; all zero and no culprit when nothing went wrong.
+    """Counts since the worlds were made; all are 0, and the culprits None, if there was no error.
 
     Attributes:
-        clamped_actions: action values moved into their range.
+        clamped_actions: action values out of range that were replaced by the nearest legal value.
         dropped_contacts: contacts beyond the capacity of a world.
-        nonfinite_values: bodies, or edited worlds, found with a value that is not finite.
-        repaired_indices: state indices edited to impossible values and set back.
-        culprit_world: slot of the world of the latest trouble, or None.
-        culprit_body: body of that trouble, or None.
-        culprit_step: that world's step count when it happened, or None.
+        nonfinite_values: bodies, or edited worlds, with a value that is not finite.
+        repaired_indices: state indices that were edited to impossible values and set back.
+        culprit_world: slot of the world of the latest error, or None.
+        culprit_body: body of that error, or None.
+        culprit_step: step count of that world at the error, or None.
     """
 
     clamped_actions: int

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import dataclasses
+import html
+from collections.abc import Mapping
 from types import TracebackType
-from typing import Any, Literal, TypeAlias, final
+from typing import Any, Literal, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from doorstep._arguments import (
+    WorldSelection,
     check_bytes,
-    check_choice,
     check_device,
-    check_flag,
-    check_integer,
     check_slots,
     check_worlds,
     refuse,
 )
 from doorstep._native import (
-    MAX_AGENTS,
-    MAX_EPISODE_LENGTH,
-    MAX_THREADS,
-    MAX_WORLDS,
     STREAM_OWN,
     ActionCheck,
     DeviceKind,
@@ -37,17 +33,13 @@ from doorstep._properties import CameraProperties, TensorProperties
 from doorstep._streams import CurrentStream, check_stream_on, current_device_index
 from doorstep._tensor_map import TENSOR_INDEX, TensorMap
 from doorstep.cameras import Cameras, settings_of
-from doorstep.event import Event
+from doorstep.config import ActionCheckName, SimulatorConfig
+from doorstep.event import StepEvent
 from doorstep.health import Health
 from doorstep.render.camera import CameraPose
 from doorstep.render.drawing import render
-from doorstep.state import State
+from doorstep.state import StateFields
 from doorstep.tensor import Tensor
-
-Worlds: TypeAlias = "Sequence[int] | Sequence[bool] | NDArray[Any] | Tensor | None"
-
-MAX_SEED = 2**32 - 1
-MAX_GLOBAL_WORLDS = 2**32
 
 
 @final
@@ -55,61 +47,60 @@ class Simulator(TensorProperties, CameraProperties):
     """`num_worlds` escape rooms with `num_agents` agents each, stepped at once.
 
     The tensors (`actions`, `rewards`, `lidar`, ...) are properties: simulator memory, read and written in place.
-    Write or set `actions`, call `step()`, read the rest. Worlds whose episode ended are regenerated within the step.
+    Set `actions`, call `step()`, read the other tensors. A step regenerates the worlds whose episode it ends.
 
     >>> import doorstep
     >>> sim = doorstep.Simulator(4, seed=7)
     >>> sim
     Simulator(4 worlds, 2 agents, seed 7, cpu)
-    >>> sim.actions.to_numpy()[:] = (1, 0, 2, 0)    # walk slowly ahead
+    >>> sim.actions[:] = (1, 0, 2, 0)    # all agents walk slowly ahead
     >>> sim.step()
     >>> sim.rewards.shape
     (4, 2, 1)
     >>> import numpy
-    >>> sim.actions = numpy.ones((4, 2, 4), numpy.int32)    # copies: any library's tensor, also [N * A, 4]
+    >>> sim.actions = numpy.ones((4, 2, 4), int)    # copies integers of any dtype and library, also [N * A, 4]
     >>> sim.close()
 
     Args:
         num_worlds: 1 to 2**30.
         seed: 0 to 2**32 - 1. The same seed gives the same levels.
         device: "cpu"; "cuda:K", an NVIDIA GPU by its number; "cuda", PyTorch's current device if PyTorch uses CUDA,
-            else number 0; "auto", GPU number 0 if it can be used, else the CPU (`doorstep doctor` says why).
+            else GPU 0; "auto", GPU 0 if it can be used, else the CPU (`doorstep doctor` says why).
         num_agents: agents per world, 1 to 8.
         episode_length: steps of an episode, 1 to 1,000,000.
         auto_reset: regenerate a world within the step that ends its episode.
-        world_offset: world i is global world `world_offset + i`, so that shards together are one large simulator.
-            Levels depend only on seed, global world and episode. The sum with num_worlds is at most 2**32.
+        world_offset: world i is global world `world_offset + i`: simulators with consecutive offsets are shards of one
+            large simulator. Levels depend only on seed, global world and episode. `world_offset + num_worlds` is at
+            most 2**32.
         num_threads: threads that step, 1 to 1024; None: as many as this process may use. Results do not depend on it.
-        action_check: what happens to an action out of range. "clamp": moved to the nearest legal value and counted in
-            `health`. "raise": `step()` raises and nothing is stepped. "off": any value within +-32767 is applied.
-        strict: trouble inside a world (see `health`) makes the next call raise SimulationError.
-        flat_observations: also write `observations`, all parts side by side, and `final_observations`.
-        stream: the CUDA stream that everything is ordered on: a doorstep.cuda.Stream, a torch.cuda.Stream, any object
-            with `__cuda_stream__()`, or a CUstream as an integer; it is kept alive. None: at every call PyTorch's
-            current stream on the device for that thread, if PyTorch uses CUDA, else a stream of the simulator's own.
-            On the CPU, and with "auto", it must be None.
-        cameras: what every agent sees becomes tensors too: `rgb`, `depth`, `segmentation`, `normals`. None: nothing is
-            drawn.
+        action_check: what happens to an action out of range. "clamp": it becomes the nearest legal value and is
+            counted in `health`. "raise": `step()` raises and steps no world. "off": values within +-32767 are applied.
+        strict: after an error inside a world (see `health`) the next call raises SimulationError.
+        flat_observations: also write `observations`, all observations side by side, and `final_observations`.
+        stream: the CUDA stream that all work is ordered on: a doorstep.cuda.Stream, a torch.cuda.Stream, any object
+            with `__cuda_stream__()`, or a CUstream as an integer; the simulator keeps a reference to it. None: at every
+            call PyTorch's current stream on the device for that thread, if PyTorch uses CUDA, else a stream that the
+            simulator owns. On the CPU, and with "auto", it must be None.
+        cameras: adds tensors with what every agent sees: `rgb`, `depth`, `segmentation`, `normals`. None: no cameras.
 
     Raises:
         ArgumentError: an argument is out of range; the message names it, its value and the range.
-        OutOfMemoryError: the memory cannot be had.
+        OutOfMemoryError: the memory could not be allocated.
         DeviceError: the device cannot be used: NoDriverError, DriverVersionError, DriverFunctionError, NoDeviceError,
-            DeviceBusyError. An explicit "cuda" never becomes the CPU.
+            DeviceBusyError. `device="cuda"` never falls back to the CPU.
         LibraryError: a native library is missing or of another version.
-        RendererError: what is to draw for the cameras cannot be used here.
+        RendererError: the cameras' renderer cannot be used on this machine.
         ShaderError: the cameras' material does not compile.
     """
 
     __slots__ = (
         "__weakref__",
-        "_cameras",
+        "_config",
         "_device",
         "_renderer",
         "_session",
         "_set_actions",
         "_set_resets",
-        "_settings",
         "_state",
         "_step_handle",
         "_tensors",
@@ -126,45 +117,58 @@ class Simulator(TensorProperties, CameraProperties):
         auto_reset: bool = True,
         world_offset: int = 0,
         num_threads: int | None = None,
-        action_check: Literal["clamp", "raise", "off"] = "clamp",
+        action_check: ActionCheckName = "clamp",
         strict: bool = False,
         flat_observations: bool = False,
         stream: object = None,
         cameras: Cameras | None = None,
     ) -> None:
-        if cameras is not None and not isinstance(cameras, Cameras):
-            refuse("cameras", "a doorstep.Cameras or None", cameras)
-        num_worlds = check_integer("num_worlds", num_worlds, 1, MAX_WORLDS)
-        device_kind, device_index = _choose_device(device)
-        choice = check_choice("action_check", action_check, tuple(member.name.lower() for member in ActionCheck))
-        self._settings = {
-            "device_kind": device_kind,
-            "device_index": device_index,
-            "num_worlds": num_worlds,
-            "seed": check_integer("seed", seed, 0, MAX_SEED),
-            "world_offset": check_integer("world_offset", world_offset, 0, MAX_GLOBAL_WORLDS - num_worlds),
-            "num_agents": check_integer("num_agents", num_agents, 1, MAX_AGENTS),
-            "episode_length": check_integer("episode_length", episode_length, 1, MAX_EPISODE_LENGTH),
-            "num_threads": 0 if num_threads is None else check_integer("num_threads", num_threads, 1, MAX_THREADS),
-            "auto_reset": check_flag("auto_reset", auto_reset),
-            "action_check": ActionCheck[choice.upper()],
-            "strict": check_flag("strict", strict),
-            "flat_observations": check_flag("flat_observations", flat_observations),
-            "stream": _choose_stream(stream, device, device_kind, device_index),
-        }
-        self._session = Session(self._settings, CurrentStream(device_index) if stream is None else None, stream)
+        self._config = config = SimulatorConfig(
+            num_worlds,
+            seed=seed,
+            device=device,
+            num_agents=num_agents,
+            episode_length=episode_length,
+            auto_reset=auto_reset,
+            world_offset=world_offset,
+            num_threads=num_threads,
+            action_check=action_check,
+            strict=strict,
+            flat_observations=flat_observations,
+            cameras=cameras,
+        )
+        settings = _native_settings(config, stream)
+        current_stream = CurrentStream(settings["device_index"]) if stream is None else None
+        self._session = Session(settings, current_stream, stream)
         _make_step_fast()
-        # What the builtin `step` steps; 0 on a GPU, where it goes through _step_in_turn().
+        # The handle that the builtin `step` steps; 0 on a GPU, where it calls _step_in_turn().
         self._step_handle = 0 if self._session.stream else self._session.handle
         info = self._session.info()
         self._device = "cpu" if info.device_kind == DeviceKind.CPU else f"cuda:{info.device_index}"
-        self._tensors = TensorMap(self._session, self._device, bool(self._settings["flat_observations"]))
+        self._tensors = TensorMap(self._session, self._device, flat_observations=config.flat_observations)
         self._set_actions = self._session.setter(TENSOR_INDEX["actions"])
         self._set_resets = self._session.setter(TENSOR_INDEX["resets"])
-        self._state = State(self._session, self._device)
-        self._cameras, self._renderer = cameras, ""
+        self._state = StateFields(self._session, self._device)
+        self._renderer = ""
         if cameras is not None:
             self._give(cameras)
+
+    @classmethod
+    def from_config(cls, config: SimulatorConfig, *, stream: object = None) -> Simulator:
+        """A simulator with these rules; `stream` as for `Simulator`.
+
+        >>> import doorstep
+        >>> config = doorstep.SimulatorConfig(4, num_agents=3)
+        >>> doorstep.Simulator.from_config(config)
+        Simulator(4 worlds, 3 agents, seed 0, cpu)
+
+        Raises:
+            ArgumentError: `config` is not a SimulatorConfig.
+        """
+        if not isinstance(config, SimulatorConfig):
+            refuse("config", "a doorstep.SimulatorConfig", config)
+        fields = {field.name: getattr(config, field.name) for field in dataclasses.fields(config)}
+        return cls(**fields, stream=stream)
 
     def _give(self, cameras: Cameras) -> None:
         try:
@@ -180,33 +184,33 @@ class Simulator(TensorProperties, CameraProperties):
     def step(self) -> None:
         """Steps every world once; other Python threads run meanwhile.
 
-        On a GPU the step is only begun, on the stream: what is begun on that stream afterwards sees its results. With
-        action_check "raise" it first waits until the stream has come to the actions, to look at them.
+        On a GPU this enqueues the step on the stream and returns; later work on that stream is ordered after it. With
+        action_check "raise" it first waits for the stream, to read the actions.
 
         Raises:
-            ArgumentError: action_check is "raise" and an action is out of range. Nothing was stepped.
-            SimulationError: strict, and an earlier step met trouble. Nothing was stepped.
-            RendererError: the step was taken, but the cameras' views of it could not be drawn.
+            ArgumentError: action_check is "raise" and an action is out of range. No world was stepped.
+            SimulationError: strict, and an earlier step counted an error in `health`. No world was stepped.
+            RendererError: the worlds were stepped, but the cameras' views could not be drawn.
         """
         self._session.step()
 
     def _step_in_turn(self) -> None:
         self._session.step()
 
-    def step_async(self) -> Event:
+    def step_async(self) -> StepEvent:
         """Begins a step and returns at once.
 
-        On the CPU, leave the tensors and the state alone until the event or `wait()` says it has ended. On a GPU,
-        work on the same stream needs no waiting.
+        On the CPU, neither read nor write tensors and state until the event's or the simulator's `wait()` has returned.
+        On a GPU, work on the same stream is ordered after the step.
         """
-        return Event(EventHandle(self._session.step_async()))
+        return StepEvent(EventHandle(self._session.step_async()))
 
     def wait(self) -> None:
-        """Waits for the end of everything begun on the simulator."""
+        """Waits for the end of all work begun on the simulator."""
         self._session.wait(None)
 
-    def reset(self, worlds: Worlds = None) -> None:
-        """Regenerates worlds at once, without simulating: rewards and dones become 0, observations are refreshed.
+    def reset(self, worlds: WorldSelection = None) -> None:
+        """Regenerates worlds without a step: their rewards and dones become 0, their observations are recomputed.
 
         Args:
             worlds: a boolean mask [N], distinct slots, or None for all.
@@ -234,9 +238,9 @@ class Simulator(TensorProperties, CameraProperties):
         samples: int = 2,
         shadows: bool = True,
     ) -> NDArray[np.uint8]:
-        """A picture of a world as it is after everything begun on the simulator, for people: uint8 [height, width, 3].
+        """A picture of a world for people: uint8 [height, width, 3], ordered after all work begun on the simulator.
 
-        It is drawn on the CPU whatever the device. What agents are to see comes from `Cameras`.
+        It is drawn on the CPU, also for worlds on a GPU. `Cameras` make the observations of agents.
 
         >>> import doorstep
         >>> sim = doorstep.Simulator(2)
@@ -248,25 +252,23 @@ class Simulator(TensorProperties, CameraProperties):
             camera: "top": straight down on the whole level; "overview": obliquely on the whole level; "follow": from
                 behind an agent, along the level, and above, without the walls that hide it; "agent": through an agent's
                 eyes; or a `CameraPose`.
-            agent: whom "follow" and "agent" are about; None: the one that got furthest in this episode.
+            agent: index of the agent for "follow" and "agent"; None: the one that got furthest in this episode.
             width: of the picture, pixels, 1 to 4096.
             height: of the picture, pixels, 1 to 4096.
             samples: a pixel is the mean of samples * samples rays, 1 to 8.
-            shadows: whether the light throws any.
+            shadows: whether objects cast shadows.
 
         Raises:
             ArgumentError: an argument is out of range.
             LibraryError: the library that draws is missing or of another version.
-            OutOfMemoryError: the memory cannot be had.
+            OutOfMemoryError: the memory could not be allocated.
         """
-        return render(
-            self, world, camera, agent, width=width, height=height, samples=samples, shadows=shadows
-        )
+        return render(self, world, camera, agent, width=width, height=height, samples=samples, shadows=shadows)
 
     # ---- Save, restore, hash ----
 
-    def save(self, worlds: Worlds = None) -> bytes:
-        """Everything that decides the future of the worlds (a mask, slots, or None for all), as bytes.
+    def save(self, worlds: WorldSelection = None) -> bytes:
+        """The complete state of worlds (a mask, slots, or None for all) as bytes.
 
         >>> import doorstep
         >>> sim = doorstep.Simulator(2)
@@ -278,23 +280,23 @@ class Simulator(TensorProperties, CameraProperties):
         """
         return self._session.save(self._slots(worlds), self.num_worlds)
 
-    def restore(self, data: bytes | bytearray | memoryview, worlds: Worlds = None) -> None:
+    def restore(self, data: bytes | bytearray | memoryview, worlds: WorldSelection = None) -> None:
         """Restores a save into the slots `worlds` (None: 0, 1, ...); they continue bit for bit, on any device.
 
-        Observations are recomputed. The `final_*` observations are no part of a save: they keep what the slot showed
-        until its next episode ends.
+        Observations are recomputed. A save does not contain the `final_*` observations: those of the slot stay until
+        its next episode ends.
 
         Raises:
-            StateError: the bytes are damaged or foreign, or come from other rules or capacities. Nothing has changed.
+            StateError: the bytes are damaged, not a save, or of other rules or capacities. Nothing has changed.
         """
         self._session.restore(check_bytes("data", data), self._slots(worlds))
 
-    def hash(self, worlds: Worlds = None) -> int:
-        """The hashes of the worlds (None: all) added up modulo 2**64, so that shards' hashes add up to the whole's."""
+    def hash(self, worlds: WorldSelection = None) -> int:
+        """The sum of the worlds' hashes (None: all) modulo 2**64: the hashes of shards add up to that of the whole."""
         return self._session.hash(self._slots(worlds))
 
     def world_hashes(self) -> NDArray[np.uint64]:
-        """uint64 [N]: a hash of each world's state, whatever its slot."""
+        """uint64 [N]: a hash of each world's state; it does not depend on the slot."""
         return self._session.world_hashes(self.num_worlds)
 
     # ---- Tensors, state, health ----
@@ -311,11 +313,11 @@ class Simulator(TensorProperties, CameraProperties):
         self._tensors.assign(name, value)
 
     def bind(self, **tensors: object) -> None:
-        """Makes tensors lie in memory of yours: from now on the simulator reads and writes it, and copies nothing.
+        """Points tensors at memory that you own: the simulator then reads and writes that memory, without copies.
 
-        What a tensor holds is copied there first. `sim.actions`, `sim.tensors["actions"]` and what is made of them show
-        the new memory from now on; tensors and arrays taken before show the old one, which is written no more. Your
-        memory is kept alive as long as the simulator, or any tensor over it, uses it.
+        The elements are copied there first. Afterwards `sim.actions` and `sim.tensors["actions"]` are new tensors
+        over your memory; tensors and arrays taken before still show the old memory, which is no longer written. The
+        simulator, and every tensor over your memory, hold a reference to its owner.
 
         >>> import doorstep, numpy
         >>> sim = doorstep.Simulator(4)
@@ -338,14 +340,14 @@ class Simulator(TensorProperties, CameraProperties):
         self._tensors.bind(tensors)
 
     @property
-    def state(self) -> State:
-        """The inside of the worlds, as writable views."""
+    def state(self) -> StateFields:
+        """The fields of the worlds' state, most of them writable."""
         _ = self._session.memory
         return self._state
 
     @property
     def health(self) -> Health:
-        """Trouble met so far."""
+        """Errors counted inside the worlds so far."""
         counts = self._session.health()
         return Health(
             clamped_actions=counts.clamped_actions,
@@ -357,41 +359,46 @@ class Simulator(TensorProperties, CameraProperties):
             culprit_step=_unless_negative(counts.culprit_step),
         )
 
-    # ---- What it was made with ----
+    # ---- Rules and resources ----
+
+    @property
+    def config(self) -> SimulatorConfig:
+        """The rules as they were given: `Simulator.from_config(sim.config)` makes a simulator of the same kind."""
+        return self._config
 
     @property
     def num_worlds(self) -> int:
         """Worlds stepped at once: N in the shapes of the tensors."""
-        return self._settings["num_worlds"]
+        return self._config.num_worlds
 
     @property
     def num_agents(self) -> int:
         """Agents per world: A in the shapes of the tensors."""
-        return self._settings["num_agents"]
+        return self._config.num_agents
 
     @property
     def seed(self) -> int:
-        """What the levels are drawn from."""
-        return self._settings["seed"]
+        """Seed of the levels."""
+        return self._config.seed
 
     @property
     def world_offset(self) -> int:
         """Global number of world 0."""
-        return self._settings["world_offset"]
+        return self._config.world_offset
 
     @property
     def episode_length(self) -> int:
         """Steps of an episode."""
-        return self._settings["episode_length"]
+        return self._config.episode_length
 
     @property
     def cameras(self) -> Cameras | None:
-        """The cameras that the agents carry, as given; None without."""
-        return self._cameras
+        """The cameras of the agents; None without cameras."""
+        return self._config.cameras
 
     @property
     def renderer(self) -> str | None:
-        """What draws for the cameras, and on what: "raycast (NVIDIA H200)". None without cameras."""
+        """The cameras' renderer and its device: "raycast (NVIDIA H200)". None without cameras."""
         return self._renderer or None
 
     @property
@@ -401,7 +408,7 @@ class Simulator(TensorProperties, CameraProperties):
 
     @property
     def stream(self) -> int | None:
-        """The CUstream that the next call of this thread goes to; None on the CPU."""
+        """The CUstream that the next call of this thread uses; None on the CPU."""
         _ = self._session.memory
         return self._session.stream.handle() if self._session.stream else None
 
@@ -417,7 +424,7 @@ class Simulator(TensorProperties, CameraProperties):
 
     @property
     def allocated_bytes(self) -> int:
-        """Everything the simulator allocated, tensors included."""
+        """Bytes that the simulator allocated, including its tensors."""
         return self._session.info().allocated_bytes
 
     @property
@@ -428,24 +435,24 @@ class Simulator(TensorProperties, CameraProperties):
     # ---- Profile ----
 
     def start_profile(self) -> None:
-        """Begins to count, from zero, the time spent in each stage of a step."""
+        """Sets the time of every stage of a step to 0 and starts to measure it."""
         self._session.set_profiling(True)
 
     def stop_profile(self) -> dict[str, int]:
-        """Ends counting. Ticks of the processor's time stamp counter per stage, over all threads."""
+        """Stops measuring. Ticks of the processor's time stamp counter per stage, summed over all threads."""
         self._session.set_profiling(False)
         names = stage_names()
         return dict(zip(names, self._session.profile(len(names)), strict=True))
 
-    # ---- Life ----
+    # ---- Lifetime ----
 
     def close(self) -> None:
-        """Ends the simulator: waits for a running step and stops its threads. Tensors already taken stay valid.
+        """Waits for a running step, stops the threads and drops the memory. Tensors that you hold stay valid.
 
-        Afterwards every call raises ClosedError, except this one.
+        Every later call except `close()` raises ClosedError.
         """
         self._session.close()
-        # What users have taken holds the memory; this object must not, or `del` would be needed to get it back.
+        # Tensors that users hold keep the memory; this object must not, or only `del sim` would free it.
         self._tensors.forget()
         self._state._forget()
 
@@ -467,10 +474,24 @@ class Simulator(TensorProperties, CameraProperties):
         closed = ", closed" if self.closed else ""
         return f"Simulator({self.num_worlds} worlds, {self.num_agents} agents, seed {self.seed}, {self.device}{closed})"
 
+    def _repr_html_(self) -> str:
+        """For notebooks: how it was made, and a table of its tensors."""
+        heading = f"<code>{html.escape(repr(self))}</code>"
+        if self.closed:
+            return heading
+        rows = [("tensor", "dtype", "shape", "access")]
+        rows += [
+            (name, str(tensor.dtype), str(list(tensor.shape)), "read-only" if tensor.readonly else "writable")
+            for name, tensor in self.tensors.items()
+        ]
+        table = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows)
+        rules = ", ".join(f"{name}={value!r}" for name, value in self.config.to_dict().items())
+        return f"{heading}<p>{html.escape(rules)}</p><table>{table}</table>"
+
     def __reduce__(self) -> Any:
         raise TypeError("a Simulator cannot be pickled; send sim.save() and restore it into a simulator made there")
 
-    def _slots(self, worlds: Worlds) -> NDArray[np.int64] | None:
+    def _slots(self, worlds: WorldSelection) -> NDArray[np.int64] | None:
         return None if worlds is None else check_slots(worlds, self.num_worlds)
 
 
@@ -478,14 +499,35 @@ _STEP_IN_PYTHON = Simulator.step
 
 
 def _make_step_fast() -> None:
-    """Makes Simulator.step a builtin, which needs no frame, unless fast calls are switched off or users replaced it."""
+    """Makes Simulator.step a builtin, which needs no Python frame, unless fast calls are off or users replaced it."""
     calls = fast_calls()
     if calls is not None and Simulator.step is _STEP_IN_PYTHON:
         doc = f"step($self, /)\n--\n\n{Simulator.step.__doc__}"
         Simulator.step = calls["step_method"](Simulator, doc)  # type: ignore[method-assign]
 
 
-def _choose_device(device: object) -> tuple[DeviceKind, int]:
+def _native_settings(config: SimulatorConfig, stream: object) -> dict[str, int]:
+    """The fields of ds_simulator_config."""
+    kind, index = choose_device(config.device)
+    return {
+        "device_kind": kind,
+        "device_index": index,
+        "num_worlds": config.num_worlds,
+        "seed": config.seed,
+        "world_offset": config.world_offset,
+        "num_agents": config.num_agents,
+        "episode_length": config.episode_length,
+        "num_threads": config.num_threads or 0,
+        "auto_reset": config.auto_reset,
+        "action_check": ActionCheck[config.action_check.upper()],
+        "strict": config.strict,
+        "flat_observations": config.flat_observations,
+        "stream": _choose_stream(stream, config.device, kind, index),
+    }
+
+
+def choose_device(device: str) -> tuple[DeviceKind, int]:
+    """Kind and number of a device; "cuda" is PyTorch's current device if PyTorch uses CUDA, else number 0."""
     kind, index = check_device(device)
     if index is None:
         index = current_device_index() if kind == DeviceKind.CUDA else 0

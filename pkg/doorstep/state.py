@@ -1,4 +1,4 @@
-"""The inside of the worlds, as writable views."""
+"""`sim.state`: the fields of the world blocks as tensors."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ FIELD_INDEX = {row.name: index for index, row in enumerate(STATE_FIELDS)}
 
 
 @final
-class State(StateProperties):
-    """Fields of the world blocks: strided views, one property each. Edits reach the next step.
+class StateFields(StateProperties):
+    """Fields of the worlds' state: strided views, one property each. Edits take effect in the next step.
 
-    From the first field taken on, every step looks for edits, which costs a little time. Observations show an edit
-    after the next step, or after `Simulator.refresh()`. Index fields edited to impossible values are set back and
-    counted in `Simulator.health`.
+    Once a field has been read, every step checks for edits, which costs a little time. Observations show an edit after
+    the next step or `Simulator.refresh()`. Index fields edited to impossible values are set back and counted in
+    `Simulator.health`.
 
     >>> import doorstep
     >>> sim = doorstep.Simulator(1)
-    >>> sim.state.body_positions
-    Tensor(body_positions, float32 [1, 7, 3], cpu, writable)
-    >>> sim.state.body_positions.to_numpy()[0, 0] = (0.0, 5.0, 0.0)
+    >>> sim.state.body_positions.shape
+    (1, 7, 3)
+    >>> sim.state.body_positions[0, 0] = (0.0, 5.0, 0.0)
     >>> sim.refresh()
-    >>> float(sim.self_observations.to_numpy()[0, 0, 3]) * 40
+    >>> float(sim.self_observations[0, 0, 3]) * 40
     5.0
     """
 
@@ -37,13 +37,15 @@ class State(StateProperties):
         self._tensors: dict[str, Tensor] = {}
 
     def __repr__(self) -> str:
-        return f"State({', '.join(FIELD_INDEX)})"
+        return f"StateFields({', '.join(FIELD_INDEX)})"
 
     def __reduce__(self) -> Any:
-        raise TypeError("a State is a view of simulator memory; pickle copies of its fields, or sim.save(), instead")
+        raise TypeError(
+            "StateFields are views of simulator memory; pickle copies of its fields, or sim.save(), instead"
+        )
 
     def _forget(self) -> None:
-        """Lets go of the fields, and of the memory with them; those that users took stay valid."""
+        """Drops the fields and with them the memory; fields that users hold stay valid."""
         self._tensors = {}
 
     def _tensor(self, name: str) -> Tensor:

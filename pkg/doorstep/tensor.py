@@ -1,20 +1,23 @@
-"""A view of simulator memory, and the protocols by which other libraries read it in place.
+"""`Tensor`: simulator memory, and the protocols by which other libraries read it in place.
 
-A tensor, and every array made from it without a copy, holds the memory: it stays valid after the simulator was closed.
-What it shows is overwritten by the next step, reset or refresh; take a copy of what you want to keep.
+A tensor, and every array made from it without a copy, holds a reference to the memory: it stays valid after the
+simulator was closed. The next step, reset or refresh overwrites its elements; copy what you want to keep.
 
-Read-only tensors are read-only arrays for numpy and flagged so in DLPack. PyTorch ignores that flag, and the interface
-of CUDA arrays never has it set, because PyTorch would refuse such memory: writing to it changes what you see until the
-next step, and nothing else.
+Read-only tensors are read-only arrays in numpy and flagged read-only in DLPack. PyTorch ignores that flag, and
+`__cuda_array_interface__` never sets it, because PyTorch would refuse such memory: what is written there is visible
+until the next step and has no other effect.
 """
 
 from __future__ import annotations
 
+import html
 import math
 import warnings
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from doorstep._arguments import refuse
@@ -30,11 +33,15 @@ if TYPE_CHECKING:
 DTYPES = {dtype: np.dtype(dtype.name.lower()) for dtype in Dtype}
 DLPACK_CPU = (1, 0)  # kDLCPU, device 0
 DLPACK_CUDA = 2  # kDLCUDA
+_SHOWN_ELEMENTS = 60  # of larger tensors repr() shows the ends
+_SHORTENED_DIMENSIONS = 3  # and none of the values if there are more dimensions
+_INTERFACES = ("__array_interface__", "__cuda_array_interface__")
 DLPACK_NO_ORDER = -1  # a consumer's stream that waits for nothing
 
 
 class _ArraySource:
-    """What the cached array holds instead of its tensor: arrays are not garbage-collected, a cycle would stay."""
+    """The owner of the cached array in place of its tensor: numpy arrays take no part in garbage collection, so a cycle
+    would never be freed."""
 
     __slots__ = ("__array_interface__", "_memory")
 
@@ -44,18 +51,29 @@ class _ArraySource:
 
 
 @final
-class Tensor:
-    """Memory of a simulator, read in place by numpy, PyTorch, JAX and everything that speaks their protocols.
+class Tensor(NDArrayOperatorsMixin):
+    """Memory of a simulator, read in place by numpy, PyTorch, JAX and every library that implements their protocols.
 
     Tensors come from a simulator (`sim.rewards`, `sim.tensors["rewards"]`, `sim.state.body_positions`).
+
+    On the CPU a tensor behaves as the numpy array of its memory: `t[...]` is a view, `t[...] = x` writes, comparisons,
+    arithmetic and numpy's functions return arrays. On a GPU all of these raise TypeError: use `to_torch()`,
+    `to_jax()` or `copy_to_host()`.
 
     >>> import doorstep, numpy
     >>> sim = doorstep.Simulator(2)
     >>> sim.actions
     Tensor(actions, int32 [2, 2, 4], cpu, writable)
-    >>> sim.actions.to_numpy()[:, :, 0] = 3
+    [[[0 0 2 0]
+      [0 0 2 0]]
+    <BLANKLINE>
+     [[0 0 2 0]
+      [0 0 2 0]]]
+    >>> sim.actions[:, :, 0] = 3
     >>> int(numpy.asarray(sim.actions)[1, 1, 0])
     3
+    >>> bool((sim.dones == 1).any())
+    False
     """
 
     __slots__ = (
@@ -110,31 +128,96 @@ class Tensor:
         return self._device
 
     @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return len(self._shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return math.prod(self._shape)
+
+    @property
     def nbytes(self) -> int:
         """Bytes of all elements together."""
-        return math.prod(self._shape) * self._dtype.itemsize
+        return self.size * self._dtype.itemsize
 
     @property
     def readonly(self) -> bool:
-        """True if the simulator alone writes this tensor."""
+        """True if only the simulator writes this tensor."""
         return not self._info.access
+
+    def __repr__(self) -> str:
+        """Name, dtype, shape, device and access; on the CPU also the values, if they fit: many are shortened."""
+        if self._on_gpu or (self.size > _SHOWN_ELEMENTS and self.ndim > _SHORTENED_DIMENSIONS):
+            return describe(self)
+        values = np.array2string(self.to_numpy(), threshold=_SHOWN_ELEMENTS, edgeitems=2, precision=4)
+        return f"{describe(self)}\n{values}"
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        heading, _, values = repr(self).partition("\n")
+        return f"<code>{html.escape(heading)}</code><pre>{html.escape(values)}</pre>"
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a Tensor is a view of simulator memory; pickle tensor.copy_to_host() instead")
+
+    # ---- As numpy's array, on the CPU ----
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._as_array("indexing")[index]
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        array = self._as_array("writing to parts")
+        if self.readonly:
+            raise self._refused()
+        array[index] = value
 
     def __len__(self) -> int:
         return self._shape[0]
 
-    def __repr__(self) -> str:
-        access = "read-only" if self.readonly else "writable"
-        return f"Tensor({self._name}, {self._dtype} {list(self._shape)}, {self._device}, {access})"
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._as_array("iteration"))
 
-    def __reduce__(self) -> Any:
-        raise TypeError("a Tensor is a view of simulator memory; pickle tensor.copy_to_host() instead")
+    def __contains__(self, value: object) -> bool:
+        return value in self._as_array("the operator `in`")
+
+    def __bool__(self) -> bool:
+        return bool(self._as_array("a truth value"))
+
+    __hash__ = None  # type: ignore[assignment]  # as numpy's arrays: `==` compares the elements
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        """Operators and numpy's element-wise functions, over the arrays of the tensors among their operands."""
+        given = options.pop("out", None)
+        if given is not None:
+            options["out"] = tuple(_operand(each, ufunc) for each in given)
+        result = getattr(ufunc, method)(*(_operand(each, ufunc) for each in inputs), **options)
+        return given[0] if given is not None and len(given) == 1 else result
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _INTERFACES:  # the property has raised AttributeError: this one belongs to the other device
+            where, other = ("GPU", _INTERFACES[1]) if self._on_gpu else ("host", _INTERFACES[0])
+            raise AttributeError(f"{describe(self)} is {where} memory, which has {other}, not {name}")
+        hint = f"; use {'copy_to_host' if self._on_gpu else 'to_numpy'}().{name}" if hasattr(np.ndarray, name) else ""
+        raise AttributeError(f"a Tensor has no attribute {name!r}{hint}")
+
+    def _as_array(self, operation: str) -> NDArray[Any]:
+        if self._on_gpu:
+            remedy = "use to_torch(), to_jax() or copy_to_host()"
+            raise TypeError(f"{describe(self)} is GPU memory, where {operation} is not supported; {remedy}")
+        return self.to_numpy()
+
+    def _refused(self) -> ArgumentError:
+        hint = "write `actions`, `resets` or a writable field of `state`"
+        return ArgumentError(f"{describe(self)} is written by the simulator alone", argument=self._name, hint=hint)
 
     # ---- Array protocols ----
 
     @property
     def __array_interface__(self) -> dict[str, Any]:
         if self._on_gpu:
-            raise AttributeError(f"{self!r} is in the memory of a GPU; it has a __cuda_array_interface__")
+            raise AttributeError("__array_interface__")
         return {
             "version": 3,
             "typestr": self._dtype.str,
@@ -147,7 +230,7 @@ class Tensor:
     def __cuda_array_interface__(self) -> dict[str, Any]:
         # Never marked as read-only: PyTorch would refuse such memory altogether.
         if not self._on_gpu:
-            raise AttributeError(f"{self!r} is in the memory of the host; it has an __array_interface__")
+            raise AttributeError("__cuda_array_interface__")
         return {
             "version": 3,
             "typestr": self._dtype.str,
@@ -161,7 +244,7 @@ class Tensor:
         array = self.to_numpy()
         same = dtype is None or np.dtype(dtype) == self._dtype
         if copy is False and not same:
-            raise ValueError(f"{self!r} cannot become {np.dtype(dtype)} without a copy")
+            raise ValueError(f"{describe(self)} cannot become {np.dtype(dtype)} without a copy")
         if copy or not same:
             return np.array(array, dtype=dtype)
         return array
@@ -180,29 +263,31 @@ class Tensor:
         """A DLPack capsule of this memory, or of a copy in the host's memory.
 
         Args:
-            stream: the CUstream on which the consumer will read: what it begins there afterwards sees everything begun
+            stream: the CUstream on which the consumer will read: its later work there is ordered after everything begun
                 on the simulator before. None and 1: the legacy default stream; 2: this thread's default stream; -1: no
                 ordering. None on the CPU.
             max_version: the newest version of DLPack that the consumer knows.
             dl_device: the device the consumer wants the memory on: this tensor's, or the CPU for a copy.
-            copy: True for a copy in the host's memory, False for none, None for one if dl_device needs it.
+            copy: True: a copy in host memory; False: never a copy; None: a copy only if dl_device requires one.
 
         Raises:
-            BufferError: what is asked for cannot be had.
+            BufferError: the tensor cannot be exported to that device or in that way.
         """
         versioned = max_version is not None and max_version[0] >= 1
         target = self._dlpack_device if dl_device is None else tuple(dl_device)
         if target == DLPACK_CPU and (copy or (self._on_gpu and copy is None)):
             return _export_array(self.copy_to_host(), versioned)
         if target != self._dlpack_device:
-            raise BufferError(f"{self!r} is on device {self._dlpack_device}; it cannot be exported to {target}")
+            raise BufferError(f"{describe(self)} is on device {self._dlpack_device}; it cannot be exported to {target}")
         if copy:
-            raise BufferError(f"{self!r} is copied to the host only: pass dl_device={DLPACK_CPU}, or clone the result")
+            raise BufferError(
+                f"{describe(self)} is copied to the host only: pass dl_device={DLPACK_CPU}, or clone the result"
+            )
         self._order(stream)
         return self._memory.export_dlpack(self._info, versioned)
 
     def _order(self, stream: object) -> None:
-        """Makes the consumer's stream wait for the simulator's work, as the DLPack protocol has it."""
+        """Orders the consumer's stream after the simulator's work, as the DLPack protocol demands."""
         if not self._on_gpu:
             if stream is not None:
                 raise BufferError(f"stream is {stream!r}; it must be None for a tensor on the CPU")
@@ -221,17 +306,17 @@ class Tensor:
         """A numpy array of this memory, without a copy; read-only if the tensor is.
 
         Raises:
-            TypeError: the memory is a GPU's, which numpy cannot read: use `copy_to_host()`.
+            TypeError: the tensor is on a GPU, where numpy cannot read it: use `copy_to_host()`.
         """
         if self._on_gpu:
-            raise TypeError(f"{self!r} is memory of a GPU, which numpy cannot read in place; use copy_to_host()")
+            raise TypeError(f"{describe(self)} is GPU memory, which numpy cannot read in place; use copy_to_host()")
         if self._array is None:
             self._array = np.asarray(_ArraySource(self.__array_interface__, self._memory))
         view: NDArray[Any] = self._array.view()
         return view
 
     def copy_to_host(self) -> NDArray[Any]:
-        """A new numpy array with the elements as they are after everything begun on the simulator; on any device.
+        """A copy as a numpy array, ordered after everything begun on the simulator before; on any device.
 
         >>> import doorstep
         >>> sim = doorstep.Simulator(2)
@@ -243,7 +328,7 @@ class Tensor:
         return array
 
     def copy_from_host(self, array: ArrayLike) -> None:
-        """Sets all elements, after everything begun on the simulator; on any device.
+        """Sets all elements, ordered after everything begun on the simulator before; on any device.
 
         >>> import doorstep, numpy
         >>> sim = doorstep.Simulator(2)
@@ -254,8 +339,7 @@ class Tensor:
             ArgumentError: the array has another shape or dtype, or the tensor is read-only. Nothing has changed.
         """
         if self.readonly:
-            hint = "write `actions`, `resets` or a writable field of `state`"
-            raise ArgumentError(f"{self!r} is written by the simulator alone", argument=self._name, hint=hint)
+            raise self._refused()
         source = np.asarray(array)
         if source.shape != self._shape or source.dtype != self._dtype:
             described = f"{source.dtype} {list(source.shape)}"
@@ -263,10 +347,10 @@ class Tensor:
         self._memory.write(self._info, np.ascontiguousarray(source))
 
     def to_torch(self) -> torch.Tensor:
-        """A PyTorch tensor of this memory, without a copy. PyTorch knows no read-only memory: do not write to such.
+        """A PyTorch tensor of this memory, without a copy. PyTorch does not know read-only memory: do not write to it.
 
-        On a GPU, PyTorch's current stream waits for what was begun on the simulator before. Later steps are ordered
-        too as long as the simulator works on that stream, which it does by default.
+        On a GPU, PyTorch's current stream is ordered after everything begun on the simulator before. Later steps are
+        ordered too while the simulator uses that stream, as it does by default.
         """
         import torch
 
@@ -280,7 +364,7 @@ class Tensor:
     def to_jax(self, *, copy: bool = False) -> jax.Array:
         """A JAX array of this memory, without a copy unless copy is True.
 
-        JAX takes arrays for immutable; this one changes with every step. A warning says so once per process.
+        JAX assumes that arrays never change, but this one changes with every step. A warning says so once per process.
         A copy goes through the host's memory to JAX's default device.
 
         Raises:
@@ -296,8 +380,18 @@ class Tensor:
         return jax.dlpack.from_dlpack(self)  # type: ignore[no-any-return,unused-ignore]
 
 
+def describe(tensor: Tensor) -> str:
+    """Name, dtype, shape, device and access on one line, for messages."""
+    access = "read-only" if tensor.readonly else "writable"
+    return f"Tensor({tensor.name}, {tensor.dtype} {list(tensor.shape)}, {tensor.device}, {access})"
+
+
+def _operand(value: Any, ufunc: np.ufunc) -> Any:
+    return value._as_array(f"numpy.{ufunc.__name__}") if isinstance(value, Tensor) else value
+
+
 def _export_array(array: NDArray[Any], versioned: bool) -> CapsuleType:
-    """numpy exports an array. Only numpy 2.1 and later know versions; an old capsule is always allowed."""
+    """A capsule made by numpy. Only numpy 2.1 and later make versioned ones; the protocol always allows old ones."""
     knows_versions = np.lib.NumpyVersion(np.__version__) >= "2.1.0"
     options: dict[str, Any] = {"max_version": (1, 0)} if versioned and knows_versions else {}
     capsule: CapsuleType = array.__dlpack__(**options)

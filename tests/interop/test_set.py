@@ -102,8 +102,7 @@ NOT_ACTIONS: list[tuple[str, Callable[[], Any], str]] = [
     ("a list", lambda: [[[1, 0, 2, 0]] * 2] * WORLDS, "numpy.asarray(value, numpy.int32)"),
     ("a number", lambda: 1, "it must be a tensor"),
     ("None", lambda: None, "it must be a tensor"),
-    ("int64", lambda: np.ones((WORLDS, 2, 4), np.int64), "array.astype(numpy.int32)"),
-    ("uint32", lambda: np.ones((WORLDS, 2, 4), np.uint32), "it must be int32"),
+    ("float64", lambda: np.ones((WORLDS, 2, 4)), "array.astype(numpy.int32)"),
     ("float32", lambda: np.ones((WORLDS, 2, 4), np.float32), "it must be int32"),
     ("big-endian", lambda: np.ones((WORLDS, 2, 4), ">i4"), "byte order"),
     ("text", lambda: np.full((WORLDS, 2, 4), "1"), "array of <U1"),
@@ -130,7 +129,7 @@ def test_torch_is_told_how_to_convert() -> None:
     torch = pytest.importorskip("torch")
     with make() as sim:
         with pytest.raises(doorstep.ArgumentError, match=r"tensor\.to\(torch\.int32\)"):
-            sim.actions = torch.ones(WORLDS, 2, 4, dtype=torch.int64)
+            sim.actions = torch.ones(WORLDS, 2, 4)
         with pytest.raises(doorstep.ArgumentError, match="meta"):
             sim.actions = torch.ones(WORLDS, 2, 4, dtype=torch.int32, device="meta")
 
@@ -139,7 +138,7 @@ def test_what_was_accepted_once_does_not_let_another_kind_in() -> None:
     good = np.ones((1, 2, 4), np.int32).repeat(WORLDS, axis=0)
     strided = good.repeat(2, axis=2)[:, :, ::2]  # not copied by the fast way
     with make() as sim:
-        for wrong in (strided.astype(np.uint32).repeat(2, axis=2)[:, :, ::2], strided[1:], strided[..., 0]):
+        for wrong in (strided.astype(np.float32).repeat(2, axis=2)[:, :, ::2], strided[1:], strided[..., 0]):
             sim.actions = strided
             with pytest.raises(doorstep.ArgumentError):
                 sim.actions = wrong

@@ -15,7 +15,7 @@ STEPS, WORLDS = 30, 5
 
 
 def random_actions(steps: int = STEPS, worlds: int = WORLDS, agents: int = 2) -> NDArray[np.int32]:
-    return np.random.default_rng(1).integers((4, 8, 5, 2), size=(steps, worlds, agents, 4), dtype=np.int32)
+    return np.random.default_rng(1).integers(doorstep.ACTIONS, size=(steps, worlds, agents, 4), dtype=np.int32)
 
 
 def write(path: Path, actions: NDArray[Any]) -> None:
@@ -43,7 +43,7 @@ def test_the_format_is_little_endian_int32_without_a_header(tmp_path: Path) -> N
 
 def test_a_tensor_of_a_simulator_is_appended_as_it_is(tmp_path: Path) -> None:
     with doorstep.Simulator(WORLDS) as sim, ActionDumpWriter(tmp_path / "dump", WORLDS) as dump:
-        sim.actions.to_numpy()[:] = (1, 2, 3, 1)
+        sim.actions[:] = (1, 2, 3, 1)
         dump.append(sim.actions)
     assert (read_action_dump(tmp_path / "dump", WORLDS) == (1, 2, 3, 1)).all()
 
@@ -52,13 +52,13 @@ def test_a_replay_ends_in_the_same_state(tmp_path: Path) -> None:
     with doorstep.Simulator(WORLDS, seed=5, episode_length=12) as sim:
         with ActionDumpWriter(tmp_path / "dump", WORLDS) as dump:
             for actions in random_actions():
-                sim.actions.to_numpy()[:] = actions
+                sim.actions[:] = actions
                 dump.append(sim.actions)
                 sim.step()
         recorded = sim.hash()
     with doorstep.Simulator(WORLDS, seed=5, episode_length=12) as sim:
         for actions in read_action_dump(tmp_path / "dump", WORLDS):
-            sim.actions.to_numpy()[:] = actions
+            sim.actions[:] = actions
             sim.step()
         assert sim.hash() == recorded
 

@@ -22,7 +22,7 @@ def test_an_event_is_done_after_the_simulators_wait() -> None:
         sim.wait()
         assert event.done
         assert event.wait(0)
-        assert repr(event) == "Event(done)"
+        assert repr(event) == "StepEvent(done)"
 
 
 def test_wait_without_a_running_step_returns() -> None:

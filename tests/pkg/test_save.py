@@ -15,7 +15,7 @@ import doorstep
 def play(sim: doorstep.Simulator, steps: int, seed: int = 0) -> None:
     random = np.random.default_rng(seed)
     for _ in range(steps):
-        sim.actions.to_numpy()[:] = random.integers(0, (4, 8, 5, 2), size=sim.actions.shape)
+        sim.actions[:] = random.integers(0, doorstep.ACTIONS, size=sim.actions.shape)
         sim.step()
 
 

@@ -48,7 +48,7 @@ def test_field_has_its_shape_dtype_and_access(
 
 def test_fields_are_those_of_the_contract() -> None:
     with doorstep.Simulator(1) as sim:
-        assert repr(sim.state) == f"State({', '.join(name for name, *_ in FIELDS)})"
+        assert repr(sim.state) == f"StateFields({', '.join(name for name, *_ in FIELDS)})"
 
 
 def test_bodies_are_agents_first_then_cubes() -> None:

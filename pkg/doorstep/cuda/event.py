@@ -14,7 +14,7 @@ from doorstep.cuda.stream import MAX_ADDRESS, Stream, as_stream
 class Event:
     """A CUDA event: recorded on a stream, it happens when everything begun there before has ended.
 
-    (`doorstep.Event` is another thing: the end of a step, on any device.)
+    (`doorstep.StepEvent` is the end of a step, on any device.)
 
     Args:
         device: a Device or its number; None: PyTorch's current device if PyTorch uses CUDA, else 0.

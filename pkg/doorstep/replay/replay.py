@@ -21,7 +21,8 @@ from doorstep.render.objects import AGENT_TINTS, Objects, objects_of
 from doorstep.render.snapshot import Snapshot, take_snapshots
 
 if TYPE_CHECKING:
-    from doorstep.simulator import Simulator, Worlds
+    from doorstep._arguments import WorldSelection
+    from doorstep.simulator import Simulator
 
 _PAGE = Path(__file__).parent / "page"
 _SCRIPTS = ("geometry.js", "meshes.js", "recording.js", "cameras.js", "renderer.js", "page.js")
@@ -67,7 +68,7 @@ class Replay:
         ArgumentError: a world is none of the simulator's or named twice, or there is none.
     """
 
-    def __init__(self, sim: Simulator, worlds: Worlds = None, *, title: str | None = None) -> None:
+    def __init__(self, sim: Simulator, worlds: WorldSelection = None, *, title: str | None = None) -> None:
         self._sim = sim
         self._slots = [0] if worlds is None else check_slots(worlds, sim.num_worlds).tolist()
         if not self._slots:
