@@ -9,6 +9,7 @@ MODULES = [
     "doorstep.event",
     "doorstep.interop",
     "doorstep.notebook",
+    "doorstep.policies",
     "doorstep.render.camera",
     "doorstep.render.png",
     "doorstep.replay.replay",
