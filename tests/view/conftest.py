@@ -1,4 +1,4 @@
-"""A viewer, and a real browser that looks at it. Modules of tests that need viser look for it themselves."""
+"""A viewer, and a browser that shows its page. Test modules that need viser skip themselves without it."""
 
 from __future__ import annotations
 

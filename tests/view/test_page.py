@@ -1,8 +1,9 @@
-"""The page as a whole, in windows of several sizes: what can be seen, and what a reload and a second visitor find."""
+"""Cameras of browsers show what they should in windows of every shape; a reload finds the page as it was."""
 
 from __future__ import annotations
 
 import itertools
+import math
 from typing import Any
 
 import numpy as np
@@ -11,14 +12,94 @@ from numpy.typing import NDArray
 
 pytest.importorskip("viser", reason="the viewer needs viser")
 
-from tests.view.running import Watch, Watched, until
+from tests.view.running import PATIENCE, OpenViewer, Visitor, Watch, until
 
+import doorstep
 from doorstep import EntityKind
-from doorstep.view import cameras
-from doorstep.view.cameras import Lens
+from doorstep.view import page
+from doorstep.view.page import PRESETS, Lens, Place, preset_place
 from doorstep.view.viewer import Viewer
+from doorstep.view.world_arrays import Layout
 
-pytestmark = pytest.mark.slow
+
+@pytest.fixture(scope="module")
+def layout() -> Layout:
+    with doorstep.Simulator(1) as sim:
+        return Layout.of(sim, 16)
+
+
+def seen_from(points: NDArray[np.float64], place: Place, lens: Lens) -> NDArray[np.float64]:
+    """Where points are in the picture; its borders are at -1 and 1."""
+    position, target = place
+    ahead = (target - position) / np.linalg.norm(target - position)
+    right = np.cross(ahead, (0, 0, 1)) / np.linalg.norm(np.cross(ahead, (0, 0, 1)))
+    axes = np.stack([right, np.cross(right, ahead), ahead])
+    x, y, depth = axes @ (points - position).T
+    assert (depth > 0).all()
+    height = math.tan(lens.field_of_view / 2)
+    return np.stack([x / depth / height / lens.aspect, y / depth / height])
+
+
+@pytest.mark.parametrize("aspect", [0.3, 0.75, 4 / 3, 16 / 9, 4])
+@pytest.mark.parametrize("field_of_view", [0.5, math.radians(75), 2])
+@pytest.mark.parametrize("name", PRESETS)
+def test_what_a_preset_shows_just_fits_the_picture(
+    layout: Layout, name: str, aspect: float, field_of_view: float
+) -> None:
+    cell, lens = 6, Lens(field_of_view, aspect)
+    low, high = np.array([-11, -1, 0]), np.array([11, 40, 5])  # of a level with its walls
+    cells = range(16) if name == "all" else [cell]
+    corners = np.concatenate(
+        [np.array(list(itertools.product(*zip(low, high, strict=True)))) + layout.offsets[each] for each in cells]
+    )
+    at = seen_from(corners, preset_place(name, layout, cell, lens), lens)
+    assert np.abs(at).max() == pytest.approx(0.92, abs=1e-3)  # nothing is cut off, and little is given away
+    widest = np.argmax(at.max(axis=1) - at.min(axis=1))
+    assert at[widest].max() == pytest.approx(-at[widest].min(), abs=1e-3)  # in the middle
+
+
+def test_presets_look_from_their_side(layout: Layout) -> None:
+    for name, side in {"top": (0, 0, 1), "left": (-1, 0, 1), "right": (1, 0, 1), "all": (0, -1, 1)}.items():
+        position, target = preset_place(name, layout, 0, Lens())
+        assert np.sign(np.round((position - target) / np.linalg.norm(position - target), 1)).tolist() == list(side)
+        assert target[2] == pytest.approx(0)
+
+
+@pytest.mark.parametrize(
+    "window", [{"image_height": 0}, {"image_width": 0}, {"image_width": 10**9}, {"fov": 0.0}, {"fov": 100.0}]
+)
+def test_a_window_of_any_size_gets_a_finite_camera(open_viewer: OpenViewer, window: dict[str, object]) -> None:
+    with open_viewer(worlds=4, policy="idle", rate=0) as running, Visitor(running) as visitor:
+        client = running.client()
+        visitor.look(**window)
+        until(lambda: all(getattr(client.camera, name) == value for name, value in window.items()))
+        visitor.set(running.control("look_from"), "all")
+        until(lambda: client.camera.position[2] > 1)
+        assert np.isfinite(client.camera.position).all()
+        assert running.error() == ""
+
+
+def test_a_window_that_changes_while_its_camera_is_placed_is_fitted_again(
+    open_viewer: OpenViewer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fits: list[Lens] = []
+    fit = page.preset_place
+
+    def fit_meanwhile(name: str, layout: Layout, cell: int, lens: Lens) -> Place:
+        fits.append(lens)
+        if lens.aspect == 2:  # the browser says another size before the place for this one is known
+            visitor.look(image_width=300, image_height=100)
+            until(lambda: client.camera.image_width == 300)
+        return fit(name, layout, cell, lens)
+
+    with open_viewer(worlds=4, policy="idle", rate=0) as running, Visitor(running) as visitor:
+        client = running.client()
+        until(lambda: running.ask(lambda viewer: viewer._page._fits))
+        monkeypatch.setattr(page, "preset_place", fit_meanwhile)
+        visitor.look(image_width=200, image_height=100, position=client.camera.position.tolist())
+        until(lambda: any(lens.aspect == 2 for lens in fits))
+        visitor.look(image_width=300, image_height=100, position=client.camera.position.tolist())
+        until(lambda: fits[-1].aspect == 3)
 
 
 def wall_corners(viewer: Viewer) -> NDArray[np.float64]:
@@ -59,6 +140,7 @@ def fills(points: NDArray[np.float64], page: Any, camera: Any) -> bool:
     return bool(inside and ((at.max(axis=0) - at.min(axis=0)) / (width, height)).max() > 0.85)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("worlds", [16, 70])
 def test_all_worlds_are_seen_beside_the_panel_whatever_the_window(watch: Watch, worlds: int) -> None:
     with watch(worlds=worlds, policy="idle", rate=0) as watched:
@@ -68,7 +150,8 @@ def test_all_worlds_are_seen_beside_the_panel_whatever_the_window(watch: Watch, 
             until(lambda: fills(points, watched.page, watched.running.client().camera))
 
 
-def test_a_preset_fits_every_window_until_somebody_moves_the_camera(watch: Watch) -> None:
+@pytest.mark.slow
+def test_a_preset_fits_every_window_until_the_camera_is_moved(watch: Watch) -> None:
     with watch(worlds=4, policy="idle", rate=0) as watched:
         camera = watched.running.client().camera
         corners, layout = watched.ask(wall_corners), watched.ask(lambda viewer: viewer._layout)
@@ -86,10 +169,11 @@ def test_a_preset_fits_every_window_until_somebody_moves_the_camera(watch: Watch
         watched.page.set_viewport_size({"width": 1100, "height": 700})
         until(lambda: camera.image_width > before)
         watched.ask(lambda _: None)  # what the new size has asked for is done
-        fit, _ = cameras.preset("right", layout, 0, Lens(camera.fov, camera.aspect))
+        fit, _ = preset_place("right", layout, 0, Lens(camera.fov, camera.aspect))
         assert np.linalg.norm(camera.position - fit) > 3
 
 
+@pytest.mark.slow
 def test_each_of_two_visitors_sees_all_worlds(watch: Watch, browser: Any) -> None:
     with watch(worlds=16, policy="idle", rate=0) as watched:
         points, server, first = watched.ask(wall_corners), watched.running.server, watched.running.client()
@@ -119,44 +203,33 @@ def curves_are_drawn(page: Any) -> bool:
     )
 
 
+@pytest.mark.slow
 def test_plots_are_whole_after_a_reload(watch: Watch) -> None:
     with watch(worlds=2, policy="random", rate=100) as watched:
         for _ in range(3):
             until(lambda: curves_are_drawn(watched.page))
             watched.page.reload()
         watched.click("pause")
-        watched.page.get_by_role("button", name="go on").wait_for()
+        watched.page.get_by_role("button", name="resume").wait_for()
         watched.page.reload()
         until(lambda: curves_are_drawn(watched.page))
 
 
-def rate(watched: Watched) -> float:
-    return watched.ask(lambda viewer: viewer._pace.rate)
-
-
-def middle(thumb: Any) -> float:
-    """Pixels from the left."""
-    box = thumb.bounding_box()
-    return float(box["x"] + box["width"] / 2)
-
-
-def test_the_speed_slider_is_logarithmic_and_its_value_can_be_read_and_typed(watch: Watch) -> None:
-    with watch(worlds=1, policy="idle", rate=20) as watched:
-        field = watched.page.get_by_role("textbox", name="steps per second")
-        thumb = watched.page.get_by_role("slider").first
-        until(lambda: field.input_value() == "20")
-        ends = {}
-        for key, steps in (("Home", 1), ("End", 1000)):
-            thumb.press(key)
-            until(lambda steps=steps: rate(watched) == steps)  # type: ignore[misc]
-            until(lambda steps=steps: field.input_value() == str(steps))  # type: ignore[misc]
-            ends[key] = middle(thumb)
-        for steps, part in ((10, 1 / 3), (100, 2 / 3)):
-            field.fill(str(steps))
-            until(lambda steps=steps: rate(watched) == steps)  # type: ignore[misc]
-            goal = ends["Home"] + part * (ends["End"] - ends["Home"])
-            until(lambda goal=goal: abs(middle(thumb) - goal) < 3)  # type: ignore[misc]
-        seen = watched.page.locator("input[type=text]").evaluate_all(
-            "fields => fields.filter((field) => field.checkVisibility()).map((field) => field.value)"
-        )
-        assert seen[0] == "100"  # and not the power of ten that viser would show beside its slider
+@pytest.mark.slow
+def test_the_page_loads_nothing_from_other_servers(watch: Watch, browser: Any) -> None:
+    with watch(worlds=1, policy="idle") as watched:
+        asked: list[str] = []
+        page = browser.new_page()
+        try:
+            page.on("request", lambda request: asked.append(request.url))
+            page.on("websocket", lambda socket: asked.append(socket.url))
+            failures: list[str] = []
+            page.on("pageerror", lambda error: failures.append(str(error)))
+            page.goto(watched.running.url)
+            page.get_by_role("button", name="pause").wait_for(timeout=1000 * PATIENCE)
+        finally:
+            page.close()
+        own = (watched.running.url, watched.running.url.replace("http", "ws"), f"blob:{watched.running.url}", "data:")
+        assert [url for url in asked if not url.startswith(own)] == []
+        assert len(asked) >= 2
+        assert failures == []

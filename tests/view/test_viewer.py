@@ -1,9 +1,10 @@
-"""The viewer with a page that is a list of what was sent to it: rates, and nothing is sent that has not changed."""
+"""The viewer with a page that only counts calls: rates, errors, and nothing is sent without a change."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -11,54 +12,16 @@ import pytest
 
 pytest.importorskip("viser", reason="the viewer needs viser")
 
+from tests.view.running import OpenViewer, until
+
 import doorstep
-from doorstep.view import first_person
+from doorstep.policies import make_policy
+from doorstep.view import agent_panel
 from doorstep.view.keyboard import Keyboard
-from doorstep.view.layout import Layout
 from doorstep.view.page import Page
-from doorstep.view.play import LivePlay, Replay
-from doorstep.view.policies import idle, random
-from doorstep.view.stage import Stage
+from doorstep.view.play import LivePlay, RecordedPlay
 from doorstep.view.viewer import Viewer
-
-
-class Handle:
-    """A thing in a scene; writes down what is set."""
-
-    _name: str
-    _sent: list[str]
-
-    def __init__(self, name: str, sent: list[str], **properties: Any) -> None:
-        self.__dict__.update(properties, _name=name, _sent=sent)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        self._sent.append(f"{self._name} {name}")
-        self.__dict__[name] = value
-
-
-class FakeScene:
-    """viser's scene, as far as a stage needs it."""
-
-    def __init__(self) -> None:
-        self.sent: list[str] = []
-        self.things: dict[str, Handle] = {}
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("configure_"):
-            return lambda *_, **__: None
-        if name.startswith("add_"):
-            return self._add
-        raise AttributeError(name)
-
-    def _add(self, path: str, *_: Any, visible: bool = True, **properties: Any) -> Handle:
-        self.things[path] = Handle(path.removeprefix("/"), self.sent, visible=visible, **properties)
-        return self.things[path]
-
-    def take(self) -> list[str]:
-        """What was sent since the last time."""
-        sent = self.sent[:]
-        self.sent.clear()
-        return sent
+from doorstep.view.world_arrays import Layout
 
 
 class FakePage:
@@ -102,11 +65,11 @@ def let_pass(viewer: Viewer, seconds: float) -> None:
 
 
 @pytest.mark.parametrize(("rate", "steps", "pictures"), [(20, 40, 40), (30, 60, 60), (5, 10, 10), (200, 400, 64)])
-def test_worlds_are_stepped_and_shown_at_the_rate_but_not_more_often_than_eyes_need(
+def test_worlds_are_stepped_and_shown_at_the_rate_but_shown_at_most_32_times_a_second(
     sim: doorstep.Simulator, rate: float, steps: int, pictures: int
 ) -> None:
     page = FakePage()
-    play = LivePlay(sim, random(sim))
+    play = LivePlay(sim, make_policy("random", sim))
     let_pass(viewer_of(sim, play, page, rate), 2.0)
     assert play.position == pytest.approx(steps, abs=2)
     assert page.count("show") == pytest.approx(pictures, abs=4)
@@ -115,7 +78,7 @@ def test_worlds_are_stepped_and_shown_at_the_rate_but_not_more_often_than_eyes_n
 
 def test_a_paused_viewer_waits_for_requests_and_shows_nothing_new(sim: doorstep.Simulator) -> None:
     page = FakePage()
-    play = LivePlay(sim, idle(sim))
+    play = LivePlay(sim, make_policy("idle", sim))
     viewer = viewer_of(sim, play, page)
     viewer.requests.post(viewer.toggle_pause)
     viewer.tick(1.0)
@@ -128,10 +91,10 @@ def test_a_paused_viewer_waits_for_requests_and_shows_nothing_new(sim: doorstep.
     assert (play.position, page.count("show")) == (1, 2)
 
 
-def test_nobody_looks_nothing_is_stepped_unless_it_keeps_running(sim: doorstep.Simulator) -> None:
+def test_without_a_browser_nothing_is_stepped_unless_it_keeps_running(sim: doorstep.Simulator) -> None:
     page = FakePage()
     page.watched = False
-    play = LivePlay(sim, idle(sim))
+    play = LivePlay(sim, make_policy("idle", sim))
     assert viewer_of(sim, play, page).tick(1.0) is None
     assert (play.position, page.calls) == (0, [])
     running = viewer_of(sim, play, page, keep_running=True)
@@ -151,14 +114,20 @@ def test_nobody_looks_nothing_is_stepped_unless_it_keeps_running(sim: doorstep.S
         (3, 3, "step 0, paused; worlds 1-3 of 4 on cpu"),
     ],
 )
-def test_it_says_which_worlds_are_shown(sim: doorstep.Simulator, cells: int, world: int, says: str) -> None:
+def test_the_status_says_which_worlds_are_shown(sim: doorstep.Simulator, cells: int, world: int, says: str) -> None:
     class StatusPage(FakePage):
         def show_status(self, text: str, error: str) -> None:
             self.calls.append(text)
 
     page = StatusPage()
     viewer = Viewer(
-        sim, LivePlay(sim, idle(sim)), cast(Page, page), Layout.of(sim, cells), Keyboard(), rate=0, keep_running=False
+        sim,
+        LivePlay(sim, make_policy("idle", sim)),
+        cast(Page, page),
+        Layout.of(sim, cells),
+        Keyboard(),
+        rate=0,
+        keep_running=False,
     )
     viewer.requests.post(viewer.toggle_pause)
     viewer.requests.post(viewer.choose_world, world)
@@ -166,19 +135,9 @@ def test_it_says_which_worlds_are_shown(sim: doorstep.Simulator, cells: int, wor
     assert says in page.calls
 
 
-def test_the_line_around_the_chosen_world_is_not_hidden_by_walls(sim: doorstep.Simulator) -> None:
-    scene, layout = FakeScene(), Layout.of(sim, 4)
-    Stage(cast(Any, scene), sim, layout).show(range(4), 3)
-    points = vars(scene.things["/current world"])["points"].reshape(-1, 3)
-    walls_end = 5.0  # metres above the floor
-    assert (points[:, 2] > walls_end).all()
-    assert points[:, :2].min(axis=0) == pytest.approx(layout.low + layout.offsets[3, :2])
-    assert points[:, :2].max(axis=0) == pytest.approx(layout.high + layout.offsets[3, :2])
-
-
-def test_a_failing_step_stops_the_play_and_says_so(sim: doorstep.Simulator) -> None:
+def test_a_failing_step_pauses_and_is_reported(sim: doorstep.Simulator) -> None:
     page = FakePage()
-    play = LivePlay(sim, idle(sim))
+    play = LivePlay(sim, make_policy("idle", sim))
     viewer = viewer_of(sim, play, page)
     sim.close()
     viewer._step(5)
@@ -187,15 +146,53 @@ def test_a_failing_step_stops_the_play_and_says_so(sim: doorstep.Simulator) -> N
     assert play.position == 0
 
 
+def test_an_exception_of_a_policy_is_shown_and_its_traceback_printed(
+    sim: doorstep.Simulator, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "train.py"
+    path.write_text("def policy(observations):\n    return observations['rewards'] / None\n")
+    page = FakePage()
+    play = LivePlay(sim, make_policy(f"{path}:policy", sim))
+    viewer = viewer_of(sim, play, page)
+    viewer.tick(1.0)
+    assert viewer.paused
+    assert viewer.error.startswith("TypeError: unsupported operand")
+    printed = capfd.readouterr().err
+    assert f'File "{path}", line 2, in policy' in printed
+    viewer.step_once()  # the same error again
+    assert play.position == 0
+    assert capfd.readouterr().err == ""
+
+
+def test_an_error_of_a_policy_that_looks_like_a_collision_of_the_servers_thread_is_shown(
+    sim: doorstep.Simulator, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def act() -> None:
+        raise RuntimeError("deque mutated during iteration")
+
+    viewer = viewer_of(sim, LivePlay(sim, act), FakePage())
+    viewer.tick(1.0)
+    assert (viewer.error, viewer.paused) == ("RuntimeError: deque mutated during iteration", True)
+    assert "deque mutated" in capfd.readouterr().err
+
+
+def test_actions_that_do_not_fit_are_an_error_in_the_page(sim: doorstep.Simulator, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("def policy(observations):\n    return 0\n")
+    viewer = viewer_of(sim, LivePlay(sim, make_policy(f"{tmp_path}/train.py:policy", sim)), FakePage())
+    viewer.tick(1.0)
+    assert "returned int64 []; it must return integers [4, 2, 4]" in viewer.error
+    assert viewer.paused
+
+
 def test_a_picture_that_cannot_be_drawn_is_an_error_in_the_page(
     sim: doorstep.Simulator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise doorstep.DeviceError("no renderer")
 
-    monkeypatch.setattr(first_person, "Cameras", refuse)
+    monkeypatch.setattr(agent_panel, "Cameras", refuse)
     page = FakePage()
-    viewer = viewer_of(sim, LivePlay(sim, idle(sim)), page)
+    viewer = viewer_of(sim, LivePlay(sim, make_policy("idle", sim)), page)
     viewer.show_picture(True)
     assert viewer.error == "DeviceError: no renderer"
     assert viewer.paused
@@ -204,10 +201,10 @@ def test_a_picture_that_cannot_be_drawn_is_an_error_in_the_page(
     assert viewer.error == "DeviceError: no renderer"
 
 
-def test_a_recording_takes_no_player_and_no_reset(sim: doorstep.Simulator) -> None:
+def test_a_recording_ignores_players_and_resets(sim: doorstep.Simulator) -> None:
     page = FakePage()
-    replay = Replay(sim, np.zeros((5, 4, 2, 4), np.int32))
-    viewer = viewer_of(sim, replay, page)
+    recorded = RecordedPlay(sim, np.zeros((5, 4, 2, 4), np.int32))
+    viewer = viewer_of(sim, recorded, page)
     before = sim.hash()
     viewer.reset_world()
     viewer.choose_player(0)
@@ -215,84 +212,12 @@ def test_a_recording_takes_no_player_and_no_reset(sim: doorstep.Simulator) -> No
     assert sim.hash() == before
     viewer.seek(3)
     assert viewer.paused
-    assert replay.position == 3
-
-
-def test_only_what_moves_is_sent(sim: doorstep.Simulator) -> None:
-    scene = FakeScene()
-    stage = Stage(cast(Any, scene), sim, Layout.of(sim, 4))
-    stage.show(range(4), 0)
-    scene.take()
-    stage.show(range(4), 0)
-    assert scene.take() == []
-
-    play = LivePlay(sim, idle(sim))
-    play.player = (2, 0, lambda: (3, 0, 2, 0))
-    play.step()
-    stage.show(range(4), 0)
-    walked = set(scene.take())
-    assert {"agents batched_positions", "eyes batched_positions"} <= walked
-    assert walked <= {
-        f"{part} {array}" for part in ("agents", "eyes") for array in ("batched_positions", "batched_wxyzs")
-    }
-
-    sim.state.button_pressed.to_numpy()[1, 0] = 1
-    stage.show(range(4), 0)
-    assert scene.take() == ["buttons batched_scales", "buttons batched_colors"]
-
-    sim.state.door_open.to_numpy()[1, 0] = 1
-    stage.show(range(4), 0)
-    assert scene.take() == ["doors batched_colors"]
-
-    sim.state.body_positions.to_numpy()[3, 4, 0] += 1
-    stage.show(range(4), 0)
-    assert scene.take() == ["cubes batched_positions"]
-
-    stage.show(range(4), 3)
-    assert scene.take() == ["world 0 text", "world 1 text", "world 2 text", "world 3 text", "current world points"]
-
-
-def test_rays_are_sent_only_while_they_are_drawn(sim: doorstep.Simulator) -> None:
-    scene = FakeScene()
-    stage = Stage(cast(Any, scene), sim, Layout.of(sim, 4))
-    stage.show(range(4), 1)
-    scene.take()
-    stage.lidar.visible = True
-    stage.show(range(4), 1)
-    assert scene.take() == ["lidar visible", "lidar points", "lidar colors"]
-    points = vars(scene.things["/lidar"])["points"]
-    assert points.shape == (60, 2, 3)
-    offset = Layout.of(sim, 4).offsets[1]
-    start = sim.state.body_positions.to_numpy()[1, 1] + offset + np.array([0, 0, 0.5])
-    assert points[30:, 0] == pytest.approx(np.tile(start, (30, 1)))
-    lengths = np.linalg.norm(points[30:, 1] - points[30:, 0], axis=1)
-    assert lengths == pytest.approx(40 * sim.lidar.to_numpy()[1, 1, :, 0], rel=1e-5, abs=1e-5)
-    stage.lidar.visible = False
-    scene.take()
-    sim.step()
-    stage.show(range(4), 1)
-    assert [sent for sent in scene.take() if sent.startswith("lidar")] == []
-
-
-def test_everything_that_is_sent_is_float32_or_bytes(sim: doorstep.Simulator) -> None:
-    scene = FakeScene()
-    Stage(cast(Any, scene), sim, Layout.of(sim, 4)).show(range(4), 0)
-    arrays = {
-        (path, name): value
-        for path, thing in scene.things.items()
-        for name, value in vars(thing).items()
-        if name.startswith("batched_")
-    }
-    assert len(arrays) == 8 * 4
-    for (_, name), array in arrays.items():
-        assert array.dtype == (np.uint8 if name == "batched_colors" else np.float32)
-    assert len(arrays["/agents", "batched_positions"]) == 4 * 2
-    assert len(arrays["/walls", "batched_positions"]) == 4 * 12
+    assert recorded.position == 3
 
 
 def test_a_failing_request_is_shown_and_the_next_ones_are_served(sim: doorstep.Simulator) -> None:
     page = FakePage()
-    viewer = viewer_of(sim, LivePlay(sim, idle(sim)), page)
+    viewer = viewer_of(sim, LivePlay(sim, make_policy("idle", sim)), page)
 
     def fail() -> None:
         raise doorstep.SimulationError("nothing works")
@@ -317,7 +242,7 @@ def test_what_collides_with_the_servers_thread_is_sent_again(sim: doorstep.Simul
                 raise collisions.pop()
 
     page = CollidingPage()
-    viewer = viewer_of(sim, LivePlay(sim, idle(sim)), page, rate=0)
+    viewer = viewer_of(sim, LivePlay(sim, make_policy("idle", sim)), page, rate=0)
     viewer.tick(1.0)
     assert (page.count("show"), page.count("show_numbers")) == (1, 0)
     viewer.tick(2.0)
@@ -325,7 +250,7 @@ def test_what_collides_with_the_servers_thread_is_sent_again(sim: doorstep.Simul
     assert (viewer.error, viewer.paused) == ("", False)
 
 
-def test_a_page_that_cannot_be_shown_is_given_up_until_something_changes(
+def test_a_page_that_cannot_be_shown_is_tried_again_only_after_a_change(
     sim: doorstep.Simulator, capfd: pytest.CaptureFixture[str]
 ) -> None:
     class BrokenPage(FakePage):
@@ -334,10 +259,27 @@ def test_a_page_that_cannot_be_shown_is_given_up_until_something_changes(
             raise ValueError("no numbers")
 
     page = BrokenPage()
-    viewer = viewer_of(sim, LivePlay(sim, idle(sim)), page)
+    viewer = viewer_of(sim, LivePlay(sim, make_policy("idle", sim)), page)
     for moment in range(10):
         wait = viewer.tick(float(moment))
     assert wait is None
     assert page.count("show_numbers") == 2
     assert (viewer.error, viewer.paused) == ("ValueError: no numbers", True)
     assert capfd.readouterr().err.count("ValueError: no numbers") == 1
+
+
+def test_unexpected_errors_are_shown_and_the_viewer_continues(
+    open_viewer: OpenViewer, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def fail() -> None:
+        raise KeyError("surprise")
+
+    with open_viewer(policy="idle") as running:
+        running.viewer.requests.post(fail)
+        until(lambda: running.error() == "KeyError: 'surprise'")
+        running.viewer._play.step = fail  # type: ignore[method-assign]
+        running.ask(lambda viewer: setattr(viewer, "error", ""))
+        running.viewer.requests.post(running.viewer.step_once)
+        until(lambda: running.error() == "KeyError: 'surprise'")
+        assert running.viewer.paused
+    assert capfd.readouterr().err.count("KeyError: 'surprise'") == 2

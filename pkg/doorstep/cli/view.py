@@ -1,4 +1,4 @@
-"""`doorstep view`: worlds, live in a browser."""
+"""`doorstep view`: shows worlds live in a browser."""
 
 from __future__ import annotations
 
@@ -17,13 +17,20 @@ SUMMARY = "Show worlds live in a browser, play by hand, or scrub through a recor
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
     add = parser.add_argument
-    add_world_arguments(parser, worlds=1, what="number of worlds; 64 are shown at once")
-    add("--policy", choices=("random", "idle"), default="random", help="who acts where nobody plays (random)")
+    add_world_arguments(parser, worlds=1, what="number of worlds; at most 64 are shown at once")
+    add(
+        "--policy",
+        default="random",
+        metavar="POLICY",
+        help="what chooses the actions: random, idle, module:function or path/to/file.py:function (random)",
+    )
     add_recording_arguments(parser)
     add("--rate", type=_rate, default=20, metavar="HZ", help="steps per second, 0-1000 (20)")
-    add("--keep-running", action="store_true", help="also step while nobody looks at the page")
-    add("--host", default="127.0.0.1", metavar="ADDRESS", help="whom to serve; 0.0.0.0: everybody (127.0.0.1)")
-    add("--port", type=_port, default=8080, metavar="PORT", help="where to serve; 0: any free port (8080)")
+    add("--keep-running", action="store_true", help="also step while no browser shows the page")
+    add(
+        "--host", default="127.0.0.1", metavar="ADDRESS", help="address to listen on; 0.0.0.0: all networks (127.0.0.1)"
+    )
+    add("--port", type=_port, default=8080, metavar="PORT", help="port to listen on; 0: any free one (8080)")
 
 
 def run(arguments: argparse.Namespace) -> int:

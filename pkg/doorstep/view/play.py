@@ -1,6 +1,6 @@
-"""What is watched: worlds that go on by themselves or are played by hand, and recordings.
+"""What steps the simulator, and how fast: live play, recorded play, and the pace.
 
-Both step a simulator that they are given. A step that fails raises what the simulator raises.
+A step that fails raises the simulator's or the policy's exception.
 """
 
 from __future__ import annotations
@@ -12,63 +12,72 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doorstep.simulator import Simulator
-from doorstep.view.policies import Policy
 
 PlayerAction = Callable[[], tuple[int, int, int, int]]
 
+_LONGEST_DELAY = 0.1  # seconds; steps that are later than this are dropped
+
 
 class Play(Protocol):
-    """Something that can be stepped."""
+    """A simulator with the actions of its steps."""
 
     position: int
     """Steps taken."""
 
     @property
     def length(self) -> int | None:
-        """Steps there are; None: no end."""
+        """Number of steps; None: unlimited."""
 
     def step(self) -> None:
-        """Steps once; nothing happens at the end."""
+        """Takes one step; at the end it does nothing."""
 
 
 class LivePlay:
-    """A policy acts for all agents but one, perhaps: the one whom a player moves."""
+    """A policy acts for all agents except the one that is played by hand, if any.
+
+    Args:
+        sim: what is stepped.
+        act: sets the simulator's actions before a step, as `doorstep.policies.make_policy()` returns it.
+    """
 
     length = None
 
-    def __init__(self, sim: Simulator, policy: Policy) -> None:
+    def __init__(self, sim: Simulator, act: Callable[[], None]) -> None:
         self.position = 0
-        self.player: tuple[int, int, PlayerAction] | None = None  # world, agent, and what it does
+        self.player: tuple[int, int, PlayerAction] | None = None  # world, agent, and its action in the next step
         self._sim = sim
-        self._policy = policy
+        self._act = act
 
     def step(self) -> None:
-        actions = self._policy()
+        self._act()
         if self.player is not None:
-            world, agent, act = self.player
-            actions[world, agent] = act()
-        self._sim.actions = actions
+            self._act_by_hand(*self.player)
         self._sim.step()
         self.position += 1
 
     def reset(self, world: int) -> None:
-        """Gives a world its next level."""
+        """Starts a new episode in a world."""
         self._sim.reset([world])
+
+    def _act_by_hand(self, world: int, agent: int, act: PlayerAction) -> None:
+        actions = self._sim.actions.copy_to_host()
+        actions[world, agent] = act()
+        self._sim.actions = actions
 
 
 _MOST_SNAPSHOT_BYTES = 256 << 20
 _FEWEST_STEPS_BETWEEN_SNAPSHOTS = 20
 
 
-class Replay:
-    """Recorded actions, with the simulator at any of their steps.
+class RecordedPlay:
+    """Recorded actions; `seek()` brings the simulator to any of their steps.
 
-    Snapshots are kept every so many steps; a jump restores the last one before its goal and steps from there, so that
-    the worlds, and what the last step wrote, are those of the recording.
+    A snapshot is kept every so many steps. A jump restores the last snapshot before its goal and steps from there, so
+    that worlds, rewards and dones are exactly those of the recording.
 
     Args:
-        sim: as it was when the recording began: made with the same seed and never stepped.
-        actions: [steps, N, A, 4].
+        sim: as it was when the recording began: the same seed, and no step taken.
+        actions: int32 [steps, N, A, 4].
     """
 
     def __init__(self, sim: Simulator, actions: NDArray[np.int32]) -> None:
@@ -92,7 +101,7 @@ class Replay:
                 self._snapshots[self.position] = self._sim.save()
 
     def seek(self, position: int) -> None:
-        """Goes to the state after so many steps; beyond the ends: to the end."""
+        """Moves to the state after `position` steps; positions outside the recording become its nearest end."""
         position = min(max(position, 0), self.length)
         # strictly before, unless it is the beginning: only a step writes rewards
         start = max(at for at in self._snapshots if at < max(position, 1))
@@ -101,3 +110,35 @@ class Replay:
             self.position = start
         while self.position < position:
             self.step()
+
+
+class Pace:
+    """A clock that ticks `rate` times a second. The caller gives the current time, in seconds."""
+
+    def __init__(self, rate: float) -> None:
+        self.rate = rate
+        self._next: float | None = None
+
+    def restart(self) -> None:
+        """Forgets when the last tick was; the next `take()` returns 1."""
+        self._next = None
+
+    def take(self, now: float) -> int:
+        """The number of steps that have become due since the last call: 1 in the first call, always 0 at rate 0."""
+        if self.rate <= 0:
+            self._next = None
+            return 0
+        period = 1 / self.rate
+        if self._next is None or now - self._next > max(_LONGEST_DELAY, period):
+            self._next = now
+        if now < self._next:
+            return 0
+        count = int((now - self._next) / period) + 1
+        self._next += count * period
+        return count
+
+    def wait(self, now: float) -> float | None:
+        """Seconds until the next step is due; None: never."""
+        if self.rate <= 0:
+            return None
+        return 0.0 if self._next is None else max(self._next - now, 0.0)

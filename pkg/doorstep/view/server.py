@@ -1,9 +1,10 @@
-"""`serve`: the viewer from the address that it prints to Ctrl-C."""
+"""`serve`: runs the viewer, from the address that it prints to Ctrl-C, and admits connections of its own page only."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import http
 import io
 import ipaddress
 import os
@@ -11,26 +12,30 @@ import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 
 import viser
+import websockets.asyncio.server as websocket_server
+from websockets.http11 import Request, Response
 
 from doorstep.action_dump import read_action_dump
-from doorstep.errors import ArgumentError
+from doorstep.errors import ArgumentError, LibraryError
+from doorstep.policies import make_policy
 from doorstep.simulator import Simulator
-from doorstep.view import origins, page_keys
+from doorstep.view import keyboard
 from doorstep.view.keyboard import Keyboard
-from doorstep.view.layout import Layout
 from doorstep.view.page import Page
-from doorstep.view.play import LivePlay, Play, Replay
-from doorstep.view.policies import POLICIES
+from doorstep.view.play import LivePlay, Play, RecordedPlay
 from doorstep.view.viewer import Viewer
+from doorstep.view.world_arrays import Layout
 
 MOST_SHOWN = 64  # worlds on the page at once
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What to watch, and where; the names are those of the command's options."""
+    """What to watch, and where to serve it; the names are those of the command's options."""
 
     worlds: int = 1
     agents: int = 2
@@ -46,11 +51,11 @@ class Settings:
 
 
 def serve(settings: Settings) -> None:
-    """Shows worlds in a browser until it is interrupted.
+    """Shows worlds in a browser until Ctrl-C.
 
     Raises:
-        ArgumentError: a setting is out of range, or the port is not free.
-        StateError: the recording is not of that many worlds and agents.
+        ArgumentError: a setting is out of range, the policy cannot be imported, or the port is in use.
+        StateError: the recording has another number of worlds or agents.
         DeviceError: the device cannot be used.
     """
     with opened(settings) as (viewer, server), contextlib.suppress(KeyboardInterrupt):
@@ -59,7 +64,7 @@ def serve(settings: Settings) -> None:
 
 
 def address(host: str, port: int) -> str:
-    """What to open in a browser on this machine to reach a server that listens there."""
+    """The URL by which a browser on this machine reaches a server that listens on `host`."""
     try:
         ip = ipaddress.ip_address(host)
     except ValueError:
@@ -71,16 +76,16 @@ def address(host: str, port: int) -> str:
 
 @contextlib.contextmanager
 def opened(settings: Settings) -> Iterator[tuple[Viewer, viser.ViserServer]]:
-    """A viewer that is ready to run, and the server that its page is on."""
+    """A viewer that is ready to run, and the server of its page."""
     with _simulator(settings) as sim:
         play = _play(sim, settings)
         with _serving(settings.host, settings.port) as server:
             layout = Layout.of(sim, min(sim.num_worlds, MOST_SHOWN))
             page = Page(server, sim, play, layout, settings.rate)
-            keyboard = Keyboard()
-            viewer = Viewer(sim, play, page, layout, keyboard, settings.rate, settings.keep_running)
+            keys = Keyboard()
+            viewer = Viewer(sim, play, page, layout, keys, settings.rate, settings.keep_running)
             page.connect(viewer.requests, viewer)
-            page_keys.connect(server, keyboard, lambda: viewer.requests.post(viewer.press_reset_key))
+            keyboard.connect(server, keys, lambda: viewer.requests.post(viewer.press_reset_key))
             try:
                 yield viewer, server
             finally:
@@ -99,18 +104,21 @@ def _simulator(settings: Settings) -> Simulator:
 
 def _play(sim: Simulator, settings: Settings) -> Play:
     if settings.actions is None:
-        return LivePlay(sim, POLICIES[settings.policy](sim))
-    return Replay(sim, read_action_dump(settings.actions, sim.num_worlds, sim.num_agents))
+        return LivePlay(sim, make_policy(settings.policy, sim))
+    return RecordedPlay(sim, read_action_dump(settings.actions, sim.num_worlds, sim.num_agents))
+
+
+# ---- Starting viser's server ----
 
 
 @contextlib.contextmanager
 def _serving(host: str, port: int) -> Iterator[viser.ViserServer]:
-    """A server of viser that prints nothing. viser takes another port than it is told to, or waits for one forever."""
+    """Runs viser's server, silently, on exactly this port. If it is in use, viser takes another, or waits forever."""
     port = _free_port(host, port)
-    with _quiet(), origins.own_page_only(host):
+    with _quiet(), _own_page_only(host):
         server = viser.ViserServer(host=host, port=port, label="doorstep", verbose=False)
     try:
-        if server.get_port() != port:  # somebody was faster
+        if server.get_port() != port:  # another process has taken the port meanwhile
             raise _port_in_use(host, port)
         yield server
     finally:
@@ -119,7 +127,7 @@ def _serving(host: str, port: int) -> Iterator[viser.ViserServer]:
 
 
 def _free_port(host: str, port: int) -> int:
-    """The port if it is free; a free one for 0."""
+    """The port, if it is free; for 0 any free one."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         with socket.socket(family, kind, protocol) as probe:
@@ -143,3 +151,62 @@ def _port_in_use(host: str, port: int) -> ArgumentError:
 def _quiet() -> Iterator[None]:
     with contextlib.redirect_stdout(io.StringIO()):
         yield
+
+
+# ---- Which pages may connect ----
+# A browser lets a page of any site open a WebSocket to any port, and sends that site as the `Origin`.
+
+
+@contextlib.contextmanager
+def _own_page_only(host: str) -> Iterator[None]:
+    """A server that viser starts within this context refuses connections from pages other than its own.
+
+    viser has no option for it. It calls websockets' `serve`, which is replaced meanwhile by one that adds the check.
+
+    Raises:
+        LibraryError: viser started its server in another way.
+    """
+    serve, guarded = websocket_server.serve, False
+
+    def serve_own_page(*arguments: Any, process_request: Any, **options: Any) -> Any:
+        nonlocal guarded
+        guarded = True
+
+        def check(connection: websocket_server.ServerConnection, request: Request) -> Response | None:
+            if not is_own_page(request.headers.get("Origin"), request.headers.get("Host", ""), host):
+                return connection.respond(http.HTTPStatus.FORBIDDEN, "Only the viewer's own page may connect.\n")
+            answer: Response | None = process_request(connection, request)
+            return answer
+
+        return serve(*arguments, process_request=check, **options)
+
+    websocket_server.serve = serve_own_page
+    try:
+        yield
+    finally:
+        websocket_server.serve = serve
+    if not guarded:
+        raise LibraryError("This version of viser starts its server in a way that doorstep cannot guard.")
+
+
+def is_own_page(origin: str | None, requested: str, host: str) -> bool:
+    """Whether a request comes from the viewer's own page.
+
+    Args:
+        origin: the site of the page that sent the request; None: the sender is not a page.
+        requested: the request's `Host`, as host:port.
+        host: where the server listens. If only this machine can reach it, `requested` must name this machine: the owner
+            of any other name can make it resolve to this machine.
+    """
+    if origin is None:
+        return True
+    if urlsplit(origin).netloc != requested:
+        return False
+    return not _is_loopback(host) or _is_loopback(urlsplit(f"//{requested}").hostname or "")
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"

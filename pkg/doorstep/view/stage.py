@@ -1,50 +1,130 @@
-"""The worlds as 3D objects in the browser: one batch of instances per kind of thing, and lines.
+"""The 3D scene of the page: one batch of instances per kind of thing, and line segments.
 
-Only what has changed since it was last sent is sent, an array of a batch at a time: resting cubes and doors cost
-nothing while agents walk.
+An array is sent only if it differs from the one sent before: while agents walk, resting cubes and doors cost nothing.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import itertools
+from dataclasses import dataclass
 
 import numpy as np
 import viser
 from numpy.typing import NDArray
 
 from doorstep.simulator import Simulator
-from doorstep.view import boxes, colours, meshes, rays
-from doorstep.view.boxes import Boxes, Look
-from doorstep.view.layout import Layout
+from doorstep.view import world_arrays
+from doorstep.view.world_arrays import Array, Boxes, BoxesOf, Layout
 
-Array = NDArray[Any]
-
-_Kinds = dict[str, tuple[Look, meshes.Mesh, Array | None]]  # name: what there is, mesh, colour; None: each has its own
-
-_KINDS: _Kinds = {
-    "walls": (boxes.walls, meshes.box(base=0), colours.WALL),
-    "doors": (boxes.doors, meshes.box(base=0), None),
-    "buttons": (boxes.buttons, meshes.box(base=0), None),
-    "cubes": (boxes.cubes, meshes.box(base=-0.5), colours.CUBE),
-    "agents": (boxes.agents, meshes.agent_body(), None),
-    "eyes": (boxes.agents, meshes.agent_eyes(), colours.EYE),
-}
 _TILE = 2.0  # metres, side of the floor's tiles
 _LINE_HEIGHT = 0.1  # metres above the walls, of the line around the current world
 _LABEL_BASE, _LABEL_HEIGHT = 2.5, 2.0  # metres
 _AMBIENT, _DIRECTIONAL = 1.6, 2.4
 
 
+# ---- Meshes ----
+# Triangles are counter-clockwise seen from outside; +y is forward, +z up.
+
+
+@dataclass(frozen=True)
+class Mesh:
+    """Triangles. The renderer shades smoothly across shared vertices."""
+
+    vertices: NDArray[np.float32]  # [V, 3]
+    faces: NDArray[np.uint32]  # [F, 3]
+
+
+def _box(base: float) -> Mesh:
+    """A box of side 1 around the z axis; `base` is the z of its lower side. Its sides are shaded flat."""
+    vertices: list[NDArray[np.float64]] = []
+    faces: list[NDArray[np.int64]] = []
+    for axis in range(3):
+        for sign in (-1, 1):
+            corners = np.zeros((4, 3))
+            corners[:, axis] = sign
+            corners[:, (axis + 1) % 3] = (-1, 1, 1, -1)
+            corners[:, (axis + 2) % 3] = (-1, -1, 1, 1)
+            order = np.array([[0, 1, 2], [0, 2, 3]])[:, ::sign]
+            faces.append(order + 4 * len(vertices))
+            vertices.append(corners / 2)
+    return _mesh(np.concatenate(vertices) + np.array([0, 0, base + 0.5]), np.concatenate(faces))
+
+
+def _tiles(low: tuple[float, float], high: tuple[float, float], side: float, odd: bool) -> Mesh:
+    """Half of the tiles of a chessboard on the floor between two corners; they face up."""
+    xs, ys = (np.append(np.arange(begin, end, side), end) for begin, end in zip(low, high, strict=True))
+    vertices: list[tuple[float, float, float]] = []
+    faces: list[tuple[int, int, int]] = []
+    for i, (left, right) in enumerate(itertools.pairwise(xs)):
+        for j, (near, far) in enumerate(itertools.pairwise(ys)):
+            if (i + j) % 2 == odd:
+                first = len(vertices)
+                vertices += [(left, near, 0), (right, near, 0), (right, far, 0), (left, far, 0)]
+                faces += [(first, first + 1, first + 2), (first, first + 2, first + 3)]
+    return _mesh(vertices, faces)
+
+
+def _agent_body() -> Mesh:
+    """The body of an agent, round with a dome, in a box of side 1 on the floor."""
+    profile = [(0.41, 0.0), (0.5, 0.09), (0.5, 0.5), (0.47, 0.67), (0.385, 0.82), (0.25, 0.935), (0.0, 1.0)]
+    return _revolved(profile, segments=20)
+
+
+def _agent_eyes() -> Mesh:
+    """Two eyes at the front of an agent's body."""
+    eyes = [_ball(centre=(side * 0.18, 0.37, 0.69), radius=0.12) for side in (-1, 1)]
+    faces = [eye.faces + index * len(eye.vertices) for index, eye in enumerate(eyes)]
+    return _mesh(np.concatenate([eye.vertices for eye in eyes]), np.concatenate(faces))
+
+
+def _ball(centre: tuple[float, float, float], radius: float) -> Mesh:
+    turns = np.linspace(-np.pi / 2, np.pi / 2, 7)
+    ball = _revolved([(radius * np.cos(turn), radius * np.sin(turn)) for turn in turns], segments=10)
+    return Mesh(ball.vertices + np.asarray(centre, np.float32), ball.faces)
+
+
+def _revolved(profile: list[tuple[float, float]], segments: int) -> Mesh:
+    """The surface that a profile of (radius, z), from bottom to top, makes when it revolves around z."""
+    angles = 2 * np.pi * np.arange(segments) / segments
+    rings = [np.stack([r * np.cos(angles), r * np.sin(angles), np.full(segments, z)], axis=1) for r, z in profile]
+    faces = []
+    for ring in range(len(profile) - 1):
+        for segment in range(segments):
+            a, b = ring * segments + segment, ring * segments + (segment + 1) % segments
+            faces += [(a, b, b + segments), (a, b + segments, a + segments)]
+    return _mesh(np.concatenate(rings), faces)
+
+
+def _mesh(vertices: object, faces: object) -> Mesh:
+    return Mesh(np.asarray(vertices, np.float32), np.asarray(faces, np.uint32))
+
+
+# ---- The scene ----
+
+_Things = dict[str, tuple[BoxesOf, Mesh, Array | None]]  # name: boxes, mesh, colour; None: one colour per instance
+
+_THINGS: _Things = {
+    "walls": (world_arrays.walls, _box(base=0), world_arrays.WALL_COLOUR),
+    "doors": (world_arrays.doors, _box(base=0), None),
+    "buttons": (world_arrays.buttons, _box(base=0), None),
+    "cubes": (world_arrays.cubes, _box(base=-0.5), world_arrays.CUBE_COLOUR),
+    "agents": (world_arrays.agents, _agent_body(), None),
+    "eyes": (world_arrays.agents, _agent_eyes(), world_arrays.EYE_COLOUR),
+}
+
+
 class Stage:
-    """Everything in the 3D scene."""
+    """Everything in the 3D scene of the page."""
 
     def __init__(self, scene: viser.SceneApi, sim: Simulator, layout: Layout) -> None:
         self._sim = sim
         self._layout = layout
-        _light(scene)
-        self._kinds = {**_floors(layout), **_KINDS}
-        self._batches = {name: Batch(scene, name, mesh, colour) for name, (_, mesh, colour) in self._kinds.items()}
-        self._labels = [_label(scene, cell, layout) for cell in range(layout.cells)]
+        _add_lights(scene)
+        self._things = {**_floors(layout), **_THINGS}
+        self._instances = {
+            name: Instances(scene, name, mesh, colour) for name, (_, mesh, colour) in self._things.items()
+        }
+        self._labels = [_add_label(scene, cell, layout) for cell in range(layout.cells)]
         self._frame = Lines(scene, "current world", thickness=0.3)
         self.lidar = Lines(scene, "lidar", thickness=0.05)
         self.grabs = Lines(scene, "grab rays", thickness=0.12)
@@ -52,30 +132,30 @@ class Stage:
         self._marked: tuple[range, int] | None = None
 
     def show(self, worlds: range, current: int) -> None:
-        """Shows some worlds, as many as there are cells, as they are now; rays are those of the current one."""
-        seen = {look: look(self._sim, worlds, self._layout) for look, _, _ in self._kinds.values()}
+        """Shows the present state of some worlds, one per cell, and the rays of the current one."""
+        boxes = {boxes_of: boxes_of(self._sim, worlds, self._layout) for boxes_of, _, _ in self._things.values()}
         offset = self._layout.offsets[current - worlds.start]
-        for name, (look, _, _) in self._kinds.items():
-            self._batches[name].show(seen[look])
+        for name, (boxes_of, _, _) in self._things.items():
+            self._instances[name].show(boxes[boxes_of])
         if self._marked != (worlds, current):
             self._mark(worlds, current)
         if self.lidar.visible:
-            self.lidar.show(*rays.lidar(self._sim, current, offset))
+            self.lidar.show(*world_arrays.lidar_rays(self._sim, current, offset))
         if self.grabs.visible:
-            self.grabs.show(*rays.grabs(self._sim, current, offset))
+            self.grabs.show(*world_arrays.grab_rays(self._sim, current, offset))
 
     def _mark(self, worlds: range, current: int) -> None:
-        """Numbers the worlds, and draws a line around the current one."""
+        """Labels each world with its number and draws a line around the current one."""
         for label, world in zip(self._labels, worlds, strict=True):
             label.text = str(self._sim.world_offset + world)
         self._frame.show(*_around(self._layout, self._layout.offsets[current - worlds.start]))
         self._marked = (worlds, current)
 
 
-class Batch:
-    """Instances of one mesh. What it is told to show it sends, as far as it differs from what was sent before."""
+class Instances:
+    """Instances of one mesh. Only arrays that differ from those sent before are sent."""
 
-    def __init__(self, scene: viser.SceneApi, name: str, mesh: meshes.Mesh, colour: Array | None) -> None:
+    def __init__(self, scene: viser.SceneApi, name: str, mesh: Mesh, colour: Array | None) -> None:
         self._scene = scene
         self._name = name
         self._mesh = mesh
@@ -84,19 +164,19 @@ class Batch:
         self._sent: dict[str, Array] = {}
 
     def show(self, now: Boxes) -> None:
-        """The arrays are the batch's from now on."""
+        """Shows these boxes and keeps their arrays, which must not be written afterwards."""
         arrays = {"batched_positions": now.positions, "batched_scales": now.sizes}
         if now.rotations is not None:
             arrays["batched_wxyzs"] = now.rotations
         if self._colour is None and now.colours is not None:
             arrays["batched_colors"] = now.colours
         if self._handle is None:
-            always = {"batched_wxyzs": _unturned(len(now.positions)), "batched_colors": self._colour}
+            constant = {"batched_wxyzs": _identity_rotations(len(now.positions)), "batched_colors": self._colour}
             self._handle = self._scene.add_batched_meshes_simple(
                 f"/{self._name}",
                 self._mesh.vertices,
                 self._mesh.faces,
-                **{**always, **arrays},
+                **{**constant, **arrays},
                 lod="off",
                 cast_shadow=False,
                 receive_shadow=False,
@@ -109,10 +189,10 @@ class Batch:
 
 
 class Lines:
-    """Line segments; nothing is sent that is the same as before."""
+    """Line segments. Only arrays that differ from those sent before are sent."""
 
     def __init__(self, scene: viser.SceneApi, name: str, thickness: float) -> None:
-        # A colour for each end from the start: a browser does not change from one colour to many.
+        # One colour per end from the beginning: viser's page cannot switch from a single colour to several.
         points, ends = np.zeros((1, 2, 3), np.float32), np.zeros((1, 2, 3), np.uint8)
         self._handle = scene.add_line_segments(f"/{name}", points, ends, thickness=thickness, visible=False)
         self._sent: tuple[Array, Array] = (points, ends[:, 0])
@@ -126,43 +206,43 @@ class Lines:
     def visible(self, visible: bool) -> None:
         self._handle.visible = visible
 
-    def show(self, points: Array, colour: Array) -> None:
-        """points: float32 [count, 2, 3]; colour: uint8 [count, 3]. The arrays are these lines' from now on."""
+    def show(self, points: Array, colours: Array) -> None:
+        """Shows points, float32 [count, 2, 3], in colours, uint8 [count, 3], and keeps the arrays."""
         if not _same(points, self._sent[0]):
             self._handle.points = points
-        if not _same(colour, self._sent[1]):
-            self._handle.colors = np.repeat(colour[:, None], 2, axis=1)
-        self._sent = (points, colour)
+        if not _same(colours, self._sent[1]):
+            self._handle.colors = np.repeat(colours[:, None], 2, axis=1)
+        self._sent = (points, colours)
 
 
 def _same(one: Array, other: Array) -> bool:
-    """By their bytes: a tenth of the time that numpy takes for arrays this small."""
+    """Compares bytes, which takes a tenth of the time of numpy's comparison for arrays this small."""
     return one.tobytes() == other.tobytes()
 
 
-def _floors(layout: Layout) -> _Kinds:
-    """The tiles of a chessboard, of which there are two colours."""
+def _floors(layout: Layout) -> _Things:
+    """The two colours of a chessboard."""
     low, high = layout.low.tolist(), layout.high.tolist()
     return {
-        name: (boxes.floors, meshes.tiles(low, high, _TILE, odd), colour)
-        for name, odd, colour in (("floors", False, colours.FLOOR), ("odd floors", True, colours.FLOOR_ODD))
+        name: (world_arrays.floors, _tiles(low, high, _TILE, odd), colour)
+        for name, odd, colour in zip(("floors", "odd floors"), (False, True), world_arrays.FLOOR_COLOURS, strict=True)
     }
 
 
-def _light(scene: viser.SceneApi) -> None:
-    """From above and from a side, without shadows, which cost a browser much."""
+def _add_lights(scene: viser.SceneApi) -> None:
+    """Ambient light, and one directional light without shadows, which would be slow in a browser."""
     scene.configure_default_lights(enabled=False)
     scene.configure_environment_map(None)
-    scene.add_light_ambient("/light everywhere", intensity=_AMBIENT)
+    scene.add_light_ambient("/ambient light", intensity=_AMBIENT)
     scene.add_light_directional("/light", intensity=_DIRECTIONAL, position=(1.0, -1.0, 2.0))
 
 
-def _unturned(count: int) -> Array:
+def _identity_rotations(count: int) -> Array:
     return np.tile(np.array([1, 0, 0, 0], np.float32), (count, 1))
 
 
-def _label(scene: viser.SceneApi, cell: int, layout: Layout) -> viser.LabelHandle:
-    """The number of a world, on its near wall."""
+def _add_label(scene: viser.SceneApi, cell: int, layout: Layout) -> viser.LabelHandle:
+    """The label of a cell, on the near wall of its world."""
     x, y = (layout.low[0] + layout.high[0]) / 2, layout.low[1]
     return scene.add_label(
         f"/world {cell}",
@@ -176,9 +256,9 @@ def _label(scene: viser.SceneApi, cell: int, layout: Layout) -> viser.LabelHandl
 
 
 def _around(layout: Layout, offset: Array) -> tuple[Array, Array]:
-    """The outline of a world, above its walls, which hide nothing of it there."""
+    """The outline of a world, above its walls so that they do not hide it."""
     (left, near), (right, far) = layout.low, layout.high
     z = layout.height + _LINE_HEIGHT
     corners = offset + np.array([(left, near, z), (right, near, z), (right, far, z), (left, far, z)])
     points = np.stack([corners, np.roll(corners, -1, axis=0)], axis=1)
-    return points.astype(np.float32), np.tile(colours.CURRENT_WORLD, (4, 1))
+    return points.astype(np.float32), np.tile(world_arrays.CURRENT_WORLD_COLOUR, (4, 1))

@@ -1,4 +1,4 @@
-"""The viewer: steps a simulator at the speed that was chosen, and keeps the page current."""
+"""The viewer: steps a simulator at the chosen speed and updates the page."""
 
 from __future__ import annotations
 
@@ -9,34 +9,32 @@ import viser
 
 from doorstep.errors import DoorstepError
 from doorstep.simulator import Simulator
-from doorstep.view import cameras
-from doorstep.view.first_person import FirstPerson
-from doorstep.view.history import History
+from doorstep.view.agent_panel import AgentCamera, RewardHistory
 from doorstep.view.keyboard import Keyboard
-from doorstep.view.layout import Layout
-from doorstep.view.pace import Pace
-from doorstep.view.page import Page
-from doorstep.view.play import LivePlay, Play, Replay
-from doorstep.view.reading import read
+from doorstep.view.page import Page, place_behind
+from doorstep.view.play import LivePlay, Pace, Play, RecordedPlay
 from doorstep.view.requests import Requests, is_collision
+from doorstep.view.world_arrays import Layout, read
 
-_SCENE_PERIOD = 1 / 32  # seconds between two pictures of the scene, at least
+_SCENE_PERIOD = 1 / 32  # seconds between two updates of the scene, at least; likewise of numbers and picture
 _NUMBERS_PERIOD = 1 / 4
-_IMAGE_PERIOD = 1 / 4
-_LONGEST_BURST = 0.03  # seconds of stepping without looking whether somebody wants something
+_PICTURE_PERIOD = 1 / 4
+_LONGEST_BURST = 0.03  # seconds of stepping without serving requests
 
 
 class Viewer:
-    """What is shown of a simulator, and how it goes on. One thread calls it; other threads go through `requests`.
+    """Steps a simulator, shows it in the page, and carries out the page's commands (`requests.Commands`).
+
+    All methods are called by one thread; other threads post to `requests`.
 
     Args:
-        sim: what is watched.
-        play: what steps it.
-        page: where it is shown.
-        layout: room for as many worlds as are shown at once.
-        keyboard: what moves the agent that is played by hand.
+        sim: the simulator.
+        play: steps it.
+        page: shows it.
+        layout: one cell for each world that is shown at once.
+        keyboard: acts for the agent that is played by hand.
         rate: steps per second.
-        keep_running: also step while nobody looks.
+        keep_running: also step while no browser shows the page.
     """
 
     def __init__(
@@ -61,23 +59,27 @@ class Viewer:
         self._keyboard = keyboard
         self._keep_running = keep_running
         self._pace = Pace(rate)
-        self._history = History()
+        self._history = RewardHistory()
         self._following = False
-        self._first_person: FirstPerson | None = None
+        self._agent_camera: AgentCamera | None = None
         self._player: int | None = None
         self._scene_due = _Due(_SCENE_PERIOD)
         self._numbers_due = _Due(_NUMBERS_PERIOD)
-        self._image_due = _Due(_IMAGE_PERIOD)
+        self._picture_due = _Due(_PICTURE_PERIOD)
 
-    # ---- Going on ----
+    # ---- Stepping ----
 
     def run(self) -> None:
-        """Goes on until it is interrupted."""
+        """Runs until KeyboardInterrupt."""
         while True:
             self.requests.wait(self.tick(time.monotonic()))
 
     def tick(self, now: float) -> float | None:
-        """Does what is due. Returns after how many seconds something will be; None: when there is a request."""
+        """Does what is due at the time `now`.
+
+        Returns:
+            Seconds until more is due; None: nothing is until a request is posted.
+        """
         self._serve()
         watched = self._page.watched
         running = not self.paused and (watched or self._keep_running)
@@ -87,12 +89,12 @@ class Viewer:
             self._pace.restart()
         waits = [self._pace.wait(now)] if running else []
         if watched:
-            self._show_unless_broken(now)
-            waits += [due.wait(now) for due in (self._scene_due, self._numbers_due, self._image_due)]
+            self._show_or_fail(now)
+            waits += [due.wait(now) for due in (self._scene_due, self._numbers_due, self._picture_due)]
         return min((wait for wait in waits if wait is not None), default=None)
 
     def close(self) -> None:
-        """Ends what it began; the simulator stays."""
+        """Releases what the viewer created; the simulator stays open."""
         self.show_picture(False)
 
     def _serve(self) -> None:
@@ -101,16 +103,16 @@ class Viewer:
                 self._changed()
         except Exception as error:
             self._fail(error)
-            self.requests.post(self._changed)  # and what else was asked for
+            self.requests.post(self._changed)  # wakes this thread for the requests after the one that failed
 
     def _step(self, count: int) -> None:
         began = time.monotonic()
         for _ in range(count):
-            self._step_unless_broken()
+            self._step_or_fail()
             if self.paused or time.monotonic() - began > _LONGEST_BURST:
                 return
 
-    def _step_unless_broken(self) -> None:
+    def _step_or_fail(self) -> None:
         before = self._play.position
         try:
             self._play.step()
@@ -129,53 +131,57 @@ class Viewer:
         self._history.add(reward, done)
 
     def _fail(self, error: Exception) -> None:
-        """Says so in the page, and stops there. Nothing ends the viewer while people look."""
-        said = f"{type(error).__name__}: {error}"
-        if is_collision(error):
-            self._changed()
-        elif not (self.paused and self.error == said):  # else it is shown, or cannot be
+        """Shows the error in the page and pauses; no exception ends the viewer.
+
+        Errors that are not doorstep's own are also printed, with their traceback.
+        """
+        message = f"{type(error).__name__}: {error}"
+        if not (self.paused and self.error == message):  # otherwise it has been reported
             if not isinstance(error, DoorstepError):
                 traceback.print_exception(error)
-            self.error = said
+            self.error = message
             self._pause(True)
 
     # ---- Showing ----
 
     def _changed(self) -> None:
-        for due in (self._scene_due, self._numbers_due, self._image_due):
+        for due in (self._scene_due, self._numbers_due, self._picture_due):
             due.changed = True
 
     @property
     def _shown(self) -> range:
-        """The worlds on the page: those of one sheet, the current one among them."""
+        """The worlds on the page: as many as there are cells, the current one among them."""
         cells = self._layout.cells
         first = min(self.world // cells * cells, self._sim.num_worlds - cells)
         return range(first, first + cells)
 
-    def _show_unless_broken(self, now: float) -> None:
+    def _show_or_fail(self, now: float) -> None:
         try:
             with self._page.at_once():
                 self._show(now)
         except Exception as error:
-            self._fail(error)
+            if is_collision(error):
+                self._changed()  # to be sent again
+            else:
+                self._fail(error)
 
     def _show(self, now: float) -> None:
         if self._scene_due.take(now):
             self._page.stage.show(self._shown, self.world)
             if self._following:
                 offset = self._layout.offsets[self.world - self._shown.start]
-                self._page.look(cameras.behind(self._sim, self.world, self.agent, offset))
+                self._page.look(place_behind(self._sim, self.world, self.agent, offset))
         if self._numbers_due.take(now):
             self._page.controls.show_paused(self.paused)
             self._page.controls.show_status(self._status(), self.error)
             self._page.controls.show_position(self._play.position)
             self._page.controls.show_numbers(self.world, self.agent, self._history)
-        if self._image_due.take(now) and self._first_person is not None:
-            self._draw(self._first_person)
+        if self._picture_due.take(now) and self._agent_camera is not None:
+            self._draw(self._agent_camera)
 
-    def _draw(self, first_person: FirstPerson) -> None:
+    def _draw(self, camera: AgentCamera) -> None:
         try:
-            self._page.controls.show_image(first_person.draw(self.world, self.agent))
+            self._page.controls.show_image(camera.draw(self.world, self.agent))
         except Exception:
             self.show_picture(False)
             raise
@@ -191,14 +197,14 @@ class Viewer:
             return f"worlds {shown.start:,}-{shown.stop - 1:,} of {count:,}"
         return "1 world" if count == 1 else f"{count:,} worlds"
 
-    # ---- What people ask for: see Commands ----
+    # ---- Commands ----
 
     def toggle_pause(self) -> None:
         self._pause(not self.paused)
 
     def step_once(self) -> None:
         self._pause(True)
-        self._step_unless_broken()
+        self._step_or_fail()
 
     def reset_world(self) -> None:
         if isinstance(self._play, LivePlay):
@@ -206,7 +212,7 @@ class Viewer:
             self._history.clear()
 
     def press_reset_key(self) -> None:
-        """The key resets only while an agent is played."""
+        """Resets the world if an agent is played by hand."""
         if self._player is not None:
             self.reset_world()
 
@@ -215,7 +221,7 @@ class Viewer:
         self._pace.restart()
 
     def seek(self, position: int) -> None:
-        if isinstance(self._play, Replay) and position != self._play.position:
+        if isinstance(self._play, RecordedPlay) and position != self._play.position:
             self._pause(True)
             self._history.clear()
             self._play.seek(position)
@@ -251,14 +257,14 @@ class Viewer:
         self._page.stage.grabs.visible = on
 
     def show_picture(self, on: bool) -> None:
-        if self._first_person is not None:
-            self._first_person.close()
-            self._first_person = None
+        if self._agent_camera is not None:
+            self._agent_camera.close()
+            self._agent_camera = None
         try:
-            self._first_person = FirstPerson(self._sim) if on else None
+            self._agent_camera = AgentCamera(self._sim) if on else None
         except Exception as error:
             self._fail(error)
-        if self._first_person is None:
+        if self._agent_camera is None:
             self._page.controls.show_image(None)
 
     def _pause(self, paused: bool) -> None:
@@ -267,7 +273,7 @@ class Viewer:
 
 
 class _Due:
-    """Something that is shown after it has changed, but not too often."""
+    """When to show something that changes: at most once in a period, in seconds."""
 
     def __init__(self, period: float) -> None:
         self.changed = True
@@ -275,7 +281,7 @@ class _Due:
         self._next = 0.0
 
     def take(self, now: float) -> bool:
-        """Whether to show it now."""
+        """Whether to show it now. If so, it counts as shown."""
         if not self.changed or now < self._next:
             return False
         self.changed = False
@@ -283,10 +289,10 @@ class _Due:
         return True
 
     def hurry(self) -> None:
-        """It has changed, and is shown as soon as possible."""
+        """It has changed and is shown at the next `take()`."""
         self.changed = True
         self._next = 0.0
 
     def wait(self, now: float) -> float | None:
-        """Seconds until it is to be shown; None: it has not changed."""
+        """Seconds until it will be shown; None: it has not changed."""
         return max(self._next - now, 0.0) if self.changed else None

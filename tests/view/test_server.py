@@ -1,4 +1,4 @@
-"""`doorstep view` as a user starts and ends it."""
+"""`doorstep view` as a user starts and ends it, and which pages may connect to it."""
 
 from __future__ import annotations
 
@@ -15,9 +15,12 @@ from tests.conftest import RunPython
 
 pytest.importorskip("viser", reason="the viewer needs viser")
 
+from tests.view.running import OpenViewer, Visitor
+from websockets.exceptions import InvalidStatus
+
 from doorstep.action_dump import ActionDumpWriter
 from doorstep.cli import main
-from doorstep.view.policies import IDLE
+from doorstep.view.server import address, is_own_page
 
 
 @pytest.fixture
@@ -67,7 +70,14 @@ def test_a_busy_port_is_an_error_and_no_other_port_is_taken(capsys: pytest.Captu
         (["--worlds", "0"], "doorstep view: error: argument --worlds: 0 is not allowed; give at least 1"),
         (["--agents", "9"], "doorstep view: error: num_agents is 9"),
         (["--device", "gpu"], "doorstep view: error: device is 'gpu'"),
-        (["--policy", "wise"], "doorstep view: error: argument --policy: invalid choice: 'wise'"),
+        (
+            ["--policy", "wise"],
+            "doorstep view: error: policy is 'wise'; it must be 'random', 'idle', 'module:function'",
+        ),
+        (
+            ["--policy", "missing.py:act"],
+            "doorstep view: error: policy is 'missing.py:act'; there is no file 'missing.",
+        ),
         (["--actions", "missing.bin"], "doorstep view: error: [Errno 2] No such file"),
     ],
 )
@@ -82,7 +92,7 @@ def test_a_mistake_is_one_line(arguments: list[str], says: str, capsys: pytest.C
 def test_a_recording_of_other_sizes_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "actions.bin"
     with ActionDumpWriter(path, num_worlds=3) as dump:
-        dump.append([[IDLE, IDLE]] * 3)
+        dump.append([[[0, 0, 2, 0]] * 2] * 3)
     assert main(["view", "--port", "0", "--worlds", "2", "--actions", str(path)]) == 2
     assert "which does not divide it" in capsys.readouterr().err
 
@@ -104,3 +114,53 @@ print(errors.getvalue())
 
 def test_nothing_else_imports_viser(run_python: RunPython) -> None:
     assert run_python("import sys, doorstep, doorstep.cli; print('viser' in sys.modules)") == "False\n"
+
+
+def test_pages_of_other_sites_cannot_connect(open_viewer: OpenViewer) -> None:
+    with open_viewer(policy="idle") as running:
+        port = running.server.get_port()
+        for origin, host in (
+            ("https://evil.example", "127.0.0.1"),
+            ("null", "127.0.0.1"),
+            ("http://127.0.0.1:1", "127.0.0.1"),
+            (f"http://evil.example:{port}", "evil.example"),  # a name that its owner lets lead here
+        ):
+            with pytest.raises(InvalidStatus) as caught:
+                Visitor(running, origin, host)
+            assert caught.value.response.status_code == 403
+        assert not running.server.get_clients()
+        with Visitor(running, f"http://127.0.0.1:{port}"):
+            assert len(running.server.get_clients()) == 1
+
+
+@pytest.mark.parametrize(
+    ("origin", "asked", "host", "own"),
+    [
+        (None, "127.0.0.1:8080", "127.0.0.1", True),
+        ("http://localhost:9000", "localhost:9000", "127.0.0.1", True),  # a port that leads here
+        ("http://[::1]:8080", "[::1]:8080", "::1", True),
+        ("http://machine:8080", "machine:8080", "127.0.0.1", False),
+        ("http://machine:8080", "machine:8080", "0.0.0.0", True),
+        ("https://evil.example", "machine:8080", "0.0.0.0", False),
+        ("https://localhost.evil.example:8080", "127.0.0.1:8080", "127.0.0.1", False),
+    ],
+)
+def test_a_page_is_the_viewers_own_if_it_connects_to_its_own_site(
+    origin: str | None, asked: str, host: str, own: bool
+) -> None:
+    assert is_own_page(origin, asked, host) is own
+
+
+@pytest.mark.parametrize(
+    ("host", "opened"),
+    [
+        ("127.0.0.1", "http://127.0.0.1:8080"),
+        ("localhost", "http://localhost:8080"),
+        ("0.0.0.0", "http://127.0.0.1:8080"),
+        ("::", "http://[::1]:8080"),
+        ("::1", "http://[::1]:8080"),
+        ("2001:db8::7", "http://[2001:db8::7]:8080"),
+    ],
+)
+def test_the_address_that_is_printed_can_be_opened(host: str, opened: str) -> None:
+    assert address(host, 8080) == opened

@@ -1,4 +1,4 @@
-"""Figures of the agent that was chosen: with units, and what lidar saw as metres and kinds."""
+"""What is shown of one agent: rewards, numbers with their units, and curves."""
 
 from __future__ import annotations
 
@@ -12,9 +12,28 @@ import pytest
 pytest.importorskip("viser", reason="the viewer needs viser")
 
 import doorstep
-from doorstep.view import numbers
-from doorstep.view.history import History, Moment
-from doorstep.view.plots import Plots
+from doorstep.view import agent_panel
+from doorstep.view.agent_panel import STEPS_KEPT, Plots, RewardHistory, StepReward
+
+
+def test_returns_begin_anew_with_each_episode() -> None:
+    history = RewardHistory()
+    assert [curve.tolist() for curve in history.curves()] == [[0], [0], [0]]
+    for done in (False, True, False):
+        history.add(0.5, done)
+    steps, rewards, totals = history.curves()
+    assert steps.tolist() == [-2, -1, 0]
+    assert rewards.tolist() == [0.5, 0.5, 0.5]
+    assert totals.tolist() == [0.5, 1.0, 0.5]
+    assert history.last == StepReward(0.5, 0.5)
+    for _ in range(1000):
+        history.add(0.5, done=False)
+    steps, rewards, totals = history.curves()
+    assert steps.tolist() == list(range(1 - STEPS_KEPT, 1))
+    assert rewards.tolist() == [0.5] * STEPS_KEPT
+    assert totals.tolist() == [0.5 * (1002 - STEPS_KEPT + step) for step in range(STEPS_KEPT)]
+    history.clear()
+    assert history.last is None
 
 
 @pytest.fixture
@@ -30,7 +49,7 @@ def sim() -> Iterator[doorstep.Simulator]:
 
 
 def test_the_numbers_have_their_units(sim: doorstep.Simulator) -> None:
-    table = numbers.table(sim, 1, 1, Moment(reward=-0.005, total=0.25))
+    table = agent_panel.table(sim, 1, 1, StepReward(reward=-0.005, total=0.25))
     shown = re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", table))
     for row in (
         "episode 1",
@@ -52,7 +71,7 @@ def test_nothing_is_minus_zero(sim: doorstep.Simulator) -> None:
     sim.state.body_positions.to_numpy()[1, 1, 0] = -0.001
     sim.state.body_rotations.to_numpy()[1, 1] = (1, 0, 0, -0.001)
     sim.refresh()
-    assert "-0" not in numbers.table(sim, 1, 1, None)
+    assert "-0" not in agent_panel.table(sim, 1, 1, None)
 
 
 class FakeGui:
@@ -72,7 +91,7 @@ class FakeGui:
 
 def test_lidar_is_a_curve_of_distances_and_one_of_kinds(sim: doorstep.Simulator) -> None:
     gui = FakeGui()
-    Plots(gui, sim).show(1, 1, History())
+    Plots(gui, sim).show(1, 1, RewardHistory())
     angles, metres = gui.plots["lidar: distance in metres"].data
     same_angles, kinds = gui.plots["lidar: 2 cube, 3 wall, 4 agent, 5 door"].data
     assert angles.tolist() == same_angles.tolist() == list(range(0, 360, 12))
@@ -84,7 +103,7 @@ def test_lidar_is_a_curve_of_distances_and_one_of_kinds(sim: doorstep.Simulator)
 
 
 def test_what_is_plotted_lies_within_the_axis_that_it_is_plotted_on(sim: doorstep.Simulator) -> None:
-    gui, history = FakeGui(), History()
+    gui, history = FakeGui(), RewardHistory()
     plots = Plots(gui, sim)
     for _ in range(1000):
         history.add(0.5, done=False)

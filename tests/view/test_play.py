@@ -1,0 +1,82 @@
+"""What steps the simulator, and how fast: the pace, live play and recorded play."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("viser", reason="the viewer needs viser")
+
+import doorstep
+from doorstep.policies import make_policy
+from doorstep.view.play import LivePlay, Pace, RecordedPlay
+
+
+def test_as_many_steps_are_due_as_time_has_passed() -> None:
+    pace = Pace(20)
+    taken = [pace.take(now) for now in np.arange(0, 2, 0.001)]
+    assert sum(taken) == 40
+    assert max(taken) == 1
+    assert pace.wait(1.99) == pytest.approx(0.01, abs=1e-9)
+
+
+def test_fast_clocks_owe_several_steps_and_late_ones_do_not_catch_up() -> None:
+    pace = Pace(1000)
+    assert pace.take(0.0) == 1
+    assert pace.take(0.0105) == 10
+    assert pace.take(60.0) == 1
+
+
+def test_a_slow_clock_does_not_tick_before_its_time() -> None:
+    pace = Pace(0.5)
+    assert [pace.take(now) for now in (0.0, 1.0, 1.9, 2.0, 3.9, 4.0)] == [1, 0, 0, 1, 0, 1]
+
+
+def test_at_rate_0_nothing_is_ever_due() -> None:
+    pace = Pace(0)
+    assert pace.take(5.0) == 0
+    assert pace.wait(5.0) is None
+
+
+def test_the_player_moves_one_agent_and_the_policy_the_others() -> None:
+    with doorstep.Simulator(2, seed=3) as sim:
+        play = LivePlay(sim, make_policy("idle", sim))
+        play.player = (1, 0, lambda: (3, 2, 4, 0))
+        play.step()
+        expected = np.tile((0, 0, 2, 0), (2, 2, 1))
+        expected[1, 0] = (3, 2, 4, 0)
+        assert sim.actions.copy_to_host().tolist() == expected.tolist()
+        assert play.position == 1
+
+
+@pytest.fixture
+def actions() -> Any:
+    return np.random.default_rng(1).integers(0, (4, 8, 5, 2), (330, 5, 2, 4), np.int32)
+
+
+def test_a_jump_leads_to_what_stepping_leads_to(actions: Any) -> None:
+    hashes, rewards = [], []
+    with doorstep.Simulator(5, seed=9) as sim:
+        hashes.append(sim.hash())
+        for step in actions:
+            sim.actions = step
+            sim.step()
+            hashes.append(sim.hash())
+            rewards.append(sim.rewards.copy_to_host())
+    with doorstep.Simulator(5, seed=9) as sim:
+        recorded = RecordedPlay(sim, actions)
+        assert recorded.length == 330
+        for goal in (300, 20, 21, 19, 0, 199, 200, 201, 330, 330, 60, 40, 41):
+            recorded.seek(goal)
+            assert recorded.position == goal
+            assert sim.hash() == hashes[goal]
+            if goal:
+                assert (sim.rewards.copy_to_host() == rewards[goal - 1]).all()
+        recorded.seek(-5)
+        assert (recorded.position, sim.hash()) == (0, hashes[0])
+        recorded.seek(10**9)
+        assert (recorded.position, sim.hash()) == (330, hashes[330])
+        recorded.step()
+        assert (recorded.position, sim.hash()) == (330, hashes[330])

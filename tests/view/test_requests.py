@@ -1,0 +1,85 @@
+"""What the page sends is checked, and reaches the thread that owns the simulator. Any program may send anything."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+
+pytest.importorskip("viser", reason="the viewer needs viser")
+
+from tests.view.running import OpenViewer, Visitor, until
+
+import doorstep
+from doorstep.view.requests import Requests, number
+
+
+def test_requests_are_served_in_order_by_the_thread_that_waits() -> None:
+    requests = Requests()
+    served: list[Any] = []
+
+    def post() -> None:
+        for count in range(100):
+            requests.post(served.append, count)
+
+    threading.Thread(target=post).start()
+    while len(served) < 100:
+        requests.wait(20)
+        requests.serve()
+    assert served == list(range(100))
+    assert requests.serve() is False
+
+
+def test_a_request_that_met_a_collision_is_made_again_before_the_next() -> None:
+    requests = Requests()
+    collisions = [RuntimeError("deque mutated during iteration")] * 2
+    served: list[str] = []
+
+    def send() -> None:
+        if collisions:
+            raise collisions.pop()
+        served.append("sent")
+
+    requests.post(send)
+    requests.post(served.append, "next")
+    assert requests.serve() is True
+    assert served == ["sent", "next"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("look_from", "nowhere", "look from is 'nowhere'; it must be one of top, left, right, all."),
+        ("agent", "agent 7", "agent is 'agent 7'; it must be one of agent 0, agent 1."),
+        ("player", "nobody", "who acts is 'nobody'; it must be one of policy, agent 0, agent 1."),
+        ("camera", "away", "camera is 'away'; it must be one of fly, follow."),
+    ],
+)
+def test_an_invalid_choice_is_an_error_in_the_page(open_viewer: OpenViewer, name: str, value: str, says: str) -> None:
+    with open_viewer(policy="idle") as running, Visitor(running) as visitor:
+        visitor.set(running.control(name), value)
+        until(lambda: running.error() == f"ArgumentError: {says}")
+        assert running.viewer.paused
+        assert says in running.control("status").content.replace("&#x27;", "'")
+        visitor.set(running.control("rate"), 7)  # and the viewer continues
+        until(lambda: running.ask(lambda viewer: viewer._pace.rate) == 7)
+
+
+def test_numbers_out_of_range_become_the_nearest_ones(open_viewer: OpenViewer) -> None:
+    with open_viewer(worlds=3, policy="idle") as running, Visitor(running) as visitor:
+        for name, value, get, expected in (
+            ("rate", 1e300, lambda viewer: viewer._pace.rate, 1000),
+            ("rate", -5, lambda viewer: viewer._pace.rate, 0),
+            ("world", 99, lambda viewer: viewer.world, 2),
+            ("world", -1, lambda viewer: viewer.world, 0),
+        ):
+            visitor.set(running.control(name), value)
+            until(lambda get=get, expected=expected: running.ask(get) == expected)  # type: ignore[misc]
+        assert running.error() == ""
+
+
+@pytest.mark.parametrize("value", [float("nan"), "fast", None])
+def test_values_that_are_not_numbers_are_refused(value: object) -> None:
+    with pytest.raises(doorstep.ArgumentError, match=r"rate is .*; it must be a number from 0 to 1000"):
+        number("rate", 0, 1000)(value)
