@@ -15,7 +15,7 @@ from tests.conftest import RunPython
 
 pytest.importorskip("viser", reason="the viewer needs viser")
 
-from tests.view.running import OpenViewer, Visitor
+from tests.view.running import OpenViewer, Visitor, until
 from websockets.exceptions import InvalidStatus
 
 from doorstep.action_dump import ActionDumpWriter
@@ -42,6 +42,26 @@ def test_it_prints_one_address_serves_the_page_and_ends_quietly_with_ctrl_c(star
     started.send_signal(signal.SIGINT)
     output, errors = started.communicate(timeout=30)
     assert (started.returncode, output, errors) == (0, "", "")
+
+
+def test_a_policy_comes_from_the_folder_in_which_the_command_runs(tmp_path: Path) -> None:
+    (tmp_path / "walk.py").write_text("""
+from pathlib import Path
+import numpy
+
+def ahead(observations):
+    Path("called").write_text(str(observations["self_observations"].shape))
+    return numpy.full((3, 2, 4), (1, 0, 2, 0))
+""")
+    arguments = ["view", "--worlds", "3", "--port", "0", "--policy", "walk:ahead", "--keep-running"]
+    command = [sys.executable, "-I", "-m", "doorstep", *arguments]  # -I: Python itself does not add the folder
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, cwd=tmp_path, stdout=pipe, stderr=pipe, text=True) as process:
+        until((tmp_path / "called").exists)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=30)
+    assert (process.returncode, errors) == (0, "")
+    assert (tmp_path / "called").read_text() == "(3, 2, 8)"
 
 
 def test_a_busy_port_is_an_error_and_no_other_port_is_taken(capsys: pytest.CaptureFixture[str]) -> None:

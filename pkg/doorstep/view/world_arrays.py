@@ -59,7 +59,7 @@ def _linear_of_bytes(red: int, green: int, blue: int) -> NDArray[np.uint8]:
     return _linear(np.array([red, green, blue]) / 255)
 
 
-AGENT_COLOURS = _linear(AGENT_TINTS)  # those of pictures and of agents' cameras
+AGENT_COLOURS = _linear(AGENT_TINTS)  # the same as in pictures
 EYE_COLOUR = _linear_of_bytes(20, 26, 36)
 CUBE_COLOUR = _linear_of_bytes(191, 108, 10)
 WALL_COLOUR = _linear_of_bytes(130, 134, 140)
