@@ -7,9 +7,12 @@ A policy is any callable `observations -> actions`. It is called once before eac
 agents. Every access returns a new copy in the host's memory, whatever the simulator's device: a policy may keep it,
 change it, or hand it to `torch.from_numpy`.
 
+The commands make their simulators with `flat_observations=True` for it: `observations["observations"]`, float32
+[N, A, F], has everything that an agent observes.
+
 The actions are integers [N, A, 4] of any integer dtype, in the host's memory: a numpy array, a PyTorch tensor, or
-anything else with `__array__` or `__dlpack__`. The components are move amount 0-3, move angle 0-7, turn 0-4, grab 0-1.
-The simulator treats values outside these ranges as its `action_check` says.
+anything else with `__array__` or `__dlpack__`. `doorstep.ACTIONS` has the sizes of their components. The simulator
+treats values out of range as its `action_check` says.
 
     def walk_ahead(observations):
         num_worlds, num_agents, _ = observations["self_observations"].shape
@@ -33,21 +36,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doorstep._arguments import refuse
+from doorstep._native import ACTIONS, NEUTRAL_ACTION
 from doorstep.errors import ArgumentError
 from doorstep.simulator import Simulator
 from doorstep.tensor import Tensor
 
-__all__ = ["Observations", "Policy", "load_policy", "make_policy"]
+__all__ = ["Observations", "Policy", "find_policy", "load_policy", "make_policy"]
 
 Observations = Mapping[str, NDArray[Any]]
 Policy = Callable[[Observations], Any]
 
-_NUM_CHOICES = (4, 8, 5, 2)  # move amount, move angle, turn, grab
-_STAND_STILL = (0, 0, 2, 0)
 _FILE_MODULE = "__doorstep_policy__"  # name of a module that is loaded from a file, as "__main__" is
 
 
-def make_policy(text: str, sim: Simulator) -> Callable[[], None]:
+def find_policy(text: str) -> str | Policy:
+    """The name of a built-in policy, or the policy that `load_policy()` finds; for `make_policy()`."""
+    return text if text in _BUILT_IN else load_policy(text)
+
+
+def make_policy(policy: str | Policy, sim: Simulator) -> Callable[[], None]:
     """Makes a function that sets `sim.actions` for the next step; call it before every `sim.step()`.
 
     >>> import doorstep
@@ -61,23 +68,24 @@ def make_policy(text: str, sim: Simulator) -> Callable[[], None]:
     [0, 0, 2, 0]
 
     Args:
-        text: "random": all legal actions are equally likely, drawn from the simulator's seed; "idle": agents stand
-            still; otherwise a policy as in `load_policy()`.
+        policy: "random": all legal actions are equally likely, drawn from the simulator's seed; "idle": agents stand
+            still; another text as in `load_policy()`; or a callable.
         sim: whose actions are set, on any device.
 
     Returns:
-        The function. It raises ArgumentError if the policy returns anything but integers [N, A, 4] of 32 bits, and
+        The function. It raises ArgumentError if the policy returns anything but integers [N, A, 4], and
         then leaves the actions as they were. Exceptions of the policy itself come out unchanged.
 
     Raises:
         ArgumentError: as in `load_policy()`.
     """
-    if text in _BUILT_IN:
-        return _BUILT_IN[text](sim)
-    policy = load_policy(text)
+    if isinstance(policy, str) and policy in _BUILT_IN:
+        return _BUILT_IN[policy](sim)
+    name = policy if isinstance(policy, str) else getattr(policy, "__name__", type(policy).__name__)
+    choose = load_policy(policy) if isinstance(policy, str) else policy
 
     def act() -> None:
-        sim.actions = _checked_actions(text, policy(_HostCopies(sim.tensors)), sim.actions.shape)
+        sim.actions = _checked_actions(name, choose(_HostCopies(sim.tensors)), sim.actions.shape)
 
     return act
 
@@ -193,21 +201,17 @@ class _HostCopies(Observations):
         return len(self._tensors)
 
 
-def _checked_actions(text: str, returned: object, shape: tuple[int, ...]) -> NDArray[np.int32]:
+def _checked_actions(name: str, returned: object, shape: tuple[int, ...]) -> NDArray[Any]:
     required = f"integers {list(shape)}"
     try:
         actions = _as_array(returned)
     except Exception as error:  # whatever an object raises when it cannot become an array
-        _refuse_actions(text, type(returned).__name__, f"{required} in the host's memory", error)
+        _refuse_actions(name, type(returned).__name__, f"{required} in the host's memory", error)
     if actions.dtype.kind not in "iu" or actions.shape != shape:
         is_array = actions.dtype != object
         returned_as = f"{actions.dtype} {list(actions.shape)}" if is_array else type(returned).__name__
-        _refuse_actions(text, returned_as, required)
-    limits = np.iinfo(np.int32)
-    outside = actions[(actions < limits.min) | (actions > limits.max)]
-    if outside.size:
-        _refuse_actions(text, str(outside[0]), "integers of 32 bits")
-    return actions.astype(np.int32)
+        _refuse_actions(name, returned_as, required)
+    return actions
 
 
 def _as_array(returned: Any) -> NDArray[Any]:
@@ -216,9 +220,9 @@ def _as_array(returned: Any) -> NDArray[Any]:
     return np.asarray(returned)
 
 
-def _refuse_actions(text: str, returned: str, required: str, error: Exception | None = None) -> NoReturn:
+def _refuse_actions(name: str, returned: str, required: str, error: Exception | None = None) -> NoReturn:
     hint = "" if error is None else f"{type(error).__name__}: {error}"
-    message = f"policy {text!r} returned {returned}; it must return {required}"
+    message = f"policy {name!r} returned {returned}; it must return {required}"
     raise ArgumentError(message, argument="policy", hint=hint) from error
 
 
@@ -229,13 +233,13 @@ def _make_random(sim: Simulator) -> Callable[[], None]:
     generator, shape = np.random.default_rng(sim.seed), sim.actions.shape
 
     def act() -> None:
-        sim.actions = generator.integers(0, _NUM_CHOICES, shape, np.int32)
+        sim.actions = generator.integers(0, ACTIONS, shape, np.int32)
 
     return act
 
 
 def _make_idle(sim: Simulator) -> Callable[[], None]:
-    actions = np.full(sim.actions.shape, _STAND_STILL, np.int32)
+    actions = np.full(sim.actions.shape, NEUTRAL_ACTION, np.int32)
 
     def act() -> None:
         sim.actions = actions

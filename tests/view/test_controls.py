@@ -70,7 +70,7 @@ def test_the_speed_is_what_the_slider_says(watch: Watch) -> None:
 @pytest.fixture
 def recording(tmp_path: Path) -> Path:
     path = tmp_path / "actions.bin"
-    actions = np.random.default_rng(3).integers(0, (4, 8, 5, 2), (230, 2, 2, 4))
+    actions = np.random.default_rng(3).integers(0, doorstep.ACTIONS, (230, 2, 2, 4))
     with ActionDumpWriter(path, num_worlds=2) as dump:
         for step in actions:
             dump.append(step)

@@ -53,7 +53,7 @@ def test_the_player_moves_one_agent_and_the_policy_the_others() -> None:
 
 @pytest.fixture
 def actions() -> Any:
-    return np.random.default_rng(1).integers(0, (4, 8, 5, 2), (330, 5, 2, 4), np.int32)
+    return np.random.default_rng(1).integers(0, doorstep.ACTIONS, (330, 5, 2, 4), np.int32)
 
 
 def test_a_jump_leads_to_what_stepping_leads_to(actions: Any) -> None:

@@ -21,7 +21,7 @@ from websockets.http11 import Request, Response
 
 from doorstep.action_dump import read_action_dump
 from doorstep.errors import ArgumentError, LibraryError
-from doorstep.policies import make_policy
+from doorstep.policies import Policy, find_policy, make_policy
 from doorstep.simulator import Simulator
 from doorstep.view import keyboard
 from doorstep.view.keyboard import Keyboard
@@ -77,8 +77,9 @@ def address(host: str, port: int) -> str:
 @contextlib.contextmanager
 def opened(settings: Settings) -> Iterator[tuple[Viewer, viser.ViserServer]]:
     """A viewer that is ready to run, and the server of its page."""
-    with _simulator(settings) as sim:
-        play = _play(sim, settings)
+    policy = find_policy(settings.policy)  # first: what is wrong with it is said before a GPU is prepared
+    with _simulator(settings, flat_observations=callable(policy)) as sim:
+        play = _play(sim, policy, settings)
         with _serving(settings.host, settings.port) as server:
             layout = Layout.of(sim, min(sim.num_worlds, MOST_SHOWN))
             page = Page(server, sim, play, layout, settings.rate)
@@ -92,19 +93,20 @@ def opened(settings: Settings) -> Iterator[tuple[Viewer, viser.ViserServer]]:
                 viewer.close()
 
 
-def _simulator(settings: Settings) -> Simulator:
+def _simulator(settings: Settings, *, flat_observations: bool) -> Simulator:
     return Simulator(
         settings.worlds,
         seed=settings.seed,
         num_agents=settings.agents,
         device=settings.device,
         episode_length=settings.episode_length,
+        flat_observations=flat_observations,
     )
 
 
-def _play(sim: Simulator, settings: Settings) -> Play:
+def _play(sim: Simulator, policy: str | Policy, settings: Settings) -> Play:
     if settings.actions is None:
-        return LivePlay(sim, make_policy(settings.policy, sim))
+        return LivePlay(sim, make_policy(policy, sim))
     return RecordedPlay(sim, read_action_dump(settings.actions, sim.num_worlds, sim.num_agents))
 
 
