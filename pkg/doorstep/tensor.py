@@ -35,7 +35,6 @@ DLPACK_CPU = (1, 0)  # kDLCPU, device 0
 DLPACK_CUDA = 2  # kDLCUDA
 _SHOWN_ELEMENTS = 60  # of larger tensors repr() shows the ends
 _SHORTENED_DIMENSIONS = 3  # and none of the values if there are more dimensions
-_INTERFACES = ("__array_interface__", "__cuda_array_interface__")
 DLPACK_NO_ORDER = -1  # a consumer's stream that waits for nothing
 
 
@@ -195,13 +194,6 @@ class Tensor(NDArrayOperatorsMixin):
         result = getattr(ufunc, method)(*(_operand(each, ufunc) for each in inputs), **options)
         return given[0] if given is not None and len(given) == 1 else result
 
-    def __getattr__(self, name: str) -> Any:
-        if name in _INTERFACES:  # the property has raised AttributeError: this one belongs to the other device
-            where, other = ("GPU", _INTERFACES[1]) if self._on_gpu else ("host", _INTERFACES[0])
-            raise AttributeError(f"{describe(self)} is {where} memory, which has {other}, not {name}")
-        hint = f"; use {'copy_to_host' if self._on_gpu else 'to_numpy'}().{name}" if hasattr(np.ndarray, name) else ""
-        raise AttributeError(f"a Tensor has no attribute {name!r}{hint}")
-
     def _as_array(self, operation: str) -> NDArray[Any]:
         if self._on_gpu:
             remedy = "use to_torch(), to_jax() or copy_to_host()"
@@ -217,7 +209,7 @@ class Tensor(NDArrayOperatorsMixin):
     @property
     def __array_interface__(self) -> dict[str, Any]:
         if self._on_gpu:
-            raise AttributeError("__array_interface__")
+            raise AttributeError(f"{describe(self)} is GPU memory; it has a __cuda_array_interface__")
         return {
             "version": 3,
             "typestr": self._dtype.str,
@@ -230,7 +222,7 @@ class Tensor(NDArrayOperatorsMixin):
     def __cuda_array_interface__(self) -> dict[str, Any]:
         # Never marked as read-only: PyTorch would refuse such memory altogether.
         if not self._on_gpu:
-            raise AttributeError("__cuda_array_interface__")
+            raise AttributeError(f"{describe(self)} is host memory; it has an __array_interface__")
         return {
             "version": 3,
             "typestr": self._dtype.str,

@@ -142,13 +142,9 @@ def test_a_tensor_cannot_be_hashed_as_an_array_cannot() -> None:
         hash(sim.rewards)
 
 
-def test_methods_that_only_arrays_have_are_named_with_the_way_there() -> None:
+def test_what_is_impossible_names_the_way() -> None:
     with doorstep.Simulator(2) as sim:
-        with pytest.raises(AttributeError, match=r"a Tensor has no attribute 'mean'; use to_numpy\(\).mean"):
-            sim.rewards.mean()
-        with pytest.raises(AttributeError, match=r"a Tensor has no attribute 'nonsense'$"):
-            sim.rewards.nonsense  # noqa: B018
-        with pytest.raises(AttributeError, match="is host memory, which has __array_interface__, not __cuda"):
+        with pytest.raises(AttributeError, match="is host memory; it has an __array_interface__"):
             sim.rewards.__cuda_array_interface__  # noqa: B018
         with pytest.raises(TypeError, match="copy_to_host"):
             copy.deepcopy(sim.rewards)
