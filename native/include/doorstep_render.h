@@ -106,9 +106,12 @@ typedef struct ds_picture_config {
     float position[3];          /* of the eye, metres */
     float rotation[4];          /* unit quaternion; (1, 0, 0, 0) looks along +y with z up */
     int32_t num_threads;        /* 1 .. DS_MAX_THREADS; 0: as many as the process may use */
+    int32_t first_row;          /* the rows that are drawn: 0 .. height - 1, counted from the top */
+    int32_t num_rows;           /* 1 .. height - first_row; 0: all from first_row on */
 } ds_picture_config;
 
-/* Draws one picture on the CPU: rgb is [height, width, 3] uint8. */
+/* Draws one picture, or some of its rows, on the CPU: rgb is [height, width, 3] uint8, of which only those rows are
+   written. Rows drawn by several calls have the bits of one call. */
 DS_API ds_status ds_picture_draw(const ds_picture_object* objects, uint64_t count, const ds_picture_config* config,
                                  uint8_t* rgb, uint64_t bytes);
 

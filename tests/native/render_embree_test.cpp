@@ -465,6 +465,27 @@ void threads_draw_the_same_picture() {
     }
 }
 
+void rows_drawn_apart_are_those_of_the_whole_picture() {
+    ds_picture_config config = picture_config(97, 61);
+    config.position[1] = -9.f;
+    config.position[2] = 3.f;
+    config.samples = 3;
+    config.shadows = 1;
+    config.num_threads = 2;
+    const std::vector<ds_picture_object> objects{object_at(DS_ENTITY_AGENT, 0, 0, 1, 2)};
+    const std::vector<uint8_t> whole = drawn(objects, config);
+    std::vector<uint8_t> rgb(whole.size());
+    for (const int first_row : {40, 0, 20, 60}) {
+        config.first_row = first_row;
+        config.num_rows = first_row == 60 ? 0 : 20;
+        const std::vector<uint8_t> before = rgb;
+        CHECK_EQUAL(draw_picture(objects.data(), objects.size(), config, rgb.data()), DS_STATUS_OK);
+        const size_t begin = static_cast<size_t>(first_row * 97 * 3), end = begin + (first_row == 60 ? 1 : 20) * 97 * 3;
+        for (size_t i = 0; i < rgb.size(); ++i) CHECK(rgb[i] == (i < begin || i >= end ? before : whole)[i]);
+    }
+    CHECK(rgb == whole);
+}
+
 void empty_pictures_are_floor_and_sky() {
     ds_picture_config config = picture_config(2, 2);
     config.position[2] = 1.f;
@@ -495,6 +516,7 @@ int main() {
     RUN(tints_replace_colours_and_hidden_things_are_not_there);
     RUN(samples_are_averaged);
     RUN(threads_draw_the_same_picture);
+    RUN(rows_drawn_apart_are_those_of_the_whole_picture);
     RUN(empty_pictures_are_floor_and_sky);
     return 0;
 }

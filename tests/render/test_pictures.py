@@ -1,6 +1,7 @@
 """`Simulator.render` shows what the state says, from where it was asked to."""
 
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -297,6 +298,31 @@ def test_pictures_can_be_drawn_while_others_step() -> None:
         finally:
             ended.set()
             thread.join()
+
+
+def test_ctrl_c_ends_a_picture_that_takes_seconds(run_python: Callable[..., str]) -> None:
+    code = """
+import doorstep, os, signal, threading, time
+def interrupt():
+    global sent
+    sent = time.monotonic()
+    os.kill(os.getpid(), signal.SIGINT)
+with doorstep.Simulator(1) as sim:
+    sim.render(width=8, height=8)
+    threading.Timer(0.1, interrupt).start()
+    try:
+        sim.render(width=2000, height=2000, samples=8)
+    except KeyboardInterrupt:
+        print(time.monotonic() - sent)
+"""
+    assert float(run_python(code)) < 0.5
+
+
+def test_a_picture_of_many_calls_has_the_bits_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    with make() as sim:
+        together = sim.render(WORLD, width=50, height=37)
+        monkeypatch.setattr("doorstep._native.render_pictures._RAYS_PER_CALL", 1)  # a call for each row
+        assert np.array_equal(sim.render(WORLD, width=50, height=37), together)
 
 
 def test_bodies_that_are_nowhere_are_left_out() -> None:

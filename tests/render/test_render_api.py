@@ -229,6 +229,10 @@ BAD_PICTURES: list[tuple[dict[str, Any], str, str]] = [
     ({"shadows": 2}, "shadows", "0 to 1"),
     ({"orthographic": -1}, "orthographic", "0 to 1"),
     ({"num_threads": 1025}, "num_threads", "0 to 1024"),
+    ({"first_row": -1}, "first_row", "0 to 2"),
+    ({"first_row": 3}, "first_row", "0 to 2"),
+    ({"num_rows": -1}, "num_rows", "0 to 3"),
+    ({"first_row": 2, "num_rows": 2}, "num_rows", "0 to 1"),
     ({"vertical_fov": 180.0}, "fov", "less than 180"),
     ({"vertical_fov": 0.0, "orthographic": 1}, "fov", "more than 0"),
     ({"vertical_fov": float("inf"), "orthographic": 1}, "fov", "more than 0"),
@@ -263,6 +267,14 @@ def test_impossible_objects_are_named_by_their_number_unless_hidden(changed: dic
         draw(picture_config(), [cube(), cube(**changed)])
     assert raised.value.argument == "objects"
     assert (draw(picture_config(), [cube(), cube(**changed, hidden=1)]) == draw(picture_config(), [cube()])).all()
+
+
+def test_rows_are_those_of_the_whole_picture_and_no_others_are_written() -> None:
+    whole = draw(picture_config(samples=2), [cube()])
+    middle = draw(picture_config(samples=2, first_row=1, num_rows=1), [cube()])
+    assert (middle[1] == whole[1]).all()
+    assert not middle[[0, 2]].any()
+    assert (draw(picture_config(samples=2, first_row=1), [cube()])[1:] == whole[1:]).all()
 
 
 def test_a_buffer_of_another_size_is_refused() -> None:

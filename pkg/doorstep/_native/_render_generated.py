@@ -131,6 +131,8 @@ class PictureConfig(ctypes.Structure):
     position: ctypes.Array[ctypes.c_float]
     rotation: ctypes.Array[ctypes.c_float]
     num_threads: int
+    first_row: int
+    num_rows: int
 
     _fields_: ClassVar = (
         ("struct_size", ctypes.c_uint32),
@@ -143,6 +145,8 @@ class PictureConfig(ctypes.Structure):
         ("position", ctypes.c_float * 3),
         ("rotation", ctypes.c_float * 4),
         ("num_threads", ctypes.c_int32),
+        ("first_row", ctypes.c_int32),
+        ("num_rows", ctypes.c_int32),
     )
 
 

@@ -32,6 +32,8 @@ ds_status check_config(const ds_picture_config& config) {
         {"shadows", "pass 0 or 1", config.shadows, 0, 1},
         {"orthographic", "pass 0 or 1", config.orthographic, 0, 1},
         {"num_threads", "0 uses as many threads as the process may", config.num_threads, 0, DS_MAX_THREADS},
+        {"first_row", "rows are counted from the top", config.first_row, 0, config.height - 1},
+        {"num_rows", "0 draws all rows from first_row on", config.num_rows, 0, config.height - config.first_row},
     };
     for (const auto& row : rows) {
         if (const ds_status status = check_range(row.argument, row.hint, row.value, row.smallest, row.largest)) {

@@ -39,7 +39,11 @@ struct Surface {
 
 class Picture {
 public:
-    Picture(const ds_picture_config& config, uint8_t* rgb) : config_(config), rgb_(rgb) {}
+    Picture(const ds_picture_config& config, uint8_t* rgb)
+        : config_(config),
+          rgb_(rgb),
+          end_row_(config.num_rows ? config.first_row + config.num_rows : config.height),
+          next_row_(config.first_row) {}
     ~Picture() { delete[] bodies_; }
 
     ds_status prepare(const ds_picture_object* objects, uint64_t count);
@@ -61,7 +65,8 @@ private:
     Colour* bodies_ = nullptr;  // of the objects, eyes aside
     Camera camera_{};           // orthographic: the tangents are half the view's extents in metres
     float pixel_side_ = 0.f;    // of a sample's square: at depth 1, or in metres
-    std::atomic<int> next_row_{0};
+    const int end_row_;         // behind the last row that is drawn
+    std::atomic<int> next_row_;
 };
 
 // ---- What there is
@@ -254,7 +259,7 @@ void Picture::draw_row(int row, float* sums) const {
 void* Picture::draw_rows(void* picture) {
     auto& self = *static_cast<Picture*>(picture);
     float sums[3 * DS_MAX_RESOLUTION];
-    for (int row = self.next_row_++; row < self.config_.height; row = self.next_row_++) self.draw_row(row, sums);
+    for (int row = self.next_row_++; row < self.end_row_; row = self.next_row_++) self.draw_row(row, sums);
     return nullptr;
 }
 
@@ -262,7 +267,7 @@ void* Picture::draw_rows(void* picture) {
 void Picture::draw() {
     pthread_t threads[DS_MAX_THREADS];
     int started = 0;
-    const int helpers = clamp(config_.num_threads, 1, config_.height) - 1;
+    const int helpers = clamp(config_.num_threads, 1, end_row_ - config_.first_row) - 1;
     while (started < helpers && pthread_create(&threads[started], nullptr, draw_rows, this) == 0) ++started;
     draw_rows(this);
     for (int i = 0; i < started; ++i) pthread_join(threads[i], nullptr);
