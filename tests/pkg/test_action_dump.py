@@ -1,6 +1,8 @@
 """Action dumps: the bytes of the format, round trips, replays, and files that do not fit."""
 
+import os
 import struct
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +63,62 @@ def test_a_replay_ends_in_the_same_state(tmp_path: Path) -> None:
             sim.actions[:] = actions
             sim.step()
         assert sim.hash() == recorded
+
+
+def test_the_file_is_mapped_not_copied(tmp_path: Path) -> None:
+    with (tmp_path / "sparse").open("wb") as file:
+        file.truncate(1 << 40)
+        file.seek(-4, os.SEEK_END)
+        file.write(struct.pack("<i", 7))
+    actions = read_action_dump(tmp_path / "sparse", 4096)
+    assert actions.shape == ((1 << 40) // (4096 * 2 * 4 * 4), 4096, 2, 4)
+    assert actions[-1, -1, -1].tolist() == [0, 0, 0, 7]
+    assert not actions.flags.writeable
+
+
+def test_a_file_larger_than_the_address_space_is_a_typed_error(tmp_path: Path, run_python: Callable[..., str]) -> None:
+    path = tmp_path / "sparse"
+    with path.open("wb") as file:
+        file.truncate(1 << 40)
+    code = f"""
+import doorstep, resource
+from doorstep.action_dump import read_action_dump
+resource.setrlimit(resource.RLIMIT_AS, (1 << 39, 1 << 39))
+try:
+    read_action_dump({str(path)!r}, 1)
+except doorstep.OutOfMemoryError as error:
+    print(error.argument)
+"""
+    assert run_python(code) == "path\n"
+
+
+@pytest.mark.parametrize("kind", ["device", "fifo", "folder"])
+def test_what_is_no_regular_file_is_refused_at_once(kind: str, tmp_path: Path) -> None:
+    path = Path("/dev/zero") if kind == "device" else tmp_path / kind
+    if kind == "fifo":
+        os.mkfifo(path)  # without a writer: a plain open() would wait for one
+    if kind == "folder":
+        path.mkdir()
+    with pytest.raises(doorstep.ArgumentError, match="must be a regular file") as caught:
+        read_action_dump(path, WORLDS)
+    assert caught.value.argument == "path"
+
+
+def test_an_array_outlives_a_new_dump_of_the_same_name(tmp_path: Path) -> None:
+    first, second = random_actions(), random_actions(steps=1) + 1
+    write(tmp_path / "dump", first)
+    read = read_action_dump(tmp_path / "dump", WORLDS)
+    write(tmp_path / "dump", second)
+    assert (read == first).all()
+    assert (read_action_dump(tmp_path / "dump", WORLDS) == second).all()
+
+
+def test_a_link_stays_one(tmp_path: Path) -> None:
+    write(tmp_path / "dump", random_actions())
+    (tmp_path / "link").symlink_to("dump")
+    write(tmp_path / "link", random_actions(steps=2))
+    assert (tmp_path / "link").is_symlink()
+    assert len(read_action_dump(tmp_path / "dump", WORLDS)) == 2
 
 
 def test_an_empty_dump_has_no_steps(tmp_path: Path) -> None:
