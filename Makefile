@@ -41,7 +41,7 @@ help: ## Say what can be made
 demo: wheel ## Build and install the wheel, then step 1,024 worlds and draw some of them
 	@$(call environment,demo,)
 	@$(call install_wheel,demo)
-	@$(call bin,demo)/doorstep demo --output build/doorstep.svg
+	@$(call bin,demo)/doorstep demo --output build/doorstep-demo.png
 
 test: wheel test-native test-wheel ## Build, then test the native code by itself and the installed wheel
 
@@ -76,7 +76,7 @@ try-wheel: ## Install the wheel in dist/ as users do and try its commands
 	@$(call environment,try,)
 	@$(call install_wheel,try)
 	$(call bin,try)/doorstep doctor
-	$(call bin,try)/doorstep demo --output build/doorstep.svg
+	$(call bin,try)/doorstep demo --output build/doorstep-demo.png
 	$(call bin,try)/doorstep render --output build/doorstep.png
 
 lint: ## Style, types, generated files, workflows

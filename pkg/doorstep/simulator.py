@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import html
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Any, Literal, final
 
@@ -15,6 +15,7 @@ from doorstep._arguments import (
     WorldSelection,
     check_bytes,
     check_device,
+    check_integer,
     check_slots,
     check_worlds,
     refuse,
@@ -37,7 +38,8 @@ from doorstep.config import ActionCheckName, SimulatorConfig
 from doorstep.event import StepEvent
 from doorstep.health import Health
 from doorstep.render.camera import CameraPose
-from doorstep.render.drawing import render
+from doorstep.render.drawing import Drawing
+from doorstep.render.objects import Snapshot, take_snapshots
 from doorstep.state import StateFields
 from doorstep.tensor import Tensor
 
@@ -252,18 +254,26 @@ class Simulator(TensorProperties, CameraProperties):
             camera: "top": straight down on the whole level; "overview": obliquely on the whole level; "follow": from
                 behind an agent, along the level, and above, without the walls that hide it; "agent": through an agent's
                 eyes; or a `CameraPose`.
-            agent: index of the agent for "follow" and "agent"; None: the one that got furthest in this episode.
+            agent: the agent of "follow" and "agent"; None: the one that got furthest in this episode.
             width: of the picture, pixels, 1 to 4096.
             height: of the picture, pixels, 1 to 4096.
             samples: a pixel is the mean of samples * samples rays, 1 to 8.
-            shadows: whether objects cast shadows.
+            shadows: draw shadows.
 
         Raises:
             ArgumentError: an argument is out of range.
-            LibraryError: the library that draws is missing or of another version.
-            OutOfMemoryError: the memory could not be allocated.
+            SimulationError: what a camera with a name looks at has no finite place, after an edit of the state.
+            LibraryError: the rendering library is missing or of another version.
+            OutOfMemoryError: there is not enough memory.
         """
-        return render(self, world, camera, agent, width=width, height=height, samples=samples, shadows=shadows)
+        slot = check_integer("world", world, 0, self.num_worlds - 1)
+        drawing = Drawing(camera, agent, self.num_agents, width=width, height=height, samples=samples, shadows=shadows)
+        (snapshot,) = self._snapshots([slot])
+        return drawing.draw(snapshot)
+
+    def _snapshots(self, slots: Iterable[int]) -> list[Snapshot]:
+        """Copies of single worlds, for pictures and recordings."""
+        return take_snapshots(self._session, slots)
 
     # ---- Save, restore, hash ----
 

@@ -69,8 +69,8 @@ def test_the_hash_depends_on_every_other_argument(capsys: pytest.CaptureFixture[
 
 
 def test_the_hash_is_that_of_the_same_steps_made_by_hand(capsys: pytest.CaptureFixture[str]) -> None:
-    table = ActionTable(5)
-    with doorstep.Simulator(24, seed=5, num_threads=1) as sim:
+    table = ActionTable(0)
+    with doorstep.Simulator(24, num_threads=1) as sim:
         sim.step()
         for step in range(30):
             table.copy_into(sim.actions.to_numpy(), step)

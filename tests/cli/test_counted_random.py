@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from doorstep.cli.counted_random import random_bits, random_uniform
+from doorstep.cli.random_actions import random_bits, random_uniform
 
 
 def test_zero_gives_the_published_first_output_of_splitmix64() -> None:

@@ -1,38 +1,39 @@
 """`doorstep demo`: what it says, and the picture it leaves."""
 
 import re
-import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from tests.cli.conftest import Command
+from tests.render.pixels import read_png
 
 import doorstep
+from doorstep._native.render_library import load_render
 from doorstep.cli import main
 from doorstep.cli.random_actions import ActionTable
 from doorstep.cli.rooms_start import RoomsStart
 
-WORLD = "{http://www.w3.org/2000/svg}g[@class='world']"
+WIDTH, HEIGHT = 480, 360
 
 
-def demo(tmp_path: Path, *arguments: str) -> ElementTree.Element:
-    output = tmp_path / "picture.svg"
+def demo(tmp_path: Path, *arguments: str) -> NDArray[np.uint8]:
+    output = tmp_path / "picture.png"
     assert main(["demo", "--output", str(output), "--threads", "1", *arguments]) == 0
-    return ElementTree.parse(output).getroot()
+    return read_png(output.read_bytes())
 
 
-def test_the_picture_is_written_where_asked(tmp_path: Path) -> None:
+def test_the_picture_is_written_where_asked_and_shows_worlds_side_by_side(tmp_path: Path) -> None:
     picture = demo(tmp_path, "--worlds", "16", "--steps", "20", "--pictured", "3")
-    assert picture.tag == "{http://www.w3.org/2000/svg}svg"
-    assert len(picture.findall(WORLD)) == 3
+    assert picture.shape == (2 * 360 + 4, 2 * 480 + 4, 3)
 
 
-def test_by_default_the_picture_is_doorstep_svg_in_the_current_folder(command: Command, tmp_path: Path) -> None:
+def test_by_default_the_picture_is_a_png_in_the_current_folder(command: Command, tmp_path: Path) -> None:
     finished = command("demo", "--worlds", "16", "--steps", "20")
     assert finished.returncode == 0
-    assert (tmp_path / "doorstep.svg").stat().st_size > 1000
-    assert "picture  doorstep.svg: 5 worlds after step 20" in finished.stdout
+    assert read_png((tmp_path / "doorstep-demo.png").read_bytes()).shape == (2 * 360 + 4, 3 * 480 + 8, 3)
+    assert "picture  doorstep-demo.png: 6 worlds after step 20" in finished.stdout
 
 
 def test_without_a_terminal_progress_is_a_few_lines(command: Command) -> None:
@@ -70,10 +71,10 @@ def test_the_picture_shows_the_step_before_a_reset(tmp_path: Path, capsys: pytes
 @pytest.mark.parametrize("start", ["normal", "rooms"])
 def test_the_worlds_with_most_to_see_are_pictured(start: str, tmp_path: Path) -> None:
     picture = demo(tmp_path, "--worlds", "64", "--steps", "100", "--pictured", "4", "--start", start)
-    shown = [int(panel.get("data-world", "")) for panel in picture.findall(WORLD)]
+    images = [picture[top : top + 360, left : left + 480] for top in (0, 364) for left in (0, 484)]
 
-    table = ActionTable(5)
-    with doorstep.Simulator(64, seed=5, num_threads=1) as sim:
+    table = ActionTable(0)
+    with doorstep.Simulator(64, num_threads=1) as sim:
         if start == "rooms":
             RoomsStart(sim).place(np.arange(64))
         for step in range(100):
@@ -82,12 +83,34 @@ def test_the_worlds_with_most_to_see_are_pictured(start: str, tmp_path: Path) ->
         state = sim.state
         events = state.door_open.to_numpy().sum(axis=1) + state.button_pressed.to_numpy().sum(axis=1)
         events += (state.agent_grabs.to_numpy() >= 0).sum(axis=1)
+        most = sorted(events, reverse=True)[:4]
+        worlds = np.flatnonzero(events >= most[3]).tolist()
+        candidates = {world: sim.render(world, "overview", width=WIDTH, height=HEIGHT) for world in worlds}
+    shown = [world for image in images for world, drawn in candidates.items() if np.array_equal(image, drawn)]
     assert len(set(shown)) == 4
-    assert events[shown].tolist() == sorted(events, reverse=True)[:4]
+    assert events[shown].tolist() == most
 
 
-@pytest.mark.parametrize("agents", [1, 3])
-def test_any_number_of_agents_is_drawn(agents: int, tmp_path: Path) -> None:
-    picture = demo(tmp_path, "--worlds", "2", "--steps", "3", "--agents", str(agents))
-    for panel in picture.findall(WORLD):
-        assert len(panel.findall("{http://www.w3.org/2000/svg}g[@class='agent']")) == agents
+def test_any_number_of_agents_is_drawn(tmp_path: Path) -> None:
+    picture = demo(tmp_path, "--worlds", "1", "--steps", "3", "--agents", "3")
+    with doorstep.Simulator(1, num_agents=3) as sim:
+        for step in range(3):
+            ActionTable(0).copy_into(sim.actions.to_numpy(), step + 1)
+            sim.step()
+        assert np.array_equal(picture, sim.render(0, "overview", width=WIDTH, height=HEIGHT))
+
+
+def test_a_machine_that_cannot_draw_still_gets_its_numbers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    missing = tmp_path / "libdoorstep_render.so"
+    monkeypatch.setattr("doorstep._native.render_library.RENDER_LIBRARY_PATH", str(missing))
+    monkeypatch.setattr("doorstep._native.render_pictures.load_render", load_render.__wrapped__)
+    output = tmp_path / "picture.png"
+    assert main(["demo", "--worlds", "2", "--steps", "3", "--output", str(output)]) == 1
+    printed = capsys.readouterr()
+    assert "speed    " in printed.out
+    assert "no episode has ended" in printed.out
+    *_, error = printed.err.splitlines()
+    assert error.startswith(f"doorstep demo: error: {missing} cannot be read: No such file or directory")
+    assert not output.exists()

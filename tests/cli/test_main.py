@@ -1,6 +1,8 @@
 """The command line as a whole: help, mistakes, interruption."""
 
+import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -9,6 +11,7 @@ from pathlib import Path
 import pytest
 from tests.cli.conftest import Command
 
+import doorstep
 from doorstep.cli import main
 
 
@@ -21,7 +24,6 @@ def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ([], "doorstep: error: the following arguments are required: COMMAND"),
         (["fly"], "doorstep: error: argument COMMAND: invalid choice: 'fly'"),
         (["bench", "--worlds", "0"], "doorstep bench: error: argument --worlds: 0 is not allowed; give at least 1"),
         (["bench", "--worlds", "many"], "doorstep bench: error: argument --worlds: 'many' is not an integer"),
@@ -34,10 +36,12 @@ def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
         (["bench", "--device", "gpu"], "doorstep bench: error: device is 'gpu'; it must be "),
         (["demo", "--device", "cuda:x"], "doorstep demo: error: device is 'cuda:x'; it must be "),
         (
-            ["demo", "--output", "missing/folder/picture.svg"],
-            "doorstep demo: error: --output missing/folder/picture.svg",
+            ["demo", "--output", "missing/folder/picture.png"],
+            "doorstep demo: error: --output missing/folder/picture.png",
         ),
-        (["demo", "--output", "."], "doorstep demo: error: --output . "),
+        (["demo", "--output", "."], "doorstep demo: error: --output . must end in .png."),
+        (["demo", "--output", "picture.svg"], "doorstep demo: error: --output picture.svg must end in .png."),
+        (["--print-completion", "fish"], "doorstep: error: argument --print-completion: invalid choice: 'fish'"),
     ],
 )
 def test_a_mistake_is_one_line_and_exit_code_2(
@@ -48,6 +52,28 @@ def test_a_mistake_is_one_line_and_exit_code_2(
     assert output.out == ""
     assert output.err.startswith(says)
     assert output.err.count("\n") == 1
+
+
+def test_without_a_command_help_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 2
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert output.err.startswith("usage: doorstep ")
+    assert all(name in output.err for name in ("demo", "render", "view", "bench", "doctor"))
+
+
+def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"doorstep {doorstep.__version__}\n"
+
+
+def test_all_commands_have_the_seed_of_the_simulator(capsys: pytest.CaptureFixture[str]) -> None:
+    for command in ("demo", "render", "view", "bench"):
+        assert main([command, "--help"]) == 0
+        assert re.search(r"--seed SEED\s+seed of the levels and of the actions\s+\(0\)", capsys.readouterr().out)
+    assert main(["bench", "--json", "--worlds", "1", "--steps", "1"]) == 0
+    with doorstep.Simulator(1) as sim:
+        assert json.loads(capsys.readouterr().out)["seed"] == sim.seed == 0
 
 
 def test_the_module_is_the_command(command: Command) -> None:
@@ -76,6 +102,69 @@ def test_a_reader_that_has_seen_enough_is_no_error() -> None:
     finished = subprocess.run(arguments, stdout=writer, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
     os.close(writer)
     assert (finished.returncode, finished.stderr) == (141, "")
+
+
+def in_shell(line: str, folder: Path) -> "subprocess.CompletedProcess[str]":
+    """Runs a line of bash in which `doorstep` is the command."""
+    function = f'doorstep() {{ {sys.executable} -m doorstep "$@"; }}\n'
+    return subprocess.run(
+        ["bash", "-c", function + line], cwd=folder, capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "says"),
+    [
+        ("doorstep demo --worlds 8 --steps 9 2>/dev/null | head -1; exit ${PIPESTATUS[0]}", 141, "doorstep "),
+        ("doorstep demo --worlds 8 --steps 9 2>/dev/null >&-", 0, ""),
+        ("doorstep demo --worlds 8 --steps 9 2>&- | tail -1; exit ${PIPESTATUS[0]}", 0, "picture  doorstep-demo.png"),
+        ("doorstep demo --worlds 8 --steps 9 <&- >&- 2>&-", 0, ""),
+        ("doorstep --version >&-", 0, ""),
+        ("doorstep doctor --json >&-", 0, ""),
+        ("doorstep bench --agents 9 2>&-", 2, ""),
+        ("doorstep bench --agents 9 2>/dev/full", 2, ""),
+        ("doorstep >&- 2>&-", 2, ""),
+    ],
+)
+def test_closed_streams_are_no_errors(line: str, code: int, says: str, tmp_path: Path) -> None:
+    finished = in_shell(line, tmp_path)
+    assert (finished.returncode, finished.stderr) == (code, "")
+    assert finished.stdout.startswith(says)
+    assert bool(finished.stdout) == bool(says)
+
+
+def test_bash_completes_commands_options_choices_and_files(tmp_path: Path) -> None:
+    pytest.importorskip("shtab")
+    (tmp_path / "recorded.bin").touch()
+    script = """
+eval "$(doorstep --print-completion bash)"
+complete_last() {
+    COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMP_LINE="$*" COMPREPLY=()
+    "$(complete -p doorstep | sed 's/.*-F \\([^ ]*\\).*/\\1/')"
+    echo "${COMPREPLY[@]}"
+}
+complete_last doorstep be
+complete_last doorstep render --cam
+complete_last doorstep render --camera o
+complete_last doorstep render --actions rec
+"""
+    finished = in_shell(script, tmp_path)
+    assert (finished.returncode, finished.stderr) == (0, "")
+    assert finished.stdout.splitlines() == ["bench", "--camera", "overview", "recorded.bin"]
+
+
+def test_zsh_gets_a_script_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("shtab")
+    assert main(["--print-completion", "zsh"]) == 0
+    assert capsys.readouterr().out.startswith("#compdef doorstep\n")
+
+
+def test_without_shtab_completion_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "shtab", None)
+    assert main(["--print-completion", "bash"]) == 1
+    assert capsys.readouterr().err.endswith('(pip install "shtab>=1.7")\n')
 
 
 def test_output_that_cannot_be_written_is_one_line() -> None:

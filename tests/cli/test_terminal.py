@@ -1,8 +1,10 @@
-"""The progress bar, on a terminal and in a log."""
+"""The progress line, on a terminal and in a log; colours."""
 
 import io
 
-from doorstep.cli.progress import Progress
+import pytest
+
+from doorstep.cli.terminal import Progress, coloured
 
 
 class Terminal(io.StringIO):
@@ -63,3 +65,15 @@ def test_in_a_log_few_steps_make_few_lines() -> None:
         progress.update(1, "")
         progress.update(2, "")
     assert log.getvalue() == " 50%  step 1 of 2  \n100%  step 2 of 2  \n"
+
+
+def test_colours_are_for_terminals_without_no_color(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    assert coloured("NO", "red", Terminal()) == "\x1b[31mNO\x1b[0m"
+    assert coloured("NO", "red", io.StringIO()) == "NO"
+    monkeypatch.setenv("TERM", "dumb")
+    assert coloured("NO", "red", Terminal()) == "NO"
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert coloured("NO", "red", Terminal()) == "NO"

@@ -6,8 +6,7 @@ import numpy as np
 from tests.cuda.on_stand_in import on_stand_in, run
 
 import doorstep
-from doorstep.render.snapshot import take_snapshots
-from doorstep.replay import Replay
+from doorstep.replay import Recorder
 
 MAIN = "import io, sys; sys.stderr = io.StringIO(); from doorstep.cli import main; sys.exit(main(sys.argv[1:]))"
 
@@ -15,14 +14,14 @@ MAIN = "import io, sys; sys.stderr = io.StringIO(); from doorstep.cli import mai
 @on_stand_in()
 def test_a_world_on_a_gpu_looks_as_on_the_cpu() -> None:
     with doorstep.Simulator(6, seed=3, device="cuda") as gpu, doorstep.Simulator(6, seed=3) as cpu:
-        replays = [Replay(sim, [5, 2]) for sim in (gpu, cpu)]
+        recorders = [Recorder(sim, [5, 2]) for sim in (gpu, cpu)]
         for _ in range(3):
-            for sim, replay in zip((gpu, cpu), replays, strict=True):
+            for sim, recorder in zip((gpu, cpu), recorders, strict=True):
                 sim.actions.copy_from_host(np.full((6, 2, 4), (3, 0, 3, 1), np.int32))
                 sim.step()
-                replay.record()
+                recorder.record()
         assert np.array_equal(gpu.render(4, width=80, height=60), cpu.render(4, width=80, height=60))
-        assert replays[0].to_html() == replays[1].to_html()
+        assert recorders[0].to_html() == recorders[1].to_html()
 
 
 @on_stand_in()
@@ -30,7 +29,7 @@ def test_snapshots_show_the_end_of_what_was_begun() -> None:
     with doorstep.Simulator(3, seed=3, device="cuda") as sim:
         sim.actions.copy_from_host(np.full((3, 2, 4), (3, 0, 2, 0), np.int32))
         sim.step_async()
-        (snapshot,) = take_snapshots(sim, [1])
+        (snapshot,) = sim._snapshots([1])
         for name in ("body_positions", "body_rotations", "body_sizes", "static_positions", "button_pressed"):
             assert np.array_equal(getattr(snapshot, name), getattr(sim.state, name).copy_to_host()[1])
         assert snapshot.episode_index == 1

@@ -6,13 +6,15 @@ import importlib
 import pytest
 
 MODULES = [
+    "doorstep.action_dump",
+    "doorstep.cameras",
     "doorstep.event",
     "doorstep.interop",
     "doorstep.notebook",
     "doorstep.policies",
     "doorstep.render.camera",
     "doorstep.render.png",
-    "doorstep.replay.replay",
+    "doorstep.replay",
     "doorstep.simulator",
     "doorstep.state",
     "doorstep.tensor",

@@ -400,3 +400,36 @@ def test_a_closed_simulator_has_no_pictures() -> None:
     sim.close()
     with pytest.raises(doorstep.ClosedError):
         sim.render()
+
+
+@pytest.mark.parametrize(
+    ("camera", "field", "index", "value", "says"),
+    [
+        ("top", "static_positions", 3, (np.nan, 0, 0), r"camera 'top' .* world 2: its static_positions\[3\] is \[nan,"),
+        ("overview", "static_sizes", 0, (1, np.inf, 1), r"world 2: its static_sizes\[0\] is \[1.0, inf, 1.0\]"),
+        ("follow", "body_positions", 1, (0, np.nan, 0), r"world 2: its body_positions\[1\] is \[0.0, nan, 0.0\]"),
+        ("follow", "body_positions", 1, (0, 3e38, 0), r"world 2: its body_positions\[1\]"),
+        ("agent", "body_positions", 1, (-np.inf, 0, 0), r"world 2: its body_positions\[1\]"),
+        ("agent", "body_rotations", 1, (np.nan, 0, 0, 1), r"its body_rotations\[1\] is .* must be a unit quaternion"),
+    ],
+)
+def test_a_world_that_a_camera_cannot_show_is_named(
+    camera: Any, field: str, index: int, value: tuple[float, ...], says: str
+) -> None:
+    agent = 1 if camera in ("follow", "agent") else None
+    with make() as sim:
+        sim.state.static_kinds.to_numpy()[WORLD, index] = EntityKind.WALL
+        getattr(sim.state, field).to_numpy()[WORLD, index] = value
+        with pytest.raises(doorstep.SimulationError, match=says) as caught:
+            sim.render(WORLD, camera, agent=agent)
+        assert caught.value.argument == "world"
+        assert f"edit state.{field}" in caught.value.hint
+        assert sim.render(WORLD, CameraPose((0, 8, 30)), width=8, height=8).shape == (8, 8, 3)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_walls_that_are_nowhere_do_not_hide_an_agent(value: float) -> None:
+    with make() as sim:
+        sim.state.static_positions.to_numpy()[WORLD, 1] = value
+        sim.state.static_sizes.to_numpy()[WORLD, 2] = value
+        assert sim.render(WORLD, "follow", width=8, height=8).shape == (8, 8, 3)

@@ -58,9 +58,9 @@ def test_by_default_it_is_a_picture_of_the_end_of_an_episode(
 ) -> None:
     finished = command("render", "--threads", "1")
     assert (finished.returncode, finished.stdout) == (0, "doorstep.png: 640 x 480 pixels, after step 199\n")
-    with doorstep.Simulator(1, seed=5) as sim:
+    with doorstep.Simulator(1) as sim:
         for step in range(1, 200):
-            ActionTable(5).copy_into(sim.actions.to_numpy(), step)
+            ActionTable(0).copy_into(sim.actions.to_numpy(), step)
             sim.step()
         expected = sim.render()
     assert np.array_equal(read_png((tmp_path / "doorstep.png").read_bytes()), expected)
@@ -78,7 +78,7 @@ def test_the_options_are_those_of_render(tmp_path: Path) -> None:
 
 def test_episodes_may_start_among_the_cubes(tmp_path: Path) -> None:
     shown = picture(tmp_path, "--policy", "idle", "--start", "rooms", "--steps", "0")
-    with doorstep.Simulator(1, seed=5) as sim:
+    with doorstep.Simulator(1) as sim:
         RoomsStart(sim).place(np.arange(1))
         expected = sim.render(width=96, height=64)
     assert np.array_equal(shown, expected)
@@ -89,7 +89,7 @@ def test_worlds_lie_side_by_side(count: int, rows: int, columns: int, tmp_path: 
     worlds = ",".join(map(str, range(count)))
     shown = picture(tmp_path, "--policy", "idle", "--steps", "1", "--worlds", "8", "--show", worlds)
     assert shown.shape == (rows * 68 - 4, columns * 100 - 4, 3)
-    with doorstep.Simulator(8, seed=5) as sim:
+    with doorstep.Simulator(8) as sim:
         sim.step()
         for world in range(count):
             top, left = 68 * (world // columns), 100 * (world % columns)
@@ -179,7 +179,7 @@ def test_progress_goes_to_stderr(command: Command) -> None:  # noqa: F811
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["--output", "world.jpg"], "--output world.jpg must end in one of .png, .html, .mp4, .gif"),
+        (["--output", "world.jpg"], "--output world.jpg must end in .png or .html or .mp4 or .gif"),
         (["--output", "missing/world.png"], "--output missing/world.png is no file in an existing folder"),
         (["--show", "1"], "--show names world 1 of 1 world, counted from 0"),
         (["--steps", "1", "--skip", "2"], "--skip is 2, but only 1 step is taken"),
@@ -196,7 +196,8 @@ def test_progress_goes_to_stderr(command: Command) -> None:  # noqa: F811
         (["--output", "world.mp4", "--fps", "0"], "fps is 0"),
         (["--output", "world.mp4", "--fps", "0.0001"], "fps is 0.0001"),
         (["--output", f"{'long' * 80}.png"], ".png cannot be written: File name too long"),
-        (["--actions", os.devnull], f"--actions {os.devnull} has no steps"),
+        (["--actions", os.devnull], f"path is '{os.devnull}'; it must be a regular file"),
+        (["--actions", "."], "path is '.'; it must be a regular file"),
         (["--actions", "missing.bin"], "No such file or directory: 'missing.bin'"),
     ],
 )
@@ -216,6 +217,43 @@ def test_a_mistake_is_one_line_and_leaves_no_file(
     assert error.startswith("doorstep render: error: ")
     assert says in error
     assert not list(tmp_path.iterdir())
+
+
+def test_an_empty_recording_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "empty.bin").write_bytes(b"")
+    assert main(["render", "--output", str(tmp_path / "a.png"), "--actions", str(tmp_path / "empty.bin")]) == 2
+    assert "empty.bin has no steps" in capsys.readouterr().err
+    assert not (tmp_path / "a.png").exists()
+
+
+def test_a_recording_larger_than_the_memory_is_played(tmp_path: Path) -> None:
+    with (tmp_path / "sparse.bin").open("wb") as file:
+        file.truncate(1 << 40)  # zeros, without blocks on the disk
+    shown = picture(tmp_path, "--actions", str(tmp_path / "sparse.bin"), "--steps", "3")
+    with doorstep.Simulator(1) as sim:
+        for _ in range(3):
+            sim.actions.to_numpy()[:] = 0
+            sim.step()
+        assert np.array_equal(shown, sim.render(width=96, height=64))
+
+
+@pytest.mark.parametrize(("outside", "says"), [(1, "1 action value of FILE was"), (3, "3 action values of FILE were")])
+def test_clamped_actions_of_a_recording_are_reported(
+    outside: int, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dump = tmp_path / "actions.bin"
+    actions = np.zeros((4, 1, 2, 4), np.int32)
+    actions[3, 0].ravel()[:outside] = 99
+    actions.astype("<i4").tofile(dump)
+    picture(tmp_path, "--actions", str(dump))
+    *_, last = capsys.readouterr().err.splitlines()
+    assert last == f"doorstep render: note: {says} out of range and clamped".replace("FILE", str(dump))
+
+
+def test_legal_actions_of_a_recording_are_no_news(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    np.zeros((4, 1, 2, 4), "<i4").tofile(tmp_path / "actions.bin")
+    picture(tmp_path, "--actions", str(tmp_path / "actions.bin"))
+    assert "note" not in capsys.readouterr().err
 
 
 def test_a_recording_of_other_sizes_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

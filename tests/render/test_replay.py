@@ -17,7 +17,7 @@ from tests.render.pixels import CUBE, DOOR, at, has_hue, top_pixels
 import doorstep
 from doorstep import EntityKind
 from doorstep.render.objects import AGENT_TINTS
-from doorstep.replay import Replay
+from doorstep.replay import Recorder
 
 SHOWN = (3, 1)
 STEPS = 12
@@ -34,14 +34,14 @@ class Recorded:
         with doorstep.Simulator(4, seed=5, episode_length=EPISODE, num_threads=1, world_offset=100) as sim:
             positions = sim.state.body_positions.to_numpy()
             positions[:, 0, :2], positions[:, 1, :2] = (2.0, 6.0), (-3.0, 5.0)
-            self.replay = Replay(sim, SHOWN, title="Two <worlds>")
+            self.recorder = Recorder(sim, SHOWN, title="Two <worlds>")
             self.remember(sim)
             for _ in range(STEPS):
                 sim.actions.to_numpy()[:] = generator.integers((1, 0, 0, 0), (4, 8, 5, 2), sim.actions.shape)
                 sim.step()
-                self.replay.record()
+                self.recorder.record()
                 self.remember(sim)
-            self.replay.save(path)
+            self.recorder.save(path)
 
     def remember(self, sim: doorstep.Simulator) -> None:
         names = ("body_positions", "body_rotations", "body_kinds", "static_positions", "static_sizes", "static_kinds")
@@ -108,29 +108,29 @@ def test_the_file_holds_what_the_state_said(recorded: Recorded) -> None:
 def test_an_episode_of_a_world_is_a_small_file() -> None:
     generator = np.random.default_rng(1)
     with doorstep.Simulator(1, seed=5) as sim:
-        replay = Replay(sim)
+        recorder = Recorder(sim)
         for _ in range(200):
             sim.actions.to_numpy()[:] = generator.integers(0, (4, 8, 5, 2), sim.actions.shape)
             sim.step()
-            replay.record()
-    assert len(replay) == 201
-    assert len(replay.to_html()) < 60_000
+            recorder.record()
+    assert len(recorder) == 201
+    assert len(recorder.to_html()) < 60_000
 
 
 def test_far_away_things_are_recorded_too() -> None:
     with doorstep.Simulator(1) as sim:
         sim.state.body_positions.to_numpy()[0, 0, 1] = 3000.0
-        recording, _ = read_recording(Replay(sim).to_html())
+        recording, _ = read_recording(Recorder(sim).to_html())
         assert recording["unit"] == pytest.approx(3000 / 32767)
         sim.state.body_positions.to_numpy()[0, 0, 1] = np.nan
         longest_wall = 40.0
-        assert read_recording(Replay(sim).to_html())[0]["unit"] == pytest.approx(longest_wall / 32767)
+        assert read_recording(Recorder(sim).to_html())[0]["unit"] == pytest.approx(longest_wall / 32767)
 
 
 def test_worlds_are_chosen_as_everywhere() -> None:
     with doorstep.Simulator(4) as sim:
         for worlds in (np.array([1, 3]), np.array([False, True, False, True]), (1, 3)):
-            recording, _ = read_recording(Replay(sim, worlds).to_html())
+            recording, _ = read_recording(Recorder(sim, worlds).to_html())
             assert [world["world"] for world in recording["worlds"]] == [1, 3]
 
 
@@ -144,7 +144,7 @@ def test_worlds_are_chosen_as_everywhere() -> None:
 )
 def test_worlds_that_are_not_there_are_refused(worlds: list[int], says: str) -> None:
     with doorstep.Simulator(4) as sim, pytest.raises(doorstep.ArgumentError) as caught:
-        Replay(sim, worlds)
+        Recorder(sim, worlds)
     assert says in str(caught.value)
 
 
@@ -359,7 +359,7 @@ def test_what_the_browser_lacks_is_said(missing: str, says: str, browser: Any, r
 
 def test_a_notebook_shows_it(browser: Any, recorded: Recorded) -> None:
     page = browser.new_page(viewport={"width": 1000, "height": 700})
-    page.set_content(recorded.replay._repr_html_())
+    page.set_content(recorded.recorder._repr_html_())
     frame = page.frame_locator("iframe")
     frame.locator("#agents tr").first.wait_for()
     assert frame.locator("#moment").inner_text() == "World 103, episode 1, step 0"

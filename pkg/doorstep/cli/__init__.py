@@ -1,21 +1,26 @@
-"""The command `doorstep`: demo, render, bench, doctor.
+"""The command `doorstep`: demo, render, view, bench, doctor.
 
-Each command is a module with three things: SUMMARY, `add_arguments(parser)` and `run(arguments)`, which returns the
+Each command is a module with three names: SUMMARY, `add_arguments(parser)` and `run(arguments)`, which returns the
 exit code.
 
-Exit codes: 0 done, 1 doorstep cannot work here, 2 the user asked for something impossible, 130 interrupted,
-141 nobody reads the output any more.
+Exit codes: 0 done, 1 doorstep cannot work here, 2 wrong arguments or a file that cannot be read or written,
+130 interrupted, 141 the reader of a pipe has closed it.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import importlib
 import os
 import sys
-from collections.abc import Sequence
-from typing import NoReturn, Protocol
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NoReturn, Protocol
 
+from doorstep._native import VERSION_STRING
 from doorstep.cli import bench, demo, doctor, render, view
+from doorstep.cli.terminal import coloured
 from doorstep.errors import DoorstepError, LibraryError
 
 
@@ -28,58 +33,115 @@ class _Command(Protocol):
 
 
 _COMMANDS: dict[str, _Command] = {"demo": demo, "render": render, "view": view, "bench": bench, "doctor": doctor}
+_EPILOG = """\
+Exit codes: 0 done, 1 doorstep cannot work here, 2 wrong arguments or files.
+Completion of commands and options by the Tab key, with the extra doorstep[cli]; add to ~/.bashrc:
+  eval "$(doorstep --print-completion bash)"
+"""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit code; `argv` is what follows the program's name."""
+    _replace_closed_streams()
+    parser = _parser()
     try:
-        arguments = _parser().parse_args(argv)
+        arguments = parser.parse_args(argv)
     except SystemExit as request:  # argparse has printed help or an error
-        return int(request.code or 0)
+        code = int(request.code or 0)
+        return _guarded("doorstep", lambda: code)
+    if arguments.print_completion:
+        return _guarded("doorstep", lambda: _print_completion(parser, arguments.print_completion))
+    if arguments.command is None:
+        parser.print_help(sys.stderr)
+        return 2
+    return _guarded(f"doorstep {arguments.command}", lambda: _COMMANDS[arguments.command].run(arguments))
+
+
+# ---- Arguments
+
+
+class _Parser(argparse.ArgumentParser):
+    """Reports an error in one line, without the usage, which --help prints."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {_error(message)}\n")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="doorstep",
+        description="Thousands of 3D escape rooms, stepped at once.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"doorstep {VERSION_STRING}")
+    parser.add_argument("--print-completion", choices=("bash", "zsh"), help="print a script for a shell's completion")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
+    for name, command in _COMMANDS.items():
+        command.add_arguments(commands.add_parser(name, help=command.SUMMARY, description=command.SUMMARY))
+    return parser
+
+
+def _print_completion(parser: argparse.ArgumentParser, shell: str) -> int:
     try:
-        code = _COMMANDS[arguments.command].run(arguments)
-        _flush()  # what cannot be written out is noticed here, and not at the interpreter's end
+        shtab: Any = importlib.import_module("shtab")
+    except ImportError as error:
+        hint = 'pip install "shtab>=1.7"'
+        raise LibraryError(f"completion needs shtab, which cannot be imported: {error}", hint=hint) from error
+    (commands,) = (action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
+    for command in commands.choices.values():
+        for action in command._actions:
+            if action.type is Path:
+                action.complete = shtab.FILE
+    print(shtab.complete(parser, shell))
+    return 0
+
+
+# ---- Streams and exit codes
+
+
+def _guarded(name: str, run: Callable[[], int]) -> int:
+    """Runs, and makes of every expected failure one line and an exit code."""
+    try:
+        code = run()
+        _flush()  # output that cannot be written is an error here, not a complaint at the interpreter's exit
         return code
     except KeyboardInterrupt:
-        return _fail(arguments.command, "interrupted", 130)
-    except BrokenPipeError:  # the reader, such as `head`, has seen enough
-        _forget_output()
+        return _fail(name, "interrupted", 130)
+    except BrokenPipeError:  # the reader, such as `head`, has closed the pipe
+        _discard_output()
         return 141
     except LibraryError as error:
-        return _fail(arguments.command, f"error: {error}", 1)
+        return _fail(name, _error(str(error)), 1)
     except (DoorstepError, OSError) as error:
-        return _fail(arguments.command, f"error: {error}", 2)
+        return _fail(name, _error(str(error)), 2)
+
+
+def _fail(name: str, message: str, code: int) -> int:
+    with contextlib.suppress(OSError):  # stderr cannot be written either; the exit code remains
+        print(f"{name}: {' '.join(message.split())}", file=sys.stderr)
+    return code
+
+
+def _error(message: str) -> str:
+    return f"{coloured('error:', 'red', sys.stderr)} {message}"
+
+
+def _replace_closed_streams() -> None:
+    """Python has None for a stream that was closed before it started (`doorstep demo >&-`)."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 (stays open)
 
 
 def _flush() -> None:
     try:
         sys.stdout.flush()
     except OSError:
-        _forget_output()
+        _discard_output()
         raise
 
 
-def _forget_output() -> None:
-    """Sends what is still to be written nowhere, or Python complains when it flushes at its end."""
+def _discard_output() -> None:
+    """Directs stdout to /dev/null: Python would report its failing flush at the interpreter's exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-class _Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line; the usage is a `--help` away."""
-
-    def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: error: {message}\n")
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="doorstep", description="Thousands of 3D escape rooms, stepped at once.")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for name, command in _COMMANDS.items():
-        command.add_arguments(commands.add_parser(name, help=command.SUMMARY, description=command.SUMMARY))
-    return parser
-
-
-def _fail(command: str, message: str, code: int) -> int:
-    one_line = " ".join(message.split())
-    print(f"doorstep {command}: {one_line}", file=sys.stderr)
-    return code

@@ -1,8 +1,9 @@
-"""Argument types and options that several commands share."""
+"""Argument types, options and checks that several commands share."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable
 from pathlib import Path
 
 from doorstep._files import check_replaceable
@@ -35,33 +36,38 @@ def count(number: int, thing: str) -> str:
     return f"{number:,} {thing}{'s' * (number != 1)}"
 
 
-def check_output(output: Path) -> None:
-    """Fails before the work rather than after it."""
+def check_output(output: Path, endings: Iterable[str]) -> str:
+    """Refuses an output that cannot be written, before the work; returns its ending, which is one of `endings`."""
+    ending = output.suffix.lower()
+    if ending not in endings:
+        allowed = " or ".join(endings)
+        raise ArgumentError(f"--output {output} must end in {allowed}.", argument="output")
     try:
         if output.is_dir() or not output.absolute().parent.is_dir():
             raise ArgumentError(f"--output {output} is no file in an existing folder.", argument="output")
         check_replaceable(output)
     except OSError as error:
         raise ArgumentError(f"--output {output} cannot be written: {error.strerror}.", argument="output") from error
+    return ending
 
 
 def add_world_arguments(parser: argparse.ArgumentParser, worlds: int, what: str = "number of worlds") -> None:
-    """Which worlds there are, and where; worlds: how many unless told otherwise."""
+    """Number of worlds and agents, seed and device; worlds: the default number."""
     parser.add_argument("--worlds", type=positive_integer, default=worlds, metavar="N", help=f"{what} ({worlds})")
     parser.add_argument("--agents", type=positive_integer, default=2, metavar="N", help="agents in each world, 1-8 (2)")
-    parser.add_argument("--seed", type=int, default=5, help="seed of the levels and of the actions (5)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the levels and of the actions (0)")
     parser.add_argument(
-        "--device", default="cpu", metavar="DEVICE", help="where worlds are: cpu, cuda, cuda:K or auto (cpu)"
+        "--device", default="cpu", metavar="DEVICE", help="device of the worlds: cpu, cuda, cuda:K or auto (cpu)"
     )
 
 
 def add_recording_arguments(parser: argparse.ArgumentParser) -> None:
-    """Episodes, which a recording may be of."""
+    """An action dump to play, and the length of its episodes."""
     parser.add_argument(
         "--actions",
         type=Path,
         metavar="FILE",
-        help="a recording: an action dump; give the --worlds, --agents, --seed and --episode-length it was made with",
+        help="an action dump to play; give the --worlds, --agents, --seed and --episode-length it was made with",
     )
     parser.add_argument(
         "--episode-length", type=positive_integer, default=200, metavar="N", help="steps of an episode (200)"
@@ -69,7 +75,7 @@ def add_recording_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_simulator_arguments(parser: argparse.ArgumentParser, worlds: int = 1024) -> None:
-    """What every command takes that steps a simulator by itself; worlds: the default."""
+    """Options of a command that steps a simulator by itself; worlds: the default number."""
     add_world_arguments(parser, worlds)
     parser.add_argument(
         "--threads",
@@ -81,8 +87,8 @@ def add_simulator_arguments(parser: argparse.ArgumentParser, worlds: int = 1024)
         "--start",
         choices=("normal", "rooms"),
         default="normal",
-        help="where episodes start: as the levels say, or among the cubes of the second and third room, "
-        "where agents push cubes all the time",
+        help="normal: agents start where the level places them; rooms: among the cubes of the second and third room, "
+        "where they push cubes in most steps",
     )
 
 

@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 @dataclass(frozen=True)
 class Result:
-    """What was measured, and of what."""
+    """A measurement and the arguments that it depends on."""
 
     version: str
     device: str  # "cpu", or "cuda:K" and the GPU's name
@@ -40,7 +40,7 @@ class Result:
     threads: int
     world_steps_per_second: float
     world_steps_per_cpu_second: float  # CPU time of all threads of the process while in step()
-    bytes_per_world: float  # all the simulator allocated
+    bytes_per_world: float  # of everything that the simulator allocated
     startup_seconds: float  # from calling the constructor to the end of the first step
     hash: str  # of all worlds at the end; the same on every machine for the same arguments but --threads
     profile: dict[str, float] | None  # nanoseconds of CPU time per world-step, by stage
@@ -57,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def measure(arguments: argparse.Namespace) -> Result:
-    """Makes a simulator and times its steps. Drawing actions, and moving agents, stay outside the clock."""
+    """Makes a simulator and times its steps. The time of drawing actions and of moving agents is not counted."""
     table = ActionTable(arguments.seed)
     created = time.perf_counter_ns()
     with simulator_of(arguments) as sim:
@@ -90,7 +90,7 @@ def measure(arguments: argparse.Namespace) -> Result:
 def time_steps(
     sim: doorstep.Simulator, table: ActionTable, steps: int, *, rooms: bool, profile: bool
 ) -> tuple[float, float, dict[str, float] | None]:
-    """Wall and CPU seconds spent in step(), and the split over its stages if it was asked for."""
+    """Wall and CPU seconds spent in step(), and their split over its stages with `profile`."""
     actions, dones = sim.actions.to_numpy(), sim.dones.to_numpy()
     rooms_start = RoomsStart(sim) if rooms else None
     if rooms_start:
@@ -113,9 +113,9 @@ def time_steps(
 def time_steps_on_gpu(
     sim: doorstep.Simulator, table: ActionTable, steps: int, *, rooms: bool, profile: bool
 ) -> tuple[float, float, dict[str, float] | None]:
-    """As time_steps. The clock runs over whole episodes of steps, and over copying their actions within the GPU.
+    """As time_steps, but times whole episodes of steps, with the copies of their actions within the GPU.
 
-    The host waits for the GPU only where the clock starts and stops; a wait in every step would measure the waits.
+    The host waits for the GPU only where a measurement begins and ends; a wait in every step would measure the waits.
     """
     stream = cuda.Stream.from_handle(sim.stream, int(sim.device.removeprefix("cuda:")))
     device_table = DeviceActionTable(table, sim.actions, stream)

@@ -1,4 +1,4 @@
-"""`doorstep demo`: many worlds, random actions, and a picture of what became of them."""
+"""`doorstep demo`: many worlds, random actions, and a picture of some of the worlds."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 import doorstep
-from doorstep._files import replaced_file
-from doorstep.cli.argument_types import add_simulator_arguments, check_output, positive_integer, simulator_of
-from doorstep.cli.progress import Progress
-from doorstep.cli.random_actions import ActionTable
+from doorstep.cli.argument_types import add_simulator_arguments, check_output, count, positive_integer, simulator_of
+from doorstep.cli.random_actions import random_policy
+from doorstep.cli.render import Image, side_by_side
 from doorstep.cli.rooms_start import RoomsStart
-from doorstep.picture import Scene, capture_scenes, draw_scenes
+from doorstep.cli.terminal import Progress
+from doorstep.render import write_png
 
 SUMMARY = "Step 1,024 worlds with random actions, report the speed, and draw a picture of some of them."
+
+_WIDTH, _HEIGHT = 480, 360  # pixels of the image of a world
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,21 +29,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_simulator_arguments(parser)
     parser.add_argument("--steps", type=positive_integer, default=1000, metavar="N", help="number of steps (1000)")
     parser.add_argument(
-        "--output", type=Path, default=Path("doorstep.svg"), metavar="FILE", help="where the picture goes"
+        "--output",
+        type=Path,
+        default=Path("doorstep-demo.png"),
+        metavar="FILE",
+        help="the picture, a .png file (doorstep-demo.png)",
     )
-    parser.add_argument("--pictured", type=positive_integer, default=5, metavar="N", help="worlds in the picture (5)")
+    parser.add_argument("--pictured", type=positive_integer, default=6, metavar="N", help="worlds in the picture (6)")
 
 
 @dataclass
 class _Tally:
-    """What happened while stepping."""
+    """The results of the steps."""
 
     step_seconds: float = 0.0
     returns_sum: float = 0.0
     returns_count: int = 0
     returns_best: float = float("-inf")
-    scenes: list[Scene] = field(default_factory=list)
-    scenes_step: int = 0
+    images: list[Image] = field(default_factory=list)
+    images_step: int = 0
+    images_error: doorstep.DoorstepError | None = None
 
     def count_returns(self, returns: NDArray[np.float32]) -> None:
         """Adds the returns of episodes that have just ended, one per agent."""
@@ -53,7 +60,7 @@ class _Tally:
 
 def run(arguments: argparse.Namespace) -> int:
     """Runs the demo."""
-    check_output(arguments.output)
+    check_output(arguments.output, (".png",))
     with simulator_of(arguments) as sim:
         print(
             f"doorstep {doorstep.__version__}: {sim.num_worlds:,} worlds on {sim.device}, {arguments.steps:,} steps of "
@@ -61,22 +68,20 @@ def run(arguments: argparse.Namespace) -> int:
             flush=True,
         )
         tally = _step(sim, arguments)
-        _write_picture(sim, arguments, tally)
         _report(sim, arguments, tally)
+    _write_picture(arguments.output, tally)
     return 0
 
 
 def _step(sim: doorstep.Simulator, arguments: argparse.Namespace) -> _Tally:
-    tally, table = _Tally(), ActionTable(sim.seed)
+    tally, act = _Tally(), random_policy(sim)
     rooms_start = RoomsStart(sim) if arguments.start == "rooms" else None
     if rooms_start:
         rooms_start.place(np.arange(sim.num_worlds))
-    actions = np.empty(sim.actions.shape, sim.actions.dtype)
     picture_step = _picture_step(arguments.steps, sim.episode_length)
     with Progress(arguments.steps, sys.stderr) as progress:
         for step in range(1, arguments.steps + 1):
-            table.copy_into(actions, step)
-            sim.actions.copy_from_host(actions)
+            act(step)
             started = time.perf_counter()
             sim.step()
             sim.wait()
@@ -84,12 +89,14 @@ def _step(sim: doorstep.Simulator, arguments: argparse.Namespace) -> _Tally:
             dones, returns = sim.dones.copy_to_host(), sim.episode_returns.copy_to_host()
             tally.count_returns(returns[dones != 0])
             if step == picture_step:
-                tally.scenes_step = step
-                tally.scenes = _capture(sim, arguments.pictured)
+                _draw(sim, arguments.pictured, step, tally)
             if rooms_start:
                 rooms_start.place(np.flatnonzero(dones.any(axis=(1, 2))))
             progress.update(step, f"{_speed(sim.num_worlds, step, tally)}, {_mean_return(tally)}")
     return tally
+
+
+# ---- The picture
 
 
 def _picture_step(steps: int, episode_length: int) -> int:
@@ -98,24 +105,34 @@ def _picture_step(steps: int, episode_length: int) -> int:
     return steps - 1 if ends_an_episode and steps > 1 else steps
 
 
-def _capture(sim: doorstep.Simulator, pictured: int) -> list[Scene]:
-    """The worlds with most to see: doors open, buttons pressed, cubes held; among equals, agents that came furthest."""
+def _draw(sim: doorstep.Simulator, pictured: int, step: int, tally: _Tally) -> None:
+    """A machine that cannot draw still steps: its error is raised after the report."""
+    tally.images_step = step
+    try:
+        tally.images = [
+            sim.render(world, "overview", width=_WIDTH, height=_HEIGHT) for world in _busiest(sim, pictured)
+        ]
+    except doorstep.DoorstepError as error:
+        tally.images_error = error
+
+
+def _busiest(sim: doorstep.Simulator, pictured: int) -> list[int]:
+    """Worlds with most doors open, buttons pressed and cubes held; among equals, those whose agents came furthest."""
     state = sim.state
     doors, buttons = state.door_open.copy_to_host().sum(axis=1), state.button_pressed.copy_to_host().sum(axis=1)
     held, furthest = (state.agent_grabs.copy_to_host() >= 0).sum(axis=1), state.agent_max_y.copy_to_host().max(axis=1)
-    worlds = np.lexsort((-furthest, -(doors + buttons + held)))[:pictured]
-    return capture_scenes(sim, [int(world) for world in worlds])
+    worlds: list[int] = np.lexsort((-furthest, -(doors + buttons + held)))[:pictured].tolist()
+    return worlds
 
 
-def _write_picture(sim: doorstep.Simulator, arguments: argparse.Namespace, tally: _Tally) -> None:
-    start = ", started among the cubes" if arguments.start == "rooms" else ""
-    title = f"{sim.num_worlds:,} escape rooms after {tally.scenes_step:,} steps of random actions{start}"
-    subtitle = (
-        f"The {len(tally.scenes)} with the most doors open, buttons pressed and cubes held, seen from above. "
-        f"doorstep {doorstep.__version__}, seed {sim.seed}."
-    )
-    with replaced_file(arguments.output) as file:
-        file.write(draw_scenes(tally.scenes, title, subtitle).encode())
+def _write_picture(output: Path, tally: _Tally) -> None:
+    if tally.images_error is not None:
+        raise tally.images_error
+    write_png(output, side_by_side(tally.images))
+    print(f"picture  {output}: {count(len(tally.images), 'world')} after step {tally.images_step:,}")
+
+
+# ---- The report
 
 
 def _report(sim: doorstep.Simulator, arguments: argparse.Namespace, tally: _Tally) -> None:
@@ -127,7 +144,6 @@ def _report(sim: doorstep.Simulator, arguments: argparse.Namespace, tally: _Tall
         )
     else:
         print(f"return   no episode has ended: they take {sim.episode_length:,} steps")
-    print(f"picture  {arguments.output}: {len(tally.scenes)} worlds after step {tally.scenes_step:,}")
 
 
 def _speed(worlds: int, steps: int, tally: _Tally) -> str:

@@ -32,6 +32,7 @@ from doorstep._native import (
     load,
 )
 from doorstep.cli.argument_types import positive_integer
+from doorstep.cli.terminal import coloured
 
 SUMMARY = "Report what doorstep finds on this machine, and what to do about what is missing."
 
@@ -119,8 +120,8 @@ def _look(name: str, look: Callable[[str], Finding]) -> Finding:
 def _print_table(findings: list[Finding]) -> None:
     width = max(len(finding.name) for finding in findings)
     for finding in findings:
-        mark = "ok" if finding.ok else "NO" if finding.needed else "--"
-        print(f"{mark}  {finding.name:<{width}}  {finding.found}")
+        mark, colour = ("ok", "green") if finding.ok else ("NO", "red") if finding.needed else ("--", "yellow")
+        print(f"{coloured(mark, colour, sys.stdout)}  {finding.name:<{width}}  {finding.found}")
         if finding.remedy:
             print(f"    {'':<{width}}  -> {finding.remedy}")
 

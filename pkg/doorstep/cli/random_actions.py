@@ -1,19 +1,51 @@
-"""A table of random actions, drawn once, for demo and bench."""
+"""Random actions of demo, render and bench, and the random numbers that they are made of.
+
+A random number is a function of counters, so it does not depend on how many were drawn before it. SplitMix64 (Steele,
+Lea, Flood: "Fast splittable pseudorandom number generators", 2014): its output function applied to each counter in
+turn. The numbers are the same on every machine and with every numpy.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from doorstep import Tensor, cuda
-from doorstep.cli.counted_random import random_bits
+from doorstep import Simulator, Tensor, cuda
 
 NUM_CHOICES = (4, 8, 5, 2)  # move amount, move angle, turn, grab
+_GOLDEN_GAMMA = np.uint64(0x9E3779B97F4A7C15)
 _ROWS = 1 << 20
-_STRIDE = 618_033  # rows between one step and the next: odd, so that it visits all of them before it comes around
+_STRIDE = 618_033  # rows between one step and the next: odd, so all rows are visited before one is visited again
+
+
+# ---- Random numbers
+
+
+def random_bits(*counters: ArrayLike) -> NDArray[np.uint64]:
+    """64 random bits per combination of counters, which are non-negative and broadcast against each other."""
+    bits: NDArray[np.uint64] = np.zeros(1, np.uint64)
+    for counter in counters:
+        bits = _mix((bits ^ np.asarray(counter).astype(np.uint64)) + _GOLDEN_GAMMA)
+    return bits
+
+
+def random_uniform(low: float, high: float, *counters: ArrayLike) -> NDArray[np.float64]:
+    """Uniform in [low, high), from the upper 53 bits."""
+    uniform = (random_bits(*counters) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    return np.asarray(low + (high - low) * uniform, np.float64)
+
+
+def _mix(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    mixed: NDArray[np.uint64] = bits ^ (bits >> np.uint64(31))
+    return mixed
+
+
+# ---- Actions
 
 
 class ActionTable:
@@ -37,8 +69,19 @@ class ActionTable:
             rows[begin : begin + count] = self._rows[source : source + count]
 
 
+def random_policy(sim: Simulator) -> Callable[[int], None]:
+    """Sets the actions of a step from the table of the simulator's seed."""
+    table, actions = ActionTable(sim.seed), np.empty(sim.actions.shape, sim.actions.dtype)
+
+    def act(step: int) -> None:
+        table.copy_into(actions, step)
+        sim.actions.copy_from_host(actions)
+
+    return act
+
+
 class DeviceActionTable:
-    """The same table in the memory of a GPU, from which a step's actions get into a tensor without the host waiting."""
+    """The same table in the memory of a GPU. A step's actions are copied within the GPU; the host does not wait."""
 
     def __init__(self, table: ActionTable, actions: Tensor, stream: cuda.Stream) -> None:
         rows = table._rows.astype(np.int32)
@@ -51,7 +94,7 @@ class DeviceActionTable:
         self._source = self._buffer.pointer
 
     def copy(self, step: int) -> None:
-        """Begins to write the actions of a step."""
+        """Enqueues the copy of a step's actions."""
         for begin, source, count in pieces(step, self._num_rows):
             destination = self._destination + begin * self._row_bytes
             self._stream.copy(destination, self._source + source * self._row_bytes, count * self._row_bytes)

@@ -1,4 +1,4 @@
-"""`doorstep render`: a picture, a video or a replay of worlds, under some actions or those of a recording."""
+"""`doorstep render`: a picture, a video or a replay of worlds, under random actions or those of an action dump."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,18 +25,19 @@ from doorstep.cli.argument_types import (
     positive_integer,
     simulator_of,
 )
-from doorstep.cli.progress import Progress
-from doorstep.cli.random_actions import ActionTable
+from doorstep.cli.random_actions import random_policy
 from doorstep.cli.rooms_start import RoomsStart
+from doorstep.cli.terminal import Progress
 from doorstep.errors import ArgumentError
 from doorstep.render import write_png
-from doorstep.render.drawing import Drawing, Picture
-from doorstep.render.named_cameras import NAMED_CAMERAS
-from doorstep.render.snapshot import take_snapshots
-from doorstep.replay import Replay
+from doorstep.render.camera import NAMED_CAMERAS
+from doorstep.render.drawing import Drawing
+from doorstep.replay import Recorder
 from doorstep.video import FRAMES_PER_SECOND, VIDEO_ENDINGS, load_av, write_video
 
 SUMMARY = "Draw worlds: a picture (.png), a video (.mp4, .gif) or a replay for the browser (.html)."
+
+Image = NDArray[np.uint8]  # [H, W, 3]
 
 _GAP = 4  # pixels between worlds side by side
 _GAP_COLOUR = (16, 21, 29)
@@ -50,32 +52,32 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         default=Path("doorstep.png"),
         metavar="FILE",
-        help="where it goes; ends in .png: the last moment, .mp4 or .gif: all moments, .html: a replay (doorstep.png)",
+        help="the file: .png shows the last moment, .mp4 and .gif all moments, .html is a replay (doorstep.png)",
     )
-    add("--policy", choices=("random", "idle"), default="random", help="how agents act without a recording (random)")
+    add("--policy", choices=("random", "idle"), default="random", help="how agents act without --actions (random)")
     add_recording_arguments(parser)
     add(
         "--steps",
         type=non_negative_integer,
         metavar="N",
-        help="steps to take; without it all of the recording, or one episode",
+        help="steps to take; without it all steps of --actions, or one episode",
     )
     add(
         "--skip",
         type=non_negative_integer,
         default=0,
         metavar="N",
-        help="steps to take before the first moment that is shown (0)",
+        help="steps to take before the first moment shown (0)",
     )
     add("--show", type=_slots, default=[0], metavar="K[,K...]", help="which worlds to show, side by side (0)")
-    add("--camera", choices=NAMED_CAMERAS, default="top", help="where it is seen from (top); replays offer a choice")
+    add("--camera", choices=NAMED_CAMERAS, default="top", help="the camera (top); a replay has all of them")
     add(
         "--agent",
         type=non_negative_integer,
         metavar="K",
-        help="whom follow and agent are about; without it who got furthest",
+        help="the agent of the cameras follow and agent; without it the one that got furthest",
     )
-    add("--size", type=_size, default=(640, 480), metavar="WxH", help="pixels of the picture of a world (640x480)")
+    add("--size", type=_size, default=(640, 480), metavar="WxH", help="pixels of the picture of each world (640x480)")
     add("--fps", type=float, default=FRAMES_PER_SECOND, metavar="F", help="moments shown per second; 25 is real time")
     add("--samples", type=positive_integer, default=2, metavar="N", help="N x N rays for each pixel, 1-8 (2)")
     add("--no-shadows", dest="shadows", action="store_false", help="without shadows")
@@ -84,35 +86,38 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Simulates, draws and writes."""
     write = _writer(arguments.output)
-    recording = _read_recording(arguments)
-    arguments.steps = _number_of_steps(arguments, recording)
+    dump = _read_dump(arguments)
+    arguments.steps = _number_of_steps(arguments, dump)
     with simulator_of(arguments, arguments.episode_length) as sim:
-        _check_shown(sim, arguments.show)
+        _check_shown(sim, arguments)
         with Progress(arguments.steps, sys.stderr) as progress:
-            written = write(sim, _moments(sim, arguments, recording, progress), arguments)
+            written = write(sim, _moments(sim, arguments, dump, progress), arguments)
+        if dump is not None:
+            _report_clamped(sim, arguments.actions)
     print(f"{arguments.output}: {written}")
     return 0
 
 
-# ---- What happens
+# ---- Steps
 
-Moments = Iterator[int]  # steps taken; between two of them the simulator stands still
+Moments = Iterator[int]  # the number of steps taken; the simulator steps when the next one is asked for
+Policy = Callable[[int], None]  # sets the actions of a step; steps are counted from 1
 
 
-def _read_recording(arguments: argparse.Namespace) -> NDArray[np.int32] | None:
+def _read_dump(arguments: argparse.Namespace) -> NDArray[np.int32] | None:
     if arguments.actions is None:
         return None
-    recording = read_action_dump(arguments.actions, arguments.worlds, arguments.agents)
-    if not len(recording):
+    dump = read_action_dump(arguments.actions, arguments.worlds, arguments.agents)
+    if not len(dump):
         raise ArgumentError(f"--actions {arguments.actions} has no steps.", argument="actions")
-    return recording
+    return dump
 
 
-def _number_of_steps(arguments: argparse.Namespace, recording: NDArray[np.int32] | None) -> int:
+def _number_of_steps(arguments: argparse.Namespace, dump: NDArray[np.int32] | None) -> int:
     # The last step of an episode already shows the next one.
-    available = arguments.episode_length - 1 if recording is None else len(recording)
+    available = arguments.episode_length - 1 if dump is None else len(dump)
     steps: int = available if arguments.steps is None else arguments.steps
-    if recording is not None and steps > available:
+    if dump is not None and steps > available:
         raise ArgumentError(
             f"--steps is {steps}, but {arguments.actions} has {count(available, 'step')}.", argument="steps"
         )
@@ -122,21 +127,22 @@ def _number_of_steps(arguments: argparse.Namespace, recording: NDArray[np.int32]
     return steps
 
 
-def _check_shown(sim: doorstep.Simulator, shown: list[int]) -> None:
-    outside = [world for world in shown if world >= sim.num_worlds]
+def _check_shown(sim: doorstep.Simulator, arguments: argparse.Namespace) -> None:
+    outside = [world for world in arguments.show if world >= sim.num_worlds]
     if outside:
         raise ArgumentError(
             f"--show names world {outside[0]} of {count(sim.num_worlds, 'world')}, counted from 0.",
             argument="show",
             hint="Give more --worlds.",
         )
+    Drawing(num_agents=sim.num_agents, **_view(arguments))  # refuses what render() would refuse after the steps
 
 
 def _moments(
-    sim: doorstep.Simulator, arguments: argparse.Namespace, recording: NDArray[np.int32] | None, progress: Progress
+    sim: doorstep.Simulator, arguments: argparse.Namespace, dump: NDArray[np.int32] | None, progress: Progress
 ) -> Moments:
     """Every moment that is shown, from before the first step to after the last."""
-    act = _actor(sim, arguments.policy, recording)
+    act = _policy(sim, arguments.policy, dump)
     rooms_start = RoomsStart(sim) if arguments.start == "rooms" else None
     if rooms_start:
         rooms_start.place(np.arange(sim.num_worlds))
@@ -151,61 +157,53 @@ def _moments(
             yield step
 
 
-def _actor(sim: doorstep.Simulator, policy: str, recording: NDArray[np.int32] | None) -> Callable[[int], None]:
-    """Writes the actions of a step; steps are counted from 1."""
-    if recording is not None:
-        return lambda step: sim.actions.copy_from_host(recording[step - 1])
-    if policy == "idle":
-        return lambda _: None
-    table, actions = ActionTable(sim.seed), np.empty(sim.actions.shape, sim.actions.dtype)
-
-    def act_at_random(step: int) -> None:
-        table.copy_into(actions, step)
-        sim.actions.copy_from_host(actions)
-
-    return act_at_random
+def _policy(sim: doorstep.Simulator, name: str, dump: NDArray[np.int32] | None) -> Policy:
+    if dump is not None:
+        return lambda step: sim.actions.copy_from_host(dump[step - 1])
+    return random_policy(sim) if name == "random" else lambda _: None
 
 
-# ---- What is written
+def _report_clamped(sim: doorstep.Simulator, path: Path) -> None:
+    clamped = sim.health.clamped_actions
+    if clamped:
+        values = f"{count(clamped, 'action value')} of {path} {'was' if clamped == 1 else 'were'}"
+        print(f"doorstep render: note: {values} out of range and clamped", file=sys.stderr)
 
+
+# ---- Files
+
+# Takes the steps, writes the file and returns a description of it.
 _Write = Callable[[doorstep.Simulator, Moments, argparse.Namespace], str]
 
 
 def _writer(output: Path) -> _Write:
-    """Fails before the work rather than after it."""
-    check_output(output)
-    ending = output.suffix.lower()
+    """Refuses an impossible output before the steps are taken."""
+    ending = check_output(output, _WRITERS)
     if ending in VIDEO_ENDINGS:
         load_av()
-    try:
-        return _WRITERS[ending]
-    except KeyError:
-        raise ArgumentError(f"--output {output} must end in one of {', '.join(_WRITERS)}.", argument="output") from None
+    return _WRITERS[ending]
 
 
 def _write_picture(sim: doorstep.Simulator, moments: Moments, arguments: argparse.Namespace) -> str:
-    drawing = _drawing(sim, arguments)
     for step in moments:
         last = step
-    frame = _draw(sim, drawing, arguments.show)
-    write_png(arguments.output, frame)
-    return f"{frame.shape[1]} x {frame.shape[0]} pixels, after step {last:,}"
+    image = _draw(sim, arguments)
+    write_png(arguments.output, image)
+    return f"{image.shape[1]} x {image.shape[0]} pixels, after step {last:,}"
 
 
 def _write_video(sim: doorstep.Simulator, moments: Moments, arguments: argparse.Namespace) -> str:
-    drawing = _drawing(sim, arguments)
-    frames = (_draw(sim, drawing, arguments.show) for _ in moments)
-    written = write_video(arguments.output, frames, arguments.fps)
+    written = write_video(arguments.output, (_draw(sim, arguments) for _ in moments), arguments.fps)
     return f"{count(written, 'frame')}, {arguments.fps:g} a second"
 
 
 def _write_replay(sim: doorstep.Simulator, moments: Moments, arguments: argparse.Namespace) -> str:
     next(moments)
-    replay = Replay(sim, arguments.show, title=_title(sim, arguments))
+    recorder = Recorder(sim, arguments.show, title=_title(sim, arguments))
     for _ in moments:
-        replay.record()
-    replay.save(arguments.output)
-    return f"{count(len(replay), 'moment')} of {count(len(arguments.show), 'world')}"
+        recorder.record()
+    recorder.save(arguments.output)
+    return f"{count(len(recorder), 'moment')} of {count(len(arguments.show), 'world')}"
 
 
 _WRITERS: dict[str, _Write] = {
@@ -220,27 +218,27 @@ def _title(sim: doorstep.Simulator, arguments: argparse.Namespace) -> str:
     return f"{acting}, seed {sim.seed}"
 
 
-def _drawing(sim: doorstep.Simulator, arguments: argparse.Namespace) -> Drawing:
+def _view(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The arguments of `Simulator.render` but the world."""
     width, height = arguments.size
-    return Drawing(
-        arguments.camera, arguments.agent, sim.num_agents, width, height, arguments.samples, arguments.shadows
-    )
+    view = {name: getattr(arguments, name) for name in ("camera", "agent", "samples", "shadows")}
+    return {**view, "width": width, "height": height}
 
 
-def _draw(sim: doorstep.Simulator, drawing: Drawing, worlds: list[int]) -> Picture:
-    return side_by_side([drawing.draw(snapshot) for snapshot in take_snapshots(sim, worlds)])
+def _draw(sim: doorstep.Simulator, arguments: argparse.Namespace) -> Image:
+    return side_by_side([sim.render(world, **_view(arguments)) for world in arguments.show])
 
 
-def side_by_side(pictures: list[Picture]) -> Picture:
-    """Pictures of one size in rows, so that the whole is about as wide as high."""
-    height, width = pictures[0].shape[:2]
-    columns = min(len(pictures), math.ceil(math.sqrt(len(pictures) * height / width)))
-    rows = math.ceil(len(pictures) / columns)
+def side_by_side(images: list[Image]) -> Image:
+    """Images of one size in rows, so that the whole is about as wide as high."""
+    height, width = images[0].shape[:2]
+    columns = min(len(images), math.ceil(math.sqrt(len(images) * height / width)))
+    rows = math.ceil(len(images) / columns)
     shape = (rows * (height + _GAP) - _GAP, columns * (width + _GAP) - _GAP, 3)
-    whole: Picture = np.full(shape, _GAP_COLOUR, np.uint8)
+    whole: Image = np.full(shape, _GAP_COLOUR, np.uint8)
     places = itertools.product(range(0, shape[0], height + _GAP), range(0, shape[1], width + _GAP))
-    for picture, (top, left) in zip(pictures, places, strict=False):
-        whole[top : top + height, left : left + width] = picture
+    for image, (top, left) in zip(images, places, strict=False):
+        whole[top : top + height, left : left + width] = image
     return whole
 
 

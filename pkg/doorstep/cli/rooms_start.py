@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doorstep import ArgumentError, EntityKind, Simulator
-from doorstep.cli.counted_random import random_uniform
+from doorstep.cli.random_actions import random_uniform
 
 _LEFT, _RIGHT = -8.0, 8.0
 _FROM_ROOM_START, _TO_ROOM_START = 1.6, 10.6

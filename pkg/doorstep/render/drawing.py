@@ -2,56 +2,32 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from doorstep._arguments import check_flag, check_integer
 from doorstep._native import MAX_RESOLUTION, MAX_SAMPLES, EntityKind, draw_picture
-from doorstep.render.camera import UNIT_TOLERANCE, Vector
-from doorstep.render.named_cameras import check_camera, pose_of
-from doorstep.render.objects import Objects, objects_of
-from doorstep.render.snapshot import Snapshot, take_snapshots
-
-if TYPE_CHECKING:
-    from doorstep.simulator import Simulator
+from doorstep.render.camera import UNIT_TOLERANCE, Vector, check_camera, pose_of
+from doorstep.render.objects import Objects, Snapshot, objects_of
 
 _NEAR_CORNERS = 0.9  # of a box's half extents
 
-Picture = NDArray[np.uint8]  # [H, W, 3]
-
-
-def render(
-    sim: Simulator,
-    world: object,
-    camera: object,
-    agent: object,
-    *,
-    width: object,
-    height: object,
-    samples: object,
-    shadows: object,
-) -> Picture:
-    """As `Simulator.render`, which says what the arguments are."""
-    slot = check_integer("world", world, 0, sim.num_worlds - 1)
-    drawing = Drawing(camera, agent, sim.num_agents, width, height, samples, shadows)
-    (snapshot,) = take_snapshots(sim, [slot])
-    return drawing.draw(snapshot)
-
 
 class Drawing:
-    """How pictures are to be drawn: everything but the world. The arguments are those of `Simulator.render`."""
+    """The arguments of `Simulator.render`, checked, but for the world."""
 
     def __init__(
         self,
         camera: object,
         agent: object,
         num_agents: int,
+        *,
         width: object,
         height: object,
-        samples: object = 2,
-        shadows: object = True,
+        samples: object,
+        shadows: object,
     ) -> None:
         self._camera, self._agent = check_camera(camera, agent, num_agents)
         self._width = check_integer("width", width, 1, MAX_RESOLUTION)
@@ -59,10 +35,9 @@ class Drawing:
         self._samples = check_integer("samples", samples, 1, MAX_SAMPLES)
         self._shadows = check_flag("shadows", shadows)
 
-    def draw(self, snapshot: Snapshot) -> Picture:
+    def draw(self, snapshot: Snapshot) -> NDArray[np.uint8]:
         """The picture, uint8 [height, width, 3]."""
-        # Who got furthest, not who is furthest: that changes less often, and a film stays calm.
-        agent = snapshot.pioneer if self._agent is None else self._agent
+        agent = snapshot.leading_agent if self._agent is None else self._agent
         pose = pose_of(self._camera, snapshot, agent, self._width / self._height)
         objects = objects_of(snapshot)
         objects["hidden"] = ~_can_be_drawn(objects)
@@ -84,28 +59,29 @@ class Drawing:
 
 
 def _can_be_drawn(objects: Objects) -> NDArray[np.bool_]:
-    """Worlds may have been edited to hold anything."""
+    """Edits of the state may have given a world any values."""
     finite = np.isfinite(objects["centre"]).all(axis=1) & np.isfinite(objects["size"]).all(axis=1)
-    lengths = np.linalg.norm(np.nan_to_num(objects["rotation"]), axis=1)
+    lengths = np.linalg.norm(objects["rotation"].astype(np.float64), axis=1)
     return finite & (np.abs(lengths - 1) < UNIT_TOLERANCE)  # type: ignore[no-any-return]
 
 
-def _points_of(thing: Any) -> Vector:
-    """[9, 3]: its middle, and points near the corners of its box: a wall that it leans on is not in front of it."""
+def _points_of(box: Any) -> Vector:
+    """[9, 3]: its middle, and points near its corners: a wall that the box touches does not hide them."""
     corners = np.stack(np.meshgrid((-1, 1), (-1, 1), (-1, 1)), axis=-1).reshape(-1, 3) * _NEAR_CORNERS
-    points = np.concatenate([np.zeros((1, 3)), corners]) * (thing["size"] / 2.0)
-    axis, w = thing["rotation"][1:].astype(np.float64), float(thing["rotation"][0])
+    points = np.concatenate([np.zeros((1, 3)), corners]) * (box["size"] / 2.0)
+    axis, w = box["rotation"][1:].astype(np.float64), float(box["rotation"][0])
     turned = points + 2 * np.cross(axis, np.cross(axis, points) + w * points)
-    return turned + thing["centre"]  # type: ignore[no-any-return]
+    return turned + box["centre"]  # type: ignore[no-any-return]
 
 
 def _hide_walls_between(objects: Objects, eye: Vector, targets: Vector) -> None:
     """Hides walls and doors, whose sides are parallel to the axes, that a line of sight meets: slab test."""
     is_static = (objects["kind"] == EntityKind.WALL) | (objects["kind"] == EntityKind.DOOR)
-    directions = targets[:, None] - eye  # [T, 1, 3]; with the objects [T, O, 3]
+    statics = np.flatnonzero(is_static & (objects["hidden"] == 0))
+    directions = targets[:, None] - eye  # [T, 1, 3]; with the statics [T, S, 3]
     slopes = np.where(directions == 0, 1e-12, directions)
-    centres, halves = objects["centre"].astype(np.float64), objects["size"] / 2.0
+    centres, halves = objects["centre"][statics].astype(np.float64), objects["size"][statics] / 2.0
     first, second = (centres - halves - eye) / slopes, (centres + halves - eye) / slopes
     enters = np.minimum(first, second).max(axis=2)
     leaves = np.maximum(first, second).min(axis=2)
-    objects["hidden"] |= is_static & ((enters <= leaves) & (leaves > 0) & (enters < 1)).any(axis=0)
+    objects["hidden"][statics] = ((enters <= leaves) & (leaves > 0) & (enters < 1)).any(axis=0)

@@ -1,14 +1,18 @@
-"""The things of a world as the rows that pictures are drawn from."""
+"""One world at one moment, copied out of a simulator, and the boxes that a picture of it consists of."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from doorstep._native import EntityKind
-from doorstep.render.snapshot import Snapshot
+from doorstep._native import EntityKind, Session, WorldFields
+
+FloatArray = NDArray[np.float32]
+IntArray = NDArray[np.int32]
 
 # ds_picture_object
 OBJECT = np.dtype(
@@ -23,12 +27,12 @@ OBJECT = np.dtype(
 )
 Objects = NDArray[Any]  # of OBJECT
 
-# Pressure plates are no bodies: nothing in the state tells their size. Metres.
+# Buttons are no bodies: the state has no size for them. Metres.
 BUTTON_SIDE = 1.3
 BUTTON_HEIGHT = 0.12
 PRESSED_BUTTON_HEIGHT = 0.03
 
-# Light, so that agents stay the brightest things in a picture, and apart from the colours of everything else.
+# Light colours: agents are the brightest objects of a picture, and no other object has such a colour.
 AGENT_TINTS = (
     (0.97, 0.97, 0.97),
     (0.55, 0.78, 1.00),
@@ -40,6 +44,65 @@ AGENT_TINTS = (
     (0.86, 0.80, 0.74),
 )
 _OWN_COLOUR = -1.0
+
+
+# ---- Snapshots
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """One world at one moment. The arrays are copies: later steps do not change them."""
+
+    world: int  # its slot
+    episode_index: int
+    body_positions: FloatArray  # [B, 3], agents first: bottom centre; cubes: centre
+    body_rotations: FloatArray  # [B, 4] (w, x, y, z)
+    body_sizes: FloatArray  # [B, 3]
+    body_kinds: IntArray  # [B]
+    static_positions: FloatArray  # [S, 3], bottom centre
+    static_sizes: FloatArray  # [S, 3]
+    static_kinds: IntArray  # [S]
+    button_positions: FloatArray  # [K, 3]
+    button_pressed: IntArray  # [K]
+    agent_grabs: IntArray  # [A]
+    agent_max_y: FloatArray  # [A]
+
+    @property
+    def num_agents(self) -> int:
+        """Agents are the first of the bodies."""
+        return len(self.agent_grabs)
+
+    @property
+    def leading_agent(self) -> int:
+        """The agent with the largest y of this episode so far.
+
+        That changes less often than the agent that is ahead at the moment, so a video does not jump between agents.
+        """
+        return int(np.argmax(self.agent_max_y))
+
+    def floor_bounds(self) -> tuple[FloatArray, FloatArray]:
+        """The rectangle around all walls and doors: its low and its high (x, y), metres."""
+        used = self.static_kinds != EntityKind.NONE
+        used |= not used.any()
+        centres, halves = self.static_positions[used, :2], self.static_sizes[used, :2] / 2
+        return (centres - halves).min(axis=0), (centres + halves).max(axis=0)
+
+
+_FIELDS = tuple(name for name in Snapshot.__dataclass_fields__ if name != "world")
+
+
+def take_snapshots(session: Session, worlds: Iterable[int]) -> list[Snapshot]:
+    """Copies worlds as they are after everything begun on the simulator; each copy is of one moment."""
+    fields = WorldFields(session, _FIELDS)
+    snapshots = []
+    for world in worlds:
+        values = fields.read(world)
+        episode_index = int(values.pop("episode_index"))
+        snapshots.append(Snapshot(world=world, episode_index=episode_index, **values))
+    return snapshots
+
+
+# ---- Objects
 
 
 def objects_of(snapshot: Snapshot) -> Objects:

@@ -1,7 +1,193 @@
-"""Replays: some worlds over time in one HTML file, which opens in any browser and needs nothing from elsewhere."""
+"""Replays: some worlds over time in one HTML file, which any browser plays without a network.
+
+`Recorder` records the worlds and writes the file; page/ is the page without its recording.
+"""
 
 from __future__ import annotations
 
-from doorstep.replay.replay import Replay
+import base64
+import html
+import json
+import os
+import re
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
 
-__all__ = ["Replay"]
+import numpy as np
+from numpy.typing import NDArray
+
+from doorstep._arguments import check_slots, refuse
+from doorstep._files import replaced_file
+from doorstep._native import VERSION_STRING
+from doorstep.render.objects import AGENT_TINTS, Objects, Snapshot, objects_of
+from doorstep.simulator import Simulator, Worlds
+
+__all__ = ["Recorder"]
+
+_PAGE = Path(__file__).parent / "page"
+_SCRIPTS = ("geometry.js", "meshes.js", "recording.js", "cameras.js", "renderer.js", "page.js")
+_LARGEST = 32767  # of the integers that poses are written in
+_FINEST_UNIT = 0.001  # metres
+_FRAME_HEIGHT = 560  # pixels, in notebooks
+
+
+@dataclass(frozen=True)
+class _Moment:
+    """One world after one step."""
+
+    snapshot: Snapshot
+    objects: Objects
+    rewards: NDArray[np.float32]  # [A]
+    returns: NDArray[np.float32]  # [A], of the episode, as far as it was recorded
+    episode_step: int
+
+
+class Recorder:
+    """Records worlds of a simulator, moment by moment, and writes them as one HTML file, a replay.
+
+    The page plays, stops and scrubs, shows the worlds from above, from behind an agent or from any place, and plots the
+    rewards. As the last value of a notebook's cell, a recorder displays its replay.
+
+    >>> import doorstep, os, tempfile
+    >>> from doorstep.replay import Recorder
+    >>> sim = doorstep.Simulator(4)
+    >>> recorder = Recorder(sim, worlds=[0, 3])     # records the worlds as they are now: the first moment
+    >>> for _ in range(10):
+    ...     sim.step()
+    ...     recorder.record()
+    >>> len(recorder)
+    11
+    >>> recorder.save(os.path.join(tempfile.mkdtemp(), "replay.html"))
+
+    Args:
+        sim: the simulator.
+        worlds: distinct slots of its worlds, or a boolean mask [N]; None: world 0.
+        title: the page's heading; None: number of agents and seed.
+
+    Raises:
+        ArgumentError: `worlds` is empty, names a world twice, or names one that the simulator does not have.
+    """
+
+    def __init__(self, sim: Simulator, worlds: Worlds = None, *, title: str | None = None) -> None:
+        self._sim = sim
+        self._slots = [0] if worlds is None else check_slots(worlds, sim.num_worlds).tolist()
+        if not self._slots:
+            refuse("worlds", "at least one world", worlds)
+        if len(set(self._slots)) < len(self._slots):
+            refuse("worlds", "distinct slots", worlds)
+        self._title = f"{sim.num_agents} agents, seed {sim.seed}" if title is None else title
+        self._moments: list[list[_Moment]] = [[] for _ in self._slots]  # by world
+        self.record()
+
+    def __len__(self) -> int:
+        """Moments recorded so far."""
+        return len(self._moments[0])
+
+    def record(self) -> None:
+        """Records the worlds as they are now; call it after every step."""
+        rewards, steps_remaining = self._sim.rewards.copy_to_host(), self._sim.steps_remaining.copy_to_host()
+        snapshots = self._sim._snapshots(self._slots)
+        for slot, moments, snapshot in zip(self._slots, self._moments, snapshots, strict=True):
+            last = moments[-1] if moments else None
+            step_rewards = rewards[slot, :, 0] if last else np.zeros_like(rewards[slot, :, 0])
+            same_episode = last is not None and last.snapshot.episode_index == snapshot.episode_index
+            moments.append(
+                _Moment(
+                    snapshot=snapshot,
+                    objects=objects_of(snapshot),
+                    rewards=step_rewards,
+                    returns=last.returns + step_rewards if last and same_episode else np.zeros_like(step_rewards),
+                    episode_step=self._sim.episode_length - int(steps_remaining[slot, 0, 0]),
+                )
+            )
+
+    def to_html(self) -> str:
+        """The HTML file as text."""
+        parts = {
+            "title": html.escape(f"doorstep: {self._title}"),
+            "style": _read("page.css"),
+            "recording": self._recording(),
+            "script": "\n".join(_read(name) for name in _SCRIPTS),
+        }
+        return re.sub(r"@(\w+)@", lambda match: parts[match[1]], _read("page.html"))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the HTML file.
+
+        Raises:
+            OSError: the file cannot be written; an older file at `path` is unchanged.
+        """
+        with replaced_file(path) as file:
+            file.write(self.to_html().encode())
+
+    def _repr_html_(self) -> str:
+        page = html.escape(self.to_html())
+        return f'<iframe srcdoc="{page}" style="width: 100%; height: {_FRAME_HEIGHT}px; border: 0"></iframe>'
+
+    # ---- The recording, as recording.js reads it
+
+    def _recording(self) -> str:
+        """JSON. `data` holds, for each world, the arrays of `_arrays` one after the other, compressed as a whole."""
+        unit = self._unit()
+        data = b"".join(part for moments in self._moments for part in _arrays(moments, unit))
+        bounds = np.nan_to_num(np.concatenate(self._moments[0][0].snapshot.floor_bounds()), posinf=0.0, neginf=0.0)
+        recording = {
+            "version": VERSION_STRING,
+            "unit": unit,
+            "bounds": bounds.tolist(),
+            "tints": AGENT_TINTS[: self._sim.num_agents],
+            "worlds": [
+                {"world": self._sim.world_offset + slot, "moments": len(moments), "objects": len(moments[0].objects)}
+                for slot, moments in zip(self._slots, self._moments, strict=True)
+            ],
+            "data": base64.b64encode(zlib.compress(data, 9)).decode("ascii"),
+        }
+        return json.dumps(recording).replace("<", "\\u003c")
+
+    def _unit(self) -> float:
+        """Metres that a written length of 1 stands for: as fine as the largest length allows."""
+        lengths = [
+            float(np.abs(np.nan_to_num(moment.objects[name], posinf=0.0, neginf=0.0)).max())
+            for moments in self._moments
+            for moment in moments
+            for name in ("centre", "size")
+        ]
+        return max(_FINEST_UNIT, max(lengths) / _LARGEST)
+
+
+def _arrays(moments: list[_Moment], unit: float) -> list[bytes]:
+    """Arrays of a world, little-endian, over M moments, A agents, O objects; the last is filled up to 4 bytes.
+
+    rewards float32 [M, A], returns float32 [M, A], episodes int32 [M], episode steps int32 [M],
+    held bodies int32 [M, A] (-1: none), leading agent int32 [M],
+    columns of objects int16 [11, O, M] as differences along M: kind, centre, rotation, size.
+    """
+    snapshots = [moment.snapshot for moment in moments]
+    columns = _columns(np.stack([moment.objects for moment in moments]), unit)
+    differences = np.diff(columns, axis=-1, prepend=np.int16(0)).astype("<i2").tobytes()
+    return [
+        np.stack([moment.rewards for moment in moments]).astype("<f4").tobytes(),
+        np.stack([moment.returns for moment in moments]).astype("<f4").tobytes(),
+        np.array([snapshot.episode_index for snapshot in snapshots], "<i4").tobytes(),
+        np.array([moment.episode_step for moment in moments], "<i4").tobytes(),
+        np.stack([snapshot.agent_grabs for snapshot in snapshots]).astype("<i4").tobytes(),
+        np.array([snapshot.leading_agent for snapshot in snapshots], "<i4").tobytes(),
+        differences + bytes(-len(differences) % 4),
+    ]
+
+
+def _columns(objects: Objects, unit: float) -> NDArray[np.int16]:
+    """int16 [11, O, M] of objects [M, O]; differences between such numbers wrap around."""
+    parts = [
+        objects["kind"][..., None].astype(np.float64),
+        objects["centre"] / unit,
+        objects["rotation"] * np.float64(_LARGEST),
+        objects["size"] / unit,
+    ]
+    whole = np.rint(np.nan_to_num(np.concatenate(parts, axis=-1), posinf=0.0, neginf=0.0))
+    return np.ascontiguousarray(whole.clip(-_LARGEST, _LARGEST).astype(np.int16).transpose(2, 1, 0))
+
+
+def _read(name: str) -> str:
+    return (_PAGE / name).read_text(encoding="utf-8")
