@@ -87,6 +87,52 @@ def test_a_spoiled_file_is_named_with_the_reason_and_the_remedy(
     assert "pip install --force-reinstall" in message
 
 
+def test_a_package_in_a_zip_file_says_why_it_cannot_be_used(package: Path) -> None:
+    (package / "_native" / "libdoorstep.so").unlink()  # zipimport takes the Python files; the library could not be used
+    archive = shutil.make_archive(str(package.parent / "package"), "zip", package.parent, "doorstep")
+    message = outcome(Path(archive))
+    assert message.startswith(f"doorstep is imported from the archive {archive}, ")
+    assert "(install the wheel with pip, or unpack the archive" in message
+
+
+def test_too_many_open_files_are_named_and_not_the_installation(run_python: Callable[..., str]) -> None:
+    code = """
+import contextlib, os, resource
+import doorstep
+resource.setrlimit(resource.RLIMIT_NOFILE, (32, 32))
+files = []
+with contextlib.suppress(OSError):
+    while True:
+        files.append(os.open("/dev/null", os.O_RDONLY))
+try:
+    doorstep.Simulator(1)
+except doorstep.LibraryError as error:
+    print(error)
+os.close(files.pop())
+doorstep.Simulator(1).step()
+"""
+    message = run_python(code)
+    assert "libdoorstep.so cannot be read: Too many open files (close files, or raise" in message
+    assert "install" not in message.partition(" cannot ")[2]
+
+
+def test_a_process_without_address_space_is_named_and_not_the_installation(run_python: Callable[..., str]) -> None:
+    code = """
+import resource
+import doorstep
+with open("/proc/self/statm") as file:
+    used = int(file.read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + (4 << 20), resource.RLIM_INFINITY))
+try:
+    doorstep.Simulator(1)
+except doorstep.LibraryError as error:
+    print(error)
+"""
+    message = run_python(code)
+    assert "libdoorstep.so cannot be loaded: " in message
+    assert "(free memory, raise the limit of the address space (ulimit -v)" in message
+
+
 def test_a_foreign_library_is_refused(package: Path) -> None:
     maps = Path("/proc/self/maps").read_text().splitlines()
     (foreign,) = {line.split()[-1] for line in maps if "/libm." in line or "/libm-" in line}

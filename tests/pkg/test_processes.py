@@ -22,17 +22,26 @@ AT_EXIT = {
     "a bound step hidden in a module": "import sys; sys.step = doorstep.Simulator(64).step; sys.step()",
     "the C API": "import sys; sys.api = doorstep.capi()",
     "an exit handler that steps": "import atexit; sim = doorstep.Simulator(64); atexit.register(sim.step)",
-    "a daemon thread that steps": """
-import threading, time
+    "daemon threads that step": """
+import threading, time, weakref
+weakref.finalize(threading, time.sleep, 0.2)  # runs after the simulator's end: its threads notice
 sim = doorstep.Simulator(256)
 def loop():
-    try:
-        while True:
-            sim.step()
-    except doorstep.ClosedError:
-        pass
-threading.Thread(target=loop, daemon=True).start()
+    while True:
+        sim.step()
+for _ in range(3):
+    threading.Thread(target=loop, daemon=True).start()
 time.sleep(0.05)
+""",
+    "a daemon thread that draws": """
+import threading, time, weakref
+weakref.finalize(threading, time.sleep, 0.2)
+sim = doorstep.Simulator(2)
+def loop():
+    while True:
+        sim.render(width=64, height=48)
+threading.Thread(target=loop, daemon=True).start()
+time.sleep(0.2)
 """,
 }
 
@@ -41,6 +50,24 @@ time.sleep(0.05)
 @pytest.mark.parametrize("code", AT_EXIT.values(), ids=AT_EXIT)
 def test_interpreter_exits_cleanly_with(code: str, mode: str, run_python: RunPython) -> None:
     assert run_python("import doorstep\n" + code, **environment(mode)) == ""
+
+
+def test_other_errors_of_daemon_threads_are_reported_at_exit(run_python: RunPython) -> None:
+    code = """
+import doorstep, os, sys, threading, time, weakref
+weakref.finalize(threading, time.sleep, 0.2)
+sys.stderr = sys.stdout
+sim = doorstep.Simulator(64)
+def loop():
+    try:
+        while True:
+            sim.step()
+    except doorstep.ClosedError:
+        raise ValueError("of the user") from None
+threading.Thread(target=loop, daemon=True).start()
+time.sleep(0.05)
+"""
+    assert "ValueError: of the user" in run_python(code)
 
 
 FORK = """

@@ -1,16 +1,18 @@
 """Checks and loads libdoorstep.so. Nothing is loaded before the first use, so that `import doorstep` always works.
 
-The file is checked before it is mapped, because mapping a truncated library ends in SIGBUS, which no one can catch.
+The file is checked before it is mapped, because mapping a truncated library ends in SIGBUS, which Python cannot catch.
 Then the handshake is the first call; after it every function is declared and every struct compared with the library's.
 """
 
 from __future__ import annotations
 
 import ctypes
+import errno
 import functools
 import os
 import struct
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 from doorstep._native._generated import ABI_VERSION, STRUCTURES, VERSION_STRING, Functions, LayoutEntry
@@ -48,7 +50,7 @@ def open_library(path: str = LIBRARY_PATH) -> ctypes.CDLL:
     try:
         return ctypes.CDLL(path)
     except OSError as error:
-        raise LibraryError(f"{path} cannot be loaded: {error}", hint=REINSTALL) from error
+        raise LibraryError(f"{path} cannot be loaded: {error}", hint=_load_remedy(str(error))) from error
 
 
 def check_file(path: str) -> None:
@@ -64,13 +66,42 @@ def check_file(path: str) -> None:
             file.seek(segments_at)
             segments = file.read(segment_size * segment_count)
     except OSError as error:
-        raise LibraryError(f"{path} cannot be read: {error.strerror}", hint=REINSTALL) from error
+        _refuse_archive(path)
+        raise LibraryError(f"{path} cannot be read: {error.strerror}", hint=_read_remedy(error.errno)) from error
     end = max(sections_at + section_size * section_count, segments_at + segment_size * segment_count)
     for i in range(min(segment_count, len(segments) // 56)):
         offset, _, _, length = struct.unpack_from("<4Q", segments, i * segment_size + 8)
         end = max(end, offset + length)
     if end > size:
         raise LibraryError(f"{path} is truncated: it has {size} of {end} bytes", hint=REINSTALL)
+
+
+def _refuse_archive(path: str) -> None:
+    """Python can import modules from a zip file, where no path below the file itself exists."""
+    archive = next((folder for folder in Path(path).parents if folder.is_file()), None)
+    if archive is not None:
+        raise LibraryError(
+            f"doorstep is imported from the archive {archive}, but the operating system loads shared libraries only "
+            "from files of their own",
+            hint="install the wheel with pip, or unpack the archive and put the folder on sys.path",
+        )
+
+
+def _read_remedy(number: int | None) -> str:
+    if number in (errno.EMFILE, errno.ENFILE):
+        return "close files, or raise the number that may be open at once, with: ulimit -n"
+    if number == errno.EACCES:
+        return "give this user the permission to read the file"
+    return REINSTALL
+
+
+def _load_remedy(reason: str) -> str:
+    """dlopen() has no error numbers, only texts."""
+    if os.strerror(errno.EMFILE) in reason:
+        return _read_remedy(errno.EMFILE)
+    if "failed to map segment" in reason or os.strerror(errno.ENOMEM) in reason:
+        return "free memory, raise the limit of the address space (ulimit -v), or mount the folder without noexec"
+    return REINSTALL
 
 
 def shake_hands(library: ctypes.CDLL) -> None:

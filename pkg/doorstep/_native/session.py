@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import threading
 import weakref
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
@@ -241,7 +242,22 @@ def _leave_unset(_: object) -> bool:
 
 
 def _end_simulator(handle: int, _stream_owner: object) -> None:
+    if not threading.main_thread().is_alive():  # the interpreter exits
+        _silence_daemon_threads()
     load().ds_simulator_close(handle)
+
+
+@functools.cache
+def _silence_daemon_threads() -> None:
+    """Simulators end before daemon threads do: their ClosedError is no news at the interpreter's exit."""
+    report = threading.excepthook
+
+    def report_others(arguments: threading.ExceptHookArgs) -> None:
+        thread = arguments.thread
+        if not (issubclass(arguments.exc_type, ClosedError) and thread is not None and thread.daemon):
+            report(arguments)
+
+    threading.excepthook = report_others
 
 
 @final
