@@ -1,4 +1,4 @@
-"""Cameras that every agent of a simulator carries: what they see becomes tensors."""
+"""Cameras that every agent of a simulator carries: their views are tensors."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
+import numpy as np
 from numpy.typing import NDArray
 
 from doorstep._arguments import (
@@ -25,12 +26,13 @@ RendererName: TypeAlias = Literal["auto", "raycast", "embree", "vulkan"]
 
 OUTPUTS = tuple(row.name for row in CAMERA_TENSORS)
 RENDERERS = tuple(renderer.name.lower() for renderer in Renderer)
-UNIT_TOLERANCE = 5e-4  # of a quaternion's squared length; half of the library's, which looks in single precision
+UNIT_TOLERANCE = 5e-4  # of a quaternion's squared length; half of the library's, which computes in single precision
+MIN_FOV = 0.1  # degrees; below, single precision decides what is seen, and renderers differ
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cameras:
-    """How every agent sees its world: `doorstep.Simulator(..., cameras=doorstep.Cameras(...))`.
+    """The cameras of all agents, alike: `doorstep.Simulator(..., cameras=doorstep.Cameras(...))`.
 
     The views are drawn at the end of every step, reset, refresh and restore, into tensors of the simulator: `sim.rgb`,
     `sim.depth`, `sim.segmentation` and `sim.normals`, each [N, A, height, width, ...].
@@ -50,14 +52,14 @@ class Cameras:
         height: rows of pixels, 1 to 4096.
         fov: vertical angle of the view in degrees, at least 0.1 and less than 180.
         rgb: make `rgb`, uint8 [N, A, H, W, 4]: red, green, blue, 255.
-        depth: make `depth`, float32 [N, A, H, W, 1]: metres along the camera's forward axis; 0 where there is sky.
+        depth: make `depth`, float32 [N, A, H, W, 1]: metres along the camera's forward axis; 0 for the sky.
         segmentation: make `segmentation`, uint8 [N, A, H, W, 2]: entity kind (0 sky, 6 floor) and slot.
         normals: make `normals`, float32 [N, A, H, W, 3]: unit normals of the surfaces in world axes; 0 for the sky.
         position: of the camera in the agent's frame, metres: x to its right, y forward, z up from the floor.
         rotation: unit quaternion (w, x, y, z) relative to the agent; (1, 0, 0, 0) looks along its forward axis.
-        renderer: what draws. "raycast": doorstep's own ray caster, the same bits on the CPU and on GPUs; "embree":
+        renderer: draws the views. "raycast": doorstep's own ray caster, the same bits on the CPU and on GPUs; "embree":
             Intel Embree, on the CPU; "vulkan": a rasteriser on any Vulkan device. "auto" is "raycast".
-        material: HLSL source of a material (str), or the path of a file with it (pathlib.Path); for "vulkan" only.
+        material: HLSL source of a material (str), or the path of its file (pathlib.Path); for "vulkan" only.
 
     Raises:
         ArgumentError: a value is out of range; the message names it, its value and the range.
@@ -79,7 +81,7 @@ class Cameras:
         checked = {
             "width": check_integer("width", self.width, 1, MAX_RESOLUTION),
             "height": check_integer("height", self.height, 1, MAX_RESOLUTION),
-            "fov": check_between("fov", self.fov, 180, "degrees"),
+            "fov": _check_fov(self.fov),
             **{name: check_flag(name, getattr(self, name)) for name in OUTPUTS},
             "position": check_vector("position", self.position, 3, "3 finite numbers (x, y, z)"),
             "rotation": check_rotation("rotation", self.rotation, UNIT_TOLERANCE),
@@ -103,7 +105,7 @@ class Cameras:
             refuse("material", "HLSL source (str), the path of a file with it (pathlib.Path), or None", self.material)
         if self.renderer != "vulkan":
             raise ArgumentError(
-                f"a material is given with renderer={self.renderer!r}; only 'vulkan' takes one",
+                f"a material is given with renderer={self.renderer!r}; only 'vulkan' has materials",
                 argument="material",
                 hint='pass renderer="vulkan"',
             )
@@ -140,12 +142,19 @@ def _read_material(material: str | os.PathLike[str] | None) -> tuple[bytes | Non
         reason = error.strerror if isinstance(error, OSError) else error
         raise ArgumentError(f"material {path!r} cannot be read: {reason}", argument="material") from error
     if b"\0" in source:
-        raise ArgumentError(f"material {path!r} is no text: it has a byte 0", argument="material")
+        raise ArgumentError(f"material {path!r} is not text: it has a byte 0", argument="material")
     return source, os.fsencode(path)
 
 
+def _check_fov(value: object) -> float:
+    fov = check_between("fov", value, 180, "degrees")
+    if np.float32(fov) < np.float32(MIN_FOV):  # the library computes in single precision
+        refuse("fov", f"a number of degrees, at least {MIN_FOV:g} and less than 180", value)
+    return fov
+
+
 def _check_source(text: str) -> None:
-    """What no compiler need be asked about."""
+    """Refuses source that cannot be compiled, without a compiler."""
     if text.endswith(".hlsl") and "\n" not in text and "(" not in text:  # a source has a function
         refuse("material", "HLSL source, if it is a str", text, "a file is given as pathlib.Path(...)")
     try:

@@ -473,6 +473,8 @@ IMPOSSIBLE: list[tuple[dict[str, Any], str, str]] = [
     ({"height": 2.5}, "height", "1 to 4096"),
     ({"width": True}, "width", "1 to 4096"),
     ({"fov": 0}, "fov", "less than 180"),
+    ({"fov": 0.001}, "fov", "at least 0.1 and less than 180"),
+    ({"fov": 0.0999999}, "fov", "at least 0.1 and less than 180"),
     ({"fov": 180}, "fov", "less than 180"),
     ({"fov": 179.999999999}, "fov", "less than 180"),  # is 180 in single precision
     ({"fov": math.nan}, "fov", "less than 180"),
@@ -497,7 +499,7 @@ IMPOSSIBLE: list[tuple[dict[str, Any], str, str]] = [
     ({"renderer": "opengl"}, "renderer", "'vulkan'"),
     ({"renderer": None}, "renderer", "'vulkan'"),
     ({"material": 7}, "material", "HLSL source"),
-    ({"material": "float3 colour();"}, "material", "only 'vulkan' takes one"),
+    ({"material": "float3 colour();"}, "material", "only 'vulkan' has materials"),
     ({"material": "a\ud800", "renderer": "vulkan"}, "material", "written as UTF-8"),
     ({"material": "a\0", "renderer": "vulkan"}, "material", "without the character 0"),
     ({"material": "looks/bricks.hlsl", "renderer": "vulkan"}, "material", "a file is given as pathlib.Path(...)"),

@@ -15,6 +15,7 @@ from doorstep._native._generated import LayoutEntry, TensorInfo
 from doorstep._native._render_generated import CamerasConfig, CamerasInfo, PictureConfig, PictureObject, RendererInfo
 from doorstep._native.c_api import function_table
 from doorstep._native.render_library import load_render
+from doorstep.cameras import MIN_FOV
 
 FLOATS3, FLOATS4 = ctypes.c_float * 3, ctypes.c_float * 4
 NAN = float("nan")
@@ -54,6 +55,7 @@ BAD_CAMERAS: list[tuple[dict[str, Any], str, str]] = [
     ({"vertical_fov": 0.0}, "fov", "more than 0 and less than 180"),
     ({"vertical_fov": 180.0}, "fov", "more than 0 and less than 180"),
     ({"vertical_fov": NAN}, "fov", "more than 0 and less than 180"),
+    ({"vertical_fov": 0.0999999}, "fov", f"at least {MIN_FOV:g}"),
     ({"outputs": 0}, "outputs", "1 to 15"),
     ({"outputs": 16}, "outputs", "1 to 15"),
     ({"position": FLOATS3(0, NAN, 0)}, "position", "finite"),
@@ -62,6 +64,10 @@ BAD_CAMERAS: list[tuple[dict[str, Any], str, str]] = [
     ({"material": b"nonsense"}, "material", "vulkan"),
     ({"struct_size": 3}, "config", "struct_size is 3"),
 ]
+
+
+def test_the_smallest_field_of_view_is_that_of_the_package(sim: doorstep.Simulator) -> None:
+    check(load_render().ds_cameras_close(create(sim, cameras_config(vertical_fov=MIN_FOV))))
 
 
 @pytest.mark.parametrize(("changed", "argument", "requirement"), BAD_CAMERAS, ids=str)

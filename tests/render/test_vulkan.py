@@ -15,7 +15,7 @@ from tests.render.on_vulkan import on_vulkan
 from tests.scenes import random_actions
 
 import doorstep
-from doorstep import ArgumentError, Cameras, EntityKind, RendererError, Simulator
+from doorstep import Cameras, EntityKind, RendererError, Simulator
 
 TURNED = (0.8, -0.5, 0.2, 0.26457513110645903)
 FLOOR = 6
@@ -60,14 +60,6 @@ def test_sees_what_the_other_renderers_see(settings: dict[str, Any]) -> None:
     most_silhouettes = 0.7 if settings.get("width") == 1 else 0.4
     for renderer in ("raycast", "embree"):
         check_agreement(seen, play(renderer, **settings), most_silhouettes)
-
-
-@pytest.mark.parametrize("renderer", ["raycast", "embree", "vulkan"])
-@on_vulkan()
-def test_fields_of_view_that_renderers_cannot_agree_on_are_refused(renderer: Any) -> None:
-    with pytest.raises(ArgumentError, match=r"fov is 0\.09\d*; it must be at least 0\.1") as caught:
-        Simulator(1, cameras=Cameras(fov=0.09, renderer=renderer))
-    assert caught.value.argument == "fov"
 
 
 @on_vulkan()
