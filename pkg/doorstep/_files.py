@@ -15,13 +15,13 @@ from doorstep._arguments import refuse
 
 @contextmanager
 def replaced_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """A new file in the folder of `path`, open for writing, that takes its place at the end; an error removes it.
+    """A new file in the folder of `path`, open for writing, that replaces `path` at the end; an error removes it.
 
-    Until then whatever has that name stays as it is. A link stays a link; a pipe or a device is written to.
+    Until then an older file is unchanged. A symbolic link stays a link; a pipe or a device is written in place.
 
     Raises:
-        ArgumentError: `path` is no path.
-        OSError: there can be no such file; raised before the file is handed out.
+        ArgumentError: `path` is neither a str nor a path object.
+        OSError: the file cannot be created; raised before the block begins.
     """
     if not isinstance(path, (str, os.PathLike)):
         refuse("path", "the path of a file", path)
@@ -42,10 +42,10 @@ def replaced_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 
 def check_replaceable(path: str | os.PathLike[str]) -> None:
-    """Tries whether `replaced_file` could write there, and leaves nothing.
+    """Tests whether `replaced_file` can write there; leaves no file behind.
 
     Raises:
-        OSError: it could not.
+        OSError: it cannot.
     """
     target = os.path.realpath(os.fsdecode(path))
     mode = _mode_of(target)
@@ -55,7 +55,7 @@ def check_replaceable(path: str | os.PathLike[str]) -> None:
 
 
 def _mode_of(target: str) -> int | None:
-    """None: there is no such file."""
+    """None: the file does not exist."""
     try:
         return os.stat(target).st_mode
     except FileNotFoundError:

@@ -1,6 +1,6 @@
-"""Pictures and videos that notebooks show: the last value of a cell, or what is given to `display()`.
+"""Pictures and videos for notebooks: as the last value of a cell, or as an argument of `display()`, they are displayed.
 
-Replays (`doorstep.replay.Replay`) show themselves likewise.
+A `doorstep.replay.Recorder` displays its replay in the same way.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from doorstep.video import FRAMES_PER_SECOND, Frame, write_video
 
 
 class Picture:
-    """A picture that a notebook shows.
+    """A picture that a notebook displays.
 
     >>> import doorstep
     >>> from doorstep.notebook import Picture
@@ -28,7 +28,7 @@ class Picture:
         frame: uint8 [H, W, 3], [H, W, 4] or [H, W].
 
     Raises:
-        ArgumentError: not such an array.
+        ArgumentError: `frame` has another dtype or shape.
     """
 
     def __init__(self, frame: ArrayLike) -> None:
@@ -39,14 +39,14 @@ class Picture:
 
 
 class Video:
-    """A video that a notebook shows and keeps; needs PyAV, as `doorstep.video.write_video` does.
+    """A video that a notebook displays and stores; needs PyAV, as `doorstep.video.write_video` does.
 
     Args:
         frames: pictures of one size, uint8 [H, W, 3].
         fps: frames per second.
 
     Raises:
-        ArgumentError: no frames, or frames that are no pictures of one size.
+        ArgumentError: there are no frames, or one is not a picture of the size of the first.
         LibraryError: PyAV is missing: pip install "av>=14".
     """
 

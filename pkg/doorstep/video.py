@@ -22,7 +22,7 @@ Frame = NDArray[np.uint8]  # [H, W, 3]
 
 FRAMES_PER_SECOND = 25  # as the worlds have it: a step is 0.04 s
 MIN_FRAMES_PER_SECOND = 0.01
-_QUALITY = "18"  # x264's constant rate factor: hardly a difference can be seen
+_QUALITY = "18"  # x264's constant rate factor: nearly no visible difference
 _BT709 = 1  # the standard's number in H.264 for colours, their primaries and transfer, and PyAV's for their matrix
 
 
@@ -45,10 +45,11 @@ def write_video(path: str | os.PathLike[str], frames: Iterable[Frame], fps: floa
     5
 
     Raises:
-        ArgumentError: another ending of the name, another rate, no frames, or frames that are no pictures of one size.
+        ArgumentError: another ending of the name, a rate out of range, no frames, or a frame that is not a picture of
+            the size of the first.
         LibraryError: PyAV is missing: pip install "av>=14".
-        RendererError: the encoder does not take them.
-        OSError: the file cannot be written; what was there before still is.
+        RendererError: the encoder refuses the frames.
+        OSError: the file cannot be written; an older file at `path` is unchanged.
     """
     ending = _check_ending(path)
     rate = _check_rate(fps, ending)
@@ -67,7 +68,7 @@ def write_video(path: str | os.PathLike[str], frames: Iterable[Frame], fps: floa
 
 
 def load_av() -> Any:
-    """PyAV, which nothing but videos needs."""
+    """PyAV, which only videos need."""
     try:
         return importlib.import_module("av")
     except ImportError as error:
@@ -101,7 +102,7 @@ class _CheckedFrames:
         try:
             self._frames = iter(frames)
         except TypeError:
-            refuse("frames", "pictures, uint8 [H, W, 3], one after the other", frames)
+            refuse("frames", "an iterable of pictures, uint8 [H, W, 3]", frames)
         first = next(self._frames, None)
         if first is None:
             refuse("frames", "at least one picture", frames)

@@ -143,7 +143,7 @@ def test_everything_missing_comes_with_a_remedy(
     missing = [finding for finding in findings.values() if not finding["ok"]]
     assert {"numpy", "torch", "jax", "NVIDIA driver"} <= {finding["name"] for finding in missing}
     assert all(finding["remedy"] for finding in missing)
-    for name in ("numpy", "torch", "jax", "av", "viser"):
+    for name in ("numpy", "torch", "jax", "av", "viser", "shtab"):
         assert re.search(rf': pip install "{name}>=[\d.]+(,<\d+)?"$', findings[name]["remedy"])
 
 

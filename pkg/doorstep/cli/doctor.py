@@ -1,7 +1,7 @@
-"""`doorstep doctor`: what doorstep finds on this machine, and what to do about what is missing.
+"""`doorstep doctor`: reports what doorstep finds on this machine, and remedies for what is missing.
 
-`doorstep doctor --compile sm_103` compiles the kernels for an architecture, as is done on a GPU that the library has no
-machine code for. It needs no GPU.
+`doorstep doctor --compile sm_103` compiles the kernels for an architecture, as a simulator does on a GPU for which the
+library has no machine code. It needs no GPU.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ from doorstep._native import (
 from doorstep.cli.argument_types import positive_integer
 from doorstep.cli.terminal import coloured
 
-SUMMARY = "Report what doorstep finds on this machine, and what to do about what is missing."
+SUMMARY = "Report what doorstep finds on this machine, with remedies for what is missing."
 
 _DRIVER_VERSION_FILE = Path("/proc/driver/nvidia/version")
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing doorstep looked for."""
+    """The result of one check."""
 
     name: str
-    found: str  # what is there, or why it is not
+    found: str  # a description, or the reason why it is missing
     ok: bool
-    needed: bool = False  # doorstep cannot step a world without it
+    needed: bool = False  # without it doorstep cannot step a world
     remedy: str = ""
 
 
@@ -56,8 +56,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--compile",
         metavar="SM",
-        help="compile the kernels for an architecture such as sm_103 instead, as for a GPU that the library has no "
-        "machine code for; needs no GPU",
+        help="instead, compile the kernels for an architecture such as sm_103, as on a GPU for which the library has "
+        "no machine code; needs no GPU",
     )
     parser.add_argument(
         "--agents", type=positive_integer, default=2, metavar="N", help=f"with --compile: agents, 1-{MAX_AGENTS} (2)"
@@ -100,7 +100,7 @@ def _compile(arguments: argparse.Namespace) -> int:
 
 
 def examine() -> Iterator[Finding]:
-    """Looks for everything, in the order of the report."""
+    """Runs all checks, in the order of the report."""
     for name, look in _LOOKS.items():
         yield _look(name, look)
         if name == "CUDA driver":
@@ -108,7 +108,7 @@ def examine() -> Iterator[Finding]:
 
 
 def _look(name: str, look: Callable[[str], Finding]) -> Finding:
-    """A look that fails is a finding, never an exception: the rest of the report still helps."""
+    """A check that fails is a finding, never an exception: the rest of the report still helps."""
     try:
         return look(name)
     except doorstep.DoorstepError:
@@ -163,7 +163,7 @@ def _look_for_threads(name: str) -> Finding:
 
 
 def _look_for_nvidia_driver(name: str) -> Finding:
-    """Looks at files only: opening the driver would initialise it."""
+    """Reads files only: opening the driver would initialise it."""
     library = ctypes.util.find_library("cuda")
     if _DRIVER_VERSION_FILE.exists():
         version = _DRIVER_VERSION_FILE.read_text(encoding="utf-8", errors="replace").splitlines()[0]
@@ -195,7 +195,7 @@ def _look_for_cuda_driver(name: str) -> Finding:
 
 
 def _look_for_devices() -> Iterator[Finding]:
-    """A finding per GPU; none without a driver, which has said why."""
+    """A finding per GPU; no finding without a driver, whose own finding has the reason."""
     try:
         count = cuda.Device.count()
     except doorstep.DoorstepError:
@@ -224,7 +224,7 @@ _KERNEL_SOURCES = {
 
 
 def _look_for_automatic_device(name: str) -> Finding:
-    """Makes simulators, because nothing else proves that they can be made."""
+    """Makes simulators: only that proves that they can be made."""
     try:
         with doorstep.Simulator(1, device="auto") as sim:
             chosen = sim.device
@@ -258,7 +258,7 @@ def _described(error: doorstep.DoorstepError) -> str:
 
 
 def _version(number: int) -> str:
-    """As the driver counts: 12090 is 12.9."""
+    """The driver's version as text: 12090 is 12.9."""
     return f"{number // 1000}.{number % 1000 // 10}"
 
 
@@ -293,4 +293,5 @@ _LOOKS: dict[str, Callable[[str], Finding]] = {
     "jax": _look_for_package("jax>=0.6", "Only Tensor.to_jax() needs it"),
     "av": _look_for_package("av>=14", "Only videos need it"),
     "viser": _look_for_package("viser>=1.1,<2", "Only doorstep view needs it"),
+    "shtab": _look_for_package("shtab>=1.7", "Only doorstep --print-completion needs it"),
 }

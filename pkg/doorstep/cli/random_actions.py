@@ -51,7 +51,7 @@ def _mix(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
 class ActionTable:
     """About a million actions, uniform in their legal ranges; a step takes as many consecutive rows as it has agents.
 
-    The table has one size whatever the number of worlds, and no agent meets the same row twice within 2**20 steps.
+    The size of the table does not depend on the number of worlds. No agent gets the same row twice within 2**20 steps.
     """
 
     def __init__(self, seed: int) -> None:

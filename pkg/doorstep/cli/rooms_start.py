@@ -1,7 +1,7 @@
-"""Puts agents among the cubes: the start of `doorstep bench --start rooms`.
+"""Places agents among the cubes: `--start rooms` of the commands.
 
-Worlds where agents push cubes cost most. Under random actions agents hardly ever leave the first room, so after each
-reset they are moved: in even worlds into the second room, in odd ones into the third.
+Steps where agents push cubes take longest. Random actions seldom move an agent out of the first room, so agents are
+moved after each reset: in even worlds into the second room, in odd ones into the third.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Array = NDArray[Any]
 
 
 class RoomsStart:
-    """Moves all agents of given worlds to random places that overlap nothing, through `sim.state`.
+    """Moves all agents of given worlds to random free places, through `sim.state`.
 
     The places are a function of (seed, global world, episode index) alone.
     """
@@ -49,7 +49,7 @@ class RoomsStart:
         self._sim.refresh()
 
     def _read(self) -> None:
-        """On the CPU the state itself; of a GPU's, copies."""
+        """On the CPU the state itself; from a GPU, copies."""
         for name in _FIELDS:
             field = getattr(self._sim.state, name)
             self._state[name] = field.to_numpy() if field.device == "cpu" else field.copy_to_host()
@@ -129,9 +129,9 @@ _FIELDS = (
 
 
 def _obstacles(state: dict[str, Array]) -> tuple[Array, Array, Array, Array]:
-    """Bodies, then statics, seen from above: centres, half extents, yaws, and whether they are in the way.
+    """Bodies, then statics, seen from above: centres, half extents, yaws, and whether they are obstacles.
 
-    Agents are in the way only once they have been placed. After a reset cubes lie flat, so yaw is their whole turn.
+    Agents become obstacles when they have been placed. After a reset cubes lie flat, so yaw is their whole rotation.
     """
     rotations = state["body_rotations"]
     centres = np.concatenate([state["body_positions"], state["static_positions"]], axis=1)[:, :, :2]

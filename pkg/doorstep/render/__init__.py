@@ -1,4 +1,4 @@
-"""Pictures for people: `Simulator.render` draws them, these functions make PNG files of them."""
+"""Pictures for people: `Simulator.render` draws them, these functions write them as PNG files."""
 
 from __future__ import annotations
 

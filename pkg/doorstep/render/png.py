@@ -27,8 +27,8 @@ def write_png(path: str | os.PathLike[str], image: ArrayLike) -> None:
     ...     write_png(path, sim.render())
 
     Raises:
-        ArgumentError: not such an array.
-        OSError: the file cannot be written; what was there before still is.
+        ArgumentError: `image` has another dtype or shape.
+        OSError: the file cannot be written; an older file at `path` is unchanged.
     """
     data = encode_png(image)
     with replaced_file(path) as file:
@@ -62,7 +62,7 @@ class _Described(str):
 
 
 def _filter(pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Each row as its filter's number and bytes: of the filters, the one with the smallest sum of magnitudes."""
+    """Each row as the number of its filter and its bytes; the filter is the one with the smallest sum of magnitudes."""
     height, width, channels = pixels.shape
     candidates = np.zeros((3, height, width, channels), np.uint8)
     candidates[_FILTER_NONE] = pixels

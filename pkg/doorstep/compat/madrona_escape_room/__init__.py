@@ -27,12 +27,12 @@ class SimManager:
         num_worlds: number of worlds, at least 1.
         rand_seed: seed of the levels, 0 to 2**32 - 1.
         auto_reset: whether worlds are regenerated when their episode ends.
-        enable_batch_renderer: draw 64 x 64 pixels of what every agent sees: `rgb_tensor()` and `depth_tensor()`.
+        enable_batch_renderer: draw every agent's view, 64 x 64 pixels: `rgb_tensor()` and `depth_tensor()`.
 
     Raises:
         doorstep.ArgumentError: an argument is out of range.
-        doorstep.DeviceError: CUDA is asked for and cannot be used.
-        doorstep.RendererError: the batch renderer is asked for and cannot be used.
+        doorstep.DeviceError: exec_mode is CUDA, which cannot be used here.
+        doorstep.RendererError: enable_batch_renderer is set, and the renderer cannot be used here.
     """
 
     def __init__(

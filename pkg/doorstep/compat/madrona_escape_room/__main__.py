@@ -19,7 +19,7 @@ _USAGE = "usage: python -m doorstep.compat.madrona_escape_room SCRIPT ARGS..."
 
 
 def main() -> None:
-    """Becomes the script; returns when it ends, or leaves as it leaves."""
+    """Runs the script in place of this module; returns, exits or raises as the script does."""
     if len(sys.argv) < 2 or sys.argv[1] in ("-h", "--help"):
         asked = len(sys.argv) >= 2
         print(_USAGE, file=sys.stdout if asked else sys.stderr)
@@ -53,7 +53,7 @@ def run_script(argv: list[str]) -> None:
 
 
 def _frames_of_script(traceback: TracebackType | None, path: str) -> TracebackType | None:
-    """The traceback without our own frames; none is left of a syntax error."""
+    """The traceback without the frames of this module; None for a syntax error."""
     while traceback and traceback.tb_frame.f_code.co_filename != path:
         traceback = traceback.tb_next
     return traceback

@@ -1,4 +1,4 @@
-"""The submodule `madrona`: execution modes, tensors, and what describes a simulator to JAX."""
+"""The submodule `madrona`: execution modes, tensors, and the shapes and dtypes of a step for JAX."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _MAX_DIMENSIONS = 16
 
 
 class ExecMode(IntEnum):
-    """Where the worlds are stepped."""
+    """The device that steps the worlds."""
 
     CPU = 0
     CUDA = 1
 
 
 def check_exec_mode(exec_mode: ExecMode) -> ExecMode:
-    """Raises ArgumentError unless it is one of ours."""
+    """Raises ArgumentError unless it is an ExecMode of this module."""
     if not isinstance(exec_mode, ExecMode):
         raise doorstep.ArgumentError(
             f"exec_mode must be madrona.ExecMode.CPU or madrona.ExecMode.CUDA, but is {exec_mode!r}.",
@@ -37,7 +37,7 @@ def check_exec_mode(exec_mode: ExecMode) -> ExecMode:
 
 
 class SupportsDLPack(Protocol):
-    """An array that others can read in place."""
+    """An array that other libraries read in place."""
 
     def __dlpack__(self, *, stream: Any = None) -> Any: ...
 
@@ -92,7 +92,7 @@ class Tensor:
 
 @final
 class CudaSync:
-    """A point in a simulator's CUDA work. There is none to wait for: `step()` returns when the step is done."""
+    """A point in a simulator's CUDA work. Waiting is never needed: `step()` returns when the step is done."""
 
     __slots__ = ()
 
@@ -115,11 +115,11 @@ Shapes: TypeAlias = "dict[str, jax.ShapeDtypeStruct | Shapes]"
 
 @final
 class TrainInterface:
-    """Names, shapes and dtypes of what goes into a step and what comes out of it, as JAX wants to know them.
+    """Names, shapes and dtypes of a step's inputs and outputs, in the form that JAX needs.
 
     Args:
         step_inputs: tensors by name, or groups of them by name.
-        step_outputs: likewise.
+        step_outputs: the same of the outputs.
     """
 
     __slots__ = ("_inputs", "_outputs")

@@ -1,4 +1,4 @@
-// Where the picture is taken from: the same places as in doorstep's own pictures, and one that the mouse moves.
+// Cameras: those of Simulator.render, and one that the mouse moves.
 
 const TOP_MARGIN = 1.04, TOP_ALTITUDE = 200;
 const FOLLOW_OFFSET = [0, -9, 10], FOLLOW_AHEAD = [0, 2.5, 0], FOLLOW_FOV = 55, FREE_FOV = 55;
@@ -13,7 +13,7 @@ function topCamera([left, bottom, right, top], aspect) {
   return { ...camera, viewHeight: TOP_MARGIN * Math.min(upright, lying) };
 }
 
-// Behind an agent, along the level, and above. What hides the agent is hidden.
+// Behind an agent, along the level, and above. Walls that hide the agent are not drawn.
 function followCamera(objects, agent) {
   const agentObject = objects.find((object) => object.index === agent);
   const { centre, half } = agentObject;
@@ -24,7 +24,7 @@ function followCamera(objects, agent) {
   return { ...lookAt(eye, add(foot, FOLLOW_AHEAD)), fov: FOLLOW_FOV };
 }
 
-// Of a box; not the corners themselves: a wall that it leans on is not in front of it.
+// Points near the corners of a box: a wall that the box touches does not hide them.
 function nearCorners({ centre, rotation, half }) {
   const signs = [0, 1, 2, 3, 4, 5, 6, 7].map((bits) => [bits & 1, bits & 2, bits & 4].map((bit) => (bit ? 0.9 : -0.9)));
   return signs.map((sign) => add(centre, rotate(rotation, sign.map((s, axis) => s * half[axis]))));

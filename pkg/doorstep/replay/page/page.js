@@ -1,4 +1,4 @@
-// The page: what is shown, and what the mouse and the keys do.
+// The page: its state, and the actions of the mouse and the keys.
 
 const STEP_SECONDS = 0.04;
 const SPEEDS = [0.1, 0.25, 0.5, 1, 2, 4, 8];
@@ -13,7 +13,7 @@ class Player {
     this.free = new FreeCamera(recording.bounds);
     this.time = 0; // in moments
     this.playing = false;
-    this.followed = null; // null: who got furthest
+    this.followed = null; // null: the agent that got furthest
     fill(element("speed"), SPEEDS.map((speed) => [speed, `${speed}x`]), 1);
     fill(element("camera"), CAMERAS.map((name) => [name, name]), "top");
     fill(element("world"), recording.worlds.map(({ world }, index) => [index, world]), 0);
@@ -58,7 +58,7 @@ class Player {
     this.seek(this.playing && this.moment === this.last ? 0 : this.playing ? this.time : this.moment);
   }
 
-  // Draws once, however often it is asked for, and goes on while playing.
+  // Draws once per animation frame, however many calls there are, and continues while playing.
   redraw() {
     this.frame ??= requestAnimationFrame((now) => {
       this.frame = null;
@@ -175,7 +175,7 @@ class Player {
     this.redraw();
   }
 
-  // Whoever uses the mouse on the picture wants the camera that it moves.
+  // The mouse on the picture selects the camera that it moves.
   #fly(change) {
     change(this.free);
     this.#show("free");

@@ -1,4 +1,4 @@
-// The recorded moments of some worlds. replay.py writes them and tells the layout.
+// The recorded moments of some worlds. replay/__init__.py writes them and documents the layout.
 
 async function readRecording(text) {
   const { data, ...recording } = JSON.parse(text);
@@ -38,7 +38,7 @@ function undoDifferences(values, moments) {
 const COLUMNS = 11, CENTRE = 1, ROTATION = 4, SIZE = 8;
 const KINDS = { BUTTON: 1, CUBE: 2, WALL: 3, AGENT: 4, DOOR: 5 };
 
-// What there is to see at a time in moments; between two moments of an episode things move evenly.
+// The objects at a time in moments; between two moments of an episode they move evenly.
 function objectsAt(recording, world, time) {
   const before = Math.floor(time), share = time - before;
   const after = share && world.episodes[before + 1] === world.episodes[before] ? before + 1 : before;

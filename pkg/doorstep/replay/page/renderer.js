@@ -139,7 +139,7 @@ class Renderer {
 
   #drawShadowMap(objects, lightProjection, tints) {
     const { gl, uniforms } = this;
-    gl.bindTexture(gl.TEXTURE_2D, null); // what is drawn to is not read
+    gl.bindTexture(gl.TEXTURE_2D, null); // a texture that is drawn to is not read
     gl.bindFramebuffer(gl.FRAMEBUFFER, this.shadow.framebuffer);
     gl.viewport(0, 0, SHADOW_MAP_SIDE, SHADOW_MAP_SIDE);
     gl.clear(gl.DEPTH_BUFFER_BIT);
@@ -162,7 +162,7 @@ class Renderer {
     }
   }
 
-  // The floor, which ends where nobody sees it, and the sky, which is a box around everything.
+  // The floor, which ends beyond the range of sight, and the sky, which is a box around everything.
   #drawSurroundings(eye) {
     const { gl, uniforms } = this;
     gl.uniform1i(uniforms.surface, SURFACE.FLOOR);
