@@ -14,7 +14,8 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_on_a_terminal_the_bar_is_redrawn_in_one_line() -> None:
+def test_on_a_terminal_the_bar_is_redrawn_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
     terminal = Terminal()
     with Progress(4, terminal) as progress:
         progress.update(1, "first")
@@ -24,6 +25,18 @@ def test_on_a_terminal_the_bar_is_redrawn_in_one_line() -> None:
         "\r[################################] 100%  step 4 of 4  last\x1b[K"
         "\r\x1b[K"
     )
+
+
+@pytest.mark.parametrize("columns", [20, 50, 80, 200])
+def test_the_line_never_wraps(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    terminal = Terminal()
+    with Progress(1000, terminal) as progress:
+        progress.update(1000, "628,873 world-steps/s, mean return -0.527")
+    line = terminal.getvalue().split("\x1b[K")[0].removeprefix("\r")
+    assert len(line) < columns
+    assert line.endswith("mean return -0.527") == (columns >= 80)
+    assert ("[" in line) == (columns >= 80)
 
 
 def test_on_a_terminal_not_every_step_is_drawn() -> None:

@@ -127,6 +127,13 @@ def test_far_away_things_are_recorded_too() -> None:
         assert read_recording(Recorder(sim).to_html())[0]["unit"] == pytest.approx(longest_wall / 32767)
 
 
+def test_walls_that_are_nowhere_leave_a_page_that_browsers_read() -> None:
+    with doorstep.Simulator(1) as sim:
+        sim.state.static_positions.to_numpy()[0, 0] = np.nan
+        recording, _ = read_recording(Recorder(sim).to_html())
+    assert np.isfinite(recording["bounds"]).all()
+
+
 def test_worlds_are_chosen_as_everywhere() -> None:
     with doorstep.Simulator(4) as sim:
         for worlds in (np.array([1, 3]), np.array([False, True, False, True]), (1, 3)):

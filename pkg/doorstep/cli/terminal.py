@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from typing import TextIO
 
-_BAR_WIDTH = 32
+_BAR_WIDTH, _SMALLEST_BAR_WIDTH = 32, 8
 _REDRAW_SECONDS = 0.1
 _LINES_IN_A_LOG = 5
 _COLOURS = {"red": 31, "green": 32, "yellow": 33}
@@ -44,8 +45,17 @@ class Progress:
         now = time.monotonic()
         if now - self._drawn_at >= _REDRAW_SECONDS or done == self._total:
             self._drawn_at = now
-            filled = _BAR_WIDTH * done // self._total
-            self._write(f"\r[{'#' * filled}{'.' * (_BAR_WIDTH - filled)}] {self._text(done)}  {remark}\x1b[K")
+            self._write(f"\r{self._line(done, remark)}\x1b[K")
+
+    def _line(self, done: int, remark: str) -> str:
+        """Narrower than the terminal, for a line that wraps cannot be redrawn. The bar takes the space that is left."""
+        space = shutil.get_terminal_size().columns - 1
+        text = f"{self._text(done)}  {remark}"
+        width = min(_BAR_WIDTH, space - len(text) - len("[] "))
+        if width < _SMALLEST_BAR_WIDTH:
+            return text[:space]
+        filled = width * done // self._total
+        return f"[{'#' * filled}{'.' * (width - filled)}] {text}"
 
     def _text(self, done: int) -> str:
         return f"{100 * done // self._total:3d}%  step {done:,} of {self._total:,}"
