@@ -85,6 +85,18 @@ def read_action_dump(path: str | os.PathLike[str], num_worlds: int, num_agents: 
     the array is in use: the operating system ends a process that reads behind the end (SIGBUS). `ActionDumpWriter` puts
     a new file in place of an old one, which is safe.
 
+    >>> import numpy, os, tempfile
+    >>> from doorstep.action_dump import read_action_dump
+    >>> path = os.path.join(tempfile.mkdtemp(), "actions.bin")
+    >>> numpy.array([[[1, 0, 2, 0]], [[0, 0, 4, 1]]], "<i4").tofile(path)    # two steps of one agent
+    >>> read_action_dump(path, num_worlds=1, num_agents=1)[1, 0, 0].tolist()
+    [0, 0, 4, 1]
+
+    Args:
+        path: the file.
+        num_worlds: worlds of the simulator that it was recorded with, at least 1.
+        num_agents: agents per world, at least 1.
+
     Raises:
         ArgumentError: num_worlds or num_agents is not positive, or `path` is no regular file.
         StateError: the file does not hold a whole number of steps of that many worlds and agents.

@@ -124,9 +124,7 @@ def test_kernels_can_be_compiled_without_a_gpu(
 
 
 @pytest.mark.parametrize("architecture", ["", "103", "sm_", "sm_x", "compute_90", "sm_1"])
-def test_an_architecture_that_does_not_exist_is_one_line(
-    architecture: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_architecture_that_does_not_exist_is_one_line(architecture: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", "--compile", architecture]) == 2
     assert capsys.readouterr().err.startswith("doorstep doctor: error: architecture is ")
 

@@ -1,10 +1,11 @@
-"""The table of random actions: legal, uniform, and the same each time."""
+"""Random actions: legal, uniform, and the same each time; random numbers by counter: a published answer."""
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from doorstep.cli.random_actions import ActionTable
+import doorstep
+from doorstep.cli.random_actions import ActionTable, random_bits, random_policy, random_uniform
 
 LEGAL = (4, 8, 5, 2)  # choices per component, from 0
 
@@ -53,3 +54,36 @@ def test_more_agents_than_rows_all_get_legal_actions() -> None:
     actions = draw(seed=5, step=3, num_worlds=600_000)
     assert actions.min() == 0
     assert (actions.reshape(-1, 4).max(axis=0) == np.array(LEGAL) - 1).all()
+
+
+def test_the_policy_sets_the_actions_of_the_simulators_seed() -> None:
+    with doorstep.Simulator(100, seed=1) as sim:
+        random_policy(sim)(2)
+        assert (sim.actions.to_numpy() == draw(1, 2, 100)).all()
+
+
+# ---- Random numbers
+
+
+def test_zero_gives_the_published_first_output_of_splitmix64() -> None:
+    assert random_bits(0) == [0xE220A8397B1DCDAF]
+
+
+def test_a_number_depends_on_its_counters_alone() -> None:
+    together = random_bits(5, np.arange(100), 3)
+    apart = [random_bits(5, counter, 3)[0] for counter in range(100)]
+    assert together.tolist() == apart
+
+
+def test_every_counter_and_its_place_matter() -> None:
+    numbers = {int(random_bits(*counters)[0]) for counters in [(1, 2, 3), (3, 2, 1), (1, 2), (1, 2, 3, 0), (2, 2, 3)]}
+    assert len(numbers) == 5
+
+
+def test_uniform_numbers_fill_their_interval() -> None:
+    numbers = random_uniform(-8.0, 8.0, 1, np.arange(100_000))
+    assert numbers.min() >= -8.0
+    assert numbers.max() < 8.0
+    # five standard errors of the mean and of the variance of a uniform distribution
+    assert numbers.mean() == pytest.approx(0.0, abs=5 * 16 / np.sqrt(12 * 100_000))
+    assert numbers.var() == pytest.approx(16**2 / 12, rel=5 * np.sqrt(0.8 / 100_000))

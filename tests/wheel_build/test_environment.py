@@ -57,7 +57,7 @@ def test_everything_is_pinned_that_only_development_needs() -> None:
 def test_what_users_have_is_kept_by_the_extras() -> None:
     extras = PYPROJECT.partition("\n[project.optional-dependencies]\n")[2].partition("\n[")[0]
     requirements = re.findall(r'"([^"]+)"', extras)
-    assert len(requirements) == 4
+    assert len(requirements) == 5
     assert all(re.fullmatch(r"\w+>=\d+(\.\d+)?(,<\d+)?", text) for text in requirements)
 
 

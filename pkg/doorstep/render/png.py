@@ -36,7 +36,16 @@ def write_png(path: str | os.PathLike[str], image: ArrayLike) -> None:
 
 
 def encode_png(image: ArrayLike) -> bytes:
-    """The bytes of a PNG file; `image` as for `write_png`."""
+    """The bytes of a PNG file of a picture, uint8 [H, W, 3], [H, W, 4] or [H, W].
+
+    >>> import numpy
+    >>> from doorstep.render import encode_png
+    >>> encode_png(numpy.zeros((4, 4, 3), numpy.uint8))[:4]
+    b'\\x89PNG'
+
+    Raises:
+        ArgumentError: `image` has another dtype or shape.
+    """
     pixels = _check_pixels(image)
     height, width, channels = pixels.shape
     header = struct.pack(">2I5B", width, height, 8, _COLOUR_TYPES[channels], 0, 0, 0)
