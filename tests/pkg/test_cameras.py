@@ -533,7 +533,7 @@ def test_where_a_camera_is_may_be_an_array() -> None:
     assert (cameras.position, cameras.rotation) == ((1.0, 2.0, 3.0), (0.0, 1.0, 0.0, 0.0))
 
 
-@pytest.mark.parametrize(("name", "reason"), [("zero.hlsl", "is no text: it has a byte 0"), ("a\0b", "null byte")])
+@pytest.mark.parametrize(("name", "reason"), [("zero.hlsl", "is not text: it has a byte 0"), ("a\0b", "null byte")])
 def test_a_material_file_is_text(name: str, reason: str, tmp_path: Path) -> None:
     (tmp_path / "zero.hlsl").write_bytes(b"float3 \0")
     with pytest.raises(doorstep.ArgumentError, match=reason) as raised:

@@ -315,7 +315,7 @@ with doorstep.Simulator(1) as sim:
     except KeyboardInterrupt:
         print(time.monotonic() - sent)
 """
-    assert float(run_python(code)) < 0.5
+    assert float(run_python(code)) < 1.0  # 0.03 where the processors are free; the whole picture takes seconds
 
 
 def test_a_picture_of_many_calls_has_the_bits_of_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -132,7 +132,7 @@ def test_an_odd_size_grows_by_a_pixel(width: int, height: int, tmp_path: Path) -
             "fps is 0.0001; it must be frames per second, 0.01 to 50 in .gif files",
         ),
         ("video.gif", moving_square(2), 1000, "0.01 to 50 in .gif files"),
-        ("video.mp4", 5, 25, "frames is 5; it must be pictures, uint8 [H, W, 3], one after the other"),
+        ("video.mp4", 5, 25, "frames is 5; it must be an iterable of pictures, uint8 [H, W, 3]"),
         ("video.mp4", moving_square(2), float("nan"), "fps is nan"),
     ],
 )

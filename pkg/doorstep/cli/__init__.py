@@ -49,8 +49,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SystemExit as request:  # argparse has printed help or an error
         code = int(request.code or 0)
         return _guarded("doorstep", lambda: code)
-    if arguments.print_completion:
-        return _guarded("doorstep", lambda: _print_completion(parser, arguments.print_completion))
+    shell = vars(arguments).pop("print_completion")
+    if shell is not None:
+        return _guarded("doorstep", lambda: _print_completion(parser, shell))
     if arguments.command is None:
         parser.print_help(sys.stderr)
         return 2
