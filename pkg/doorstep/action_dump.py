@@ -98,7 +98,7 @@ def read_action_dump(path: str | os.PathLike[str], num_worlds: int, num_agents: 
         num_agents: agents per world, at least 1.
 
     Raises:
-        ArgumentError: num_worlds or num_agents is not positive, or `path` is no regular file.
+        ArgumentError: num_worlds or num_agents is not positive, or `path` is not a regular file.
         StateError: the file does not hold a whole number of steps of that many worlds and agents.
         OutOfMemoryError: the file is larger than the address space that the process may use.
         OSError: the file cannot be read.

@@ -44,7 +44,7 @@ def check_output(output: Path, endings: Iterable[str]) -> str:
         raise ArgumentError(f"--output {output} must end in {allowed}.", argument="output")
     try:
         if output.is_dir() or not output.absolute().parent.is_dir():
-            raise ArgumentError(f"--output {output} is no file in an existing folder.", argument="output")
+            raise ArgumentError(f"--output {output} is not a file in an existing folder.", argument="output")
         check_replaceable(output)
     except OSError as error:
         raise ArgumentError(f"--output {output} cannot be written: {error.strerror}.", argument="output") from error

@@ -255,5 +255,5 @@ def _slots(text: str) -> list[int]:
 def _size(text: str) -> tuple[int, int]:
     match = re.fullmatch(r"(\d{1,6})x(\d{1,6})", text.strip().lower())
     if match is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is no size; give width and height as 640x480")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size; give width and height as 640x480")
     return int(match[1]), int(match[2])

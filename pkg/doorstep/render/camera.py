@@ -158,7 +158,7 @@ NAMED_CAMERAS = tuple(_POSES)
 def _distance(direction: Vector, half: Vector, aspect: float) -> float:
     """How many times `direction` an eye must be away to see all corners of a box around the origin.
 
-    It sees a corner if that is no further to the side, or up, than its distance along the view times the tangent.
+    It sees a corner whose distance to the side, and up, is at most its distance along the view times the tangent.
     """
     corners = np.stack(np.meshgrid((-1, 1), (-1, 1), (-1, 1)), axis=-1).reshape(-1, 3) * half
     right, ahead, up = _camera_axes(-direction, (0.0, 0.0, 1.0))

@@ -27,7 +27,7 @@ OBJECT = np.dtype(
 )
 Objects = NDArray[Any]  # of OBJECT
 
-# Buttons are no bodies: the state has no size for them. Metres.
+# Metres. Buttons are not bodies: the state does not hold their size.
 BUTTON_SIDE = 1.3
 BUTTON_HEIGHT = 0.12
 PRESSED_BUTTON_HEIGHT = 0.03
