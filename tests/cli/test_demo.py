@@ -44,6 +44,25 @@ def test_without_a_terminal_progress_is_a_few_lines(command: Command) -> None:
     assert "step 1,000 of 1,000" in lines[-1]
 
 
+def test_ones_own_policy_acts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    policy = tmp_path / "still.py"
+    policy.write_text("def act(observations): return 0 * observations['actions'] + (0, 0, 2, 0)\n")
+    demo(tmp_path, "--worlds", "16", "--steps", "200", "--policy", f"{policy}:act")
+    said = capsys.readouterr().out
+    assert f"policy {policy}:act, seed 0" in said
+    with doorstep.Simulator(16) as sim:
+        for _ in range(200):
+            sim.step()
+        assert f"mean return {sim.episode_returns[:].mean():.3f}" in said
+
+
+def test_a_policy_that_cannot_be_found_ends_it_before_the_first_step(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["demo", "--policy", "missing:act"]) == 2
+    said = capsys.readouterr()
+    assert "there is no module 'missing'" in said.err
+    assert said.out == ""
+
+
 def test_the_mean_return_is_that_of_the_ended_episodes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     demo(tmp_path, "--worlds", "16", "--steps", "450", "--seed", "3")
     said = re.search(r"mean return (\S+) over 64 episodes", capsys.readouterr().out)

@@ -5,9 +5,9 @@ import pytest
 from numpy.typing import NDArray
 
 import doorstep
-from doorstep.cli.random_actions import ActionTable, random_bits, random_policy, random_uniform
+from doorstep.cli.random_actions import ActionTable, acting, random_bits, random_uniform
 
-LEGAL = (4, 8, 5, 2)  # choices per component, from 0
+LEGAL = doorstep.ACTIONS
 
 
 def draw(seed: int, step: int, num_worlds: int, num_agents: int = 2) -> NDArray[np.int32]:
@@ -58,7 +58,7 @@ def test_more_agents_than_rows_all_get_legal_actions() -> None:
 
 def test_the_policy_sets_the_actions_of_the_simulators_seed() -> None:
     with doorstep.Simulator(100, seed=1) as sim:
-        random_policy(sim)(2)
+        acting("random", sim)(2)
         assert (sim.actions.to_numpy() == draw(1, 2, 100)).all()
 
 

@@ -42,11 +42,25 @@ def record(path: Path, steps: int, num_worlds: int = 3, **settings: Any) -> list
     ):
         frames = [sim.render(1, width=96, height=64)]
         for _ in range(steps):
-            sim.actions.to_numpy()[:] = generator.integers(0, (4, 8, 5, 2), sim.actions.shape)
+            sim.actions.to_numpy()[:] = generator.integers(0, doorstep.ACTIONS, sim.actions.shape)
             dump.append(sim.actions)
             sim.step()
             frames.append(sim.render(1, width=96, height=64))
     return frames
+
+
+def test_ones_own_policy_acts_and_sees_the_flat_observations(tmp_path: Path) -> None:
+    (tmp_path / "walk.py").write_text(
+        "def act(observations):\n"
+        "    assert observations['observations'].shape == (1, 2, 94)\n"
+        "    return [[[3, 0, 2, 0]] * 2]\n"
+    )
+    seen = picture(tmp_path, "--steps", "30", "--policy", f"{tmp_path / 'walk.py'}:act")
+    with doorstep.Simulator(1) as sim:
+        for _ in range(30):
+            sim.actions[:] = (3, 0, 2, 0)
+            sim.step()
+        assert (seen == sim.render(0, width=96, height=64)).all()
 
 
 # ---- Pictures

@@ -37,7 +37,7 @@ class Recorded:
             self.recorder = Recorder(sim, SHOWN, title="Two <worlds>")
             self.remember(sim)
             for _ in range(STEPS):
-                sim.actions.to_numpy()[:] = generator.integers((1, 0, 0, 0), (4, 8, 5, 2), sim.actions.shape)
+                sim.actions.to_numpy()[:] = generator.integers((1, 0, 0, 0), doorstep.ACTIONS, sim.actions.shape)
                 sim.step()
                 self.recorder.record()
                 self.remember(sim)
@@ -110,7 +110,7 @@ def test_an_episode_of_a_world_is_a_small_file() -> None:
     with doorstep.Simulator(1, seed=5) as sim:
         recorder = Recorder(sim)
         for _ in range(200):
-            sim.actions.to_numpy()[:] = generator.integers(0, (4, 8, 5, 2), sim.actions.shape)
+            sim.actions.to_numpy()[:] = generator.integers(0, doorstep.ACTIONS, sim.actions.shape)
             sim.step()
             recorder.record()
     assert len(recorder) == 201

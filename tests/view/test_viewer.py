@@ -133,6 +133,10 @@ def test_the_status_says_which_worlds_are_shown(sim: doorstep.Simulator, cells: 
     viewer.requests.post(viewer.choose_world, world)
     viewer.tick(1.0)
     assert says in page.calls
+    viewer.requests.post(lambda: setattr(sim, "actions", np.full((4, 2, 4), 9)))
+    viewer.requests.post(sim.step)
+    viewer.tick(2.0)
+    assert f"{says}; 32 action values out of range, clamped" in page.calls
 
 
 def test_a_failing_step_pauses_and_is_reported(sim: doorstep.Simulator) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from doorstep._files import check_replaceable
 from doorstep.errors import ArgumentError
+from doorstep.policies import Policy
 from doorstep.simulator import Simulator
 
 
@@ -61,6 +62,16 @@ def add_world_arguments(parser: argparse.ArgumentParser, worlds: int, what: str 
     )
 
 
+def add_policy_argument(parser: argparse.ArgumentParser) -> None:
+    """What chooses the actions: see `doorstep.policies`."""
+    parser.add_argument(
+        "--policy",
+        default="random",
+        metavar="POLICY",
+        help="what chooses the actions: random, idle, module:function or path/to/file.py:function (random)",
+    )
+
+
 def add_recording_arguments(parser: argparse.ArgumentParser) -> None:
     """An action dump to play, and the length of its episodes."""
     parser.add_argument(
@@ -92,8 +103,10 @@ def add_simulator_arguments(parser: argparse.ArgumentParser, worlds: int = 1024)
     )
 
 
-def simulator_of(arguments: argparse.Namespace, episode_length: int = 200) -> Simulator:
-    """The simulator that the options of add_simulator_arguments() describe."""
+def simulator_of(
+    arguments: argparse.Namespace, policy: str | Policy | None = None, episode_length: int = 200
+) -> Simulator:
+    """The simulator that the options of add_simulator_arguments() describe, with what a policy observes."""
     return Simulator(
         arguments.worlds,
         seed=arguments.seed,
@@ -101,4 +114,5 @@ def simulator_of(arguments: argparse.Namespace, episode_length: int = 200) -> Si
         num_threads=arguments.threads,
         device=arguments.device,
         episode_length=episode_length,
+        flat_observations=callable(policy),
     )

@@ -1,4 +1,4 @@
-"""`doorstep demo`: many worlds, random actions, and a picture of some of the worlds."""
+"""`doorstep demo`: many worlds, a policy, and a picture of some of the worlds."""
 
 from __future__ import annotations
 
@@ -12,11 +12,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 import doorstep
-from doorstep.cli.argument_types import add_simulator_arguments, check_output, count, positive_integer, simulator_of
-from doorstep.cli.random_actions import random_policy
+from doorstep.cli.argument_types import (
+    add_policy_argument,
+    add_simulator_arguments,
+    check_output,
+    count,
+    positive_integer,
+    simulator_of,
+)
+from doorstep.cli.random_actions import acting
 from doorstep.cli.render import Image, side_by_side
 from doorstep.cli.rooms_start import RoomsStart
 from doorstep.cli.terminal import Progress
+from doorstep.policies import Policy, find_policy
 from doorstep.render import write_png
 
 SUMMARY = "Step 1,024 worlds with random actions, report the speed, and draw a picture of some of them."
@@ -27,6 +35,7 @@ _WIDTH, _HEIGHT = 480, 360  # pixels of the image of a world
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
     add_simulator_arguments(parser)
+    add_policy_argument(parser)
     parser.add_argument("--steps", type=positive_integer, default=1000, metavar="N", help="number of steps (1000)")
     parser.add_argument(
         "--output",
@@ -61,20 +70,21 @@ class _Tally:
 def run(arguments: argparse.Namespace) -> int:
     """Runs the demo."""
     check_output(arguments.output, (".png",))
-    with simulator_of(arguments) as sim:
+    policy = find_policy(arguments.policy)
+    with simulator_of(arguments, policy) as sim:
         print(
-            f"doorstep {doorstep.__version__}: {sim.num_worlds:,} worlds on {sim.device}, {arguments.steps:,} steps of "
-            f"random actions, seed {sim.seed}",
+            f"doorstep {doorstep.__version__}: {sim.num_worlds:,} worlds on {sim.device}, {arguments.steps:,} steps, "
+            f"policy {arguments.policy}, seed {sim.seed}",
             flush=True,
         )
-        tally = _step(sim, arguments)
+        tally = _step(sim, policy, arguments)
         _report(sim, arguments, tally)
     _write_picture(arguments.output, tally)
     return 0
 
 
-def _step(sim: doorstep.Simulator, arguments: argparse.Namespace) -> _Tally:
-    tally, act = _Tally(), random_policy(sim)
+def _step(sim: doorstep.Simulator, policy: str | Policy, arguments: argparse.Namespace) -> _Tally:
+    tally, act = _Tally(), acting(policy, sim)
     rooms_start = RoomsStart(sim) if arguments.start == "rooms" else None
     if rooms_start:
         rooms_start.place(np.arange(sim.num_worlds))

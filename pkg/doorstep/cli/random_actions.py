@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from doorstep import Simulator, Tensor, cuda
+from doorstep import ACTIONS, Simulator, Tensor, cuda
+from doorstep.policies import Policy, make_policy
 
-NUM_CHOICES = (4, 8, 5, 2)  # move amount, move angle, turn, grab
 _GOLDEN_GAMMA = np.uint64(0x9E3779B97F4A7C15)
 _ROWS = 1 << 20
 _STRIDE = 618_033  # rows between one step and the next: odd, so all rows are visited before one is visited again
@@ -57,20 +57,27 @@ class ActionTable:
     def __init__(self, seed: int) -> None:
         rows = np.arange(_ROWS, dtype=np.uint64)
         bits = random_bits(seed, rows)
-        self._rows = np.empty((_ROWS, len(NUM_CHOICES)), np.uint8)
-        for column, choices in enumerate(NUM_CHOICES):
+        self._rows = np.empty((_ROWS, len(ACTIONS)), np.uint8)
+        for column, choices in enumerate(ACTIONS):
             sixteen_bits = (bits >> np.uint64(16 * column)) & np.uint64(0xFFFF)
             self._rows[:, column] = (sixteen_bits * np.uint64(choices)) >> np.uint64(16)
 
     def copy_into(self, actions: NDArray[Any], step: int) -> None:
         """Writes the actions of a step; actions is C-contiguous, [N, A, 4]."""
-        rows = actions.reshape(-1, len(NUM_CHOICES))
+        rows = actions.reshape(-1, len(ACTIONS))
         for begin, source, count in pieces(step, len(rows)):
             rows[begin : begin + count] = self._rows[source : source + count]
 
 
-def random_policy(sim: Simulator) -> Callable[[int], None]:
-    """Sets the actions of a step from the table of the simulator's seed."""
+def acting(policy: str | Policy, sim: Simulator) -> Callable[[int], None]:
+    """A function that sets the actions of a step, counted from 1; "random" is the table of the simulator's seed."""
+    if policy == "random":
+        return _from_table(sim)
+    act = make_policy(policy, sim)
+    return lambda _: act()
+
+
+def _from_table(sim: Simulator) -> Callable[[int], None]:
     table, actions = ActionTable(sim.seed), np.empty(sim.actions.shape, sim.actions.dtype)
 
     def act(step: int) -> None:

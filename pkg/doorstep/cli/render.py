@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 import doorstep
 from doorstep.action_dump import read_action_dump
 from doorstep.cli.argument_types import (
+    add_policy_argument,
     add_recording_arguments,
     add_simulator_arguments,
     check_output,
@@ -25,10 +26,11 @@ from doorstep.cli.argument_types import (
     positive_integer,
     simulator_of,
 )
-from doorstep.cli.random_actions import random_policy
+from doorstep.cli.random_actions import acting
 from doorstep.cli.rooms_start import RoomsStart
 from doorstep.cli.terminal import Progress
 from doorstep.errors import ArgumentError
+from doorstep.policies import find_policy
 from doorstep.render import write_png
 from doorstep.render.camera import NAMED_CAMERAS
 from doorstep.render.drawing import Drawing
@@ -54,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="the file: .png shows the last moment, .mp4 and .gif all moments, .html is a replay (doorstep.png)",
     )
-    add("--policy", choices=("random", "idle"), default="random", help="how agents act without --actions (random)")
+    add_policy_argument(parser)
     add_recording_arguments(parser)
     add(
         "--steps",
@@ -87,11 +89,13 @@ def run(arguments: argparse.Namespace) -> int:
     """Simulates, draws and writes."""
     write = _writer(arguments.output)
     dump = _read_dump(arguments)
+    policy = find_policy(arguments.policy)
     arguments.steps = _number_of_steps(arguments, dump)
-    with simulator_of(arguments, arguments.episode_length) as sim:
+    with simulator_of(arguments, policy, arguments.episode_length) as sim:
         _check_shown(sim, arguments)
         with Progress(arguments.steps, sys.stderr) as progress:
-            written = write(sim, _moments(sim, arguments, dump, progress), arguments)
+            act = acting(policy, sim) if dump is None else _playing(dump, sim)
+            written = write(sim, _moments(sim, arguments, act, progress), arguments)
         if dump is not None:
             _report_clamped(sim, arguments.actions)
     print(f"{arguments.output}: {written}")
@@ -101,7 +105,7 @@ def run(arguments: argparse.Namespace) -> int:
 # ---- Steps
 
 Moments = Iterator[int]  # the number of steps taken; the simulator steps when the next one is asked for
-Policy = Callable[[int], None]  # sets the actions of a step; steps are counted from 1
+Act = Callable[[int], None]  # sets the actions of a step; steps are counted from 1
 
 
 def _read_dump(arguments: argparse.Namespace) -> NDArray[np.int32] | None:
@@ -138,11 +142,8 @@ def _check_shown(sim: doorstep.Simulator, arguments: argparse.Namespace) -> None
     Drawing(num_agents=sim.num_agents, **_view(arguments))  # refuses what render() would refuse after the steps
 
 
-def _moments(
-    sim: doorstep.Simulator, arguments: argparse.Namespace, dump: NDArray[np.int32] | None, progress: Progress
-) -> Moments:
+def _moments(sim: doorstep.Simulator, arguments: argparse.Namespace, act: Act, progress: Progress) -> Moments:
     """Every moment that is shown, from before the first step to after the last."""
-    act = _policy(sim, arguments.policy, dump)
     rooms_start = RoomsStart(sim) if arguments.start == "rooms" else None
     if rooms_start:
         rooms_start.place(np.arange(sim.num_worlds))
@@ -157,10 +158,8 @@ def _moments(
             yield step
 
 
-def _policy(sim: doorstep.Simulator, name: str, dump: NDArray[np.int32] | None) -> Policy:
-    if dump is not None:
-        return lambda step: sim.actions.copy_from_host(dump[step - 1])
-    return random_policy(sim) if name == "random" else lambda _: None
+def _playing(dump: NDArray[np.int32], sim: doorstep.Simulator) -> Act:
+    return lambda step: sim.actions.copy_from_host(dump[step - 1])
 
 
 def _report_clamped(sim: doorstep.Simulator, path: Path) -> None:
@@ -214,7 +213,7 @@ _WRITERS: dict[str, _Write] = {
 
 
 def _title(sim: doorstep.Simulator, arguments: argparse.Namespace) -> str:
-    acting = arguments.actions.name if arguments.actions else f"{arguments.policy} actions"
+    acting = arguments.actions.name if arguments.actions else f"policy {arguments.policy}"
     return f"{acting}, seed {sim.seed}"
 
 

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable
 from typing import TypeVar
 
-from doorstep.cli.argument_types import add_recording_arguments, add_world_arguments
+from doorstep.cli.argument_types import add_policy_argument, add_recording_arguments, add_world_arguments
 from doorstep.errors import LibraryError
 
 _Number = TypeVar("_Number", int, float)
@@ -18,12 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
     add = parser.add_argument
     add_world_arguments(parser, worlds=1, what="number of worlds; at most 64 are shown at once")
-    add(
-        "--policy",
-        default="random",
-        metavar="POLICY",
-        help="what chooses the actions: random, idle, module:function or path/to/file.py:function (random)",
-    )
+    add_policy_argument(parser)
     add_recording_arguments(parser)
     add("--rate", type=_rate, default=20, metavar="HZ", help="steps per second, 0-1000 (20)")
     add("--keep-running", action="store_true", help="also step while no browser shows the page")

@@ -17,11 +17,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from doorstep._arguments import check_slots, refuse
+from doorstep._arguments import WorldSelection, check_slots, refuse
 from doorstep._files import replaced_file
 from doorstep._native import VERSION_STRING
 from doorstep.render.objects import AGENT_TINTS, Objects, Snapshot, objects_of
-from doorstep.simulator import Simulator, Worlds
+from doorstep.simulator import Simulator
 
 __all__ = ["Recorder"]
 
@@ -69,7 +69,7 @@ class Recorder:
         ArgumentError: `worlds` is empty, names a world twice, or names one that the simulator does not have.
     """
 
-    def __init__(self, sim: Simulator, worlds: Worlds = None, *, title: str | None = None) -> None:
+    def __init__(self, sim: Simulator, worlds: WorldSelection = None, *, title: str | None = None) -> None:
         self._sim = sim
         self._slots = [0] if worlds is None else check_slots(worlds, sim.num_worlds).tolist()
         if not self._slots:

@@ -39,7 +39,7 @@ class Settings:
 
     worlds: int = 1
     agents: int = 2
-    seed: int = 5
+    seed: int = 0
     device: str = "cpu"
     episode_length: int = 200
     policy: str = "random"

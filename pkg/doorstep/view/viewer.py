@@ -189,7 +189,9 @@ class Viewer:
     def _status(self) -> str:
         length = "" if self._play.length is None else f" of {self._play.length:,}"
         state = "paused" if self.paused else "running"
-        return f"step {self._play.position:,}{length}, {state}; {self._worlds()} on {self._sim.device}"
+        clamped = self._sim.health.clamped_actions
+        note = f"; {clamped:,} action values out of range, clamped" if clamped else ""
+        return f"step {self._play.position:,}{length}, {state}; {self._worlds()} on {self._sim.device}{note}"
 
     def _worlds(self) -> str:
         count, shown = self._sim.num_worlds, self._shown
