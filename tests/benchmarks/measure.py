@@ -1,4 +1,4 @@
-"""The figures of docs/performance.md, as a table: run it with the Python the wheel is installed in.
+"""The figures of docs/explanation/performance.md, as a table: run it with the Python the wheel is installed in.
 
     python tests/benchmarks/measure.py [--rounds 5] [--steps 1000]
 

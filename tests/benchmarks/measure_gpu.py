@@ -1,4 +1,4 @@
-"""The GPU's figures of docs/performance.md, as tables: run it where the wheel, PyTorch and a GPU are.
+"""The GPU's figures of docs/explanation/performance.md, as tables: run it where the wheel, PyTorch and a GPU are.
 
     python tests/benchmarks/measure_gpu.py [--rounds 5] [--most-worlds 262144] [--agents 2]
 

@@ -468,8 +468,5 @@ def test_shapes_are_those_of_the_arrays() -> None:
 # ---- Documentation
 
 
-def test_examples_of_the_page_and_the_docstrings_are_true() -> None:
-    page = Path(__file__).resolve().parents[2] / "docs" / "jax.md"
-    options = doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL
-    assert doctest.testfile(str(page), module_relative=False, optionflags=options).failed == 0
+def test_examples_of_the_docstrings_are_true() -> None:
     assert doctest.testmod(doorstep.jax).failed == 0

@@ -83,7 +83,7 @@ def test_colours_are_clamped() -> None:
 
 @on_vulkan()
 def test_the_material_of_the_documentation_does_what_it_says() -> None:
-    text = (PROJECT / "docs" / "materials.md").read_text(encoding="utf-8")
+    text = (PROJECT / "docs" / "developers" / "materials.md").read_text(encoding="utf-8")
     (material,) = re.findall(r"```hlsl\n(.*?)```", text, re.DOTALL)
     with simulator(material, num_agents=4) as sim, simulator(None, num_agents=4) as plain:
         play(sim)

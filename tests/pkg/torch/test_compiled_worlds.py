@@ -25,7 +25,7 @@ pytestmark = [
 
 Step = Callable[[Any, Any, Any, Any], None]
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "torch.md"
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "how_to" / "torch.md"
 STEPS, WORLDS = 3, 3
 
 

@@ -1,0 +1,189 @@
+"""Runs the code blocks of a page in order, in the current folder, as a reader would who copies them.
+
+    python -m tests.docs.run_page PAGE [--gpu]
+
+Python blocks share one namespace; those with `>>>` are compared with the output that they show. C blocks are one
+extension module `mine`. Ends with 77, and prints why, at a block that needs a package that is not installed.
+"""
+
+from __future__ import annotations
+
+import doctest
+import importlib.util
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+from typing import Any
+
+from packaging.requirements import Requirement
+from tests.docs.pages import ROOT, Block, blocks_of
+
+import doorstep
+
+SKIPPED = 77
+# Packages that blocks use, by what they write.
+NEEDED = {
+    r"\bimport torch\b|doorstep\.torch": "torch",
+    r"\bimport jax\b|to_jax\(": "jax",
+    r"doorstep\.video|\bVideo\(|^\$ doorstep render .*\.(mp4|gif)": "av",
+    r"^\$ doorstep view": "viser",
+}
+C_FLAGS = ("-std=c11", "-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter", "-Wno-unused-function")
+VIEW_TIMEOUT = 60  # seconds
+
+
+class UnknownCodeError(Exception):
+    """A block that this program does not know how to run."""
+
+
+def main() -> int:
+    page, on_gpu = Path(sys.argv[1]), "--gpu" in sys.argv[2:]
+    sys.path.insert(0, os.getcwd())
+    blocks = list(blocks_of(page))
+    for block in blocks:
+        if block.file:
+            Path(block.file).write_text(block.code, encoding="utf-8")
+    c_code = "\n".join(block.code for block in blocks if block.language == "c")
+    if c_code:
+        compile_module(c_code)
+    namespace: dict[str, Any] = {"__name__": "__main__"}
+    for block in blocks:
+        missing = missing_packages(block)
+        if missing:
+            print(f"could not import {missing[0]!r}")
+            return SKIPPED
+        try:
+            run(block, page, namespace, on_gpu)
+        except BaseException:
+            print(f"{page}, line {block.line}:\n{block.code}", file=sys.stderr)
+            raise
+    return 0
+
+
+def missing_packages(block: Block) -> list[str]:
+    """Packages that a block needs and that are not installed."""
+    if block.reason_not_to_run:
+        return []
+    named = [package for pattern, package in NEEDED.items() if re.search(pattern, block.code, re.MULTILINE)]
+    return [package for package in named if importlib.util.find_spec(package) is None]
+
+
+def run(block: Block, page: Path, namespace: dict[str, Any], on_gpu: bool) -> None:
+    """Runs a block, or checks its form where it cannot run."""
+    if block.language in ("c", "text") or block.file:  # C is compiled as a whole
+        return
+    if block.language == "python":
+        run_python(block, page, namespace, only_check=bool(block.reason_not_to_run) or (block.needs_gpu and not on_gpu))
+    elif block.language == "console":
+        for command in commands_of(block.code):
+            run_command(command, only_check=bool(block.reason_not_to_run))
+    else:
+        raise UnknownCodeError(f"a block of the language {block.language!r}")
+
+
+# ---- Python
+
+
+def run_python(block: Block, page: Path, namespace: dict[str, Any], only_check: bool) -> None:
+    if not block.code.lstrip().startswith(">>>"):
+        code = compile("\n" * (block.line - 1) + block.code, str(page), "exec", dont_inherit=True)
+        if not only_check:
+            exec(code, namespace)
+        return
+    options = doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL
+    test = doctest.DocTestParser().get_doctest(block.code, namespace, page.name, str(page), block.line - 1)
+    runner = doctest.DocTestRunner(optionflags=options)
+    test.globs = namespace
+    if not only_check and runner.run(test, clear_globs=False).failed:
+        raise AssertionError("the examples show something else")
+
+
+# ---- C
+
+
+def compile_module(code: str) -> None:
+    """Compiles mine.c into an extension module in the current folder."""
+    Path("mine.c").write_text(code, encoding="utf-8")
+    includes = [f"-I{doorstep.get_include()}", f"-I{sysconfig.get_paths()['include']}"]
+    subprocess.run([*compiler(), *C_FLAGS, *includes, "-shared", "-fPIC", "-o", "mine.so", "mine.c"], check=True)
+
+
+def compiler() -> list[str]:
+    """The C compiler that pip installs, else the system's."""
+    if importlib.util.find_spec("ziglang"):
+        cache = str(ROOT / "build" / "zig-cache")  # where a build has compiled its parts already
+        for name in ("ZIG_GLOBAL_CACHE_DIR", "ZIG_LOCAL_CACHE_DIR"):
+            os.environ.setdefault(name, cache)
+        return [sys.executable, "-m", "ziglang", "cc", "-target", "x86_64-linux-gnu.2.28"]
+    found = shutil.which("cc")
+    if found is None:
+        print("could not import 'ziglang', and there is no cc")
+        sys.exit(SKIPPED)
+    return [found]
+
+
+# ---- Commands
+
+
+def commands_of(code: str) -> list[list[str]]:
+    """The commands after the prompts, as words."""
+    return [shlex.split(line.removeprefix("$ "), comments=True) for line in code.splitlines() if line.startswith("$ ")]
+
+
+def run_command(words: list[str], only_check: bool) -> None:
+    program, *arguments = words
+    if program == "pip":
+        check_pip(arguments)
+    elif words[:3] == ["python", "-m", "pip"]:
+        check_pip(words[3:])
+    elif program == "make":
+        check_make(arguments)
+    elif only_check:
+        return
+    elif program == "doorstep":
+        command = [sys.executable, "-m", "doorstep", *arguments]
+        view(command) if arguments[0] == "view" else subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    elif program == "python":
+        subprocess.run([sys.executable, *arguments], check=True)
+    else:
+        raise UnknownCodeError(f"the command {program}")
+
+
+def check_pip(arguments: list[str]) -> None:
+    """pip is not run: what it is to install must be readable as a requirement, an address or a path."""
+    if arguments[0] not in ("install", "download"):
+        raise UnknownCodeError(f"pip {arguments[0]}")
+    values = {"--dest", "--group", "--editable"}
+    words = [word for before, word in zip(arguments, arguments[1:], strict=False) if before not in values]
+    for word in words:
+        if not word.startswith(("-", ".", "git+")) and not word.endswith(".tar.gz"):
+            Requirement(word)
+
+
+def check_make(arguments: list[str]) -> None:
+    """make is not run: the target must exist."""
+    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
+    for target in arguments:
+        if target not in targets and "=" not in target:
+            raise AssertionError(f"the Makefile has no target {target}")
+
+
+def view(command: list[str]) -> None:
+    """The viewer prints its address and ends with Ctrl-C; it gets a port that is free."""
+    with subprocess.Popen([*command, "--port", "0"], stdout=subprocess.PIPE, text=True) as viewer:
+        assert viewer.stdout is not None
+        line = viewer.stdout.readline()
+        viewer.send_signal(signal.SIGINT)
+        status = viewer.wait(VIEW_TIMEOUT)
+    if not line.startswith("http://") or status != 0:
+        raise AssertionError(f"doorstep view printed {line!r} and ended with {status}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
