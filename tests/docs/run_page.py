@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import doctest
 import importlib.util
+import itertools
 import os
 import re
 import shlex
@@ -160,7 +161,7 @@ def check_pip(arguments: list[str]) -> None:
     if arguments[0] not in ("install", "download"):
         raise UnknownCodeError(f"pip {arguments[0]}")
     values = {"--dest", "--group", "--editable"}
-    words = [word for before, word in zip(arguments, arguments[1:], strict=False) if before not in values]
+    words = [word for before, word in itertools.pairwise(arguments) if before not in values]
     for word in words:
         if not word.startswith(("-", ".", "git+")) and not word.endswith(".tar.gz"):
             Requirement(word)
