@@ -161,6 +161,7 @@ def is_tensor(object: object) -> bool:
     """Whether an object is a tensor of some library: whether its class has `__dlpack__`.
 
     >>> import numpy
+    >>> from doorstep.interop import is_tensor
     >>> is_tensor(numpy.zeros(3)), is_tensor([0, 0, 0])
     (True, False)
     """
@@ -171,6 +172,7 @@ def describe(tensor: object) -> TensorDescription:
     """What a tensor is.
 
     >>> import numpy
+    >>> from doorstep.interop import describe
     >>> array = numpy.zeros((4, 5), numpy.float32)
     >>> described = describe(array[:, ::2])
     >>> described
@@ -199,6 +201,7 @@ def signature(tensor: object) -> str:
     Library, number of dimensions, type of elements, device, shape; then, where it is so, "strided", "grad", "readonly".
 
     >>> import numpy
+    >>> from doorstep.interop import signature
     >>> signature(numpy.zeros((4, 5), numpy.float32))
     '[numpy,D2,Sfloat32,cpu,4x5]'
 
@@ -240,6 +243,7 @@ def copy_to_pointer(tensor: object, pointer: int, nbytes: int) -> None:
     the driver knows, and the copy is begun on the stream that the tensor's library works on.
 
     >>> import numpy
+    >>> from doorstep.interop import copy_to_pointer
     >>> source, target = numpy.arange(6).reshape(2, 3).T, numpy.zeros(6, numpy.int64)
     >>> copy_to_pointer(source, target.ctypes.data, target.nbytes)
     >>> target
@@ -297,6 +301,7 @@ def zeros_like(tensor: object) -> Any:
     """The same, of zeros, which are written on the stream that the library works on.
 
     >>> import numpy
+    >>> from doorstep.interop import zeros_like
     >>> zeros_like(numpy.ones(3)[::2])
     array([0., 0.])
 

@@ -13,4 +13,3 @@ def test_examples_in_docstrings_are_true(name: str) -> None:
     failed, attempted = doctest.testmod(importlib.import_module(name))
     assert attempted > 0
     assert failed == 0
-

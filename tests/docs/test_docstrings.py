@@ -1,0 +1,40 @@
+"""The examples of docstrings run as they are pasted: with nothing defined but what they import themselves."""
+
+from __future__ import annotations
+
+import ast
+import doctest
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.docs.pages import ROOT
+
+PACKAGE = ROOT / "pkg" / "doorstep"
+NEEDED = {"jax": r"^jax\.py", "torch": r"^torch/", "av": r"^(video|notebook)\.py"}
+
+
+def docstrings(path: Path) -> Iterator[tuple[str, str]]:
+    """Names and docstrings of a file that have examples."""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)):
+            text = ast.get_docstring(node) or ""
+            if ">>>" in text:
+                yield getattr(node, "name", path.stem), text
+
+
+FILES = [str(path.relative_to(PACKAGE)) for path in sorted(PACKAGE.rglob("*.py")) if any(docstrings(path))]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_examples_run_as_they_are_pasted(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for package, pattern in NEEDED.items():
+        if re.match(pattern, name):
+            pytest.importorskip(package)
+    monkeypatch.chdir(tmp_path)
+    for owner, text in docstrings(PACKAGE / name):
+        test = doctest.DocTestParser().get_doctest(text, {}, owner, name, 0)
+        output: list[str] = []
+        doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test, out=output.append)
+        assert not output, "".join(output)
