@@ -1,4 +1,4 @@
-"""CUDA streams as users have them: numbers, objects of other libraries, and PyTorch's current stream."""
+"""CUDA streams that users pass: numbers and objects of other libraries; and PyTorch's current stream."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ LEGACY_STREAM = 1  # the driver's name for the default stream, also where 0 is n
 
 
 class RawStream(NamedTuple):
-    """A CUstream and, where the object tells, the number of its device."""
+    """A CUstream and, if the object tells, the number of its device."""
 
     handle: int
     device_index: int | None
 
 
 def check_stream(name: str, value: object) -> RawStream:
-    """An integer, or an object with `__cuda_stream__()` or `cuda_stream`."""
+    """Reads an integer, or an object with `__cuda_stream__()` or `cuda_stream`."""
     protocol = getattr(value, "__cuda_stream__", None)
     if protocol is not None:
         described = protocol() if callable(protocol) else protocol
@@ -39,7 +39,7 @@ def check_stream(name: str, value: object) -> RawStream:
 
 
 def check_stream_on(name: str, value: object, device_index: int) -> int:
-    """The CUstream of a value that, as far as it tells, is on this device."""
+    """Reads a stream, and refuses one that says it is on another device."""
     stream = check_stream(name, value)
     if stream.device_index not in (None, device_index):
         refuse(name, f"a stream of cuda:{device_index}", value, f"it is a stream of cuda:{stream.device_index}")
@@ -53,21 +53,21 @@ def interface_stream(handle: int | None) -> int | None:
 
 @final
 class CurrentStream:
-    """Called: PyTorch's current stream on a device for this thread, STREAM_OWN as long as PyTorch does not use CUDA.
+    """A function: PyTorch's current stream on a device for this thread; STREAM_OWN until PyTorch uses CUDA.
 
-    PyTorch is looked for and never imported. It is asked at every step, so what asks is kept once it is found.
+    PyTorch is never imported for this. The function is called at every step, so PyTorch's own is kept once found.
     """
 
-    __slots__ = ("_ask", "_device_index")
+    __slots__ = ("_current_stream", "_device_index")
 
     def __init__(self, device_index: int) -> None:
         self._device_index = device_index
-        self._ask: Callable[[int], int] | None = None
+        self._current_stream: Callable[[int], int] | None = None
 
     def __call__(self) -> int:
-        if self._ask is None:
-            self._ask = _stream_getter_of_torch()
-        return STREAM_OWN if self._ask is None else self._ask(self._device_index)
+        if self._current_stream is None:
+            self._current_stream = _stream_getter_of_torch()
+        return STREAM_OWN if self._current_stream is None else self._current_stream(self._device_index)
 
 
 def current_device_index() -> int:

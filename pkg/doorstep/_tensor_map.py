@@ -5,13 +5,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, final
-
-import numpy as np
+from typing import final
 
 from doorstep._arguments import refuse
-from doorstep._given import Given, check_fits, contiguous_copy, read_given, refuse_gaps
 from doorstep._native import CAMERA_TENSORS, STREAM_OWN, TENSORS, CameraTensors, Place, Session
+from doorstep._native.foreign_tensor import ELEMENT_TYPES, ForeignTensor
+from doorstep._tensors.checks import ReadRules, check_fits, refuse_gaps
+from doorstep._tensors.libraries import INTEGERS, contiguous_copy, int32_copy, is_convertible, memory_owner
+from doorstep._tensors.reader import read_memory
 from doorstep.errors import AbsentTensorError, ArgumentError
 from doorstep.tensor import Tensor, describe
 
@@ -20,8 +21,7 @@ CAMERA_TENSOR_NAMES = tuple(row.name for row in CAMERA_TENSORS)
 FLAT_TENSORS = ("observations", "final_observations")
 
 
-INT32 = np.iinfo(np.int32)
-INTEGERS = ("int8", "int16", "int64", "uint8", "uint16", "uint32", "uint64")  # converted to int32 when assigned
+INT32 = ELEMENT_TYPES["int32"]  # of the tensors that can be assigned
 
 
 @final
@@ -102,28 +102,28 @@ class TensorMap:
             if on_gpu and given.stream is None:
                 self._session.wait(None)
 
-    def _read_source(self, tensor: Tensor, value: object) -> Given:
+    def _read_source(self, tensor: Tensor, value: object) -> ForeignTensor:
         """Memory with the tensor's dtype and layout: the value's own, or that of a converted copy."""
-        given = read_given(tensor.name, value, written=False, stream=self._stream())
+        rules = ReadRules(tensor.name, stream=self._stream())
+        given = read_memory(value, rules)
         kind = (given.dtype, given.shape, given.device)
         if self._accepted.get(tensor.name) != kind:
-            self._check_source(tensor, given, value)
+            self._check_source(tensor, given)
             self._accepted[tensor.name] = kind
-        if given.dtype != str(tensor.dtype):
-            return read_given(tensor.name, _as_int32(value, given), written=False, stream=self._stream())
+        if given.dtype != INT32:
+            return read_memory(int32_copy(given), rules)
         if given.contiguous:
             return given
-        copy = contiguous_copy(value)
+        copy = contiguous_copy(given)
         if copy is None:
             refuse_gaps(tensor.name, given)
-        return read_given(tensor.name, copy, written=False, stream=self._stream())
+        return read_memory(copy, rules)
 
-    def _check_source(self, tensor: Tensor, given: Given, value: object) -> None:
-        convertible = given.dtype in INTEGERS or (given.dtype == "bool" and tensor.name == "resets")
-        convertible &= given.device == "cpu" or hasattr(value, "clamp") or hasattr(value, "clip")
-        same_type = given._replace(dtype=str(tensor.dtype)) if convertible else given
+    def _check_source(self, tensor: Tensor, given: ForeignTensor) -> None:
+        convertible = given.dtype.name in INTEGERS or (given.dtype.name == "bool" and tensor.name == "resets")
+        dtype = given.dtype.name if convertible and is_convertible(given) else str(tensor.dtype)
         device = "cpu" if given.device == "cpu" else self._device
-        check_fits(tensor, same_type, value, device=device, bool_allowed=False)
+        check_fits(given, tensor.name, dtype, tensor.shape, device, bool_allowed=False)
 
     def _stream(self) -> int:
         """The CUstream that the simulator's next work goes to."""
@@ -140,11 +140,7 @@ class TensorMap:
     def _bind(self, values: Mapping[str, object]) -> None:
         tensors = {name: self._bindable(name) for name in values}
         with self._session.turn:
-            given = {name: self._read_place(tensors[name], value) for name, value in values.items()}
-            places = [
-                Place(TENSOR_INDEX[name], found.pointer or None, tensors[name].nbytes, found.owner, found.stream)
-                for name, found in given.items()
-            ]
+            places = [self._read_place(tensors[name], value) for name, value in values.items()]
             with self._binding:
                 self._rebind(tuple(values), places)
 
@@ -167,26 +163,13 @@ class TensorMap:
         if not self._session.closed:
             self._tensors = MappingProxyType({**self._tensors, **bound})
 
-    def _read_place(self, tensor: Tensor, value: object) -> Given:
+    def _read_place(self, tensor: Tensor, value: object) -> Place:
+        index = TENSOR_INDEX[tensor.name]
         if value is None:
-            return NOWHERE
-        given = read_given(tensor.name, value, written=True, stream=self._stream())
-        check_fits(tensor, given, value, device=self._device, bool_allowed=True)
+            return Place(index, None, tensor.nbytes, None, None)
+        rules = ReadRules(tensor.name, requires_grad_allowed=False, written=True, stream=self._stream())
+        given = read_memory(value, rules)
+        check_fits(given, tensor.name, str(tensor.dtype), tensor.shape, self._device, bool_allowed=True)
         if not given.contiguous:
             refuse_gaps(tensor.name, given)
-        return given
-
-
-def _as_int32(value: Any, given: Given) -> Any:
-    """A copy as int32. What is out of its range becomes the nearest limit: no illegal action becomes a legal one."""
-    limits = (INT32.min, INT32.max)
-    is_wide = given.dtype in ("int64", "uint32", "uint64")
-    if given.device == "cpu":
-        array = np.asarray(value)
-        return (array.clip(0 if given.dtype[0] == "u" else limits[0], limits[1]) if is_wide else array).astype(np.int32)
-    if hasattr(value, "clamp"):  # PyTorch
-        return (value.clamp(*limits) if is_wide else value).int()
-    return (value.clip(*limits) if is_wide else value).astype("int32")
-
-
-NOWHERE = Given(0, "", (), "", True, None, None)
+        return Place(index, given.pointer or None, tensor.nbytes, memory_owner(given), given.stream)

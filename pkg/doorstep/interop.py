@@ -1,13 +1,13 @@
-"""Tensors of PyTorch, numpy, JAX, CuPy, Warp and whatever else has `__dlpack__`, as native code sees them.
+"""Tensors of PyTorch, numpy, JAX, CuPy, Warp and any other library with `__dlpack__`, as native code sees them.
 
 What a tensor is (address, shape, strides, type, device), which stream its library works on, copies between tensors and
 raw addresses, and new tensors like old ones. Plain tensors of PyTorch and numpy are read by the native library through
 DLPack's C exchange API and the buffer protocol, in tens of nanoseconds; everything else takes microseconds, with the
 same results. Native code has the same functions in `doorstep.h`, section "Tensors of Python".
 
-Refused, with an ArgumentError that says what to do, is whatever does not lie in memory as it is described: fake, meta,
-nested, quantised, sparse, masked and wrapped tensors, and those with the conjugate or the negative bit set. Tensors
-that require grad are read like others; nothing here is seen by autograd.
+Tensors whose elements do not lie in memory as they are described are refused with an ArgumentError that says what to
+do: fake, meta, nested, quantised, sparse, masked and wrapped tensors, and those with the conjugate or the negative bit
+set. Tensors that require grad are read like others; autograd sees nothing of what is done here.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from doorstep._arguments import check_integer
-from doorstep._native import tensor_views
-from doorstep._native._generated import PythonLibrary, PythonTensor
-from doorstep._native.fast_calls import fast_calls
-from doorstep._native.tensor_names import CUDA, CUDA_MANAGED, device_name, dtype_name
-from doorstep._native.tensor_reader import Rules, make_like
-from doorstep._native.tensor_reader import current_stream as _stream_of_library
-from doorstep._native.tensor_types import TensorKind, find_tensor_type
-from doorstep._native.tensor_views import read as _read
+from doorstep._native import fast_calls
+from doorstep._native.foreign_tensor import CUDA, CUDA_MANAGED, ForeignTensor
+from doorstep._native.tensor_calls import copy_tensor, tensor_signature
+from doorstep._tensors.checks import ReadRules
+from doorstep._tensors.libraries import current_stream as _stream_of_library
+from doorstep._tensors.libraries import make_like
+from doorstep._tensors.reader import read_tensor
+from doorstep._tensors.types import TensorKind, find_tensor_type
 from doorstep.errors import DeviceError, LibraryError
 
 __all__ = [
@@ -45,14 +45,14 @@ OWN_DEVICE = 0  # in place of a DLPack device type
 
 
 class TensorDescription:
-    """What a tensor was when it was described. It holds nothing: the memory is the tensor's.
+    """What a tensor was when it was described. It keeps neither the tensor nor its memory alive.
 
-    Descriptions come from `describe()` and `describe_many()`, never change, and are equal if all they say is equal.
+    Descriptions come from `describe()` and `describe_many()`, never change, and are equal if all their attributes are.
     """
 
     __slots__ = ()
 
-    _view: PythonTensor
+    _tensor: ForeignTensor
 
     def __init__(self) -> None:
         raise TypeError("descriptions come from describe() and describe_many()")
@@ -60,57 +60,57 @@ class TensorDescription:
     @property
     def pointer(self) -> int:
         """Address of the first element; 0 if there are none."""
-        return self._view.data or 0
+        return self._tensor.pointer
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Elements per dimension."""
-        return tuple(self._view.shape[: self._view.rank])
+        return self._tensor.shape
 
     @property
     def strides(self) -> tuple[int, ...]:
-        """Elements from one to the next, per dimension; without meaning where there is but one."""
-        return tuple(self._view.strides[: self._view.rank])
+        """Elements from one to the next, per dimension; undefined where a dimension has one element."""
+        return self._tensor.element_strides
 
     @property
     def dtype(self) -> str:
         """Type of the elements: "float32", "bfloat16", "bool", ..."""
-        return dtype_name(self._view.dtype_code, self._view.dtype_bits, self._view.dtype_lanes)
+        return self._tensor.dtype.name
 
     @property
     def device(self) -> str:
         """Where the memory is: "cpu", "cuda:1", ..."""
-        return device_name(self._view.device_type, self._view.device_index)
+        return self._tensor.device
 
     @property
     def library(self) -> str:
         """ "torch", "numpy", "jax", "cupy", "warp", "doorstep" or "other"."""
-        return PythonLibrary(self._view.library).name.lower()
+        return self._tensor.library.name.lower()
 
     @property
     def size(self) -> int:
         """Number of elements."""
-        return self._view.count
+        return self._tensor.size
 
     @property
     def itemsize(self) -> int:
         """Bytes of one element."""
-        return (self._view.dtype_bits * self._view.dtype_lanes + 7) // 8
+        return self._tensor.dtype.itemsize
 
     @property
     def contiguous(self) -> bool:
         """True if the elements lie side by side in row-major order."""
-        return bool(self._view.contiguous)
+        return self._tensor.contiguous
 
     @property
     def requires_grad(self) -> bool:
         """True if PyTorch records gradients for the tensor."""
-        return bool(self._view.requires_grad)
+        return self._tensor.requires_grad
 
     @property
     def readonly(self) -> bool:
         """True if the memory must not be written to. PyTorch cannot tell, and says False."""
-        return bool(self._view.read_only)
+        return self._tensor.read_only
 
     @property
     def nbytes(self) -> int:
@@ -142,19 +142,19 @@ class TensorDescription:
 
 
 class _PythonDescription(TensorDescription):
-    """A description made by Python; those made by the native library hold the same in their own way."""
+    """A description made by Python; those made by the native library store the same in C."""
 
-    __slots__ = ("_view",)
+    __slots__ = ("_tensor",)
 
-    def __init__(self, view: PythonTensor) -> None:
-        object.__setattr__(self, "_view", view)
+    def __init__(self, tensor: ForeignTensor) -> None:
+        object.__setattr__(self, "_tensor", tensor._replace(owner=None))
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a TensorDescription has no attribute {name!r} that can be set")
 
 
 # ---- Reading ----
-# These four are builtins of the native library where it has them: see the end.
+# These four are replaced by builtins of the native library at the end of the module.
 
 
 def is_tensor(object: object) -> bool:
@@ -183,7 +183,7 @@ def describe(tensor: object) -> TensorDescription:
     Raises:
         ArgumentError: it is no tensor, or does not lie in memory as it is described.
     """
-    return _PythonDescription(_read(tensor, Rules()))
+    return _PythonDescription(read_tensor(tensor, ReadRules()))
 
 
 def describe_many(tensors: Sequence[object]) -> tuple[TensorDescription, ...]:
@@ -192,13 +192,14 @@ def describe_many(tensors: Sequence[object]) -> tuple[TensorDescription, ...]:
     Raises:
         ArgumentError: one of them is no tensor, or does not lie in memory as it is described; the message names it.
     """
-    return tuple(_PythonDescription(_read(tensor, Rules(f"tensors[{i}]"))) for i, tensor in enumerate(tensors))
+    named = ((ReadRules(f"tensors[{i}]"), tensor) for i, tensor in enumerate(tensors))
+    return tuple(_PythonDescription(read_tensor(tensor, rules)) for rules, tensor in named)
 
 
 def signature(tensor: object) -> str:
-    """What decides whether a tensor can be used somewhere, as a short text: a key for what was checked once.
+    """What decides where a tensor can be used, as a short text that can be the key of a cache.
 
-    Library, number of dimensions, type of elements, device, shape; then, where it is so, "strided", "grad", "readonly".
+    Library, number of dimensions, type of elements, device, shape; then "strided", "grad" and "readonly" where true.
 
     >>> import numpy
     >>> from doorstep.interop import signature
@@ -208,7 +209,7 @@ def signature(tensor: object) -> str:
     Raises:
         ArgumentError: as for `describe`.
     """
-    return tensor_views.signature(_read(tensor, Rules()))
+    return tensor_signature(read_tensor(tensor, ReadRules()).struct())
 
 
 # ---- Streams and copies ----
@@ -219,7 +220,7 @@ def current_stream(tensor: object, device_index: int | None = None) -> int:
 
     Args:
         tensor: any tensor of the library.
-        device_index: which GPU; None: the tensor's own device.
+        device_index: which GPU; None: the device of the tensor.
 
     Raises:
         ArgumentError: as for `describe`.
@@ -231,8 +232,8 @@ def current_stream(tensor: object, device_index: int | None = None) -> int:
         device = (OWN_DEVICE, 0) if device_index is None else (CUDA, device_index)
         stream: int = _calls["current_stream"](tensor, *device)
         return stream
-    view = _read(tensor, Rules())
-    device = (view.device_type, view.device_index) if device_index is None else (CUDA, device_index)
+    found = read_tensor(tensor, ReadRules())
+    device = (found.device_type, found.device_index) if device_index is None else (CUDA, device_index)
     return _stream_of_library(tensor, *device)
 
 
@@ -252,7 +253,7 @@ def copy_to_pointer(tensor: object, pointer: int, nbytes: int) -> None:
     Args:
         tensor: of any strides.
         pointer: address of as many bytes as follow.
-        nbytes: bytes of all elements.
+        nbytes: bytes of all elements together.
 
     Raises:
         ArgumentError: as for `describe`; or nbytes is wrong; or the tensor is on another kind of device.
@@ -262,9 +263,9 @@ def copy_to_pointer(tensor: object, pointer: int, nbytes: int) -> None:
 
 
 def copy_from_pointer(tensor: object, pointer: int, nbytes: int) -> None:
-    """Sets all elements of a tensor to what lies side by side at an address; otherwise as `copy_to_pointer`.
+    """Copies elements that lie side by side in row-major order at an address to a tensor.
 
-    Autograd does not see it.
+    Otherwise like `copy_to_pointer`. Autograd does not see the copy.
 
     Raises:
         ArgumentError: as for `copy_to_pointer`; or the tensor is read-only; or its elements share memory (expanded).
@@ -279,10 +280,10 @@ def _copy(name: str, tensor: object, pointer: int, nbytes: int) -> None:
     if _calls is not None:
         _calls[name](tensor, address, size)
         return
-    view = _read(tensor, Rules(written=name == "copy_from_pointer"))
-    on_cuda = view.device_type in (CUDA, CUDA_MANAGED)
-    stream = _stream_of_library(tensor, CUDA, view.device_index) if on_cuda else 0
-    tensor_views.copy(view, stream, address, size, to_pointer=name == "copy_to_pointer")
+    found = read_tensor(tensor, ReadRules(written=name == "copy_from_pointer"))
+    on_cuda = found.device_type in (CUDA, CUDA_MANAGED)
+    stream = _stream_of_library(tensor, CUDA, found.device_index) if on_cuda else 0
+    copy_tensor(found.struct(), stream, address, size, to_pointer=name == "copy_to_pointer")
 
 
 # ---- New tensors ----
@@ -292,13 +293,13 @@ def empty_like(tensor: object) -> Any:
     """A new C-contiguous tensor of the same library, shape, dtype and device, of undefined content, without gradients.
 
     Raises:
-        ArgumentError: as for `describe`; or it is not known how the library makes tensors.
+        ArgumentError: as for `describe`; or the library has no known way to make tensors.
     """
     return _make_like(tensor, zeros=False)
 
 
 def zeros_like(tensor: object) -> Any:
-    """The same, of zeros, which are written on the stream that the library works on.
+    """Like `empty_like`, with zeros, which are written on the stream that the library works on.
 
     >>> import numpy
     >>> from doorstep.interop import zeros_like
@@ -314,7 +315,7 @@ def zeros_like(tensor: object) -> Any:
 def _make_like(tensor: object, zeros: bool) -> Any:
     if _calls is not None:
         return _calls["zeros_like" if zeros else "empty_like"](tensor)
-    _read(tensor, Rules())
+    read_tensor(tensor, ReadRules())
     return make_like(tensor, zeros)
 
 
@@ -325,10 +326,10 @@ __test__ = {function.__name__: function for function in (is_tensor, describe, de
 
 
 def _use_builtins() -> Any:
-    """Puts builtins in the place of the functions above that cost little more than a call; all fast calls, or None."""
+    """Replaces the functions above that cost little more than a call by builtins; returns all fast calls, or None."""
     try:
         calls = fast_calls()
-    except (DeviceError, LibraryError):  # which whatever needs the library raises when it is called
+    except (DeviceError, LibraryError):  # raised again by every function that needs the library
         return None
     if calls is not None:
         calls["description_type"](TensorDescription)

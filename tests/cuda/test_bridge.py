@@ -106,8 +106,8 @@ def test_bad_copies_on_a_gpu_begin_nothing() -> None:
 @on_stand_in(devices=2)
 def test_a_library_without_streams_is_told_to_order_its_work() -> None:
     """JAX and its like get the caller's stream through `__dlpack__`."""
-    from doorstep._native._generated import PythonTensor
-    from doorstep._native.tensor_reader import Rules, read_into
+    from doorstep._tensors.checks import ReadRules
+    from doorstep._tensors.reader import read_tensor
 
     asked: list[dict[str, Any]] = []
 
@@ -121,5 +121,5 @@ def test_a_library_without_streams_is_told_to_order_its_work() -> None:
 
     for stream in (0, 7, 2**64 - 1):
         with pytest.raises(ArgumentError, match="enough"):
-            read_into(PythonTensor(), Array(), Rules(stream=stream))
+            read_tensor(Array(), ReadRules(stream=stream))
     assert [options["stream"] for options in asked] == [1, 7, -1]

@@ -6,7 +6,7 @@ import ctypes
 from dataclasses import dataclass, field
 from typing import Any
 
-from doorstep._native.dlpack_capsule import _ManagedVersioned
+from doorstep._native.dlpack import _ManagedVersioned
 from doorstep._native.library import PYTHON
 
 NAME = ctypes.create_string_buffer(b"dlpack_exchange_api")

@@ -15,10 +15,10 @@ import pytest
 from tests.interop.bridges import bridge, take_way
 
 from doorstep import ArgumentError, Simulator, interop
-from doorstep._native import tensor_reader, tensor_types
 from doorstep._native._generated import PythonTensor
-from doorstep._native.tensor_names import DTYPES
-from doorstep._native.torch_layout import find_torch_layout
+from doorstep._native.foreign_tensor import ELEMENT_TYPES
+from doorstep._native.object_layout import find_torch_layout
+from doorstep._tensors import callbacks, types
 
 torch: Any = pytest.importorskip("torch")
 needs_builtins = pytest.mark.skipif(interop._calls is None, reason="fast calls are off")
@@ -286,7 +286,7 @@ def test_both_ways_say_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_native_names_are_those_of_the_table() -> None:
     if interop._calls is None:
         pytest.skip("fast calls are off")
-    names = [name for name in DTYPES if hasattr(torch, name)]
+    names = [name for name in ELEMENT_TYPES if hasattr(torch, name)]
     assert len(names) > 18
     assert [interop.describe(torch.empty(1, dtype=getattr(torch, name))).dtype for name in names] == names
     pairs = torch.empty(1, dtype=torch.float4_e2m1fn_x2)
@@ -340,7 +340,7 @@ def test_a_signature_says_what_decides(bridge: ModuleType) -> None:
 
 @pytest.fixture
 def unwarned(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tensor_types, "_warned", False)
+    monkeypatch.setattr(types, "_warned", False)
 
 
 @pytest.mark.usefixtures("unwarned")
@@ -364,7 +364,7 @@ def test_without_the_layout_results_are_the_same_and_a_warning_comes_once(monkey
     class Unknown(torch.Tensor):  # type: ignore[misc]
         pass
 
-    monkeypatch.setattr(tensor_types, "_torch_layout", lambda: None)
+    monkeypatch.setattr(types, "_torch_layout", lambda: None)
     made = torch.arange(6.0).reshape(2, 3)
     with pytest.warns(RuntimeWarning, match="exchange API"):
         described = interop.describe(made.as_subclass(Unknown))
@@ -410,15 +410,15 @@ def test_what_is_switched_on_when_the_first_tensor_is_met_makes_no_difference(mo
     program = (
         "import torch\n"
         "from doorstep import interop\n"
-        "from doorstep._native import tensor_reader\n"
-        "from doorstep._native.tensor_types import TensorKind, find_tensor_type\n"
+        "from doorstep._tensors import callbacks\n"
+        "from doorstep._tensors.types import TensorKind, find_tensor_type\n"
         "plain, met = torch.ones(3), []\n"
         "def look(inside=None):\n"
         "    met.append(interop.describe(plain))\n"
         "    return None if inside is None else inside.sum()\n"
         f"{MODES[mode]}\n"
         "assert find_tensor_type(torch.Tensor).kind == TensorKind.TORCH\n"
-        "del tensor_reader.read\n"  # from now on only native code reads
+        "del callbacks.read\n"  # from now on only native code reads
         "assert met == [interop.describe(plain)]\n"
     )
     subprocess.run([sys.executable, "-W", "error::RuntimeWarning", "-c", program], check=True)
@@ -445,7 +445,7 @@ def test_what_a_storage_still_holds_is_read(bridge: ModuleType) -> None:
 def test_a_tensor_without_elements_vouches_for_no_other() -> None:
     view = PythonTensor()
     for tensor, vouches in ((torch.ones(2), True), (torch.ones(0), False), (torch.ones(3, 0), False)):
-        assert tensor_reader.read(tensor, ctypes.addressof(view), "tensor", True, False, 0) is vouches
+        assert callbacks.read(tensor, ctypes.addressof(view), "tensor", True, False, 0) is vouches
         assert view.count == tensor.numel()
 
 
@@ -476,13 +476,13 @@ def test_a_library_s_own_types_find_a_place_after_any_number_of_others() -> None
     program = (
         "import numpy as np, torch\n"
         "from doorstep import interop\n"
-        "from doorstep._native import tensor_reader\n"
+        "from doorstep._tensors import callbacks\n"
         "for i in range(1000):\n"
         "    interop.describe(np.ones(3).view(type('T', (np.ndarray,), {})))\n"
         "    interop.is_tensor(type('O', (), {})())\n"
         "tensors = [np.ones(1), torch.ones(1), torch.nn.Parameter(torch.ones(1))]\n"
         "said = interop.describe_many(tensors)\n"
-        "del tensor_reader.examine_type\n"  # from now on only what is kept is known
+        "del callbacks.examine_type\n"  # from now on only what is kept is known
         "assert interop.describe_many(tensors) == said\n"
     )
     subprocess.run([sys.executable, "-W", "error", "-c", program], check=True)

@@ -164,7 +164,7 @@ def test_new_tensors_of_other_libraries(bridge: ModuleType) -> None:
 
 
 def test_a_library_that_makes_no_tensors_is_told(bridge: ModuleType) -> None:
-    with Simulator(1) as sim, pytest.raises(ArgumentError, match="makes none in a standard way"):
+    with Simulator(1) as sim, pytest.raises(ArgumentError, match="has no standard way to make tensors"):
         bridge.zeros_like(sim.actions)
 
 

@@ -167,7 +167,7 @@ def rules(**options: int) -> PythonRules:
 
 
 def message() -> str:
-    from doorstep._native.status import raise_last_error
+    from doorstep._native.calls import raise_last_error
 
     with pytest.raises(ArgumentError) as caught:
         raise_last_error(Status.INVALID_ARGUMENT)

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from doorstep._native import dlpack_capsule
-from doorstep._native.tensor_names import DEVICE_NAMES, DTYPE_NAMES
-from doorstep._native.tensor_types import EXCHANGE_MAJOR
+from doorstep._native import dlpack
+from doorstep._native.dlpack import EXCHANGE_MAJOR
+from doorstep._native.foreign_tensor import DEVICE_NAMES, DTYPE_NAMES
 
 tvm_ffi: Any = pytest.importorskip("tvm_ffi")
 
@@ -95,9 +95,9 @@ def test_our_structs_are_dlpacks(name: str) -> None:
 @pytest.mark.parametrize(
     ("structure", "name"),
     [
-        (dlpack_capsule._Tensor, "DLTensor"),
-        (dlpack_capsule._Managed, "DLManagedTensor"),
-        (dlpack_capsule._ManagedVersioned, "DLManagedTensorVersioned"),
+        (dlpack._Tensor, "DLTensor"),
+        (dlpack._Managed, "DLManagedTensor"),
+        (dlpack._ManagedVersioned, "DLManagedTensorVersioned"),
     ],
 )
 def test_our_ctypes_are_dlpacks(structure: type[ctypes.Structure], name: str) -> None:
@@ -130,8 +130,8 @@ def test_our_numbers_are_dlpacks() -> None:
     source = THEIRS.read_text()
     flags = re.findall(r"#define DLPACK_FLAG_BITMASK_(READ_ONLY|IS_COPIED) \(1UL << (\d)UL\)", source)
     assert {name: 1 << int(bit) for name, bit in flags} == {
-        "READ_ONLY": dlpack_capsule.READ_ONLY,
-        "IS_COPIED": dlpack_capsule.IS_COPIED,
+        "READ_ONLY": dlpack.READ_ONLY,
+        "IS_COPIED": dlpack.IS_COPIED,
     }
     major = re.search(r"#define DLPACK_MAJOR_VERSION (\d+)", source)
     assert major is not None

@@ -175,7 +175,7 @@ print(sim.step_count)
 def test_errors_of_others_are_not_taken_for_those_of_doorstep(mode: str, run_python: Callable[..., str]) -> None:
     code = """
 import doorstep, doorstep.interop
-from doorstep._native import tensor_reader
+from doorstep._tensors import callbacks
 
 class WithText(Exception):
     status = "x"
@@ -201,7 +201,7 @@ def outcome():
 
 for error in (WithText("text"), WithNumber(), RuntimeError()):
     print(*outcome())
-tensor_reader.read = read  # where errors reach native code as they are
+callbacks.read = read  # where errors reach native code as they are
 for error in (WithText("text"), WithNumber(), RuntimeError()):
     print(*outcome())
 """

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 import doorstep
-from doorstep._cuda_interface import read_cuda_interface
+from doorstep._tensors.array_interfaces import read_cuda_interface
+from doorstep._tensors.checks import ReadRules
 
 
 def array(device: object = 0, **changed: object) -> Any:
@@ -19,7 +20,7 @@ def array(device: object = 0, **changed: object) -> Any:
     [(0, 0), (1, 1), ("cuda", 0), ("cuda:1", 1), (SimpleNamespace(index=2), 2), (SimpleNamespace(id=3), 3)],
 )
 def test_the_device_is_what_the_object_tells(device: object, index: int) -> None:
-    assert read_cuda_interface("tensor", array(device), written=True).device_index == index
+    assert read_cuda_interface(array(device), ReadRules(written=True)).device_index == index
 
 
 @pytest.mark.parametrize(
@@ -29,7 +30,7 @@ def test_the_device_is_what_the_object_tells(device: object, index: int) -> None
 def test_strides_are_bytes_and_absent_ones_are_those_of_c_order(
     strides: object, bytes_apart: tuple[int, ...], contiguous: bool
 ) -> None:
-    found = read_cuda_interface("tensor", array(strides=strides), written=False)
+    found = read_cuda_interface(array(strides=strides), ReadRules())
     assert (found.strides, found.contiguous) == (bytes_apart, contiguous)
 
 
@@ -39,5 +40,5 @@ def test_strides_are_bytes_and_absent_ones_are_those_of_c_order(
 )
 def test_what_cannot_be_written_to_is_refused_by_name(changed: dict[str, object]) -> None:
     with pytest.raises(doorstep.ArgumentError, match="tensor is") as caught:
-        read_cuda_interface("tensor", array(**changed), written=True)
+        read_cuda_interface(array(**changed), ReadRules(written=True))
     assert caught.value.argument == "tensor"

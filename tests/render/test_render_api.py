@@ -14,7 +14,7 @@ from doorstep._native import CAMERA_TENSORS, Renderer, check, load
 from doorstep._native._generated import LayoutEntry, TensorInfo
 from doorstep._native._render_generated import CamerasConfig, CamerasInfo, PictureConfig, PictureObject, RendererInfo
 from doorstep._native.c_api import function_table
-from doorstep._native.render_library import load_render
+from doorstep._native.render import load_render
 from doorstep.cameras import MIN_FOV
 
 FLOATS3, FLOATS4 = ctypes.c_float * 3, ctypes.c_float * 4

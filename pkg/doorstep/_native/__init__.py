@@ -1,8 +1,8 @@
-"""The seam to libdoorstep.so: loads, checks and declares it, turns statuses into exceptions. All ctypes is here."""
+"""libdoorstep.so in Python: loads, checks and declares it, turns statuses into exceptions. All ctypes is here."""
 
 from __future__ import annotations
 
-from doorstep._native import main_interpreter as main_interpreter
+from doorstep._native import process as process
 from doorstep._native._generated import (
     ACTIONS,
     MAX_AGENTS,
@@ -28,18 +28,30 @@ from doorstep._native._generated import (
 from doorstep._native._render_generated import CAMERA_TENSORS, MAX_RESOLUTION, MAX_SAMPLES, Renderer
 from doorstep._native.batches import batch_info, xla_handler
 from doorstep._native.c_api import capi, get_include
-from doorstep._native.devices import cuda_architectures, cuda_compile, cuda_device, cuda_driver
-from doorstep._native.fast_calls import fast_calls
+from doorstep._native.calls import check, fast_calls, raise_last_error
 from doorstep._native.library import LIBRARY_PATH, load
 from doorstep._native.memory import Memory
-from doorstep._native.process import cpu_features, default_thread_count, live_counts, stage_names
-from doorstep._native.render_cameras import CameraTensors, camera_count, describe_renderer, give_cameras
-from doorstep._native.render_library import RENDER_LIBRARY_PATH
-from doorstep._native.render_pictures import draw_picture
+from doorstep._native.process import (
+    cpu_features,
+    cuda_architectures,
+    cuda_compile,
+    cuda_device,
+    cuda_driver,
+    default_thread_count,
+    live_counts,
+    stage_names,
+)
+from doorstep._native.render import (
+    RENDER_LIBRARY_PATH,
+    CameraTensors,
+    camera_count,
+    describe_renderer,
+    draw_picture,
+    give_cameras,
+)
 from doorstep._native.resources import Resource, resource_counts
 from doorstep._native.session import EventHandle, Place, Session
 from doorstep._native.simulator_stream import SimulatorStream
-from doorstep._native.status import check, raise_last_error
 from doorstep._native.world_fields import WorldFields
 
 __all__ = [

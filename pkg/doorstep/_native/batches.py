@@ -5,8 +5,8 @@ from __future__ import annotations
 import ctypes
 
 from doorstep._native._generated import Batch, BatchInfo, DeviceKind
+from doorstep._native.calls import check
 from doorstep._native.library import load
-from doorstep._native.status import check
 
 
 def batch_info(device_kind: DeviceKind, device_index: int, num_worlds: int, num_agents: int) -> BatchInfo:
@@ -21,6 +21,28 @@ def batch_info(device_kind: DeviceKind, device_index: int, num_worlds: int, num_
     info = BatchInfo(struct_size=ctypes.sizeof(BatchInfo))
     check(load().ds_batch_get_info(ctypes.byref(batch), ctypes.byref(info)))
     return info
+
+
+def batch_struct(num_agents: int, episode_length: int, auto_reset: bool, action_check: int) -> Batch:
+    """The rules of a batch, without its tensors."""
+    return Batch(
+        ctypes.sizeof(Batch),
+        num_agents=num_agents,
+        episode_length=episode_length,
+        auto_reset=auto_reset,
+        action_check=action_check,
+    )
+
+
+def prepare_batches(device_index: int, num_agents: int) -> None:
+    """Loads what steps of worlds need on a CUDA device, for the rest of the process."""
+    batch = Batch(ctypes.sizeof(Batch), DeviceKind.CUDA, device_index, num_agents=num_agents)
+    check(load().ds_batch_prepare(ctypes.byref(batch)))
+
+
+def create_batch(batch: ctypes.Structure, seed: int, world_offset: int) -> None:
+    """Writes the first levels of worlds to the batch's tensors."""
+    check(load().ds_batch_create(ctypes.byref(batch), seed, world_offset))
 
 
 def xla_handler(name: str) -> ctypes.c_void_p:

@@ -1,4 +1,4 @@
-"""The C API for native code of others: its header files, and its functions as a table in a capsule."""
+"""The C API for native code of other packages: its header files, and its functions as a table in a capsule."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import os
 from typing import TYPE_CHECKING
 
 from doorstep._native._generated import ABI_VERSION
+from doorstep._native.calls import check
 from doorstep._native.library import PACKAGE_PATH, REINSTALL, load
 from doorstep._native.memory import capsule_maker, permanent
-from doorstep._native.status import check
 from doorstep.errors import LibraryError
 
 if TYPE_CHECKING:
@@ -22,14 +22,14 @@ CAPSULE_NAME = b"doorstep.ds_api"  # DS_API_CAPSULE in doorstep_api.h
 def get_include() -> str:
     """The folder with the headers, which are C11 and C++.
 
-    `doorstep.h` is the C API, `doorstep_api.h` its functions as a table, `doorstep_render.h` what draws.
+    `doorstep.h` is the C API, `doorstep_api.h` its functions as a table, `doorstep_render.h` the C API of rendering.
 
     >>> import doorstep, os
     >>> sorted(os.listdir(doorstep.get_include()))
     ['doorstep.h', 'doorstep_api.h', 'doorstep_render.h']
 
     Raises:
-        LibraryError: this copy of doorstep was not built completely.
+        LibraryError: this installation of doorstep has no headers.
     """
     path = os.path.join(PACKAGE_PATH, "include")
     if not os.path.isdir(path):
@@ -40,8 +40,8 @@ def get_include() -> str:
 def capi() -> CapsuleType:
     """The functions of the C API in a PyCapsule, for extension modules that do not link doorstep.
 
-    The capsule's name is DS_API_CAPSULE, its pointer a `const ds_api*`, both of doorstep_api.h. The table is valid as
-    long as the process lives; look whether its abi_version is the DS_ABI_VERSION that you compiled against.
+    The capsule's name is DS_API_CAPSULE, its pointer a `const ds_api*`, both of doorstep_api.h. The table is valid
+    until the process ends; compare its abi_version with the DS_ABI_VERSION that you compiled against.
 
     >>> import doorstep
     >>> doorstep.capi()  # doctest: +ELLIPSIS

@@ -1,4 +1,4 @@
-"""A counted reference to the memory behind a simulator's tensors, and what is handed out on top of it."""
+"""A reference to the memory of a simulator's tensors, and the objects that are exported over it."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any, final
 from numpy.typing import NDArray
 
 from doorstep._native._generated import TensorInfo
-from doorstep._native.fast_calls import fast_calls
+from doorstep._native.calls import check, fast_calls
 from doorstep._native.library import PYTHON, load
 from doorstep._native.simulator_stream import SimulatorStream
-from doorstep._native.status import check
 
 if TYPE_CHECKING:
     from typing_extensions import CapsuleType  # known to type checkers; not needed to run
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
 @final
 class Memory:
-    """Holds the memory until the last tensor, array or capsule made from it has gone.
+    """Keeps the memory until the last tensor, array or capsule made from it is released.
 
     Args:
         handle: the reference in the C API.
@@ -35,15 +34,15 @@ class Memory:
         self._handle = handle
         self._stream = stream
         self._turn: AbstractContextManager[None] = stream or nullcontext()
-        # Not at exit: arrays may still be read by then, and the operating system takes the memory anyway.
+        # Not at exit: arrays may still be read then, and the operating system frees the memory anyway.
         weakref.finalize(self, load().ds_memory_release, handle).atexit = False
 
     def stream(self) -> int | None:
-        """The CUstream whose work the memory's content is the result of; None on the CPU, and when all is done."""
+        """The CUstream whose work writes the memory; None on the CPU, and when all work is done."""
         return self._stream.handle() if self._stream else None
 
     def order(self, stream: int) -> None:
-        """What is begun on this CUstream from now on sees everything begun on the simulator before."""
+        """Orders work begun on this CUstream from now on after all work begun on the simulator before."""
         with self._turn:
             check(load().ds_memory_order(self._handle, stream))
 
@@ -58,12 +57,12 @@ class Memory:
             check(load().ds_memory_write(self._handle, ctypes.byref(info), array.ctypes.data, array.nbytes))
 
     def export_object(self, cls: type, info: TensorInfo) -> Any:
-        """An object of a class with DLPack's exchange API over this memory; None if that is not to be had."""
+        """An object of a class with DLPack's exchange API over this memory; None if the class has no such API."""
         calls = fast_calls()
         return calls and calls["tensor_over"](cls, self._handle, ctypes.addressof(info))
 
     def export_dlpack(self, info: TensorInfo, versioned: bool) -> CapsuleType:
-        """A PyCapsule with a DLPack tensor, which holds the memory until it is consumed and released, or dropped."""
+        """A PyCapsule with a DLPack tensor, which keeps the memory until it is consumed and released, or dropped."""
         functions = load()
         new_capsule, names, destructor = capsule_tools()
         managed = ctypes.c_void_p()
@@ -93,7 +92,7 @@ def capsule_maker() -> Any:
 
 
 def permanent(name: bytes) -> int:
-    """The address of a copy that is never freed: a capsule may read its name after all of Python's strings are gone."""
+    """The address of a copy that is never freed: a capsule may read its name after Python's strings are freed."""
     duplicate = PYTHON.strdup
     duplicate.restype = ctypes.c_void_p
     duplicate.argtypes = (ctypes.c_char_p,)

@@ -1,16 +1,52 @@
-"""What the library knows about this process and machine."""
+"""This process and machine: its Python interpreter, and what the library knows of its CPU, its CUDA driver and GPUs.
+
+Imported before everything else, because subinterpreters are refused here: neither numpy nor the library supports them.
+"""
 
 from __future__ import annotations
 
-import ctypes
+from doorstep.errors import LibraryError
 
-from doorstep._native._generated import LiveKind
-from doorstep._native.library import load, open_library
-from doorstep._native.status import check
+INTERPRETER_HINT = "import doorstep in the main interpreter; for work in parallel use threads or processes"
+
+try:
+    import ctypes
+except ImportError as error:  # raised by Python 3.12 in interpreters with a GIL of their own
+    raise LibraryError(f"doorstep cannot be imported in this interpreter: {error}", hint=INTERPRETER_HINT) from error
+
+from doorstep._native._generated import (  # noqa: E402
+    CudaCompileInfo,
+    CudaDeviceInfo,
+    CudaDriverInfo,
+    LiveKind,
+)
+from doorstep._native.calls import check  # noqa: E402
+from doorstep._native.library import PYTHON, load, open_library  # noqa: E402
+
+# ---- The interpreter ----
+
+
+def _check_interpreter() -> None:
+    """Raises LibraryError in every interpreter but the first."""
+    current = getattr(PYTHON, "PyInterpreterState_Get", None)
+    number = getattr(PYTHON, "PyInterpreterState_GetID", None)
+    if current is None or number is None:  # libpython is visible to its own program alone, which has one interpreter
+        return
+    current.restype = ctypes.c_void_p
+    number.argtypes = (ctypes.c_void_p,)
+    number.restype = ctypes.c_int64
+    if number(current()) != 0:
+        raise LibraryError("doorstep cannot be imported in a subinterpreter", hint=INTERPRETER_HINT)
+
+
+_check_interpreter()
+
+
+# ---- The process and its CPU ----
 
 
 def live_counts() -> dict[str, int]:
-    """Number of native objects of each kind alive in this process; all zero when nothing is held any more.
+    """Number of native objects of each kind alive in this process; all zero once everything has been released.
 
     >>> import doorstep
     >>> sim = doorstep.Simulator(2)
@@ -30,14 +66,14 @@ def _live_count(kind: LiveKind) -> int:
 
 
 def default_thread_count() -> int:
-    """Threads a simulator uses by default here, by affinity and cgroup quota."""
+    """Threads that a simulator uses here by default, by CPU affinity and cgroup quota."""
     count = ctypes.c_int64()
     check(load().ds_default_thread_count(ctypes.byref(count)))
     return count.value
 
 
 def cpu_features() -> dict[str, bool]:
-    """CPU features the library needs and whether they are there; works also where load() refuses the CPU."""
+    """CPU features that the library needs and whether this CPU has them; works also where load() refuses the CPU."""
     function = open_library().ds_cpu_features
     function.restype = ctypes.c_char_p
     pairs = (entry.partition("=") for entry in function().decode().split(","))
@@ -51,3 +87,33 @@ def stage_names() -> list[str]:
     while (name := function(len(names))) is not None:
         names.append(name.decode())
     return names
+
+
+# ---- The CUDA driver and its devices ----
+
+
+def cuda_driver() -> CudaDriverInfo:
+    """What the driver is. The first call opens it."""
+    info = CudaDriverInfo(struct_size=ctypes.sizeof(CudaDriverInfo))
+    check(load().ds_cuda_get_driver(ctypes.byref(info)))
+    return info
+
+
+def cuda_device(index: int) -> CudaDeviceInfo:
+    """What a GPU is. The first call opens the driver."""
+    info = CudaDeviceInfo(struct_size=ctypes.sizeof(CudaDeviceInfo))
+    check(load().ds_cuda_get_device(index, ctypes.byref(info)))
+    return info
+
+
+def cuda_compile(architecture: str, num_agents: int) -> CudaCompileInfo:
+    """Compiles the kernels for an architecture ("sm_103"); needs neither GPU nor driver."""
+    info = CudaCompileInfo(struct_size=ctypes.sizeof(CudaCompileInfo))
+    check(load().ds_cuda_compile(architecture.encode(), num_agents, ctypes.byref(info)))
+    return info
+
+
+def cuda_architectures() -> list[str]:
+    """The architectures that the library has machine code for; empty if it was built without kernels."""
+    text: bytes = load().ds_cuda_architectures()
+    return text.decode().split(",") if text else []

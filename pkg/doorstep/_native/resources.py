@@ -1,4 +1,4 @@
-"""Handles of CUDA resources. The library keeps the parents of each alive: a stream its context, memory its stream."""
+"""Handles of CUDA resources. The library keeps the parents of each alive: a stream's context, the stream of memory."""
 
 from __future__ import annotations
 
@@ -7,22 +7,21 @@ import weakref
 from typing import Any, NamedTuple, final
 
 from doorstep._native._generated import ResourceInfo, ResourceKind, RowCopy
+from doorstep._native.calls import check, wait
 from doorstep._native.library import load
-from doorstep._native.status import check
-from doorstep._native.waiting import wait
 from doorstep.errors import ClosedError, Status
 
 
 @final
 class Resource:
-    """One handle, given back by close() or with the last reference to this object."""
+    """One handle, released by close() or with the last reference to this object."""
 
     __slots__ = ("__weakref__", "_finalizer", "_handle")
 
     def __init__(self, handle: int) -> None:
         self._handle = handle
         self._finalizer = weakref.finalize(self, load().ds_resource_release, handle)
-        # Not at exit: others may still use the raw handle by then, and the driver takes everything back anyway.
+        # Not at exit: other code may still use the raw handle then, and the driver frees everything anyway.
         self._finalizer.atexit = False
 
     @property
@@ -44,8 +43,8 @@ class Resource:
         return info
 
 
-class Rows(NamedTuple):
-    """Where rows of bytes are: the first, and the distance from one to the next."""
+class PitchedRows(NamedTuple):
+    """Rows of bytes in memory: address of the first, and bytes from the beginning of one to that of the next."""
 
     pointer: int
     pitch: int
@@ -58,7 +57,7 @@ def _made_by(function: Any, *arguments: Any) -> Resource:
 
 
 def resource_counts() -> dict[str, int]:
-    """Number of CUDA resources of each kind alive in this process, whoever holds them."""
+    """Number of CUDA resources of each kind alive in this process, by any owner."""
     return {kind.name.lower(): _count(kind) for kind in ResourceKind}
 
 
@@ -81,9 +80,9 @@ def synchronize_context(context: Resource) -> None:
 
 
 # ---- Streams ----
-# Borrowed handles are made without an owner for the library to let go: that would mean a Python callback from any
-# thread, even while the interpreter ends. The Python object that borrows keeps the owner instead, and every Python
-# object that needs the resource keeps that object.
+# Borrowed handles are made without an owner that the library would release: that would take a Python callback from any
+# thread, even while the interpreter ends. Instead the Python object that borrows keeps the owner alive, and every
+# Python object that needs the resource keeps that object alive.
 
 
 def create_stream(context: Resource) -> Resource:
@@ -113,7 +112,7 @@ def stream_is_capturing(stream: Resource) -> bool:
 
 
 def stream_follow(stream: Resource, earlier: Resource) -> None:
-    """What is begun from now on comes after what was begun on another stream; nothing if one is being recorded."""
+    """Orders work begun from now on after all work begun on another stream. Does nothing if one is being recorded."""
     check(load().ds_stream_follow(stream.handle, earlier.handle))
 
 
@@ -126,8 +125,8 @@ def copy(stream: Resource, destination: int, source: int, nbytes: int) -> None:
     check(load().ds_copy(stream.handle, destination, source, nbytes))
 
 
-def copy_rows(stream: Resource, destination: Rows, source: Rows, row_bytes: int, num_rows: int) -> None:
-    """Begins a copy of rows between two places of device memory."""
+def copy_rows(stream: Resource, destination: PitchedRows, source: PitchedRows, row_bytes: int, num_rows: int) -> None:
+    """Begins a copy of rows within device memory."""
     copied = RowCopy(
         struct_size=ctypes.sizeof(RowCopy),
         destination=destination.pointer,

@@ -14,19 +14,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doorstep._native._generated import Binding, DeviceKind, Health, SimulatorConfig, SimulatorInfo, TensorInfo
-from doorstep._native.fast_calls import fast_calls
+from doorstep._native.calls import check, fast_calls, wait
 from doorstep._native.library import LIBRARY_PATH, PYTHON, load
 from doorstep._native.memory import Memory
 from doorstep._native.simulator_stream import SimulatorStream
-from doorstep._native.status import check
-from doorstep._native.waiting import wait
 from doorstep.errors import ClosedError
 
 Slots: TypeAlias = NDArray[Any]  # int64, distinct
 
 
 class Place(NamedTuple):
-    """Memory that a tensor shall lie in.
+    """Memory that a tensor is moved to.
 
     Attributes:
         tensor: its number.
@@ -45,11 +43,11 @@ class Place(NamedTuple):
 
 @final
 class Session:
-    """Ends with close(), with its last reference, or with the interpreter. Memory that was handed out outlives it.
+    """Ends with close(), with its last reference, or with the interpreter. Exported memory outlives it.
 
     Args:
         settings: the fields of ds_simulator_config.
-        current_stream: gives the CUDA stream that is current for this thread; None: the stream stays what it is.
+        current_stream: returns the CUDA stream that is current for this thread; None: the stream is fixed.
         stream_owner: kept alive until the simulator has ended.
     """
 
@@ -109,14 +107,14 @@ class Session:
         return info
 
     def viewed_state_info(self, index: int) -> TensorInfo:
-        """For whoever will only read: the steps do not look for edits."""
+        """For reading only: steps do not check the memory for edits."""
         info = TensorInfo(struct_size=ctypes.sizeof(TensorInfo))
         with self.turn:
             check(self.functions.ds_simulator_view_state(self.handle, index, ctypes.byref(info)))
         return info
 
     def on_stream(self, stream: int | None) -> AbstractContextManager[None]:
-        """Within it, calls go to the CUstream, if one is given."""
+        """Within it, calls use the CUstream, if one is given."""
         return self.turn if stream is None or self.stream is None else self.stream.moved_to(stream)
 
     def set_tensor(self, index: int, pointer: int, nbytes: int, on_gpu: bool, stream: int | None) -> None:
@@ -126,7 +124,7 @@ class Session:
             check(self.functions.ds_simulator_set_tensor(self.handle, index, pointer, nbytes, kind))
 
     def setter(self, index: int) -> Callable[[object], bool]:
-        """Sets a tensor from an array, and says whether it did: not every array is one that this knows."""
+        """Sets a tensor from an array and returns True; False, with nothing done, for arrays that it does not read."""
         calls = fast_calls()
         if calls is None or self.stream is not None:
             return _leave_unset
@@ -134,7 +132,7 @@ class Session:
         return setter
 
     def bind(self, places: Sequence[Place]) -> list[Memory]:
-        """Moves tensors with their elements, all or none. References to the memories that they then lie in."""
+        """Moves tensors with their elements, all or none. Returns references to their new memories."""
         count = len(places)
         release = ctypes.cast(self.functions.ds_python_release, ctypes.c_void_p).value
         bindings = (Binding * count)()
@@ -156,9 +154,9 @@ class Session:
         return [Memory(memory, self.stream) for memory in memories]
 
     def let_go(self) -> None:
-        """Lets go of owners of memory that is no longer bound. Python's main thread would, if it were not busy.
+        """Releases owners of memory that is no longer bound, which Python's main thread would do when it is not busy.
 
-        Whatever they do at their end runs here: callers hold no lock.
+        Their finalizers run here: callers hold no lock.
         """
         _with_gil().ds_python_release_now()
 
@@ -173,7 +171,7 @@ class Session:
         return event.value
 
     def wait(self, timeout: float | None) -> bool:
-        end = ctypes.c_uint64()  # one for all slices: what is begun meanwhile is not waited for
+        end = ctypes.c_uint64()  # one for all slices: steps that are begun meanwhile are not waited for
         check(self.functions.ds_simulator_get_end(self.handle, ctypes.byref(end)))
         return EventHandle(end.value).wait(timeout)
 
@@ -231,7 +229,7 @@ def _step_with_ctypes(handle: int) -> None:
 
 @functools.cache
 def _with_gil() -> ctypes.PyDLL:
-    """The library, for calls that keep Python's lock."""
+    """The library, for calls that keep the GIL."""
     library = ctypes.PyDLL(LIBRARY_PATH)
     library.ds_python_release_now.restype = None
     return library

@@ -1,4 +1,4 @@
-"""The CUDA stream that a simulator works on, kept equal to the caller's current stream where nobody gave one."""
+"""The CUDA stream that a simulator works on, kept equal to the caller's current stream unless one was passed."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from contextlib import contextmanager
 from typing import final
 
 from doorstep._native._generated import SimulatorInfo
+from doorstep._native.calls import check
 from doorstep._native.library import load
-from doorstep._native.status import check
 from doorstep.errors import Status
 
 
 @final
 class SimulatorStream:
-    """A context manager: within it, calls on the simulator go to the stream that is current for this thread.
+    """A context manager: within it, calls on the simulator use the stream that is current for this thread.
 
     Args:
         simulator: its handle in the C API.
-        current: gives the current stream of this thread, or STREAM_OWN if there is none; None: the stream is fixed.
+        current: returns the current stream of this thread, or STREAM_OWN if there is none; None: the stream is fixed.
         first: the stream it works on to begin with.
     """
 
@@ -30,9 +30,9 @@ class SimulatorStream:
         self._simulator = simulator
         self._current = current
         self._latest = first
-        # Held over the call, so that no other thread moves the simulator to its own stream in between, nor steps it
-        # between the two halves of a write that keeps what lies between the elements. A signal handler may come back
-        # in the same thread.
+        # Held during the call, so that no other thread moves the simulator to its own stream in between, nor steps it
+        # between the two halves of a write that preserves the bytes between the elements. Reentrant, because a signal
+        # handler may make a call in the same thread.
         self._lock = threading.RLock()
 
     def __enter__(self) -> None:
@@ -52,7 +52,7 @@ class SimulatorStream:
 
     @contextmanager
     def moved_to(self, stream: int) -> Iterator[None]:
-        """Within it, calls go to this CUstream, after what was begun before; what comes later is done after them."""
+        """Within it, calls use this CUstream, after all work begun before; later work is ordered after them."""
         with self:
             before = self._latest
             if stream == before:
@@ -66,14 +66,14 @@ class SimulatorStream:
 
     def _move(self, stream: int) -> None:
         status = load().ds_simulator_set_stream(self._simulator, stream)
-        if status == Status.CLOSED:  # the memory may outlive the simulator; the call itself says if it needs that
+        if status == Status.CLOSED:  # the memory may outlive the simulator; the call itself raises if it needs it
             self._current = None
             return
         check(status)
         self._latest = stream
 
     def handle(self) -> int | None:
-        """The CUstream that the next call goes to; None once the simulator is closed and everything is done."""
+        """The CUstream that the next call uses; None once the simulator is closed and all its work is done."""
         info = SimulatorInfo(struct_size=ctypes.sizeof(SimulatorInfo))
         with self:
             status = load().ds_simulator_get_info(self._simulator, ctypes.byref(info))

@@ -17,8 +17,8 @@ from doorstep._native.session import Session
 class WorldFields:
     """Fields of the state, to be read world by world.
 
-    Those that change lie in one block per world. One copy reads all that is asked for of a block, so that no step can
-    come in between.
+    Those that change lie in one block per world. One copy reads all requested fields of a block, so that no step can
+    change them in between.
 
     Args:
         session: the simulator.
@@ -31,7 +31,7 @@ class WorldFields:
             row.name: session.viewed_state_info(index) for index, row in enumerate(STATE_FIELDS) if row.name in names
         }
         self._own = {name: info for name, info in fields.items() if info.strides[0]}
-        shared = {name: info for name, info in fields.items() if not info.strides[0]}  # the same for all worlds
+        shared = {name: info for name, info in fields.items() if not info.strides[0]}  # equal for all worlds
         self._shared = self._read(shared, 0)
 
     def read(self, world: int) -> dict[str, NDArray[Any]]:
@@ -53,7 +53,7 @@ def _offset(info: TensorInfo, world: int) -> int:
 
 
 def _extent(info: TensorInfo) -> int:
-    """Bytes from the first element of a world to behind its last."""
+    """Bytes from the first element of a world to the end of its last."""
     axes = zip(info.shape[1 : info.rank], info.strides[1 : info.rank], strict=True)
     return _dtype(info).itemsize + sum((int(count) - 1) * int(stride) for count, stride in axes)
 

@@ -1,4 +1,4 @@
-"""Memory that others read in place."""
+"""Memory of CUDA that other libraries read in place."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ MAX_BYTES = 2**48
 
 @final
 class Buffer:
-    """Bytes in a device's memory, or page-locked bytes of the host that the device sees too (`Buffer.pinned`).
+    """Bytes in a device's memory, or page-locked bytes of the host that the device also reads (`Buffer.pinned`).
 
-    Others read device memory through `__cuda_array_interface__` (`torch.as_tensor(buffer, device="cuda")`), and
-    pinned memory through `__array_interface__` (`numpy.asarray(buffer)`): as one row of bytes, in place. What was made
-    of a buffer keeps it alive.
+    Other libraries read device memory through `__cuda_array_interface__` (`torch.as_tensor(buffer, device="cuda")`) and
+    pinned memory through `__array_interface__` (`numpy.asarray(buffer)`), in place and as one row of bytes. Tensors
+    made of a buffer keep it alive.
 
     Args:
         nbytes: its size, at least 1. The memory comes from the device's pool, without synchronising.
         device: a Device or its number; None: PyTorch's current device if PyTorch uses CUDA, else 0.
-        stream: the stream it is used on, and given back on; None: one of its own.
+        stream: the stream that it is used on and released on; None: a new stream.
     """
 
     __slots__ = (
@@ -72,7 +72,7 @@ class Buffer:
         stream: Stream | object = None,
         owner: object = None,
     ) -> Buffer:
-        """Device memory that somebody else took and gives back; `owner` is kept alive as long as it is used here."""
+        """Device memory that other code allocates and frees; `owner` is kept alive as long as it is used here."""
         made = object.__new__(cls)
         made._nbytes = check_integer("nbytes", nbytes, 1, MAX_BYTES)
         address = check_integer("pointer", pointer, 1, MAX_ADDRESS)
@@ -84,7 +84,7 @@ class Buffer:
 
     @classmethod
     def _holding(cls, resource: Resource, nbytes: int, stream: Stream) -> Buffer:
-        """Memory of the stream's device that has been taken already."""
+        """Memory of the stream's device that is allocated already."""
         made = object.__new__(cls)
         made._nbytes = nbytes
         made._device_index = stream._device_index
@@ -130,7 +130,7 @@ class Buffer:
         return self._stream
 
     def copy_from_host(self, array: ArrayLike) -> None:
-        """Copies an array into its first bytes, after what was begun on its stream; returns when that is done."""
+        """Copies an array into its first bytes, after the work begun on its stream; returns when the copy is done."""
         source = np.ascontiguousarray(array)
         if source.nbytes > self._nbytes:
             refuse("array", f"at most {self._nbytes} bytes long", f"{source.nbytes} bytes")
@@ -138,7 +138,7 @@ class Buffer:
         self._stream.synchronize()
 
     def copy_to_host(self, dtype: DTypeLike = "uint8") -> NDArray[Any]:
-        """All its bytes as a new array of one dimension, after what was begun on its stream."""
+        """All its bytes as a new array of one dimension, after the work begun on its stream."""
         element = np.dtype(dtype)
         if element.hasobject or element.itemsize == 0 or self._nbytes % element.itemsize:
             refuse("dtype", f"one whose elements make up {self._nbytes} bytes", dtype)
@@ -149,7 +149,7 @@ class Buffer:
         return array
 
     def close(self) -> None:
-        """Gives the memory back; if arrays may have been made of it, when this object and all of them have gone."""
+        """Releases the memory; if arrays may have been made of it, when this object and all of them are released."""
         self._closed = True
         if not self._shared:
             self._resource.close()

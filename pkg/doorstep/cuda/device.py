@@ -20,8 +20,8 @@ class Device:
         index: the number, 0 to `Device.count()` - 1.
 
     Raises:
-        NoDeviceError: there is no such device.
-        DeviceError: the driver or the device cannot be used; each reason has a class of its own.
+        NoDeviceError: there is no device of that number.
+        DeviceError: the driver or the device cannot be used; every reason has its own subclass.
     """
 
     __slots__ = ("_index", "_info")
@@ -42,12 +42,12 @@ class Device:
 
     @property
     def name(self) -> str:
-        """What its maker calls it."""
+        """The name that the driver reports."""
         return self._info.name.decode(errors="replace")
 
     @property
     def uuid(self) -> UUID:
-        """16 bytes that no other GPU has, the same in every API; Vulkan calls them `deviceUUID`."""
+        """16 bytes that identify the GPU in every API; Vulkan calls them `deviceUUID`."""
         return UUID(bytes=bytes(self._info.uuid))
 
     @property
@@ -62,25 +62,25 @@ class Device:
 
     @property
     def total_bytes(self) -> int:
-        """Memory of the device."""
+        """Bytes of memory of the device."""
         return self._info.total_bytes
 
     @property
     def free_bytes(self) -> int:
-        """Memory that nobody has taken, as of now."""
+        """Bytes of memory that are free now."""
         return cuda_device(self._index).free_bytes
 
     @property
     def kernel_source(self) -> Literal["embedded", "compiler", "driver"]:
         """Where this device's machine code comes from.
 
-        "embedded": it is in the library. "compiler": the library compiles it once and keeps it on disk. "driver": the
-        driver compiles it when the first simulator is made.
+        "embedded": in the library. "compiler": the library compiles it once and caches it on disk. "driver": the driver
+        compiles it when the first simulator is created.
         """
         return _KERNEL_SOURCES[KernelSource(self._info.kernel_source)]
 
     def synchronize(self) -> None:
-        """Waits until everything that this process began on the device has ended."""
+        """Waits until all work that this process began on the device has ended."""
         resources.synchronize_context(resources.context(self._index))
 
     def __eq__(self, other: object) -> bool:

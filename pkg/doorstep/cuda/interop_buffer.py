@@ -8,11 +8,14 @@ from typing import Any, final
 
 from numpy.typing import DTypeLike, NDArray
 
-from doorstep._arguments import check_flag, check_integer, refuse
+from doorstep._arguments import check_flag, check_integer
 from doorstep._native import STREAM_OWN, Resource, resources
-from doorstep._native.resources import Rows
+from doorstep._native.foreign_tensor import CPU, ForeignTensor
+from doorstep._native.resources import PitchedRows
 from doorstep._streams import CurrentStream
-from doorstep.cuda._operands import Copied, Operand, read_operand, rows_of
+from doorstep._tensors.checks import ReadRules, check_copyable, refuse_tensor
+from doorstep._tensors.reader import read_memory
+from doorstep.cuda._row_copies import RowCopy, row_copies
 from doorstep.cuda.buffer import MAX_BYTES, Buffer
 from doorstep.cuda.device import Device, check_device_index
 from doorstep.cuda.stream import Stream, as_stream
@@ -23,7 +26,7 @@ MAX_DESCRIPTOR = 2**31 - 1
 
 @final
 class InteropBuffer:
-    """Bytes of a GPU's memory that Vulkan, or another API of the process, reads and writes too.
+    """Bytes of a GPU's memory that Vulkan, or another API of the process, also reads and writes.
 
     Made here, its memory is exported (`export`) and imported there; or memory that was exported there is imported here
     (`InteropBuffer.import_fd`). Tensors are copied in and out; libraries also use the memory in place, through
@@ -34,12 +37,12 @@ class InteropBuffer:
     Args:
         nbytes: its size, at least 1.
         device: a Device or its number; None: PyTorch's current device if PyTorch uses CUDA, else 0.
-        stream: the stream it is used on; its work is waited for before the memory is given back. None: one of its own.
+        stream: the stream it is used on; its work ends before the memory is released. None: a new stream.
 
     Raises:
         DeviceError: the GPU cannot export memory.
         DriverFunctionError: the driver cannot.
-        OutOfMemoryError: the GPU has not enough memory left.
+        OutOfMemoryError: the GPU has not enough free memory.
     """
 
     __slots__ = ("__weakref__", "_buffer", "_current_stream", "_resource")
@@ -62,12 +65,12 @@ class InteropBuffer:
         """Memory that the other API has exported.
 
         Args:
-            fd: its file descriptor, of the handle type OPAQUE_FD_BIT. It is taken over: closed when this returns. If
-                this raises, it still belongs to the caller, and is open.
+            fd: its file descriptor, of the handle type OPAQUE_FD_BIT. This takes ownership: the descriptor is closed
+                when this returns. If this raises, the descriptor stays open and belongs to the caller.
             nbytes: the size it was allocated with (Vulkan's `allocationSize`).
             device: a Device or its number; None: PyTorch's current device if PyTorch uses CUDA, else 0.
             dedicated: True for an allocation made for a single buffer or image (`VkMemoryDedicatedAllocateInfo`).
-            stream: as for an InteropBuffer that is made here.
+            stream: as for a new InteropBuffer.
         """
         fd = check_integer("fd", fd, 0, MAX_DESCRIPTOR)
         nbytes = check_integer("nbytes", nbytes, 1, MAX_BYTES)
@@ -89,7 +92,7 @@ class InteropBuffer:
 
     @property
     def allocated_bytes(self) -> int:
-        """Its size rounded up to what the GPU gives at once: what the other API must import (`allocationSize`)."""
+        """Its size rounded up to the GPU's unit of allocation: what the other API must import (`allocationSize`)."""
         return self._buffer._open().info().bytes
 
     @property
@@ -108,9 +111,9 @@ class InteropBuffer:
         return self._buffer.stream
 
     def export(self) -> int:
-        """A new file descriptor of memory that was made here.
+        """A new file descriptor of memory that was allocated here.
 
-        It belongs to the caller: importing it into the other API takes it over; otherwise close it with `os.close`. The
+        The caller owns it: importing it into the other API takes ownership; otherwise close it with `os.close`. The
         memory lives as long as this object, the descriptor, or an import of it.
         """
         self._buffer._open()
@@ -119,14 +122,14 @@ class InteropBuffer:
     def copy_in(self, tensor: Any, stream: Stream | object = None, *, offset: int = 0) -> None:
         """Begins a copy of a tensor's elements, side by side in C order, into the buffer.
 
-        The copy comes after what was begun on the tensor's own stream, where its library tells which one that is, and
-        what is begun there later comes after the copy. It returns at once, for a tensor of the host when it is done.
+        The copy is ordered after the work on the tensor's own stream, if its library tells which one that is, and later
+        work on that stream is ordered after the copy. Returns at once; for a tensor of the host, when the copy is done.
 
         Args:
             tensor: of PyTorch, numpy or another library, on this GPU or the host, also one with gaps between its
-                elements. Its gradient is not looked at.
+                elements. Its gradient is ignored.
             stream: the stream of the copy; None: PyTorch's current one if PyTorch uses CUDA, else the buffer's.
-            offset: the byte of the buffer at which the first element goes.
+            offset: the byte of the buffer that the first element is copied to.
 
         Raises:
             ArgumentError: it is no tensor, is on another device, or does not fit; or it is of the host and the stream
@@ -137,7 +140,7 @@ class InteropBuffer:
     def copy_out(self, tensor: Any, stream: Stream | object = None, *, offset: int = 0) -> None:
         """Begins a copy from the buffer into a tensor's elements, with the arguments and in the order of `copy_in`.
 
-        Elements are read side by side from the byte `offset` on. What lies between a tensor's elements is left alone.
+        Elements are read side by side from the byte `offset` on. Bytes between the tensor's elements keep their value.
 
         Raises:
             ArgumentError: it is no tensor, is read-only, is on another device, its elements overlap, or it needs more
@@ -148,21 +151,22 @@ class InteropBuffer:
     def _copy(self, tensor: Any, stream: Stream | object, offset: int, *, out: bool) -> None:
         on = self._copying_stream(stream)
         first = self.pointer + check_integer("offset", offset, 0, self.nbytes)
-        operand = read_operand("tensor", tensor, written=out, stream=on.handle)
-        self._check_fits(operand, self.nbytes - offset)
-        _check_waitable(operand, on)
-        with self._ordered(operand, on):
-            for part in rows_of(operand):
-                packed = Rows(first + part.offset, part.row_bytes)
+        found = read_memory(tensor, ReadRules("tensor", written=out, stream=on.handle))
+        check_copyable("tensor", found, written=out)
+        self._check_fits(found, self.nbytes - offset)
+        _check_waitable(found, on)
+        with self._ordered(found, on):
+            for part in row_copies(found):
+                packed = PitchedRows(first + part.offset, part.row_bytes)
                 source, destination = (packed, part.rows) if out else (part.rows, packed)
-                _copy_rows(on, destination, source, part, on_host=operand.device_index is None)
+                _copy_rows(on, destination, source, part, on_host=found.device_type == CPU)
 
-    def _check_fits(self, operand: Operand, nbytes: int) -> None:
-        device_index = self.stream._device_index
-        if operand.device_index not in (None, device_index):
-            refuse("tensor", f"on cuda:{device_index} or on the CPU", f"on cuda:{operand.device_index}")
-        if operand.nbytes > nbytes:
-            refuse("tensor", f"at most {nbytes} bytes long", f"{operand.nbytes} bytes")
+    def _check_fits(self, tensor: ForeignTensor, nbytes: int) -> None:
+        device = f"cuda:{self.stream._device_index}"
+        if tensor.device not in ("cpu", device):
+            refuse_tensor("tensor", f"on {tensor.device}", f"on {device} or on the CPU")
+        if tensor.nbytes > nbytes:
+            refuse_tensor("tensor", f"{tensor.nbytes} bytes long", f"at most {nbytes} bytes long")
 
     def _copying_stream(self, stream: object) -> Stream:
         if stream is None:
@@ -171,30 +175,30 @@ class InteropBuffer:
         return as_stream(stream, self.stream._device_index)
 
     @contextmanager
-    def _ordered(self, operand: Operand, on: Stream) -> Iterator[None]:
-        """Around a copy: after the work of the tensor's owner, before what its owner and this buffer do later."""
+    def _ordered(self, tensor: ForeignTensor, on: Stream) -> Iterator[None]:
+        """Around a copy: orders it after the work of the tensor's library, and later work of both after the copy."""
         owner = None
-        if operand.stream is not None and operand.device_index is not None:
-            owner = as_stream(operand.stream, operand.device_index)
+        if tensor.stream is not None:
+            owner = as_stream(tensor.stream, tensor.device_index)
             resources.stream_follow(on._resource, owner._resource)
         try:
             yield
         finally:
-            if operand.device_index is None:
+            if tensor.device_type == CPU:
                 on.synchronize()
             for later in (owner, self.stream):
                 if later is not None:
                     resources.stream_follow(later._resource, on._resource)
 
     def copy_to_host(self, dtype: DTypeLike = "uint8") -> NDArray[Any]:
-        """All its bytes as a new array of one dimension, after what was begun on its stream."""
+        """All its bytes as a new array of one dimension, after the work begun on its stream."""
         return self._buffer.copy_to_host(dtype)
 
     def close(self) -> None:
-        """Gives the memory back; if arrays may have been made of it, when this object and all of them have gone.
+        """Releases the memory; if arrays may have been made of it, when this object and all of them are released.
 
         The other API keeps what it has imported or exported. This waits for the work of its stream; if that takes more
-        than some seconds, because it waits for a semaphore that nobody signals, the memory is never given back.
+        than some seconds, because it waits for a semaphore that is never signalled, the memory is never released.
         """
         self._buffer.close()
 
@@ -219,16 +223,16 @@ class InteropBuffer:
 
 
 def _stream_on(device: Device | int | None, stream: Stream | object) -> Stream:
-    """The stream as given, or a new one of the device; without a device that of the stream."""
+    """The stream as given, or a new one of the device; without a device, on that of the stream."""
     if device is None and isinstance(stream, Stream):
         return stream
     device_index = check_device_index(device)
     return Stream(device_index) if stream is None else as_stream(stream, device_index)
 
 
-def _check_waitable(operand: Operand, on: Stream) -> None:
+def _check_waitable(tensor: ForeignTensor, on: Stream) -> None:
     """Copies of the host's memory are waited for, which would end a recording."""
-    if operand.device_index is None and resources.stream_is_capturing(on._resource):
+    if tensor.device_type == CPU and resources.stream_is_capturing(on._resource):
         raise ArgumentError(
             "the stream is being recorded; a copy of a tensor of the host would be waited for",
             argument="stream",
@@ -236,7 +240,7 @@ def _check_waitable(operand: Operand, on: Stream) -> None:
         )
 
 
-def _copy_rows(on: Stream, destination: Rows, source: Rows, part: Copied, *, on_host: bool) -> None:
+def _copy_rows(on: Stream, destination: PitchedRows, source: PitchedRows, part: RowCopy, *, on_host: bool) -> None:
     if part.num_rows > 1 and not on_host:
         resources.copy_rows(on._resource, destination, source, part.row_bytes, part.num_rows)
         return

@@ -1,4 +1,4 @@
-"""Order between streams and the work of another API."""
+"""Semaphores: order between streams and the work of another API."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ MAX_VALUE = 2**64 - 1
 class Semaphore:
     """A semaphore of Vulkan, or of another API of the process, that streams signal and wait for.
 
-    Made by `Semaphore.import_fd`. A *timeline* is a number that only grows: signalling sets it, waiting waits until it
-    has been reached, any number of times. A *binary* semaphore has no value: every signal ends one wait, and one signal
-    must be waited for before the next.
+    Created by `Semaphore.import_fd`. A *timeline* semaphore has a value that only grows: a signal sets it, a wait ends
+    when the value has been reached, any number of times. A *binary* semaphore has no value: every signal ends one wait,
+    and one signal must be waited for before the next.
     """
 
     __slots__ = ("__weakref__", "_device_index", "_resource", "_timeline")
@@ -36,14 +36,14 @@ class Semaphore:
         """A semaphore that the other API has exported.
 
         Args:
-            fd: its file descriptor, of the handle type OPAQUE_FD_BIT. It is taken over: closed when this returns. If
-                this raises, it still belongs to the caller, and is open.
+            fd: its file descriptor, of the handle type OPAQUE_FD_BIT. This takes ownership: the descriptor is closed
+                when this returns. If this raises, the descriptor stays open and belongs to the caller.
             device: a Device or its number; None: PyTorch's current device if PyTorch uses CUDA, else 0.
-            timeline: whether it was made as a timeline (VK_SEMAPHORE_TYPE_TIMELINE).
+            timeline: whether it was created as a timeline (VK_SEMAPHORE_TYPE_TIMELINE).
 
         Raises:
             ArgumentError: the descriptor is not that of such a semaphore.
-            DeviceError: the GPU does not know timelines of other APIs.
+            DeviceError: the GPU does not support timelines of other APIs.
             DriverFunctionError: the driver cannot import semaphores.
         """
         fd = check_integer("fd", fd, 0, MAX_DESCRIPTOR)
@@ -59,30 +59,30 @@ class Semaphore:
         return self._timeline
 
     def signal(self, stream: Stream | object, value: int = 0) -> None:
-        """Signals it when everything begun on the stream up to now has ended. Returns at once.
+        """Signals it when all work begun on the stream up to now has ended. Returns at once.
 
         Args:
-            stream: a Stream, or whatever stands for one.
-            value: what a timeline is set to, greater than it is then; 0 for a binary semaphore.
+            stream: a Stream, a CUstream as an integer, or an object with `__cuda_stream__()`.
+            value: the new value of a timeline, greater than its value then; 0 for a binary semaphore.
         """
         value = check_integer("value", value, 0, MAX_VALUE)
         resources.signal_semaphore(self._resource, as_stream(stream, self._device_index)._resource, value)
 
     def wait(self, stream: Stream | object, value: int = 0) -> None:
-        """What is begun on the stream from now on waits for it. Returns at once.
+        """Makes all work begun on the stream from now on wait for it. Returns at once.
 
         Args:
-            stream: a Stream, or whatever stands for one.
-            value: what a timeline must have reached; 0 for a binary semaphore.
+            stream: a Stream, a CUstream as an integer, or an object with `__cuda_stream__()`.
+            value: the value that a timeline must have reached; 0 for a binary semaphore.
         """
         value = check_integer("value", value, 0, MAX_VALUE)
         resources.wait_for_semaphore(self._resource, as_stream(stream, self._device_index)._resource, value)
 
     def close(self) -> None:
-        """Gives the semaphore back when the work with it has ended, which this waits for.
+        """Waits until the work with the semaphore has ended, then releases it.
 
         If that takes more than some seconds, because the other API does not signal it, or if a graph may use it again,
-        it is never given back.
+        the semaphore is never released.
         """
         self._resource.close()
 

@@ -1,20 +1,16 @@
-"""doorstep in PyTorch programs: operators that compile, are differentiated where that makes sense, and run on CPU and
-NVIDIA GPU with the same bits.
+"""doorstep in PyTorch programs: operators that compile, have gradients where these are defined, and give the same bits
+on CPU and NVIDIA GPU.
 
     import doorstep.torch
     advantages, targets = doorstep.torch.generalized_advantages(rewards, values, next_values, terminations, truncations)
 
-The operators are `torch.ops.doorstep.*`; the functions here are what to call.
+The functions here call the operators, `torch.ops.doorstep.*`.
 """
 
 from __future__ import annotations
 
-from doorstep.torch.training import (
-    generalized_advantages,
-    multi_discrete_evaluate,
-    multi_discrete_sample,
-    v_trace,
-)
+from doorstep.torch.advantages import generalized_advantages, v_trace
+from doorstep.torch.multi_discrete import multi_discrete_evaluate, multi_discrete_sample
 from doorstep.torch.worlds import Batch, BatchState, make
 
 __all__ = [

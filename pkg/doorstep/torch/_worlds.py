@@ -10,36 +10,37 @@ import torch
 
 from doorstep._batches import FLAT, INPUTS, OUTLIVING, BatchRules
 from doorstep._native._generated import TENSORS, DeviceKind, OperatorFunction
-from doorstep._native.batches import batch_info
-from doorstep._native.training import Place, TensorCall, batch_struct, create_batch, prepare_batches
-from doorstep.torch._library import define, prepare_once
-from doorstep.torch._operands import Access, Operand, Operator, refuse_tensor
+from doorstep._native.batches import batch_info, batch_struct, create_batch, prepare_batches
+from doorstep._native.tensor_calls import DeviceStream, OperandAccess, TensorCall, TensorSpec
+from doorstep._tensors.checks import refuse_tensor
+from doorstep.torch._operators import OperatorSpec, define, prepare_once
 
 Pair = tuple[torch.Tensor, torch.Tensor]
 
 STATE_DTYPES = {"int32": torch.int32, "uint8": torch.uint8, "float32": torch.float32}
 
 
-def _operands(inputs: Access) -> tuple[Operand, ...]:
-    worlds = Operand("worlds", "int32", ("N", "W"), inputs)
-    scratch = Operand("scratch", "uint8", ("X",), Access.WRITE)
+def _operands(inputs: OperandAccess) -> tuple[TensorSpec, ...]:
+    worlds = TensorSpec("worlds", "int32", ("N", "W"), inputs)
+    scratch = TensorSpec("scratch", "uint8", ("X",), OperandAccess.WRITE)
     tensors = []
     for row in TENSORS:
-        access = inputs if row.name in INPUTS else Access.READ_WRITE if row.name in OUTLIVING else Access.WRITE
-        tensors.append(Operand(row.name, row.dtype, row.shape, access, optional=row.name in FLAT))
+        other = OperandAccess.READ_WRITE if row.name in OUTLIVING else OperandAccess.WRITE
+        access = inputs if row.name in INPUTS else other
+        tensors.append(TensorSpec(row.name, row.dtype, row.shape, access, optional=row.name in FLAT))
     return (worlds, *tensors, scratch)
 
 
 RULES = "int num_agents, int episode_length, bool auto_reset, int action_check"
-CREATE = Operator("create_", _operands(Access.WRITE), (), f"{RULES}, int seed, int world_offset")
-STEP = Operator("step_", _operands(Access.READ_WRITE), (), f"{RULES}, Tensor[] values")
+CREATE = OperatorSpec("create_", _operands(OperandAccess.WRITE), (), f"{RULES}, int seed, int world_offset")
+STEP = OperatorSpec("step_", _operands(OperandAccess.READ_WRITE), (), f"{RULES}, Tensor[] values")
 COUNT = len(STEP.operands)
-READ_AT = [index for index, operand in enumerate(STEP.operands) if operand.access is Access.READ_WRITE]
+READ_AT = [index for index, operand in enumerate(STEP.operands) if operand.access is OperandAccess.READ_WRITE]
 
 
-def extents_of(place: Place, num_worlds: int, num_agents: int) -> dict[str, int]:
+def extents_of(where: DeviceStream, num_worlds: int, num_agents: int) -> dict[str, int]:
     """The extents of all tensors of a batch, by symbol."""
-    info = batch_info(place.device_kind, place.device_index, num_worlds, num_agents)
+    info = batch_info(where.device_kind, where.device_index, num_worlds, num_agents)
     return {
         "N": num_worlds,
         "A": num_agents,
@@ -59,7 +60,7 @@ def _prepare(worlds: torch.Tensor, num_agents: int) -> None:
 @functools.cache
 def _extents(num_agents: int) -> dict[str, int]:
     """Those that the number of agents decides. Scratch memory may have any size that the library takes."""
-    extents = extents_of(Place(DeviceKind.CPU, 0, 0), 1, num_agents)
+    extents = extents_of(DeviceStream(DeviceKind.CPU, 0, 0), 1, num_agents)
     return {symbol: extent for symbol, extent in extents.items() if symbol not in ("N", "X")}
 
 
@@ -67,14 +68,14 @@ def _extents(num_agents: int) -> dict[str, int]:
 def _call(rules: BatchRules) -> TensorCall:
     fields = {"N": "num_worlds", "X": "scratch_bytes"}
     extents = _extents(rules.num_agents)
-    return TensorCall(OperatorFunction.STEP, batch_struct(*rules), STEP.rows(), extents, fields)
+    return TensorCall(OperatorFunction.STEP, batch_struct(*rules), STEP.tensors(), extents, fields)
 
 
 def _create(*arguments: Any) -> None:
     tensors, rules, seed, world_offset = arguments[:COUNT], BatchRules(*arguments[COUNT:-2]), *arguments[-2:]
     _prepare(tensors[0], rules.num_agents)
     operands = CREATE.read(tensors, **_extents(rules.num_agents))
-    create_batch(_call(rules).fill(operands.place, None, operands.extents, operands.addresses), seed, world_offset)
+    create_batch(_call(rules).fill(operands.where, None, operands.extents, operands.addresses), seed, world_offset)
 
 
 def _step(*arguments: Any) -> None:

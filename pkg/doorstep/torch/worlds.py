@@ -10,8 +10,9 @@ import torch
 from doorstep._arguments import check_integer, refuse
 from doorstep._batches import FLAT, NAMES, batch_rules, usable_device
 from doorstep._native import MAX_GLOBAL_WORLDS, MAX_SEED, TENSORS, DeviceKind
+from doorstep._tensors.checks import refuse_tensor
 from doorstep.config import SimulatorConfig, as_config
-from doorstep.torch._operands import place_of, refuse_tensor
+from doorstep.torch._operators import device_stream
 from doorstep.torch._worlds import STATE_DTYPES, extents_of, step_in_place
 
 INPUT_DTYPES = {"actions": (torch.int32,), "resets": (torch.int32, torch.bool)}
@@ -56,7 +57,7 @@ class Batch:
         self.config = config.replace(device=str(self.device))
         self._rules = batch_rules(config)
         self._names = tuple(name for name in NAMES if config.flat_observations or name not in FLAT)
-        self._extents = extents_of(place_of(self.device), config.num_worlds, config.num_agents)
+        self._extents = extents_of(device_stream(self.device), config.num_worlds, config.num_agents)
 
     @property
     def num_worlds(self) -> int:

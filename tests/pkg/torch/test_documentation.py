@@ -8,8 +8,8 @@ import pytest
 pytest.importorskip("torch")
 
 
-@pytest.mark.parametrize("name", ["doorstep.torch.training", "doorstep.torch.worlds"])
+@pytest.mark.parametrize("name", ["advantages", "multi_discrete", "worlds"])
 def test_examples_in_docstrings_are_true(name: str) -> None:
-    failed, attempted = doctest.testmod(importlib.import_module(name))
+    failed, attempted = doctest.testmod(importlib.import_module(f"doorstep.torch.{name}"))
     assert attempted > 0
     assert failed == 0

@@ -14,8 +14,9 @@ import doorstep
 torch = pytest.importorskip("torch")
 
 import doorstep.torch as doorstep_torch  # noqa: E402
+from doorstep._native.tensor_calls import OperandAccess, TensorSpec  # noqa: E402
 from doorstep.torch import _worlds  # noqa: E402
-from doorstep.torch._operands import Access, Operand, Operator  # noqa: E402
+from doorstep.torch._operators import OperatorSpec  # noqa: E402
 
 SIZES = [4, 3, 2]
 
@@ -176,13 +177,13 @@ def test_autocast_does_not_reach_the_operators_and_its_results_are_refused_with_
 
 # ---- The check itself, on an operator made for it
 
-TABLE = Operator(
+TABLE = OperatorSpec(
     "table",
     (
-        Operand("read", "float", ("N",)),
-        Operand("also_read", "float", ("N",)),
-        Operand("written", "float", ("N",), Access.WRITE),
-        Operand("kept", "float32", ("2",), Access.READ_WRITE, optional=True),
+        TensorSpec("read", "float", ("N",)),
+        TensorSpec("also_read", "float", ("N",)),
+        TensorSpec("written", "float", ("N",), OperandAccess.WRITE),
+        TensorSpec("kept", "float32", ("2",), OperandAccess.READ_WRITE, optional=True),
     ),
     (),
     "int number",

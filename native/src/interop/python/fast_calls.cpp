@@ -23,8 +23,8 @@ PyMethodDef table[] = {
     DS_FAST_CALL(describe_many, METH_O,
                  "describe_many(tensors, /)\n--\n\nWhat each of many tensors is, in one call."),
     DS_FAST_CALL(signature, METH_O,
-                 "signature(tensor, /)\n--\n\nWhat decides whether a tensor can be used somewhere, as a short text: a "
-                 "key for what was checked once."),
+                 "signature(tensor, /)\n--\n\nWhat decides where a tensor can be used, as a short text that can be the "
+                 "key of a cache."),
     DS_FAST_CALL(current_stream, METH_FASTCALL,
                  "current_stream(tensor, device_type, device_index, /)\n--\n\nThe stream that its library works on."),
     DS_FAST_CALL(copy_to_pointer, METH_FASTCALL,

@@ -7,7 +7,7 @@ namespace {
 
 // A new reference to a function of the reader. Null, with Python's exception set, if doorstep cannot be imported.
 PyOwned find_function(const char* name) {
-    const PyOwned module(python().PyImport_ImportModule("doorstep._native.tensor_reader"));
+    const PyOwned module(python().PyImport_ImportModule("doorstep._tensors.callbacks"));
     return PyOwned(module ? python().PyObject_GetAttrString(module.get(), name) : nullptr);
 }
 

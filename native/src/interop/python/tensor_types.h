@@ -19,7 +19,7 @@ enum class TensorKind : uint8_t {
 
 // Where to look whether a tensor of PyTorch is what the exchange API takes it for: that API gives the memory of
 // conjugate, negative, fake and wrapped tensors as if they were plain. Offsets in bytes, found by experiment on this
-// version of PyTorch (pkg/doorstep/_native/torch_layout.py).
+// version of PyTorch (pkg/doorstep/_native/object_layout.py).
 struct TorchLayout {
     uint32_t implementation;  // in the Python object: the address of the tensor's implementation
     uint32_t keys;            // in that: the set of dispatch keys, 64 bits

@@ -1,12 +1,14 @@
-"""Where a PyTorch tensor keeps what DLPack's exchange API does not tell, found by experiment on the PyTorch in use.
+"""Where objects keep what no API tells: any object its type, a PyTorch tensor what the exchange API leaves out.
 
-The exchange API hands out conjugate, negative, fake and wrapped tensors as if they were plain memory, and says nothing
-of gradients. Asking a tensor for these takes longer than all the rest. They follow from two words of its implementation
-object: the set of dispatch keys, whose value `torch._C._dispatch_keys` tells, and a pointer that is null in tensors
-without gradients. Nor does the API notice that a storage has been resized below what its tensors describe; the storage
-keeps its address and its size in two words of its own. This looks for the words in a handful of tensors, and gives up
-unless all of them agree on one place for each. The words are only ever read, and only to see that a tensor is as plain
-as one that was asked.
+The places are found by experiment on the Python and the PyTorch in use.
+
+DLPack's exchange API describes conjugate, negative, fake and wrapped tensors as if they were plain memory, and says
+nothing of gradients. Asking a tensor for these takes longer than everything else. They follow from two words of its
+implementation object: the set of dispatch keys, whose value `torch._C._dispatch_keys` tells, and a pointer that is null
+in tensors without gradients. Nor does the API notice that a storage has been resized below what its tensors describe;
+the storage keeps its address and its size in two words of its own. This module looks for the words in a handful of
+tensors, and gives up unless all of them agree on one place for each. The words are only read, and only to see that a
+tensor is as plain as one that was asked.
 """
 
 from __future__ import annotations
@@ -18,12 +20,24 @@ from contextlib import contextmanager
 from operator import or_
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from doorstep._native.library import PYTHON
 
 WORD_BYTES = 8
 MAX_ALLOCATION_BYTES = 512
 
 Words = tuple[int, ...]
+
+
+@functools.cache
+def find_type_offset() -> int:
+    """Bytes from the beginning of any object to the address of its type; 0 if the experiment does not show it."""
+    words = ctypes.c_size_t * (object.__basicsize__ // ctypes.sizeof(ctypes.c_size_t))
+    objects: tuple[object, ...] = (object(), 1.5, "text", [], int, np.zeros(1))
+    places = [{i for i, word in enumerate(words.from_address(id(o))) if word == id(type(o))} for o in objects]
+    common = set.intersection(*places)
+    return common.pop() * ctypes.sizeof(ctypes.c_size_t) if len(common) == 1 else 0
 
 
 class TorchLayout(NamedTuple):
@@ -38,17 +52,17 @@ class TorchLayout(NamedTuple):
 
 
 class _Probe(NamedTuple):
-    """What is known of a tensor, and the words in which it is to be found."""
+    """What is known of a tensor, and the words that are searched for it."""
 
     keys: int
     implementation_address: int
     object_words: Words
     implementation_words: Words
-    storage: _Storage | None  # None: not looked at
+    storage: _Storage | None  # None: without one
 
 
 class _Storage(NamedTuple):
-    """What is known of a storage, and the words in which it is to be found."""
+    """What is known of a storage, and the words that are searched for it."""
 
     address: int
     data: int
@@ -57,11 +71,11 @@ class _Storage(NamedTuple):
 
 
 def find_torch_layout(torch: Any) -> TorchLayout | None:
-    """None if the experiment does not give one clear answer."""
+    """The layout of tensors; None if the experiment does not give one clear answer."""
     try:
         with _plain_state(torch):
             plain, with_gradient, unusual = (list(map(_examine(torch), tensors)) for tensors in _tensors(torch))
-    except Exception:  # whatever another version of PyTorch raises where this one answers
+    except Exception:  # another version of PyTorch may raise anything here
         return None
     probes = [*plain, *with_gradient, *unusual]
     if {probe.keys for probe in unusual} & {probe.keys for probe in [*plain, *with_gradient]}:
@@ -81,7 +95,7 @@ def find_torch_layout(torch: Any) -> TorchLayout | None:
 
 @contextmanager
 def _plain_state(torch: Any) -> Iterator[None]:
-    """Whatever the caller has switched on for its thread, tensors are made as if it had not."""
+    """Suspends all modes and transforms that the caller has switched on for its thread."""
     from torch.utils._python_dispatch import _disable_current_modes
 
     internals = torch._C
@@ -95,7 +109,7 @@ def _plain_state(torch: Any) -> Iterator[None]:
 
 
 def _tensors(torch: Any) -> tuple[list[Any], list[Any], list[Any]]:
-    """Plain tensors, tensors that require gradients, and tensors that are not what the exchange API says."""
+    """Plain tensors, tensors that require grad, and tensors that are not what the exchange API says."""
 
     class Subclass(torch.Tensor):  # type: ignore[misc]
         pass
@@ -110,7 +124,7 @@ def _tensors(torch: Any) -> tuple[list[Any], list[Any], list[Any]]:
         torch.Tensor._make_subclass(Subclass, matrix),
         torch.nn.Parameter(matrix, requires_grad=False),
         leaf.detach(),
-        torch.frombuffer(bytearray(24), dtype=torch.int16),  # an address of memory that is no address of an owner
+        torch.frombuffer(bytearray(24), dtype=torch.int16),  # the address of its memory is not the address of an owner
     ]
     with_gradient = [leaf, leaf * 2, torch.nn.Parameter(matrix), torch.Tensor._make_subclass(Subclass, matrix, True)]
     unusual = [torch._neg_view(matrix), torch.conj(plain[3]), matrix.to_sparse(), matrix.to("meta")]

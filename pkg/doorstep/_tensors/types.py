@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import sys
 import warnings
@@ -12,12 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from doorstep._native._generated import PythonLibrary
-from doorstep._native.library import PYTHON
-from doorstep._native.torch_layout import TorchLayout, find_torch_layout
-
-EXCHANGE_ATTRIBUTE = "__dlpack_c_exchange_api__"
-EXCHANGE_CAPSULE = b"dlpack_exchange_api"
-EXCHANGE_MAJOR = 1
+from doorstep._native.dlpack import can_describe, exchange_api
+from doorstep._native.object_layout import TorchLayout, find_torch_layout
 
 # By the first part of the name of the module of a type or of a base.
 LIBRARIES = {
@@ -32,7 +27,7 @@ LIBRARIES = {
 
 
 class TensorKind(IntEnum):
-    """Numbers of the enumeration in native/src/interop/python/tensor_types.h, which says more."""
+    """Numbers of the enumeration in native/src/interop/python/tensor_types.h, which explains them."""
 
     NONE = 0
     TORCH = 1
@@ -52,21 +47,6 @@ class TensorType(NamedTuple):
     layout: TorchLayout = TorchLayout(*[0] * len(TorchLayout._fields))
 
 
-class _ExchangeAPI(ctypes.Structure):
-    """DLPackExchangeAPI; other major versions have the first three fields."""
-
-    _fields_ = (
-        ("major", ctypes.c_uint32),
-        ("minor", ctypes.c_uint32),
-        ("previous", ctypes.c_void_p),
-        ("managed_tensor_allocator", ctypes.c_void_p),
-        ("managed_tensor_from_py_object_no_sync", ctypes.c_void_p),
-        ("managed_tensor_to_py_object_no_sync", ctypes.c_void_p),
-        ("dltensor_from_py_object_no_sync", ctypes.c_void_p),
-        ("current_work_stream", ctypes.c_void_p),
-    )
-
-
 def find_tensor_type(cls: type) -> TensorType:
     """How tensors of this class are read."""
     library = find_library(cls)
@@ -74,20 +54,10 @@ def find_tensor_type(cls: type) -> TensorType:
         return _torch_type(cls)
     if library == PythonLibrary.NUMPY:
         return _numpy_type(cls)
-    is_own, api = _is_own(cls), _exchange_api(cls)
+    is_own, api = _is_own(cls), exchange_api(cls)
     if api:
         return TensorType(TensorKind.EXCHANGE, library, is_own, exchange_api=api)
     return TensorType(TensorKind.READER if hasattr(cls, "__dlpack__") else TensorKind.NONE, library, is_own)
-
-
-@functools.cache
-def find_type_offset() -> int:
-    """Bytes from the beginning of any object to the address of its type; 0 if that does not show."""
-    words = ctypes.c_size_t * (object.__basicsize__ // ctypes.sizeof(ctypes.c_size_t))
-    objects: tuple[object, ...] = (object(), 1.5, "text", [], int, np.zeros(1))
-    places = [{i for i, word in enumerate(words.from_address(id(o))) if word == id(type(o))} for o in objects]
-    common = set.intersection(*places)
-    return common.pop() * ctypes.sizeof(ctypes.c_size_t) if len(common) == 1 else 0
 
 
 def find_library(cls: type) -> PythonLibrary:
@@ -108,12 +78,12 @@ def _is_own(cls: type) -> bool:
 
 
 def _torch_type(cls: Any) -> TensorType:
-    """PyTorch's own tensors, if its exchange API is there and its layout could be found out; else read in Python."""
+    """PyTorch's own tensors, if it has the exchange API and its layout could be found; otherwise read in Python."""
     torch = sys.modules.get("torch")
     if torch is None or not issubclass(cls, torch.Tensor):
         return TensorType(TensorKind.NONE, PythonLibrary.OTHER, is_own=False)
-    api, layout = _exchange_api(cls), _torch_layout()
-    if not api or not _ExchangeAPI.from_address(api).dltensor_from_py_object_no_sync or layout is None:
+    api, layout = exchange_api(cls), _torch_layout()
+    if not api or not can_describe(api) or layout is None:
         _warn_once(f"PyTorch {torch.__version__}")
         return TensorType(TensorKind.READER, PythonLibrary.TORCH, _is_own(cls))
     functions = (torch.Tensor.__torch_function__, torch._C._disabled_torch_function_impl)
@@ -132,23 +102,6 @@ def _numpy_type(cls: type) -> TensorType:
     exports_otherwise = getattr(cls, "__buffer__", None) is not getattr(np.ndarray, "__buffer__", None)
     kind = TensorKind.READER if is_masked or exports_otherwise else TensorKind.BUFFER
     return TensorType(kind, PythonLibrary.NUMPY, _is_own(cls))
-
-
-def _exchange_api(cls: type) -> int:
-    """Address of the struct for the major version that is known here, or 0."""
-    capsule = getattr(cls, EXCHANGE_ATTRIBUTE, None)
-    if type(capsule).__name__ != "PyCapsule":
-        return 0
-    get_pointer = PYTHON.PyCapsule_GetPointer
-    get_pointer.restype = ctypes.c_void_p
-    get_pointer.argtypes = (ctypes.py_object, ctypes.c_char_p)
-    address = get_pointer(capsule, EXCHANGE_CAPSULE)
-    while address:
-        api = _ExchangeAPI.from_address(address)
-        if api.major == EXCHANGE_MAJOR:
-            return int(address)
-        address = api.previous
-    return 0
 
 
 _warned = False

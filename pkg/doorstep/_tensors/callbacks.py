@@ -1,0 +1,35 @@
+"""What native code calls for tensors that it cannot read itself (native/src/interop/python/tensor_reader.h)."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from doorstep._native._generated import PythonTensor
+from doorstep._native.object_layout import find_type_offset
+from doorstep._tensors.checks import ReadRules
+from doorstep._tensors.libraries import current_stream, make_like
+from doorstep._tensors.reader import read_tensor
+from doorstep._tensors.types import find_tensor_type
+
+__all__ = ["current_stream", "examine_type", "make_like", "read"]
+
+
+def examine_type(cls: type) -> tuple[int, ...]:
+    """The numbers of find_tensor_type() and find_type_offset(), in one row."""
+    *numbers, layout = find_tensor_type(cls)
+    return (*numbers, *layout, find_type_offset())
+
+
+def read(tensor: object, address: int, name: str, requires_grad_allowed: bool, written: bool, stream: int) -> bool:
+    """Fills in the PythonTensor at an address. True if all tensors of PyTorch with the same dispatch keys are plain."""
+    found = read_tensor(tensor, ReadRules(name, requires_grad_allowed, written, stream))
+    found.write_struct(PythonTensor.from_address(address))
+    return 0 not in found.shape and _has_plain_keys(tensor)  # memory is looked for only if there are elements
+
+
+def _has_plain_keys(tensor: Any) -> bool:
+    torch = sys.modules.get("torch")
+    if torch is None or not isinstance(tensor, torch.Tensor):
+        return False
+    return type(tensor).__torch_dispatch__ is torch.Tensor.__torch_dispatch__
