@@ -61,6 +61,15 @@ def test_event_orders_two_streams() -> None:
 
 
 @on_stand_in()
+def test_a_stream_waits_for_events_alone() -> None:
+    stream = cuda.Stream()
+    for other in (stream, cuda.Buffer(8), 7, None):
+        with pytest.raises(doorstep.ArgumentError, match=r"event is .*a doorstep\.cuda\.Event") as caught:
+            stream.wait_event(other)  # type: ignore[arg-type]
+        assert caught.value.argument == "event"
+
+
+@on_stand_in()
 def test_elapsed_time_needs_events_with_timing() -> None:
     stream, start, end = cuda.Stream(), cuda.Event(timing=True), cuda.Event(timing=True)
     start.record(stream)

@@ -6,7 +6,8 @@ import importlib.util
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -294,6 +295,48 @@ def test_a_copy_of_the_hosts_memory_is_refused_while_recording_which_goes_on() -
     graph.launch()
     assert buffer.copy_to_host(np.int64)[0] == 5
     graph.close()
+
+
+@on_stand_in()
+def test_a_copy_of_a_simulators_tensor_is_recorded_on_its_stream() -> None:
+    with cuda_simulator_on(cuda.Stream()) as (sim, stream), doorstep.Simulator(4, seed=3) as twin:
+        buffer = cuda.InteropBuffer(sim.self_observations.nbytes, stream=stream)
+        sim.step()
+        with driver.users_context(), driver.RecordedGraph(stream.handle) as graph:
+            buffer.copy_in(sim.self_observations, stream)
+        for _ in range(2):
+            sim.step()
+            graph.launch()
+        for _ in range(3):
+            twin.step()
+        seen = buffer.copy_to_host(np.float32).reshape(4, 2, 8)
+        assert (seen == twin.self_observations.to_numpy()).all()
+        graph.close()
+
+
+@contextmanager
+def cuda_simulator_on(stream: cuda.Stream) -> Iterator[tuple[doorstep.Simulator, cuda.Stream]]:
+    with doorstep.Simulator(4, device="cuda", seed=3, stream=stream) as sim:
+        yield sim, stream
+
+
+@on_stand_in()
+def test_what_a_simulator_writes_is_copied_in_and_never_out() -> None:
+    with doorstep.Simulator(4, device="cuda") as sim:
+        buffer = cuda.InteropBuffer(sim.rewards.nbytes)
+        buffer.copy_in(sim.rewards)
+        with pytest.raises(doorstep.ArgumentError, match="read-only"):
+            buffer.copy_out(sim.rewards)
+
+
+@on_stand_in()
+def test_a_buffer_of_python_is_copied_in_and_out() -> None:
+    buffer, target = cuda.InteropBuffer(4), bytearray(4)
+    buffer.copy_in(b"\x01\x02\x03\x04")
+    buffer.copy_out(target)
+    assert target == b"\x01\x02\x03\x04"
+    with pytest.raises(doorstep.ArgumentError, match="read-only"):
+        buffer.copy_out(b"\x00\x00\x00\x00")
 
 
 @on_stand_in()

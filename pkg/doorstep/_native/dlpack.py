@@ -132,7 +132,8 @@ def _describe(owner: object, library: PythonLibrary, tensor: _Tensor, flags: int
     dtype = element_type(tensor.code, tensor.bits, tensor.lanes)
     shape = tuple(tensor.shape[: tensor.rank]) if tensor.rank else ()
     if tensor.rank and tensor.strides:
-        strides = tuple(stride * dtype.itemsize for stride in tensor.strides[: tensor.rank])
+        itemsize = dtype.itemsize
+        strides = tuple([stride * itemsize for stride in tensor.strides[: tensor.rank]])
     else:
         strides = packed_strides(shape, dtype.itemsize)
     return ForeignTensor(

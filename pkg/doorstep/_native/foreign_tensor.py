@@ -129,7 +129,8 @@ class ForeignTensor(NamedTuple):
     @property
     def element_strides(self) -> tuple[int, ...]:
         """Elements from one to the next, per dimension."""
-        return tuple(stride // self.dtype.itemsize for stride in self.strides)
+        itemsize = self.dtype.itemsize
+        return tuple([stride // itemsize for stride in self.strides])
 
     def write_struct(self, struct: PythonTensor) -> None:
         """Fills in the C API's form of the record, for tensors of at most 16 dimensions."""

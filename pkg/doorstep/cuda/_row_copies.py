@@ -13,7 +13,7 @@ from doorstep._native.resources import PitchedRows
 MAX_PITCH = 2**31 - 1  # of the driver's copies of rows
 
 
-class RowCopy(NamedTuple):
+class TensorRows(NamedTuple):
     """Rows of a tensor, and the byte at which they begin when all elements lie side by side."""
 
     rows: PitchedRows
@@ -22,7 +22,7 @@ class RowCopy(NamedTuple):
     num_rows: int
 
 
-def row_copies(tensor: ForeignTensor) -> Iterator[RowCopy]:
+def row_copies(tensor: ForeignTensor) -> Iterator[TensorRows]:
     """As few copies of rows as possible that make up a tensor."""
     if 0 in tensor.shape:
         return
@@ -31,7 +31,7 @@ def row_copies(tensor: ForeignTensor) -> Iterator[RowCopy]:
     num_rows, pitch = (extents.pop(), strides.pop()) if pitched else (1, run)
     for number, index in enumerate(np.ndindex(*extents)):
         first = tensor.pointer + sum(i * stride for i, stride in zip(index, strides, strict=True))
-        yield RowCopy(PitchedRows(first, pitch), number * num_rows * run, run, num_rows)
+        yield TensorRows(PitchedRows(first, pitch), number * num_rows * run, run, num_rows)
 
 
 def _merged(tensor: ForeignTensor) -> tuple[list[int], list[int], int]:

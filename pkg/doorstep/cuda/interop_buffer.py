@@ -15,7 +15,7 @@ from doorstep._native.resources import PitchedRows
 from doorstep._streams import CurrentStream
 from doorstep._tensors.checks import ReadRules, check_copyable, refuse_tensor
 from doorstep._tensors.reader import read_memory
-from doorstep.cuda._row_copies import RowCopy, row_copies
+from doorstep.cuda._row_copies import TensorRows, row_copies
 from doorstep.cuda.buffer import MAX_BYTES, Buffer
 from doorstep.cuda.device import Device, check_device_index
 from doorstep.cuda.stream import Stream, as_stream
@@ -240,7 +240,7 @@ def _check_waitable(tensor: ForeignTensor, on: Stream) -> None:
         )
 
 
-def _copy_rows(on: Stream, destination: PitchedRows, source: PitchedRows, part: RowCopy, *, on_host: bool) -> None:
+def _copy_rows(on: Stream, destination: PitchedRows, source: PitchedRows, part: TensorRows, *, on_host: bool) -> None:
     if part.num_rows > 1 and not on_host:
         resources.copy_rows(on._resource, destination, source, part.row_bytes, part.num_rows)
         return
