@@ -78,10 +78,10 @@ class TensorMap:
         )
 
     def forget(self) -> None:
-        """Drops the tensors and with them the memory; tensors that users hold stay valid."""
+        """Releases the tensors, and with them their memory; those that users hold stay valid."""
         with self._binding:
             self._tensors = MappingProxyType({})
-        self._session.let_go()
+        self._session.release_owners()
 
     # ---- Assignment ----
 
@@ -135,7 +135,7 @@ class TensorMap:
     def bind(self, values: Mapping[str, object]) -> None:
         """See Simulator.bind()."""
         self._bind(values)
-        self._session.let_go()
+        self._session.release_owners()
 
     def _bind(self, values: Mapping[str, object]) -> None:
         tensors = {name: self._bindable(name) for name in values}

@@ -129,24 +129,24 @@ def _read_capsule(owner: object, library: PythonLibrary, capsule: Any) -> Foreig
 def _describe(owner: object, library: PythonLibrary, tensor: _Tensor, flags: int) -> ForeignTensor:
     if flags & IS_COPIED:
         raise BufferError(ONLY_COPIES)
-    dtype = element_type(tensor.code, tensor.bits, tensor.lanes)
-    shape = tuple(tensor.shape[: tensor.rank]) if tensor.rank else ()
-    if tensor.rank and tensor.strides:
-        itemsize = dtype.itemsize
-        strides = tuple([stride * itemsize for stride in tensor.strides[: tensor.rank]])
+    dtype, rank, data = element_type(tensor.code, tensor.bits, tensor.lanes), tensor.rank, tensor.data
+    itemsize, shape = dtype.itemsize, tuple(tensor.shape[:rank]) if rank else ()
+    if rank and tensor.strides:
+        strides = tuple([stride * itemsize for stride in tensor.strides[:rank]])
     else:
-        strides = packed_strides(shape, dtype.itemsize)
+        strides = packed_strides(shape, itemsize)
     return ForeignTensor(
         owner,
         library,
-        tensor.data + tensor.byte_offset if tensor.data else 0,
+        data + tensor.byte_offset if data else 0,
         dtype,
         shape,
         strides,
         tensor.device_type,
         tensor.device_index,
-        is_contiguous(shape, strides, dtype.itemsize),
-        read_only=bool(flags & READ_ONLY),
+        is_contiguous(shape, strides, itemsize),
+        False,
+        bool(flags & READ_ONLY),
     )
 
 

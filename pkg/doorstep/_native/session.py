@@ -153,7 +153,7 @@ class Session:
             check(status)
         return [Memory(memory, self.stream) for memory in memories]
 
-    def let_go(self) -> None:
+    def release_owners(self) -> None:
         """Releases owners of memory that is no longer bound, which Python's main thread would do when it is not busy.
 
         Their finalizers run here: callers hold no lock.

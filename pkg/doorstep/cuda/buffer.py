@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from doorstep._arguments import check_integer, refuse
 from doorstep._native import Resource, resources
 from doorstep._streams import interface_stream
-from doorstep.cuda.device import Device, check_device_index
-from doorstep.cuda.stream import MAX_ADDRESS, Stream, as_stream
+from doorstep.cuda.device import Device
+from doorstep.cuda.stream import MAX_ADDRESS, Stream, stream_on
 from doorstep.errors import ClosedError
 
 MAX_BYTES = 2**48
@@ -45,10 +45,8 @@ class Buffer:
 
     def __init__(self, nbytes: int, device: Device | int | None = None, *, stream: Stream | object = None) -> None:
         self._nbytes = check_integer("nbytes", nbytes, 1, MAX_BYTES)
-        if device is None and isinstance(stream, Stream):
-            device = stream._device_index
-        self._device_index = check_device_index(device)
-        self._stream = Stream(self._device_index) if stream is None else as_stream(stream, self._device_index)
+        self._stream = stream_on(device, stream)
+        self._device_index = self._stream._device_index
         pool = resources.default_memory_pool(resources.context(self._device_index))
         self._use(resources.create_device_memory(pool, self._stream._resource, self._nbytes))
 
@@ -57,8 +55,8 @@ class Buffer:
         """Page-locked memory of the host."""
         made = object.__new__(cls)
         made._nbytes = check_integer("nbytes", nbytes, 1, MAX_BYTES)
-        made._device_index = check_device_index(device)
-        made._stream = Stream(made._device_index)
+        made._stream = stream_on(device, None)
+        made._device_index = made._stream._device_index
         made._use(resources.create_pinned_memory(resources.context(made._device_index), made._nbytes), pinned=True)
         return made
 
@@ -76,8 +74,8 @@ class Buffer:
         made = object.__new__(cls)
         made._nbytes = check_integer("nbytes", nbytes, 1, MAX_BYTES)
         address = check_integer("pointer", pointer, 1, MAX_ADDRESS)
-        made._device_index = check_device_index(device)
-        made._stream = Stream(made._device_index) if stream is None else as_stream(stream, made._device_index)
+        made._stream = stream_on(device, stream)
+        made._device_index = made._stream._device_index
         context = resources.context(made._device_index)
         made._use(resources.borrow_device_memory(context, address, made._nbytes), owner=owner)
         return made

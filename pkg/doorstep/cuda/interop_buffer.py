@@ -17,8 +17,8 @@ from doorstep._tensors.checks import ReadRules, check_copyable, refuse_tensor
 from doorstep._tensors.reader import read_memory
 from doorstep.cuda._row_copies import TensorRows, row_copies
 from doorstep.cuda.buffer import MAX_BYTES, Buffer
-from doorstep.cuda.device import Device, check_device_index
-from doorstep.cuda.stream import Stream, as_stream
+from doorstep.cuda.device import Device
+from doorstep.cuda.stream import Stream, as_stream, stream_on
 from doorstep.errors import ArgumentError
 
 MAX_DESCRIPTOR = 2**31 - 1
@@ -49,7 +49,7 @@ class InteropBuffer:
 
     def __init__(self, nbytes: int, device: Device | int | None = None, *, stream: Stream | object = None) -> None:
         nbytes = check_integer("nbytes", nbytes, 1, MAX_BYTES)
-        used_on = _stream_on(device, stream)
+        used_on = stream_on(device, stream)
         self._use(resources.create_exported_memory(used_on._resource, nbytes), nbytes, used_on)
 
     @classmethod
@@ -75,7 +75,7 @@ class InteropBuffer:
         fd = check_integer("fd", fd, 0, MAX_DESCRIPTOR)
         nbytes = check_integer("nbytes", nbytes, 1, MAX_BYTES)
         dedicated = check_flag("dedicated", dedicated)
-        used_on = _stream_on(device, stream)
+        used_on = stream_on(device, stream)
         made = object.__new__(cls)
         made._use(resources.import_memory(used_on._resource, fd, nbytes, dedicated), nbytes, used_on)
         return made
@@ -220,14 +220,6 @@ class InteropBuffer:
 
     def __reduce__(self) -> Any:
         raise TypeError("a cuda.InteropBuffer belongs to this process; pickle its copy_to_host() instead")
-
-
-def _stream_on(device: Device | int | None, stream: Stream | object) -> Stream:
-    """The stream as given, or a new one of the device; without a device, on that of the stream."""
-    if device is None and isinstance(stream, Stream):
-        return stream
-    device_index = check_device_index(device)
-    return Stream(device_index) if stream is None else as_stream(stream, device_index)
 
 
 def _check_waitable(tensor: ForeignTensor, on: Stream) -> None:

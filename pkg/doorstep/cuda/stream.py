@@ -207,6 +207,14 @@ class Event:
         raise TypeError("a cuda.Event belongs to this process and cannot be pickled")
 
 
+def stream_on(device: Device | int | None, stream: Stream | object) -> Stream:
+    """A stream as given, or if it is None a new one of the device. Without a device, on that of a given Stream."""
+    if device is None and isinstance(stream, Stream):
+        return stream
+    device_index = check_device_index(device)
+    return Stream(device_index) if stream is None else as_stream(stream, device_index)
+
+
 def as_stream(stream: object, device_index: int) -> Stream:
     """A Stream unchanged; a CUstream, or an object that has one, as a Stream that does not own it."""
     if isinstance(stream, Stream):
