@@ -97,6 +97,27 @@ def test_setting_from_the_device_is_ordered_with_both_streams_and_waits_for_noth
 
 
 @on_stand_in()
+def test_setting_from_another_simulator_is_ordered_with_both_streams_and_waits_for_nothing() -> None:
+    with (
+        driver.users_stream() as stream,
+        driver.users_stream() as simulators,
+        doorstep.Simulator(WORLDS) as cpu,
+        doorstep.Simulator(WORLDS, device="cuda", stream=stream) as source,
+        doorstep.Simulator(WORLDS, device="cuda", stream=simulators) as sim,
+    ):
+        chosen = random_actions(3, 1, WORLDS)[0]
+        source.actions = chosen
+        driver.clear()
+        sim.actions = source.actions
+        sim.step()
+        source.step()
+        assert not {*WAITING, "cuEventQuery"}.intersection(driver.report().calls)
+        cpu.actions = chosen
+        cpu.step()
+        assert sim.hash() == cpu.hash()
+
+
+@on_stand_in()
 def test_setting_from_the_host_is_done_when_it_returns() -> None:
     with doorstep.Simulator(WORLDS) as cpu, doorstep.Simulator(WORLDS, device="cuda") as sim:
         actions = np.empty((WORLDS, 2, 4), np.int32)
