@@ -45,7 +45,7 @@ OWN_DEVICE = 0  # in place of a DLPack device type
 
 
 class TensorDescription:
-    """What a tensor was when it was described. It keeps neither the tensor nor its memory alive.
+    """The properties of a tensor at the time it was described. It keeps neither the tensor nor its memory alive.
 
     Descriptions come from `describe()` and `describe_many()`, never change, and are equal if all their attributes are.
     """
@@ -79,7 +79,7 @@ class TensorDescription:
 
     @property
     def device(self) -> str:
-        """Where the memory is: "cpu", "cuda:1", ..."""
+        """Device of the memory: "cpu", "cuda:1", ..."""
         return self._tensor.device
 
     @property
@@ -241,7 +241,7 @@ def copy_to_pointer(tensor: object, pointer: int, nbytes: int) -> None:
     """Copies all elements of a tensor to an address, side by side in row-major order.
 
     On the CPU the address is one of the host, and the copy is done when this returns. On CUDA it is any address that
-    the driver knows, and the copy is begun on the stream that the tensor's library works on.
+    the driver knows, and the copy is begun on the stream that the tensor's library uses.
 
     >>> import numpy
     >>> from doorstep.interop import copy_to_pointer

@@ -10,7 +10,7 @@ from doorstep._native.library import load
 
 
 def batch_info(device_kind: DeviceKind, device_index: int, num_worlds: int, num_agents: int) -> BatchInfo:
-    """What a batch needs: sizes in bytes. On CUDA this asks the device."""
+    """Sizes of a batch's tensors, in bytes. On CUDA this asks the device."""
     batch = Batch(
         struct_size=ctypes.sizeof(Batch),
         device_kind=device_kind,

@@ -122,7 +122,7 @@ def _read_capsule(owner: object, library: PythonLibrary, capsule: Any) -> Foreig
         return _describe(owner, library, managed.tensor, 0)
     versioned = _ManagedVersioned.from_address(get_pointer(capsule, b"dltensor_versioned"))
     if versioned.major != 1:
-        raise BufferError(f"it exports DLPack {versioned.major}.{versioned.minor}; doorstep knows 1")
+        raise BufferError(f"it exports DLPack {versioned.major}.{versioned.minor}; doorstep reads version 1")
     return _describe(owner, library, versioned.tensor, versioned.flags)
 
 

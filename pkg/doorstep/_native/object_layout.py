@@ -1,6 +1,6 @@
-"""Where objects keep what no API tells: any object its type, a PyTorch tensor what the exchange API leaves out.
+"""Finds the offsets of fields that no API gives access to, by experiment on the Python and the PyTorch in use.
 
-The places are found by experiment on the Python and the PyTorch in use.
+The fields are the type of any object, and of PyTorch's tensors those that DLPack's exchange API leaves out.
 
 DLPack's exchange API describes conjugate, negative, fake and wrapped tensors as if they were plain memory, and says
 nothing of gradients. Asking a tensor for these takes longer than everything else. They follow from two words of its
@@ -52,7 +52,7 @@ class TorchLayout(NamedTuple):
 
 
 class _Probe(NamedTuple):
-    """What is known of a tensor, and the words that are searched for it."""
+    """Known values of a tensor, and the words of memory that are searched for them."""
 
     keys: int
     implementation_address: int
@@ -62,7 +62,7 @@ class _Probe(NamedTuple):
 
 
 class _Storage(NamedTuple):
-    """What is known of a storage, and the words that are searched for it."""
+    """Known values of a storage, and the words of memory that are searched for them."""
 
     address: int
     data: int

@@ -1,4 +1,4 @@
-"""This process and machine: its Python interpreter, and what the library knows of its CPU, its CUDA driver and GPUs.
+"""This process and machine: the Python interpreter, live objects, the CPU, the CUDA driver and its GPUs.
 
 Imported before everything else, because subinterpreters are refused here: neither numpy nor the library supports them.
 """
@@ -93,14 +93,14 @@ def stage_names() -> list[str]:
 
 
 def cuda_driver() -> CudaDriverInfo:
-    """What the driver is. The first call opens it."""
+    """Describes the driver. The first call opens it."""
     info = CudaDriverInfo(struct_size=ctypes.sizeof(CudaDriverInfo))
     check(load().ds_cuda_get_driver(ctypes.byref(info)))
     return info
 
 
 def cuda_device(index: int) -> CudaDeviceInfo:
-    """What a GPU is. The first call opens the driver."""
+    """Describes a GPU. The first call opens the driver."""
     info = CudaDeviceInfo(struct_size=ctypes.sizeof(CudaDeviceInfo))
     check(load().ds_cuda_get_device(index, ctypes.byref(info)))
     return info

@@ -45,7 +45,7 @@ DTYPE_BITS = {dtype.name.lower(): 1 << dtype for dtype in Dtype} | {"bool": 1 <<
 
 
 class OperandAccess(IntEnum):
-    """What an operator does with a tensor; numbers as in ds_operand."""
+    """Whether an operator reads or writes a tensor; numbers as in ds_operand."""
 
     READ = 0
     WRITE = 1
@@ -67,7 +67,7 @@ class TensorSpec:
 
 
 class DeviceStream(NamedTuple):
-    """Where the tensors of a call lie, and the CUstream that its work goes to."""
+    """The device of a call's tensors, and the CUstream that it uses."""
 
     device_kind: DeviceKind
     device_index: int

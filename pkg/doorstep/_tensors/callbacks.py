@@ -1,4 +1,4 @@
-"""What native code calls for tensors that it cannot read itself (native/src/interop/python/tensor_reader.h)."""
+"""Functions that native code calls for tensors that it does not read itself (interop/python/tensor_reader.h)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def read(tensor: object, address: int, name: str, requires_grad_allowed: bool, w
     """Fills in the PythonTensor at an address. True if all tensors of PyTorch with the same dispatch keys are plain."""
     found = read_tensor(tensor, ReadRules(name, requires_grad_allowed, written, stream))
     found.write_struct(PythonTensor.from_address(address))
-    return 0 not in found.shape and _has_plain_keys(tensor)  # memory is looked for only if there are elements
+    return 0 not in found.shape and _has_plain_keys(tensor)  # without elements the memory was not checked
 
 
 def _has_plain_keys(tensor: Any) -> bool:

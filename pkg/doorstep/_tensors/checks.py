@@ -1,4 +1,4 @@
-"""What tensors of other libraries must be like. Everything that is refused here raises an ArgumentError."""
+"""Checks of tensors of other libraries. A tensor that fails one is refused with an ArgumentError."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MAX_RANK = 16
 
 
 class ReadRules(NamedTuple):
-    """How a tensor is going to be used; see ReadRules in native/src/interop/python/tensor_bridge.h.
+    """The use of a tensor, which decides what is allowed; see ReadRules in native/src/interop/python/tensor_bridge.h.
 
     Attributes:
         name: of the argument, for messages.

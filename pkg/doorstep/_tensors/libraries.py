@@ -1,4 +1,4 @@
-"""What each library does with its tensors: the stream it works on, copies, new tensors, and who keeps the memory."""
+"""Operations that differ between tensor libraries: current stream, copies, new tensors, owners of memory."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def int32_copy(tensor: ForeignTensor) -> Any:
 
 
 def memory_owner(tensor: ForeignTensor) -> object:
-    """What keeps the memory valid, also when the tensor is given other memory or a buffer below it is closed."""
+    """An object that keeps the memory valid, also if the tensor is given other memory or its buffer is closed."""
     owner: Any = tensor.owner
     if tensor.library == PythonLibrary.TORCH:
         return owner.detach()

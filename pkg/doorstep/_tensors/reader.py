@@ -1,4 +1,4 @@
-"""Reads tensors of every library, in Python: slower than native code, but it knows every kind, and it alone refuses."""
+"""Reads tensors of every library in Python: slower than native code, but of every kind, and with every refusal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the tensors of a Python type are read, found out once per type."""
+"""Decides for a Python type how its tensors are read."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class TensorKind(IntEnum):
 
 
 class TensorType(NamedTuple):
-    """What native code keeps of a type, in this order."""
+    """The decision for a type, in the order in which native code stores it."""
 
     kind: TensorKind
     library: PythonLibrary
@@ -48,7 +48,7 @@ class TensorType(NamedTuple):
 
 
 def find_tensor_type(cls: type) -> TensorType:
-    """How tensors of this class are read."""
+    """Decides how tensors of this class are read."""
     library = find_library(cls)
     if library == PythonLibrary.TORCH:
         return _torch_type(cls)

@@ -23,7 +23,7 @@ class TensorRows(NamedTuple):
 
 
 def row_copies(tensor: ForeignTensor) -> Iterator[TensorRows]:
-    """As few copies of rows as possible that make up a tensor."""
+    """Splits a tensor into as few copies of rows as possible."""
     if 0 in tensor.shape:
         return
     extents, strides, run = _merged(tensor)

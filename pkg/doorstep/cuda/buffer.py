@@ -139,7 +139,7 @@ class Buffer:
         """All its bytes as a new array of one dimension, after the work begun on its stream."""
         element = np.dtype(dtype)
         if element.hasobject or element.itemsize == 0 or self._nbytes % element.itemsize:
-            refuse("dtype", f"one whose elements make up {self._nbytes} bytes", dtype)
+            refuse("dtype", f"one whose size divides {self._nbytes} bytes", dtype)
         pointer = self.pointer
         array = np.empty(self._nbytes // element.itemsize, element)
         self._stream.copy(array.ctypes.data, pointer, self._nbytes)

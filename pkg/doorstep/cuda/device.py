@@ -72,7 +72,7 @@ class Device:
 
     @property
     def kernel_source(self) -> Literal["embedded", "compiler", "driver"]:
-        """Where this device's machine code comes from.
+        """The source of this device's machine code.
 
         "embedded": in the library. "compiler": the library compiles it once and caches it on disk. "driver": the driver
         compiles it when the first simulator is created.

@@ -36,7 +36,7 @@ LIBRARY = torch.library.Library("doorstep", "DEF")  # type: ignore[no-untyped-ca
 
 
 class CheckedTensors(NamedTuple):
-    """What a call of the C API needs to know of tensors that have been checked."""
+    """Extents, device and addresses of tensors that have been checked, for a call of the C API."""
 
     extents: dict[str, int]  # by symbol
     where: DeviceStream
@@ -54,7 +54,7 @@ class OperatorSpec:
     numbers: str
 
     def schema(self) -> str:
-        """As torch.library.Library.define() takes it."""
+        """The schema for torch.library.Library.define()."""
         tensors = ", ".join(_declaration(index, spec) for index, spec in enumerate(self.operands))
         results = ", ".join("Tensor" for _ in self.results)
         return f"{self.name}({tensors}, {self.numbers}) -> ({results})"
@@ -104,7 +104,7 @@ class OperatorSpec:
         call.call_checked(checked.where, dtype, checked.extents, checked.addresses)
 
     def read(self, tensors: Sequence[torch.Tensor | None], **extents: int) -> CheckedTensors:
-        """Checks everything and gives addresses.
+        """Checks everything and returns addresses.
 
         Raises:
             ArgumentError: a tensor does not match its row of the table, or shares memory that is written.
