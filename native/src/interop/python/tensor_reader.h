@@ -1,5 +1,5 @@
-// doorstep's reader of tensors in Python (pkg/doorstep/_tensors, which native code calls through callbacks.py) knows every
-// kind of tensor; it alone refuses, and says why. Native code handles the plain cases and calls it in all others.
+// doorstep's reader of tensors in Python (pkg/doorstep/_tensors, via callbacks.py) knows every kind of tensor;
+// it alone refuses, and says why. Native code handles the plain cases and calls it in all others.
 //
 // Failures are false or a status, with the thread's error taken from the Python exception, which is cleared.
 #pragma once
