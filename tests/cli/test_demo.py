@@ -10,7 +10,7 @@ from tests.cli.conftest import Command
 from tests.render.pixels import read_png
 
 import doorstep
-from doorstep._native.render_library import load_render
+from doorstep._native.render import load_render
 from doorstep.cli import main
 from doorstep.cli.random_actions import ActionTable
 from doorstep.cli.rooms_start import RoomsStart
