@@ -1,15 +1,15 @@
 /*
- * doorstep's pictures: cameras in every world, as tensors, and single pictures for people.
+ * Camera tensors of every world, and single pictures for people.
  *
- * Implemented by libdoorstep_render.so, which is loaded on first use and reaches the simulators through the table of
- * doorstep_api.h. The rules of doorstep.h hold here too; errors are read with ds_last_error() of doorstep.h.
+ * Implemented by libdoorstep_render.so, which is loaded on first use and calls the simulators through the table of
+ * doorstep_api.h. The rules of doorstep.h apply here too; ds_last_error() of doorstep.h gives the errors.
  */
 #ifndef DOORSTEP_RENDER_H
 #define DOORSTEP_RENDER_H
 
 #include "doorstep.h"
 
-/* The first call after loading. core: from ds_get_api(DS_ABI_VERSION, ...), which must be of the same version. */
+/* Must be the first call after loading. core: from ds_get_api(DS_ABI_VERSION, ...), of the same version. */
 DS_API ds_status ds_render_open(const struct ds_api* core, const char* version);
 
 /* One field of one struct of this header, as compiled into the library; used to check the generated bindings. */
@@ -17,7 +17,7 @@ DS_API ds_status ds_render_layout(const ds_layout_entry** entries, uint64_t* cou
 
 /* ---- Cameras ----------------------------------------------------------------------------------------------- */
 
-/* What draws. AUTO is RAYCAST. */
+/* Renderers. AUTO is RAYCAST. */
 typedef enum ds_renderer {
     DS_RENDERER_AUTO = 0,
     DS_RENDERER_RAYCAST = 1, /* doorstep's ray caster: the same bits on CPU and CUDA */
@@ -25,14 +25,14 @@ typedef enum ds_renderer {
     DS_RENDERER_VULKAN = 3,  /* a rasteriser; takes HLSL materials */
 } ds_renderer;
 
-/* Every tensor of cameras. X(name, dtype, shape, access, sentence). One view per agent, H rows of W pixels from the top
+/* All camera tensors. X(name, dtype, shape, access, sentence). One view per agent, H rows of W pixels from the top
    left. All are C-contiguous, aligned to 256 bytes, and written after every step, reset, refresh and restore. */
 #define DS_CAMERA_TENSOR_TABLE(X)                                                                                  \
     X(rgb, UINT8, "N,A,H,W,4", READ, "Red, green, blue, 255.")                                                     \
-    X(depth, FLOAT32, "N,A,H,W,1", READ, "Distance along the camera's forward axis, metres; 0 where there is sky.") \
+    X(depth, FLOAT32, "N,A,H,W,1", READ, "Distance along the camera's forward axis, metres; 0 for the sky.")       \
     X(segmentation, UINT8, "N,A,H,W,2", READ,                                                                      \
       "Entity kind (0 sky, 6 floor) and the slot in its table: bodies, statics or buttons; 0 for sky and floor.")  \
-    X(normals, FLOAT32, "N,A,H,W,3", READ, "Unit normals of the surfaces in world axes; 0 where there is sky.")
+    X(normals, FLOAT32, "N,A,H,W,3", READ, "Unit normals of the surfaces in world axes; 0 for the sky.")
 
 typedef enum ds_camera_tensor_id {
 #define DS_CAMERA_TENSOR_ENUM(name, dtype, shape, access, sentence) DS_CAMERA_TENSOR_##name,
@@ -57,19 +57,19 @@ typedef struct ds_cameras_config {
     uint32_t outputs;          /* bit 1 << ds_camera_tensor_id per tensor wanted; at least one */
     float position[3];         /* of the camera in the agent's frame (x right, y forward, z up from the floor), metres */
     float rotation[4];         /* unit quaternion (w, x, y, z) relative to the agent; (1, 0, 0, 0) looks along forward */
-    const char* material;      /* VULKAN: HLSL source of a material, UTF-8; null: the one that all renderers share */
-    const char* material_name; /* how messages name it; null: "material" */
+    const char* material;      /* VULKAN: HLSL source of a material, UTF-8; null: the default material */
+    const char* material_name; /* its name in messages; null: "material" */
 } ds_cameras_config;
 
-/* Gives a simulator cameras and draws at once; one set per simulator. INVALID_ARGUMENT, OUT_OF_MEMORY, RENDERER (what
-   draws cannot be used here), SHADER (the material does not compile). */
+/* Gives a simulator cameras and draws at once; one set per simulator. INVALID_ARGUMENT, OUT_OF_MEMORY, RENDERER (the
+   renderer cannot be used here), SHADER (the material does not compile). */
 DS_API ds_status ds_cameras_create(ds_simulator simulator, const ds_cameras_config* config, ds_cameras* cameras);
 
-/* Describes a tensor; memory: a new reference to where it lies, to be released with ds_memory_release.
-   INVALID_ARGUMENT if it was not asked for. */
+/* Describes a tensor; memory: a new reference to its memory, to be released with ds_memory_release. INVALID_ARGUMENT
+   if the tensor is not among `outputs`. */
 DS_API ds_status ds_cameras_get_tensor(ds_cameras cameras, int32_t tensor, ds_tensor_info* info, ds_memory* memory);
 
-/* What draws (a ds_renderer, never AUTO), and its name: a processor, a device. */
+/* The renderer (never AUTO), and the name of the processor or device it draws on. */
 typedef struct ds_cameras_info {
     uint32_t struct_size;
     int32_t renderer;
@@ -77,7 +77,7 @@ typedef struct ds_cameras_info {
 } ds_cameras_info;
 DS_API ds_status ds_cameras_get_info(ds_cameras cameras, ds_cameras_info* info);
 
-/* Lets go of the handle; the cameras end with the simulator. */
+/* Releases the handle; the cameras end with the simulator. */
 DS_API ds_status ds_cameras_close(ds_cameras cameras);
 
 /* Number of sets of cameras alive in this process. */
@@ -85,7 +85,7 @@ DS_API ds_status ds_cameras_count(int64_t* count);
 
 /* ---- Pictures ---------------------------------------------------------------------------------------------- */
 
-/* A thing in a picture. The floor and the sky are always there. */
+/* An object in a picture. The floor and the sky are always drawn. */
 typedef struct ds_picture_object {
     int32_t kind;      /* ds_entity_kind; NONE: not drawn */
     int32_t hidden;    /* 1: not drawn */
@@ -103,7 +103,7 @@ typedef struct ds_picture_config {
     int32_t shadows;            /* 0 or 1 */
     int32_t orthographic;       /* 0 or 1 */
     float vertical_fov;         /* degrees; orthographic: full height of the view, metres */
-    float position[3];          /* of the eye, metres */
+    float position[3];          /* of the camera, metres */
     float rotation[4];          /* unit quaternion; (1, 0, 0, 0) looks along +y with z up */
     int32_t num_threads;        /* 1 .. DS_MAX_THREADS; 0: as many as the process may use */
     int32_t first_row;          /* the rows that are drawn: 0 .. height - 1, counted from the top */
@@ -115,10 +115,10 @@ typedef struct ds_picture_config {
 DS_API ds_status ds_picture_draw(const ds_picture_object* objects, uint64_t count, const ds_picture_config* config,
                                  uint8_t* rgb, uint64_t bytes);
 
-/* ---- Libraries that draw ----------------------------------------------------------------------------------- */
+/* ---- Renderers --------------------------------------------------------------------------------------------- */
 
-/* Whether a renderer can be used, and what it is: "Embree 4.3.2", "llvmpipe (Vulkan 1.3.230)". RENDERER if it cannot;
-   the message says why. */
+/* Whether a renderer can be used, and its description: "Embree 4.3.2", "llvmpipe (Vulkan 1.3.230)". RENDERER if it
+   cannot; the message gives the reason. */
 typedef struct ds_renderer_info {
     uint32_t struct_size;
     int32_t padding;

@@ -30,8 +30,8 @@ class TensorProperties:
 
     @property
     def resets(self) -> Tensor:
-        """int32 [N, 1], writable. Nonzero before a step: the world is regenerated at the end of that step;
-        cleared."""
+        """int32 [N, 1], writable. Nonzero before a step: the step regenerates the world at its end and sets the
+        value back to 0."""
         return self._tensor("resets")
 
     @resets.setter
@@ -42,7 +42,7 @@ class TensorProperties:
     @property
     def actions(self) -> Tensor:
         """int32 [N, A, 4], writable. Move amount 0-3, move angle 0-7 (45 degrees each, clockwise from forward),
-        turn 0-4 (0 = hard right, 2 = none, 4 = hard left), grab 0-1; set to (0, 0, 2, 0) by a reset."""
+        turn 0-4 (0 = hard right, 2 = none, 4 = hard left), grab 0-1; a reset sets (0, 0, 2, 0)."""
         return self._tensor("actions")
 
     @actions.setter
@@ -61,8 +61,8 @@ class TensorProperties:
 
     @property
     def dones(self) -> Tensor:
-        """int32 [N, A, 1], read-only. 1 on the step whose counter reached 0, 0 again from the first step of an
-        episode."""
+        """int32 [N, A, 1], read-only. 1 after the last step of an episode, 0 again from the first step of the next
+        one."""
         return self._tensor("dones")
 
     @dones.setter
@@ -71,8 +71,8 @@ class TensorProperties:
 
     @property
     def terminations(self) -> Tensor:
-        """uint8 [N, A, 1], read-only. 1 where the task ended by itself; never with the default rules, which only
-        time out."""
+        """uint8 [N, A, 1], read-only. 1 where the task ended the episode; always 0: episodes of the default rules
+        only time out."""
         return self._tensor("terminations")
 
     @terminations.setter
@@ -81,7 +81,7 @@ class TensorProperties:
 
     @property
     def truncations(self) -> Tensor:
-        """uint8 [N, A, 1], read-only. 1 where the episode ran out of steps in this step."""
+        """uint8 [N, A, 1], read-only. 1 where this step reached the end of the episode's steps."""
         return self._tensor("truncations")
 
     @truncations.setter
@@ -90,7 +90,7 @@ class TensorProperties:
 
     @property
     def steps_remaining(self) -> Tensor:
-        """int32 [N, A, 1], read-only. Steps left in the episode: episode_length to 0, never negative."""
+        """int32 [N, A, 1], read-only. Steps left in the episode, from episode_length down to 0."""
         return self._tensor("steps_remaining")
 
     @steps_remaining.setter
@@ -120,7 +120,7 @@ class TensorProperties:
     @property
     def room_entity_observations(self) -> Tensor:
         """float32 [N, A, 6, 3], read-only. Buttons, then cubes of the agent's room: distance / 40, bearing / pi,
-        kind / 6; empty slot (0, 1, 0)."""
+        kind / 6; empty slots are (0, 1, 0)."""
         return self._tensor("room_entity_observations")
 
     @room_entity_observations.setter
@@ -148,8 +148,8 @@ class TensorProperties:
 
     @property
     def observations(self) -> Tensor:
-        """float32 [N, A, F], read-only. All of the above side by side, then steps_remaining / episode_length, then
-        agent index / max(A-1, 1)."""
+        """float32 [N, A, F], read-only. All observations above concatenated, then steps_remaining / episode_length,
+        then agent index / max(A-1, 1)."""
         return self._tensor("observations")
 
     @observations.setter
@@ -264,8 +264,7 @@ class CameraProperties:
 
     @property
     def depth(self) -> Tensor:
-        """float32 [N, A, H, W, 1], read-only. Distance along the camera's forward axis, metres; 0 where there is
-        sky."""
+        """float32 [N, A, H, W, 1], read-only. Distance along the camera's forward axis, metres; 0 for the sky."""
         return self._tensor("depth")
 
     @depth.setter
@@ -284,7 +283,7 @@ class CameraProperties:
 
     @property
     def normals(self) -> Tensor:
-        """float32 [N, A, H, W, 3], read-only. Unit normals of the surfaces in world axes; 0 where there is sky."""
+        """float32 [N, A, H, W, 3], read-only. Unit normals of the surfaces in world axes; 0 for the sky."""
         return self._tensor("normals")
 
     @normals.setter
@@ -305,12 +304,12 @@ class StateProperties:
 
     @property
     def body_positions(self) -> Tensor:
-        """float32 [N, B, 3], writable. Metres; agents: bottom centre, cubes: centre."""
+        """float32 [N, B, 3], writable. Metres. Agents: bottom centre; cubes: centre."""
         return self._tensor("body_positions")
 
     @property
     def body_rotations(self) -> Tensor:
-        """float32 [N, B, 4], writable. Unit quaternions (w, x, y, z); agents only yaw."""
+        """float32 [N, B, 4], writable. Unit quaternions (w, x, y, z); agents rotate about z only."""
         return self._tensor("body_rotations")
 
     @property
@@ -325,7 +324,7 @@ class StateProperties:
 
     @property
     def body_sizes(self) -> Tensor:
-        """float32 [N, B, 3], read-only. Full extents in metres, fixed by the kind of the body."""
+        """float32 [N, B, 3], read-only. Full extents in metres, given by the kind of the body."""
         return self._tensor("body_sizes")
 
     @property

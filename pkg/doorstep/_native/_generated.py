@@ -51,8 +51,8 @@ class DeviceKind(IntEnum):
 
 
 class ActionCheck(IntEnum):
-    """What happens to an action outside its range: moved to the nearest legal value and counted; the step refused;
-    the reference's formulas applied to any value within +-32767."""
+    """Handling of an action outside its range. CLAMP: moved to the nearest legal value and counted. RAISE: the step
+    is refused. OFF: the reference's formulas are applied to any value within +-32767."""
 
     CLAMP = 0
     RAISE = 1
@@ -60,7 +60,7 @@ class ActionCheck(IntEnum):
 
 
 class EntityKind(IntEnum):
-    """Kinds of things in a world; the observations carry kind / 6."""
+    """Kinds of entities in a world; observations contain kind / 6."""
 
     NONE = 0
     BUTTON = 1
@@ -71,7 +71,7 @@ class EntityKind(IntEnum):
 
 
 class LiveKind(IntEnum):
-    """Kinds of objects whose number alive ds_live_count() tells."""
+    """Kinds of objects that ds_live_count() counts."""
 
     SIMULATOR = 0
     MEMORY = 1
@@ -82,7 +82,7 @@ class LiveKind(IntEnum):
 
 
 class ResourceKind(IntEnum):
-    """What a CUDA resource handle stands for."""
+    """Kinds of CUDA resources."""
 
     CONTEXT = 0
     STREAM = 1
@@ -100,8 +100,9 @@ class ResourceKind(IntEnum):
 
 
 class Ownership(IntEnum):
-    """Who ends a CUDA resource: its last handle; whoever made it, who must outlive the handle; an owner given with
-    it, who is let go with the last handle."""
+    """Who ends a CUDA resource. OWNED: doorstep, with the last handle. BORROWED: its creator, who must keep it
+    valid until the last handle is released. FOREIGN: an owner given with it, which is released with the last
+    handle."""
 
     OWNED = 0
     BORROWED = 1
@@ -120,7 +121,7 @@ class OperatorFunction(IntEnum):
 
 
 class KernelSource(IntEnum):
-    """Where the machine code for a device comes from."""
+    """Source of the machine code for a device."""
 
     EMBEDDED = 0
     COMPILER = 1
@@ -128,7 +129,7 @@ class KernelSource(IntEnum):
 
 
 class PythonLibrary(IntEnum):
-    """Libraries whose tensors are known by name."""
+    """Libraries whose tensors are recognised."""
 
     OTHER = 0
     TORCH = 1
@@ -175,7 +176,7 @@ TENSORS: tuple[TensorRow, ...] = (
         "int32",
         ("N", "1"),
         True,
-        "Nonzero before a step: the world is regenerated at the end of that step; cleared.",
+        "Nonzero before a step: the step regenerates the world at its end and sets the value back to 0.",
     ),
     TensorRow(
         "actions",
@@ -183,7 +184,7 @@ TENSORS: tuple[TensorRow, ...] = (
         ("N", "A", "4"),
         True,
         "Move amount 0-3, move angle 0-7 (45 degrees each, clockwise from forward), turn 0-4 (0 = hard right, 2 ="
-        " none, 4 = hard left), grab 0-1; set to (0, 0, 2, 0) by a reset.",
+        " none, 4 = hard left), grab 0-1; a reset sets (0, 0, 2, 0).",
     ),
     TensorRow(
         "rewards",
@@ -197,28 +198,28 @@ TENSORS: tuple[TensorRow, ...] = (
         "int32",
         ("N", "A", "1"),
         False,
-        "1 on the step whose counter reached 0, 0 again from the first step of an episode.",
+        "1 after the last step of an episode, 0 again from the first step of the next one.",
     ),
     TensorRow(
         "terminations",
         "uint8",
         ("N", "A", "1"),
         False,
-        "1 where the task ended by itself; never with the default rules, which only time out.",
+        "1 where the task ended the episode; always 0: episodes of the default rules only time out.",
     ),
     TensorRow(
         "truncations",
         "uint8",
         ("N", "A", "1"),
         False,
-        "1 where the episode ran out of steps in this step.",
+        "1 where this step reached the end of the episode's steps.",
     ),
     TensorRow(
         "steps_remaining",
         "int32",
         ("N", "A", "1"),
         False,
-        "Steps left in the episode: episode_length to 0, never negative.",
+        "Steps left in the episode, from episode_length down to 0.",
     ),
     TensorRow(
         "self_observations",
@@ -240,7 +241,8 @@ TENSORS: tuple[TensorRow, ...] = (
         "float32",
         ("N", "A", "6", "3"),
         False,
-        "Buttons, then cubes of the agent's room: distance / 40, bearing / pi, kind / 6; empty slot (0, 1, 0).",
+        "Buttons, then cubes of the agent's room: distance / 40, bearing / pi, kind / 6; empty slots are (0, 1, "
+        "0).",
     ),
     TensorRow(
         "door_observations",
@@ -261,7 +263,8 @@ TENSORS: tuple[TensorRow, ...] = (
         "float32",
         ("N", "A", "F"),
         False,
-        "All of the above side by side, then steps_remaining / episode_length, then agent index / max(A-1, 1).",
+        "All observations above concatenated, then steps_remaining / episode_length, then agent index / max(A-1, "
+        "1).",
     ),
     TensorRow(
         "final_steps_remaining",
@@ -335,14 +338,14 @@ STATE_FIELDS: tuple[TensorRow, ...] = (
         "float32",
         ("N", "B", "3"),
         True,
-        "Metres; agents: bottom centre, cubes: centre.",
+        "Metres. Agents: bottom centre; cubes: centre.",
     ),
     TensorRow(
         "body_rotations",
         "float32",
         ("N", "B", "4"),
         True,
-        "Unit quaternions (w, x, y, z); agents only yaw.",
+        "Unit quaternions (w, x, y, z); agents rotate about z only.",
     ),
     TensorRow(
         "body_linear_velocities",
@@ -363,7 +366,7 @@ STATE_FIELDS: tuple[TensorRow, ...] = (
         "float32",
         ("N", "B", "3"),
         False,
-        "Full extents in metres, fixed by the kind of the body.",
+        "Full extents in metres, given by the kind of the body.",
     ),
     TensorRow(
         "body_kinds",

@@ -16,7 +16,7 @@ MAX_SAMPLES = 8
 
 
 class Renderer(IntEnum):
-    """What draws. AUTO is RAYCAST."""
+    """Renderers. AUTO is RAYCAST."""
 
     AUTO = 0
     RAYCAST = 1
@@ -37,7 +37,7 @@ CAMERA_TENSORS: tuple[TensorRow, ...] = (
         "float32",
         ("N", "A", "H", "W", "1"),
         False,
-        "Distance along the camera's forward axis, metres; 0 where there is sky.",
+        "Distance along the camera's forward axis, metres; 0 for the sky.",
     ),
     TensorRow(
         "segmentation",
@@ -51,7 +51,7 @@ CAMERA_TENSORS: tuple[TensorRow, ...] = (
         "float32",
         ("N", "A", "H", "W", "3"),
         False,
-        "Unit normals of the surfaces in world axes; 0 where there is sky.",
+        "Unit normals of the surfaces in world axes; 0 for the sky.",
     ),
 )
 
