@@ -11,7 +11,7 @@ namespace doorstep {
 namespace {
 
 
-// ---- What every call looks at: the batch's size and device
+// ---- Checks of every call: the batch's size and device
 
 ds_status check_kind(const ds_batch* batch) {
     if (const ds_status status = check_struct(batch, "batch")) return status;
@@ -36,18 +36,18 @@ ds_status check_num_worlds(const ds_batch& batch) {
 
 bool is_on_cuda(const ds_batch& batch) { return batch.device_kind == DS_DEVICE_CUDA; }
 
-// The threads of batches are remade in a forked process.
+// A forked process creates new threads for its batches.
 ds_status watch_forks_of_batches() {
     if (install_fork_handlers()) return DS_STATUS_OK;
     return fail(DS_STATUS_OUT_OF_MEMORY, "", "close other simulators, or raise the memory limit",
                 "no memory is left for the fork handlers");
 }
 
-// ---- What work on worlds looks at
+// ---- Checks of calls that work on worlds
 
 constexpr struct {
     const char* name;
-    uint64_t bytes;  // of an element
+    uint64_t bytes;  // per element
 } kElements[DS_TENSOR_COUNT] = {
 #define DS_ELEMENT(name, dtype, shape, access, sentence) {#name, sizeof(DS_CTYPE_##dtype)},
     DS_TENSOR_TABLE(DS_ELEMENT)
@@ -56,7 +56,7 @@ constexpr struct {
 
 ds_status check_rules(const ds_batch& batch) {
     if (const ds_status status = check_num_worlds(batch)) return status;
-    if (const ds_status status = check_range("episode_length", "give the number of steps of an episode",
+    if (const ds_status status = check_range("episode_length", "pass the number of steps of an episode",
                                              batch.episode_length, 1, DS_MAX_EPISODE_LENGTH)) {
         return status;
     }
@@ -71,8 +71,8 @@ ds_status check_rules(const ds_batch& batch) {
 ds_status check_address(const char* argument, const void* address, uint64_t alignment) {
     if (!address) return fail_null(argument);
     if ((reinterpret_cast<uint64_t>(address) & (alignment - 1)) == 0) return DS_STATUS_OK;
-    return fail(DS_STATUS_INVALID_ARGUMENT, argument, "pass memory that begins at a multiple of it",
-                "%s lies at %p; it must be aligned to %llu bytes", argument, address,
+    return fail(DS_STATUS_INVALID_ARGUMENT, argument, "pass memory that begins at a multiple of the alignment",
+                "%s is at %p; it must be aligned to %llu bytes", argument, address,
                 static_cast<unsigned long long>(alignment));
 }
 
@@ -120,9 +120,9 @@ ds_status clear(const ds_batch& batch, void* memory, int64_t bytes) {
     return DS_STATUS_OK;
 }
 
-// seed_and_offset: on the batch's device; null: the numbers.
+// seed_and_offset: on the batch's device; null: use the numbers instead.
 ds_status create_checked(const ds_batch& batch, uint32_t seed, uint64_t world_offset, const uint32_t* seed_and_offset) {
-    // Bytes between a world and the next are part of its block
+    // Cleared first: the bytes between two worlds belong to the first one's block
     const int64_t world_bytes = static_cast<int64_t>(find_world_model(static_cast<int>(batch.num_agents)).world_bytes);
     if (const ds_status status = clear(batch, batch.worlds, batch.num_worlds * world_bytes)) return status;
     if (is_on_cuda(batch)) return create_on_cuda(batch, seed, world_offset, seed_and_offset);

@@ -1,4 +1,4 @@
-// Tensors in memory of the caller, and tensors set from it.
+// Tensors bound to the caller's memory, and tensors set from it.
 #include "api/call.h"
 #include "api/tensor_description.h"
 
@@ -10,8 +10,8 @@ ds_status fail_handle() {
                 "no memory is left for a handle");
 }
 
-// The bindings of one call. Until carry_out() nothing has changed but the elements of the caller's memory, and the
-// destructor leaves nothing.
+// The bindings of one call. Before carry_out() only the elements of the caller's memory have changed; the destructor
+// releases the rest.
 class Bindings {
 public:
     Bindings(Simulator& simulator, const ds_binding* bindings, int count)
@@ -25,12 +25,12 @@ public:
     ds_status check_places() const;
     ds_status make_handles();
     ds_status copy_elements();
-    // Cannot fail. replaced: count memories, to be let go without the simulator's turn.
+    // Cannot fail. replaced: count memories, to be released without holding the simulator's turn.
     void carry_out(ds_memory* handles, Ref<Memory>* replaced);
 
 private:
     struct Move {
-        ds_tensor_info info;   // where the tensor lies now
+        ds_tensor_info info;   // the tensor's current place
         Ref<Memory> borrowed;  // the caller's memory; null: the simulator's own
         ds_memory handle = 0;
     };
@@ -58,7 +58,7 @@ ds_status Bindings::check(int i) {
     if (const ds_status status = check_tensor(simulator_, binding.tensor)) return status;
     for (int k = 0; k < i; ++k) {
         if (bindings_[k].tensor != binding.tensor) continue;
-        return fail(DS_STATUS_INVALID_ARGUMENT, name(i), "bind each tensor at most once", "%s is named twice", name(i));
+        return fail(DS_STATUS_INVALID_ARGUMENT, name(i), "bind each tensor at most once", "%s occurs twice", name(i));
     }
     ds_tensor_info& info = moves_[i].info;
     simulator_.describe_tensor(tensor(i), &info);
@@ -95,7 +95,7 @@ ds_status Bindings::check_places() const {
     return DS_STATUS_OK;
 }
 
-// Two tensors in one place would overwrite each other, already while their elements are copied there.
+// Two tensors in the same memory would overwrite each other, already while their elements are copied there.
 ds_status Bindings::check_place(int i) const {
     const Memory& place = *moves_[i].borrowed;
     const auto check_apart = [&](const Memory& other, const char* what) {
@@ -106,7 +106,7 @@ ds_status Bindings::check_place(int i) const {
     if (const ds_status status = check_apart(*simulator_.memory(), "the simulator itself")) return status;
     for (int other = 0; other < DS_TENSOR_COUNT; ++other) {
         const Memory& now = *simulator_.memory_of(other);
-        if (other == tensor(i) && now.data() == place.data()) continue;  // it stays where it is
+        if (other == tensor(i) && now.data() == place.data()) continue;  // bound to the same memory as before
         if (const ds_status status = check_apart(now, kTensorRows[other].name)) return status;
     }
     for (int k = 0; k < i; ++k) {
@@ -156,7 +156,7 @@ ds_status bind_all(Simulator& simulator, const ds_binding* bindings, int count, 
     return DS_STATUS_OK;
 }
 
-// Where there is no memory to keep.
+// For tensors that return to the simulator's own memory: there is no owner to keep.
 void release_idle_owners(const ds_binding* bindings, uint64_t count) {
     for (uint64_t i = 0; i < count; ++i) {
         const ds_binding& binding = bindings[i];
@@ -197,13 +197,13 @@ ds_status ds_simulator_set_tensor(ds_simulator simulator, int32_t tensor, const 
     const TensorRow& row = kTensorRows[tensor];
     if (row.access != DS_ACCESS_READ_WRITE) {
         return fail(DS_STATUS_INVALID_ARGUMENT, row.name, "set actions or resets",
-                    "%s is written by the simulator alone", row.name);
+                    "only the simulator writes %s", row.name);
     }
     ds_tensor_info info;
     call->describe_tensor(tensor, &info);
     const int64_t expected = tensor_bytes(info);
     if (bytes != static_cast<uint64_t>(expected)) {
-        return fail(DS_STATUS_INVALID_ARGUMENT, "bytes", "give the size of all elements side by side",
+        return fail(DS_STATUS_INVALID_ARGUMENT, "bytes", "pass the number of bytes of all elements",
                     "bytes is %llu; it must be %lld", static_cast<unsigned long long>(bytes),
                     static_cast<long long>(expected));
     }
@@ -211,7 +211,7 @@ ds_status ds_simulator_set_tensor(ds_simulator simulator, int32_t tensor, const 
     if (data == info.data) return DS_STATUS_OK;
     const bool on_device = device_kind == call->config().device_kind;
     if (!on_device && device_kind != DS_DEVICE_CPU) {
-        return fail(DS_STATUS_INVALID_ARGUMENT, "device_kind", "pass DS_DEVICE_CPU for memory of the host",
+        return fail(DS_STATUS_INVALID_ARGUMENT, "device_kind", "pass DS_DEVICE_CPU for host memory",
                     "device_kind is %d; it must be the simulator's or DS_DEVICE_CPU", device_kind);
     }
     return on_device ? call->copy(info.data, data, expected)

@@ -5,7 +5,7 @@
 namespace doorstep {
 
 ds_status fail_closed(const char* argument) {
-    return fail(DS_STATUS_CLOSED, argument, "make a new one; a closed object cannot be used again",
+    return fail(DS_STATUS_CLOSED, argument, "create a new one; a closed object cannot be used again",
                 "this %s was closed or never existed", argument);
 }
 
@@ -55,7 +55,7 @@ ds_status SimulatorCall::check_trouble() {
     const char* what = trouble & kTroubleNonfinite         ? "a value that is not finite"
                        : trouble & kTroubleDroppedContacts ? "more contacts than a world can hold"
                                                            : "a state index edited to an impossible value";
-    const char* hint = "look at the simulator's health and at edits of its state; reset or restore the world";
+    const char* hint = "check the simulator's health and the edits of its state; reset or restore the world";
     ds_health health;
     if (const ds_status status = simulator_->read_health(&health)) return status;
     if (health.culprit_world < 0) return fail(DS_STATUS_SIMULATION, "", hint, "an earlier step met %s", what);
@@ -76,8 +76,8 @@ WorldSelection::WorldSelection(const Simulator& simulator, const int64_t* worlds
     const int64_t num_worlds = simulator.config().num_worlds;
     const uint64_t wanted = worlds ? count : static_cast<uint64_t>(all_count);
     if (wanted > static_cast<uint64_t>(num_worlds)) {
-        status_ = fail(DS_STATUS_INVALID_ARGUMENT, worlds ? "count" : "worlds", "name each world at most once",
-                       "%llu worlds are named; this simulator has %lld", static_cast<unsigned long long>(wanted),
+        status_ = fail(DS_STATUS_INVALID_ARGUMENT, worlds ? "count" : "worlds", "pass each world at most once",
+                       "%llu worlds are passed; this simulator has %lld", static_cast<unsigned long long>(wanted),
                        static_cast<long long>(num_worlds));
         return;
     }
@@ -92,7 +92,7 @@ WorldSelection::WorldSelection(const Simulator& simulator, const int64_t* worlds
             return;
         }
         if (mask_[world]) {
-            status_ = fail(DS_STATUS_INVALID_ARGUMENT, "worlds", "name each world at most once",
+            status_ = fail(DS_STATUS_INVALID_ARGUMENT, "worlds", "pass each world at most once",
                            "worlds[%lld] is %lld, which occurs twice", static_cast<long long>(marked_),
                            static_cast<long long>(world));
             return;

@@ -1,4 +1,4 @@
-// What every entry point begins with: finding the object behind a handle, waiting for its turn, checking arguments.
+// The first steps of every entry point: finding the object of a handle, waiting for its turn, checking arguments.
 #pragma once
 
 #include <stdint.h>
@@ -12,7 +12,7 @@
 
 namespace doorstep {
 
-// Every handle there is. Never destroyed: threads may still use them while the process exits.
+// All handles. Never destroyed: threads may still use them while the process exits.
 inline constinit HandleRegistry<Simulator> simulators;
 inline constinit HandleRegistry<Memory> memories;
 inline constinit HandleRegistry<StepEvent> events;
@@ -22,7 +22,7 @@ ds_status check_cpu();
 
 ds_status fail_closed(const char* argument);
 
-// Makes a handle for the caller.
+// Creates a handle for the caller.
 ds_status give_memory(const Ref<Memory>& memory, ds_memory* handle);
 
 // LIBRARY if Python's functions are not visible in this process.
@@ -37,19 +37,19 @@ public:
     SimulatorCall(const SimulatorCall&) = delete;
     SimulatorCall& operator=(const SimulatorCall&) = delete;
 
-    // DS_STATUS_CLOSED, with the error set, if there is no such simulator.
+    // DS_STATUS_CLOSED, with the error set, if the simulator was closed or never existed.
     ds_status status() const { return status_; }
-    // For calls that step, change or read out worlds: status(), then what the device says, then what earlier steps have
-    // left to report.
+    // For calls that step, change or read worlds: status(), then the device's error, then errors that earlier steps
+    // have not reported yet.
     ds_status begin_operation();
-    // The turn goes to an asynchronous step, which gives it back.
+    // Passes the turn to an asynchronous step, which ends it.
     void give_turn_away() { has_turn_ = false; }
 
     Simulator* operator->() const { return simulator_.get(); }
     Simulator& operator*() const { return *simulator_; }
 
 private:
-    // In strict mode: DS_STATUS_SIMULATION if a step met trouble that was not yet reported.
+    // In strict mode: DS_STATUS_SIMULATION if a step counted trouble that was not yet reported.
     ds_status check_trouble();
 
     Ref<Simulator> simulator_;

@@ -8,7 +8,7 @@
 namespace doorstep {
 namespace {
 
-// Every number of agents has images for the same architectures.
+// All numbers of agents have images for the same architectures.
 constexpr int kAnyNumAgents = 1;
 
 ds_status describe_device(const Context& context, ds_cuda_device_info* info) {

@@ -1,4 +1,4 @@
-// Machine code of the kernels: which is embedded, and compiling more without a device.
+// Machine code of the kernels: the embedded architectures, and compiling for others without a device.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 namespace doorstep {
 namespace {
 
-// The number in "sm_103"; 0 if it is no such name.
+// The number in "sm_103"; 0 if the name has another form.
 int parse_architecture(const char* name) {
     if (strncmp(name, "sm_", 3) != 0) return 0;
     const char* digits = name + 3;
@@ -46,7 +46,7 @@ ds_status ds_cuda_compile(const char* architecture, int64_t num_agents, ds_cuda_
     if (const ds_status status = check_range("num_agents", hint, num_agents, 1, DS_MAX_AGENTS)) return status;
     const int number = parse_architecture(architecture);
     if (number == 0) {
-        return fail(DS_STATUS_INVALID_ARGUMENT, "architecture", "give a name such as sm_103",
+        return fail(DS_STATUS_INVALID_ARGUMENT, "architecture", "pass a name such as sm_103",
                     "architecture is \"%.64s\"; it must be sm_ and a number", architecture);
     }
     CompiledImage image;

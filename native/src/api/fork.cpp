@@ -1,6 +1,6 @@
-// A forked child has one thread and a copy of everything else. So that the copy is whole, the fork waits for every
-// running step and holds every lock; in the child the locks are simply free, and the threads are forgotten: the next
-// step starts new ones.
+// A forked child has one thread and a copy of everything else. To make that copy consistent, the fork waits for every
+// running step and holds every lock. In the child the locks are free again and the threads are discarded; the next
+// step creates new ones.
 //
 // Locks are always taken in this order: the list of simulators, a simulator's turn, the batches' turn, a handle
 // registry.
@@ -20,7 +20,7 @@ namespace {
 
 constinit Mutex list_mutex;
 constinit Simulator* first_simulator = nullptr;
-constinit Mutex install_mutex;  // not held by a fork, which may hold the C library's lock that installing needs
+constinit Mutex install_mutex;  // the fork handlers do not take it: installing needs a lock that a fork holds
 constinit std::atomic<bool> handlers_installed{false};
 
 template <class Function>

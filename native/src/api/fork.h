@@ -1,11 +1,11 @@
-// Keeping every simulator and every handle usable on both sides of a fork.
+// Keeps every simulator and every handle usable on both sides of a fork.
 #pragma once
 
 namespace doorstep {
 
 class Simulator;
 
-// From now on a fork cuts no change of the handles in two. False if memory ran out.
+// From now on a fork waits for changes of the handles to complete. False if memory ran out.
 bool install_fork_handlers();
 
 // The same, and a fork waits for the simulator's running step. False if memory ran out.

@@ -1,4 +1,4 @@
-// Handing tensors to other libraries.
+// Exporting tensors to other libraries.
 #include "api/call.h"
 #include "api/tensor_description.h"
 #include "interop/dlpack.h"
@@ -51,7 +51,7 @@ ds_status ds_python_bind(void* raise_last_error, void** fast_calls) {
     if (const ds_status status = check_python()) return status;
     *fast_calls = make_fast_calls(static_cast<PyObject*>(raise_last_error));
     if (*fast_calls) return DS_STATUS_OK;
-    return fail(DS_STATUS_OUT_OF_MEMORY, "", "free some memory", "the fast calls could not be made");
+    return fail(DS_STATUS_OUT_OF_MEMORY, "", "free some memory", "no memory is left for the library's builtins");
 }
 
 void ds_capsule_destructor(void* capsule) { destroy_capsule(static_cast<PyObject*>(capsule)); }

@@ -55,7 +55,7 @@ ds_status ds_set_error(int32_t status, const char* argument, const char* hint, c
     if (!argument) return fail_null("argument");
     if (!hint) return fail_null("hint");
     if (!message) return fail_null("message");
-    if (const ds_status refused = check_range("status", "pass a status of a failure", status, DS_STATUS_INTERNAL,
+    if (const ds_status refused = check_range("status", "pass the status of a failure", status, DS_STATUS_INTERNAL,
                                               DS_STATUS_SHADER)) {
         return refused;
     }

@@ -6,7 +6,7 @@
 namespace doorstep {
 namespace {
 
-// What a copy begins with: finds the memory and checks the tensor and the size of the host's array.
+// The first steps of a copy: finds the memory and checks the tensor and the size of the host array.
 ds_status begin_copy(ds_memory handle, const ds_tensor_info* info, const void* host, uint64_t bytes,
                      Ref<Memory>* memory) {
     if (const ds_status status = check_struct(info, "info")) return status;
@@ -16,7 +16,7 @@ ds_status begin_copy(ds_memory handle, const ds_tensor_info* info, const void* h
     const uint64_t expected = static_cast<uint64_t>(tensor_bytes(*info));
     if (!host && expected > 0) return fail_null("host");
     if (bytes == expected) return DS_STATUS_OK;
-    return fail(DS_STATUS_INVALID_ARGUMENT, "bytes", "give the size of all elements side by side",
+    return fail(DS_STATUS_INVALID_ARGUMENT, "bytes", "pass the number of bytes of all elements",
                 "bytes is %llu; it must be %llu", static_cast<unsigned long long>(bytes),
                 static_cast<unsigned long long>(expected));
 }

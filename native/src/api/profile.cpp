@@ -16,7 +16,7 @@ ds_status ds_simulator_profile(ds_simulator simulator, int32_t enabled) {
 
 ds_status ds_simulator_get_profile(ds_simulator simulator, uint64_t* ticks, uint64_t count) {
     if (!ticks) return fail_null("ticks");
-    if (const ds_status status = check_range("count", "give one counter for each stage", static_cast<int64_t>(count),
+    if (const ds_status status = check_range("count", "pass one counter per stage", static_cast<int64_t>(count),
                                              kNumStages, kNumStages)) {
         return status;
     }

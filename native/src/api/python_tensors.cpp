@@ -1,4 +1,4 @@
-// Tensors of Python, given by their PyObject*.
+// Python tensors, given as PyObject*.
 #include "api/call.h"
 #include "interop/python/tensor_making.h"
 #include "interop/python/tensor_signature.h"
@@ -9,7 +9,7 @@ namespace {
 
 static_assert(DS_PYTHON_SIGNATURE_BYTES == kSignatureBytes);
 
-// What every call with an object begins with.
+// The first steps of every call with an object.
 ds_status begin(const void* object, const char* name, const void* result, const char* result_name) {
     if (!object) return fail_null(name);
     if (!result) return fail_null(result_name);

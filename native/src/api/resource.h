@@ -1,4 +1,4 @@
-// Between handles of CUDA resources and the objects behind them.
+// Translates handles of CUDA resources into objects and back.
 #pragma once
 
 #include "api/call.h"
@@ -8,7 +8,7 @@ namespace doorstep {
 
 inline constinit HandleRegistry<Resource> resources;
 
-// Null, with the thread's error set, if there is no such handle.
+// Null, with the thread's error set, if the resource was released or never existed.
 Ref<Resource> find_handle(ds_resource handle, const char* argument);
 
 ds_status fail_wrong_kind(const char* argument, ds_resource_kind given, ds_resource_kind expected);
@@ -27,7 +27,7 @@ Ref<T> find_handle(ds_resource handle, const char* argument) {
 // INVALID_ARGUMENT for 0.
 ds_status check_bytes(uint64_t bytes);
 
-// A new handle to what has just been made; the status of the failure if it is null.
+// A new handle to a resource just created; if it is null, the status of the failure.
 ds_status give_handle(Ref<Resource> made, ds_resource* handle);
 
 }  // namespace doorstep

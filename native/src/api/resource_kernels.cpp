@@ -1,4 +1,4 @@
-// CUDA resources that are work: modules, kernels, graphs.
+// CUDA resources for work: modules, kernels, graphs.
 #include <string.h>
 
 #include "api/resource.h"

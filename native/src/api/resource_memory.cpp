@@ -1,4 +1,4 @@
-// CUDA resources that hold bytes: memory pools, device memory, pinned memory; and copying.
+// CUDA resources for memory: memory pools, device memory, pinned memory; and copies.
 #include "api/resource.h"
 #include "runtime/cuda/device_memory.h"
 #include "runtime/cuda/pinned_memory.h"
@@ -7,7 +7,7 @@ namespace doorstep {
 
 ds_status check_bytes(uint64_t bytes) {
     if (bytes) return DS_STATUS_OK;
-    return fail(DS_STATUS_INVALID_ARGUMENT, "bytes", "ask for at least one byte", "bytes is 0");
+    return fail(DS_STATUS_INVALID_ARGUMENT, "bytes", "request at least one byte", "bytes is 0");
 }
 
 }  // namespace doorstep
@@ -18,7 +18,7 @@ namespace {
 
 ds_status check_pitch(const char* argument, uint64_t pitch, const ds_row_copy& copy) {
     if (pitch >= copy.row_bytes) return DS_STATUS_OK;
-    return fail(DS_STATUS_INVALID_ARGUMENT, argument, "give the distance between the beginnings of two rows",
+    return fail(DS_STATUS_INVALID_ARGUMENT, argument, "pass the distance in bytes between the starts of two rows",
                 "%s is %llu, less than the %llu bytes of a row", argument, static_cast<unsigned long long>(pitch),
                 static_cast<unsigned long long>(copy.row_bytes));
 }

@@ -18,7 +18,7 @@ ds_status check_descriptor(int32_t fd) {
     return check_range("fd", "pass an open file descriptor", fd, 0, INT32_MAX);
 }
 
-// The caller's descriptor goes with the success of the import.
+// A successful import takes the caller's descriptor over.
 ds_status give_handle_for(int32_t fd, Ref<Resource> imported, ds_resource* handle) {
     const ds_status status = give_handle(std::move(imported), handle);
     if (!status) close(fd);
@@ -29,7 +29,7 @@ ds_status give_handle_for(int32_t fd, Ref<Resource> imported, ds_resource* handl
 ds_status check_value(const Semaphore& semaphore, uint64_t value) {
     if (semaphore.is_timeline() || value == 0) return DS_STATUS_OK;
     return fail(DS_STATUS_INVALID_ARGUMENT, "value", "pass 0, or import a timeline semaphore",
-                "value is %llu, but the semaphore is a binary one", static_cast<unsigned long long>(value));
+                "value is %llu, but the semaphore is binary", static_cast<unsigned long long>(value));
 }
 
 }  // namespace

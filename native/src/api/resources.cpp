@@ -1,4 +1,4 @@
-// What all CUDA resources can be asked; contexts, streams and events.
+// Functions of all CUDA resources; contexts, streams and events.
 #include "api/fork.h"
 #include "api/resource.h"
 #include "runtime/cuda/event.h"
@@ -25,7 +25,7 @@ Ref<Resource> find_handle(ds_resource handle, const char* argument) {
 }
 
 ds_status fail_wrong_kind(const char* argument, ds_resource_kind given, ds_resource_kind expected) {
-    return fail(DS_STATUS_INVALID_ARGUMENT, argument, "pass a handle of the right kind",
+    return fail(DS_STATUS_INVALID_ARGUMENT, argument, "pass a handle of the expected kind",
                 "%s is the handle of a %s; it must be that of a %s", argument, kKindNames[given],
                 kKindNames[expected]);
 }
@@ -67,7 +67,7 @@ ds_status ds_resource_find(int32_t kind, int64_t device_index, uint64_t raw, ds_
     if (const ds_status status = check_kind(kind)) return status;
     Ref<Resource> found = find_resource(static_cast<ds_resource_kind>(kind), device_index, raw);
     if (found) return give_handle(std::move(found), resource);
-    return fail(DS_STATUS_CLOSED, "raw", "borrow it instead", "doorstep has made no %s 0x%llx on device %lld",
+    return fail(DS_STATUS_CLOSED, "raw", "borrow it instead", "doorstep has created no %s 0x%llx on device %lld",
                 kKindNames[kind], static_cast<unsigned long long>(raw), static_cast<long long>(device_index));
 }
 

@@ -24,7 +24,7 @@ ds_status check_origin(const SaveHeader& header) {
                     "these bytes are not a save");
     }
     if (header.format_version != DS_SAVE_FORMAT_VERSION) {
-        return fail(DS_STATUS_INVALID_STATE, "data", "restore it with the version of doorstep that made it",
+        return fail(DS_STATUS_INVALID_STATE, "data", "restore it with the version of doorstep that wrote it",
                     "the save has format version %u; this library reads version %d", header.format_version,
                     DS_SAVE_FORMAT_VERSION);
     }
@@ -32,7 +32,7 @@ ds_status check_origin(const SaveHeader& header) {
 }
 
 ds_status check_length(const SaveHeader& header, uint64_t worlds_bytes) {
-    // Divided, not multiplied: the numbers may be anything
+    // Divided, not multiplied: a product of arbitrary numbers may overflow
     const uint64_t each = header.saved_world_bytes;
     if (each != 0 && header.count == worlds_bytes / each && worlds_bytes % each == 0) return DS_STATUS_OK;
     return fail_damaged("its length after the header", worlds_bytes, header.count * each);
@@ -55,7 +55,7 @@ ds_status check_undamaged(const SaveHeader& header, const char* worlds) {
 
 ds_status check_fits(const SaveHeader& saved, const SaveHeader& own) {
     if (memcmp(saved.library_version, own.library_version, sizeof own.library_version) != 0) {
-        return fail(DS_STATUS_INVALID_STATE, "data", "restore it with the version of doorstep that made it",
+        return fail(DS_STATUS_INVALID_STATE, "data", "restore it with the version of doorstep that wrote it",
                     "the save comes from doorstep %.20s; this is doorstep %s", saved.library_version,
                     own.library_version);
     }
@@ -71,7 +71,7 @@ ds_status check_fits(const SaveHeader& saved, const SaveHeader& own) {
     };
     for (const auto& row : rows) {
         if (row.saved == row.own) continue;
-        return fail(DS_STATUS_INVALID_STATE, "data", "restore into a simulator made with the same rules and sizes",
+        return fail(DS_STATUS_INVALID_STATE, "data", "restore into a simulator with the same rules and sizes",
                     "%s is %llu in the save and %llu in this simulator", row.name,
                     static_cast<unsigned long long>(row.saved), static_cast<unsigned long long>(row.own));
     }

@@ -1,4 +1,4 @@
-// The header of a save, and the checks of bytes that claim to be one.
+// The header of a save, and the checks of bytes passed as a save.
 #pragma once
 
 #include <stdint.h>
@@ -18,21 +18,21 @@ struct SaveHeader {
     int32_t episode_length;
     int32_t auto_reset;
     int32_t padding;             // zero
-    uint64_t world_bytes;        // of a block
-    uint64_t saved_world_bytes;  // of a block and its rows of tensors
+    uint64_t world_bytes;        // size of a block
+    uint64_t saved_world_bytes;  // size of a block and its rows of tensors
     uint64_t count;
-    uint64_t checksum;  // of everything else
+    uint64_t checksum;  // of the rest of the save
 };
 static_assert(sizeof(SaveHeader) == 96);
 
 // The header of a save of `count` worlds, without checksum.
 SaveHeader make_save_header(const Simulator& simulator, uint64_t count);
 
-// Of the header (whatever its checksum says) and the worlds after it.
+// Checksum of the header, without its checksum field, and the worlds after it.
 uint64_t save_checksum(SaveHeader header, const char* worlds);
 
-// A save that is whole and fits a simulator. The worlds are a copy: the caller's bytes may be written by another thread
-// between the check and the restore.
+// A complete save that fits a simulator. The worlds are a copy: another thread may write the caller's bytes between the
+// check and the restore.
 struct CheckedSave {
     SaveHeader header;
     std::unique_ptr<char[]> worlds;

@@ -1,4 +1,4 @@
-// Making, describing and ending simulators.
+// Creating, describing and ending simulators.
 #include "api/call.h"
 #include "api/fork.h"
 #include "exec/cpu/cpu_simulator.h"
@@ -32,7 +32,7 @@ ds_status check_numbers(const ds_simulator_config& config) {
         {"world_offset", "world_offset + num_worlds is at most 2**32", config.world_offset, 0,
          DS_MAX_GLOBAL_WORLDS - config.num_worlds},
         {"num_agents", "a world has one to eight agents", config.num_agents, 1, DS_MAX_AGENTS},
-        {"episode_length", "give the number of steps of an episode", config.episode_length, 1, DS_MAX_EPISODE_LENGTH},
+        {"episode_length", "pass the number of steps of an episode", config.episode_length, 1, DS_MAX_EPISODE_LENGTH},
         {"num_threads", "0 uses as many threads as the process may", config.num_threads, 0, DS_MAX_THREADS},
     };
     for (const auto& row : rows) {
@@ -62,14 +62,14 @@ ds_status make_simulator(const ds_simulator_config& config, Ref<Simulator>* simu
     return usable ? CudaSimulator::create(config, simulator) : CpuSimulator::create(config, simulator);
 }
 
-// Waits for the turn, so that no operation runs; later calls find the simulator closed.
+// Waits for the turn, so that no operation is running; later calls find the simulator closed.
 void close_simulator(Simulator* simulator) {
     simulator->turn.lock();
     simulator->closed = true;
     const bool ended = simulator->close();
     simulator->turn.unlock();
     unwatch_forks(simulator);
-    // Nobody updates a closed simulator, but work that was begun or recorded may use what is attached
+    // No call updates a closed simulator, but work begun or recorded earlier may still use the attachment
     if (ended) simulator->attachment.release();
 }
 
@@ -78,8 +78,8 @@ void close_simulator(Simulator* simulator) {
 ds_status check_cpu() {
     if (cpu_features().sufficient()) return DS_STATUS_OK;
     return fail(DS_STATUS_DEVICE, "", "use a CPU of 2013 (Intel Haswell), 2017 (AMD Zen) or later, and an operating "
-                "system or virtual machine that passes its features on",
-                "this CPU lacks what doorstep is compiled for (all of these must be 1): %s", cpu_features_text());
+                "system or virtual machine that exposes its features",
+                "this CPU lacks features that doorstep needs (all of these must be 1): %s", cpu_features_text());
 }
 
 }  // namespace doorstep

@@ -18,13 +18,13 @@ ds_status check_size(const char* argument, const char* hint, uint64_t given, uin
                 static_cast<unsigned long long>(given), static_cast<unsigned long long>(expected));
 }
 
-// Whether the worlds of a save find slots: those named, or the first ones.
+// Checks that the worlds of a save fit the slots: those passed, or the first ones.
 ds_status check_slots(const Simulator& simulator, const SaveHeader& header, const int64_t* worlds,
                       uint64_t count) {
     const unsigned long long saved = header.count;
     if (worlds && count != saved) {
-        return fail(DS_STATUS_INVALID_ARGUMENT, "worlds", "name one slot for each world of the save",
-                    "%llu slots are named; the save holds %llu worlds", static_cast<unsigned long long>(count), saved);
+        return fail(DS_STATUS_INVALID_ARGUMENT, "worlds", "pass one slot per world of the save",
+                    "%llu slots are passed; the save holds %llu worlds", static_cast<unsigned long long>(count), saved);
     }
     const int64_t num_worlds = simulator.config().num_worlds;
     if (saved > static_cast<uint64_t>(num_worlds)) {
@@ -60,7 +60,7 @@ ds_status ds_simulator_save(ds_simulator simulator, const int64_t* worlds, uint6
     if (selection.status()) return selection.status();
     const uint64_t selected = static_cast<uint64_t>(selection.list().size);
     if (const ds_status status =
-            check_size("bytes", "ask ds_simulator_save_size() first", bytes, save_size(*call, selected))) {
+            check_size("bytes", "call ds_simulator_save_size() first", bytes, save_size(*call, selected))) {
         return status;
     }
     SaveHeader header = make_save_header(*call, selected);
@@ -100,7 +100,7 @@ ds_status ds_simulator_world_hashes(ds_simulator simulator, uint64_t* hashes, ui
     SimulatorCall call(simulator);
     if (const ds_status status = call.begin_operation()) return status;
     const uint64_t num_worlds = static_cast<uint64_t>(call->config().num_worlds);
-    if (const ds_status status = check_size("count", "give room for one hash per world", count, num_worlds)) {
+    if (const ds_status status = check_size("count", "pass room for one hash per world", count, num_worlds)) {
         return status;
     }
     uint64_t sum;

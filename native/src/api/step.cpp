@@ -10,15 +10,15 @@ ds_status check_actions(Simulator& simulator) {
     BadAction bad;
     if (const ds_status status = simulator.find_bad_action(&found, &bad)) return status;
     if (!found) return DS_STATUS_OK;
-    return fail(DS_STATUS_INVALID_ARGUMENT, "actions", "correct the action, or make the simulator with action_check="
+    return fail(DS_STATUS_INVALID_ARGUMENT, "actions", "correct the action, or create the simulator with action_check="
                 "\"clamp\"", "actions[%lld, %d, %d] is %d; it must be 0 to %d (indices: world, agent, component)",
                 static_cast<long long>(bad.world), bad.agent, bad.component, bad.value, bad.maximum);
 }
 
-// What an operation that changes worlds ends with.
+// The last steps of an operation that changes worlds.
 ds_status end_operation(SimulatorCall& call, ds_status status) { return status ? status : call->update(); }
 
-// What any kind of step begins with.
+// The first steps of any kind of step.
 ds_status begin_step(SimulatorCall& call) {
     if (const ds_status status = call.begin_operation()) return status;
     return check_actions(*call);
@@ -99,7 +99,7 @@ ds_status ds_simulator_reset_mask(ds_simulator simulator, const uint8_t* mask, u
     SimulatorCall call(simulator);
     if (const ds_status status = call.begin_operation()) return status;
     if (count != static_cast<uint64_t>(call->config().num_worlds)) {
-        return fail(DS_STATUS_INVALID_ARGUMENT, "count", "give one mask byte for each world",
+        return fail(DS_STATUS_INVALID_ARGUMENT, "count", "pass one mask byte per world",
                     "the mask has %llu entries; this simulator has %lld worlds", static_cast<unsigned long long>(count),
                     static_cast<long long>(call->config().num_worlds));
     }

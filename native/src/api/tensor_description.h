@@ -1,4 +1,4 @@
-// Checks of tensors, and of their descriptions, that a caller names.
+// Checks of tensor ids and tensor descriptions from a caller.
 #pragma once
 
 #include "doorstep.h"
@@ -7,10 +7,10 @@
 
 namespace doorstep {
 
-// INVALID_ARGUMENT unless the struct describes elements that lie inside the memory.
+// INVALID_ARGUMENT unless the struct describes elements inside the memory.
 ds_status check_description(const Memory& memory, const ds_tensor_info& info);
 
-// INVALID_ARGUMENT unless it is a ds_tensor_id of a tensor that the simulator has.
+// INVALID_ARGUMENT unless it is the ds_tensor_id of a tensor that the simulator has.
 ds_status check_tensor(const Simulator& simulator, int64_t tensor);
 
 }  // namespace doorstep

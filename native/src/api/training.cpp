@@ -1,4 +1,4 @@
-// Training kernels: work on arrays of the caller.
+// Training kernels on the caller's arrays.
 #include "api/call.h"
 #include "api/fork.h"
 #include "runtime/cuda/resource.h"
@@ -40,7 +40,7 @@ ds_status check_addresses(const Address (&addresses)[kCount]) {
     return DS_STATUS_OK;
 }
 
-// Empty calls need no memory.
+// Calls without items need no memory.
 ds_status check_arrays(const ds_advantages& call, bool with_ratios) {
     if (call.num_steps == 0 || call.num_columns == 0) return DS_STATUS_OK;
     if (with_ratios && !call.log_ratios) return fail_null("log_ratios");
@@ -96,7 +96,7 @@ ds_status check_actions(const ds_multi_discrete& call) {
     for (int64_t row = 0; row < call.num_rows; ++row)
         for (int k = 0; k < call.num_components; ++k, ++action) {
             if (*action >= 0 && *action < call.sizes[k]) continue;
-            return fail(DS_STATUS_INVALID_ARGUMENT, "actions", "count choices from 0",
+            return fail(DS_STATUS_INVALID_ARGUMENT, "actions", "choices start at 0",
                         "actions[%lld, %d] is %d; it must be 0 to %d", static_cast<long long>(row), k, *action,
                         call.sizes[k] - 1);
         }

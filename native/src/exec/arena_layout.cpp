@@ -54,7 +54,7 @@ void locate(const ArenaLayout& layout, char* base, Simulation* simulation) {
     }
 }
 
-// The pointers lie in the order of the table, whatever their types.
+// The pointers are in the order of the table.
 static_assert(sizeof(TensorPointers) == DS_TENSOR_COUNT * sizeof(void*));
 
 void* tensor_address(const TensorPointers& tensors, int tensor) {

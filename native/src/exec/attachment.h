@@ -1,4 +1,4 @@
-// What another library does whenever the worlds of a simulator have changed: see ds_simulator_attach().
+// A library attached to a simulator, called whenever its worlds have changed: see ds_simulator_attach().
 #pragma once
 
 #include "doorstep.h"
@@ -13,19 +13,19 @@ public:
     void set(const ds_attachment& attachment) { attached_ = attachment; }
     ds_status update(const ds_turn& turn) {
         const ds_status status = attached_.update(attached_.context, &turn);
-        if (status && last_status() != status) {  // it has not said why
-            fail(status, "", "ask the maker of what is attached", "what is attached to the simulator failed");
+        if (status && last_status() != status) {  // it set no error
+            fail(status, "", "report this to the library's authors", "the library attached to the simulator failed");
         }
         return status;
     }
     void clear() { attached_ = {}; }
-    // The simulator has ended.
+    // Called when the simulator has ended.
     void release() {
         if (attached_.release) attached_.release(attached_.context);
         clear();
     }
 
-    // A failure in a thread that nobody asks, and its report by the next call.
+    // A failure in a background thread, to be reported by the next call.
     void keep_failure() { failure_ = last_failure(); }
     ds_status report_failure() {
         if (!failure_.status) return DS_STATUS_OK;

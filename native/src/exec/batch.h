@@ -1,5 +1,5 @@
-// A batch: worlds whose blocks and tensors lie in memory of the caller. What ds_batch describes, as the simulation and
-// the executors take it. Nothing here checks arguments (api/ does).
+// A batch: worlds whose blocks and tensors are in the caller's memory. ds_batch in the terms of the simulation and the
+// executors. Nothing here checks arguments (api/ does).
 #pragma once
 
 #include "doorstep.h"

@@ -1,5 +1,5 @@
-// The bytes of one world in a save: its block, and its rows of the tensors that decide its future or tell its latest
-// step. The rest (observations, steps_remaining) is recomputed from the block; final_* rows are not kept.
+// The bytes of one world in a save: its block, and its rows of the tensors that determine its future or contain its
+// latest step's results. The rest (observations, steps_remaining) is recomputed from the block; final_* is not saved.
 #pragma once
 
 #include <stdint.h>
@@ -18,7 +18,7 @@ struct SavedParts {
         int64_t bytes;
     } parts[kSavedParts];
 
-    int64_t bytes() const;  // of a world
+    int64_t bytes() const;  // per world
     void save(int64_t world, char* saved) const;
     void restore(int64_t world, const char* saved) const;
 };

@@ -1,7 +1,7 @@
-// A batch of worlds on some device: what the C API knows of it.
+// A simulator's worlds on some device, as the C API uses them.
 //
 // Nothing here checks arguments (api/ does). An operation that does not return DS_STATUS_OK has set the thread's error.
-// Every operation expects its caller to hold `turn`, unless it says otherwise.
+// The caller of an operation must hold `turn`, unless documented otherwise.
 #pragma once
 
 #include <stdint.h>
@@ -33,7 +33,7 @@ class Simulator : public RefCounted {
 public:
     virtual ~Simulator() = default;
 
-    // Held for the length of every operation, and by an asynchronous step until it needs no more attention.
+    // Held during every operation, and by an asynchronous step until its end.
     TurnLock turn;
     bool closed = false;  // guarded by turn
 
@@ -45,23 +45,23 @@ public:
     const ds_simulator_config& config() const { return config_; }
     const WorldModel& model() const { return *model_; }
     const Simulation& simulation() const { return simulation_; }
-    const Ref<Memory>& memory() const { return memory_; }  // its own, of worlds, tensors and tables
+    const Ref<Memory>& memory() const { return memory_; }  // its own: worlds, tensors and tables
     bool has_tensor(int tensor) const { return layout_.tensors[tensor] >= 0; }
     void describe_state(int field, ds_tensor_info* info) const;
     // One byte per world, on the host, all zero between calls.
     virtual uint8_t* mask() const = 0;
 
-    // ---- Without the turn ----
+    // ---- Callable without the turn ----
     int64_t allocated_bytes() const { return own_bytes() + bytes_for_attachments_->bytes.load(std::memory_order_relaxed); }
     int64_t step_count() const { return step_count_.load(std::memory_order_relaxed); }
-    // The end of everything begun so far, and of nothing begun later.
+    // An event that ends with all work begun so far, and does not wait for later work.
     virtual ds_status find_end(Ref<StepEvent>* event) = 0;
     virtual uint64_t stream() const = 0;  // 0 on the CPU
 
-    // ---- Life ----
-    // What every operation begins with: makes sure that there are threads, or a device, also after a fork.
+    // ---- Lifetime ----
+    // The first step of every operation: makes sure that threads, or a device, are available, also after a fork.
     virtual ds_status prepare() = 0;
-    // Ends the work. False if it cannot be waited for, or may be done again: then what it uses must be abandoned.
+    // Ends the work. False if it cannot be awaited, or may run again: then the memory it uses must be leaked.
     virtual bool close() = 0;
     virtual void enter_forked_child() = 0;
 
@@ -69,7 +69,7 @@ public:
     virtual ds_status step() = 0;
     // The event of the next asynchronous step.
     virtual ds_status make_event(Ref<StepEvent>* event) = 0;
-    // Begins the step of an event made by make_event(). If it returns DS_STATUS_OK, the turn is given back by it.
+    // Begins the step of an event made by make_event(). If it returns DS_STATUS_OK, the step releases the turn.
     virtual ds_status step_async(StepEvent& event) = 0;
     virtual ds_status find_bad_action(bool* found, BadAction* bad) = 0;
     virtual ds_status reset(const uint8_t* mask) = 0;    // on the host; null: all worlds
@@ -77,48 +77,48 @@ public:
     virtual ds_status set_stream(uint64_t stream) = 0;
     void look_for_edits() { simulation_.look_for_edits = 1; }
 
-    // What another library does at the end of operations, after begin_operation().
+    // The attached library, called at the end of operations, after begin_operation().
     Attachment attachment;
-    // Lets it see the worlds as they are now.
+    // Calls its update with the worlds as they are now.
     ds_status update() { return attachment ? update_attachment() : DS_STATUS_OK; }
     // Zeroed memory on the simulator's device.
     ds_status allocate(int64_t bytes, Ref<Memory>* memory);
 
-    // Where a tensor is: in the simulator's own memory, or in a memory of the caller's that it was bound to.
+    // The tensor's address: in the simulator's own memory, or in the caller's memory that it is bound to.
     void describe_tensor(int tensor, ds_tensor_info* info) const;
     const Ref<Memory>& memory_of(int tensor) const { return bound_[tensor] ? bound_[tensor] : memory_; }
     char* own_address(int tensor) const { return memory_->data() + layout_.tensors[tensor]; }
-    // A memory of the caller's on the simulator's device; its owner is not taken over.
+    // The caller's memory on the simulator's device; its owner is not taken over.
     virtual ds_status borrow(char* data, int64_t bytes, Ref<Memory>* memory) = 0;
-    // The tensor, without its elements, moves to the start of a memory; null: back to its place in the simulator's own.
-    // Returns the memory that it was bound to.
+    // Points the tensor at `memory` (null: back to the simulator's own). Copies nothing. Returns the memory that it was
+    // bound to.
     Ref<Memory> bind(int tensor, Ref<Memory> memory);
-    // Copies from an address of the device to another, in the order of the work; on a GPU the copy is only begun.
+    // Copies between two addresses of the device, in the order of the work; on a GPU the copy is only begun.
     virtual ds_status copy(void* to, const void* from, int64_t bytes) = 0;
     // The same, and waits for it.
     virtual ds_status copy_now(void* to, const void* from, int64_t bytes) = 0;
 
-    // Copies worlds out, each saved_world_bytes() (see saved_world.h), or in; then derived data is to be refreshed.
+    // Copies worlds out or in, each saved_world_bytes() (see saved_world.h). After copying in, refresh derived data.
     virtual ds_status save(const WorldList& worlds, char* saved) = 0;
     virtual ds_status restore(const WorldList& worlds, const char* saved) = 0;
     // hashes: one per world, or null; *sum: over the worlds of the mask (null: all).
     virtual ds_status hash(const uint8_t* mask, uint64_t* hashes, uint64_t* sum) = 0;
 
-    // Trouble bits since they were last taken.
+    // Returns and clears the Trouble bits.
     virtual ds_status take_trouble(uint32_t* trouble) = 0;
-    ds_status read_health(ds_health* health);  // struct_size is left as it is
+    ds_status read_health(ds_health* health);  // leaves struct_size unchanged
 
     virtual ds_status set_profiling(bool enabled) = 0;
-    virtual ds_status read_profile(uint64_t* ticks) = 0;  // kNumStages of them
+    virtual ds_status read_profile(uint64_t* ticks) = 0;  // kNumStages values
 
 protected:
     Simulator(const ds_simulator_config& config, int32_t device_kind);
-    // OUT_OF_MEMORY if construction got less than it needs.
+    // OUT_OF_MEMORY if an allocation of the constructor failed.
     ds_status check_records() const;
 
-    // Takes the memory that layout_ asks for.
+    // Allocates the memory that layout_ describes.
     void take_over(Ref<Memory> memory);
-    // Everything but what allocate() gave; needs no turn.
+    // Fills in everything except the memory of allocate(); needs no turn.
     virtual int64_t own_bytes() const = 0;
     // For allocate().
     virtual ds_status take_memory(int64_t bytes, Ref<Memory>* memory) = 0;
@@ -146,7 +146,7 @@ protected:
 private:
     Ref<Memory> memory_;
     Ref<ByteCount> bytes_for_attachments_;
-    Ref<Memory> bound_[DS_TENSOR_COUNT];  // null: the tensor lies in memory_
+    Ref<Memory> bound_[DS_TENSOR_COUNT];  // null: the tensor is in memory_
 };
 
 }  // namespace doorstep

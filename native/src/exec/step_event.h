@@ -1,4 +1,4 @@
-// The end of one asynchronous step: what a ds_event stands for.
+// The end of one asynchronous step: the object of a ds_event.
 #pragma once
 
 #include <stdint.h>

@@ -46,7 +46,7 @@ bool is_contiguous(const ds_tensor_info& info) {
     return true;
 }
 
-// Calls function(part, part's first byte of the packed array, staging) for runs of the first axis that fit the staging.
+// Calls function(part, the part's first byte in the packed array, staging) for runs of the first axis that fit.
 template <class Function>
 ds_status for_each_part(const ds_tensor_info& info, const Function& function) {
     const int64_t rows = info.rank > 0 ? info.shape[0] : 1, pitch = info.rank > 0 ? info.strides[0] : 0;

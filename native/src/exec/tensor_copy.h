@@ -1,4 +1,4 @@
-// Copies between tensors in a simulator's memory, of any strides and on any device, and contiguous arrays of the host.
+// Copies between tensors in a simulator's memory, of any strides and on any device, and contiguous host arrays.
 #pragma once
 
 #include <stdint.h>
@@ -8,12 +8,12 @@
 
 namespace doorstep {
 
-// Bytes from the first to beyond the last element. -1 unless strides are whole elements, not negative, and the product
-// stays in range.
+// Bytes from the start of the first to the end of the last element. -1 unless strides are nonnegative multiples of the
+// element size and the product stays in range.
 int64_t tensor_extent(const ds_tensor_info& info);
 
-// The description has been checked, and lies inside the memory. OUT_OF_MEMORY for the staging of what is not
-// contiguous, and what Memory::read() and write() return. A write keeps what lies between the elements.
+// The description has been checked and is inside the memory. OUT_OF_MEMORY if the staging for a tensor that is not
+// contiguous cannot be allocated; otherwise as Memory::read() and write(). A write keeps the bytes between elements.
 ds_status read_tensor(Memory& memory, const ds_tensor_info& info, void* host);
 ds_status write_tensor(Memory& memory, const ds_tensor_info& info, const void* host);
 

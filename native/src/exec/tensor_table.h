@@ -17,7 +17,7 @@ struct TensorRow {
 extern const TensorRow kTensorRows[DS_TENSOR_COUNT];
 extern const TensorRow kStateRows[DS_STATE_COUNT];
 
-// Flat observations: written where an address is given.
+// Flat observations: written if their address is not null.
 constexpr bool may_be_null(int64_t tensor) {
     return tensor == DS_TENSOR_observations || tensor == DS_TENSOR_final_observations;
 }
@@ -25,7 +25,7 @@ constexpr bool may_be_null(int64_t tensor) {
 // final_*, episode_returns and episode_lengths: written when an episode ends, and kept until the next one does.
 constexpr bool outlives_step(int64_t tensor) { return tensor >= DS_TENSOR_final_steps_remaining; }
 
-// What the letters of a shape stand for in one simulator.
+// The values of a shape's symbols in one simulator.
 struct Dimensions {
     int64_t num_worlds;             // N
     int64_t num_agents;             // A

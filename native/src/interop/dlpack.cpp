@@ -10,7 +10,7 @@
 namespace doorstep {
 namespace {
 
-// What a managed tensor points into.
+// The memory that a managed tensor references, and its shape and strides.
 template <class Managed>
 struct Export {
     Managed managed;

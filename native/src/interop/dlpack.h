@@ -1,5 +1,5 @@
-// DLPack: tensors handed to other libraries without a copy. The structs are those of the DLPack 1.0 specification,
-// declared here because they are all that is needed of it.
+// DLPack: exporting tensors to other libraries without a copy. Declares the structs of the DLPack 1.0 specification
+// that are used here.
 #pragma once
 
 #include <stdint.h>
@@ -10,10 +10,10 @@
 
 namespace doorstep {
 
-// Types of devices; these are all that are more than a number here.
+// Device types that are used by name.
 inline constexpr int32_t kDLCPU = 1, kDLCUDA = 2, kDLCUDAHost = 3, kDLCUDAManaged = 13;
 
-// Codes of types of elements.
+// Type codes of elements.
 inline constexpr uint8_t kDLInt = 0, kDLUInt = 1, kDLFloat = 2, kDLComplex = 5, kDLBool = 6;
 
 // Flags of a DLManagedTensorVersioned.
@@ -40,7 +40,7 @@ struct DLTensor {
     uint64_t byte_offset;
 };
 
-// "dltensor": before DLPack 1.0; cannot say that it is read-only.
+// "dltensor": before DLPack 1.0; has no read-only flag.
 struct DLManagedTensor {
     DLTensor tensor;
     void* manager;
@@ -61,7 +61,7 @@ struct DLManagedTensorVersioned {
 template <class Managed>
 Managed* export_tensor(const Ref<Memory>& memory, const ds_tensor_info& info);
 
-// The type of the elements of a ds_dtype that a simulator's tensors have.
+// DLPack's type of a ds_dtype, for those that a simulator's tensors have.
 DLDataType data_type_of(int32_t dtype);
 
 // Calls the deleter, if there is one.
@@ -70,7 +70,7 @@ void delete_exported(Managed* managed) {
     if (managed->deleter) managed->deleter(managed);
 }
 
-// Deletes the tensor of a capsule that nobody consumed: a consumer renames the capsule.
+// Deletes the tensor of a capsule that was not consumed: a consumer renames the capsule.
 void destroy_capsule(PyObject* capsule);
 
 }  // namespace doorstep

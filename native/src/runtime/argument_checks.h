@@ -1,4 +1,4 @@
-// What entry points say about their arguments. Both libraries have them, each on top of its own fail().
+// Errors of entry points about their arguments. Both libraries have them, each based on its own fail().
 #pragma once
 
 #include "doorstep.h"

@@ -9,7 +9,7 @@
 namespace doorstep {
 namespace {
 
-constexpr int64_t kUnlimited = int64_t{1} << 60;  // version 1 writes a number near 2**63 for "no limit"
+constexpr int64_t kUnlimited = int64_t{1} << 60;  // version 1 reports a number near 2**63 for "no limit"
 
 // One control group: a folder below /sys/fs/cgroup.
 struct Group {
@@ -21,7 +21,7 @@ struct Group {
         return read_text_file(path, text, size);
     }
 
-    // -1 if there is no such file or it does not hold a number.
+    // -1 if the file is missing or does not contain a number.
     int64_t read_number(const char* file) const {
         char text[64];
         if (!read(file, text, sizeof text)) return -1;
@@ -30,7 +30,7 @@ struct Group {
         return end == text ? -1 : value;
     }
 
-    // A row "name number" of a table such as memory.stat; 0 if there is none.
+    // The value of a row "name number" of a table such as memory.stat; 0 if it is missing.
     int64_t read_row(const char* file, const char* name) const {
         char text[8192];
         if (!read(file, text, sizeof text)) return 0;
@@ -85,8 +85,8 @@ bool lists_controller(const char* controllers, const char* name) {
     return false;
 }
 
-// Every limit from the process's own group up to the root counts. Inside a container the path often names folders of
-// the host: those are skipped, and the walk ends at the root, which then is the container's own group.
+// Every limit from the process's own group up to the root applies. Inside a container the path often names folders of
+// the host: those are skipped, and the walk ends at the root, which there is the container's own group.
 using ReadGroup = void (*)(const Group& group, CgroupLimits* limits);
 void walk_up(const char* root, const char* controllers, char* path, ReadGroup read, CgroupLimits* limits) {
     for (;;) {

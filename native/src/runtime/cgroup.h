@@ -11,10 +11,10 @@ struct CgroupLimits {
     int64_t cpus;              // the smallest quota, in CPUs, rounded up; 0: no limit
 };
 
-// root: where /proc and /sys are looked for, for tests.
+// root: folder that contains proc and sys; tests pass another.
 CgroupLimits read_cgroup_limits(const char* root = "");
 
-// Reads a small text file whole, with a final zero. False if it cannot be read.
+// Reads a whole small text file and appends a zero. False if it cannot be read.
 bool read_text_file(const char* path, char* text, size_t size);
 
 }  // namespace doorstep

@@ -1,7 +1,7 @@
-// What the libraries call of the C++ runtime, on glibc alone. Linking the compiler's runtime instead would first have to
-// compile it, which took more than a minute of every first build.
+// The functions of the C++ runtime that the libraries call, implemented on glibc alone. Linking the compiler's runtime
+// would require compiling it first, which took more than a minute of every first build.
 //
-// Operators that throw are left out on purpose: without exceptions nothing may call them, and the linker says so.
+// Throwing operators are omitted on purpose: without exceptions no code may call them, and the linker checks that.
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -15,7 +15,7 @@ namespace std {
 const nothrow_t nothrow{};
 }
 
-// Null, not an error, if there is no memory.
+// Null, not an exception, if there is no memory.
 void* operator new(size_t bytes, const std::nothrow_t&) noexcept { return malloc(bytes ? bytes : 1); }
 void* operator new[](size_t bytes, const std::nothrow_t&) noexcept { return malloc(bytes ? bytes : 1); }
 
@@ -41,7 +41,7 @@ void operator delete[](void* memory, size_t, std::align_val_t) noexcept { free(m
 
 namespace {
 
-// The compiler reads the first byte and calls nothing once it is 1. The rest is ours.
+// The compiler reads the first byte and calls nothing once it is 1. The other bytes are free for this implementation.
 struct StaticGuard {
     std::atomic<uint8_t> initialized;
     std::atomic<uint32_t> state;
@@ -52,7 +52,7 @@ enum GuardState : uint32_t { kFree, kInitializing, kAwaited };
 
 }  // namespace
 
-// 1: the caller initialises the variable and then releases the guard; 0: that has been done.
+// 1: the caller initialises the variable and then releases the guard; 0: it is initialised.
 extern "C" int __cxa_guard_acquire(StaticGuard* guard) {
     while (!guard->initialized.load(std::memory_order_acquire)) {
         uint32_t found = kFree;
@@ -71,5 +71,5 @@ extern "C" void __cxa_guard_release(StaticGuard* guard) {
 
 // ---- Virtual functions
 
-// In the tables of abstract classes; an object under construction would have to call one.
+// Entry of pure virtual functions; called only through an object that is under construction.
 extern "C" void __cxa_pure_virtual() { __builtin_trap(); }

@@ -1,12 +1,11 @@
-// What this CPU and its operating system can run. Compiled for any x86-64, so that an older CPU gets a message.
+// Features of this CPU and its operating system. Compiled for any x86-64, so that an older CPU gets an error message.
 #pragma once
 
 #include <stdint.h>
 
 namespace doorstep {
 
-// Raw answers of the CPU: cpuid leaf 1 (ecx), leaf 7 (ebx), and the extended control register 0 (0 if it cannot be
-// read).
+// Raw results: cpuid leaf 1 (ecx), leaf 7 (ebx), and the extended control register 0 (0 if it cannot be read).
 struct CpuidWords {
     uint32_t leaf1_ecx;
     uint32_t leaf7_ebx;
@@ -15,7 +14,7 @@ struct CpuidWords {
 
 struct CpuFeatures {
     bool avx2, fma, bmi2;
-    bool os_saves_avx;  // the operating system keeps the upper halves of the registers
+    bool os_saves_avx;  // the operating system saves the upper halves of the registers
 
     bool sufficient() const { return avx2 && fma && bmi2 && os_saves_avx; }
 };

@@ -11,7 +11,7 @@ FileDescriptorCopy::FileDescriptorCopy(int original) : descriptor_(fcntl(origina
     if (descriptor_ >= 0) return;
     const int reason = errno;
     status_ = fail(DS_STATUS_INVALID_ARGUMENT, "fd",
-                   reason == EBADF ? "pass what the other API has exported, and pass it once"
+                   reason == EBADF ? "pass a descriptor that the other API has exported, and only once"
                                    : "close files that are no longer needed, or raise the limit (ulimit -n)",
                    "file descriptor %d cannot be used: %s", original, strerror(reason));
 }

@@ -1,5 +1,5 @@
-// A second file descriptor for what one of the caller's stands for. It is handed to whoever takes descriptors over only
-// if that succeeds, so that a failure leaves the caller's as it was.
+// A duplicate of a caller's file descriptor. APIs that take descriptors over get the duplicate and keep it only on
+// success, so that a failure leaves the caller's descriptor as it was.
 #pragma once
 
 #include "runtime/status.h"
@@ -16,7 +16,7 @@ public:
     // INVALID_ARGUMENT, with the thread's error set, if the original is not open.
     ds_status status() const { return status_; }
     int get() const { return descriptor_; }
-    // Somebody else has it now.
+    // Another API owns the duplicate now.
     void give_away() { descriptor_ = -1; }
 
 private:

@@ -1,11 +1,11 @@
-// Memory and resources that somebody else made, and must not end while they are used here.
+// Memory and resources that other code created and must keep valid while they are used here.
 #pragma once
 
 #include "doorstep.h"
 
 namespace doorstep {
 
-// Who is let go with them. Without `release` nobody is.
+// The owner to release with them. Without `release` there is none.
 struct ForeignOwner {
     void* owner = nullptr;
     ds_release_owner release = nullptr;

@@ -59,8 +59,8 @@ void TurnLock::lock() {
     }
 }
 
-// Both words are sequentially consistent: either this sees the ticket of a thread that is about to sleep, or that
-// thread sees the new turn and does not sleep.
+// Both words are sequentially consistent: either this thread sees the ticket of a thread that is about to sleep, or
+// that thread sees the new turn and does not sleep.
 void TurnLock::unlock() {
     const uint32_t serving = now_serving_.fetch_add(1) + 1;
     if (next_ticket_.load() != serving) futex_wake(now_serving_, INT_MAX);

@@ -1,6 +1,6 @@
 // Handles: 8-byte ids {generation, index} for objects that any thread may close at any time.
 //
-// A slot's generation changes whenever its object is removed, so an old id finds nothing. What find() returns keeps
+// A slot's generation changes whenever its object is removed, so an old id finds nothing. The result of find() keeps
 // the object alive for as long as the caller needs it, even if it is removed meanwhile.
 #pragma once
 
@@ -27,14 +27,14 @@ public:
         return uint64_t{slot.generation} << 32 | index;
     }
 
-    // The object, or null if the id is stale or never was one.
+    // The object, or null if the id is stale or never existed.
     Ref<T> find(uint64_t id) {
         MutexGuard guard(mutex_);
         Slot* slot = slot_of(id);
         return slot ? Ref<T>::share(slot->object) : Ref<T>();
     }
 
-    // Ends the id. The registry's reference passes to the caller.
+    // Removes the id. The registry's reference passes to the caller.
     Ref<T> remove(uint64_t id) {
         MutexGuard guard(mutex_);
         Slot* slot = slot_of(id);
@@ -42,7 +42,7 @@ public:
         T* object = slot->object;
         slot->object = nullptr;
         --size_;
-        if (++slot->generation != 0) {  // a slot whose generations are used up is not used again
+        if (++slot->generation != 0) {  // a slot without further generations is not reused
             slot->next_free = first_free_;
             first_free_ = static_cast<uint32_t>(slot - slots_);
         }

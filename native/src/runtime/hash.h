@@ -1,4 +1,4 @@
-// A 64-bit hash of bytes: fast, well mixed, equal on every machine of this byte order. Not against adversaries.
+// A 64-bit hash of bytes: fast, well mixed, equal on all little-endian machines. Not secure against adversaries.
 //
 // Four lanes of 8-byte words are each folded by a 64 x 64 -> 128 bit multiplication, so that the multiplications
 // overlap; the length and the tail go through the same folding at the end.

@@ -1,6 +1,6 @@
-// Memory that tensors lie in, on whatever device: a simulator's own block of worlds, tensors and tables, or memory of the
-// caller that a tensor was bound to. It is given back, or its owner is let go, when the simulator and everyone who holds
-// a view of it have let go.
+// Memory of tensors, on any device: a simulator's own block of worlds, tensors and tables, or the caller's memory that
+// a tensor is bound to. It is freed, or its owner released, when the simulator and all holders of a view have released
+// it.
 #pragma once
 
 #include <stdint.h>
@@ -13,7 +13,7 @@
 
 namespace doorstep {
 
-// Bytes of some memories, as long as they are there.
+// Sum of the bytes of some memories while they exist.
 struct ByteCount : RefCounted {
     std::atomic<int64_t> bytes{0};
 };
@@ -22,30 +22,30 @@ class Memory : public RefCounted {
 public:
     virtual ~Memory();
 
-    char* data() const { return data_; }  // an address of the device
+    char* data() const { return data_; }  // a device address
     int64_t bytes() const { return bytes_; }
     int32_t device_kind() const { return device_kind_; }  // CPU or CUDA
     int32_t device_index() const { return device_index_; }
     bool contains(const void* start, int64_t bytes) const;
     bool overlaps(const void* start, int64_t bytes) const;
 
-    // The owner of the caller's memory is let go with this.
+    // The owner of the caller's memory is released with this object.
     void take_over(ForeignOwner owner) { owner_ = owner; }
 
-    // Its bytes are added until it goes.
+    // Counts its bytes in the total until it ends.
     void count_in(Ref<ByteCount> count);
 
-    // Copy bytes of this memory to or from the host, after everything that was begun on the simulator; they return
-    // when the copy is done.
+    // Copy bytes of this memory to or from the host, ordered after all work begun on the simulator; they return when
+    // the copy is done.
     virtual ds_status read(const void* start, int64_t bytes, void* host) = 0;
     virtual ds_status write(void* start, int64_t bytes, const void* host) = 0;
 
-    // What is begun on a CUDA stream from now on comes after everything that was begun on the simulator.
+    // Orders further work on a CUDA stream after all work begun on the simulator.
     virtual ds_status order(uint64_t stream) = 0;
 
 protected:
     Memory(char* data, int64_t bytes, int32_t device_kind, int32_t device_index);
-    // For memory that may still be in use: its owner is never let go.
+    // For memory that may still be in use: its owner is never released.
     void abandon_owner() { owner_ = {}; }
 
 private:

@@ -1,4 +1,4 @@
-// Pages of the host's memory, straight from the operating system.
+// Pages of host memory, mapped from the operating system.
 #pragma once
 
 #include <stdint.h>
@@ -7,16 +7,16 @@
 
 namespace doorstep {
 
-// How much memory can be had right now, and what stands in the way of more.
+// How much memory is available now, and the limit that applies.
 struct AvailableMemory {
     int64_t bytes;
     const char* limit;  // for messages: "the memory limit of this control group"
 };
 
-// root: where /proc and /sys are looked for, for tests.
+// root: folder that contains proc and sys; tests pass another.
 AvailableMemory available_memory(const char* root = "");
 
-// Zeroed, page-aligned memory; returned to the operating system at the end.
+// Zeroed, page-aligned memory; the destructor unmaps it.
 class Pages {
 public:
     Pages() = default;
@@ -40,8 +40,8 @@ private:
     int64_t bytes_ = 0;
 };
 
-// None, with the thread's error set, if `bytes` cannot be had: the amount is compared with what is available first,
-// because Linux grants what it does not have and later kills the process.
+    // Empty, with the thread's error set, if `bytes` cannot be allocated. The amount is compared with the available
+    // memory first, because Linux overcommits and later kills the process.
 Pages map_pages(int64_t bytes, const char* argument);
 
 }  // namespace doorstep

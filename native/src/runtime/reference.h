@@ -1,4 +1,4 @@
-// Intrusive reference counting: an object lives while a Ref to it exists, and no allocation can fail on the way.
+// Intrusive reference counting: an object lives while a Ref to it exists. Sharing a reference allocates nothing.
 #pragma once
 
 #include <stdint.h>
@@ -15,7 +15,7 @@ public:
     RefCounted(const RefCounted&) = delete;
     RefCounted& operator=(const RefCounted&) = delete;
 
-    // A snapshot: other threads may change it at once.
+    // A snapshot: other threads may change it at any time.
     uint32_t reference_count() const { return references_.load(std::memory_order_relaxed); }
 
 private:
@@ -44,18 +44,18 @@ public:
         if (object_ && object_->references_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete object_;
     }
 
-    // Takes over the reference an object is born with, or one given away by leak().
+    // Takes over the reference of a new object, or one released by leak().
     static Ref adopt(T* object) {
         Ref result;
         result.object_ = object;
         return result;
     }
-    // Another reference to an object somebody else keeps alive.
+    // Another reference to an object that another reference keeps alive.
     static Ref share(T* object) {
         object->references_.fetch_add(1, std::memory_order_relaxed);
         return adopt(object);
     }
-    // The same for an object that may just lose its last reference: null if it has. Its destructor must not have
+    // The same for an object that may be losing its last reference: null if it has. Its destructor must not have
     // finished.
     static Ref share_if_alive(T* object) {
         uint32_t references = object->references_.load(std::memory_order_relaxed);
@@ -66,7 +66,7 @@ public:
         }
         return {};
     }
-    // Gives the reference away, to a place that will adopt() it later.
+    // Gives the reference up without releasing it, for a later adopt().
     T* leak() { return std::exchange(object_, nullptr); }
 
     T* get() const { return object_; }

@@ -7,7 +7,7 @@
 namespace doorstep {
 namespace {
 
-// Plain data: no constructor to run in foreign threads, no destructor to run at their end.
+// Plain data, so that foreign threads run no constructor or destructor.
 thread_local Failure last_error;
 
 }  // namespace

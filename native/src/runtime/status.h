@@ -1,4 +1,4 @@
-// The latest failure of each thread: what ds_last_error() tells.
+// The latest error of each thread, for ds_last_error().
 #pragma once
 
 #include "doorstep.h"
@@ -6,7 +6,7 @@
 namespace doorstep {
 
 // Records a failure of the calling thread and returns `status`, so that a check is one return statement.
-// argument and hint may be "". The strings are copied; longer ones are cut.
+// argument and hint may be "". The strings are copied; long ones are truncated.
 [[gnu::format(printf, 4, 5)]] ds_status fail(ds_status status, const char* argument, const char* hint,
                                              const char* format, ...);
 
@@ -16,7 +16,7 @@ void set_driver_code(int32_t code);
 // Adds to the message of the failure just recorded.
 [[gnu::format(printf, 1, 2)]] void add_detail(const char* format, ...);
 
-// A failure, kept for another thread to report.
+// An error, kept for another thread to report.
 struct Failure {
     ds_status status;
     char message[768];
@@ -27,7 +27,7 @@ struct Failure {
 const Failure& last_failure();
 ds_status fail_again(const Failure& failure);
 
-// The status of the thread's latest failure, for those who got a null object instead of it.
+// The status of the thread's latest error, for callers of functions that returned null.
 ds_status last_status();
 
 // Fills in everything but struct_size.

@@ -1,4 +1,4 @@
-// Actions: four integers per agent to force, torque and grab.
+// Actions: the four integers of an agent, and their force, torque and grab.
 #pragma once
 
 #include "sim/world.h"
@@ -19,7 +19,7 @@ DS_INLINE Heading move_direction(int32_t angle) {
     return {kMoveSines[(angle + 2) & 7], kMoveSines[angle & 7]};
 }
 
-// As many actions as can be asked for legally, and amount 4, which the reference's random driver draws.
+// One row per legal action, and per action with amount 4, which the reference's random driver draws.
 constexpr int kFlightAmounts = kMoveAmounts + 1;
 constexpr int kFlights = kFlightAmounts * kMoveAngles * kTurns;
 
@@ -30,7 +30,7 @@ DS_INLINE int flight_of(Action action) {
     return (action.amount * kMoveAngles + (action.angle & 7)) * kTurns + action.turn;
 }
 
-// Legal values as they are; others by the simulator's rule. Returns how many were moved.
+// Legal values unchanged; others by the simulator's ds_action_check. Returns how many were clamped.
 DS_INLINE int read_action(const int32_t* row, int32_t action_check, Action& action) {
     int32_t values[kActionComponents];
     int moved = 0;

@@ -1,4 +1,4 @@
-// How each agent moves in this step: free, sliding along statics, or coupled to something that moves.
+// Chooses how each agent moves in this step: free, sliding along statics, or coupled to something that moves.
 #pragma once
 
 #include "sim/static_lanes.h"
@@ -8,10 +8,10 @@ namespace doorstep {
 
 // How far contacts may push an agent or a cube off its path within a step.
 constexpr float kContactMargin = 0.45f;
-// What an awake cube may move in a step beyond its present velocity.
+// How far an awake cube may move in a step beyond its present velocity.
 constexpr float kAwakeMargin = 0.2f;
 
-// Bits of the agents that are not at rest, upright, on the floor. Lanes run over bodies.
+// Bits of the agents that are not at rest, upright and on the floor. Lanes run over bodies.
 template <class Float, class W>
 DS_INLINE uint32_t unsettled_bodies(const W& world) {
     uint32_t bits = 0;
@@ -26,8 +26,8 @@ DS_INLINE uint32_t unsettled_bodies(const W& world) {
     return bits;
 }
 
-// Bits of the statics that an agent standing on the floor can meet on its path; within the reach of contacts around it;
-// and of those in reach that are not full walls to it.
+// Bits of the statics that an agent standing on the floor can touch on its path; of those within contact reach around
+// the path; and of those within reach that are not full-height walls for it.
 struct StaticsAround {
     uint32_t path, reach, partial;
 };
@@ -49,7 +49,7 @@ DS_INLINE StaticsAround statics_around(const W& world, Rectangle path, Rectangle
     return around;
 }
 
-// Whether a cube's bounds, grown by what it may move, overlap an area. Lanes run over bodies.
+// Whether a cube's bounds, grown by its possible motion, overlap an area. Lanes run over bodies.
 template <class Float, class W>
 DS_INLINE bool meets_a_cube(const W& world, Rectangle area) {
     const bool all_asleep = world.asleep == W::kCubeBits;
@@ -76,7 +76,7 @@ DS_INLINE Rectangle path_of(const TileT& tile, int slot) {
     return {records.path_min_x[slot], records.path_max_x[slot], records.path_min_y[slot], records.path_max_y[slot]};
 }
 
-// The agent alone against statics and cubes. load_actions has set kCoupled where the action has no flight.
+// One agent against statics and cubes. load_actions has set kCoupled where the action has no row in the flight table.
 template <class Float, class TileT, class W>
 DS_INLINE Motion motion_alone(TileT& tile, const W& world, int agent, int slot) {
     if (tile.records.motion[slot] == kCoupled || world.grabs[agent] >= 0) return kCoupled;
@@ -88,9 +88,9 @@ DS_INLINE Motion motion_alone(TileT& tile, const W& world, int agent, int slot) 
     return too_many || statics.partial || meets_a_cube<Float>(world, reach) ? kCoupled : kSliding;
 }
 
-// Whether two agents in free flight stay out of each other's reach. Up to friction, millimetres, both cover the same
-// part of their way in each substep, so that their centres' difference moves along a segment; no two corners meet
-// beyond twice the diagonal, and a centimetre more.
+// Whether two agents in free flight stay out of each other's reach. Friction aside (millimetres), both travel the same
+// fraction of their path in each substep, so the difference of their centres moves along a segment. No two corners
+// touch beyond twice the diagonal plus one centimetre.
 template <class TileT, class W>
 DS_INLINE bool fly_apart(const TileT& tile, const W& world, int base, int a, int b) {
     constexpr float kReach = 2.f * 1.4143f * kAgentHalfExtent + 0.01f;
@@ -104,8 +104,8 @@ DS_INLINE bool fly_apart(const TileT& tile, const W& world, int base, int a, int
     return nearest_x * nearest_x + nearest_y * nearest_y > kReach * kReach;
 }
 
-// Agents that are not at rest on the floor, or in each other's way, are coupled; so is whoever a coupled agent, or a
-// cube it pushes, may be pushed into.
+// Agents are coupled if they are not at rest on the floor, or in each other's way, or where a coupled agent, or a cube
+// it pushes, may be pushed into them.
 template <class Float, class TileT, class W>
 DS_INLINE void couple_agents(TileT& tile, const W& world, int base) {
     for (uint32_t unsettled = unsettled_bodies<Float>(world) & ((1u << W::kAgents) - 1u); unsettled;)

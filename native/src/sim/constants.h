@@ -1,4 +1,4 @@
-// The escape room's own numbers. Units as in physics/constants.h.
+// Constants of the escape room. Units as in physics/constants.h.
 #pragma once
 
 #include "doorstep.h"
@@ -15,8 +15,8 @@ constexpr float kBorderHeight = 5.f;
 constexpr float kRoomWallHeight = 4.375f;  // end walls and doors
 
 constexpr float kDoorSlot = kWorldWidth / 3.f;      // opening of an end wall
-constexpr float kDoorWidth = 0.8f * kDoorSlot;      // its panel
-constexpr float kDoorDrop = 1.2f;                   // metres a panel moves in a step
+constexpr float kDoorWidth = 0.8f * kDoorSlot;      // the panel in it
+constexpr float kDoorDrop = 1.2f;                   // metres a panel moves per step
 constexpr float kDoorSinkLimit = -4.5f;             // an open panel above this keeps sinking
 
 constexpr float kButtonSize = 1.3f;
@@ -34,7 +34,7 @@ constexpr int kMoveAmounts = kActionSizes[0], kMoveAngles = kActionSizes[1], kTu
 constexpr int kNeutralTurn = kNeutralAction[2];
 constexpr float kForcePerAmount = 1000.f / 3.f;
 constexpr float kTorquePerTurn = 160.f;
-constexpr int kMaxAction = 32767;  // beyond this even unchecked actions are clamped
+constexpr int kMaxAction = 32767;  // unchecked actions are clamped to this
 constexpr float kGrabRange = 2.f;
 
 constexpr float kRewardPerMetre = 0.05f;
@@ -45,7 +45,7 @@ constexpr float kMaxProgress = 2.f * kWorldLength;
 
 constexpr int kEntitySlots = 6;  // observed entities per room
 constexpr int kLidarRays = 30;
-constexpr int kLidarLines = 15;  // ray i + 15 is ray i backwards
+constexpr int kLidarLines = 15;  // ray i + 15 is opposite to ray i
 constexpr float kLidarRange = 200.f;
 constexpr float kDistanceScale = 1.f / 40.f;
 constexpr int kEntityKinds = 6;

@@ -6,7 +6,7 @@
 
 namespace doorstep {
 
-// By the flag of the last step: four steps to open, four to close.
+// Uses the flag of the last step: four steps to open, four to close.
 template <class W>
 DS_INLINE void move_doors(W& world) {
     for (int d = 0; d < W::kDoors; d++) {
@@ -19,14 +19,14 @@ DS_INLINE void move_doors(W& world) {
     }
 }
 
-// A panel on its way up can lift what lies over it.
+// A rising panel can lift a body above it.
 template <class W>
 DS_INLINE bool is_closing(const W& world, int door) {
     const float z = world.static_z[world.panel_of(door)];
     return !world.door_open[door] && z < 0.f;
 }
 
-// A button is pressed while the bounds of any body overlap its plate. Looks at the buttons from `first` on, one per
+// A button is pressed while the bounds of any body overlap its plate. Handles the buttons from `first` on, one per
 // lane.
 template <class Float, class W>
 DS_INLINE void press_buttons(W& world, int first) {

@@ -1,4 +1,4 @@
-// Edits of the state from outside: made safe, and derived data brought up to date, before the next step uses it.
+// Edits of the state by the caller: clamps indices and updates derived data before the next step uses them.
 #pragma once
 
 #include "sim/grab.h"
@@ -6,7 +6,7 @@
 
 namespace doorstep {
 
-// Puts an index back into its range; true if it was outside.
+// Clamps an index to its range; true if it was outside.
 DS_INLINE bool repair(int32_t& index, int32_t low, int32_t high, int32_t otherwise) {
     if (index >= low && index <= high) return false;
     index = otherwise;
@@ -53,7 +53,7 @@ DS_NOINLINE uint32_t repair_indices(W& world) {
     return repaired;
 }
 
-// A grab set from outside holds the cube as it stands; the anchor lies as far forward as the cube's centre.
+// A grab set by the caller holds the cube at its current pose; the anchor is as far forward as the cube's centre.
 template <class W>
 DS_INLINE void follow_grab_edits(W& world) {
     for (int a = 0; a < W::kAgents; a++) {
@@ -66,8 +66,8 @@ DS_INLINE void follow_grab_edits(W& world) {
     }
 }
 
-// Bits of the bodies that are not where their bounds say, and of those that move. Lanes run over bodies; the operations
-// are those of body_bounds(), of which tilted bodies take the other branch and count as moved.
+// Bits of the bodies whose bounds do not match their pose, and of those that move. Lanes run over bodies; the
+// operations equal those of body_bounds(), except for tilted bodies, which use its other branch and count as moved.
 template <class Float, class W>
 DS_INLINE uint32_t moved_or_moving(const W& world) {
     uint32_t bits = 0;
@@ -119,7 +119,7 @@ DS_INLINE bool all_finite(const float* values, int count) {
     return wrong == 0;
 }
 
-// Values outside the bodies that only an edit can spoil.
+// Values outside the bodies that only an edit can make invalid.
 template <class Float, class W>
 DS_INLINE bool has_finite_fixtures(const W& world) {
     const float* statics[] = {world.static_x,      world.static_y,      world.static_z,
@@ -132,7 +132,7 @@ DS_INLINE bool has_finite_fixtures(const W& world) {
     return finite;
 }
 
-// Changes nothing in a world that was not edited, but for counting what is still not finite.
+// Leaves a world that was not edited unchanged, except for counting values that are still not finite.
 template <class Float, class W>
 DS_NOINLINE uint32_t absorb_edits(W& world) {
     uint32_t trouble = kTroubleNone;

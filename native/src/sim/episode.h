@@ -1,4 +1,4 @@
-// The begin of an episode outside a step: creation and reset.
+// Starting an episode outside a step: creation and reset.
 #pragma once
 
 #include "sim/level.h"
@@ -6,7 +6,7 @@
 
 namespace doorstep {
 
-// A world that never was, before its first level. Its block is zero.
+// A new world, before its first level. Its block is zero.
 template <class W>
 DS_INLINE void give_identity(W& world, uint32_t seed, uint64_t global_index) {
     world.seed = seed;
@@ -14,7 +14,7 @@ DS_INLINE void give_identity(W& world, uint32_t seed, uint64_t global_index) {
     world.culprit_body = world.culprit_step = -1;
 }
 
-// The next level with nothing done in it yet: no reward, not done, neutral actions.
+// The next level, before any step: reward 0, not done, neutral actions.
 template <class W>
 DS_INLINE void begin_next_level(const Simulation& simulation, int64_t slot, W& world) {
     const float no_rewards[W::kAgents] = {};

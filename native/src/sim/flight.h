@@ -1,4 +1,4 @@
-// Free flight: an agent that meets nothing moves by its action alone, so its motion is looked up.
+// Free flight: an agent that touches nothing moves by its action alone, so its motion is read from a table.
 #pragma once
 
 #include "physics/slide.h"
@@ -14,7 +14,7 @@ struct FlightTable {
     Flight flights[kFlights];
 };
 
-// Half extents of a square grow while it turns through 45 degrees: by less than this over the largest turn of a step.
+// How much the half extents of a square turning through 45 degrees grow per step, at most: over the largest turn.
 constexpr float kTurningReach = 0.05f;
 
 inline void make_flight_table(FlightTable& table) {
@@ -57,7 +57,7 @@ DS_INLINE void fly(TileT& tile, const W& world, int a, int slot, const Flight& f
     tile.records.path_max_y[slot] = maximum(y, new_y) + reach;
 }
 
-// Path of an agent whose action has no row: as far as its force could take it.
+// Path of an agent whose action has no row in the table: as far as its force could move it.
 template <class TileT, class W>
 DS_INLINE void bound_any_path(TileT& tile, const W& world, int a, int slot) {
     constexpr float kPerForce = kSubstep * kSubstep * 10.f * 1.01f;  // h^2 (1 + 2 + 3 + 4)

@@ -1,4 +1,4 @@
-// Grabbing: a toggle, evaluated in every step in which the action asks for it.
+// Grabbing: a toggle, evaluated in every step whose action has grab = 1.
 #pragma once
 
 #include "sim/static_lanes.h"
@@ -6,8 +6,8 @@
 
 namespace doorstep {
 
-// The nearest body in front of the agent within the range, and how far; -1 if none. Walls, doors and other agents
-// hide what is behind them.
+// The nearest body in front of the agent within the range, and its distance; -1 without one. Walls, doors and other
+// agents hide bodies behind them.
 struct Reach {
     int body;
     float distance;
@@ -60,7 +60,7 @@ DS_INLINE Reach reach_forward(const W& world, int agent) {
     return reach;
 }
 
-// Joins agent and cube as they stand, at the point `distance` in front of the agent's axis.
+// Joins agent and cube at their current poses, at the point `distance` in front of the agent's axis.
 template <class W>
 DS_INLINE void hold(W& world, int agent, int cube, float distance) {
     world.grabs[agent] = world.joined[agent] = cube;

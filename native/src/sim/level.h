@@ -1,7 +1,7 @@
 // Level generation: a whole episode from (seed, global world, episode index).
 //
-// The order of the draws is the reference's and must not change: x, y, yaw of each agent in index order, then for each
-// room the door and the things of its type. Rooms are always double button, cube blocking, cube buttons.
+// The order of the random draws is the reference's and must not change: x, y, yaw of each agent in index order, then
+// for each room the door and the room's entities. Rooms are always double button, cube blocking, cube buttons.
 #pragma once
 
 #include "math/threefry.h"
@@ -14,7 +14,7 @@ constexpr float kSpawnMinY = 1.1f, kSpawnMaxY = 2.f;
 constexpr float kSpawnRangeX = kWorldWidth / 2.f - 2.5f;
 constexpr float kSpawnSideX = kWorldWidth / 4.f;
 constexpr float kSpawnRangeYaw = kPi / 4.f;
-// Rows for agents beyond two: far enough apart for any two yaws, cos + sin of pi/8 times two being 2.613
+// Start rows for agents beyond two: far enough apart for any two yaws (cos + sin of pi/8, times two, is 2.613)
 constexpr float kSpawnRow = 2.625f;
 
 template <class W>
@@ -70,7 +70,7 @@ DS_INLINE void place_agents(W& world, RandomStream& random) {
         const Heading half_yaw = sine_cosine(0.5f * random.centered(kSpawnRangeYaw));
         const Quat rotation{half_yaw.cosine, 0.f, 0.f, half_yaw.sine};
         place_body(world, a, DS_ENTITY_AGENT, {x, y, 0.f}, rotation);
-        // With two agents the draws are the reference's and stay as they are
+        // With two agents the draws are the reference's
         for (int row = 1; W::kAgents > 2 && overlaps_earlier_agent(world, a); row++) {
             y = kSpawnMaxY + kSpawnRow * static_cast<float>(row);
             place_body(world, a, DS_ENTITY_AGENT, {x, y, 0.f}, rotation);
@@ -118,7 +118,7 @@ DS_INLINE void show_in_room(W& world, int room, int first_cube, int cubes) {
                                : kEmptySlot;
 }
 
-// A lone agent needs something to leave on a button: a cube beside its start, clear of button a.
+// A lone agent needs something to leave on a button: a cube next to its start, away from button a.
 template <class W>
 DS_INLINE void place_lone_agents_cube(W& world) {
     constexpr float kCubeX = -3.5f, kOtherX = -8.f, kCubeY = 1.6f, kClear = kCubeHalfExtent + kButtonHalf;
@@ -167,7 +167,7 @@ DS_INLINE void place_cube_buttons_room(W& world, float start, float end, RandomS
     show_in_room(world, 2, 3, 2);
 }
 
-// Unused body and button lanes: nowhere.
+// Unused body and button lanes are placed at kNowhere.
 template <class W>
 DS_INLINE void clear_unused_lanes(W& world) {
     for (int i = W::kBodies; i < W::kBodyLanes; i++) {
@@ -176,7 +176,7 @@ DS_INLINE void clear_unused_lanes(W& world) {
     for (int b = W::kButtons; b < W::kButtonLanes; b++) place_button(world, b, 0, kNowhere, kNowhere);
 }
 
-// Generates the level of world.episode_index; identity and counters of trouble stay.
+// Generates the level of world.episode_index; identity and trouble counters are kept.
 template <class W>
 DS_NOINLINE void generate_level(W& world, int32_t episode_length) {
     RandomStream random{episode_key(world.seed, world.episode_index, world.global_index), 0};

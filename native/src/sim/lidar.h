@@ -1,14 +1,14 @@
-// Lidar: 30 horizontal rays per agent against every solid thing of its world.
+// Lidar: 30 horizontal rays per agent against all solid entities of its world.
 //
-// Rays i and i + 15 point opposite ways, so 15 lines serve 30 rays: a box cuts a line in an interval [enter, leave];
-// the forward ray hits it at enter if that is positive, the backward ray at -leave if that is. Per line and direction
-// the nearest hit is kept as one unsigned integer: the bit pattern of the distance with its three lowest bits
-// replaced by the kind of the thing (this moves the distance by less than one part in a million). Patterns of floats
-// that are not negative order as the floats do, negative ones are larger than all of them, and so is an interval that
-// is marked empty by all ones: the nearest hit is a plain unsigned minimum.
+// Rays i and i + 15 point in opposite directions, so 15 lines serve 30 rays. A box intersects a line in an interval
+// [enter, leave]: the forward ray hits it at enter if that is positive, the backward ray at -leave if that is. Per line
+// and direction the nearest hit is stored as one unsigned integer: the bit pattern of the distance with its three
+// lowest bits replaced by the entity kind (which changes the distance by less than one part in a million). Bit patterns
+// of nonnegative floats order as the floats do; those of negative floats are larger, and so is the all-ones pattern of
+// an empty interval. The nearest hit is therefore an unsigned minimum.
 //
-// What is skipped cannot be hit: things whose y-range no ray reaches, given the hits found so far. Statics near the
-// agent come first, because they are what limits the reach. The order changes no result.
+// Entities are skipped if no ray can reach their y-range, given the hits found so far. Statics near the agent are
+// tested first, because they limit the reach most. The order does not change the result.
 #pragma once
 
 #include "sim/lidar_directions.h"
@@ -18,9 +18,9 @@ namespace doorstep {
 
 constexpr uint32_t kKindBits = 7;
 constexpr uint32_t kSignBit = 0x80000000u;
-constexpr float kLidarNear = 12.5f;  // statics within this along y are tried first; a matter of speed alone
+constexpr float kLidarNear = 12.5f;  // statics within this along y are tested first; affects speed only
 
-// Lines of one agent, some or all of them: Vectors of lanes.
+// Some or all lines of one agent: Vectors of lanes.
 template <class Float, int Vectors>
 struct LidarLines {
     using F = Float;
@@ -80,7 +80,7 @@ DS_INLINE void cast_at_static(Lines& lines, LidarBox box, uint32_t kind) {
     }
 }
 
-// Sides of all statics relative to the agent, and which of them a ray at its height can meet.
+// Sides of all statics relative to the agent, and bits of those that a ray at its height can hit.
 template <class W>
 struct LidarStatics {
     alignas(32) float min_x[W::kStaticLanes], max_x[W::kStaticLanes], min_y[W::kStaticLanes], max_y[W::kStaticLanes];
@@ -106,7 +106,7 @@ DS_INLINE void relate_statics(const W& world, Vec3 origin, LidarStatics<W>& stat
     statics.near &= statics.solid;
 }
 
-// How far rays get along y, both ways, given the hits so far: [down, up].
+// How far rays reach along y in both directions, given the hits so far: [down, up].
 struct Span {
     float down, up;
 };
@@ -133,7 +133,7 @@ DS_INLINE uint32_t statics_in_span(const LidarStatics<W>& statics, Span span) {
     return bits & statics.solid;
 }
 
-// Bodies whose bounds reach into the rays' height and span. Lanes run over bodies.
+// Bodies whose bounds overlap the rays' height and span. Lanes run over bodies.
 template <class Float, class W>
 DS_INLINE uint32_t bodies_in_span(const W& world, Vec3 origin, Span span) {
     const Float low(origin.y + span.down), high(origin.y + span.up), z(origin.z);
@@ -145,7 +145,7 @@ DS_INLINE uint32_t bodies_in_span(const W& world, Vec3 origin, Span span) {
     return bits & ((1u << W::kBodies) - 1u);
 }
 
-// Whether any ray comes within `radius` of a point before what it has hit so far.
+// Whether any ray comes within `radius` of a point before its nearest hit so far.
 template <class Lines>
 DS_INLINE bool may_hit_circle(const Lines& lines, Vec3 center, float radius) {
     using Float = typename Lines::F;
@@ -159,7 +159,7 @@ DS_INLINE bool may_hit_circle(const Lines& lines, Vec3 center, float radius) {
     return any(near);
 }
 
-// An upright box turned by a heading.
+// An upright box with a yaw.
 template <class Lines>
 DS_INLINE void cast_at_upright(Lines& lines, float x, float y, Heading heading, float half, uint32_t kind) {
     using Float = typename Lines::F;
@@ -175,7 +175,7 @@ DS_INLINE void cast_at_upright(Lines& lines, float x, float y, Heading heading, 
     }
 }
 
-// Any box: slabs along its three axes, of which the rays, being horizontal, see only x and y components.
+// Any box: slabs along its three axes; horizontal rays use only the axes' x and y components.
 template <class Lines>
 DS_INLINE void cast_at_tilted(Lines& lines, Vec3 center, Quat rotation, float half, uint32_t kind) {
     using Float = typename Lines::F;
@@ -266,7 +266,7 @@ DS_INLINE void cast_agent_lidar(const W& world, int agent, float* out) {
     write_hits<Lines>(lines.backward, out + 2 * kLidarLines);
 }
 
-// ---- One line by itself, as a CUDA thread takes it
+// ---- A single line, for one CUDA thread
 
 template <class W>
 DS_INLINE StaticsInSight statics_in_sight(const W& world, int agent) {
@@ -283,7 +283,7 @@ DS_INLINE StaticsInSight statics_in_sight(const W& world, int agent) {
     return sight;
 }
 
-// Casts at a static unless it lies beyond what the line reaches along y.
+// Tests a static unless it is beyond the line's reach along y.
 template <class Lines, class W>
 DS_INLINE void cast_at_static_in_span(Lines& lines, const W& world, int i, Vec3 origin, Span span) {
     const auto s = load_statics<NarrowFloat>(world, i);

@@ -1,5 +1,5 @@
 // Unit directions of the lidar lines in the agent's frame: line i points 12 i degrees counter-clockwise from forward
-// (+y). Literals, because a step uses no libm. Lane 15 repeats line 0.
+// (+y). Literals, because steps do not call libm. Lane 15 repeats line 0.
 #pragma once
 
 #include "math/base.h"

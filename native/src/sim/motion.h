@@ -1,4 +1,4 @@
-// Moving the bodies of a world by the way classify_agents chose for each agent.
+// Moves the bodies of a world in the way that classify_agents chose for each agent.
 #pragma once
 
 #include "physics/slide.h"
@@ -18,7 +18,7 @@ DS_INLINE void settle_agent(W& world, int agent, float x, float y, float w, floa
     refresh_bounds(world, agent);
 }
 
-// ---- Sliding agents, as many at a time as there are lanes, from any worlds of the tile
+// ---- Sliding agents: as many together as there are lanes, from any worlds of the tile
 
 template <class Float, class TileT>
 DS_INLINE void gather_sliding_agent(const TileT& tile, int slot, int lane, SlideBatch<Float>& batch, int& wall_count) {
@@ -70,7 +70,7 @@ DS_INLINE Rectangle bounds_of(const W& world, int body) {
     return {world.min_x[body], world.max_x[body], world.min_y[body], world.max_y[body]};
 }
 
-// Bounds of what a cube may sweep in this step once it is awake.
+// Bounds of the volume that an awake cube may sweep in this step.
 template <class W>
 DS_INLINE Rectangle sweep_of(const W& world, int cube) {
     const float turning = 0.5f * absolute(world.spin_x[cube]) + 0.5f * absolute(world.spin_y[cube]) +
@@ -80,7 +80,7 @@ DS_INLINE Rectangle sweep_of(const W& world, int cube) {
     return {world.min_x[cube] - dx, world.max_x[cube] + dx, world.min_y[cube] - dy, world.max_y[cube] + dy};
 }
 
-// Who takes part: bits of bodies, and which of them wake at once rather than when they are hit.
+// The bodies to solve, as bits, and those of them that are awake from the start rather than once they are hit.
 struct Participants {
     uint32_t bodies, awake;
 };
@@ -105,7 +105,7 @@ DS_INLINE Participants choose_participants(const TileT& tile, const W& world, in
             if (overlap(area, bounds_of(world, i))) chosen.awake |= 1u << i;
     }
     chosen.bodies |= chosen.awake;
-    // And the neighbours of those, and theirs
+    // Transitively, the neighbours of those
     for (uint32_t fresh = chosen.bodies & W::kCubeBits; fresh;) {
         const Rectangle sweep = sweep_of(world, take_lowest_bit(fresh));
         for (uint32_t others = W::kCubeBits & ~chosen.bodies; others;) {
@@ -144,11 +144,11 @@ DS_INLINE void load_bodies(const TileT& tile, const W& world, int base, Particip
     }
 }
 
-// How far others may shove a body off its own way within a step: walls this far are looked at in every substep, so that
-// none is entered unseen.
+// How far other bodies may push a body off its path within a step: walls within this distance are tested in every
+// substep, so that no body enters one.
 constexpr float kShoveMargin = 1.5f;
 
-// An agent and what it holds do not collide: the joint keeps them apart as they were.
+// An agent and the cube it holds do not collide: the joint keeps them at the distance they had.
 template <class W>
 DS_INLINE bool are_joined(const W& world, int a, int b) {
     return a < W::kAgents && world.grabs[a] == b;
@@ -199,8 +199,8 @@ DS_INLINE bool is_held(const W& world, int cube) {
     return false;
 }
 
-// A cube flat on the floor that moves less than this over a step goes to sleep: 0.03 m/s, 0.03 rad/s. What counts is
-// the way it went, since a cube at rest may end a step in the middle of a tremor of one substep of gravity.
+// A cube flat on the floor that moves less than this in a step falls asleep: 0.03 m/s, 0.03 rad/s. The displacement
+// counts, not the velocity: gravity gives a resting cube a velocity in a single substep.
 constexpr float kSleepMove2 = (0.03f * kTimeStep) * (0.03f * kTimeStep);
 constexpr float kSleepTurn2 = 0.25f * kSleepMove2;  // quaternions change by half the angle
 constexpr float kSleepSpeed2 = 0.2f * 0.2f;
@@ -217,7 +217,7 @@ DS_INLINE bool has_come_to_rest(const W& world, int cube, const Body& body) {
            absolute(body.position.z - kCubeHalfExtent) < kSleepHeight && !is_held(world, cube);
 }
 
-// What is left of its tilt is taken away, so that it stays an upright box for everyone.
+// The remaining tilt is removed, so that the sleeping cube is an upright box for all tests.
 template <class W>
 DS_INLINE void put_to_sleep(W& world, int cube, Body& body) {
     world.asleep |= 1u << cube;
@@ -227,8 +227,8 @@ DS_INLINE void put_to_sleep(W& world, int cube, Body& body) {
     body.position.z = kCubeHalfExtent;
 }
 
-// Nothing in a room throws a cube upwards. Bounces stay below this, metres per second; what squeezing a cube between
-// agents, joints and walls gives beyond it is an artefact of solving each of them once, and is not kept.
+// Nothing in a room throws a cube upwards. Bounces stay below this, metres per second; higher velocities are artefacts
+// of solving agents, joints and walls that squeeze a cube one after the other, and are clamped.
 constexpr float kFastestRise = 3.f;
 
 template <class W>
@@ -248,7 +248,7 @@ DS_INLINE void store_body(W& world, int i, Body& body, bool on_floor) {
     refresh_bounds(world, i);
 }
 
-// The latest trouble of a world: which body, or -1, and when.
+// Records the latest trouble of a world: its body, or -1, and its step.
 template <class W>
 DS_INLINE void note_trouble(W& world, int body) {
     world.culprit_body = body;

@@ -1,6 +1,6 @@
-// Observations: what each agent is told of itself, the others, the things of its room, and its room's door.
+// Observations: what each agent observes of itself, the other agents, the entities of its room, and its room's door.
 //
-// Bearings are clockwise from forward, yaw is counter-clockwise: so does the reference.
+// As in the reference, bearings are clockwise from forward, yaw is counter-clockwise.
 #pragma once
 
 #include "math/lanes.h"
@@ -10,7 +10,7 @@
 
 namespace doorstep {
 
-// The tensors one observation goes to: the current ones, or the final ones of an ended episode.
+// The tensors to write one observation to: the current ones, or the final ones of an ended episode.
 struct ObservationTensors {
     int32_t* steps_remaining;
     float *self, *partners, *room_entities, *doors, *lidar;
@@ -33,13 +33,13 @@ DS_INLINE constexpr int flat_size(int agents) {
     return kSelfSize + kPolarSize * (agents - 1) + kPolarSize * kEntitySlots + kPolarSize + kLidarSize + 2;
 }
 
-// Everything an agent sees as distance and bearing: the door, the slots of its room, the others.
+// Everything that an agent observes as distance and bearing: the door, the slots of its room, the other agents.
 template <class W>
 struct Sights {
     static constexpr int kDoor = 0, kEntities = 1, kPartners = 1 + kEntitySlots;
     static constexpr int kCount = kPartners + W::kAgents - 1;
     static constexpr int kPadded = (kCount + kLanes - 1) / kLanes * kLanes;
-    alignas(32) float x[kPadded], y[kPadded];  // where, metres; then distance and bearing
+    alignas(32) float x[kPadded], y[kPadded];  // position, metres; then distance and bearing
 };
 
 template <class W>
@@ -120,7 +120,7 @@ DS_INLINE float* append(float* to, const float* from, int count) {
     return to + count;
 }
 
-// The parts of an agent's row side by side, from the tensors just written.
+// Concatenates the parts of an agent's row, read from the tensors just written.
 template <class W>
 DS_INLINE void flatten(const W& world, int agent, const ObservationTensors& to, int64_t slot, int32_t episode_length) {
     const int64_t row = slot * W::kAgents + agent;
@@ -134,7 +134,7 @@ DS_INLINE void flatten(const W& world, int agent, const ObservationTensors& to, 
     out[1] = static_cast<float>(agent) / static_cast<float>(W::kAgents > 1 ? W::kAgents - 1 : 1);
 }
 
-// All but lidar and the flat row. yaw: radians.
+// All but lidar and the flat observation. yaw: radians.
 template <class Float, class W>
 DS_INLINE void observe_agent(const W& world, int agent, float yaw, const ObservationTensors& to, int64_t slot) {
     const int64_t row = slot * W::kAgents + agent;

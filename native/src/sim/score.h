@@ -1,4 +1,4 @@
-// Reward, bonus, and the counter that ends an episode.
+// Reward, bonus, and the counter of steps that ends an episode.
 #pragma once
 
 #include "sim/tile.h"
@@ -10,14 +10,14 @@ DS_INLINE void score_progress(W& world, float* rewards) {
     for (int a = 0; a < W::kAgents; a++) {
         const float y = world.y[W::kButtonLanes + a], reached = minimum(y, kMaxProgress);
         const float progress = reached - world.agent_max_y[a];
-        // minimum() makes the limit of a NaN, and from minus infinity everything is progress
+        // minimum() turns a NaN into the limit; from minus infinity all y are progress
         const bool gained = progress > 0.f && is_finite(y - world.agent_max_y[a]);
         rewards[a] = gained ? kRewardPerMetre * progress : kSlackReward;
         if (gained) world.agent_max_y[a] = reached;
     }
 }
 
-// For progress made while all others are close, by their largest y.
+// Bonus for progress made while all other agents are close, by their largest y.
 template <class W>
 DS_INLINE void share_bonus(const W& world, float* rewards) {
     if (W::kAgents == 1) return;
@@ -29,7 +29,7 @@ DS_INLINE void share_bonus(const W& world, float* rewards) {
     }
 }
 
-// Returns whether the episode has run out of steps in this step.
+// Returns whether the episode has run out of steps.
 template <class W>
 DS_INLINE bool count_step(W& world, const float* rewards, int32_t episode_length) {
     world.age++;

@@ -1,4 +1,4 @@
-// Statics as lanes: which of them overlap a rectangle, a height, a ray's height.
+// Statics as lanes: bits of those that overlap a rectangle, a height, or a ray's height.
 #pragma once
 
 #include "math/lanes.h"
@@ -41,7 +41,7 @@ DS_INLINE typename Float::Mask overlap(const StaticLanes<Float>& s, Rectangle r)
            (Float(r.min_y) < s.max_y);
 }
 
-// Bits of the statics whose sides overlap an area, whatever their height.
+// Bits of the statics whose sides overlap an area, at any height.
 template <class Float, class W>
 DS_INLINE uint32_t statics_in(const W& world, Rectangle area) {
     uint32_t bits = 0;

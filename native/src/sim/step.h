@@ -1,10 +1,10 @@
-// The step: a tile of worlds in, the same tile one step later, by an ordered list of stages.
+// The step: advances a tile of worlds by one step, as an ordered list of stages.
 //
-// Inside a stage the lanes run over the items named in the table. On the CPU eight lanes are one vector and a thread
-// takes all items of its tile; on CUDA a lane is a thread, the threads of a block share the items, and a barrier ends
-// each stage. A stage reads and writes the blocks and the records of the tile only, and calls no other stage. No result
-// depends on which worlds share a tile. Doors move before bodies, by the flag of the last step; buttons are looked at
-// after bodies have moved; a world that ends is observed, regenerated, and observed again.
+// Within a stage, lanes run over the items named in the table. On the CPU eight lanes are one vector and a thread
+// processes all items of its tile. On CUDA a lane is a thread, the threads of a block share the items, and a barrier
+// ends each stage. A stage reads and writes only the blocks and the records of the tile, and calls no other stage.
+// Results do not depend on which worlds share a tile. Doors move before bodies, by the flag of the last step; buttons
+// are evaluated after bodies have moved; a world whose episode ends is observed, regenerated, and observed again.
 #pragma once
 
 #include "sim/edits.h"
@@ -79,7 +79,7 @@ struct Stages {
                              flown.flown_w[slot], flown.flown_z[slot]);
     }
 
-    // Agents with one wall in reach and agents with more wait apart, so that the first need not look at empty slots
+    // Agents with one wall in reach are listed apart from those with more, so that they skip the empty slots
     template <class Share>
     static DS_METHOD void slide_agents(TileT& tile, Share share) {
         int slots[2][Float::kLanes], waiting[2] = {0, 0};
@@ -95,7 +95,7 @@ struct Stages {
             if (waiting[queue] > 0) slide_batch<Float>(tile, slots[queue], waiting[queue], share.slider());
     }
 
-    // The solvers take the coupled worlds in turns
+    // The solvers take turns through the coupled worlds
     template <class Share>
     static DS_METHOD void solve_bodies(TileT& tile, Share share) {
         const int solver = share.solver();
@@ -200,7 +200,7 @@ struct Stages {
         flatten_agents(tile, share, current_observations(tile.simulation.tensors), nullptr);
     }
 
-    // ---- Parts of stages. chosen: of which worlds, or null for all
+    // ---- Parts of stages. chosen: bytes of the worlds to process, or null for all
 
     template <class Share>
     static DS_METHOD void observe_agents(TileT& tile, Share share, const ObservationTensors& to, const bool* chosen) {
@@ -212,7 +212,7 @@ struct Stages {
 
     template <class Share>
     static DS_METHOD void cast_rays(TileT& tile, Share share, const ObservationTensors& to, const bool* chosen) {
-        constexpr int kItems = Float::kLanes == 1 ? kLidarLines : 1;  // of an agent
+        constexpr int kItems = Float::kLanes == 1 ? kLidarLines : 1;  // per agent
         for (int item = share.first; item < tile.count * A * kItems; item += share.stride) {
             const int slot = item / kItems, a = slot % A;
             if (chosen && !chosen[slot / A]) continue;
@@ -241,7 +241,7 @@ struct Stages {
             tile.records.chosen[i] = true;
             memset(static_cast<void*>(&tile.world(i)), 0, sizeof(W));
             give_identity(tile.world(i), seed, world_offset + static_cast<uint64_t>(tile.first + i));
-            // Episode 0 is never seen: the reference replaces it before the first observation, and so do we
+            // Episode 0 is never observed: like the reference, creation replaces it first
             begin_next_level(tile.simulation, tile.first + i, tile.world(i));
         }
     }
@@ -266,8 +266,8 @@ struct Stages {
     }
 };
 
-// ---- Operations on a tile. A block lets its workers do a stage together: block.each(stage) calls stage(share) for
-// every worker's share and returns when all are done.
+// ---- Operations on a tile. A block lets its workers execute a stage together: block.each(stage) calls stage(share)
+// for every worker's share and returns when all are done.
 
 // The CPU's block: the calling thread.
 struct LoneThread {
@@ -327,7 +327,7 @@ DS_INLINE void reset_tile(Block& block, TileT& tile, const uint8_t* mask) {
     observe_chosen<Float>(block, tile);
 }
 
-// Derived data and observations anew, after edits.
+// Recomputes derived data and observations, after edits.
 template <class Float, class Block, class TileT>
 DS_INLINE void refresh_tile(Block& block, TileT& tile, const uint8_t* mask) {
     block.each([&](auto share) { Stages<Float, TileT>::choose_worlds(tile, share, mask); });
@@ -335,7 +335,7 @@ DS_INLINE void refresh_tile(Block& block, TileT& tile, const uint8_t* mask) {
     observe_chosen<Float>(block, tile);
 }
 
-// Trouble met by any world of a tile in the latest operation that looks for it.
+// Trouble in any world of a tile in the latest operation that checks for it.
 template <class TileT>
 DS_INLINE uint32_t trouble_of(const TileT& tile) {
     uint32_t trouble = kTroubleNone;

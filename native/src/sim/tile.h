@@ -1,4 +1,4 @@
-// A tile: the worlds that go through the stages of a step together, with what the stages hand on to one another.
+// A tile: the worlds that pass through the stages of a step together, and the records that stages pass on.
 #pragma once
 
 #include "physics/slide.h"
@@ -10,15 +10,15 @@ namespace doorstep {
 
 struct FlightTable;
 
-// How an agent moves in this step. The choice is part of the result (the last bits differ between the ways), so it
-// follows from the world alone.
+// How an agent moves in this step. The choice affects the result (the last bits differ), so it depends on the world
+// alone.
 enum Motion : uint8_t {
     kFree,     // touches nothing but the floor
     kSliding,  // touches upright statics only
     kCoupled,  // may touch something that moves, or is not at rest on the floor
 };
 
-// Which items of a stage a worker takes: first, first + stride, ... A thread of the CPU has a tile to itself; a CUDA
+// The items of a stage that a worker processes: first, first + stride, ... A CPU thread has a tile to itself; a CUDA
 // block's threads share one. No item of a stage depends on what another item of that stage writes.
 struct WholeShare {
     static constexpr int first = 0, stride = 1;
@@ -31,8 +31,8 @@ struct ThreadShare {
     static constexpr int solvers = 4;  // worlds that a tile solves at a time
     int first, stride;                 // thread, threads of the block
 
-    // Which of the tile's solvers the thread is, or -1. They are spread over the warps, because solvers of one warp
-    // wait for each other wherever their worlds differ.
+    // Which of the tile's solvers the thread is, or -1. They are distributed over the warps, because solvers of one
+    // warp wait for each other wherever their worlds differ.
     DS_METHOD int solver() const {
         const int warps = stride / kWarp, lane = first % kWarp;
         return lane < solvers / warps ? lane * warps + first / kWarp : -1;
@@ -40,7 +40,7 @@ struct ThreadShare {
     DS_METHOD int slider() const { return first; }
 };
 
-// Statics that a ray at an agent's height can meet, and those of them near the agent, which are tried first. Bits.
+// Bits of the statics that a ray at an agent's height can hit, and of those of them near the agent, tested first.
 struct StaticsInSight {
     uint32_t solid, near;
 };
@@ -48,12 +48,12 @@ struct StaticsInSight {
 template <class W>
 using Problem = SolverProblem<W::kBodies, W::kStatics, W::kAgents>;
 
-// A world on its way through the general solver.
+// The records of a world in the general solver.
 template <class W>
 struct CoupledWorld {
     Problem<W> problem;
     int body_of[W::kBodies], slot_of[W::kBodies];  // between slots of the problem and bodies of the world
-    Rectangle areas[W::kBodies];                   // per slot: where it may get to in this step
+    Rectangle areas[W::kBodies];                   // per slot: the area it may reach in this step
 };
 
 // Scratch of a tile's workers, too large for the stack of a CUDA thread.
@@ -63,20 +63,20 @@ struct Workspace {
     SlideBatch<Float> slides[Sliders];
 };
 
-// What the stages fill in stays as it is until they do.
+// Fields keep their values until the stage that writes them runs.
 template <class W, int Worlds>
 struct TileRecords {
     static constexpr int kAgentSlots = Worlds * W::kAgents;
 
     // Per world
-    uint32_t trouble[Worlds];  // Trouble bits met in this step
-    bool chosen[Worlds];       // what a reset or refresh is asked for
+    uint32_t trouble[Worlds];  // Trouble bits of this step
+    bool chosen[Worlds];       // to be reset or refreshed
     bool coupled[Worlds];      // needs the general solver
     bool ends[Worlds];         // its episode ends in this step
-    bool regenerates[Worlds];  // and a new level follows
+    bool regenerates[Worlds];  // a new level follows
 
     // Per agent: world * kAgents + agent
-    uint8_t clamped[kAgentSlots];  // components of its action that were out of range
+    uint8_t clamped[kAgentSlots];  // number of its action components out of range
     Motion motion[kAgentSlots];
     Action actions[kAgentSlots];
     float rewards[kAgentSlots];
@@ -106,14 +106,14 @@ struct Tile {
     DS_METHOD W& world(int i) const { return *reinterpret_cast<W*>(blocks + i * Pitch); }
     DS_METHOD W& world_of(int agent_slot) const { return world(agent_slot / W::kAgents); }
 
-    // The force is held over the whole step, so it is asked for before the agent moves
+    // The force is constant over the step, so it is computed before the agent moves
     DS_METHOD Vec3 force(int slot) const {
         return force_of(records.actions[slot], world_of(slot).agent_heading(slot % W::kAgents));
     }
     DS_METHOD float torque(int slot) const { return torque_of(records.actions[slot]); }
 };
 
-// A tile of worlds where they lie in memory, as the CPU takes them.
+// A tile of worlds at their place in memory, for the CPU.
 template <class W, class Float>
 using TileInPlace = Tile<W, kTileWorlds, kBlockBytes<W>, Workspace<W, Float, 1, 1>>;
 

@@ -1,8 +1,8 @@
-// One world: everything that decides its future, in one block of plain data.
+// One world: everything that determines its future, in one block of plain data.
 //
-// Bodies, statics and buttons are structures of arrays, padded to lanes of 8, so that one vector holds one coordinate
-// of all of them. Buttons and bodies share the position arrays ("things"), because observations address both. Unused
-// slots have kind 0 and lie at kNowhere, where nothing meets them.
+// Bodies, statics and buttons are structures of arrays, padded to lanes of 8, so that one vector contains one
+// coordinate of all of them. Buttons and bodies share the position arrays ("things"), because observations index both.
+// Unused slots have kind 0 and are at kNowhere, where nothing touches them.
 #pragma once
 
 #include "math/vector.h"
@@ -14,13 +14,13 @@ namespace doorstep {
 constexpr float kNowhere = 1e9f;
 constexpr int kLanes = 8;
 
-// What one observation slot of a room shows: a thing, as index into the position arrays, or nothing.
+// The thing shown in one observation slot of a room: an index into the position arrays, or none.
 constexpr uint8_t kEmptySlot = 255;
 
 template <int Agents>
 struct World {
     static constexpr int kAgents = Agents;
-    static constexpr int kCubes = Agents == 1 ? 6 : 5;  // a lone agent finds one more, in the first room
+    static constexpr int kCubes = Agents == 1 ? 6 : 5;  // a lone agent gets one more, in the first room
     static constexpr int kBodies = kAgents + kCubes;
     static constexpr int kBodyLanes = (kBodies + kLanes - 1) / kLanes * kLanes;
     static constexpr int kStatics = 12;
@@ -36,7 +36,7 @@ struct World {
     float rotation_w[kBodyLanes], rotation_x[kBodyLanes], rotation_y[kBodyLanes], rotation_z[kBodyLanes];
     float velocity_x[kBodyLanes], velocity_y[kBodyLanes], velocity_z[kBodyLanes];
     float spin_x[kBodyLanes], spin_y[kBodyLanes], spin_z[kBodyLanes];
-    // Their bounds at these poses, kept current by whatever moves them
+    // Their bounds at these poses, updated by all code that moves them
     float min_x[kBodyLanes], max_x[kBodyLanes], min_y[kBodyLanes], max_y[kBodyLanes], min_z[kBodyLanes];
     int32_t body_kind[kBodyLanes];
 
@@ -58,7 +58,7 @@ struct World {
     int32_t joined[kAgents];                 // body the joint below was made for, or -1; differs after an edit
     GrabJoint joint[kAgents];
     float agent_max_y[kAgents];
-    float agent_return[kAgents];             // rewards of this episode so far
+    float agent_return[kAgents];             // sum of rewards of this episode
 
     uint32_t asleep;                         // bit per body: a cube at rest, not simulated until something hits it
     int32_t steps_remaining;
@@ -69,7 +69,7 @@ struct World {
     uint32_t episode_index;                  // of the current level
     uint32_t age;                            // steps since creation
 
-    // Trouble met so far, see ds_health
+    // Counts of trouble, see ds_health
     uint32_t clamped_actions, dropped_contacts, nonfinite_values, repaired_indices;
     int32_t culprit_body, culprit_step;      // -1: none
 
@@ -103,8 +103,8 @@ struct World {
         spin_y[i] = v.y;
         spin_z[i] = v.z;
     }
-    // Indices as they may be used, whatever another thread is writing into them: indices checked at the beginning of a
-    // step could have changed since.
+    // Indices clamped when they are used: another thread may have written them since the checks at the start of the
+    // step.
     DS_METHOD int held_by(int agent) const {
         const uint32_t cube = static_cast<uint32_t>(grabs[agent]) - static_cast<uint32_t>(kAgents);
         return cube < static_cast<uint32_t>(kCubes) ? kAgents + static_cast<int>(cube) : -1;
@@ -118,11 +118,11 @@ struct World {
     }
 };
 
-// Blocks of worlds in memory follow one another at this distance: each begins a cache line.
+// Distance in memory from one world's block to the next; each begins a cache line.
 template <class W>
 constexpr int kBlockBytes = static_cast<int>((sizeof(W) + 63) / 64 * 64);
 
-// Rooms are equal stretches of y; the first and last reach to infinity. Safe for any value.
+// Rooms divide y equally; the first and last extend to infinity. Safe for any value.
 DS_INLINE int room_of(float y) { return y < kRoomLength ? 0 : y < 2.f * kRoomLength ? 1 : 2; }
 
 DS_INLINE Bounds body_bounds(bool is_agent, Vec3 p, Quat q) {

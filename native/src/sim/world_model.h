@@ -1,7 +1,7 @@
-// What the floors above sim/ know of a world: its sizes, its fields, and the functions that work on runs of worlds.
+// The interface of sim/ for the layers above: sizes and fields of a world, and functions on runs of worlds.
 //
 // Worlds are compiled once per number of agents (sizes are compile-time constants in every loop of a step). A
-// WorldModel is the table of one such instance; find_world_model() picks it. All functions work on worlds
+// WorldModel is the table of one such instance; find_world_model() returns it. All functions process the worlds
 // [first, first + count) of a Simulation, allocate nothing, cannot fail, and may run on any number of threads as
 // long as no two of them share a world.
 #pragma once
@@ -14,7 +14,7 @@
 namespace doorstep {
 
 constexpr int kNumStages = 20;      // rows of the stage table in stages.h
-constexpr int kTileWorlds = 64;     // worlds that go through the stages together; runs should be multiples of it
+constexpr int kTileWorlds = 64;     // worlds that pass through the stages together; runs should be multiples of it
 
 // Base addresses of the tensors, world-major; null where a simulator lacks the tensor.
 struct TensorPointers {
@@ -27,7 +27,7 @@ struct TensorPointers {
 #undef DS_TENSOR_POINTER
 };
 
-// Bits returned by a step: what happened in at least one of its worlds.
+// Bits returned by a step: trouble in at least one of its worlds.
 enum Trouble : uint32_t {
     kTroubleNone = 0,
     kTroubleDroppedContacts = 1u << 0,
@@ -35,17 +35,17 @@ enum Trouble : uint32_t {
     kTroubleRepairedIndex = 1u << 2,
 };
 
-// Everything the functions below may read: the rules, and where blocks and tensors lie.
+// All inputs of the functions below: the rules, and the addresses of blocks and tensors.
 struct Simulation {
     void* worlds;              // blocks, world_bytes apart, 64-byte aligned
     TensorPointers tensors;
     int32_t episode_length;
     int32_t auto_reset;        // 0 or 1
     int32_t action_check;      // ds_action_check; RAISE is checked before the step, by find_bad_action
-    int32_t look_for_edits;    // 1 once the caller has been handed a view of the blocks
+    int32_t look_for_edits;    // 1 once the caller has a view of the blocks
 };
 
-// Where a state field lies inside a block. Strides in bytes; the stride over worlds is the block size.
+// The place of a state field in a block. Strides in bytes; the stride over worlds is the block size.
 struct StateField {
     ptrdiff_t offset;          // -1: not in the block; the same constant for every world, see `constant`
     const void* constant;      // for fields fixed by the model
@@ -61,7 +61,7 @@ struct WorldHealth {
     uint32_t nonfinite_values;
     uint32_t repaired_indices;
     int32_t culprit_body;      // -1: none
-    int32_t culprit_step;      // -1: none; step of the world's life (not of the episode)
+    int32_t culprit_step;      // -1: none; steps since the world's creation (not of the episode)
 };
 
 // The first action out of range, for the error message.
@@ -86,11 +86,11 @@ struct WorldModel {
     // True, and *bad filled, if an action is out of range.
     bool (*find_bad_action)(const Simulation&, int64_t first, int64_t count, BadAction* bad);
 
-    // On single blocks.
+    // On single blocks:
     void (*read_health)(const void* block, WorldHealth* health);
     bool (*is_valid)(const void* block, int32_t episode_length);  // indices and counters in range, as a restore needs
 
-    // How many blocks, from the first on, are valid until one is not. Aligned as a simulation's.
+    // Number of leading blocks that are valid. Aligned as a simulation's.
     int64_t (*count_valid)(const void* blocks, int64_t count, int32_t episode_length);
 };
 

@@ -1,8 +1,8 @@
 // How much better than expected each step was: generalised advantage estimation, and V-trace.
 //
-// Both run backwards over the steps of a column (one agent of one world) and start anew where an episode ended. Columns
-// do not depend on each other: the CPU takes many at a time, so that a row of them becomes vector instructions, and a
-// thread of a GPU one.
+// Both run backwards over the steps of a column (one agent of one world) and restart where an episode ended. Columns
+// are independent: the CPU processes many together, so that loops over them become vector instructions; on a GPU each
+// thread processes one.
 #pragma once
 
 #include "doorstep.h"
@@ -10,7 +10,7 @@
 
 namespace doorstep {
 
-// One step of `count` columns. Arrays point at the first of them.
+// One step of `count` columns. Pointers are to the first column.
 template <class Float>
 struct AdvantageRow {
     const Float *rewards, *values, *next_values, *log_ratios;
@@ -31,7 +31,7 @@ DS_INLINE AdvantageRow<Float> row_of(const ds_advantages& call, int64_t index) {
 }
 
 // Schulman, Moritz, Levine, Jordan, Abbeel: "High-dimensional continuous control using generalized advantage
-// estimation" (ICLR 2016), equations 11 to 16. later: advantages of the step after, which become those of this one.
+// estimation" (ICLR 2016), equations 11 to 16. later: the next step's advantages, replaced by this step's.
 template <class Float>
 DS_INLINE void step_generalized_advantages(const Float* __restrict rewards, const Float* __restrict values,
                                            const Float* __restrict next_values,
@@ -63,7 +63,7 @@ DS_INLINE void generalized_advantages(const ds_advantages& call, int64_t first, 
 
 // Espeholt et al.: "IMPALA: scalable distributed deep-RL with importance weighted actor-learner architectures" (ICML
 // 2018), equation 1 and remark 1 (c times lambda), and section 4.2 for the advantages of the policy gradient.
-// later: v - V of the step after, which becomes that of this one.
+// later: the next step's v - V, replaced by this step's.
 template <class Float>
 DS_INLINE void step_v_trace(const Float* __restrict rewards, const Float* __restrict values,
                             const Float* __restrict next_values, const Float* __restrict log_ratios,

@@ -7,7 +7,7 @@
 namespace doorstep {
 namespace {
 
-// Items that are worked on together. What is kept of each fits the first-level cache.
+// Items processed together. Their intermediate values fit the first-level cache.
 template <class Call>
 constexpr int kTogether = 0;
 template <>

@@ -11,7 +11,7 @@
 namespace doorstep {
 namespace {
 
-// Blocks of a launch; more items are taken in further rounds.
+// Maximum blocks of a launch; threads loop over further items.
 constexpr int64_t kMostBlocks = 65536;
 
 constexpr const char* kNames[kTrainingKernelCount][2] = {
@@ -27,7 +27,7 @@ struct TrainingKernels final : Prepared<TrainingKernels> {
 constinit PreparedList<TrainingKernels> prepared_kernels;
 
 ds_status fail_unprepared(int64_t device_index) {
-    return fail(DS_STATUS_INVALID_ARGUMENT, "device_index", "call ds_training_prepare() before, outside of recordings",
+    return fail(DS_STATUS_INVALID_ARGUMENT, "device_index", "call ds_training_prepare() before a capture",
                 "the training kernels are not prepared on device %lld", static_cast<long long>(device_index));
 }
 

@@ -1,12 +1,12 @@
-// The training kernels on CUDA devices: one launch on the caller's stream, which may be recorded. The kernels are
-// loaded beforehand, because that cannot be done during a recording.
+// The training kernels on CUDA devices: one launch on the caller's stream, which may be captured. The kernels are
+// loaded beforehand, because loading is impossible during a capture.
 #pragma once
 
 #include "training/kernels.h"
 
 namespace doorstep {
 
-// Kept from the first prepare to as many releases, for a device.
+// Loaded per device from the first prepare() until as many releases.
 ds_status prepare_training_on_cuda(int64_t device_index);
 ds_status release_training_on_cuda(int64_t device_index);
 

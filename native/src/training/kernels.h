@@ -1,5 +1,5 @@
-// The training kernels: what they are called and what they are given. One function template each, which works on some
-// of the items (columns or rows) of a call; the CPU and CUDA run it.
+// The training kernels: their names and parameters. Each is one function template that processes some of the items
+// (columns or rows) of a call; the CPU and CUDA both run it.
 #pragma once
 
 #include "doorstep.h"
@@ -22,7 +22,7 @@ enum TrainingKernelId {
     kTrainingKernelCount
 };
 
-// Threads of a block; a thread takes items as far apart as there are threads, so that any grid gives the same result.
+// Threads of a block. Threads take items in strides of the grid's size, so that any grid gives the same result.
 constexpr int kTrainingThreads = 64;
 
 }  // namespace doorstep

@@ -1,12 +1,12 @@
-// Actions of several independent components, each of which has a short list of choices: drawing them, and the
-// log-probability and entropy of a choice with their gradients.
+// Actions of several independent components, each with a small number of choices: sampling, log-probabilities and
+// entropies, and their gradients.
 //
-// A row of logits has the components side by side. Rows do not depend on each other: the CPU takes kRows of them at a
-// time, so that what is done to each becomes vector instructions, and a thread of a GPU one. Rows beyond the last
-// repeat it.
+// A row of logits is the concatenation of the components' logits. Rows are independent: the CPU processes kRows of them
+// together, so that loops over them become vector instructions; on a GPU each thread processes one. Missing rows of the
+// last group repeat the last row.
 //
 // A logit of minus infinity has probability 0, and gradient 0 unless it is the chosen one. Where a row has a NaN, or a
-// component without any choice, the row's results are NaN, and the drawn choice is some index within the component.
+// component with no possible choice, the row's results are NaN, and the sampled choice is some index of the component.
 #pragma once
 
 #include "doorstep.h"
@@ -14,11 +14,11 @@
 
 namespace doorstep {
 
-// One component of kRows rows: everything that both its choice and its entropy need.
+// One component of kRows rows: the values that both its choice and its entropy need.
 template <class Float, int kRows>
 struct Component {
     const Float* logits;         // of the component, in the first of all rows
-    const int64_t* places;       // of the rows, counted from there
+    const int64_t* places;       // offsets of the rows from there
     int size;
     Float largest[kRows];        // logit
     Float sum[kRows];            // of weights
@@ -31,7 +31,7 @@ DS_INLINE void load_logits(const Component<Float, kRows>& component, int choice,
     for (int row = 0; row < kRows; row++) logits[row] = component.logits[component.places[row] + choice];
 }
 
-// Logarithms of a choice's weight in each row; the most likely choice has weight 1.
+// Logarithms of a choice's weight in each row, relative to the most likely choice, whose weight is 1.
 template <class Float, int kRows>
 DS_INLINE void load_exponents(const Component<Float, kRows>& component, int choice, Float* exponents) {
     load_logits(component, choice, exponents);
@@ -64,11 +64,11 @@ DS_INLINE void prepare(Component<Float, kRows>& component) {
     }
 }
 
-// The choice whose part of [0, 1), as long as its probability, holds the uniform number.
+// The choice whose interval in [0, 1), as long as its probability, contains the uniform number.
 template <class Float, int kRows>
 DS_INLINE void draw(const Component<Float, kRows>& component, const Float* uniforms, int32_t* choices) {
     Float exponents[kRows], passed[kRows] = {};  // passed: weights of the choices so far
-    int32_t possible[kRows] = {};  // the last choice with any weight: what rounding must not lead beyond
+    int32_t possible[kRows] = {};  // the last choice with any weight: the limit in case of rounding
     for (int row = 0; row < kRows; row++) choices[row] = 0;
     for (int choice = 0; choice < component.size; choice++) {
         load_exponents(component, choice, exponents);
@@ -82,7 +82,7 @@ DS_INLINE void draw(const Component<Float, kRows>& component, const Float* unifo
     for (int row = 0; row < kRows; row++) choices[row] = choices[row] < possible[row] ? choices[row] : possible[row];
 }
 
-// NaN for a choice that does not exist.
+// NaN for a choice out of range.
 template <class Float, int kRows>
 DS_INLINE Float log_probability(const Component<Float, kRows>& component, int32_t choice, int row) {
     const bool exists = choice >= 0 && choice < component.size;

@@ -1,4 +1,4 @@
-// One thread that runs jobs handed to it, for steps that nobody waits for. It is made when first needed.
+// One thread that runs jobs for asynchronous steps. It is created when first needed.
 #pragma once
 
 #include <pthread.h>
@@ -19,12 +19,12 @@ public:
 
     // Makes sure that the thread exists. False if the operating system refuses it.
     bool start();
-    // Lets a posted job end, then ends and joins the thread.
+    // Waits for a posted job, then ends and joins the thread.
     void stop();
-    // In a forked child: the thread is gone. No job may be running.
+    // In a forked child, where the thread does not exist. No job may be running.
     void forget_thread() { started_ = false; }
 
-    // Runs job(context) on the thread. The job before must have ended.
+    // Runs job(context) on the thread. The previous job must have ended.
     void post(Job job, void* context);
 
 private:
@@ -32,7 +32,7 @@ private:
 
     pthread_t thread_{};
     bool started_ = false;
-    Job job_ = nullptr;  // null: the thread is to end
+    Job job_ = nullptr;  // null: the thread shall end
     void* context_ = nullptr;
     std::atomic<uint32_t> posts_{0};
 };

@@ -14,8 +14,8 @@
 namespace doorstep {
 namespace {
 
-constinit TurnLock turn;               // held while a batch is on the threads
-constinit ThreadPool* pool = nullptr;  // guarded by turn; never destroyed, so that a process may end while they sleep
+constinit TurnLock turn;               // held while the threads work on a batch
+constinit ThreadPool* pool = nullptr;  // guarded by turn; never destroyed: the process may end while its threads sleep
 constinit bool pool_runs = false;      // likewise
 
 ds_status fail_pool() {
@@ -35,13 +35,12 @@ bool start_pool() {
     if (!pool) pool = make_pool();
     if (pool_runs || !pool) return pool_runs;
     pool_runs = pool->start();
-    // They belong to the process and not to anything that is still alive
+    // The process owns them; they count as no live object
     if (pool_runs) live_counts.threads.fetch_sub(pool->size() - 1, std::memory_order_relaxed);
     return pool_runs;
 }
 
-// Calls work(first, count) on runs of a batch's worlds that cover it. Work is done in the floating-point environment of
-// the simulation.
+// Calls work(first, count) on runs that cover a batch's worlds, in the floating-point environment of the simulation.
 template <class Work>
 ds_status run(int64_t num_worlds, const Work& work) {
     if (num_worlds <= kTileWorlds) {
@@ -74,9 +73,9 @@ ds_status check_blocks(const ds_batch& batch, const WorldModel& model) {
     const int64_t bad = smallest.load(std::memory_order_relaxed);
     if (status || bad == batch.num_worlds) return status;
     return fail(DS_STATUS_INVALID_STATE, "worlds",
-                "begin with worlds that were made with the same number of agents and at most this episode length, and "
-                "change nothing in them",
-                "worlds[%lld] of %lld holds no world", static_cast<long long>(bad),
+                "start from worlds that were created with the same number of agents and at most this episode length, "
+                "and do not modify them",
+                "worlds[%lld] of %lld is not a valid world", static_cast<long long>(bad),
                 static_cast<long long>(batch.num_worlds));
 }
 

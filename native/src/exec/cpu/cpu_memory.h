@@ -9,8 +9,8 @@ namespace doorstep {
 
 class CpuMemory final : public Memory {
 public:
-    // Null, with the thread's error set, if `bytes` cannot be had.
-    // argument: what the message names.
+    // Null, with the thread's error set, if `bytes` cannot be allocated.
+    // argument: the name in the message.
     static Ref<Memory> take(int64_t bytes, const Ref<StepProgress>& progress, const char* argument);
     static Ref<Memory> borrow(char* data, int64_t bytes, const Ref<StepProgress>& progress);
 
@@ -22,11 +22,11 @@ private:
     CpuMemory(Pages pages, const Ref<StepProgress>& progress);
     CpuMemory(char* data, int64_t bytes, const Ref<StepProgress>& progress);
 
-    Pages pages_;  // none: the caller's
+    Pages pages_;  // empty if the memory is the caller's
     Ref<StepProgress> progress_;
 };
 
-// There are no streams to choose from. DS_STATUS_INVALID_ARGUMENT unless it is DS_STREAM_OWN.
+// The CPU has no streams: DS_STATUS_INVALID_ARGUMENT unless stream is DS_STREAM_OWN.
 ds_status check_cpu_stream(uint64_t stream);
 
 }  // namespace doorstep

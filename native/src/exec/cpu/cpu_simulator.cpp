@@ -13,7 +13,7 @@
 namespace doorstep {
 namespace {
 
-// Calls function(first, count) for every run of worlds in [first, first + count) whose mask byte is set.
+// Calls function(first, count) for every run of worlds in [first, first + count) whose mask bytes are set.
 template <class Function>
 void for_each_run(const uint8_t* mask, int64_t first, int64_t count, const Function& function) {
     const int64_t end = first + count;
@@ -192,7 +192,7 @@ ds_status CpuSimulator::take_memory(int64_t bytes, Ref<Memory>* memory) {
     return *memory ? DS_STATUS_OK : DS_STATUS_OUT_OF_MEMORY;
 }
 
-// ---- Memory of the caller ----
+// ---- The caller's memory ----
 
 ds_status CpuSimulator::borrow(char* data, int64_t bytes, Ref<Memory>* memory) {
     *memory = CpuMemory::borrow(data, bytes, progress_);

@@ -1,5 +1,4 @@
-// A batch of worlds on the CPU: its memory, its threads, and the operations on them. Only those that start threads can
-// fail.
+// A simulator's worlds on the CPU: their memory, threads and operations. Only operations that start threads can fail.
 #pragma once
 
 #include <stdint.h>
@@ -14,7 +13,7 @@ namespace doorstep {
 
 class CpuSimulator final : public Simulator {
 public:
-    // Generates the first levels. OUT_OF_MEMORY if memory or threads cannot be had.
+    // Generates the first levels. OUT_OF_MEMORY if memory or threads cannot be allocated.
     static ds_status create(const ds_simulator_config& config, Ref<Simulator>* simulator);
 
     uint8_t* mask() const override { return mask_; }
@@ -27,7 +26,7 @@ public:
 
     ds_status step() override;
     ds_status make_event(Ref<StepEvent>* event) override;
-    // Steps on the background thread, which gives the turn back at the end.
+    // Steps on the background thread, which releases the turn at the end.
     ds_status step_async(StepEvent& event) override;
     ds_status find_bad_action(bool* found, BadAction* bad) override;
     ds_status reset(const uint8_t* mask) override;
@@ -58,7 +57,7 @@ private:
     uint64_t* ticks_of(int worker) { return ticks_ + worker * kTickStride; }
     ds_status visit_blocks(const uint8_t* mask, VisitBlock visit, void* context) override;
 
-    static constexpr int64_t kTickStride = (kNumStages + 7) / 8 * 8;  // workers do not share cache lines
+    static constexpr int64_t kTickStride = (kNumStages + 7) / 8 * 8;  // so that workers do not share cache lines
 
     Ref<StepProgress> progress_;
     uint8_t* mask_ = nullptr;

@@ -1,11 +1,11 @@
-// The floating-point environment every world is stepped in, whatever the caller's is.
+// The floating-point environment that worlds are stepped in, independent of the caller's.
 #pragma once
 
 #include <immintrin.h>
 
 namespace doorstep {
 
-// Round to nearest, denormals kept, all exceptions masked: the state a process starts in. Put back at the end.
+// Round to nearest, denormals kept, all exceptions masked, as when a process starts. The destructor restores the old.
 class DefaultFloatEnvironment {
 public:
     DefaultFloatEnvironment() : saved_(_mm_getcsr()) { _mm_setcsr(kDefault); }

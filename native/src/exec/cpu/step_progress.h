@@ -1,5 +1,5 @@
-// How many asynchronous steps a simulator began and ended. Events and ds_simulator_wait() wait on it; it outlives the
-// simulator as long as an event refers to it.
+// Counts the asynchronous steps that a simulator began and ended. Events and ds_simulator_wait() wait on it; it
+// outlives the simulator as long as an event refers to it.
 #pragma once
 
 #include <limits.h>
@@ -16,7 +16,7 @@ namespace doorstep {
 
 class StepProgress : public RefCounted {
 public:
-    // The number that the step beginning now will have reached when it ends.
+    // The count of ended steps once the step that begins now has ended.
     uint32_t begin() { return begun_.fetch_add(1) + 1; }
     void end() {
         ended_.fetch_add(1);

@@ -13,7 +13,7 @@
 namespace doorstep {
 namespace {
 
-constexpr size_t kStackBytes = 1 << 20;  // address space; what a step does not touch costs nothing
+constexpr size_t kStackBytes = 1 << 20;  // address space; untouched pages use no memory
 
 int64_t affinity_count() {
     for (int capacity = CPU_SETSIZE; capacity <= 1 << 20; capacity *= 4) {

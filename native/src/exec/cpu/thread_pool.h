@@ -1,12 +1,12 @@
-// Runs a function over ranges of worlds, on the calling thread and on threads that sleep in between.
+// Runs a function over ranges of worlds, on the calling thread and on helper threads that sleep between jobs.
 //
-// Each worker owns an equal share of the worlds, so that a world stays in the caches of the core that stepped it last;
-// it takes chunks from its own share and, when that is empty, from the others'. A job is open while chunks may be
-// left. A helper joins an open job, works, and leaves; the caller closes the job when it finds no more chunks, and
-// waits only for helpers that joined: one that wakes up late finds the job closed and goes back to sleep. Fields of
-// a job are written while it is closed and nobody is inside, so they need no lock.
+// Each worker owns an equal share of the worlds, so that a world stays in the caches of the core that stepped it last.
+// A worker takes chunks from its own share and, when that is empty, from the others'. A job is open while chunks may
+// remain. A helper joins an open job, works, and leaves; the caller closes the job when it finds no more chunks, and
+// waits only for helpers that joined: a helper that wakes up late finds the job closed and sleeps again. Fields of a
+// job are written only while it is closed and no helper is inside, so they need no lock.
 //
-// Which worker runs a chunk has no influence on the chunk's result.
+// Chunks give the same result on every worker.
 #pragma once
 
 #include <pthread.h>
@@ -20,7 +20,7 @@ namespace doorstep {
 
 class ThreadPool {
 public:
-    // Works on [first, first + count). worker: 0 for the caller, 1 .. size() - 1 for helpers.
+    // Processes [first, first + count). worker: 0 for the caller, 1 .. size() - 1 for helpers.
     using Task = void (*)(void* context, int64_t first, int64_t count, int worker);
 
     ThreadPool() = default;
@@ -28,22 +28,22 @@ public:
     ThreadPool(const ThreadPool&) = delete;
     ThreadPool& operator=(const ThreadPool&) = delete;
 
-    // For at most num_threads threads, the caller's included; those that could never get a tile of max_items worlds are
-    // not started. False if memory ran out.
+    // For at most num_threads threads, including the caller's. Threads that could never get a tile of max_items worlds
+    // are not started. False if memory ran out.
     bool initialize(int64_t num_threads, int64_t max_items);
 
-    // Starts the threads that are missing: at first all of them, and again in a forked child. False if the operating
-    // system refuses one.
+    // Starts the missing threads: all of them at first, and again in a forked child. False if the operating system
+    // refuses one.
     bool start();
-    // For work in smaller parts: starts all num_threads, here and from now on. False if the operating system refuses one;
-    // then the pool works with those it has.
+    // For work in smaller parts: starts all num_threads threads, for this and later jobs. False if the operating system
+    // refuses one; then the pool works with those it has.
     bool start_all();
     // Ends and joins all threads.
     void stop();
-    // In a forked child: the threads are gone. No job may be running.
+    // In a forked child, where the threads do not exist. No job may be running.
     void forget_threads();
 
-    // Calls task on chunks that cover [0, count) exactly, each a multiple of `grain` items but for the last; returns
+    // Calls task on chunks that exactly cover [0, count), each a multiple of `grain` items except the last; returns
     // when all are done. One job at a time.
     void run(int64_t count, int64_t grain, Task task, void* context);
     // The same in tiles of worlds, for a callable f(first, count, worker).
@@ -58,13 +58,13 @@ public:
     }
 
     int size() const { return size_; }
-    int capacity() const { return capacity_; }  // the largest size() there can be
+    int capacity() const { return capacity_; }  // upper limit of size()
     int64_t allocated_bytes() const { return capacity_ * static_cast<int64_t>(sizeof(Worker)); }
 
 private:
     struct alignas(64) Worker {
-        std::atomic<int64_t> next{0};  // first item of the share that nobody has taken
-        int64_t end = 0;               // beyond the last item of the share
+        std::atomic<int64_t> next{0};  // first item of the share that no worker has taken
+        int64_t end = 0;               // end of the share
         ThreadPool* pool = nullptr;
         pthread_t thread{};
         int index = 0;
@@ -82,13 +82,13 @@ private:
     Worker* workers_ = nullptr;
     int capacity_ = 0;
     int size_ = 0;
-    int started_ = 1;  // workers that have a thread; the caller brings its own
+    int started_ = 1;  // workers that have a thread, including the caller
 
     Task task_ = nullptr;
     void* context_ = nullptr;
     int64_t chunk_ = 0;
 
-    alignas(64) std::atomic<uint32_t> calls_{0};  // changes with every job and with stop(): what helpers sleep on
+    alignas(64) std::atomic<uint32_t> calls_{0};  // changes with every job and with stop(); helpers sleep on it
     alignas(64) std::atomic<uint32_t> job_{0};    // kOpen while open, plus the number of helpers inside
     std::atomic<bool> stopping_{false};
 };

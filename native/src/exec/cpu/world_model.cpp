@@ -110,7 +110,7 @@ int64_t count_valid(const void* blocks, int64_t count, int32_t episode_length) {
     return count;
 }
 
-// ---- Where the state fields lie
+// ---- Offsets of the state fields
 
 constexpr int64_t kFloatBytes = sizeof(float);
 

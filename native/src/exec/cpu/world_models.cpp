@@ -1,4 +1,4 @@
-// Picks the instance for a number of agents. Baseline code: nothing here runs before the processor has been checked.
+// Returns the instance for a number of agents. Baseline code: it runs before the processor has been checked.
 #include "exec/cpu/world_models.h"
 
 #include "exec/cpu/float_environment.h"

@@ -8,7 +8,7 @@ namespace doorstep {
 template <int Agents>
 const WorldModel& world_model();
 
-// Fills the instance's tables. Called once, before its first use.
+// Fills the instance's tables. Called once, before the instance is first used.
 template <int Agents>
 void prepare_world_model();
 

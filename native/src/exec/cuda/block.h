@@ -1,8 +1,8 @@
-// A kernel's work on its tiles, written over a Block: CUDA's, or one that is emulated on the host for tests.
+// A kernel's work on its tiles, as a template over a Block: CUDA's, or one that the tests emulate on the host.
 //
 // A Block has index(), count() (blocks of the grid) and each(stage), which calls stage(share) for the share of every
-// thread and returns when all are done: CUDA's threads meet at a barrier, an emulation takes them one after the other.
-// What is set between two calls of each() is set by every thread to the same values.
+// thread and returns when all are done: CUDA's threads wait at a barrier, an emulation runs them one after the other.
+// Variables set between two calls of each() are set to the same values by every thread.
 #pragma once
 
 #include "exec/cuda/kernels.h"
@@ -12,17 +12,17 @@ namespace doorstep {
 
 constexpr int kBlockThreads = 64;
 
-// Worlds in shared memory lie one word further apart than in device memory, so that threads which read the same field
-// of neighbouring worlds find it in different banks.
+// Worlds in shared memory have a stride one word larger than in device memory, so that threads that read the same
+// field of neighbouring worlds access different banks.
 template <class W>
 constexpr int kSharedPitch = kBlockBytes<W> + 4;
 
-// Small tiles: a block is held up by the slowest of its worlds, and eight blocks find room in the shared memory of a
-// multiprocessor of compute capability 9.0 (227 KiB), three in that of 8.6 (100 KiB).
+// Small tiles: a block takes as long as the slowest of its worlds, and eight blocks fit the shared memory of a
+// multiprocessor of compute capability 9.0 (227 KiB), three that of 8.6 (100 KiB).
 template <class W>
 constexpr int kSharedWorlds = W::kAgents <= 3 ? 16 : 8;
 
-// Agents beyond the threads of a block are taken in further rounds.
+// Threads of a block loop if a tile has more agents than the block has threads.
 template <class W>
 constexpr int kSliders = kSharedWorlds<W> * W::kAgents < kBlockThreads ? kSharedWorlds<W> * W::kAgents : kBlockThreads;
 
@@ -43,7 +43,7 @@ constexpr KernelShape make_kernel_shape() {
     return {kSharedWorlds<W>, kBlockThreads, sizeof(BlockMemory<W>), sizeof(BlockWorkspace<W>)};
 }
 
-// ---- Between device and shared memory, 16 bytes at a time
+// ---- Copies between device and shared memory, 16 bytes at a time
 
 struct alignas(16) Chunk {
     uint32_t words[4];
@@ -90,7 +90,7 @@ DS_INLINE void report_trouble(const TileT& tile, ThreadShare share, uint32_t* tr
 
 // ---- The kernels
 
-// Calls operation(tile) for every tile that falls to the block, with its worlds in shared memory.
+// Calls operation(tile) for every tile of this block, with its worlds in shared memory.
 template <class W, class Block, class Operation>
 DS_INLINE void for_each_tile(Block& block, const KernelArguments& arguments, BlockMemory<W>& memory,
                              const Operation& operation) {

@@ -13,7 +13,7 @@
 namespace doorstep {
 namespace {
 
-// The module is that of a number of agents.
+// The module is the one for a number of agents.
 struct BatchKernels final : Prepared<BatchKernels> {
     Ref<KernelModule> kernels;
     Ref<DeviceMemory> flights;
@@ -21,11 +21,11 @@ struct BatchKernels final : Prepared<BatchKernels> {
 
 constinit PreparedList<BatchKernels> prepared_batches;
 
-// The scratch memory begins with words for trouble that nobody wants to know.
+// The scratch memory starts with words for trouble, used if the caller passes none.
 constexpr int64_t kTroubleBytes = 256;
 
 ds_status fail_unprepared(const ds_batch& batch) {
-    return fail(DS_STATUS_INVALID_ARGUMENT, "batch", "call ds_batch_prepare() before, outside of recordings",
+    return fail(DS_STATUS_INVALID_ARGUMENT, "batch", "call ds_batch_prepare() before a capture",
                 "batches of %lld agents on device %lld have not been prepared",
                 static_cast<long long>(batch.num_agents), static_cast<long long>(batch.device_index));
 }
@@ -35,7 +35,7 @@ ds_status find_prepared(const ds_batch& batch, Ref<BatchKernels>* found) {
     return prepared_batches.find(batch.device_index, batch.num_agents, fail_missing, found);
 }
 
-// ---- Preparing
+// ---- Preparation
 
 ds_status upload_flights(BatchKernels& made) {
     const Ref<Stream> stream = Stream::create(made.context);
@@ -63,19 +63,19 @@ Ref<BatchKernels> load_kernels(const ds_batch& batch) {
     return made;
 }
 
-// ---- Launching
+// ---- Launch
 
-// Blocks that a batch keeps busy on a device.
+// Number of blocks that a batch can use on a device.
 int64_t useful_blocks(const KernelModule& kernels, int64_t num_worlds) {
     const int64_t tile = kernels.shape().tile_worlds;
     return std::min<int64_t>((num_worlds + tile - 1) / tile, kernels.resident_blocks());
 }
 
-// As many of them as the scratch memory has room for.
+// Limited by the scratch memory.
 ds_status choose_grid(const ds_batch& batch, const KernelModule& kernels, uint32_t* grid) {
     const int64_t block = kernels.shape().workspace_bytes_per_block, smallest = kTroubleBytes + block;
     if (batch.scratch_bytes < smallest) {
-        return fail(DS_STATUS_INVALID_ARGUMENT, "scratch_bytes", "ask ds_batch_get_info() how much is best",
+        return fail(DS_STATUS_INVALID_ARGUMENT, "scratch_bytes", "ds_batch_get_info() gives the recommended size",
                     "scratch_bytes is %lld; it must be at least %lld", static_cast<long long>(batch.scratch_bytes),
                     static_cast<long long>(smallest));
     }

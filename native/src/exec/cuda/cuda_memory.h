@@ -9,11 +9,11 @@ namespace doorstep {
 
 class CudaMemory final : public Memory {
 public:
-    // Zeroed. Null, with the thread's error set, if `bytes` cannot be had.
+    // Zeroed. Null, with the thread's error set, if `bytes` cannot be allocated.
     static Ref<Memory> take(const Ref<WorkOrder>& order, int64_t bytes);
-    // Null, with the thread's error set, if the memory is not the device's.
+    // Null, with the thread's error set, if the memory is not on the device.
     static Ref<Memory> borrow(const Ref<WorkOrder>& order, char* data, int64_t bytes);
-    // Own memory is given back in the order of the work, without waiting for it. The caller's is let go after the work.
+    // Own memory is freed in the order of the work, without waiting for it. The caller's is released after the work.
     ~CudaMemory() override;
 
     ds_status read(const void* start, int64_t bytes, void* host) override;

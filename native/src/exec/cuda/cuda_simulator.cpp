@@ -123,13 +123,13 @@ ds_status CudaSimulator::generate_levels() {
     return order_->stream()->synchronize();
 }
 
-// Steps may still write to the pinned memory, and graphs use the scratch memory.
+// Steps may still write to the pinned memory, and graphs may use the scratch memory.
 CudaSimulator::~CudaSimulator() {
     if (!order_) return;
     const bool finished = order_->finish();
     order_->leave_users_stream();
     if (finished) {
-        // The stream that it was made on may have gone since
+        // The stream that it was created on may no longer exist
         if (scratch_) scratch_->set_stream(order_->stream());
     } else {
         if (scratch_) scratch_->abandon();
@@ -144,7 +144,7 @@ int64_t CudaSimulator::own_bytes() const {
 
 // ---- Waiting ----
 
-// In a forked process nothing of the parent's is done or can be: objects of the driver look after themselves.
+// In a forked process the parent's work can neither end nor be awaited; driver objects handle that themselves.
 bool CudaSimulator::close() { return in_forked_process() || order_->finish(); }
 
 ds_status CudaSimulator::prepare() {
@@ -153,7 +153,7 @@ ds_status CudaSimulator::prepare() {
 
 ds_status CudaSimulator::find_end(Ref<StepEvent>* event) {
     if (const ds_status status = prepare()) return status;
-    if (const ds_status status = make_event("waiting for its work", event)) return status;
+    if (const ds_status status = make_event("waiting for the simulator", event)) return status;
     return static_cast<CudaStepEvent&>(**event).record(*order_->stream());
 }
 
@@ -227,7 +227,7 @@ ds_status CudaSimulator::take_memory(int64_t bytes, Ref<Memory>* memory) {
     return *memory ? DS_STATUS_OK : last_status();
 }
 
-// ---- Memory of the caller ----
+// ---- The caller's memory ----
 
 ds_status CudaSimulator::borrow(char* data, int64_t bytes, Ref<Memory>* memory) {
     if (const ds_status status = order_->check_not_recorded(kBinding)) return status;
@@ -247,7 +247,7 @@ ds_status CudaSimulator::copy_now(void* to, const void* from, int64_t bytes) {
 
 // ---- Trouble ----
 
-// The words are looked at as they are: what steps still running will meet is found by a later call.
+// Reads the current words: a later call reports the trouble of steps that are still running.
 ds_status CudaSimulator::take_trouble(uint32_t* trouble) {
     *trouble = kTroubleNone;
     const auto word = [&](int kind) { return __atomic_load_n(&trouble_[kind], __ATOMIC_RELAXED); };

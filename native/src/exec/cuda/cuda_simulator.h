@@ -1,5 +1,5 @@
-// A batch of worlds on a CUDA device. A step is one kernel launch in the order of the work: nothing waits for it, and
-// nothing is allocated. What the host looks at (saves, hashes, health, actions) is copied in chunks, after the work.
+// A simulator's worlds on a CUDA device. A step is one kernel launch in the order of the work; it waits for nothing and
+// allocates nothing. Data for the host (saves, hashes, health, actions) is copied in chunks, after the work.
 #pragma once
 
 #include "exec/cuda/kernel_module.h"
@@ -13,8 +13,8 @@ namespace doorstep {
 
 class CudaSimulator final : public Simulator {
 public:
-    // The kernels on the configuration's device; null if there is no such device, no driver or none that runs them.
-    // create() takes them, not loading them again, while the caller keeps them.
+    // The kernels on the configuration's device; null without such a device, a driver, or kernels for it. While the
+    // caller keeps them, create() uses them instead of loading them again.
     static Ref<KernelModule> find_usable(const ds_simulator_config& config);
 
     // Generates the first levels.
@@ -52,7 +52,7 @@ public:
 private:
     explicit CudaSimulator(const ds_simulator_config& config) : Simulator(config, DS_DEVICE_CUDA) {}
 
-    // What creation consists of.
+    // The steps of creation.
     ds_status find_device();
     ds_status take_own_memory();
     ds_status take_scratch();
@@ -64,7 +64,7 @@ private:
     ds_status take_memory(int64_t bytes, Ref<Memory>* memory) override;
     ds_status update_attachment() override;
 
-    // operation: what cannot be recorded, for the message.
+    // operation: the operation that cannot be captured, for the message.
     ds_status make_event(const char* operation, Ref<StepEvent>* event);
     ds_status launch(KernelId id, const uint8_t* device_mask = nullptr);
     ds_status launch_masked(KernelId id, const uint8_t* mask);
@@ -80,11 +80,11 @@ private:
     Pages mask_;
     Ref<DeviceMemory> scratch_;  // the kernels' workspace, flight table and mask
     uint8_t* device_mask_ = nullptr;
-    Ref<PinnedMemory> pinned_;   // what follows
+    Ref<PinnedMemory> pinned_;   // contains the following
     uint32_t* trouble_ = nullptr;
     uint8_t* mask_staging_ = nullptr;
     char* world_staging_ = nullptr;
-    Ref<Event> mask_uploaded_;   // from then on mask_staging_ may be written
+    Ref<Event> mask_uploaded_;   // after it mask_staging_ may be written
 };
 
 }  // namespace doorstep

@@ -1,4 +1,4 @@
-// What the host looks at or changes in the worlds of a CUDA device, in runs copied through pinned memory.
+// Host reads and writes of worlds on a CUDA device, in runs copied through pinned memory.
 #include "exec/cuda/cuda_simulator.h"
 #include "exec/cuda/world_staging.h"
 #include "runtime/hash.h"
@@ -6,7 +6,7 @@
 namespace doorstep {
 namespace {
 
-// Calls function(place in the list, place in the run) for every listed world of a run.
+// Calls function(index in the list, index in the run) for every listed world of a run.
 template <class Function>
 void for_each_listed(const WorldList& worlds, int64_t first, int64_t count, const Function& function) {
     for (int64_t i = 0; i < worlds.size; ++i) {
@@ -20,7 +20,7 @@ void for_each_listed(const WorldList& worlds, int64_t first, int64_t count, cons
 ds_status CudaSimulator::visit_blocks(const uint8_t* mask, VisitBlock visit, void* context) {
     WorldStaging staging(*order_, saved_parts(*this), kBlockPart, kBlockPart + 1, world_staging_);
     const int64_t world_bytes = static_cast<int64_t>(model_->world_bytes);
-    return staging.for_each_run(config_.num_worlds, mask, "a look at the worlds", [&](int64_t first, int64_t count) {
+    return staging.for_each_run(config_.num_worlds, mask, "a read of the worlds", [&](int64_t first, int64_t count) {
         if (const ds_status status = staging.read(first, count)) return status;
         const char* blocks = staging.host().parts[kBlockPart].start;
         for (int64_t i = 0; i < count; ++i) {
@@ -46,7 +46,7 @@ ds_status CudaSimulator::find_bad_action(bool* found, BadAction* bad) {
     Simulation staged = simulation_;
     staged.tensors.actions = reinterpret_cast<int32_t*>(staging.host().parts[kActionPart].start);
     *found = false;
-    const char* operation = "a check of the actions (make the simulator with action_check=\"clamp\")";
+    const char* operation = "a check of the actions (create the simulator with action_check=\"clamp\")";
     return staging.for_each_run(config_.num_worlds, nullptr, operation, [&](int64_t first, int64_t count) {
         if (*found) return DS_STATUS_OK;
         if (const ds_status status = staging.read(first, count)) return status;
@@ -72,7 +72,7 @@ ds_status CudaSimulator::restore(const WorldList& worlds, const char* saved) {
     WorldStaging staging(*order_, saved_parts(*this), 0, kSavedParts, world_staging_);
     const int64_t bytes = staging.host().bytes();
     return staging.for_each_run(config_.num_worlds, worlds.mask, "a restore", [&](int64_t first, int64_t count) {
-        if (const ds_status status = staging.read(first, count)) return status;  // the worlds that are not listed
+        if (const ds_status status = staging.read(first, count)) return status;  // keeps the worlds that are not listed
         for_each_listed(worlds, first, count, [&](int64_t i, int64_t place) {
             staging.host().restore(place, saved + i * bytes);
         });

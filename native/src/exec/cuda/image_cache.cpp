@@ -32,7 +32,7 @@ public:
 
     bool is_open() const { return descriptor_ >= 0; }
 
-    // Whether everything that was written arrived, as far as closing tells.
+    // Whether everything was written, as far as fclose() reports it.
     bool close() {
         const bool done = descriptor_ < 0 || ::close(descriptor_) == 0;
         descriptor_ = -1;
@@ -65,7 +65,7 @@ private:
     int descriptor_;
 };
 
-// "" if neither variable has an absolute path; relative ones are to be ignored.
+// "" if neither variable contains an absolute path; relative ones are ignored, as the XDG specification requires.
 void find_folder(char* folder, size_t size) {
     const char* cache = getenv("XDG_CACHE_HOME");
     const char* home = getenv("HOME");
@@ -77,7 +77,7 @@ void find_folder(char* folder, size_t size) {
     }
 }
 
-// Makes the folders above a file, for this user alone; whether they are there is seen when the file is opened.
+// Creates the parent folders of a file, for this user alone. Failures show when the file is opened.
 void make_folders(const char* path) {
     char folder[sizeof ds_cuda_compile_info::cache_path];
     snprintf(folder, sizeof folder, "%s", path);
@@ -100,7 +100,7 @@ CachedImage::CachedImage(int module, int architecture, uint64_t content) {
     if (!folder[0]) return;
     const int length = snprintf(path_, sizeof path_, "%s/kernels-%d-sm_%d-%016" PRIx64 ".cubin", folder,
                                 module, architecture, content);
-    // A path that was cut names another file.
+    // A truncated path would name another file.
     if (length >= static_cast<int>(sizeof path_)) path_[0] = '\0';
 }
 

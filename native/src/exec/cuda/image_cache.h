@@ -1,5 +1,5 @@
-// Compiled images on disk, in $XDG_CACHE_HOME/doorstep or ~/.cache/doorstep. A folder that cannot be read or written
-// is no failure: images are then compiled anew.
+// Compiled images on disk, in $XDG_CACHE_HOME/doorstep or ~/.cache/doorstep. If the folder cannot be read or written,
+// images are compiled again instead.
 #pragma once
 
 #include <stddef.h>
@@ -9,19 +9,19 @@
 
 namespace doorstep {
 
-// A file that holds one image.
+// A file that contains one image.
 class CachedImage {
 public:
-    // `content` is a hash of everything that the image is made from. Finds where the file would be.
+    // `content` is a hash of everything that the image is compiled from. Determines the path.
     CachedImage(int module, int architecture, uint64_t content);
 
     // "" if the environment names no folder.
     const char* path() const { return path_; }
 
-    // Allocates *data with malloc. False if there is no such file, or what it holds is not what was written.
+    // Allocates *data with malloc. False if the file is missing or damaged.
     bool read(void** data, size_t* bytes) const;
 
-    // Whoever reads meanwhile sees the old file or the new one. False if it could not be written.
+    // Concurrent readers see either the old file or the new one. False if it could not be written.
     bool write(const void* data, size_t bytes) const;
 
 private:

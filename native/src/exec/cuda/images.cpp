@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-// The file of images as it was packed (wheel_build/kernel_image_file.py has its format). The file is named after its
-// content, so that compilers which remember their outputs notice another one.
+// The file of images as packed by wheel_build/kernel_image_file.py, which documents the format. The file is named after
+// its content, so that compiler caches notice changes.
 #ifdef DS_CUDA_IMAGES
 asm(R"(
     .section .rodata.doorstep_kernel_images, "a", @progbits
@@ -16,7 +16,7 @@ doorstep_kernel_images:
 )");
 extern "C" [[gnu::visibility("hidden")]] const unsigned char doorstep_kernel_images[];
 #else
-static const unsigned char doorstep_kernel_images[32] = {};  // a header that counts no image
+static const unsigned char doorstep_kernel_images[32] = {};  // a header with zero images
 #endif
 
 namespace doorstep {
@@ -35,7 +35,7 @@ struct FileEntry {
     uint64_t bytes;
 };
 
-static_assert(sizeof(FileHeader) == 32 && sizeof(FileEntry) == 24, "as wheel_build/kernel_image_file.py has them");
+static_assert(sizeof(FileHeader) == 32 && sizeof(FileEntry) == 24, "must equal wheel_build/kernel_image_file.py");
 
 constexpr int kMaxImages = 128;
 

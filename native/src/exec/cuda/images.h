@@ -6,8 +6,8 @@
 
 namespace doorstep {
 
-// Which kernels an image holds: those that step worlds of so many agents, the training kernels, or the one that draws
-// views.
+// The kernels that an image contains: those that step worlds of a number of agents, the training kernels, or the kernel
+// that draws views.
 constexpr int kTrainingModule = 0;
 constexpr int kViewsModule = 9;
 
@@ -18,14 +18,14 @@ struct KernelImage {
     size_t bytes;
 };
 
-// Every embedded image, and how many. A library built without the CUDA compiler packages has none.
+// All embedded images, and their number: 0 in a library built without the CUDA compiler packages.
 const KernelImage* kernel_images(int* count);
 
-// The cubin that runs on a device of this compute capability (90 is 9.0): the same major number and the largest minor
-// number that is not newer. Null if there is none.
+// The cubin that runs on a device of this compute capability (90 is 9.0): of the same major number and the largest
+// minor number that is not newer. Null without one.
 const KernelImage* find_cubin(int module, int compute_capability);
 
-// The same among other images.
+// The same among the given images.
 const KernelImage* find_cubin(const KernelImage* images, int count, int module, int compute_capability);
 
 // The PTX; null in a library without images.

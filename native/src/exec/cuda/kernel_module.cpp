@@ -10,8 +10,8 @@
 namespace doorstep {
 namespace {
 
-// Every module that somebody holds. A module leaves the list in its destructor, which waits for the lock: so what the
-// list shows has not been destroyed. Loading holds the lock, so that no module is loaded twice.
+// All loaded modules that are in use. A module leaves the list in its destructor, which takes the lock, so modules in
+// the list are not destroyed. Loading holds the lock, so that no module is loaded twice.
 constinit Mutex list_mutex;
 constinit KernelModule* first_module = nullptr;
 
@@ -25,14 +25,14 @@ ds_status fail_without_kernels(int compute_capability) {
                 "this library was built without CUDA kernels");
 }
 
-// Whether there is machine code, or PTX to make it from.
+// Whether machine code exists, or PTX to compile it from.
 bool has_kernels(int module, int compute_capability) {
     return compute_capability >= kOldestComputeCapability &&
            (find_cubin(module, compute_capability) || find_ptx(module));
 }
 
-// The image for a device; `compiled` keeps it if it was not embedded. Null, with the thread's error set, if there is
-// none.
+// The image for a device; `compiled` owns it if it was not embedded. Null, with the thread's error set, if no image
+// runs on the device.
 const void* choose_image(int module, int compute_capability, CompiledImage* compiled) {
     if (!has_kernels(module, compute_capability)) {
         fail_without_kernels(compute_capability);
@@ -77,7 +77,7 @@ Ref<KernelModule> KernelModule::find(const Ref<Context>& context, int num_agents
 }
 
 KernelModule::~KernelModule() {
-    if (!listed_ || in_forked_process()) return;  // in a forked process nobody may ever give the lock back
+    if (!listed_ || in_forked_process()) return;  // in a forked process the lock may stay locked forever
     MutexGuard guard(list_mutex);
     KernelModule** link = &first_module;
     while (*link != this) link = &(*link)->next_;

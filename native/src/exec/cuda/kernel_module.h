@@ -1,4 +1,4 @@
-// The kernels on a device: which machine code is taken, and loading it once for all simulators that use it.
+// The kernels on a device: chooses the machine code and loads it once for all simulators that use it.
 #pragma once
 
 #include "exec/cuda/kernels.h"
@@ -11,22 +11,22 @@ constexpr int kOldestComputeCapability = 75;
 
 // Modules are named as in images.h.
 
-// Where the machine code for a device comes from. The driver has been opened.
+// Where the machine code for a device comes from. The driver must be loaded.
 ds_kernel_source find_kernel_source(int module, int compute_capability);
 
-// Puts a module's machine code on a device. Null, with the thread's error set, if it cannot be had.
+// Loads a module's machine code on a device. Null, with the thread's error set, on failure.
 Ref<Module> load_module(const Ref<Context>& context, int module);
 
 class KernelModule final : public RefCounted {
 public:
-    // Loads the kernels for a number of agents, unless that has been done and somebody still holds them. Null, with
-    // the thread's error set, if they cannot be had.
+    // Loads the kernels for a number of agents, or shares them if they are in use already. Null, with the thread's
+    // error set, on failure.
     static Ref<KernelModule> find(const Ref<Context>& context, int num_agents);
     ~KernelModule();
 
     Kernel& kernel(KernelId id) const { return *kernels_[id]; }
     const KernelShape& shape() const { return find_kernel_shape(num_agents_); }
-    // Blocks that the whole device runs at once.
+    // Number of blocks that the whole device runs at once.
     int resident_blocks() const { return resident_blocks_; }
 
 private:

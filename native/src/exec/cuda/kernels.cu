@@ -28,5 +28,5 @@ alignas(16) extern __shared__ char shared_memory[];
     }
 DS_KERNEL_TABLE(DS_KERNEL)
 
-// Tells whoever loads the module which worlds it is for.
+// The number of agents that the module is compiled for; the loader reads it.
 extern "C" __constant__ int doorstep_num_agents = DS_AGENTS;

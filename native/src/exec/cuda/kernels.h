@@ -1,8 +1,8 @@
-// The kernels: what they are called, what they are given, and how they are launched.
+// The kernels: names, parameters and launch configuration.
 //
-// A module is compiled per number of agents. Each of its kernels works on whole tiles of worlds: block b takes the
-// tiles b, b + grid, b + 2 grid, ..., so that any grid size gives the same result. A kernel has no other input or
-// output than what KernelArguments points at, allocates nothing and cannot fail.
+// A module is compiled per number of agents. Its kernels process whole tiles of worlds: block b processes the tiles b,
+// b + grid, b + 2 grid, ..., so that any grid size gives the same result. A kernel reads and writes only the memory
+// that KernelArguments points to, allocates nothing and cannot fail.
 #pragma once
 
 #include "sim/flight.h"
@@ -32,17 +32,17 @@ struct KernelArguments {
     Simulation simulation;
     const FlightTable* flights;
     void* workspace;        // workspace_bytes_per_block for each block of the grid, 256-byte aligned; need not be zero
-    uint32_t* trouble;      // kTroubleKinds words, of which word k becomes 1 when bit k of Trouble is met; may be
-                            // mapped memory of the host, because nothing is read
+    uint32_t* trouble;      // kTroubleKinds words; word k is set to 1 when bit k of Trouble occurs; may be
+                            // mapped host memory, because the kernel does not read it
     const uint8_t* mask;    // reset, refresh: one byte per world, or null for all
     int64_t num_worlds;
     uint64_t world_offset;  // create
     uint32_t seed;          // create
     uint32_t padding;
-    const uint32_t* seed_and_offset;  // create: two words that take the place of the two numbers; or null
+    const uint32_t* seed_and_offset;  // create: two words used instead of the two numbers; or null
 };
 
-// How the kernels of a module are launched, for one number of agents.
+// Launch configuration of the kernels of a module, for one number of agents.
 struct KernelShape {
     int32_t tile_worlds;                // worlds a block takes at a time; the grid needs no more than
                                         // ceil(num_worlds / tile_worlds) blocks

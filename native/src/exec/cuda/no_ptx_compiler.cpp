@@ -1,4 +1,4 @@
-// In place of NVIDIA's library in builds without it: a compiler that knows no architecture and compiles nothing.
+// Replaces NVIDIA's library in builds without it: a compiler that supports no architecture.
 #include "exec/cuda/nv_ptx_compiler.h"
 
 namespace {

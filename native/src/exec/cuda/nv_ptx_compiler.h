@@ -1,4 +1,4 @@
-// The functions of NVIDIA's PTX compiler library that are used, as its manual describes them.
+// The functions of NVIDIA's PTX compiler library that doorstep calls, as its manual describes them.
 #pragma once
 
 #include <stddef.h>

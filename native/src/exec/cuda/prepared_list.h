@@ -1,4 +1,4 @@
-// Kernels that somebody prepares before launching them from any thread: loaded once, kept until the last release.
+// Kernels prepared before they are launched from any thread: loaded once, kept until the last release.
 #pragma once
 
 #include <stdint.h>
@@ -10,20 +10,20 @@
 
 namespace doorstep {
 
-// What launches of a module's kernels on one device share.
+// Shared by all launches of a module's kernels on one device.
 template <class Kernels>
 struct Prepared : RefCounted {
     Ref<Context> context;
     int64_t module = 0;
-    int64_t users = 0;  // prepares without a release
+    int64_t users = 0;  // prepares minus releases
     Kernels* next = nullptr;
 };
 
-// Kernels: a Prepared<Kernels>. fail_unprepared: sets the error of something that has not been prepared.
+// Kernels: a Prepared<Kernels>. fail_unprepared: sets the error for kernels that are not prepared.
 template <class Kernels>
 class PreparedList {
 public:
-    // load: gives a Ref<Kernels>, or null with the error set.
+    // load: returns a Ref<Kernels>, or null with the error set.
     template <class Load>
     ds_status prepare(int64_t device_index, int64_t module, const Load& load) {
         if (in_forked_process()) return fail_driver(kCalledInForkedProcess, "");
@@ -60,7 +60,7 @@ public:
             last = Ref<Kernels>::adopt(*link);
             *link = last->next;
         }
-        return last->context->synchronize();  // launches may be under way
+        return last->context->synchronize();  // launches may be running
     }
 
 private:
@@ -72,7 +72,7 @@ private:
     }
 
     Mutex mutex_;
-    Kernels* first_ = nullptr;  // each with a reference of the list's
+    Kernels* first_ = nullptr;  // the list owns a reference to each
 };
 
 }  // namespace doorstep

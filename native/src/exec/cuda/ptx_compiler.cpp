@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kMaxArchitectures = 64;
 
-// What the compiler library says of itself.
+// Version and architectures that the compiler library reports.
 struct Compiler {
     Compiler() {
         nvPTXCompilerGetVersion(&major, &minor);
@@ -49,7 +49,7 @@ public:
         char target[32];
         snprintf(target, sizeof target, "--gpu-name=sm_%d", architecture);
         const char* const options[] = {target, "--fmad=false"};
-        // The length leaves out the zero that the PTX ends with.
+        // The length excludes the terminating zero of the PTX.
         auto result = nvPTXCompilerCreate(&handle_, ptx.bytes - 1, static_cast<const char*>(ptx.data));
         if (!result) result = nvPTXCompilerCompile(handle_, sizeof options / sizeof *options, options);
         if (!result) result = nvPTXCompilerGetCompiledProgramSize(handle_, bytes);
@@ -59,7 +59,7 @@ public:
         return nvPTXCompilerGetCompiledProgram(handle_, *image);
     }
 
-    // The beginning of what the compiler complains about.
+    // The beginning of the compiler's error log.
     void read_log(char* text, size_t size) const {
         size_t bytes = 0;
         text[0] = '\0';
@@ -85,7 +85,7 @@ ds_status run_compiler(const KernelImage& ptx, int architecture, void** image, s
     }
     char log[256];
     compilation.read_log(log, sizeof log);
-    return fail(DS_STATUS_INTERNAL, "", "report this as an error of doorstep",
+    return fail(DS_STATUS_INTERNAL, "", "report this as a defect in doorstep",
                 "compiling kernels for sm_%d failed with code %d of PTX compiler %u.%u: %s", architecture, result,
                 compiler().major, compiler().minor, log);
 }
@@ -96,7 +96,7 @@ int64_t monotonic_ns() {
     return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
-// Of everything that an image is made from, but for the module and the architecture.
+// Hash of everything that an image is compiled from, except the module and the architecture.
 uint64_t content_hash(const KernelImage& ptx) {
     const uint64_t parts[] = {hash_bytes(ptx.data, ptx.bytes), compiler_version()};
     return hash_bytes(parts, sizeof parts);
@@ -119,8 +119,8 @@ ds_status fail_unknown(int architecture) {
     }
     char known[512];
     list_architectures(known, sizeof known);
-    return fail(DS_STATUS_INVALID_ARGUMENT, "architecture", "choose an architecture that the compiler knows",
-                "architecture is sm_%d; the compiler knows %s", architecture, known);
+    return fail(DS_STATUS_INVALID_ARGUMENT, "architecture", "choose an architecture that the compiler supports",
+                "architecture is sm_%d; the compiler supports %s", architecture, known);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Machine code for architectures that have no embedded image: from the embedded PTX, by the compiler library that is
-// linked in, kept on disk under a name made of its content.
+// Machine code for architectures without an embedded image: compiled from the embedded PTX by the linked compiler
+// library, and cached on disk under a name derived from its content.
 #pragma once
 
 #include <stddef.h>
@@ -28,13 +28,13 @@ private:
     size_t bytes_ = 0;
 };
 
-// Whether the compiler that is linked in knows sm_<architecture> (and was linked in at all).
+// Whether a compiler is linked and supports sm_<architecture>.
 bool compiler_knows(int architecture);
 
-// The CUDA version (13000 is 13.0) from which on drivers take the compiler's output: those of its major version.
+// The oldest CUDA version (13000 is 13.0) whose drivers accept the compiler's output: the first of its major version.
 int compiler_driver_version();
 
-// From the disk cache if it is there, else compiled and kept; a cache that cannot be read or written is no failure.
+// Reads the image from the disk cache, or compiles it and caches it; ignores a cache that cannot be read or written.
 // info may be null. INVALID_ARGUMENT (architecture), OUT_OF_MEMORY, INTERNAL; the error is set.
 ds_status compile_ptx(int module, int architecture, CompiledImage* image, ds_cuda_compile_info* info);
 

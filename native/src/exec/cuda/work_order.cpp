@@ -12,10 +12,10 @@ bool is_default_stream(const Stream& stream) {
     return stream.handle() == CU_STREAM_LEGACY || stream.handle() == CU_STREAM_PER_THREAD;
 }
 
-// What the driver returns after waiting for work, or when it cannot.
+// The driver's result of waiting for work, or its error if it cannot wait.
 bool has_ended(CUresult result) { return result == CUDA_SUCCESS || loses_context(result); }
 
-// Or cannot be asked. The context is current.
+// True also if the driver cannot tell. The context is current.
 bool is_recorded(const Stream& stream) {
     CUstreamCaptureStatus recording = CU_STREAM_CAPTURE_STATUS_NONE;
     return !has_ended(driver().cuStreamIsCapturing(stream.handle(), &recording)) ||
@@ -36,13 +36,13 @@ Ref<WorkOrder> WorkOrder::create(const Ref<Context>& context, uint64_t stream) {
 }
 
 Ref<Stream> WorkOrder::find_stream(uint64_t stream) {
-    // One number, but another stream in every thread
+    // One value that stands for another stream in every thread
     if (stream == reinterpret_cast<uint64_t>(CU_STREAM_PER_THREAD)) shared_ = true;
     return stream == DS_STREAM_OWN ? own_ : Stream::borrow(context_, stream, {}, "stream");
 }
 
 Ref<Stream> WorkOrder::stream() {
-    if (in_forked_process()) return stream_;  // the lock may be held by a thread of the other process
+    if (in_forked_process()) return stream_;  // a thread of the parent may hold the lock
     MutexGuard guard(mutex_);
     return stream_;
 }
@@ -58,7 +58,7 @@ ds_status WorkOrder::begin(Ref<Stream>* stream) {
     return DS_STATUS_OK;
 }
 
-// Nothing to do for what is recorded: see the header.
+// Captured work needs no order: see the header.
 ds_status WorkOrder::follow(const Ref<Stream>& earlier, const Stream& later) const {
     if (!earlier || earlier->raw() == later.raw()) return DS_STATUS_OK;
     bool recorded;
@@ -106,8 +106,8 @@ ds_status WorkOrder::check_not_recorded(const char* operation) {
     bool recorded;
     if (const ds_status status = stream()->is_capturing(&recorded)) return status;
     if (!recorded) return DS_STATUS_OK;
-    return fail(DS_STATUS_INVALID_ARGUMENT, "stream", "do this before or after the recording",
-                "the stream is being recorded into a CUDA graph, which cannot hold %s", operation);
+    return fail(DS_STATUS_INVALID_ARGUMENT, "stream", "do this before or after the capture",
+                "the stream is being captured into a CUDA graph, which cannot contain %s", operation);
 }
 
 ds_status WorkOrder::copy(uint64_t to, uint64_t from, int64_t bytes, const char* operation) {
@@ -132,7 +132,7 @@ bool WorkOrder::settle(Ref<Stream>* stream) {
     *stream = stream_;
     if (abandoned_) return false;
     const DestructionScope scope(*context_);
-    // Looked at first: waiting would spoil the recording
+    // Checked first: waiting would invalidate the capture
     abandoned_ = !scope.entered() || is_recorded(*stream_) || (shared_ && !has_ended(driver().cuCtxSynchronize()));
     return !abandoned_;
 }

@@ -1,4 +1,4 @@
-// Worlds on their way between the device and the host: runs of them, copied part by part through pinned memory.
+// Transfers of worlds between the device and the host: runs of them, copied part by part through pinned memory.
 #pragma once
 
 #include "exec/cuda/work_order.h"
@@ -14,7 +14,7 @@ public:
     WorldStaging(WorkOrder& order, const SavedParts& device, int first_part, int end_part, char* buffer);
 
     // Calls function(first, count), which returns a status, for runs that cover the mask's worlds (null: all).
-    // INVALID_ARGUMENT if the stream is being recorded; operation: see WorkOrder::check_not_recorded().
+    // INVALID_ARGUMENT if the stream is being captured; operation: see WorkOrder::check_not_recorded().
     template <class Function>
     ds_status for_each_run(int64_t num_worlds, const uint8_t* mask, const char* operation, const Function& function) {
         if (const ds_status status = order_.check_not_recorded(operation)) return status;
@@ -41,7 +41,7 @@ private:
     SavedParts device_;
     SavedParts host_;
     int first_part_, end_part_;
-    int64_t capacity_;  // worlds of a run
+    int64_t capacity_;  // worlds per run
 };
 
 }  // namespace doorstep

@@ -5,7 +5,7 @@
 namespace doorstep {
 namespace {
 
-// A type of elements as the struct module of Python writes it, without size and byte order: one letter.
+// An element type in the notation of Python's struct module, without size and byte order: one letter.
 bool parse_letter(char letter, uint8_t* code) {
     switch (letter) {
         case 'b': case 'h': case 'i': case 'l': case 'q': case 'n': *code = kDLInt; return true;
@@ -41,7 +41,7 @@ bool fill(const Py_buffer& buffer, TensorView* view) {
     bool contiguous = true;
     for (int axis = buffer.ndim - 1; axis >= 0; --axis) {
         const int64_t extent = buffer.shape[axis];
-        // A field of a record may be spaced in any number of bytes.
+        // A field of a record may have a stride of any number of bytes.
         if (buffer.strides[axis] % buffer.itemsize && extent > 1) return false;
         const int64_t stride = buffer.strides[axis] / buffer.itemsize;
         contiguous = contiguous && (extent == 1 || stride == count);

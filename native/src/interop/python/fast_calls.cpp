@@ -15,31 +15,31 @@ PyMethodDef table[] = {
     DS_FAST_CALL(step, METH_O, "step(handle, /)\n--\n\nds_simulator_step()."),
     DS_FAST_CALL(step_method, METH_FASTCALL, "step_method(type, doc, /)\n--\n\nSimulator.step."),
     DS_FAST_CALL(bind_setter, METH_FASTCALL, "bind_setter(handle, tensor, /)\n--\n\nA callable that sets a tensor."),
-    DS_FAST_CALL(description_type, METH_O, "description_type(base, /)\n--\n\nThe type of native descriptions."),
+    DS_FAST_CALL(description_type, METH_O, "description_type(base, /)\n--\n\nCreates the type of native descriptions."),
     DS_FAST_CALL(is_tensor, METH_O,
                  "is_tensor(object, /)\n--\n\nWhether an object is a tensor of some library: whether its class has "
                  "`__dlpack__`."),
-    DS_FAST_CALL(describe, METH_O, "describe(tensor, /)\n--\n\nWhat a tensor is."),
+    DS_FAST_CALL(describe, METH_O, "describe(tensor, /)\n--\n\nDescribes a tensor."),
     DS_FAST_CALL(describe_many, METH_O,
-                 "describe_many(tensors, /)\n--\n\nWhat each of many tensors is, in one call."),
+                 "describe_many(tensors, /)\n--\n\nDescribes many tensors in one call."),
     DS_FAST_CALL(signature, METH_O,
-                 "signature(tensor, /)\n--\n\nWhat decides where a tensor can be used, as a short text that can be the "
-                 "key of a cache."),
+                 "signature(tensor, /)\n--\n\nThe properties that checks of a tensor depend on, as a short text: a "
+                 "key for cached checks."),
     DS_FAST_CALL(current_stream, METH_FASTCALL,
-                 "current_stream(tensor, device_type, device_index, /)\n--\n\nThe stream that its library works on."),
+                 "current_stream(tensor, device_type, device_index, /)\n--\n\nThe current stream of its library."),
     DS_FAST_CALL(copy_to_pointer, METH_FASTCALL,
                  "copy_to_pointer(tensor, pointer, nbytes, /)\n--\n\nCopies the elements out of a tensor."),
     DS_FAST_CALL(copy_from_pointer, METH_FASTCALL,
                  "copy_from_pointer(tensor, pointer, nbytes, /)\n--\n\nCopies the elements into a tensor."),
-    DS_FAST_CALL(tensor_over, METH_FASTCALL, "tensor_over(type, memory, info, /)\n--\n\nA tensor over memory."),
-    DS_FAST_CALL(empty_like, METH_O, "empty_like(tensor, /)\n--\n\nA new tensor of this kind."),
-    DS_FAST_CALL(zeros_like, METH_O, "zeros_like(tensor, /)\n--\n\nA new tensor of zeros of this kind."),
-    DS_FAST_CALL(call_operator, METH_FASTCALL, "call_operator(operator, /, *tensors)\n--\n\nFor doorstep.torch."),
+    DS_FAST_CALL(tensor_over, METH_FASTCALL, "tensor_over(type, memory, info, /)\n--\n\nCreates a tensor over memory."),
+    DS_FAST_CALL(empty_like, METH_O, "empty_like(tensor, /)\n--\n\nCreates a tensor like this one."),
+    DS_FAST_CALL(zeros_like, METH_O, "zeros_like(tensor, /)\n--\n\nCreates a tensor of zeros like this one."),
+    DS_FAST_CALL(call_operator, METH_FASTCALL, "call_operator(operator, /, *tensors)\n--\n\nCalls an operator."),
 };
 
 #undef DS_FAST_CALL
 
-// Made by make_fast_calls(), never let go: fast calls may be called until the process ends.
+// Created by make_fast_calls() and never released: fast calls may run until the process ends.
 constinit PyObject* raise_last_error = nullptr;
 constinit PyObject* module_name = nullptr;
 

@@ -11,7 +11,7 @@ namespace {
 
 constexpr const char* kCapsule = "doorstep tensor to be set";
 
-// What an array must be like to fit, as DLPack has it.
+// The properties that an array must have, in DLPack's terms.
 struct Target {
     ds_simulator simulator;
     int32_t tensor;
@@ -31,7 +31,7 @@ Target make_target(ds_simulator simulator, int32_t tensor, const ds_tensor_info&
     return target;
 }
 
-// Whether the shape is the target's from an axis on, whose extent is `first`, or lacks dimensions of 1 at its end.
+// Whether the shape equals the target's from an axis on, whose extent is `first`, or lacks only trailing 1s.
 bool has_shape(const Target& target, int axis, int64_t first, const TensorView& view) {
     const int rank = target.rank - axis;
     if (view.rank > rank || view.shape[0] != first) return false;
@@ -62,7 +62,7 @@ PyObject* set(PyObject* self, PyObject* array) {
 }
 
 PyMethodDef set_row = {"set_tensor", reinterpret_cast<void*>(set), METH_O,
-                       "set_tensor(array, /)\n--\n\nSets a tensor if the array fits, and says whether it did."};
+                       "set_tensor(array, /)\n--\n\nSets a tensor and returns True if the array fits, else False."};
 
 void delete_target(PyObject* capsule) {
     delete static_cast<Target*>(python().PyCapsule_GetPointer(capsule, kCapsule));

@@ -6,7 +6,7 @@
 namespace doorstep {
 namespace {
 
-// Names of attributes, made by fast_step_method() and never let go.
+// Attribute names, created by fast_step_method() and never released.
 constinit PyObject* step_handle = nullptr;
 constinit PyObject* step_in_turn = nullptr;
 
@@ -43,7 +43,7 @@ PyObject* fast_step_method(PyObject*, PyObject* const* arguments, Py_ssize_t cou
     step_handle = python().PyUnicode_InternFromString("_step_handle");
     step_in_turn = python().PyUnicode_InternFromString("_step_in_turn");
     if (!doc || !step_handle || !step_in_turn) return nullptr;
-    python().Py_IncRef(arguments[1]);  // the row shows its text from now on
+    python().Py_IncRef(arguments[1]);  // the row points into its text
     step_row.doc = doc;
     return python().PyDescr_NewMethod(reinterpret_cast<PyTypeObject*>(arguments[0]), &step_row);
 }

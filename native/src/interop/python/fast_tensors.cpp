@@ -14,7 +14,7 @@ namespace {
 
 constexpr ReadRules kAnythingOfMany = {.requires_grad_allowed = true, .argument = "tensors"};
 
-// What Python has checked to be an unsigned number of 64 bits.
+// Converts an int that Python code has checked to be an unsigned 64-bit number.
 uint64_t to_number(PyObject* object) { return python().PyLong_AsUnsignedLongLong(object); }
 
 PyObject* copy(const char* name, Transfer direction, PyObject* const* arguments, Py_ssize_t count) {

@@ -1,4 +1,4 @@
-// Fast calls that read tensors: the functions of doorstep.interop.
+// Fast calls on tensors: the functions of doorstep.interop.
 #pragma once
 
 #include "interop/python/python_api.h"

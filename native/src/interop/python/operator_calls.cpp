@@ -13,7 +13,7 @@ constexpr int kMostOperands = 32, kMostExtents = 32, kMostCallBytes = 1024;
 constexpr int32_t kFloats = 1 << DS_DTYPE_FLOAT32 | 1 << DS_DTYPE_FLOAT64;
 constexpr int32_t kBool = 1 << 5;
 
-// How every call begins.
+// The common header of all call structs.
 struct CallHead {
     uint32_t struct_size;
     int32_t device_kind;
@@ -24,7 +24,7 @@ static_assert(offsetof(ds_advantages, stream) == offsetof(CallHead, stream));
 static_assert(offsetof(ds_multi_discrete, stream) == offsetof(CallHead, stream));
 static_assert(offsetof(ds_batch, stream) == offsetof(CallHead, stream));
 
-// The bit of a ds_operand's dtypes; 0 for what no operator takes.
+// The bit of a dtype in a ds_operand's dtypes; 0 for dtypes that no operator takes.
 int32_t dtype_bit(const TensorView& view) {
     if (view.dtype_lanes != 1) return 0;
     switch (view.dtype_code << 8 | view.dtype_bits) {
@@ -37,7 +37,7 @@ int32_t dtype_bit(const TensorView& view) {
     }
 }
 
-// The tensors of one call, and the call that is made of them.
+// The tensors of one call, and the call struct filled in from them.
 class OperatorCall {
 public:
     explicit OperatorCall(const ds_operator& described) : operator_(described) {
@@ -45,7 +45,7 @@ public:
         memcpy(call_, described.call, static_cast<size_t>(described.call_bytes));
     }
 
-    // False if a tensor is not as it must be.
+    // False if a tensor does not meet its requirements.
     bool read(PyObject* const* tensors) {
         for (int i = 0; i < operator_.operand_count; ++i)
             if (!read(operator_.operands[i], tensors[i])) return false;
@@ -93,7 +93,7 @@ private:
         const uint64_t begin = reinterpret_cast<uint64_t>(view.data);
         if (view.count) spans_[span_count_++] = {begin, begin + bytes_of(view), rules.written};
         first_ = first_ ? first_ : begin;
-        put(operand.address_at, view.count ? begin : first_);  // no elements: an address that nobody looks at
+        put(operand.address_at, view.count ? begin : first_);  // no elements: any address, never used
         return true;
     }
 
@@ -126,7 +126,7 @@ private:
         return true;
     }
 
-    // Whether something that is written shares memory with anything else.
+    // Whether a written tensor shares memory with any other.
     bool overlap() const {
         for (int i = 0; i < span_count_; ++i)
             for (int j = 0; j < i; ++j) {

@@ -13,7 +13,7 @@ constinit Python python_table{};
 namespace {
 
 constinit Mutex looking;
-constinit std::atomic<bool> found{false};  // then nobody waits, not even in the child of a fork
+constinit std::atomic<bool> found{false};  // once true, no thread takes the lock, not even in a forked child
 constinit const char* missing = nullptr;
 
 template <class Pointer>

@@ -1,8 +1,9 @@
-// Python as the library knows it: functions of the stable ABI, found in the running process. Nothing is linked and no
-// header of Python is read, so one binary serves every CPython from 3.10 on, and programs without Python.
+// Python's C API: functions of the stable ABI, found in the running process. Nothing is linked and no Python header is
+// included, so one binary serves every CPython from 3.10 on, and programs without Python.
 //
-// Objects are opaque: only functions touch them, because their layout differs between versions and builds; but for a few
-// words whose places experiment has found (tensor_types.h). Every function needs the GIL, except those that take it.
+// Objects are opaque: only functions access them, because their layout differs between versions and builds. The
+// exceptions are a few words whose offsets are found by experiment (tensor_types.h). Every function needs the GIL,
+// except those that take it.
 #pragma once
 
 #include <stddef.h>
@@ -18,10 +19,10 @@ struct PyThreadState;
 using Py_ssize_t = ptrdiff_t;
 using PyCapsule_Destructor = void (*)(PyObject* capsule);
 
-// A row of a table of functions; it must live as long as what is made from it.
+// A row of a table of functions (PyMethodDef); it must outlive all objects created from it.
 struct PyMethodDef {
     const char* name;
-    void* function;  // PyFunction or PyFunctionOfMany, as flags says
+    void* function;  // PyFunction or PyFunctionOfMany, depending on flags
     int flags;
     const char* doc;  // "name(arguments)\n--\n\nSentence." gives Python a signature
 };
@@ -31,7 +32,7 @@ using PyFunction = PyObject* (*)(PyObject* self, PyObject* argument);
 using PyFunctionOfMany = PyObject* (*)(PyObject* self, PyObject* const* arguments, Py_ssize_t count);
 inline constexpr int METH_NOARGS = 0x0004, METH_O = 0x0008, METH_FASTCALL = 0x0080;
 
-// What an object says of its memory.
+// An object's memory (Py_buffer).
 struct Py_buffer {
     void* buf;
     PyObject* obj;
@@ -45,10 +46,10 @@ struct Py_buffer {
     Py_ssize_t* suboffsets;
     void* internal;
 };
-inline constexpr int PyBUF_RECORDS_RO = 0x001C;  // with format and strides, read-only or not
+inline constexpr int PyBUF_RECORDS_RO = 0x001C;  // with format and strides, read-only allowed
 
-// A Python type to be made. Slots end with {0, nullptr}; the names of slots are those of Python, their numbers are part
-// of the stable ABI.
+// The specification of a new Python type. Slots end with {0, nullptr}; slots have Python's names, their numbers are
+// part of the stable ABI.
 struct PyType_Slot {
     int slot;
     void* function;
@@ -70,7 +71,7 @@ struct PyGetSetDef {
     void* closure;
 };
 
-// X(result, name, parameters). Every version from 3.10 on exports them, all of the stable ABI of 3.11.
+// X(result, name, parameters). Every version from 3.10 on exports them; all are in the stable ABI of 3.11.
 #define DS_PYTHON_FUNCTIONS(X)                                                                                      \
     X(void, Py_IncRef, (PyObject * object))                                                                         \
     X(void, Py_DecRef, (PyObject * object))                                                                         \
@@ -147,21 +148,21 @@ struct Python {
 #undef DS_PYTHON_EXCEPTION
 };
 
-// Looks for everything in the table, once. Null if something is missing: there is no Python in the process, or its
-// functions are not visible to libraries. The caller holds the GIL, if there is one.
+// Finds all functions of the table, once. Null if one is missing: the process has no Python, or its functions are not
+// visible to libraries. The caller holds the GIL, if Python exists.
 const Python* find_python();
-// What find_python() has missed; null if nothing.
+// The function that find_python() did not find; null if all were found.
 const char* missing_of_python();
 
 extern Python python_table;
 
-// Valid once find_python() has found it, as it has wherever Python calls the library.
+// Valid once find_python() has succeeded, as it has wherever Python calls the library.
 inline const Python& python() { return python_table; }
 
-// For tests: another Python, in place of the one in the process.
+// For tests: replaces the Python of the process.
 void use_python(const Python& table);
 
-// A reference that is let go at the end of its scope, which holds the GIL.
+// A reference that is released at the end of its scope, which holds the GIL.
 class PyOwned {
 public:
     explicit PyOwned(PyObject* object = nullptr) : object_(object) {}
@@ -190,7 +191,7 @@ private:
     PyObject* object_;
 };
 
-// Other Python threads run while it lives; Python is not to be used meanwhile.
+// Releases the GIL while it exists: other Python threads run, and its scope must not use Python.
 class WithoutGil {
 public:
     WithoutGil() : state_(python().PyEval_SaveThread()) {}
@@ -202,7 +203,7 @@ private:
     PyThreadState* state_;
 };
 
-// The result of a function that has none: a new reference to None.
+// The result of a function that returns nothing: a new reference to None.
 inline PyObject* return_none() {
     python().Py_IncRef(python().None);
     return python().None;

@@ -1,6 +1,6 @@
-// Python objects that own memory used here. They are let go in any thread, with or without the GIL: by the simulator's
-// last user, by another library that drops a tensor, within an operation. Taking the GIL there could wait for a thread
-// that waits for the simulator, so Python's main thread is asked to do it, soon.
+// Python objects that own memory used here. They may be released in any thread, with or without the GIL: by a
+// simulator's last user, by another library that drops a tensor, during an operation. Taking the GIL there could wait
+// for a thread that waits for the simulator, so Python's main thread releases them, soon after.
 #include <atomic>
 #include <new>
 
@@ -33,8 +33,8 @@ int let_go(void*) {
 
 using namespace doorstep;
 
-// Once Python ends, or without memory, the reference is kept: a leak is better than a crash. If Python's queue is full,
-// whoever is released next takes this object along.
+// While Python shuts down, or without memory, the reference is leaked, because releasing it could crash. If Python's
+// queue is full, the next release queues this object too.
 void ds_python_release(void* object) {
     const Python* found = find_python();
     if (!found || !found->Py_IsInitialized()) return;

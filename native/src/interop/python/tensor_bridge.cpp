@@ -12,7 +12,7 @@
 namespace doorstep {
 namespace {
 
-// Sets of dispatch keys of which the reader has said that their tensors are what they seem; 0: a free place.
+// Sets of dispatch keys whose tensors the reader found to be plain; 0: a free entry.
 constinit std::atomic<uint64_t> plain_keys[8]{};
 
 bool is_known_as_plain(uint64_t keys) {
@@ -38,7 +38,7 @@ Value load_at(const void* object, uint32_t offset) {
     return value;
 }
 
-// Kept for good once made; null, with Python's exception set, if that failed.
+// Kept until the process ends; null, with Python's exception set, on failure.
 PyObject* name_of_requires_grad() {
     static constinit std::atomic<PyObject*> name{nullptr};
     PyObject* known = name.load(std::memory_order_acquire);
@@ -48,7 +48,7 @@ PyObject* name_of_requires_grad() {
     return known;
 }
 
-// False if it could not be asked.
+// False if the library could not report it.
 bool ask_requires_grad(PyObject* object, TensorView* view) {
     PyObject* name = name_of_requires_grad();
     const PyOwned answer(name ? python().PyObject_GetAttr(object, name) : nullptr);
@@ -56,7 +56,7 @@ bool ask_requires_grad(PyObject* object, TensorView* view) {
     return static_cast<bool>(answer);
 }
 
-// False for what the view has no place for.
+// False if the view cannot represent it.
 bool fill(const DLTensor& tensor, uint8_t library, TensorView* view) {
     if (tensor.ndim < 0 || tensor.ndim > kMaxRank) return false;
     view->rank = tensor.ndim;
@@ -84,7 +84,7 @@ bool fill(const DLTensor& tensor, uint8_t library, TensorView* view) {
     return true;
 }
 
-// Resizing a storage leaves the tensors as they were, with an address and a shape that nothing lies behind.
+// Resizing a storage leaves its tensors unchanged, with an address and a shape that exceed the memory.
 bool lies_in_storage(const TensorView& view, const char* implementation, const TorchLayout& layout) {
     if (!view.count) return true;
     const auto* storage = load_at<const char*>(implementation, layout.storage);
@@ -101,7 +101,7 @@ bool lies_in_storage(const TensorView& view, const char* implementation, const T
 }
 
 // ---- Kinds of tensors ----
-// Each gives false for whatever is not plain: then the reader knows, or says what is wrong.
+// Each returns false for tensors that are not plain; the reader then reads or refuses them.
 
 bool read_torch(const TensorType& type, PyObject* object, TensorView* view) {
     const auto* implementation = load_at<const char*>(object, type.layout.implementation);
@@ -124,7 +124,7 @@ bool read_exchanged(TensorType type, PyObject* object, TensorView* view) {
         python().PyErr_Clear();
         return false;
     }
-    // A copy would end with the managed tensor.
+    // A copy would be freed with the managed tensor.
     const bool plain = !(managed->flags & kDLPackIsCopied) && fill(managed->tensor, type.library, view);
     view->read_only = (managed->flags & kDLPackReadOnly) != 0;
     delete_exported(managed);

@@ -8,8 +8,8 @@
 namespace doorstep {
 namespace {
 
-// The latest that was made; all are kept for good. A description begins with what every object does, whose size differs between builds; then
-// comes the view up to its shape, then as many extents and strides as there are dimensions.
+// The latest type created; all are kept until the process ends. A description starts with the header of every object,
+// whose size differs between builds, then the view up to its shape, then one extent and one stride per dimension.
 constinit PyTypeObject* description_type = nullptr;
 constinit size_t head_bytes = 0;
 constexpr size_t kFixedBytes = offsetof(TensorView, shape);
@@ -24,10 +24,10 @@ int64_t* strides_of(PyObject* self) { return shape_of(self) + view_of(self).rank
 void deallocate(PyObject* self) {
     const PyOwned type(python().PyObject_Type(self));  // not description_type: there may be a newer one
     python().PyObject_Free(self);
-    python().Py_DecRef(type.get());  // objects hold their type
+    python().Py_DecRef(type.get());  // objects own a reference to their type
 }
 
-// Descriptions refer to nothing. Without this they would inherit the garbage collector's bookkeeping from their base.
+// Descriptions reference no objects. Without this they would inherit the garbage collector's header from their base.
 int traverse(PyObject*, int (*)(PyObject*, void*), void*) { return 0; }
 
 // ---- Properties ----

@@ -1,4 +1,4 @@
-// How the elements of a tensor lie in memory, in as few dimensions as possible: what copying goes over.
+// The memory layout of a tensor in as few dimensions as possible, for copies.
 #pragma once
 
 #include "interop/python/tensor_bridge.h"
@@ -6,16 +6,16 @@
 namespace doorstep {
 
 struct TensorRuns {
-    int64_t run_bytes;  // side by side
+    int64_t run_bytes;  // contiguous bytes
     int rank;           // of the runs
     int64_t extents[kMaxRank];
     int64_t strides[kMaxRank];  // bytes from run to run; any sign
 };
 
-// Extents of 1 are left out and dimensions that follow each other are joined. There is at least one element.
+// Drops extents of 1 and merges dimensions that are contiguous. The tensor must have at least one element.
 TensorRuns find_runs(const TensorView& view);
 
-// Whether two elements share memory, as far as one dimension alone shows it.
+// Whether two elements share memory, as far as a single dimension shows it.
 bool is_expanded(const TensorView& view);
 
 }  // namespace doorstep

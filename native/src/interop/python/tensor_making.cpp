@@ -10,14 +10,14 @@
 namespace doorstep {
 namespace {
 
-// Called by the allocator of a library; the context is a ds_status.
+// Called by a library's allocator; the context is a ds_status.
 void take_error(void* context, const char* kind, const char* message) {
     *static_cast<ds_status*>(context) =
         fail(DS_STATUS_OUT_OF_MEMORY, "tensor", "free memory of its device", "%s: %s", kind, message);
 }
 
-// Of an allocator that has failed; `told` is what take_error() has left. Not every library keeps to the protocol, by
-// which it tells and leaves Python alone.
+// The status of an allocator that failed; `told` is what take_error() has set. By the protocol an allocator calls
+// take_error() and sets no Python exception, but some libraries set one.
 ds_status allocation_failure(ds_status told) {
     if (!told || python().PyErr_Occurred()) return take_python_error(DS_STATUS_OUT_OF_MEMORY, "tensor");
     return told;
@@ -27,7 +27,7 @@ ds_status hand_over(const DLPackExchangeAPI& api, DLManagedTensorVersioned* mana
     void* object;
     if (api.managed_tensor_to_py_object_no_sync(managed, &object)) {
         const ds_status status = take_python_error(DS_STATUS_INVALID_ARGUMENT, "tensor");
-        delete_exported(managed);  // it has not been taken over
+        delete_exported(managed);  // the library has not taken ownership
         return status;
     }
     *made = static_cast<PyObject*>(object);

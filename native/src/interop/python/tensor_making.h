@@ -6,8 +6,8 @@
 
 namespace doorstep {
 
-// A new C-contiguous tensor of the same library, shape, dtype and device, without gradients; zeros: cleared on the
-// library's current stream, otherwise of undefined content. *made is a new reference.
+// A new C-contiguous tensor of the same library, shape, dtype and device, without gradients. zeros: cleared on the
+// library's current stream; otherwise its contents are undefined. *made is a new reference.
 ds_status make_like(PyObject* object, bool zeros, PyObject** made);
 
 // A tensor of a class with the exchange API over memory, which is taken over, also on failure. INVALID_ARGUMENT if the

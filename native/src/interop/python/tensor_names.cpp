@@ -7,7 +7,7 @@
 namespace doorstep {
 namespace {
 
-// A short text that is copied as a whole, which takes one instruction.
+// A short text that is copied as a whole, in one instruction.
 struct Name {
     char text[23];
     uint8_t length;
@@ -60,7 +60,7 @@ const Name* find_dtype(const TensorView& view) {
 
 constexpr Name kDlpack = make_name("dlpack"), kCpu = make_name("cpu"), kCuda = make_name("cuda:");
 
-// Devices without a row have "dlpack" and their number.
+// Device types without a row are "dlpack" and their number.
 Name device_prefix(int32_t device_type) {
     switch (device_type) {
         case kDLCPU: return kCpu;

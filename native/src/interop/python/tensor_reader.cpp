@@ -16,8 +16,7 @@ PyOwned to_python(uint64_t number) { return PyOwned(python().PyLong_FromUnsigned
 PyOwned to_python(bool value) { return PyOwned(python().PyBool_FromLong(value)); }
 PyOwned to_python(const char* text) { return PyOwned(python().PyUnicode_FromString(text)); }
 
-// Calls reader.<name>(object, ...). The arguments are small; that they cannot be made is as unlikely as that Python
-// cannot be called.
+// Calls reader.<name>(object, ...). Failing to create the small arguments is reported like a failing call.
 template <class... Arguments>
 PyOwned call_reader(const char* name, PyObject* object, const Arguments&... arguments) {
     const PyOwned function = find_function(name);
@@ -38,7 +37,7 @@ PyOwned attribute(PyObject* object, const char* name) {
     return found;
 }
 
-// What an exception was made with, or nothing.
+// The exception's first argument, or null.
 PyOwned first_argument(PyObject* exception) {
     const PyOwned arguments = attribute(exception, "args");
     if (!arguments || python().PyTuple_Size(arguments.get()) < 1) return PyOwned();
@@ -64,7 +63,7 @@ ds_status take_python_error(ds_status status, const char* argument) {
     const PyOwned owned_type(type), exception(value), owned_traceback(traceback);
     if (!exception) return fail(status, argument, "", "the tensor's library failed without an exception");
     if (type == python().KeyboardInterrupt) {
-        // Asked for while the library ran; not lost: whatever the main thread runs next in Python raises it again.
+        // An interrupt during the library's code is not lost: the main thread raises it again in Python.
         python().PyErr_SetInterrupt();
         return fail(status, argument, "", "the tensor's library was interrupted");
     }

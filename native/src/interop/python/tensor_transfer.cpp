@@ -28,7 +28,7 @@ ds_status check_transfer(Transfer direction, const TensorView& view, const void*
     }
     const auto expected = static_cast<uint64_t>(view.count * element_bytes(view));
     if (nbytes != expected) {
-        return fail(DS_STATUS_INVALID_ARGUMENT, "nbytes", "give the size of all elements side by side",
+        return fail(DS_STATUS_INVALID_ARGUMENT, "nbytes", "pass the number of bytes of all elements",
                     "nbytes is %llu; it must be %llu", static_cast<unsigned long long>(nbytes),
                     static_cast<unsigned long long>(expected));
     }
@@ -52,7 +52,7 @@ void copy_run(Transfer direction, char* strided, char* packed, size_t bytes) {
     }
 }
 
-// Copies the runs from an axis on and gives the end of the packed ones. kBytes: of a run; 0: those of `runs`.
+// Copies the runs from an axis on; returns the end of the packed ones. kBytes: bytes of a run; 0: as in `runs`.
 template <size_t kBytes>
 char* copy_runs(Transfer direction, const TensorRuns& runs, int axis, char* strided, char* packed) {
     const size_t bytes = kBytes ? kBytes : static_cast<size_t>(runs.run_bytes);
@@ -89,7 +89,7 @@ Ref<Stream> find_stream(const TensorView& view, uint64_t stream) {
     return context ? Stream::borrow(std::move(context), stream, {}, "stream") : Ref<Stream>();
 }
 
-// Rows of `width` bytes: where they lie in the tensor, `pitch` bytes apart, and side by side.
+// Copies rows of `width` bytes between the tensor, where they are `pitch` bytes apart, and packed memory.
 ds_status copy_rows(Transfer direction, const Stream& stream, uint64_t strided, int64_t pitch, uint64_t packed,
                     int64_t width, int64_t rows) {
     const bool to_packed = direction == Transfer::kToPacked;

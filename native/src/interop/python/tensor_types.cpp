@@ -11,13 +11,13 @@
 namespace doorstep {
 namespace {
 
-// Types are kept for good: programs have few of them. Those beyond the capacity are examined each time. One half of the
-// places is for the libraries' own types; of the other half, types that are no tensors take half.
+// Types are kept until the process ends: programs have few. Types beyond the capacity are examined each time. Half of
+// the entries is for the libraries' own types; types that are not tensors use at most half of the rest.
 constexpr uint32_t kCapacity = 512;
 constinit std::atomic<const TensorType*> known_types[kCapacity]{};
 constinit std::atomic<uint32_t> num_others{0};
 
-// Where in every object the address of its type is; found out with the first type.
+// Offset in every object of its type's address; found with the first type.
 constexpr uint32_t kAskPython = 0;
 constinit std::atomic<uint32_t> type_offset{kAskPython};
 
@@ -34,12 +34,12 @@ const TensorType* find_known(const PyTypeObject* type) {
     return nullptr;
 }
 
-// Whether there was a place for it.
+// Whether there was a free entry.
 bool keep(TensorType* examined) {
     if (!examined->is_own) {
         const uint32_t most = examined->kind == TensorKind::kNone ? kCapacity / 4 : kCapacity / 2;
         if (num_others.load() >= most) return false;
-        num_others.fetch_add(1);  // a place that a race may take too many does no harm
+        num_others.fetch_add(1);  // a race may exceed the limit by a few, harmlessly
     }
     for (uint32_t probe = 0; probe < kCapacity; ++probe) {
         const TensorType* expected = nullptr;
@@ -65,13 +65,13 @@ bool examine(PyTypeObject* type, TensorType* examined) {
     return true;
 }
 
-// Plain data: no constructor to run in foreign threads.
+// Plain data, so that foreign threads run no constructor.
 thread_local TensorType not_kept;
 
 }  // namespace
 
 const TensorType* find_tensor_type(PyObject* object) {
-    // Borrowed, as the object keeps its type; asking Python takes a reference, which takes longer than all the rest.
+    // Borrowed: the object keeps its type alive. Py_TYPE through Python would take a reference, which costs more time.
     if (const uint32_t offset = type_offset.load(std::memory_order_relaxed); offset != kAskPython) {
         PyTypeObject* type;
         memcpy(&type, reinterpret_cast<const char*>(object) + offset, sizeof type);

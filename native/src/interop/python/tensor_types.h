@@ -1,4 +1,4 @@
-// How tensors of a Python type are read: found out by doorstep's reader in Python when a type is first met, then kept.
+// How to read tensors of a Python type: determined by doorstep's Python reader when a type first occurs, then cached.
 #pragma once
 
 #include <stdint.h>
@@ -8,18 +8,18 @@
 
 namespace doorstep {
 
-// Numbers shared with pkg/doorstep/_native/tensor_types.py.
+// Numbers shared with pkg/doorstep/_tensors/types.py.
 enum class TensorKind : uint8_t {
     kNone = 0,      // not a tensor
-    kTorch = 1,     // PyTorch, whose tensors say too little of themselves through the exchange API: see TorchLayout
+    kTorch = 1,     // PyTorch, whose exchange API reports too little: see TorchLayout
     kExchange = 2,  // another library with the exchange API
     kBuffer = 3,    // numpy
-    kReader = 4,    // everything else
+    kReader = 4,    // all other libraries
 };
 
-// Where to look whether a tensor of PyTorch is what the exchange API takes it for: that API gives the memory of
-// conjugate, negative, fake and wrapped tensors as if they were plain. Offsets in bytes, found by experiment on this
-// version of PyTorch (pkg/doorstep/_native/object_layout.py).
+// Where a tensor of PyTorch shows whether it is plain: the exchange API reports the memory of conjugate, negative, fake
+// and wrapped tensors as if they were. Offsets in bytes, found by experiment on this version of PyTorch
+// (pkg/doorstep/_native/object_layout.py).
 struct TorchLayout {
     uint32_t implementation;  // in the Python object: the address of the tensor's implementation
     uint32_t keys;            // in that: the set of dispatch keys, 64 bits
@@ -30,18 +30,17 @@ struct TorchLayout {
 };
 
 struct TensorType {
-    PyTypeObject* type;  // a reference
+    PyTypeObject* type;  // an owned reference
     TensorKind kind;
     uint8_t library;  // ds_python_library
     bool is_own;      // a class of the library itself, not one derived from it
-    // Whether asking a tensor for `requires_grad` runs no code of a user.
+    // Whether reading `requires_grad` of a tensor runs no user code.
     bool has_plain_attributes;
     TorchLayout layout;  // for kTorch
     const DLPackExchangeAPI* api;  // for kTorch and kExchange
 };
 
-// The type of an object, examined; valid until this thread's next call. Null, with the thread's error set, if that
-// failed.
+// The examined type of an object; valid until this thread's next call. Null, with the thread's error set, on failure.
 const TensorType* find_tensor_type(PyObject* object);
 
 // The same for a type itself.

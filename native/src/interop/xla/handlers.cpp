@@ -10,7 +10,7 @@
 namespace doorstep::xla {
 namespace {
 
-// ---- What arrives
+// ---- Inputs
 
 // Sizes of one world.
 struct WorldSizes {
@@ -66,12 +66,12 @@ ds_status fail_call(const char* argument, const char* what) {
     return fail(DS_STATUS_INVALID_ARGUMENT, argument, "call it through doorstep.jax", "%s: %s", argument, what);
 }
 
-// The arguments or results of a call, taken one after the other.
+// Iterates over the arguments or results of a call.
 class Buffers {
 public:
     Buffers(void* const* buffers, int64_t size) : buffers_(buffers), left_(size) {}
 
-    // Null, with the error set, if there is none of that type and number of elements.
+    // Null, with the error set, unless the next one has this type and number of elements.
     const Buffer* take(const char* name, DataType dtype, int64_t elements) {
         const Buffer* buffer = next();
         if (!buffer) {
@@ -112,10 +112,10 @@ ds_status read_rules(const CallFrame& frame, int32_t device_kind, BatchCall* cal
     if (rules[kRuleDeviceKind] != device_kind) {
         return fail(DS_STATUS_DEVICE, "device",
                     device_kind == DS_DEVICE_CPU
-                        ? "make the simulator with device=\"cpu\", or run this on a GPU"
-                        : "make the simulator with device=\"cuda\", or run this within jax.default_device("
+                        ? "create the simulator with device=\"cpu\", or run this on a GPU"
+                        : "create the simulator with device=\"cuda\", or run this within jax.default_device("
                           "jax.devices(\"cpu\")[0])",
-                    "the simulator is on another kind of device than this computation");
+                    "the simulator's device kind differs from this computation's");
     }
     if (rules[kRuleNumAgents] < 1 || rules[kRuleNumAgents] > DS_MAX_AGENTS) return fail_call("rules", "out of range");
     call->rules = rules;
@@ -131,7 +131,7 @@ ds_status read_rules(const CallFrame& frame, int32_t device_kind, BatchCall* cal
     return DS_STATUS_OK;
 }
 
-// The first result says how many worlds there are.
+// The number of worlds is the first dimension of the first result.
 ds_status take_worlds(Buffers& results, const WorldSizes& sizes, BatchCall* call) {
     const Buffer* worlds = results.next();
     if (!worlds || worlds->dtype != kU32 || worlds->rank != 2 || worlds->dims[1] != sizes.words) {
@@ -150,13 +150,13 @@ ds_status take_outputs(Buffers& results, const WorldSizes& sizes, BatchCall* cal
         const int64_t elements = call->batch.num_worlds * sizes.elements[tensor];
         const Buffer* buffer = results.take(row.name, data_type(row.dtype), elements);
         if (!buffer) return last_status();
-        if (elements) call->tensors[tensor] = buffer->data;  // else it has no address
+        if (elements) call->tensors[tensor] = buffer->data;  // without elements it has no address
     }
     return results.left() == 0 ? DS_STATUS_OK : fail_call("outputs", "more than the rules list");
 }
 
-// What is not an output lies in the scratch memory, before what the device needs of it. XLA aligns it less than that
-// needs. Flat observations that nobody wants are not written.
+// Tensors that are not outputs are placed in the scratch memory, before the part that the device needs. XLA aligns it
+// less than that part needs. Flat observations that are not outputs are not written.
 ds_status use_scratch(const Buffer& scratch, const WorldSizes& sizes, BatchCall* call) {
     constexpr int64_t kAlignment = 256;
     ds_batch& batch = call->batch;
@@ -218,7 +218,7 @@ ds_status take_step_arguments(const CallFrame& frame, const WorldSizes& sizes, B
     return arguments.left() == 0 ? DS_STATUS_OK : fail_call("arguments", "more than the rules list");
 }
 
-// ---- Answers
+// ---- Errors
 
 bool answer_metadata(CallFrame* frame, Handler_Traits traits) {
     for (Extension_Base* extension = frame->extension_start; extension; extension = extension->next) {
@@ -311,7 +311,7 @@ Error* handle_on_cuda(CallFrame* frame) {
     return answer(*frame, run(call));
 }
 
-// XLA's executables may live as long as the process, and so does what is loaded for them.
+// XLA's executables may exist until the process ends, and so do the kernels loaded for them.
 Error* initialize_on_cuda(CallFrame* frame) {
     if (answer_metadata(frame, kCommandBufferCompatible)) return nullptr;
     BatchCall call;
@@ -344,7 +344,7 @@ ds_status ds_xla_handler(const char* name, void** handler) {
     xla::Handler* found = name ? xla::find_handler(name) : nullptr;
     if (!found || !handler) {
         return fail(DS_STATUS_INVALID_ARGUMENT, "name", "see ds_xla_handler in doorstep.h",
-                    "there is no handler %.100s", name ? name : "without a name");
+                    "no handler is named %.100s", name ? name : "null");
     }
     *handler = reinterpret_cast<void*>(found);
     return DS_STATUS_OK;

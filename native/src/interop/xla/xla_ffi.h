@@ -1,6 +1,6 @@
-// What XLA and a custom call exchange: the parts of XLA's FFI C API (xla/ffi/api/c_api.h, version 0.1 and later, which
-// only grow) that our handlers use. Structs and fields have XLA's names without the prefix, in XLA's order; a test
-// compares them with the header that jaxlib ships.
+// The interface between XLA and a custom call: the parts of XLA's FFI C API (xla/ffi/api/c_api.h, version 0.1 and
+// later, which only append) that the handlers use. Structs and fields have XLA's names without the prefix, in XLA's
+// order; a test compares them with the header that jaxlib ships.
 #pragma once
 
 #include <stddef.h>
@@ -8,7 +8,7 @@
 
 namespace doorstep::xla {
 
-// ---- Beginnings of structs
+// ---- Common first fields of structs
 
 enum Extension_Type : int { kExtensionMetadata = 1 };
 
@@ -25,7 +25,7 @@ struct Api_Version {
     int minor_version;
 };
 
-// ---- Errors. XLA makes and destroys them.
+// ---- Errors. XLA creates and destroys them.
 
 struct Error;
 
@@ -120,9 +120,9 @@ struct CallFrame {
 
 using Handler = Error*(CallFrame* call_frame);
 
-// What a handler says of itself when it is asked through an extension of the call frame.
+// A handler's metadata, which XLA requests through an extension of the call frame.
 using Handler_Traits = uint32_t;
-constexpr Handler_Traits kCommandBufferCompatible = 1u << 0;  // its launches may be recorded into a CUDA graph
+constexpr Handler_Traits kCommandBufferCompatible = 1u << 0;  // its launches may be captured into a CUDA graph
 
 struct Metadata {
     size_t struct_size;
@@ -176,7 +176,7 @@ struct Api {
     Error* (*DeviceOrdinal_Get)(DeviceOrdinal_Get_Args* args);
 };
 
-// XLA counts a struct up to its last field, without the padding behind it.
+// XLA's struct_size ends with the last field, without the padding after it.
 #define DS_XLA_STRUCT_SIZE(type, last_field) (offsetof(type, last_field) + sizeof(type::last_field))
 
 }  // namespace doorstep::xla

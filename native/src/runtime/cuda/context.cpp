@@ -54,7 +54,7 @@ ds_status Context::fail_allocation(CUresult result, const char* function, uint64
     const ds_status status = fail_driver(result, function);
     size_t free_bytes, total_bytes;
     if (result == CUDA_ERROR_OUT_OF_MEMORY && driver().cuMemGetInfo(&free_bytes, &total_bytes) == CUDA_SUCCESS) {
-        add_detail("; asked for %llu bytes, device %d has %zu free of %zu", static_cast<unsigned long long>(bytes),
+        add_detail("; requested %llu bytes, device %d has %zu free of %zu", static_cast<unsigned long long>(bytes),
                    device_index(), free_bytes, total_bytes);
     }
     return status;

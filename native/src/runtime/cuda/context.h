@@ -1,4 +1,4 @@
-// A device's primary context, which every library of the process shares, and making it current for a while.
+// A device's primary context, which every library of the process shares, and scopes that make it current.
 #pragma once
 
 #include "runtime/cuda/driver.h"
@@ -10,8 +10,8 @@ class Context final : public Resource {
 public:
     static constexpr ds_resource_kind kKind = DS_RESOURCE_CONTEXT;
 
-    // Opens the driver if need be. One object per device, however often it is asked for. Null, with the thread's error
-    // set, if it cannot be had.
+    // Loads the driver if necessary. Returns one object per device, however often it is called. Null, with the thread's
+    // error set, on failure.
     static Ref<Context> of_device(int64_t device_index);
     ~Context();
 
@@ -22,14 +22,14 @@ public:
 
     ds_status attribute(CUdevice_attribute attribute, int* value) const;
     ds_status free_memory(size_t* free_bytes, size_t* total_bytes) const;
-    // As fail_driver() for the function that was to take so much memory: with the amounts if there was not enough. The
+    // As fail_driver(), for a function that allocates this much memory: adds the amounts if there was not enough. The
     // context is current.
     ds_status fail_allocation(CUresult result, const char* function, uint64_t bytes) const;
-    // Waits for everything that was begun in the context.
+    // Waits for all work begun in the context.
     ds_status synchronize() const;
 
-    // Calls a function of the driver while the context is current: call(driver) gives its result. PENDING for
-    // CUDA_ERROR_NOT_READY; other failures as fail_driver(). For what creates nothing.
+    // Calls a driver function while the context is current: call(driver) returns its result. PENDING for
+    // CUDA_ERROR_NOT_READY; other failures as fail_driver(). For calls that create nothing.
     template <class Call>
     ds_status call(const char* function, const char* argument, const Call& call) const;
 
@@ -42,7 +42,7 @@ private:
     bool has_memory_pools_ = false;
 };
 
-// While it lives, the context is the calling thread's current one; then the caller's is again.
+// Makes the context the calling thread's current one; the destructor restores the caller's.
 class CurrentContext {
 public:
     explicit CurrentContext(const Context& context);
@@ -52,7 +52,7 @@ public:
 
     // Fails, with the thread's error set, if the context could not be made current.
     ds_status status() const;
-    // Puts the caller's context back now. What creates something undoes it if this fails.
+    // Restores the caller's context now. Code that created something undoes it if this fails.
     ds_status restore();
 
     bool entered() const { return result_ == CUDA_SUCCESS; }
@@ -61,7 +61,7 @@ private:
     CUresult leave();
 
     CUresult result_;
-    const char* function_ = "cuCtxGetCurrent";  // what gave result_
+    const char* function_ = "cuCtxGetCurrent";  // the function that returned result_
     bool pushed_ = false;
 };
 
@@ -75,8 +75,8 @@ ds_status Context::call(const char* function, const char* argument, const Call& 
     return result ? DS_STATUS_PENDING : DS_STATUS_OK;
 }
 
-// For destructors: the context is current, and whatever is done does not disturb a stream that somebody records.
-// If it was not entered, nothing may be done: the resource is leaked.
+// For destructors: makes the context current, without disturbing streams that are being captured. If it was not
+// entered, the driver must not be called: the resource is leaked.
 class DestructionScope {
 public:
     explicit DestructionScope(const Context& context);

@@ -19,8 +19,8 @@ ds_status find_device(int64_t index, CUdevice* device) {
     if (const ds_status status = count_devices(&count)) return status;
     if (index < 0 || index >= count) {
         return fail(DS_STATUS_NO_DEVICE, "device_index",
-                    "see nvidia-smi for what is there, and CUDA_VISIBLE_DEVICES for what is hidden",
-                    "there is no CUDA device %lld; the driver shows %d, counted from 0", static_cast<long long>(index),
+                    "see nvidia-smi for the devices, and CUDA_VISIBLE_DEVICES for hidden ones",
+                    "there is no CUDA device %lld; the driver reports %d, counted from 0", static_cast<long long>(index),
                     count);
     }
     const CUresult result = driver().cuDeviceGet(device, static_cast<int>(index));

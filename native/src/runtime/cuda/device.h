@@ -1,4 +1,4 @@
-// The devices of this machine, as the driver counts them.
+// The devices of this machine, with the driver's numbers.
 #pragma once
 
 #include "doorstep.h"
@@ -6,15 +6,15 @@
 
 namespace doorstep {
 
-// Opens the driver if need be. NO_DEVICE if there are none.
+// Loads the driver if necessary. NO_DEVICE if it reports no devices.
 ds_status count_devices(int* count);
 
-// NO_DEVICE if there is no such device.
+// NO_DEVICE if no device has this index.
 ds_status find_device(int64_t index, CUdevice* device);
 
 ds_status device_attribute(CUdevice device, CUdevice_attribute attribute, int* value);
 
-// 16 bytes that no other device has, the same in every API.
+// The device's UUID, the same in every API.
 ds_status device_uuid(CUdevice device, uint8_t* uuid);
 
 // 90 is 9.0.

@@ -9,7 +9,7 @@ namespace {
 
 ds_status check_same_context(const Context& context, const Stream& stream) {
     if (stream.context().get() == &context) return DS_STATUS_OK;
-    return fail(DS_STATUS_INVALID_ARGUMENT, "stream", "pass a stream of the device that has the memory",
+    return fail(DS_STATUS_INVALID_ARGUMENT, "stream", "pass a stream of the memory's device",
                 "the stream is of device %d, the memory of device %d", stream.device_index(), context.device_index());
 }
 
@@ -17,8 +17,8 @@ ds_status check_not_capturing(const Stream& stream) {
     bool capturing;
     if (const ds_status status = stream.is_capturing(&capturing)) return status;
     if (!capturing) return DS_STATUS_OK;
-    return fail(DS_STATUS_INVALID_ARGUMENT, "stream", "make the memory before the recording begins",
-                "the stream is being recorded, so that memory made on it would belong to the graph");
+    return fail(DS_STATUS_INVALID_ARGUMENT, "stream", "allocate the memory before the capture begins",
+                "the stream is being captured, so memory allocated on it would belong to the graph");
 }
 
 }  // namespace
@@ -88,10 +88,10 @@ DeviceMemory::~DeviceMemory() {
 }
 
 void DeviceMemory::free_on(CUstream stream) const {
-    // A graph that is just being recorded from the stream may use the memory whenever it is launched: leak it.
+    // A graph being captured from the stream may use the memory whenever it is launched: leak it.
     CUstreamCaptureStatus capture;
     if (driver().cuStreamIsCapturing(stream, &capture) || capture != CU_STREAM_CAPTURE_STATUS_NONE) return;
-    // "Per thread" may mean another thread's stream than the one that used the memory.
+    // "Per thread" may be another thread's stream than the one that used the memory.
     if (stream == CU_STREAM_PER_THREAD && driver().cuCtxSynchronize()) return;
     if (pool_) {
         driver().cuMemFreeAsync(address(), stream);
@@ -102,8 +102,8 @@ void DeviceMemory::free_on(CUstream stream) const {
 
 ds_status DeviceMemory::set_stream(Ref<Stream> stream) {
     if (ownership() != DS_OWNERSHIP_OWNED) {
-        return fail(DS_STATUS_INVALID_ARGUMENT, "memory", "tell its owner on which stream to free it",
-                    "the memory is not doorstep's, so doorstep does not free it");
+        return fail(DS_STATUS_INVALID_ARGUMENT, "memory", "set the stream on its owner",
+                    "doorstep does not own the memory, so it does not free it");
     }
     if (const ds_status status = check_same_context(*context(), *stream)) return status;
     Ref<Stream>::adopt(stream_.exchange(stream.leak()));

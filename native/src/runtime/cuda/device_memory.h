@@ -1,4 +1,4 @@
-// Memory of a device.
+// Device memory.
 #pragma once
 
 #include <atomic>
@@ -12,15 +12,15 @@ class DeviceMemory final : public Resource {
 public:
     static constexpr ds_resource_kind kKind = DS_RESOURCE_DEVICE_MEMORY;
 
-    // Memory from a pool, ready for work on the stream, freed on it. Its bytes are undefined. Null, with the thread's
-    // error set, on failure: OUT_OF_MEMORY with the amounts, INVALID_ARGUMENT if the stream is of another context or
-    // is being captured.
+    // Allocates memory from a pool, for work on the stream, and frees it there. Its contents are undefined. Null, with
+    // the thread's error set, on failure: OUT_OF_MEMORY with the amounts, INVALID_ARGUMENT if the stream is of another
+    // context or is being captured.
     static Ref<DeviceMemory> create(Ref<MemoryPool> pool, Ref<Stream> stream, uint64_t bytes);
 
-    // The same for a device without memory pools: freed after waiting for the stream.
+    // For a device without memory pools: freed after waiting for the stream.
     static Ref<DeviceMemory> create_without_pool(Ref<Stream> stream, uint64_t bytes);
 
-    // From the device's default pool if it has one, otherwise without.
+    // Uses the device's default pool if it has one.
     static Ref<DeviceMemory> create_on(Ref<Stream> stream, uint64_t bytes);
 
     static Ref<DeviceMemory> borrow(Ref<Context> context, uint64_t raw, uint64_t bytes, ForeignOwner owner = {});
@@ -29,7 +29,7 @@ public:
     CUdeviceptr address() const { return raw(); }
     uint64_t bytes() const override { return bytes_; }
 
-    // The stream on which it is freed, from now on.
+    // Changes the stream on which the memory is freed.
     ds_status set_stream(Ref<Stream> stream);
 
 private:

@@ -15,19 +15,19 @@ namespace {
 
 enum State : uint32_t {
     kUnopened,
-    kOpening,  // and this is what a fork meanwhile finds
+    kOpening,  // also what a fork during the loading finds
     kOpened,   // the table is filled, but cuInit() has not succeeded yet
     kReady,
-    kRefused,  // for good, see refusal
-    kForked,   // in the child of a process that was opening, or had opened, the driver
+    kRefused,  // permanently, see refusal
+    kForked,   // in the child of a process that was loading, or had loaded, the driver
 };
 
-constinit Mutex open_mutex;  // guards everything below but the state, which is read without it
+constinit Mutex open_mutex;  // guards everything below except the state, which is read without it
 constinit std::atomic<uint32_t> state{kUnopened};
 constinit Driver table{};
 constinit bool fork_handler_installed = false;
 
-// Why the driver was refused, to be told in every thread that asks.
+// Why the driver was refused, for the errors of all threads.
 struct Refusal {
     ds_status status;
     int32_t driver_code;
@@ -38,7 +38,7 @@ constinit Refusal refusal{};
 
 constexpr const char* kUpdateHint = "update the NVIDIA driver to R525 or newer, or use device=\"cpu\"";
 
-// ---- Functions that refuse to be called ----
+// ---- Functions that return an error without calling the driver ----
 
 template <class Pointer>
 struct Refusing;
@@ -49,7 +49,7 @@ struct Refusing<CUresult (*)(Arguments...)> {
     static CUresult forked(Arguments...) { return kCalledInForkedProcess; }
 };
 
-// A forked child has one thread, so nobody looks at the table meanwhile.
+// A forked child has one thread, so no other thread reads the table meanwhile.
 void after_fork_in_child() {
     open_mutex.reset();
     const uint32_t before = state.load(std::memory_order_relaxed);
@@ -64,10 +64,10 @@ void after_fork_in_child() {
 
 constinit SymbolResolver resolver_for_tests = nullptr;
 
-// Where symbols of the driver's library come from.
+// The source of the driver's symbols.
 class Library {
 public:
-    // False, with the thread's error set, if there is none.
+    // False, with the thread's error set, if no library can be opened.
     bool open() {
         if (resolver_for_tests) return true;
         handle_ = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
@@ -89,10 +89,10 @@ public:
     }
 
 private:
-    void* handle_ = nullptr;  // never closed: others in the process may use the driver
+    void* handle_ = nullptr;  // never closed: other libraries may use the driver
 };
 
-// cuGetProcAddress in its two forms; asks the driver for functions.
+// cuGetProcAddress in its two forms: requests functions from the driver.
 class FunctionFinder {
 public:
     explicit FunctionFinder(const Library& library)
@@ -123,12 +123,12 @@ bool install_fork_handler() {
     fork_handler_installed =
         fork_handler_installed || pthread_atfork(nullptr, nullptr, after_fork_in_child) == 0;
     if (!fork_handler_installed) {
-        fail(DS_STATUS_OUT_OF_MEMORY, "", "close other programs", "no memory to watch for forks");
+        fail(DS_STATUS_OUT_OF_MEMORY, "", "close other programs", "no memory is left for the fork handlers");
     }
     return fork_handler_installed;
 }
 
-// The version of a driver whose function for that is known; 0 if it does not tell.
+// The driver's version; 0 if it does not report one.
 int ask_version(void* function) {
     int version = 0;
     if (function) reinterpret_cast<CUresult (*)(int*)>(function)(&version);
@@ -138,12 +138,12 @@ int ask_version(void* function) {
 bool refuse_version(int version) {
     if (version == 0) {
         fail(DS_STATUS_DRIVER_VERSION, "", kUpdateHint,
-             "the NVIDIA driver does not tell its version (cuDriverGetVersion); doorstep needs CUDA %d.%d or newer",
+             "the NVIDIA driver does not report its version (cuDriverGetVersion); doorstep needs CUDA %d.%d or newer",
              kMinimumDriverVersion / 1000, kMinimumDriverVersion % 1000 / 10);
         return false;
     }
     fail(DS_STATUS_DRIVER_VERSION, "", kUpdateHint,
-         "the NVIDIA driver is too old: it knows CUDA %d.%d; doorstep needs %d.%d or newer", version / 1000,
+         "the NVIDIA driver is too old: it supports CUDA %d.%d; doorstep needs %d.%d or newer", version / 1000,
          version % 1000 / 10, kMinimumDriverVersion / 1000, kMinimumDriverVersion % 1000 / 10);
     return false;
 }
@@ -156,7 +156,7 @@ bool refuse_missing_functions(const char* first, int count) {
     return false;
 }
 
-// Fills the table; a function that is missing becomes one that refuses. False if the driver cannot be used.
+// Fills the table; missing functions are replaced by one that returns an error. False if the driver cannot be used.
 bool fill_table(const FunctionFinder& finder) {
     const char* first_missing = nullptr;
     int missing_count = 0;
@@ -180,7 +180,7 @@ bool open_driver() {
     Library library;
     if (!library.open()) return false;
     const FunctionFinder finder(library);
-    // Drivers before CUDA 11.3 have no cuGetProcAddress; they are asked only how old they are.
+    // Drivers before CUDA 11.3 have no cuGetProcAddress; only their version is read.
     table.version = ask_version(finder ? finder.find("cuDriverGetVersion", 2020) : library.symbol("cuDriverGetVersion"));
     if (!finder || table.version < kMinimumDriverVersion) return refuse_version(table.version);
     return fill_table(finder);
@@ -209,7 +209,7 @@ bool open_once() {
         if (!opened) keep_refusal();
         state.store(opened ? kOpened : kRefused);
     }
-    if (state.load() == kOpened) {  // a server that was not ready may be so the next time
+    if (state.load() == kOpened) {  // a server that was not ready may be ready the next time
         if (const CUresult result = table.cuInit(0)) {
             fail_driver(result, "cuInit");
             return false;

@@ -1,4 +1,4 @@
-// What the results of the driver mean: a status and a remedy each.
+// Translates the driver's results into a status and a remedy.
 #include <string.h>
 
 #include "runtime/cuda/driver.h"
@@ -9,19 +9,19 @@ namespace {
 
 constexpr const char* kUpdateHint = "update the NVIDIA driver";
 constexpr const char* kBusyHint =
-    "end the other processes that use this device, or let it be shared (nvidia-smi --compute-mode=DEFAULT, or MPS)";
-constexpr const char* kVisibleHint = "see nvidia-smi for what is there, and CUDA_VISIBLE_DEVICES for what is hidden";
+    "end the other processes that use this device, or allow sharing it (nvidia-smi --compute-mode=DEFAULT, or MPS)";
+constexpr const char* kVisibleHint = "see nvidia-smi for the devices, and CUDA_VISIBLE_DEVICES for hidden ones";
 constexpr const char* kLostHint =
-    "this process can no longer use the device: start a new one; compute-sanitizer finds what went wrong";
+    "this process can no longer use the device: start a new one; compute-sanitizer finds the cause";
 constexpr const char* kHardwareHint = "the device reports a hardware fault: see dmesg and nvidia-smi; start a new process";
-constexpr const char* kArgumentHint = "pass something that exists and belongs to this device";
+constexpr const char* kArgumentHint = "pass an object that exists and belongs to this device";
 constexpr const char* kUnsupportedHint =
-    "the driver does not do this on this device, or not for this process: try another device or a newer driver";
-constexpr const char* kServerHint = "look at the log of the MPS control daemon, or stop it";
+    "the driver does not support this on this device or in this process: try another device or a newer driver";
+constexpr const char* kServerHint = "see the log of the MPS control daemon, or stop it";
 constexpr const char* kCaptureHint =
-    "end or repeat the recording of the stream, and do inside it only what can be recorded";
+    "end or repeat the capture of the stream, and call only functions that can be captured";
 
-// The embedded PTX is CUDA 12.9's; older drivers take embedded machine code only.
+// The embedded PTX is CUDA 12.9's; older drivers accept embedded machine code only.
 constexpr int kPtxDriverVersion = 12090;
 
 struct Meaning {
@@ -44,14 +44,14 @@ constexpr Meaning kMeanings[] = {
     {CUDA_ERROR_UNSUPPORTED_PTX_VERSION, DS_STATUS_DRIVER_VERSION,
      "update the NVIDIA driver, which compiles no PTX of this version, or install a library that has machine code for "
      "the device, as released wheels do"},
-    {CUDA_ERROR_NO_BINARY_FOR_GPU, DS_STATUS_DEVICE, "the image holds no code for this device"},
+    {CUDA_ERROR_NO_BINARY_FOR_GPU, DS_STATUS_DEVICE, "the image contains no code for this device"},
     {CUDA_ERROR_JIT_COMPILER_NOT_FOUND, DS_STATUS_DEVICE,
      "install the driver's PTX compiler (libnvidia-ptxjitcompiler.so.1)"},
     {CUDA_ERROR_JIT_COMPILATION_DISABLED, DS_STATUS_DEVICE, "unset CUDA_DISABLE_PTX_JIT"},
     {CUDA_ERROR_ILLEGAL_ADDRESS, DS_STATUS_DEVICE, kLostHint},
     {CUDA_ERROR_LAUNCH_TIMEOUT, DS_STATUS_DEVICE, kLostHint},
     {CUDA_ERROR_CONTEXT_IS_DESTROYED, DS_STATUS_DEVICE,
-     "somebody in this process has reset the device: nothing made on it before can be used"},
+     "code in this process has reset the device: objects created on it before cannot be used"},
     {CUDA_ERROR_ASSERT, DS_STATUS_DEVICE, kLostHint},
     {CUDA_ERROR_HARDWARE_STACK_ERROR, DS_STATUS_DEVICE, kLostHint},
     {CUDA_ERROR_ILLEGAL_INSTRUCTION, DS_STATUS_DEVICE, kLostHint},
@@ -61,11 +61,11 @@ constexpr Meaning kMeanings[] = {
     {CUDA_ERROR_LAUNCH_FAILED, DS_STATUS_DEVICE, kLostHint},
     {CUDA_ERROR_NOT_PERMITTED, DS_STATUS_DEVICE, kUnsupportedHint},
     {CUDA_ERROR_NOT_SUPPORTED, DS_STATUS_DEVICE, kUnsupportedHint},
-    {CUDA_ERROR_SYSTEM_NOT_READY, DS_STATUS_DEVICE, "see that the NVIDIA services run (nvidia-fabricmanager)"},
+    {CUDA_ERROR_SYSTEM_NOT_READY, DS_STATUS_DEVICE, "check that the NVIDIA services run (nvidia-fabricmanager)"},
     {CUDA_ERROR_SYSTEM_DRIVER_MISMATCH, DS_STATUS_DRIVER_VERSION,
      "the driver's library and its kernel module differ: restart the machine, or the container with the host's driver"},
     {CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE, DS_STATUS_DRIVER_VERSION,
-     "this device takes no forward-compatibility library: remove cuda-compat, or update the driver itself"},
+     "this device supports no forward-compatibility library: remove cuda-compat, or update the driver itself"},
     {CUDA_ERROR_MPS_CONNECTION_FAILED, DS_STATUS_DEVICE, kServerHint},
     {CUDA_ERROR_MPS_RPC_FAILURE, DS_STATUS_DEVICE, kServerHint},
     {CUDA_ERROR_MPS_SERVER_NOT_READY, DS_STATUS_DEVICE_BUSY, "the MPS server is starting or restarting: try again"},
@@ -91,7 +91,7 @@ Meaning find_meaning(CUresult result, bool has_argument) {
     for (const Meaning& meaning : kMeanings) {
         if (meaning.result == result) return meaning;
     }
-    return {result, DS_STATUS_DEVICE, "see that the device works with other programs; if so, please report this"};
+    return {result, DS_STATUS_DEVICE, "check that the device works with other programs; if so, please report this"};
 }
 
 int requested_version(const char* function) {
@@ -105,13 +105,13 @@ int requested_version(const char* function) {
 ds_status fail_missing_function(const char* function) {
     const int needed = requested_version(function), version = driver().version;
     return fail(DS_STATUS_DRIVER_FUNCTION, "", kUpdateHint,
-                "the NVIDIA driver has no %s: it came with CUDA %d.%d, this driver knows CUDA %d.%d", function,
+                "the NVIDIA driver has no %s: CUDA %d.%d introduced it, this driver supports CUDA %d.%d", function,
                 needed / 1000, needed % 1000 / 10, version / 1000, version % 1000 / 10);
 }
 
 ds_status fail_in_forked_process() {
     return fail(DS_STATUS_DEVICE, "", "start processes with spawn (multiprocessing.set_start_method(\"spawn\"))",
-                "CUDA cannot be used in a forked process: the process it was forked from had opened the driver");
+                "CUDA cannot be used in a forked process: its parent had loaded the driver");
 }
 
 }  // namespace
@@ -129,8 +129,8 @@ ds_status fail_driver(CUresult result, const char* function, const char* argumen
     const int version = driver().version;
     const int needed = result == CUDA_ERROR_UNSUPPORTED_PTX_VERSION ? kPtxDriverVersion : kMinimumDriverVersion;
     fail(meaning.status, argument, meaning.hint,
-         "%s failed: %s (%d), %s; the driver knows CUDA %d.%d, doorstep needs %d.%d or newer", function,
-         name ? name : "an unknown error", result, text ? text : "which this driver does not explain", version / 1000,
+         "%s failed: %s (%d), %s; the driver supports CUDA %d.%d, doorstep needs %d.%d or newer", function,
+         name ? name : "an unknown error", result, text ? text : "without a description", version / 1000,
          version % 1000 / 10, needed / 1000, needed % 1000 / 10);
     set_driver_code(result);
     return meaning.status;

@@ -1,10 +1,10 @@
-// Every function of the CUDA driver that is called, with the version that is asked for: the one in which the function
-// got the parameters given here (9020 is CUDA 9.2). A later version may have others under the same name.
+// All functions of the CUDA driver that doorstep calls, with the version to request: the one that introduced the
+// parameters given here (9020 is CUDA 9.2). A later version may have different ones under the same name.
 //
 // X(name, version, parameters)
 #pragma once
 
-// Without one of these the driver is refused.
+// Required: the driver is refused if one is missing.
 #define DS_DRIVER_BASELINE(X)                                                                                       \
     X(cuInit, 2000, (unsigned flags))                                                                               \
     X(cuDriverGetVersion, 2020, (int* version))                                                                     \
@@ -68,8 +68,8 @@
     X(cuGraphExecDestroy, 10000, (CUgraphExec exec))                                                                \
     X(cuGraphDestroy, 10000, (CUgraph graph))
 
-// What a driver may lack: functions newer than the oldest driver that is accepted, and those that only the sharing of
-// memory with other APIs needs. Where one is missing, calling it gives kFunctionMissing.
+// Optional: functions newer than the oldest supported driver, and those that only the sharing of memory with other APIs
+// needs. Calling a missing one returns kFunctionMissing.
 #define DS_DRIVER_OPTIONAL(X)                                                                                       \
     X(cuFuncLoad, 12040, (CUfunction function))                                                                     \
     X(cuMemGetAllocationGranularity, 10020,                                                                         \

@@ -1,5 +1,5 @@
-// The types and numbers of the CUDA driver's binary interface, as far as they are used here. They are declared here
-// so that no toolkit is needed; names and values are the driver's.
+// The types and numbers of the CUDA driver's binary interface that doorstep uses. They are declared here so that no
+// toolkit is needed; names and values are the driver's.
 #pragma once
 
 #include <stddef.h>
@@ -66,7 +66,7 @@ enum CUresult : int {
     CUDA_ERROR_MPS_MAX_CLIENTS_REACHED = 808,
     CUDA_ERROR_MPS_MAX_CONNECTIONS_REACHED = 809,
     CUDA_ERROR_MPS_CLIENT_TERMINATED = 810,
-    CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED = 900,  // 900 to 908 are all about capture
+    CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED = 900,  // 900 to 908 are errors of stream capture
     CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD = 908,
     CUDA_ERROR_UNKNOWN = 999,
 };
@@ -75,7 +75,7 @@ enum CUdriverProcAddressQueryResult : int {
     CU_GET_PROC_ADDRESS_SUCCESS = 0,
     CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND = 1,
 };
-// Stream 0 is the legacy default stream in every function asked for.
+// Stream 0 is the legacy default stream in every function that doorstep calls.
 constexpr uint64_t CU_GET_PROC_ADDRESS_LEGACY_STREAM = 1;
 
 enum CUdevice_attribute : int {
@@ -196,7 +196,7 @@ enum CUexternalSemaphoreHandleType : int {
     CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_TIMELINE_SEMAPHORE_FD = 9,
 };
 
-// The part of a handle that other systems than Linux use is here for its size only.
+// Fields for systems other than Linux are declared for their size only.
 union CUexternalHandle {
     int fd;
     struct {
@@ -230,7 +230,7 @@ struct CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC {
 };
 static_assert(sizeof(CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC) == 96);
 
-// What CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS and CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS have in common: the rest of both
+// The common fields of CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS and CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS: the rest of both
 // is for other systems' semaphores, and zero.
 struct CUDA_EXTERNAL_SEMAPHORE_PARAMS {
     unsigned long long fence_value;
@@ -240,7 +240,7 @@ struct CUDA_EXTERNAL_SEMAPHORE_PARAMS {
 };
 static_assert(sizeof(CUDA_EXTERNAL_SEMAPHORE_PARAMS) == 144);
 
-// Default streams: they exist in every context, and mean that of the current one.
+// Default streams: they exist in every context and refer to that of the current one.
 inline const CUstream CU_STREAM_LEGACY = reinterpret_cast<CUstream>(uintptr_t{1});
 inline const CUstream CU_STREAM_PER_THREAD = reinterpret_cast<CUstream>(uintptr_t{2});
 

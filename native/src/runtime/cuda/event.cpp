@@ -65,8 +65,8 @@ ds_status Event::wait(int64_t timeout_ns) const {
 
 ds_status Event::elapsed(const Event& start, float* milliseconds) const {
     if (!timing_ || !start.timing_) {
-        return fail(DS_STATUS_INVALID_ARGUMENT, timing_ ? "start" : "end", "make both events with timing",
-                    "%s was made without timing", timing_ ? "start" : "end");
+        return fail(DS_STATUS_INVALID_ARGUMENT, timing_ ? "start" : "end", "create both events with timing",
+                    "%s was created without timing", timing_ ? "start" : "end");
     }
     return context()->call("cuEventElapsedTime", "start", [&](const Driver& driver) {
         return driver.cuEventElapsedTime(milliseconds, start.handle(), handle());

@@ -16,7 +16,7 @@ ds_status check_can_export(const Context& context) {
         int supported;
         if (const ds_status status = context.attribute(needed, &supported)) return status;
         if (supported) continue;
-        return fail(DS_STATUS_DEVICE, "context", "let the other API export memory, and import that",
+        return fail(DS_STATUS_DEVICE, "context", "export memory from the other API and import that",
                     "device %d cannot export memory as file descriptors", context.device_index());
     }
     return DS_STATUS_OK;
@@ -71,7 +71,7 @@ ds_status ExportedMemory::take(uint64_t bytes) {
     return result ? fail_driver(result, "cuMemSetAccess") : DS_STATUS_OK;
 }
 
-// What has been taken so far. An address that cannot be unmapped stays reserved.
+// Undoes a partial construction. An address that cannot be unmapped stays reserved.
 void ExportedMemory::give_back() {
     if (mapped_ && driver().cuMemUnmap(address_, bytes_)) return;
     if (address_) driver().cuMemAddressFree(address_, bytes_);

@@ -1,19 +1,19 @@
-// Work recorded from a stream, and its form that can be launched. What the work uses (memory, kernels) is kept by
-// whoever records it.
+// Work captured from a stream, and its executable form. The code that captures keeps the memory and kernels that the
+// work uses alive.
 #pragma once
 
 #include "runtime/cuda/stream.h"
 
 namespace doorstep {
 
-// What this thread begins on the stream from now on is recorded instead of done, until Graph::end_capture().
+// Until Graph::end_capture(), work that this thread begins on the stream is captured instead of executed.
 ds_status begin_capture(const Stream& stream);
 
 class Graph final : public Resource {
 public:
     static constexpr ds_resource_kind kKind = DS_RESOURCE_GRAPH;
 
-    // What was recorded since begin_capture(). Null, with the thread's error set, on failure.
+    // The work captured since begin_capture(). Null, with the thread's error set, on failure.
     static Ref<Graph> end_capture(const Stream& stream);
     ~Graph();
 

@@ -44,7 +44,7 @@ ds_status ImportedMemory::map() {
     return result ? fail_driver(result, "cuExternalMemoryGetMappedBuffer", "bytes") : DS_STATUS_OK;
 }
 
-// The buffer goes before the memory that it maps.
+// The buffer is freed before the memory that it maps.
 void ImportedMemory::let_go() {
     if (address_ && driver().cuMemFree(address_)) return;
     if (memory_) driver().cuDestroyExternalMemory(memory_);

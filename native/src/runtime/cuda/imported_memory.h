@@ -1,4 +1,4 @@
-// Memory that another API of the process, such as Vulkan, has taken and exported as a file descriptor.
+// Memory that another API of the process, such as Vulkan, has allocated and exported as a file descriptor.
 #pragma once
 
 #include "runtime/cuda/stream.h"
@@ -9,10 +9,9 @@ class ImportedMemory final : public Resource {
 public:
     static constexpr ds_resource_kind kKind = DS_RESOURCE_IMPORTED_MEMORY;
 
-    // The memory behind a file descriptor (VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT), which stays the caller's.
-    // bytes: the size that the other API gave it. dedicated: whether it was made for one buffer or image only. The work
-    // of the stream is waited for before the memory is let go (see Stream::finish()). Null, with the thread's error set,
-    // on failure.
+    // Imports the memory of a file descriptor (VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT), which stays the caller's.
+    // bytes: its size in the other API. dedicated: whether it was allocated for a single buffer or image. The memory is
+    // released after the work of the stream (see Stream::finish()). Null, with the thread's error set, on failure.
     static Ref<ImportedMemory> create(Ref<Stream> stream, int descriptor, uint64_t bytes, bool dedicated);
     ~ImportedMemory();
 

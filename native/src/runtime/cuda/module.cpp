@@ -7,7 +7,7 @@
 namespace doorstep {
 namespace {
 
-// Dynamic shared memory that every kernel may use without asking.
+// Dynamic shared memory that every kernel may use without opting in.
 constexpr uint32_t kSharedBytesByDefault = 48 * 1024;
 
 }  // namespace
@@ -27,7 +27,7 @@ Ref<Module> Module::load(Ref<Context> context, const void* image, const char* ar
     CUmodule handle;
     if (const CUresult result = driver().cuModuleLoadDataEx(&handle, image, 2, options, values)) {
         fail_driver(result, "cuModuleLoadDataEx", argument);
-        if (*log) add_detail("; the compiler says: %s", log);
+        if (*log) add_detail("; the compiler reports: %s", log);
         return {};
     }
     module->own(handle);
@@ -59,7 +59,7 @@ Ref<Kernel> Kernel::get(Ref<Module> module, const char* name) {
     CUfunction handle;
     const CUresult result = driver().cuModuleGetFunction(&handle, module->handle(), name);
     if (result == CUDA_ERROR_NOT_FOUND) {
-        fail(DS_STATUS_INVALID_ARGUMENT, "name", "pass the name of a kernel as it is in the image",
+        fail(DS_STATUS_INVALID_ARGUMENT, "name", "pass the name of a kernel exactly as in the image",
              "the module has no kernel named %.100s", name);
         set_driver_code(result);
     } else if (result) {
@@ -71,7 +71,7 @@ Ref<Kernel> Kernel::get(Ref<Module> module, const char* name) {
     return known ? resource_cast<Kernel>(std::move(known)) : kernel;
 }
 
-// The driver may put off loading a kernel's code until the first launch; newer ones can be told not to.
+// The driver may load a kernel's code lazily, at the first launch; newer drivers can be told to load it now.
 ds_status Kernel::load_code(CUfunction handle) {
     const CUresult result = driver().cuFuncLoad(handle);
     return result && result != kFunctionMissing ? fail_driver(result, "cuFuncLoad") : DS_STATUS_OK;

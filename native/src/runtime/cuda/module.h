@@ -11,8 +11,8 @@ class Module final : public Resource {
 public:
     static constexpr ds_resource_kind kKind = DS_RESOURCE_MODULE;
 
-    // image: a cubin, a fatbin, or PTX text that ends with a zero. argument: whose fault a bad image is, for the error;
-    // "" if it is ours. Null, with the thread's error set, on failure.
+    // image: a cubin, a fatbin, or PTX text that ends with a zero. argument: the argument that a bad image is reported
+    // for; "" if it is doorstep's. Null, with the thread's error set, on failure.
     static Ref<Module> load(Ref<Context> context, const void* image, const char* argument = "image");
     ~Module();
 
@@ -22,7 +22,7 @@ private:
     explicit Module(Ref<Context> context);
 };
 
-// The numbers of one launch.
+// The dimensions of one launch.
 struct LaunchShape {
     uint32_t grid[3];   // blocks: x, y, z
     uint32_t block[3];  // threads of a block
@@ -33,16 +33,16 @@ class Kernel final : public Resource {
 public:
     static constexpr ds_resource_kind kKind = DS_RESOURCE_KERNEL;
 
-    // INVALID_ARGUMENT (name) if the module has no such kernel. Its code is on the device when this returns, as far as
-    // the driver can do that, so that the first launch may be captured.
+    // INVALID_ARGUMENT (name) if the module has no kernel of that name. Loads its code before returning, if the driver
+    // supports that, so that the first launch may be captured.
     static Ref<Kernel> get(Ref<Module> module, const char* name);
     ~Kernel();
 
     CUfunction handle() const { return reinterpret_cast<CUfunction>(raw()); }
 
-    // Allows launches with that much dynamic shared memory; launch() does it by itself beyond 48 KiB.
+    // Allows launches with that much dynamic shared memory; launch() calls it beyond 48 KiB.
     ds_status allow_shared_bytes(uint32_t bytes);
-    // Blocks of that shape that one multiprocessor runs at once.
+    // Number of blocks of that shape that one multiprocessor runs at once.
     ds_status resident_blocks(uint32_t threads, uint32_t shared_bytes, int* blocks) const;
 
     // arguments: addresses of the parameters' values, which are copied before this returns.

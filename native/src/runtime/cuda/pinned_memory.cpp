@@ -18,7 +18,7 @@ Ref<PinnedMemory> PinnedMemory::create(Ref<Context> context, uint64_t bytes) {
     void* data;
     if (const CUresult result = driver().cuMemHostAlloc(&data, bytes, flags)) {
         fail_driver(result, "cuMemHostAlloc");
-        add_detail("; asked for %llu bytes", static_cast<unsigned long long>(bytes));
+        add_detail("; requested %llu bytes", static_cast<unsigned long long>(bytes));
         return {};
     }
     CUdeviceptr address;

@@ -1,4 +1,4 @@
-// Page-locked memory of the host that the devices see too.
+// Page-locked host memory that the devices can access.
 #pragma once
 
 #include "runtime/cuda/context.h"
@@ -9,8 +9,8 @@ class PinnedMemory final : public Resource {
 public:
     static constexpr ds_resource_kind kKind = DS_RESOURCE_PINNED_MEMORY;
 
-    // Its bytes are undefined. Null, with the thread's error set, on failure. Whoever lets it go has waited for the
-    // work that uses it.
+    // Its contents are undefined. Null, with the thread's error set, on failure. Before releasing it, wait for the work
+    // that uses it.
     static Ref<PinnedMemory> create(Ref<Context> context, uint64_t bytes);
     ~PinnedMemory();
 

@@ -1,4 +1,4 @@
-// Waiting by asking again and again, at growing intervals, for what the driver only waits for without limit.
+// Polling at growing intervals, where the driver can only wait without limit.
 #pragma once
 
 #include <stdint.h>
@@ -10,10 +10,10 @@
 
 namespace doorstep {
 
-constexpr int64_t kShortestPause = 10'000;  // nanoseconds between two questions, doubled up to
+constexpr int64_t kShortestPause = 10'000;  // nanoseconds between two polls, doubled up to
 constexpr int64_t kLongestPause = 1'000'000;
 
-// Asks until the answer is another than `pending`, at least once and at most timeout_ns; the last answer.
+// Polls until the result differs from `pending`, at least once and at most for timeout_ns; returns the last result.
 template <class Answer, class Question>
 Answer poll(Answer pending, int64_t timeout_ns, const Question& question) {
     const int64_t begin = monotonic_ns();
@@ -26,8 +26,8 @@ Answer poll(Answer pending, int64_t timeout_ns, const Question& question) {
     }
 }
 
-// How long something that has been let go waits for the work that uses it, before it is leaked: that work may itself
-// wait for another API, which may never answer.
+// How long a released object waits for the work that uses it before it is leaked: that work may itself wait for another
+// API, without end.
 constexpr int64_t kReleasePatience = 3'000'000'000;
 
 }  // namespace doorstep

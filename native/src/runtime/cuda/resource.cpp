@@ -8,8 +8,8 @@
 
 namespace doorstep {
 
-// From a raw handle back to the object that ends it. It keeps nothing alive: an object leaves it in its destructor.
-// The lock is held for looking at a few links only; neither the driver nor an owner is ever called under it.
+// Maps a raw handle to the object that owns it, without keeping it alive: an object leaves it in its destructor. The
+// lock protects a few links only; neither the driver nor an owner is called while it is held.
 class ResourceRegistry {
 public:
     void add(Resource& resource, uint64_t raw) {
@@ -17,7 +17,7 @@ public:
         insert(resource, raw);
     }
 
-    // The object that is there already, or null if there was none and `resource` has been added.
+    // The existing object, or null if `resource` has been added.
     Ref<Resource> add_unless_known(Resource& resource, uint64_t raw) {
         MutexGuard guard(mutex_);
         if (Ref<Resource> known = look_up(resource.kind_, resource.device_index_, raw)) return known;
@@ -50,7 +50,7 @@ private:
     Ref<Resource> look_up(ds_resource_kind kind, int64_t device_index, uint64_t raw) {
         for (Resource* at = bucket(kind, device_index, raw); at; at = at->next_in_registry_) {
             if (at->kind_ != kind || at->device_index_ != device_index || at->raw_ != raw) continue;
-            // One that is being destroyed is passed by: the raw handle may already be another's.
+            // Skip objects that are being destroyed: the raw handle may already be reused.
             if (Ref<Resource> found = Ref<Resource>::share_if_alive(at)) return found;
         }
         return {};
@@ -67,8 +67,8 @@ private:
 
 namespace {
 
-// Never destroyed: threads may still use it while the process exits. In a forked child it is left alone, because the
-// fork may have cut a change of it in two.
+// Never destroyed: threads may still use it while the process exits. A forked child does not use it, because the fork
+// may have happened during a change of it.
 constinit ResourceRegistry registry;
 
 std::atomic<int64_t>& live_count(ds_resource_kind kind) { return live_counts.resources[kind]; }
@@ -99,8 +99,8 @@ Resource::Resource(int device_index)
     live_count(kind_).fetch_add(1, std::memory_order_relaxed);
 }
 
-// The context outlives the owner: what the owner holds may need it. In a forked child the owner is kept, because
-// letting it go may call the driver.
+// The context outlives the owner, which may need it. In a forked child the owner is leaked, because releasing it may
+// call the driver.
 Resource::~Resource() {
     if (owner_.release && !in_forked_process()) owner_.release(owner_.owner);
     live_count(kind_).fetch_sub(1, std::memory_order_relaxed);
@@ -125,7 +125,7 @@ Ref<Resource> find_resource(ds_resource_kind kind, int64_t device_index, uint64_
 }
 
 ds_status fail_no_memory() {
-    return fail(DS_STATUS_OUT_OF_MEMORY, "", "close other programs", "the host has no memory left for a small object");
+    return fail(DS_STATUS_OUT_OF_MEMORY, "", "close other programs", "no host memory is left for a small object");
 }
 
 }  // namespace doorstep

@@ -1,6 +1,6 @@
-// What all CUDA resources have in common. A resource lives while a Ref to it exists, and keeps its parents alive by
-// the Refs it holds. It may be let go in any thread: destructors call neither Python nor anything that can fail
-// loudly, restore the caller's current context, and leave the thread's error alone.
+// Base class of all CUDA resources. A resource lives while a Ref to it exists, and keeps its parents alive by the Refs
+// it has. It may be released in any thread: destructors do not call Python or raise errors, restore the caller's
+// current context, and do not change the thread's error.
 #pragma once
 
 #include <stdint.h>
@@ -24,34 +24,35 @@ public:
     uint64_t raw() const { return raw_; }
     // Null for a context itself.
     const Ref<Context>& context() const { return context_; }
-    // Of memory; otherwise 0.
+    // Size of memory; otherwise 0.
     virtual uint64_t bytes() const { return 0; }
-    // Address for the CPU of pinned memory; otherwise 0.
+    // Host address of pinned memory; otherwise 0.
     virtual uint64_t host() const { return 0; }
 
-    // For what may be in use and cannot be waited for: the resource never ends, even when this object does.
+    // For resources that may be in use and cannot be waited for: the resource is leaked when this object ends.
     void abandon() {
         if (disown()) raw_ = 0;
     }
 
 protected:
-    // Owned, below a context. Until own() there is nothing to end.
+    // Owned, below a context. Until own() there is nothing to destroy.
     Resource(ds_resource_kind kind, Ref<Context> context);
-    // Borrowed, or with a foreign owner, who is taken over.
+    // Borrowed, or with a foreign owner, which is taken over.
     Resource(ds_resource_kind kind, Ref<Context> context, uint64_t raw, ForeignOwner owner);
     // A context.
     explicit Resource(int device_index);
 
-    // From now on this ends the raw resource, and find_resource() finds it.
+    // From now on this object owns the raw resource, and find_resource() finds it.
     void own(uint64_t raw);
     void own(const void* raw) { own(reinterpret_cast<uint64_t>(raw)); }
-    // The same unless there is an object for that raw resource already, which is returned then.
+    // The same, unless an object for that raw resource exists already, which is then returned.
     Ref<Resource> own_unless_known(const void* raw);
 
-    // For what is leaked while work may still use it: the context must not end before that work.
+    // For resources leaked while work may still use them: the context must not end before that work.
     void keep_context() const;
 
-    // The first thing in every destructor: nobody finds it any more. True if there is a raw resource to be ended.
+    // Must be called first in every destructor: removes the object from the registry. True if there is a raw resource
+    // to destroy.
     bool disown();
 
 private:
@@ -66,8 +67,7 @@ private:
     Resource* next_in_registry_ = nullptr;  // guarded by the registry
 };
 
-// The resource of this kind that doorstep made and that this raw handle or first address belongs to; null if there is
-// none.
+// The resource of this kind that doorstep created with this raw handle or first address; null if there is none.
 Ref<Resource> find_resource(ds_resource_kind kind, int64_t device_index, uint64_t raw);
 
 // The host has no memory for a small object.
@@ -80,7 +80,7 @@ Ref<T> resource_cast(Ref<Resource> resource) {
     return Ref<T>::adopt(static_cast<T*>(resource.leak()));
 }
 
-// A new object, or null with the thread's error set if there was no memory for it.
+// A new object, or null with the thread's error set if there was no memory.
 template <class T>
 Ref<T> check_allocated(T* object) {
     if (!object) fail_no_memory();

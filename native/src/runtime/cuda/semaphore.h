@@ -10,22 +10,23 @@ class Semaphore final : public Resource {
 public:
     static constexpr ds_resource_kind kKind = DS_RESOURCE_SEMAPHORE;
 
-    // The semaphore behind a file descriptor (VK_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD_BIT), which stays the
-    // caller's. Null, with the thread's error set, on failure; DEVICE if the device does not know timeline semaphores.
+    // Imports the semaphore of a file descriptor (VK_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD_BIT), which stays the
+    // caller's. Null, with the thread's error set, on failure; DEVICE if the device does not support timeline
+    // semaphores.
     static Ref<Semaphore> import(Ref<Context> context, int descriptor, bool timeline);
-    // Leaked if work with it has not ended after kReleasePatience, or may be launched again.
+    // Leaked if work that uses it has not ended after kReleasePatience, or may be launched again.
     ~Semaphore();
 
     CUexternalSemaphore handle() const { return reinterpret_cast<CUexternalSemaphore>(raw()); }
     bool is_timeline() const { return timeline_; }
 
-    // In the order of the stream. value: what a timeline is set to, or has to reach; 0 for a binary semaphore. An error
-    // of cuEventRecord comes after the work was begun.
+    // In the order of the stream. value: the value that a timeline is set to or must reach; 0 for a binary semaphore.
+    // An error of cuEventRecord is returned after the work was begun.
     ds_status signal(const Stream& stream, uint64_t value);
     ds_status wait(const Stream& stream, uint64_t value);
 
 private:
-    // The latest work with it on one stream, by the event behind it.
+    // The latest work that uses it on one stream, by the event after it.
     struct Use {
         Ref<Event> event;
         uint64_t stream;
@@ -39,9 +40,9 @@ private:
     bool is_at_rest() const;
 
     const bool timeline_;
-    Mutex mutex_;  // guards what follows
+    Mutex mutex_;  // guards the following
     Use* uses_ = nullptr;
-    bool unknown_uses_ = false;  // in graphs, or without an event behind it
+    bool unknown_uses_ = false;  // in graphs, or without an event after it
 };
 
 }  // namespace doorstep

@@ -12,14 +12,14 @@ namespace {
 // Default streams are numbers, not objects: they exist in every context.
 bool is_default_stream(uint64_t raw) { return raw <= reinterpret_cast<uint64_t>(CU_STREAM_PER_THREAD); }
 
-// That a raw stream exists and is of this context.
+// Checks that a raw stream exists and belongs to this context.
 ds_status check_stream(const Context& context, uint64_t raw, const char* argument) {
     CUcontext owner;
     const ds_status status = context.call("cuStreamGetCtx", argument, [&](const Driver& driver) {
         return driver.cuStreamGetCtx(reinterpret_cast<CUstream>(raw), &owner);
     });
     if (status || owner == context.handle()) return status;
-    return fail(DS_STATUS_INVALID_ARGUMENT, argument, "pass a stream of the same device, made in its primary context",
+    return fail(DS_STATUS_INVALID_ARGUMENT, argument, "pass a stream of the same device, created in its primary context",
                 "%s is 0x%llx, a stream of another context than that of device %d", argument,
                 static_cast<unsigned long long>(raw), context.device_index());
 }
@@ -128,7 +128,7 @@ bool Stream::finish() const {
     CUstreamCaptureStatus recording = CU_STREAM_CAPTURE_STATUS_NONE;
     const CUresult asked = driver().cuStreamIsCapturing(handle(), &recording);
     if (asked || recording != CU_STREAM_CAPTURE_STATUS_NONE) return loses_context(asked);
-    // "Per thread" may mean another thread's stream than the one that did the work.
+    // "Per thread" may be another thread's stream than the one that did the work.
     const CUresult result = handle() == CU_STREAM_PER_THREAD
                                 ? driver().cuCtxSynchronize()
                                 : poll(CUDA_ERROR_NOT_READY, kReleasePatience,

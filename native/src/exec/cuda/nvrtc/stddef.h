@@ -1,2 +1,2 @@
-// For NVRTC, which knows size_t and has no headers of C.
+// For NVRTC, which defines size_t and has no C headers.
 #pragma once

@@ -1,4 +1,4 @@
-// For NVRTC, which has no headers of C: the integer types of x86-64 Linux.
+// For NVRTC, which has no C headers: the integer types of x86-64 Linux.
 #pragma once
 
 typedef signed char int8_t;

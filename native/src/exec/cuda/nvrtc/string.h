@@ -1,2 +1,2 @@
-// For NVRTC, which knows memcpy, memset and the like, and has no headers of C.
+// For NVRTC, which provides memcpy, memset and the like, and has no C headers.
 #pragma once
