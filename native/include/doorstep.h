@@ -263,7 +263,7 @@ typedef struct ds_tensor_info {
 /* ---- Handles ----------------------------------------------------------------------------------------------- */
 
 typedef uint64_t ds_simulator; /* a batch of worlds */
-typedef uint64_t ds_memory;    /* a reference to memory that tensors of a simulator lie in */
+typedef uint64_t ds_memory;    /* a reference to memory that contains tensors of a simulator */
 typedef uint64_t ds_event;     /* the end of an asynchronous step */
 typedef uint64_t ds_resource;  /* a CUDA context, stream, event, memory, module, kernel or graph */
 

@@ -54,7 +54,7 @@ typedef struct ds_cameras_config {
     int32_t width;             /* pixels, 1 .. DS_MAX_RESOLUTION */
     int32_t height;
     float vertical_fov;        /* degrees, at least 0.1, less than 180 */
-    uint32_t outputs;          /* bit 1 << ds_camera_tensor_id per tensor wanted; at least one */
+    uint32_t outputs;          /* bit 1 << ds_camera_tensor_id per output tensor; at least one */
     float position[3];         /* of the camera in the agent's frame (x right, y forward, z up from the floor), metres */
     float rotation[4];         /* unit quaternion (w, x, y, z) relative to the agent; (1, 0, 0, 0) looks along forward */
     const char* material;      /* VULKAN: HLSL source of a material, UTF-8; null: the default material */

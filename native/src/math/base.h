@@ -1,9 +1,8 @@
-// Ground floor: what host and CUDA compilers call differently, and scalar functions with one meaning on both.
+// Base layer: keywords that differ between host and CUDA compilers, and scalar functions that behave the same on both.
 //
-// Rules for everything in math/, physics/ and sim/: plain data only, no libm, no allocation, no exceptions, no
-// contraction of a*b+c (set by the build), no function whose result depends on the compiler. min and max return
-// their second argument when the comparison is false, as the x86 instructions do, so NaN and signed zero behave
-// alike in every lane type.
+// Rules for math/, physics/ and sim/: plain data only, no libm, no allocation, no exceptions, no contraction of a*b+c
+// (set by the build), no function whose result depends on the compiler. min and max return their second argument when
+// the comparison is false, as the x86 instructions do, so NaN and signed zero give the same result in every lane type.
 #pragma once
 
 #include <stddef.h>
@@ -20,8 +19,8 @@
 #define DS_NOINLINE static __attribute__((noinline))
 #define DS_ROLLED
 #endif
-// DS_ROLLED before a loop: on CUDA, where it runs over single lanes, its body stands in the code once, so that a step
-// stays within the instruction caches.
+// DS_ROLLED before a loop: on CUDA, where it iterates over single lanes, the loop is not unrolled, so that a step fits
+// the instruction caches.
 
 namespace doorstep {
 

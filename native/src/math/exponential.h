@@ -1,4 +1,4 @@
-// Exponential and natural logarithm in single and double precision, with the same bits everywhere: no libm.
+// Exponential and natural logarithm in single and double precision, with the same bits on every device: no libm.
 //
 // Loops over independent values become vector instructions, so there are no branches.
 #pragma once
@@ -44,7 +44,7 @@ DS_INLINE Float value_of_bits(typename FloatFormat<Float>::Bits bits) {
     return value;
 }
 
-// The same bits of "not a number" everywhere.
+// One bit pattern of NaN for every device.
 template <class Float>
 DS_INLINE Float not_a_number() {
     using Format = FloatFormat<Float>;
@@ -71,14 +71,14 @@ struct ReciprocalFactorials {
     Float values[FloatFormat<Float>::kExponentialTerms + 1] = {};
 };
 
-// 2 to the power of a whole number within the range of normal numbers.
+// 2 to the power of an integer; the result must be a normal number.
 template <class Float>
 DS_INLINE Float power_of_two(typename FloatFormat<Float>::Bits exponent) {
     using Format = FloatFormat<Float>;
     return value_of_bits<Float>((exponent + Format::kBias) << Format::kMantissaBits);
 }
 
-// x within the numbers whose exponential is neither 0 nor infinity, and a little beyond on both sides; NaN stays.
+// x clamped slightly beyond the range whose exponential is neither 0 nor infinity; NaN stays.
 template <class Float>
 DS_INLINE Float clamp_exponent(Float x) {
     using Format = FloatFormat<Float>;
@@ -94,7 +94,7 @@ DS_INLINE Float exponential(Float x) {
     using Format = FloatFormat<Float>;
     using Bits = typename Format::Bits;
     constexpr Float kLog2E = static_cast<Float>(1.44269504088896340736);
-    // Adding this rounds to a whole number, which then stands in the lowest bits.
+    // Adding this rounds to an integer, which the lowest bits then contain.
     constexpr Float kRounder = static_cast<Float>(Bits{3} << (Format::kMantissaBits - 1));
     x = clamp_exponent(x);
     const Float rounded = x * kLog2E + kRounder;
@@ -104,7 +104,7 @@ DS_INLINE Float exponential(Float x) {
     constexpr ReciprocalFactorials<Float> kTaylor;
     Float power = kTaylor.values[Format::kExponentialTerms];
     for (int i = Format::kExponentialTerms - 1; i >= 0; i--) power = power * r + kTaylor.values[i];
-    // In two steps, because 2^k itself may not be a normal number. The sign of the exponent is kept.
+    // In two steps, because 2^k itself may not be a normal number. The shift keeps the exponent's sign.
     constexpr Bits kSign = Bits{1} << (sizeof(Bits) * 8 - 1);
     const Bits half = exponent >> 1 | (exponent & kSign);
     return power * power_of_two<Float>(half) * power_of_two<Float>(exponent - half);

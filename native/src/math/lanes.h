@@ -1,9 +1,9 @@
-// Lanes: the type a kernel is written over. NarrowFloat is one float, the lane of a CUDA thread and of the host's
-// cross-check; WideFloat is 8 floats in an AVX2 register, where the compiler may use those. Both give the same bits,
-// lane by lane.
+// Lanes: the number types that kernels are templates over. NarrowFloat is one float, the lane of a CUDA thread and of
+// the host's cross-check; WideFloat is 8 floats in an AVX2 register, where AVX2 is enabled. Both give the same bits per
+// lane.
 //
-// A comparison gives a Mask (all bits of a lane set or clear). Bits are the floats' bit patterns as unsigned
-// integers; for floats that are not negative their order is the order of the floats.
+// A comparison gives a Mask (all bits of a lane set or clear). Bits are the floats' bit patterns as unsigned integers;
+// those of nonnegative floats order as the floats do.
 #pragma once
 
 #include <string.h>
@@ -144,7 +144,7 @@ DS_INLINE float largest_lane(WideFloat a) {
     m = _mm_max_ps(m, _mm_movehl_ps(m, m));
     return _mm_cvtss_f32(_mm_max_ss(m, _mm_shuffle_ps(m, m, 1)));
 }
-// count is 8 or 7: what a row of 15 lanes needs.
+// count is 8 or 7: the two halves of a row of 15 lanes.
 DS_INLINE void store_pairs(WideFloat a, WideFloat b, float* to, int count) {
     const __m256 low = _mm256_unpacklo_ps(a.v, b.v), high = _mm256_unpackhi_ps(a.v, b.v);
     const __m256 first = _mm256_permute2f128_ps(low, high, 0x20), second = _mm256_permute2f128_ps(low, high, 0x31);
@@ -159,7 +159,7 @@ DS_INLINE void store_pairs(WideFloat a, WideFloat b, float* to, int count) {
 
 #endif
 
-// ---- What follows from the operations above
+// ---- Derived operations
 
 template <class Mask>
 DS_INLINE bool any(Mask mask) {

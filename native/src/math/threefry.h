@@ -1,7 +1,7 @@
-// Threefry-2x32-20: the counter-based random numbers of every level.
+// Threefry-2x32-20: the counter-based random number generator of level generation.
 //
 // Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3" (SC 2011), section 3.3. A key is split
-// into new keys by encrypting a counter, so a draw depends on (seed, world, episode, index) and on nothing else.
+// into new keys by encrypting a counter, so a draw depends on (seed, world, episode, index) only.
 #pragma once
 
 #include "math/base.h"
@@ -14,7 +14,7 @@ struct RandomKey {
 
 DS_INLINE uint32_t rotate_left(uint32_t value, int bits) { return (value << bits) | (value >> (32 - bits)); }
 
-// The cipher block of counter (low, high) under key, which is also the key split off at that counter.
+// The cipher block of counter (low, high) under key; also the key split from `key` with that counter.
 DS_INLINE RandomKey split(RandomKey key, uint32_t low, uint32_t high) {
     constexpr int kRotations[8] = {13, 15, 26, 6, 17, 29, 16, 24};
     const uint32_t schedule[3] = {key.a, key.b, 0x1BD11BDAu ^ key.a ^ key.b};

@@ -1,4 +1,4 @@
-// Sine, cosine and arc tangent with the same bits everywhere: polynomials, no libm.
+// Sine, cosine and arc tangent with the same bits on every device: polynomials, no libm.
 #pragma once
 
 #include "math/base.h"

@@ -34,8 +34,8 @@ DS_INLINE Quat normalize(Quat q) {
 }
 
 // The same for a quaternion that is nearly a unit: no division unless it is far off. With e = |q|^2 - 1, the scale
-// (1 + e)^(-1/2) is 1 - e/2 + 3 e^2/8 up to 5 e^3/16, below float precision for the e that turning by less than
-// a tenth of a radian leaves behind.
+// (1 + e)^(-1/2) is 1 - e/2 + 3 e^2/8 up to 5 e^3/16, which is below float precision for the e that results from
+// turning by less than a tenth of a radian.
 DS_INLINE Quat renormalize(Quat q) {
     constexpr float kNearlyUnit = 5e-3f;
     const float e = (q.w * q.w + q.x * q.x + q.y * q.y + q.z * q.z) - 1.f;

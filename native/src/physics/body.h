@@ -1,4 +1,4 @@
-// A rigid body while it is being solved: a working copy of one slot of a world, with what a substep needs.
+// A rigid body in the solver: a working copy of one slot of a world, with the variables of a substep.
 #pragma once
 
 #include "physics/box.h"
@@ -17,18 +17,18 @@ struct Body {
     Vec3 approach_velocity;  // after integration, before contacts: decides restitution
     Vec3 approach_spin;
 
-    Vec3 force;    // held over the whole step
+    Vec3 force;    // constant over the step
     float torque;  // about z
 
     Box box;
     float reach_x, reach_y;  // half extents of its bounds
-    float lift;              // 0 for an agent that stands on the floor: nothing it pushes lifts it; otherwise 1
+    float lift;              // 0 for an agent standing on the floor: contacts do not lift it; otherwise 1
     bool yaws_only;          // an agent: inverse inertia only about z
-    bool nearly_upright;     // may use the planar contact
-    bool asleep;             // at rest: not integrated until something hits it
+    bool nearly_upright;     // may use upright_contact()
+    bool asleep;             // at rest: not integrated until a body hits it
 };
 
-// Tilt up to which two boxes meet as if upright; see tilt_of(). 1e-5 is 0.36 degrees, 1 cm over the edge of a cube.
+// Tilt up to which two boxes collide as if upright; see tilt_of(). 1e-5 is 0.36 degrees, 1 cm over the edge of a cube.
 constexpr float kNearlyUpright = 1e-5f;
 
 DS_INLINE float inverse_mass(const Body& body) { return body.yaws_only ? kAgentInverseMass : kCubeInverseMass; }
@@ -44,7 +44,7 @@ DS_INLINE Vec3 to_local(const Body& body, Vec3 v) {
     return rotate(body.yaws_only, conjugate(body.rotation), v);
 }
 
-// Spin gained by a moment impulse.
+// Angular velocity gained by an angular impulse.
 DS_INLINE Vec3 spin_change(const Body& body, Vec3 moment) {
     const float inertia = inverse_inertia(body);
     return body.yaws_only ? Vec3{0.f, 0.f, inertia * moment.z} : moment * inertia;
@@ -56,7 +56,7 @@ DS_INLINE float inverse_mass_at(const Body& body, Vec3 r, Vec3 n) {
     return inverse_mass(body) + inverse_inertia(body) * (body.yaws_only ? c.z * c.z : dot(c, c));
 }
 
-// The same along a direction v that is not a unit; inverse_v2 is 1 / |v|^2.
+// The same along a vector v of any length; inverse_v2 is 1 / |v|^2.
 DS_INLINE float inverse_mass_along(const Body& body, Vec3 r, Vec3 v, float inverse_v2) {
     const Vec3 c = cross(r, v);
     return inverse_mass(body) + inverse_inertia(body) * ((body.yaws_only ? c.z * c.z : dot(c, c)) * inverse_v2);
@@ -78,24 +78,24 @@ DS_INLINE void turn(Body& body, Vec3 rotation) {
     else body.rotation = turned(body.rotation, rotation);
 }
 
-// The part of a change of place or speed that a body takes: one that stands keeps its height.
+// The part of a displacement or velocity change that applies to a body: a standing one keeps its height.
 DS_INLINE Vec3 along_floor(const Body& body, Vec3 change) { return {change.x, change.y, change.z * body.lift}; }
 
-// A positional impulse at arm r; a pair takes it with opposite signs. Eq. 6-9.
+// Applies a positional impulse at arm r; pairs apply it with opposite signs. Eq. 6-9.
 DS_INLINE void apply_position_impulse(Body& body, Vec3 r, Vec3 impulse) {
     body.position = body.position + along_floor(body, impulse * inverse_mass(body));
     turn(body, spin_change(body, cross(r, impulse)));
 }
 
-// Moves a body together with where it was before the substep, so that it gains no velocity.
+// Displaces a body and its pose before the substep, so that it gains no velocity.
 DS_INLINE void shift(Body& body, Vec3 by) {
     by = along_floor(body, by);
     body.position = body.position + by;
     body.previous_position = body.previous_position + by;
 }
 
-// How much of an overlap this substep's motion has not made: a door that rose into a body, a start inside one another,
-// what an earlier substep could not resolve. A margin keeps ordinary contacts free of it.
+// How much of an overlap was not caused by this substep's motion: a door that rose into a body, an overlapping start,
+// the remainder of an earlier substep. A margin excludes ordinary contacts.
 DS_INLINE float old_overlap(float overlap, float approach_speed) {
     constexpr float kSlack = 2e-3f;
     return maximum(overlap - (maximum(-approach_speed, 0.f) * kSubstep + kSlack), 0.f);
@@ -113,7 +113,7 @@ DS_INLINE void apply_impulse(Body& body, Vec3 r, Vec3 impulse) {
     body.spin = body.spin + spin_change(body, cross(r, impulse));
 }
 
-// Where a point of the body (local axes) was before the substep.
+// Position before the substep of a point of the body (local axes).
 DS_INLINE Vec3 previous_place(const Body& body, Vec3 local) {
     return body.previous_position + rotate(body.yaws_only, body.previous_rotation, local);
 }
@@ -148,7 +148,7 @@ DS_INLINE void integrate(Body& body) {
     body.approach_spin = body.spin;
 }
 
-// Velocities that the corrected poses imply. Eq. 12 and algorithm 2 of the paper.
+// Derives velocities from the corrected poses. Eq. 12 and algorithm 2 of the paper.
 DS_INLINE void derive_velocity(Body& body) {
     body.velocity = (body.position - body.previous_position) * kInverseSubstep;
     const Quat q = body.rotation, p = body.previous_rotation;

@@ -39,7 +39,7 @@ DS_INLINE Vec3 reach_of(const Box& box) {
 DS_INLINE float tilt_of(Quat q) { return q.x * q.x + q.y * q.y; }
 constexpr float kExactlyUpright = 1e-10f;
 
-// Components of directions closer to zero are moved to this, so that slabs need no special case.
+// Direction components closer to zero are set to this, so that slab tests need no special case.
 constexpr float kTinyDirection = 1e-9f;
 
 // Distance at which a ray enters a box centred at the origin of its own frame; -1 if it misses or starts inside.

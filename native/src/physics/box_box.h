@@ -1,10 +1,10 @@
 // Box against box: separating axes, then clipping of the incident face against the reference face.
 //
-// Two forms with one result type. upright_contact() is for boxes that (nearly) only yaw: four planar axes decide, and
-// the manifold is the overlap of two edges, at the top and the bottom of the common height. box_contact() is the
+// Two functions with one result type. upright_contact() is for boxes that (nearly) only yaw: it tests four planar axes,
+// and the manifold is the overlap of two edges, at the top and the bottom of the common height. box_contact() is the
 // general one: 15 axes (Gottschalk, Lin, Manocha: "OBBTree", SIGGRAPH 1996, section 5). An axis replaces the best one
-// so far only if it is better by a margin, so that the choice does not flicker between axes that are equal but for
-// rounding; edge axes need a larger margin because they give one point only.
+// so far only if it is better by a margin, so that rounding does not alternate between equal axes; edge axes need a
+// larger margin because they give only one point.
 #pragma once
 
 #include "physics/box.h"
@@ -15,10 +15,10 @@ namespace doorstep {
 constexpr float kFaceMargin = 1e-5f;
 constexpr float kEdgeMargin = 1e-3f;
 constexpr float kParallelEdges = 1e-4f;  // squared sine below which an edge pair has no axis of its own
-constexpr int kMaxClipPoints = 16;       // a quad clipped by four planes has at most 8; rounding can add some
+constexpr int kMaxClipPoints = 16;       // a quad clipped by four planes has at most 8; rounding may add some
 
-// Boxes that overlap by more than this in height are side by side, not one upon the other, whatever the axis of least
-// overlap: what starts inside one another, or stands where a door shuts, parts along the floor.
+// Boxes that overlap by more than this in height are next to each other, not stacked, whichever axis has the least
+// overlap: boxes that start overlapping, or stand in a closing door, separate along the floor.
 constexpr float kDeepestStanding = 0.5f;
 constexpr float kNearlyVertical = 0.9f;
 DS_INLINE bool may_part_along(Vec3 axis, float separation) {
@@ -74,7 +74,7 @@ DS_NOINLINE Overlap upright_contact(const Box& a, const Box& b, Manifold& manifo
         fx = -hi.sine * offset, fy = hi.cosine * offset;
         ex = hi.cosine * incident.half.x, ey = hi.sine * incident.half.x;
     }
-    // Its ends as (position along t, depth below the reference edge), cut to the length of the reference edge
+    // Its ends as (position along t, depth below the reference edge), clipped to the length of the reference edge
     const float px = incident.center.x + fx - reference.center.x, py = incident.center.y + fy - reference.center.y;
     float u0 = (px + ex) * tx + (py + ey) * ty, u1 = (px - ex) * tx + (py - ey) * ty;
     float d0 = half_n - ((px + ex) * nx + (py + ey) * ny), d1 = half_n - ((px - ex) * nx + (py - ey) * ny);
@@ -138,7 +138,7 @@ DS_INLINE void edge_contact(const Box& a, const Box& b, Vec3 t, int i, int j, fl
     manifold.depth[0] = depth;
 }
 
-// Cuts a convex polygon to the half space dot(axis, p) <= limit.
+// Clips a convex polygon to the half space dot(axis, p) <= limit.
 DS_INLINE int clip_polygon(const Vec3* in, int count, Vec3 axis, float limit, Vec3* out) {
     int kept = 0;
     if (count == 0) return 0;
@@ -155,7 +155,7 @@ DS_INLINE int clip_polygon(const Vec3* in, int count, Vec3 axis, float limit, Ve
     return kept;
 }
 
-// What a test of two boxes writes on its way. Whoever solves keeps one: a CUDA thread's stack is scarce.
+// Scratch memory of a test of two boxes. The solver owns one, because a CUDA thread's stack is small.
 struct BoxScratch {
     BoxAxes axes;
     Vec3 polygon[2][kMaxClipPoints];
@@ -163,7 +163,7 @@ struct BoxScratch {
     float depths[kMaxClipPoints];
 };
 
-// Incident face cut by the sides of the reference face. Face index 0-2 is an axis of a, 3-5 of b.
+// Clips the incident face by the sides of the reference face. Face index 0-2 is an axis of a, 3-5 of b.
 DS_INLINE bool face_contact(const Box& a, const Box& b, Vec3 t, int face, BoxScratch& scratch, Manifold& manifold) {
     const bool a_is_reference = face < 3;
     const Box& reference = a_is_reference ? a : b;
@@ -227,7 +227,7 @@ DS_NOINLINE bool box_contact(const Box& a, const Box& b, BoxScratch& scratch, Ma
     }
     const auto& ar = axes.ar;
 
-    // The axis of least overlap, and the one among those that may be the answer
+    // The axis of least overlap, and the best of the axes that the result may use
     float least = -1e30f, best = -1e30f;
     int least_face = 0, face = 0;
     for (int i = 0; i < 3; i++) {

@@ -1,11 +1,11 @@
-// A contact between two boxes: where they overlap, and what the solver keeps while it pushes them apart.
+// A contact between two boxes: its geometry, and the solver's variables.
 #pragma once
 
 #include "math/vector.h"
 
 namespace doorstep {
 
-// What geometry finds. The normal points from b to a; points lie midway between the surfaces, world axes.
+// The geometry. The normal points from b to a; points lie midway between the surfaces, world axes.
 struct Manifold {
     Vec3 normal;
     int count;  // 1 to 4 points
@@ -13,8 +13,8 @@ struct Manifold {
     float depth[4];  // > 0
 };
 
-// The four most extreme of `count` points in the plane of u and v. Depth breaks ties weakly, so that of two points
-// at the same place the deeper one stays.
+// Selects the four most extreme of `count` points in the plane of u and v. Depth is a weak tie-breaker, so that of two
+// points at the same position the deeper one is kept.
 DS_INLINE void keep_four_points(Manifold& manifold, const Vec3* points, const float* depths, int count, Vec3 u,
                                 Vec3 v) {
     if (count <= 4) {

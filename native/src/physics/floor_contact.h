@@ -1,8 +1,8 @@
 // The floor: the plane z = 0, under every body.
 //
-// A cube meets it with the corners of its lowest face, solved as a contact of pair_contact.h whose normal is up, except
-// that its corners rub all at once. An agent stands on its four lower corners; since it only yaws and its origin is on
-// the floor, its normal part is a clamp of z, and the friction of its corners is summed before it is applied too.
+// A cube touches it with the corners of its lowest face, solved as a contact of pair_contact.h whose normal is up,
+// except that friction acts on its corners simultaneously. An agent stands on its four lower corners; since it only
+// yaws and its origin is on the floor, the normal part is a clamp of z, and its corners' friction is also summed first.
 #pragma once
 
 #include "physics/body.h"
@@ -19,8 +19,8 @@ struct FloorContact {
 
 constexpr Vec3 kUp{0.f, 0.f, 1.f};
 
-// Corners of the face that looks down most: it holds the lowest corner and, in any contact this shallow, all others
-// that touch.
+// Corners of the face that points down most: it includes the lowest corner and, in any contact this shallow, all other
+// corners that touch.
 DS_INLINE void lowest_corners(const Box& box, Vec3 corners[4]) {
     const float z0 = absolute(box.axis[0].z), z1 = absolute(box.axis[1].z), z2 = absolute(box.axis[2].z);
     const int down = z2 >= z0 && z2 >= z1 ? 2 : z1 >= z0 ? 1 : 0;
@@ -33,7 +33,7 @@ DS_INLINE void lowest_corners(const Box& box, Vec3 corners[4]) {
     corners[3] = middle + u - v;
 }
 
-// Static friction: the slip of the anchor since the substep began is undone if that takes less than mu_s lambda.
+// Static friction: the anchor's slip since the start of the substep is undone if that needs less than mu_s lambda.
 DS_INLINE void stick_to_floor(const FloorContact& contact, Body& cube) {
     const Vec3 r = to_world(cube, contact.anchor);
     Vec3 slip = cube.position + r - previous_place(cube, contact.anchor);
@@ -45,7 +45,7 @@ DS_INLINE void stick_to_floor(const FloorContact& contact, Body& cube) {
     if (distance2 < most * most) apply_position_impulse(cube, r, slip * (-1.f / weight));
 }
 
-// Finds the contact and solves it at once: the floor comes first. Returns whether the cube touches it.
+// Finds the contact and solves it at once: the floor is solved first. Returns whether the cube touches it.
 DS_INLINE bool solve_cube_floor_position(FloorContact& contact, Body& cube) {
     contact.lambda = 0.f;
     const Box& box = cube.box;
@@ -73,9 +73,9 @@ DS_INLINE bool solve_cube_floor_position(FloorContact& contact, Body& cube) {
     return true;
 }
 
-// What part of its slide each of the four corners may stop: so much that together they take nine tenths of the speed of
-// a cube that slides without turning, and never overshoot. With m and i the inverse mass and inertia and arms
-// (+-1.5, +-1.5, -1.5), a corner by itself has w = m + 4.5 i, all four together 4 (m + 2.25 i).
+// The fraction of its sliding velocity that each of the four corners may stop: together they remove nine tenths of the
+// speed of a cube that slides without turning, and never overshoot. With m and i the inverse mass and inertia and arms
+// (+-1.5, +-1.5, -1.5), a single corner has w = m + 4.5 i, all four together 4 (m + 2.25 i).
 constexpr float kCornerPart = 0.9f * (kCubeInverseMass + 4.5f * kCubeInverseInertia) /
                               (4.f * (kCubeInverseMass + 2.25f * kCubeInverseInertia));
 
@@ -89,7 +89,7 @@ DS_INLINE void solve_cube_floor_velocity(const FloorContact& contact, Body& cube
 
     const float per_depth =
         (kDynamicFriction + kCubeExtraDynamicFriction) * kInverseSubstep * contact.lambda / contact.depth_sum;
-    // All corners see the same velocities and none comes first, so that a cube dragged straight goes straight
+    // All corners use the same velocities, in no order, so that a cube dragged straight moves straight
     Vec3 total{0.f, 0.f, 0.f}, moment{0.f, 0.f, 0.f};
     for (int i = 0; i < 4; i++) {
         const Vec3 arm = contact.arm[i];
@@ -106,7 +106,7 @@ DS_INLINE void solve_cube_floor_velocity(const FloorContact& contact, Body& cube
     cube.spin = cube.spin + spin_change(cube, moment);
 }
 
-// Returns the normal multiplier: how deep the agent had sunk (its inverse mass is 1).
+// Returns the normal multiplier: the depth of the agent below the floor (its inverse mass is 1).
 DS_INLINE float solve_agent_floor_position(Body& agent) {
     const float depth = -agent.position.z;
     if (!(depth > 0.f)) return 0.f;
@@ -121,7 +121,7 @@ DS_INLINE float solve_agent_floor_position(Body& agent) {
     return depth;
 }
 
-// Friction of one substep at the four lower corners of an agent: what it takes from velocity and spin.
+// Applies one substep's friction at the four lower corners of an agent to its velocities.
 // `share` is mu lambda / h / 4.
 template <class Float>
 struct CornerFriction {

@@ -5,11 +5,11 @@
 
 namespace doorstep {
 
-// Frozen when the agent grabs. The agent's anchor is (0, kHoldForward + separation, kHoldHeight) in its own frame.
+// Fixed when the agent grabs. The agent's anchor is (0, kHoldForward + separation, kHoldHeight) in its own frame.
 struct GrabJoint {
     float separation;      // along the agent's forward axis, may be negative
     Vec3 anchor;           // on the cube, its axes
-    Quat relative;         // of the cube, seen from the agent
+    Quat relative;         // of the cube, relative to the agent
 };
 
 DS_INLINE GrabJoint make_joint(Vec3 agent_position, Quat agent_rotation, Vec3 cube_position, Quat cube_rotation,
@@ -20,7 +20,7 @@ DS_INLINE GrabJoint make_joint(Vec3 agent_position, Quat agent_rotation, Vec3 cu
             conjugate(agent_rotation) * cube_rotation};
 }
 
-// First the orientation, then the anchors. Mueller et al. 2020, sections 3.3.1 and 3.3.2.
+// Solves the orientation, then the anchors. Mueller et al. 2020, sections 3.3.1 and 3.3.2.
 DS_INLINE void solve_joint(const GrabJoint& joint, Body& agent, Body& cube) {
     constexpr float kTinyError2 = 1e-14f;
     const Quat wanted = agent.rotation * joint.relative;

@@ -4,11 +4,11 @@
 // Extended Position Based Dynamics", SCA 2020), one position iteration per substep, no compliance. The up to four
 // points of a manifold are collapsed to their depth-weighted mean with the largest depth d:
 //     position pass   lambda = c / (w_a + w_b) along the normal n, where c is the overlap left at the anchors, then
-//                     static friction: the tangential slip since the substep began is undone if that takes less than
-//                     mu_s lambda. Overlap older than the substep is first taken away by moving the bodies apart,
-//                     which turns nothing and gives no velocity.
-//     velocity pass   the normal velocity becomes -e v0 (v0: approach, e = 0 at rest), which also takes away what
-//                     pushing bodies apart has put in; then friction at each point i with its share d_i / sum(d) of
+//                     static friction: the tangential slip since the start of the substep is undone if that needs less
+//                     than mu_s lambda. Overlap older than the substep is removed first by displacing the bodies, which
+//                     changes neither orientation nor velocity.
+//     velocity pass   the normal velocity becomes -e v0 (v0: approach, e = 0 at rest), which also removes the velocity
+//                     that separating the bodies added; then friction at each point i with its share d_i / sum(d) of
 //                     the normal impulse: min(mu_d lambda d_i / (h sum(d) w), |v_t|) / w
 // The clamp by |v_t| comes before the last division by w only for the shared impulse; clamping the other way
 // overshoots for bodies with w < 1.
@@ -33,22 +33,22 @@ struct PairContact {
     float depth[4];
 };
 
-// Two bodies inside one another part by at most this in a substep, or they could be thrust through a wall, metres.
+// Overlapping bodies are separated by at most this per substep, or they could be pushed through a wall, metres.
 constexpr float kMostParting = 0.2f;
 
-// Normals steeper than this belong to boxes that lie upon one another, others to boxes side by side.
+// Steeper normals belong to stacked boxes, others to boxes next to each other.
 constexpr float kSteep = 0.7071f;
 
-// Where bodies part: along the normal if it is steep, otherwise level, so far that the overlap along the normal goes.
-// Following a tilted normal would let a cube that is pressed against a wall climb it.
+// Direction of separation: along the normal if it is steep, otherwise horizontal, far enough to remove the overlap
+// along the normal. Following a tilted normal would let a cube that is pressed against a wall climb it.
 DS_INLINE Vec3 parting_direction(Vec3 n) {
     if (absolute(n.z) >= kSteep) return n;
     const float inverse = 1.f / (n.x * n.x + n.y * n.y);
     return {n.x * inverse, n.y * inverse, 0.f};
 }
 
-// The part of a slip or slide that friction works against. On an upright face it works level: the reaction to a push
-// is taken at one point, so the box rocks against it, and vertical friction would let it walk up the face.
+// The part of a slip or sliding velocity that friction opposes. On an upright face friction is horizontal: the reaction
+// to a push acts at a single point, so the box rocks against it, and vertical friction would let it climb the face.
 DS_INLINE Vec3 rubbing(Vec3 v, Vec3 n) {
     v = v - n * dot(n, v);
     if (absolute(n.z) < kSteep) v.z = 0.f;

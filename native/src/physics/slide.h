@@ -1,9 +1,9 @@
-// Agents that touch nothing but the floor and upright static boxes: the same solver as solver.h, in the plane, written
-// over lanes (one agent per lane, from any worlds).
+// Agents that touch only the floor and upright static boxes: the solver of solver.h reduced to the plane, over lanes
+// (one agent per lane, from any worlds).
 //
-// An agent starts every step at rest and its corners rub on the floor only, so with no box in reach its path is a
-// function of its action alone, turned into its frame: make_flight_table() runs this kernel once per action, and free
-// agents look their motion up.
+// An agent starts every step at rest, and only the floor causes friction, so with no box in reach its path depends on
+// its action alone, rotated into its frame: make_flight_table() runs this kernel once per action, and free agents look
+// their motion up.
 #pragma once
 
 #include "math/lanes.h"
@@ -13,7 +13,7 @@
 
 namespace doorstep {
 
-constexpr int kMaxSlideWalls = 4;  // static boxes one agent may have in reach here; more go to the general solver
+constexpr int kMaxSlideWalls = 4;  // static boxes an agent may have in reach here; with more it uses the general solver
 
 template <class Float>
 struct WallContact {
@@ -226,8 +226,8 @@ DS_INLINE void solve_wall_velocity(SlideState<Float>& agent, const WallContact<F
     Float velocity_x = agent.velocity_x + nx * impulse, velocity_y = agent.velocity_y + ny * impulse;
     Float spin = agent.spin + inertia * arm * impulse;
 
-    // Every planar point stands for two, at the top and the bottom of the common height: one after the other they
-    // stop as much as one with both shares
+    // Every planar point stands for two, at the top and the bottom of the common height: applied one after the other
+    // they stop as much as one with both shares
     const Float depth_sum = select(pressing, contact.depth_sum, one);
     const Float per_depth = Float(kDynamicFriction * kInverseSubstep) * contact.lambda / depth_sum;
     for (int i = 0; i < 2; i++) {
@@ -245,11 +245,11 @@ DS_INLINE void solve_wall_velocity(SlideState<Float>& agent, const WallContact<F
     agent.spin = select(pressing, spin, agent.spin);
 }
 
-// One step of the agents of a batch; only poses come back, because agents stop at the end of a step.
+// One step of the agents of a batch. Only poses are returned, because agents stop at the end of a step.
 template <class Float>
 DS_NOINLINE void slide_agents(SlideBatch<Float>& batch, int wall_count) {
     const Float zero(0.f), h(kSubstep);
-    // What gravity sinks an agent by in a substep is its normal multiplier on the floor
+    // The distance that an agent falls in a substep is its normal multiplier on the floor
     constexpr float kSink = kSubstep * kGravity * kSubstep;
     const Float floor_share(kDynamicFriction * kInverseSubstep * 0.25f * kSink);
     const Float stick_limit(kStaticFriction * kSink * (kStaticFriction * kSink));

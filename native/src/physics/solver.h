@@ -1,9 +1,9 @@
-// The general solver: any bodies of one world that may touch each other, statics and the floor, for one step.
+// The general solver: advances bodies of one world that may touch each other, statics and the floor by one step.
 //
-// Narrow phase in every substep on the candidate pairs of the broad phase; one pass over the contacts in a fixed
-// order: cubes on the floor, pairs of bodies, joints, then statics, and agents on the floor last, so that what has been
-// pushed or dragged into a wall comes out of it before the substep ends. Sleeping bodies are candidates that do not
-// move, and wake within the substep in which something awake overlaps them.
+// Every substep runs the narrow phase on the candidate pairs of the broad phase and one pass over the contacts in a
+// fixed order: cubes on the floor, pairs of bodies, joints, then statics, and agents on the floor last, so that bodies
+// pushed or dragged into a wall are moved out of it before the substep ends. Sleeping bodies are candidates that do not
+// move; they wake in the substep in which an awake body overlaps them.
 #pragma once
 
 #include "physics/box_box.h"
@@ -33,7 +33,7 @@ template <int Bodies, int Statics, int Agents>
 struct SolverProblem {
     static constexpr int kMaxBodyPairs = Bodies * (Bodies - 1) / 2;
     static constexpr int kMaxStaticPairs = Bodies * Statics;
-    // Boxes this large meet at most a handful of others; what goes beyond is dropped and reported
+    // Boxes this large touch at most a handful of others; further contacts are dropped and reported
     static constexpr int kMaxBodyContacts = 3 * Bodies;
     static constexpr int kMaxStaticContacts = 3 * Bodies;
 
@@ -52,9 +52,9 @@ struct SolverProblem {
     FloorContact floor[Bodies];
     float agent_floor[Bodies];  // normal multiplier of agents on the floor
     bool on_floor[Bodies];      // cubes: have touched the floor in this step
-    int dropped_contacts, dropped_body;  // how many did not fit, and a body that had one
+    int dropped_contacts, dropped_body;  // number that did not fit, and a body of one of them
     BoxScratch boxes;
-    Manifold manifold;  // of the pair that is looked at
+    Manifold manifold;  // of the current pair
 };
 
 DS_INLINE bool overlap_of(const Body& a, const Box& b, bool b_upright, BoxScratch& scratch, Manifold& manifold) {
@@ -107,7 +107,7 @@ DS_INLINE void find_body_contact(Problem& problem, CandidatePair pair) {
     prepare_contact(problem.manifold, a, BodyPartner{b}, contact);
 }
 
-// Pairs of two sleeping bodies wait: they are looked at again whenever one of them has been woken.
+// Pairs of two sleeping bodies are skipped, and tested again whenever one of them has been woken.
 template <class Problem>
 DS_INLINE void find_body_contacts(Problem& problem) {
     problem.body_contact_count = 0;
@@ -126,7 +126,7 @@ DS_INLINE void find_body_contacts(Problem& problem) {
     }
 }
 
-// Farther than this from a box along x or y, a body cannot touch it, however it is turned.
+// A body farther than this from a box along x or y cannot touch it in any orientation.
 DS_INLINE bool is_clear_of(const Body& body, const StaticBox& box) {
     constexpr float kCubeRadius = 1.7321f * kCubeHalfExtent, kAgentRadius = 1.4143f * kAgentHalfExtent;
     const float radius = body.yaws_only ? kAgentRadius : kCubeRadius;
@@ -137,7 +137,7 @@ DS_INLINE bool is_clear_of(const Body& body, const StaticBox& box) {
 template <class Problem>
 DS_INLINE void find_static_contacts(Problem& problem) {
     problem.static_contact_count = 0;
-    int refreshed = -1;  // pairs of one body follow one another
+    int refreshed = -1;  // pairs of one body are consecutive
     for (int i = 0; i < problem.static_pair_count; i++) {
         const CandidatePair pair = problem.static_pairs[i];
         Body& body = problem.bodies[pair.a];
@@ -160,8 +160,8 @@ DS_INLINE void find_static_contacts(Problem& problem) {
     }
 }
 
-// What bodies do to one another. Statics come after it, found anew: a joint may turn an agent so far within a substep
-// that a corner which was clear of the wall is in it, and the other way round.
+// Contacts between bodies. Contacts with statics are found again after it: a joint may turn an agent so far within a
+// substep that a corner outside the wall moves inside, or the reverse.
 template <class Problem>
 DS_INLINE void solve_body_positions(Problem& problem) {
     for (int i = 0; i < problem.body_count; i++) {

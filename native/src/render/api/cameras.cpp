@@ -1,4 +1,4 @@
-// Giving simulators cameras, and their tensors.
+// Creating the cameras of simulators, and their tensors.
 #include "render/api/cameras_registry.h"
 #include "render/api/checks.h"
 #include "render/api/core.h"
@@ -20,7 +20,7 @@ ds_status check_resolution(const char* argument, int32_t value) {
 
 ds_status check_outputs(uint32_t outputs) {
     constexpr uint32_t kAll = (1u << DS_CAMERA_TENSOR_COUNT) - 1;
-    return check_range("outputs", "ask for at least one of rgb, depth, segmentation and normals",
+    return check_range("outputs", "choose at least one of rgb, depth, segmentation and normals",
                        static_cast<int64_t>(outputs), 1, kAll);
 }
 
@@ -30,7 +30,7 @@ ds_status check_material(const ds_cameras_config& config) {
                 "only the renderer \"vulkan\" takes a material");
 }
 
-// Below, single precision decides what is seen, and renderers do not agree.
+// With smaller angles, single precision decides what is visible, and renderers differ.
 ds_status check_is_wide_enough(float degrees) {
     if (degrees >= kSmallestFieldOfView) return DS_STATUS_OK;
     return fail(DS_STATUS_INVALID_ARGUMENT, "fov", "pass the vertical angle of the view in degrees",
@@ -54,7 +54,7 @@ ds_status check_config(const ds_cameras_config& config) {
 }
 
 ds_status fail_closed() {
-    return fail(DS_STATUS_CLOSED, "cameras", "make a new simulator; a closed one cannot be used again",
+    return fail(DS_STATUS_CLOSED, "cameras", "create a new simulator; a closed one cannot be used again",
                 "these cameras were closed, with their simulator or without, or never existed");
 }
 
@@ -94,7 +94,7 @@ ds_status ds_cameras_get_tensor(ds_cameras cameras, int32_t tensor, ds_tensor_in
     const Ref<Cameras> found = cameras_registry.find(cameras);
     if (!found) return fail_closed();
     if (!found->has_tensor(tensor)) {
-        return fail(DS_STATUS_INVALID_ARGUMENT, "tensor", "ask for it when the cameras are made",
+        return fail(DS_STATUS_INVALID_ARGUMENT, "tensor", "add it to the outputs when you create the cameras",
                     "these cameras have no %s", kTensorNames[tensor]);
     }
     if (core().memory_share(found->memory(), memory)) return fail_closed();

@@ -37,7 +37,7 @@ ds_status check_position(const float* p) {
 
 ds_status check_rotation(const float* q) {
     if (is_rotation(q)) return DS_STATUS_OK;
-    return fail(DS_STATUS_INVALID_ARGUMENT, "rotation", "divide it by its length; (1, 0, 0, 0) turns nothing",
+    return fail(DS_STATUS_INVALID_ARGUMENT, "rotation", "divide it by its length; (1, 0, 0, 0) is no rotation",
                 "rotation is (%g, %g, %g, %g); it must be a unit quaternion (w, x, y, z)", static_cast<double>(q[0]),
                 static_cast<double>(q[1]), static_cast<double>(q[2]), static_cast<double>(q[3]));
 }

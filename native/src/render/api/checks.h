@@ -1,4 +1,4 @@
-// Checks of what cameras and pictures are both described by.
+// Checks of the parameters that cameras and pictures share.
 #pragma once
 
 #include "doorstep.h"
@@ -6,7 +6,7 @@
 namespace doorstep {
 
 bool all_finite(const float* values, int count);
-// Whether four numbers are a unit quaternion, as far as rounding lets them.
+// Whether four numbers are a unit quaternion, within rounding.
 bool is_rotation(const float* quaternion);
 
 ds_status check_field_of_view(float degrees);

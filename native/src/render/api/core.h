@@ -1,5 +1,5 @@
-// The simulators' library, as this one sees it: the functions of doorstep.h through the table that ds_render_open() was
-// given, and errors, which fail() of runtime/status.h keeps there; longer messages than an error can hold are cut.
+// The simulators' library: the functions of doorstep.h through the table passed to ds_render_open(). fail() of
+// runtime/status.h sets errors there; messages longer than an error can contain are truncated.
 #pragma once
 
 #include "doorstep_api.h"
@@ -7,7 +7,7 @@
 
 namespace doorstep {
 
-// The table. Only after ds_render_open().
+// The table. Call only after ds_render_open().
 const ds_api& core();
 bool has_core();
 void set_core(const ds_api* api);

@@ -1,4 +1,4 @@
-// The library as a whole: version, layout of structs, what can draw.
+// The library as a whole: version, layout of structs, available renderers.
 #include <pthread.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -29,7 +29,7 @@ void after_fork_in_child() {
     forget_memory_margins();
 }
 
-// A fork cuts no change of the handles in two.
+// A fork waits for changes of the handles to complete.
 bool watch_forks() {
     MutexGuard guard(watching_mutex);
     if (!watching_forks) {
@@ -44,7 +44,7 @@ bool watch_forks() {
 
 using namespace doorstep;
 
-// What another version of the core would do with a call is unknown: its caller reports that one itself.
+// Functions of another core version cannot be called safely: the caller reports that error itself.
 ds_status ds_render_open(const ds_api* api, const char* version) {
     if (!api || !version) return DS_STATUS_INVALID_ARGUMENT;
     if (api->abi_version != DS_ABI_VERSION || api->struct_size < sizeof(ds_api)) return DS_STATUS_LIBRARY;

@@ -50,12 +50,12 @@ bool is_tint(const float* t) {
     return (is_share(t[0]) && is_share(t[1]) && is_share(t[2])) || (t[0] < 0.f && t[1] < 0.f && t[2] < 0.f);
 }
 
-// Worlds may hold values that are not finite; such objects cannot be drawn.
+// Worlds may contain values that are not finite; such objects cannot be drawn.
 ds_status check_object(uint64_t index, const ds_picture_object& object) {
     const unsigned long long number = index;
     if (object.hidden || object.kind == DS_ENTITY_NONE) return DS_STATUS_OK;
     if (object.kind < DS_ENTITY_BUTTON || object.kind > DS_ENTITY_DOOR) {
-        return fail(DS_STATUS_INVALID_ARGUMENT, "objects", "pass a ds_entity_kind of a thing",
+        return fail(DS_STATUS_INVALID_ARGUMENT, "objects", "pass the ds_entity_kind of an object",
                     "objects[%llu].kind is %d; it must be %d to %d", number, object.kind, DS_ENTITY_BUTTON,
                     DS_ENTITY_DOOR);
     }
@@ -68,7 +68,7 @@ ds_status check_object(uint64_t index, const ds_picture_object& object) {
     const bool finite = all_finite(object.centre, 3) && all_finite(object.size, 3);
     if (finite && is_rotation(object.rotation)) return DS_STATUS_OK;
     return fail(DS_STATUS_INVALID_ARGUMENT, "objects", "hide objects that cannot be drawn",
-                "objects[%llu] has a value that is not finite, or a rotation that is no unit quaternion", number);
+                "objects[%llu] has a value that is not finite, or a rotation that is not a unit quaternion", number);
 }
 
 }  // namespace
@@ -92,7 +92,7 @@ ds_status ds_picture_draw(const ds_picture_object* objects, uint64_t count, cons
     }
     const uint64_t expected = static_cast<uint64_t>(config->width) * static_cast<uint64_t>(config->height) * 3;
     if (bytes != expected) {
-        return fail(DS_STATUS_INVALID_ARGUMENT, "bytes", "give room for [height, width, 3]",
+        return fail(DS_STATUS_INVALID_ARGUMENT, "bytes", "pass room for [height, width, 3]",
                     "bytes is %llu; it must be %llu", static_cast<unsigned long long>(bytes),
                     static_cast<unsigned long long>(expected));
     }

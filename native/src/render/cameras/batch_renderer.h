@@ -1,4 +1,4 @@
-// What draws the views of all worlds. One per set of cameras.
+// Draws the views of all worlds. One object per set of cameras.
 #pragma once
 
 #include <stdint.h>
@@ -9,8 +9,8 @@
 
 namespace doorstep {
 
-// Where views are written: [worlds, agents, height, width, components] each, on the simulator's device; null: not
-// wanted. See DS_CAMERA_TENSOR_TABLE.
+// Where to write the views: [worlds, agents, height, width, components] each, on the simulator's device; null: not
+// an output. See DS_CAMERA_TENSOR_TABLE.
 struct ViewTensors {
     uint8_t* rgb;
     float* depth;
@@ -18,7 +18,7 @@ struct ViewTensors {
     float* normals;
 };
 
-// Everything that views are made of; plain data, also a kernel's parameter. An agent does not see itself.
+// All inputs and outputs of views; plain data, also a kernel's parameter. An agent does not see itself.
 struct Views {
     WorldFields fields;  // on the simulator's device
     int64_t num_worlds;
@@ -29,10 +29,10 @@ struct Views {
 class BatchRenderer {
 public:
     virtual ~BatchRenderer() = default;
-    // Draws all views; allocates nothing. On CUDA it is only begun, on the turn's stream. On the CPU the turn's threads
-    // are used, and everything is written on return. A failure has set the thread's error.
+    // Draws all views; allocates nothing. On CUDA it only begins the work, on the turn's stream. On the CPU it uses the
+    // turn's threads, and everything is written on return. A failure has set the thread's error.
     virtual ds_status draw(const Views& views, const ds_turn& turn) = 0;
-    // Of the device, for people.
+    // Name of the device, for people.
     virtual const char* device_name() const = 0;
 };
 

@@ -27,7 +27,7 @@ constexpr ds_tensor_info describe_pixel(ds_dtype dtype, const char* shape) {
     return info;
 }
 
-// The rows of DS_CAMERA_TENSOR_TABLE, as far as they say what a pixel has.
+// The rows of DS_CAMERA_TENSOR_TABLE: element type and components of a pixel.
 constexpr ds_tensor_info kPixels[DS_CAMERA_TENSOR_COUNT] = {
 #define DS_PIXEL(name, dtype, shape, access, sentence) describe_pixel(DS_DTYPE_##dtype, shape),
     DS_CAMERA_TENSOR_TABLE(DS_PIXEL)
@@ -46,7 +46,7 @@ ds_tensor_info describe(int tensor, const ds_simulator_info& simulator, const ds
 
 int64_t bytes_of(const ds_tensor_info& info) { return info.shape[0] * info.strides[0]; }
 
-// Checked: the camera is a finite number of metres away, its quaternion is close to a unit.
+// Checked: the camera's position is finite, its quaternion is close to a unit.
 CameraRig make_rig(const ds_cameras_config& config) {
     const double half_angle = static_cast<double>(config.vertical_fov) * (3.14159265358979323846 / 360.0);
     const double tangent_y = tan(half_angle);
@@ -80,12 +80,12 @@ const RendererRow& find_renderer(int32_t renderer) {
 
 ds_status check_device(int32_t renderer, int32_t device_kind) {
     if (renderer != DS_RENDERER_EMBREE || device_kind == DS_DEVICE_CPU) return DS_STATUS_OK;
-    return fail(DS_STATUS_INVALID_ARGUMENT, "renderer", "choose \"raycast\" or \"vulkan\", or make the simulator on "
+    return fail(DS_STATUS_INVALID_ARGUMENT, "renderer", "choose \"raycast\" or \"vulkan\", or create the simulator on "
                 "the CPU", "Embree draws simulators on the CPU only; this one is on CUDA");
 }
 
-// Whether cameras could be attached, before anything is made for them: an attachment that fails at once is none, and is
-// only asked where there is room for it.
+// Whether cameras could be attached, before anything is created for them: an attachment whose update fails at once is
+// not kept, and its update is called only if no other library is attached.
 ds_status check_room(ds_simulator simulator) {
     bool has_room = false;
     ds_attachment question = {};
@@ -174,7 +174,7 @@ ds_status Cameras::take_memory(ds_simulator simulator, const ds_simulator_info& 
 ds_status Cameras::attach(ds_simulator simulator) {
     ds_attachment attachment = {};
     attachment.struct_size = sizeof attachment;
-    attachment.context = Ref<Cameras>::share(this).leak();  // given back by release
+    attachment.context = Ref<Cameras>::share(this).leak();  // released by release
     attachment.update = [](void* context, const ds_turn* turn) {
         Cameras* self = static_cast<Cameras*>(context);
         return self->renderer_->draw(self->views_, *turn);
@@ -188,7 +188,7 @@ ds_status Cameras::attach(ds_simulator simulator) {
     return status;
 }
 
-// The renderer first: it may still write to the memory.
+// The renderer ends first: it may still write to the memory.
 void Cameras::end() {
     delete std::exchange(renderer_, nullptr);
     if (const ds_memory memory = memory_.exchange(0)) core().memory_release(memory);

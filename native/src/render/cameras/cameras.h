@@ -1,5 +1,5 @@
-// The cameras of one simulator: their tensors, and what draws into them. An attachment of the simulator, with which they
-// end; their handle may live longer.
+// The cameras of one simulator: their tensors, and the renderer that draws into them. They are attached to the
+// simulator and end with it; their handle may outlive it.
 #pragma once
 
 #include <atomic>
@@ -13,11 +13,11 @@ namespace doorstep {
 
 class Cameras : public RefCounted {
 public:
-    // Takes memory and makes the renderer. The configuration has been checked by itself, not against the simulator.
+    // Allocates memory and creates the renderer. The configuration is valid but not checked against the simulator.
     static ds_status create(ds_simulator simulator, const ds_cameras_config& config, Ref<Cameras>* cameras);
     ~Cameras();
 
-    // Draws once, and from now on whenever the worlds have changed, until the simulator ends.
+    // Draws once, and then whenever the worlds have changed, until the simulator ends.
     ds_status attach(ds_simulator simulator);
 
     bool has_tensor(int32_t tensor) const { return tensors_[tensor].data != nullptr; }

@@ -1,4 +1,4 @@
-// The renderers that cameras can choose from, each written in its own folder.
+// The renderers of cameras, each in its own folder.
 #pragma once
 
 #include "doorstep.h"
@@ -7,20 +7,21 @@
 
 namespace doorstep {
 
-// What a renderer is made for. Arguments have been checked.
+// The parameters of a new renderer. Arguments have been checked.
 struct CameraSetup {
     ds_simulator simulator;     // memory on its device: core().simulator_allocate()
     ds_simulator_info info;     // its device, worlds, agents and threads
-    ds_cameras_config config;   // the pointers are valid while the renderer is made
-    Views views;                // what draw() will be given, time after time
+    ds_cameras_config config;   // its pointers are valid during the creation only
+    Views views;                // passed to every draw()
 };
 
-// Make a renderer with `new`. A failure sets the thread's error: RENDERER, SHADER, OUT_OF_MEMORY, ...; nothing is left.
+// Create a renderer with `new`. A failure sets the thread's error (RENDERER, SHADER, OUT_OF_MEMORY, ...) and leaks
+// nothing.
 ds_status create_raycast_renderer(const CameraSetup& setup, BatchRenderer** renderer);
 ds_status create_embree_renderer(const CameraSetup& setup, BatchRenderer** renderer);
 ds_status create_vulkan_renderer(const CameraSetup& setup, BatchRenderer** renderer);
 
-// What is there, for people ("Embree 4.3.2"). RENDERER, with the reason, if it cannot be used in this process.
+// A description for people ("Embree 4.3.2"). RENDERER, with the reason, if it cannot be used in this process.
 ds_status describe_raycast_renderer(ds_renderer_info* info);
 ds_status describe_embree_renderer(ds_renderer_info* info);
 ds_status describe_vulkan_renderer(ds_renderer_info* info);

@@ -1,4 +1,4 @@
-// Where the fields lie that pictures are made of.
+// The addresses of the fields that pictures are drawn from.
 #pragma once
 
 #include "doorstep.h"
@@ -6,7 +6,7 @@
 
 namespace doorstep {
 
-// Of a simulator, on its device, for as long as it lives. Its steps do not look for edits because of it.
+// The fields of a simulator, on its device, valid until it ends. Its steps do not check for edits because of them.
 ds_status find_world_fields(ds_simulator simulator, const ds_simulator_info& info, WorldFields* fields);
 
 }  // namespace doorstep

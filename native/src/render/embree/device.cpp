@@ -10,10 +10,10 @@
 namespace doorstep {
 namespace {
 
-// Scenes are built by the thread that commits them. Nothing is tessellated: the cache for that would take 128 MiB.
+// The thread that commits a scene builds it. No tessellation: its cache would take 128 MiB.
 constexpr char kConfiguration[] = "threads=1,ignore_config_files=1,tessellation_cache_size=0";
 
-// Until the process ends. No lock guards it that a fork could find taken.
+// Kept until the process ends. It has no lock that a fork could copy in the held state.
 std::atomic<EmbreeDevice*> the_device{nullptr};
 
 const char* text_of(RTCError error) {
@@ -37,7 +37,7 @@ RTCScene build_mesh(RTCDevice device, const Mesh& mesh) {
     rtcSetGeometryIntersectFilterFunction(geometry, leave_back_faces);
     rtcCommitGeometry(geometry);
     const RTCScene scene = rtcNewScene(device);
-    rtcSetSceneFlags(scene, RTC_SCENE_FLAG_ROBUST);  // no ray slips through between two triangles
+    rtcSetSceneFlags(scene, RTC_SCENE_FLAG_ROBUST);  // no ray passes between two triangles
     rtcSetSceneBuildQuality(scene, RTC_BUILD_QUALITY_HIGH);
     rtcAttachGeometry(scene, geometry);
     rtcReleaseGeometry(geometry);
@@ -74,7 +74,7 @@ void close_device(EmbreeDevice* device) {
 
 }  // namespace
 
-// Of threads that come here at the same time one wins, and all use its device.
+// If several threads come here at once, all use the device of the first that succeeds.
 ds_status get_embree_device(const EmbreeDevice** device) {
     EmbreeDevice* found = the_device.load();
     if (!found) {

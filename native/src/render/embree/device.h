@@ -1,4 +1,4 @@
-// Embree's device, and what all scenes on it share.
+// Embree's device and the data that all its scenes share.
 #pragma once
 
 #include "doorstep.h"
@@ -6,22 +6,21 @@
 
 namespace doorstep {
 
-// One per process, made on first use. It starts no threads and reads no configuration files.
+// One per process, created on first use. It starts no threads and reads no configuration files.
 struct EmbreeDevice {
     RTCDevice device;
-    RTCScene agent_mesh;  // agent_mesh() in its own frame; triangles are numbered as there
+    RTCScene agent_mesh;  // agent_mesh() in its own frame, with the same triangle numbers
     int32_t version;      // 40302 is 4.3.2
 };
 
-// RENDERER or OUT_OF_MEMORY if it cannot be had; the next call tries again.
+// RENDERER or OUT_OF_MEMORY on failure; the next call tries again.
 ds_status get_embree_device(const EmbreeDevice** device);
 
-// What this thread's latest calls ended with, as a status with an error; what: "build a scene".
+// The error of this thread's latest Embree calls, as a status with an error; what: "build a scene".
 ds_status check_embree(RTCDevice device, const char* what);
 ds_status fail_embree(RTCError error, const char* what);
 
-// What Embree calls where packets of eight rays meet the agent's mesh: seen from inside it is not there. In
-// object_hits.cpp.
+// Embree's callback for packets of eight rays that hit the agent's mesh: rejects hits from inside. In object_hits.cpp.
 void leave_back_faces(const RTCFilterFunctionNArguments* arguments);
 
 }  // namespace doorstep

@@ -1,5 +1,5 @@
-// What is used of Embree 4's C API: its structs, numbers and functions as its manual gives them. The library is built
-// with one level of instances and with arrays of instances; render_embree_test.cpp checks the layouts by tracing rays.
+// The parts of Embree 4's C API that doorstep uses: structs, numbers and functions as in its manual. The library is
+// built with one level of instances and with arrays of instances; render_embree_test.cpp checks the layouts.
 #pragma once
 
 #include <stddef.h>
@@ -117,7 +117,7 @@ struct RTCOccludedArguments {
     void* occluded;
 };
 
-// What a geometry of type USER is made of: its primitives' boxes, and where rays hit them.
+// Callbacks of a geometry of type USER: its primitives' boxes, and where rays hit them.
 struct alignas(16) RTCBounds {
     float lower_x, lower_y, lower_z, align0;
     float upper_x, upper_y, upper_z, align1;
@@ -129,7 +129,7 @@ struct RTCBoundsFunctionArguments {
     RTCBounds* bounds_o;
 };
 
-// A hit to be taken, or not: then valid becomes 0.
+// A hit to accept or reject; a rejected one has valid set to 0.
 struct RTCFilterFunctionNArguments {
     int* valid;
     void* geometryUserPtr;
@@ -159,7 +159,7 @@ struct RTCOccludedFunctionNArguments {
 RTCDevice rtcNewDevice(const char* config);
 void rtcReleaseDevice(RTCDevice device);
 ssize_t rtcGetDeviceProperty(RTCDevice device, RTCDeviceProperty property);
-RTCError rtcGetDeviceError(RTCDevice device);  // of this thread, which then has none; null: of making devices
+RTCError rtcGetDeviceError(RTCDevice device);  // this thread's error, which it clears; null: of creating devices
 
 RTCScene rtcNewScene(RTCDevice device);
 void rtcReleaseScene(RTCScene scene);
@@ -181,7 +181,7 @@ void rtcSetGeometryIntersectFunction(RTCGeometry geometry, void (*intersect)(con
 void rtcSetGeometryOccludedFunction(RTCGeometry geometry, void (*occluded)(const RTCOccludedFunctionNArguments*));
 void rtcCommitGeometry(RTCGeometry geometry);
 
-// valid: -1 per ray of the packet, 0 for rays to be left alone.
+// valid: -1 per ray of the packet, 0 for rays to ignore.
 void rtcIntersect1(RTCScene scene, RTCRayHit* ray, RTCIntersectArguments* arguments);
 void rtcIntersect8(const int* valid, RTCScene scene, RTCRayHit8* rays, RTCIntersectArguments* arguments);
 void rtcOccluded8(const int* valid, RTCScene scene, RTCRay8* rays, RTCOccludedArguments* arguments);

@@ -1,4 +1,4 @@
-// Embree, on the simulator's threads: each has a scene of its own and draws world after world.
+// Draws with Embree on the simulator's threads: each has its own scene and draws one world after the other.
 #include <stdio.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace doorstep {
 namespace {
 
-// What a thread draws with.
+// A thread's scene and drawing memory.
 struct Worker {
     ObjectScene scene;
     bool has_heap = false;  // it has drawn before
@@ -34,7 +34,7 @@ private:
     char name_[64] = {};
 };
 
-// What the threads are told, and the first trouble that one of them met.
+// The threads' shared job, and the first error of any of them.
 struct Work {
     const Views& views;
     Worker* workers;
@@ -85,7 +85,7 @@ ds_status EmbreeRenderer::create_scenes(int64_t num_threads) {
     return DS_STATUS_OK;
 }
 
-// Any of the threads may draw any world. The calling one, the first, has allocated before it came here.
+// Any thread may draw any world. The calling thread is the first, and has a heap already.
 ds_status EmbreeRenderer::take_margin(int64_t num_worlds, int64_t num_threads, MemoryMargin& margin) const {
     const int64_t most_drawing = std::min(num_worlds, num_threads);
     const int64_t new_threads = std::count_if(workers_ + 1, workers_ + num_threads,

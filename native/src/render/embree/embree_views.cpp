@@ -1,4 +1,4 @@
-// Packets of eight rays, 4 x 2 pixels, from the camera to the pixels' colours. Compiled for AVX2.
+// Traces packets of eight rays, 4 x 2 pixels, from the camera and writes the pixels. Compiled for AVX2.
 #include "render/embree/embree_views.h"
 
 #include <immintrin.h>
@@ -15,7 +15,7 @@ using Mask = WideMask;
 
 constexpr int kPacketWidth = 4, kPacketHeight = 2;
 
-// What objects look like, by their numbers.
+// Colours and segmentation of objects, by their numbers.
 struct Surfaces {
     float red[2][kMaxObjects], green[2][kMaxObjects], blue[2][kMaxObjects];  // by material
     int32_t segmentation[kMaxObjects];                                      // kind + 256 * slot
@@ -47,7 +47,7 @@ void add_object(const Object& object, int index, Surfaces& surfaces) {
     surfaces.segmentation[index] = static_cast<int32_t>(segmentation_of(object.kind, object.slot));
 }
 
-// bodies: where the agents' are among the objects; -1: nowhere.
+// bodies: indices of the agents' bodies among the objects; -1: not drawn.
 int collect_objects(const WorldFields& fields, int64_t world, Object* objects, Surfaces& surfaces,
                     int (&bodies)[DS_MAX_AGENTS]) {
     int count = 0;
@@ -66,7 +66,7 @@ int collect_objects(const WorldFields& fields, int64_t world, Object* objects, S
 
 struct PacketRays {
     Lanes x, y, z;  // directions
-    Lanes floor;    // depth of the floor; kFarPlane where it is not seen
+    Lanes floor;    // depth of the floor; kFarPlane where it is not visible
 };
 
 PacketRays rays_of(const Camera& camera, Lanes right, Lanes up) {
@@ -95,10 +95,10 @@ Lanes lines_on_floor(const View& view, const PacketRays& rays) {
     return floor_lines(x, y, extent_x, extent_y);
 }
 
-// What the lanes of a packet ended on.
+// What the rays of a packet hit.
 struct Hits {
     Mask on_object, on_floor;
-    __m256i object, material;  // where on an object
+    __m256i object, material;  // for hits of objects
     Lanes normal_x, normal_y, normal_z;
 };
 
@@ -148,11 +148,11 @@ Pixels shade(const View& view, const Surfaces& surfaces, const PacketRays& rays,
                                         _mm256_castps_si256(hits.on_object.v), 4)};
 }
 
-// ---- Where pixels go
+// ---- Storing pixels
 
 void store_row(__m128i values, void* to) { _mm_storeu_si128(static_cast<__m128i*>(to), values); }
 
-// A packet within the picture: two rows of four pixels.
+// A packet inside the picture: two rows of four pixels.
 void store_rows(const View& view, const Pixels& pixels, int64_t first) {
     const int64_t second = first + view.width;
     if (view.rgb) {
@@ -170,7 +170,7 @@ void store_rows(const View& view, const Pixels& pixels, int64_t first) {
     }
 }
 
-// Lane by lane; `lanes`: which of them.
+// Lane by lane; `lanes`: bits of those to store.
 template <class Store>
 void for_lanes(const View& view, int64_t first, uint32_t lanes, Store store) {
     while (lanes) {
@@ -191,7 +191,7 @@ void store_normals(const View& view, const Pixels& pixels, int64_t first, uint32
     });
 }
 
-// A packet at the right or lower end.
+// A packet at the right or lower edge.
 void store_lanes(const View& view, const Pixels& pixels, int64_t first, uint32_t lanes) {
     float depth[8];
     uint32_t colour[8], segmentation[8];
@@ -207,10 +207,10 @@ void store_lanes(const View& view, const Pixels& pixels, int64_t first, uint32_t
 
 // ---- One view
 
-// Where no camera can be: it sees neither things nor the floor.
+// A view from an impossible camera position: neither objects nor floor.
 constexpr Camera kNowhere = {{0.f, 0.f, __builtin_nanf("")}, {}, {}, {}, 0.f, 0.f};
 
-// Of the packet whose first pixel is (column, row): bit per lane within the picture.
+// Bits of the lanes inside the picture, for the packet whose first pixel is (column, row).
 uint32_t lanes_inside(const View& view, int column, int row) {
     const int columns = clamp(view.width - column, 0, kPacketWidth);
     const uint32_t one_row = (1u << columns) - 1;

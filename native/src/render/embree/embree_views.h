@@ -6,7 +6,7 @@
 
 namespace doorstep {
 
-// Draws what all agents of a world see, with a scene that this thread alone uses.
+// Draws the views of all agents of a world, with a scene that only this thread uses.
 RTCError draw_world(const Views& views, int64_t world, ObjectScene& scene);
 
 }  // namespace doorstep

@@ -11,16 +11,16 @@
 namespace doorstep {
 namespace {
 
-// Of all margins that are held.
+// Sums of all current margins.
 std::atomic<int64_t> held_memory{0}, held_address_space{0};
 
 constinit Mutex heap_mutex;
 
-// For the heaps, and as much as one more while one of them is made.
+// Address space of the heaps, plus one more while one of them is created.
 int64_t address_space_of(int64_t new_threads) { return new_threads ? (new_threads + 1) * kThreadHeapBytes : 0; }
 
-// Memory counts against limits of address space and of data, and against what a kernel without overcommitment has left;
-// address space alone, as heaps begin, counts against the first.
+// Memory counts against limits of address space and of data, and against a kernel's remaining memory if it does not
+// overcommit; address space alone, as for new heaps, counts against the first only.
 bool can_be_mapped(int64_t memory, int64_t address_space) {
     const auto all = static_cast<size_t>(memory + address_space);
     void* data = mmap(nullptr, all, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -51,7 +51,7 @@ MemoryMargin::~MemoryMargin() {
 
 void make_thread_heap() {
     const MutexGuard guard(heap_mutex);
-    void* volatile block = malloc(1);  // volatile: no compiler leaves it out
+    void* volatile block = malloc(1);  // volatile, so that the compiler does not remove it
     free(block);
 }
 

@@ -1,4 +1,4 @@
-// Where packets of eight rays meet objects. Compiled for AVX2.
+// Intersects packets of eight rays with objects. Compiled for AVX2.
 #include <immintrin.h>
 
 #include "math/lanes.h"
@@ -30,8 +30,8 @@ LocalRays to_object(const Object& object, const RTCRay8& rays) {
             {dot(direction, object.axis_x), dot(direction, object.axis_y), dot(direction, object.axis_z)}};
 }
 
-// Between its two sides across one axis a ray is inside of the box. A ray along them gives infinities, or, exactly on
-// one, NaN, which minimum() and maximum() drop here.
+// The interval of a ray between a box's two sides across one axis. A ray parallel to them gives infinities or, exactly
+// on one, NaN, which minimum() and maximum() drop here.
 struct Slab {
     Lanes entry, exit;
 };
@@ -45,7 +45,7 @@ Slab slab(Lanes origin, Lanes direction, float half) {
 struct BoxHits {
     Mask hit;
     Lanes distance;
-    Slab x, y, z;  // the side that was hit is the one with the same entry
+    Slab x, y, z;  // the side with the same entry is the one that was hit
 };
 
 // Rays from inside hit nothing.
@@ -86,7 +86,7 @@ void intersect_box(const Object& box, const int* valid, uint32_t index, RTCRayHi
     store_where(hit, 0u, packet.hit.geomID);
 }
 
-// In the mesh's frame, whose box has half extents 1; distances stay what they are.
+// In the mesh's frame, whose box has half extents 1; distances do not change.
 void to_mesh(const Object& agent, const RTCRay8& from, RTCRay8& to) {
     const LocalRays rays = to_object(agent, from);
     const Vec3 scale{1.f / agent.half.x, 1.f / agent.half.y, 1.f / agent.half.z};
@@ -102,7 +102,7 @@ void to_mesh(const Object& agent, const RTCRay8& from, RTCRay8& to) {
     store_where(equal(Lanes(0.f), Lanes(0.f)), ~0u, to.mask);
 }
 
-// Smooth: between the normals of the triangle's corners. In world axes.
+// Interpolates the normals of the triangle's corners. In world axes.
 Vec3 normal_at(const Object& agent, const uint32_t* corners, float u, float v) {
     const MeshVertex* vertices = agent_mesh().vertices;
     const Vec3 normal = vertices[corners[0]].normal * (1.f - u - v) + vertices[corners[1]].normal * u +

@@ -7,7 +7,7 @@
 namespace doorstep {
 namespace {
 
-// Bounds are a little larger than the objects, so that no rounding in Embree's tree loses a ray along a side, metres.
+// Bounds are slightly larger than the objects, so that rounding in Embree's tree loses no ray along a side, metres.
 constexpr float kMargin = 1e-4f;
 
 Vec3 extent(const Object& object) {
@@ -43,7 +43,7 @@ ds_status ObjectScene::create(int capacity) {
     scene_ = rtcNewScene(device_);
     rtcSetSceneFlags(scene_, RTC_SCENE_FLAG_DYNAMIC);
     rtcAttachGeometry(scene_, geometry_);
-    return check_embree(device_, "make a scene");
+    return check_embree(device_, "create a scene");
 }
 
 ObjectScene::~ObjectScene() {

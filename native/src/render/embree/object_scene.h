@@ -1,6 +1,6 @@
-// The objects of one world as Embree traces them. Each object is a primitive of one geometry: boxes are hit where they
-// are, eight rays at a time, which takes 40% less time than tracing instances of a mesh of twelve triangles; agents hand
-// the rays on to the mesh that all scenes share. One scene serves world after world.
+// The objects of one world as Embree traces them. All objects are primitives of one geometry: boxes are intersected
+// directly, eight rays at a time, which takes 40% less time than tracing instances of a mesh of twelve triangles; for
+// agents the rays are traced in the mesh that all scenes share. A scene is reused for one world after the other.
 #pragma once
 
 #include <stdint.h>
@@ -12,13 +12,13 @@
 
 namespace doorstep {
 
-// What goes along with rays. The context comes first: Embree hands it to whoever tests an object.
+// Data that accompanies rays. The context comes first: Embree passes its address to the callbacks.
 struct ObjectQuery {
     RTCRayQueryContext context{{RTC_INVALID_GEOMETRY_ID}, {RTC_INVALID_GEOMETRY_ID}};
-    int32_t hidden = -1;  // the object that these rays do not see
+    int32_t hidden = -1;  // an object that these rays ignore
 };
 
-// What whoever tests an object is given.
+// User data of the callbacks.
 struct TracedObjects {
     Object* objects;
     RTCScene agent_mesh;
@@ -30,20 +30,20 @@ public:
     ~ObjectScene();
     ObjectScene(const ObjectScene&) = delete;
 
-    // Room for so many objects. Here and in commit() the caller holds a MemoryMargin.
+    // Allocates room for so many objects. Here and in commit() the caller has a MemoryMargin.
     ds_status create(int capacity);
 
-    // To be filled, none of them of kind NONE; traced as they were when they were committed.
+    // To be filled in, without objects of kind NONE; rays are traced against the state at the latest commit.
     Object* objects() { return traced_.objects; }
     const Object* objects() const { return traced_.objects; }
-    // Embree allocates what its tree needs and keeps it for the next time.
+    // Embree allocates memory for its tree and keeps it for the next commit.
     RTCError commit(int count);
 
-    // Follows eight rays to their first hits nearer than tfar. There, tfar becomes the distance, geomID 0 (set it to
+    // Traces eight rays to their first hits nearer than tfar. For hits, tfar becomes the distance, geomID 0 (set it to
     // RTC_INVALID_GEOMETRY_ID before), primID the object, Ng the unit normal in world axes, u the material. `coherent`
-    // rays lie side by side.
+    // rays are neighbours.
     void intersect(const int* valid, RTCRayHit8& rays, ObjectQuery& query, bool coherent) const;
-    // Sets tfar to minus infinity where anything is in the way.
+    // Sets tfar to minus infinity for rays that any object blocks.
     void occluded(const int* valid, RTCRay8& rays, ObjectQuery& query) const;
 
 private:
@@ -53,7 +53,7 @@ private:
     RTCGeometry geometry_ = nullptr;
 };
 
-// What Embree calls; user data: the TracedObjects. In object_hits.cpp, compiled for AVX2.
+// Embree's callbacks; user data: the TracedObjects. In object_hits.cpp, compiled for AVX2.
 void intersect_object(const RTCIntersectFunctionNArguments* arguments);
 void occlude_by_object(const RTCOccludedFunctionNArguments* arguments);
 

@@ -14,10 +14,10 @@
 namespace doorstep {
 namespace {
 
-// Upwards the sky gets deeper, and the distant floor turns into it, metres from the eye.
+// The sky darkens upwards, and the floor blends into it at this distance from the camera, metres.
 constexpr Colour kZenithColour = {0.32f, 0.52f, 0.78f};
 constexpr float kHazeBegins = 60.f, kHazeEnds = 260.f;
-// Shadow rays start above the surface they leave.
+// Shadow rays start this far above the surface.
 constexpr float kShadowOffset = 1e-3f;
 constexpr int kPacket = 8;
 
@@ -29,10 +29,10 @@ struct Ray {
     Vec3 origin, direction;
 };
 
-// Where a ray ends; kind kFloorKind, DS_ENTITY_NONE (sky) or an object's.
+// A ray's hit; kind kFloorKind, DS_ENTITY_NONE (sky) or an object's.
 struct Surface {
     int32_t kind = DS_ENTITY_NONE;
-    float distance = 0.f;  // in lengths of the ray's direction
+    float distance = 0.f;  // in units of the direction's length
     Vec3 point, normal;
     Colour colour;
 };
@@ -62,14 +62,14 @@ private:
     const ds_picture_config& config_;
     uint8_t* rgb_;
     ObjectScene scene_;
-    Colour* bodies_ = nullptr;  // of the objects, eyes aside
+    Colour* bodies_ = nullptr;  // colours of the objects, except eyes
     Camera camera_{};           // orthographic: the tangents are half the view's extents in metres
-    float pixel_side_ = 0.f;    // of a sample's square: at depth 1, or in metres
-    const int end_row_;         // behind the last row that is drawn
+    float pixel_side_ = 0.f;    // of a sample: at depth 1, or in metres
+    const int end_row_;         // one after the last row that is drawn
     std::atomic<int> next_row_;
 };
 
-// ---- What there is
+// ---- The scene
 
 Object object_from(const ds_picture_object& given) {
     const Quat q{given.rotation[0], given.rotation[1], given.rotation[2], given.rotation[3]};
@@ -118,7 +118,7 @@ ds_status Picture::prepare(const ds_picture_object* objects, uint64_t count) {
 
 // ---- Rays
 
-// Samples of a row are numbered pixel by pixel. Within a pixel no two share a column or a row.
+// Samples of a row are numbered pixel by pixel. No two of a pixel share a column or a row of its subgrid.
 Ray Picture::ray_of(int row, int sample) const {
     const int n = config_.samples;
     const int pixel = sample / (n * n), i = sample % n, j = sample / n % n;
@@ -172,7 +172,7 @@ Surface Picture::surface_of(const Ray& ray, const RTCRayHit8& packet, int lane) 
 // ---- Light
 
 Colour Picture::floor_colour(const Ray& ray, float distance, Vec3 point) const {
-    // Rays that are parallel leave footprints that do not grow.
+    // Footprints of parallel rays have a constant size.
     const NarrowFloat t = config_.orthographic ? 1.f : distance;
     const NarrowFloat extent_x = floor_footprint<NarrowFloat>(t, ray.direction.x, ray.direction.z, camera_.right.x,
                                                               camera_.right.z, camera_.up.x, camera_.up.z, pixel_side_);
@@ -182,7 +182,7 @@ Colour Picture::floor_colour(const Ray& ray, float distance, Vec3 point) const {
     return mix(kFloorColour, kFloorLineColour, lines);
 }
 
-// visibility: 0 for surfaces that something shields from the light.
+// visibility: 0 for surfaces in shadow.
 void Picture::find_shadows(const Surface* surfaces, int count, float* visibility) const {
     RTCRay8 rays;
     alignas(32) int valid[kPacket] = {};
@@ -244,7 +244,7 @@ void Picture::draw_packet(int row, int first, int count, float* samples) const {
     }
 }
 
-// sums: width * 3 numbers to work with.
+// sums: width * 3 numbers of scratch memory.
 void Picture::draw_row(int row, float* sums) const {
     const int per_pixel = config_.samples * config_.samples, count = config_.width * per_pixel;
     for (int i = 0; i < 3 * config_.width; ++i) sums[i] = 0.f;
@@ -263,7 +263,7 @@ void* Picture::draw_rows(void* picture) {
     return nullptr;
 }
 
-// A thread that cannot be started leaves its rows to the others.
+// If a thread cannot be started, the others draw its rows.
 void Picture::draw() {
     pthread_t threads[DS_MAX_THREADS];
     int started = 0;

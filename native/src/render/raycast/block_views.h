@@ -1,8 +1,8 @@
-// A kernel's work on its views, written over a Block: CUDA's, or one that is emulated on the host for tests.
+// A kernel's work on its views, as a template over a Block: CUDA's, or one that the tests emulate on the host.
 //
 // A Block has index(), count() (blocks of the grid) and each(stage), which calls stage(share) for the share of every
-// thread and returns when all are done. A block draws one view at a time, some tiles at a time; what it knows of them
-// lies in shared memory.
+// thread and returns when all are done. A block draws one view at a time, several tiles at a time; their records are in
+// shared memory.
 #pragma once
 
 #include "render/raycast/kernels.h"
@@ -10,7 +10,7 @@
 
 namespace doorstep {
 
-// Which items of a stage a thread takes: first, first + stride, ...
+// The items of a stage that a thread processes: first, first + stride, ...
 struct ViewShare {
     int first, stride;
 };
@@ -20,12 +20,12 @@ struct BlockTile {
     int16_t column, row;  // its first pixel
 };
 
-// Beginning of the shared memory. Behind it come MeshPoints per mesh, then kMeshMarks bytes per tile and mesh.
+// Start of the shared memory. MeshPoints per mesh and kMeshMarks bytes per tile and mesh follow.
 struct BlockViewMemory {
     BoxTable boxes;
     View view;
-    uint8_t axes[kMaxBoxes];    // bits of the box's sides that are seen
-    uint8_t around[kMaxBoxes];  // 1: the camera is in it
+    uint8_t axes[kMaxBoxes];    // bits of the box's visible sides
+    uint8_t around[kMaxBoxes];  // 1: the camera is inside
     BlockTile tiles[kBlockTiles];
 };
 
@@ -35,7 +35,7 @@ constexpr uint32_t view_block_bytes(int num_agents) {
            meshes * static_cast<uint32_t>(sizeof(MeshPoints) + kBlockTiles * kMeshMarks);
 }
 
-// A view that a block works on.
+// The view that a block is drawing.
 struct BlockView {
     const ViewsCall& call;
     BlockViewMemory& memory;
@@ -57,7 +57,7 @@ struct BlockView {
     }
 };
 
-// ---- Stages: what the threads do between two barriers
+// ---- Stages: the threads' work between two barriers
 
 DS_INLINE void read_view(const BlockView& at, ViewShare share) {
     for (int i = share.first; i < kMaxBoxes; i += share.stride) {
@@ -190,7 +190,7 @@ template <class Block>
 DS_INLINE void draw_views(Block& block, const ViewsCall& call, void* shared) {
     BlockViewMemory& memory = *static_cast<BlockViewMemory*>(shared);
     const uint32_t num_agents = static_cast<uint32_t>(call.views.fields.num_agents);
-    // No device has memory for the worlds of 2^32 views
+    // 32 bits are enough: no device has memory for the worlds of 2^32 views
     const uint32_t views = static_cast<uint32_t>(call.views.num_worlds) * num_agents;
     DS_ROLLED
     for (uint32_t i = block.index(); i < views; i += block.count())

@@ -9,10 +9,10 @@ namespace doorstep {
 constexpr int kMaxBoxes = 32;  // a multiple of the lanes
 static_assert(kMaxObjects <= kMaxBoxes, "the objects of a world fit");
 
-// An agent's box is looked at instead of its mesh wherever that settles it, and must not be too small. Metres.
+// Where an agent's box decides visibility, its mesh is not tested, so the box must not be too small. Metres.
 constexpr float kMeshMargin = 1e-3f;
 
-// How far in front of a side the camera must be for it to be seen, metres.
+// Least distance of the camera in front of a visible side, metres.
 constexpr float kFacing = 1e-6f;
 
 // Objects of one world.
@@ -20,14 +20,14 @@ struct BoxTable {
     alignas(32) float centre[3][kMaxBoxes];
     alignas(32) float axis[3][3][kMaxBoxes];  // axis, component
     alignas(32) float half[3][kMaxBoxes];
-    alignas(32) int32_t kind[kMaxBoxes];  // DS_ENTITY_NONE: nothing to be seen
+    alignas(32) int32_t kind[kMaxBoxes];  // DS_ENTITY_NONE: invisible
     alignas(32) int32_t slot[kMaxBoxes];
 
     DS_METHOD Vec3 axis_of(int k, int box) const { return {axis[k][0][box], axis[k][1][box], axis[k][2][box]}; }
     DS_METHOD Vec3 centre_of(int box) const { return {centre[0][box], centre[1][box], centre[2][box]}; }
 };
 
-// Reads one object. Rows beyond object_count(), up to the next multiple of the lanes, hold nothing.
+// Reads one object. Rows beyond object_count(), up to the next multiple of the lanes, are empty.
 DS_INLINE void read_box(const WorldFields& fields, int64_t world, int i, BoxTable& boxes) {
     boxes.kind[i] = DS_ENTITY_NONE;
     if (i >= object_count(fields)) return;
@@ -48,13 +48,13 @@ DS_INLINE void read_box(const WorldFields& fields, int64_t world, int i, BoxTabl
     boxes.slot[i] = object.slot;
 }
 
-// A box from the camera, each of its axes turned so that the camera is on its positive side.
+// A box relative to the camera, with its axes flipped so that the camera is on the positive side of each.
 template <class Float>
 struct FacingBox {
     Linear<Float> along[3];  // component of the rays along the axis
     Float near[3], far[3];   // the planes of its sides along that axis, relative to the camera
-    Float turn[3];           // -1 if the axis was turned, else 1
-    uint32_t present;        // bits of the lanes that hold a box
+    Float turn[3];           // -1 if the axis is flipped, else 1
+    uint32_t present;        // bits of the lanes with a box
 };
 
 template <class Float>
@@ -78,13 +78,13 @@ DS_INLINE FacingBox<Float> load_facing(const Camera& camera, const BoxTable& box
 
 constexpr int kSideEdges = 4;
 
-// The side of a box at the positive end of an axis: seen where all edges are positive, at this inverse depth.
+// The side of a box at the positive end of an axis: visible where all edges are positive, at this inverse depth.
 template <class Float>
 struct Side {
     Linear<Float> inverse_depth, edges[kSideEdges];
 };
 
-// Neighbouring sides have edges that are each other's negative to the bit, so that no ray passes between them.
+// Neighbouring sides have exactly negated edge functions, so that no ray passes between them.
 template <class Float>
 DS_INLINE Side<Float> side_of(const FacingBox<Float>& box, int axis) {
     Side<Float> side;
@@ -100,7 +100,7 @@ DS_INLINE Side<Float> side_of(const FacingBox<Float>& box, int axis) {
     return side;
 }
 
-// Bits of the lanes in which the camera is in front of the side, and the side not outside of the area.
+// Bits of the lanes in which the camera is in front of the side, and the side is not outside the area.
 template <class Float>
 DS_INLINE uint32_t lanes_seen(const FacingBox<Float>& box, int axis, const Side<Float>& side, const PixelArea& area) {
     auto outside = bits_of(extremes_of(side.inverse_depth, area).most - Float(kLeastInverse));
@@ -109,7 +109,7 @@ DS_INLINE uint32_t lanes_seen(const FacingBox<Float>& box, int axis, const Side<
     return box.present & facing & ~sign_bits(outside);
 }
 
-// Bits of the lanes in which the camera is inside of the box, so that no side faces it.
+// Bits of the lanes in which the camera is inside the box, so that no side faces it.
 template <class Float>
 DS_INLINE uint32_t lanes_around(const FacingBox<Float>& box) {
     const Float limit(-kFacing);

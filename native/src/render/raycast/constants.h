@@ -1,5 +1,5 @@
-// What the ray caster looks up and never changes: where pixels are, and the agents' mesh. One block of memory, made on
-// the host and copied to where the views are drawn.
+// The ray caster's constant tables: pixel positions and the agents' mesh. One block of memory, filled on the host and
+// copied to the device that draws.
 #pragma once
 
 #include <stdint.h>
@@ -15,11 +15,11 @@ public:
     int64_t bytes() const { return static_cast<int64_t>(sizeof(MeshTable)) + 4 * (columns() + rows()); }
     // memory: of bytes(), aligned to 32.
     void write(void* memory) const;
-    // The call that draws views with the constants at an address of the device.
+    // The call that draws views with the constants at a device address.
     ViewsCall call(const Views& views, const void* memory) const;
 
 private:
-    // Whole tiles, so that lanes beyond the last pixel read something.
+    // Whole tiles, so that lanes beyond the last pixel read valid memory.
     static int64_t padded(int32_t pixels) { return (pixels + kTileSide - 1) / kTileSide * kTileSide; }
     int64_t columns() const { return padded(rig_.width); }
     int64_t rows() const { return padded(rig_.height); }

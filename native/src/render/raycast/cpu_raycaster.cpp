@@ -45,7 +45,7 @@ ds_status CpuRaycaster::create(const CameraSetup& setup, BatchRenderer** rendere
     }
     delete made;
     return fail(DS_STATUS_OUT_OF_MEMORY, "cameras", "close other simulators, or raise the memory limit",
-                "no memory is left for what %lld threads draw with", static_cast<long long>(setup.info.num_threads));
+                "no memory is left for %lld threads to draw with", static_cast<long long>(setup.info.num_threads));
 }
 
 ds_status CpuRaycaster::draw(const Views& views, const ds_turn& turn) {

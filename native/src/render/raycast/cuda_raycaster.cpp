@@ -9,10 +9,10 @@
 namespace doorstep {
 namespace {
 
-// The least that a GPU which the kernels are for gives a block.
+// The least shared memory per block of all supported GPUs.
 static_assert(view_block_bytes(DS_MAX_AGENTS) <= 64 * 1024, "a block fits");
 
-// Blocks of a launch; more views are taken in further rounds.
+// Maximum blocks of a launch; blocks loop over further views.
 constexpr int64_t kMostBlocks = 1 << 24;
 
 class CudaRaycaster final : public BatchRenderer {
@@ -35,7 +35,7 @@ private:
     ds_resource context_ = 0, kernel_ = 0;
     ds_memory memory_ = 0;
     const void* constants_address_ = nullptr;
-    uint64_t raw_stream_ = 0;  // what stream_ stands for, if it is there
+    uint64_t raw_stream_ = 0;  // the CUstream of stream_, if there is one
     ds_resource stream_ = 0;
 };
 
@@ -50,7 +50,7 @@ ds_status CudaRaycaster::load_kernel() {
     ds_resource module;
     if (const ds_status status = core().module_load_builtin(context_, "views", &module)) return status;
     const ds_status status = core().kernel_get(module, kDrawViewsName, &kernel_);
-    core().resource_release(module);  // the kernel keeps it
+    core().resource_release(module);  // the kernel keeps it alive
     return status;
 }
 
@@ -63,7 +63,7 @@ ds_status CudaRaycaster::copy_constants(ds_simulator simulator) {
     void* host = ::operator new(bytes, kAlignment, std::nothrow);
     if (!host) {
         return fail(DS_STATUS_OUT_OF_MEMORY, "cameras", "close other simulators, or raise the memory limit",
-                    "no memory is left for what the ray caster looks up");
+                    "no memory is left for the ray caster's tables");
     }
     constants_.write(host);
     ds_tensor_info info = {};
@@ -101,7 +101,7 @@ ds_status CudaRaycaster::create(const CameraSetup& setup, BatchRenderer** render
     return DS_STATUS_OK;
 }
 
-// The simulator's stream may change from one turn to the next, and rarely does.
+// The simulator's stream may change between turns, but rarely does.
 ds_status CudaRaycaster::follow(uint64_t stream) {
     if (stream_ && stream == raw_stream_) return DS_STATUS_OK;
     ds_resource borrowed;

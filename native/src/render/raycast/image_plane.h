@@ -1,10 +1,9 @@
-// Everything that is tested against pixels is a linear function on the image plane, the plane at depth 1 with u to the
-// right and v up: the sides of a triangle or a rectangle in space as the camera sees it, and, of every plane in space,
-// the inverse of its depth.
+// Every test of pixels is a linear function on the image plane, the plane at depth 1 with u to the right and v up: the
+// edges of a projected triangle or rectangle, and the inverse depth of a plane.
 //
-// Such a function is computed as u * x + (v * y + one), where each operation rounds. Rounding keeps order, so what is
-// computed at any pixel of a rectangle lies between what is computed in its corners: tests of whole rectangles are
-// exact, and leaving out what they exclude changes no bit of a picture.
+// Such a function is computed as u * x + (v * y + one), where each operation rounds. Rounding preserves order, so the
+// result at any pixel of a rectangle lies between the results at its corners: tests of whole rectangles are exact, and
+// skipping what they exclude changes no bit of a picture.
 #pragma once
 
 #include "math/vector.h"
@@ -33,7 +32,7 @@ DS_INLINE Linear<Float> operator-(Linear<Float> a, Linear<Float> b) {
     return {a.u - b.u, a.v - b.v, a.one - b.one};
 }
 
-// The component of pixels' rays along a direction of the world.
+// The component of pixels' rays along a world direction.
 template <class Float>
 DS_INLINE Linear<Float> along(const Camera& camera, Float x, Float y, Float z) {
     const auto dot = [&](Vec3 axis) { return x * Float(axis.x) + y * Float(axis.y) + z * Float(axis.z); };
@@ -74,7 +73,7 @@ struct Extremes {
     Float least, most;
 };
 
-// Of the function's values at the pixels of an area.
+// Bounds of the function's values at the pixels of an area.
 template <class Float>
 DS_INLINE Extremes<Float> extremes_of(const Linear<Float>& f, const PixelArea& area) {
     const Float a = f.u * Float(area.left), b = f.u * Float(area.right);
@@ -82,7 +81,7 @@ DS_INLINE Extremes<Float> extremes_of(const Linear<Float>& f, const PixelArea& a
     return {minimum(a, b) + (minimum(c, d) + f.one), maximum(a, b) + (maximum(c, d) + f.one)};
 }
 
-// Inverse depths that are seen. Farther away than kFarPlane there is sky.
+// Visible inverse depths. Beyond kFarPlane there is sky.
 constexpr float kLeastInverse = 1.f / kFarPlane;
 constexpr float kMostInverse = 1.f / kNearPlane;
 

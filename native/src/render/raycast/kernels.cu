@@ -1,4 +1,4 @@
-// The views' module.
+// The module of the views' kernel.
 #include "render/raycast/block_views.h"
 
 namespace doorstep {

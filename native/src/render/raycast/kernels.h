@@ -1,4 +1,4 @@
-// The kernel that draws views: what it is called and how it is launched.
+// The kernel that draws views: its name and launch configuration.
 #pragma once
 
 #include <stdint.h>
@@ -7,7 +7,7 @@ namespace doorstep {
 
 constexpr const char* kDrawViewsName = "doorstep_draw_views";
 constexpr int kViewThreads = 128;
-constexpr int kViewBlocks = 8;   // that a multiprocessor has registers for
-constexpr int kBlockTiles = 32;  // that a block works on at a time
+constexpr int kViewBlocks = 8;   // blocks that fit a multiprocessor's registers
+constexpr int kBlockTiles = 32;  // tiles that a block draws at a time
 
 }  // namespace doorstep

@@ -1,5 +1,5 @@
-// What pictures need of lanes beyond math/lanes.h: choices by sign bits, integers, and stores of pixels. Both types of
-// lanes give the same bits.
+// Lane operations for pictures beyond math/lanes.h: choices by sign bits, integers, and stores of pixels. Both lane
+// types give the same bits.
 #pragma once
 
 #include <string.h>

@@ -1,4 +1,4 @@
-// The agents' mesh: its points as the camera sees them, and its triangles on the image plane.
+// The agents' mesh: its points relative to the camera, and its triangles on the image plane.
 #pragma once
 
 #include "render/raycast/tile.h"
@@ -8,10 +8,10 @@ namespace doorstep {
 
 constexpr int kMeshPoints = 336;     // at most, a multiple of 8
 constexpr int kMeshTriangles = 672;  // at most, a multiple of 32
-constexpr int kMarkedTriangles = 8;  // that a byte tells of
+constexpr int kMarkedTriangles = 8;  // triangles per byte of marks
 constexpr int kMeshMarks = kMeshTriangles / kMarkedTriangles;
 
-// A mesh as the kernels read it; plain data. What it does not fill are points and triangles that are never seen.
+// A mesh as the kernels read it; plain data. Unused entries are points and triangles that are never visible.
 struct MeshTable {
     alignas(32) float position[3][kMeshPoints];
     alignas(32) float normal[3][kMeshPoints];
@@ -19,14 +19,14 @@ struct MeshTable {
     uint32_t materials[kMeshTriangles];
 };
 
-// What the ray caster is told; plain data, a kernel's parameter.
+// The ray caster's inputs and outputs; plain data, a kernel's parameter.
 struct ViewsCall {
     Views views;
     PixelGrid grid;
     const MeshTable* mesh;
 };
 
-// Its points from the camera: to the right, forward, up.
+// Its points relative to the camera: right, forward, up.
 struct MeshPoints {
     alignas(32) float right[kMeshPoints];
     alignas(32) float forward[kMeshPoints];
@@ -46,7 +46,7 @@ template <class Float>
 DS_INLINE Points<Float> cross(Points<Float> a, Points<Float> b) {
     return {a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x};
 }
-// The component of pixels' rays along a direction from the camera.
+// The component of pixels' rays along a direction in camera axes.
 template <class Float>
 DS_INLINE Linear<Float> along(Points<Float> direction) {
     return {direction.x, direction.z, direction.y};
@@ -69,7 +69,7 @@ DS_INLINE void place_points(const Camera& camera, const BoxTable& boxes, int box
     sum(centre.z, axes[0].z, axes[1].z, axes[2].z).store(points.up + first);
 }
 
-// Triangles that face the camera are seen where all edges are positive; edges[i] lies opposite to corner i and weighs
+// Triangles that face the camera are visible where all edges are positive; edges[i] is opposite to corner i and weights
 // its normal.
 template <class Float>
 struct Triangle {
@@ -83,7 +83,7 @@ DS_INLINE Points<Float> corner(const MeshTable& mesh, const MeshPoints& points, 
             gather(Float(), points.up, index)};
 }
 
-// Neighbours have edges that are each other's negative to the bit. One that faces away is seen nowhere.
+// Neighbours have exactly negated edge functions. A triangle that faces away is visible nowhere.
 template <class Float>
 DS_INLINE Triangle<Float> triangle_of(const MeshTable& mesh, const MeshPoints& points, int first) {
     constexpr float kEdgeOn = 1e-9f;
@@ -99,7 +99,7 @@ DS_INLINE Triangle<Float> triangle_of(const MeshTable& mesh, const MeshPoints& p
     return triangle;
 }
 
-// Triangles made when they are needed, from the points.
+// Computes triangles from the points when they are needed.
 struct PointTriangles {
     const MeshTable* mesh;
     const MeshPoints* points;
@@ -111,7 +111,7 @@ struct PointTriangles {
     DS_METHOD Triangle<NarrowFloat> one(int i) const { return triangle_of<NarrowFloat>(*mesh, *points, i); }
 };
 
-// Triangles made once.
+// Reads triangles computed before.
 struct TriangleTable {
     LinearTable<kMeshTriangles> inverse_depth, edges[3];
 
@@ -129,7 +129,7 @@ struct TriangleTable {
     DS_METHOD Triangle<NarrowFloat> one(int i) const { return load(NarrowFloat(), i); }
 };
 
-// Bits of the lanes whose triangle may be seen in a tile.
+// Bits of the lanes whose triangle may be visible in a tile.
 template <class Float>
 DS_INLINE uint32_t lanes_seen(const Triangle<Float>& triangle, const PixelArea& area) {
     auto outside = bits_of(extremes_of(triangle.inverse_depth, area).most - Float(kLeastInverse));

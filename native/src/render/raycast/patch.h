@@ -1,4 +1,4 @@
-// Pixels of a tile: which surface is the nearest, and what is written of it.
+// Pixels of a tile: finds the nearest surface and writes the outputs.
 #pragma once
 
 #include "render/raycast/mesh.h"
@@ -104,7 +104,7 @@ DS_INLINE void draw_mesh(const MeshTable& mesh, const Triangles& triangles, cons
     }
 }
 
-// ---- What is written
+// ---- Outputs
 
 template <class Float>
 struct FloorPoint {
@@ -114,7 +114,7 @@ struct FloorPoint {
 template <class Float>
 DS_INLINE FloorPoint<Float> floor_point(const View& view, Float depth, Float u, Float v) {
     const Camera& camera = view.camera;
-    // To the hit point, horizontally
+    // Horizontal distance to the hit point
     const Float x = depth * (Float(camera.right.x) * u + (Float(camera.up.x) * v + Float(camera.forward.x)));
     const Float y = depth * (Float(camera.right.y) * u + (Float(camera.up.y) * v + Float(camera.forward.y)));
     const Float slope(view.shading.floor_slope);
@@ -158,7 +158,7 @@ DS_INLINE Points<Float> mesh_normals(const Patch<Float, Rows>& patch, int r) {
     return {x * scale, y * scale, z * scale};
 }
 
-// Writes a row of a patch. pixel: of its first column, in the tensors; Meshes: whether some may be seen.
+// Writes a row of a patch. pixel: index of its first column in the tensors; Meshes: whether meshes may be visible.
 template <bool Meshes, class Float, int Rows>
 DS_INLINE void write_row(const View& view, const Patch<Float, Rows>& patch, int r, bool floor,
                          const ViewTensors& tensors, int64_t pixel, int count) {

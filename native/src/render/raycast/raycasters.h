@@ -1,4 +1,4 @@
-// doorstep's ray caster, on the CPU and on CUDA. Both draw the same bits.
+// doorstep's ray caster on the CPU and on CUDA. Both draw the same bits.
 #pragma once
 
 #include "render/cameras/renderers.h"

@@ -1,4 +1,4 @@
-// A tile of pixels and what may be seen in it.
+// A tile of pixels and the surfaces that may be visible in it.
 #pragma once
 
 #include "render/raycast/view.h"
@@ -9,16 +9,16 @@ constexpr int kTileSide = 8;  // pixels
 
 DS_INLINE int smaller(int a, int b) { return a < b ? a : b; }
 
-// One more bit beside the edges of a face stands for the near plane.
+// The bit after the edges of a face is for the near plane.
 constexpr int kNearEdge = kSideEdges;
 
-// Faces that may be seen in a tile, in their order, none of them behind one that fills the tile.
+// Faces that may be visible in a tile, in their order, without those behind a face that fills the tile.
 struct TileFaces {
     uint8_t count;
-    uint8_t meshes;            // bits of the meshes that may be seen
-    bool floor;                // whether it may be seen
+    uint8_t meshes;            // bits of the meshes that may be visible
+    bool floor;                // whether it may be visible
     uint8_t faces[kMaxFaces];
-    uint8_t edges[kMaxFaces];  // bits of the edges that cross the tile: elsewhere there is nothing to test
+    uint8_t edges[kMaxFaces];  // bits of the edges that cross the tile; the others need no test
 };
 
 // Some faces and a tile.
@@ -56,7 +56,7 @@ template <class Float>
 DS_INLINE void find_faces(const View& view, const PixelArea& area, TileFaces& found) {
     const Faces& faces = view.faces;
     float nearest[kMaxFaces];  // inverse depth, per face found
-    float cover = 0.f;         // of the nearest face that fills the tile, where it is farthest
+    float cover = 0.f;         // least inverse depth of the nearest face that fills the tile
     int met = 0;
     DS_ROLLED
     for (int first = 0; first < faces.count; first += Float::kLanes) {

@@ -1,4 +1,4 @@
-// One view before its pixels: the camera, the sides it sees, and what is known of their surfaces.
+// One view before its pixels: the camera, the visible sides, and the properties of their surfaces.
 #pragma once
 
 #include "render/cameras/batch_renderer.h"
@@ -19,8 +19,8 @@ enum Surface : uint32_t {
     kNumSurfaces = kFirstMeshSurface + kMaxMeshes
 };
 
-// A pixel's word: its surface in the highest byte; below, red, green and blue from the lowest byte on, or, of a mesh,
-// the material.
+// A pixel's word: its surface in the highest byte; below, red, green and blue from the lowest byte on, or the material
+// of a mesh.
 DS_INLINE uint32_t word_of(uint32_t surface, uint32_t below) { return surface << 24 | below; }
 constexpr uint32_t kSkyWord = kSkySurface << 24, kFloorWord = kFloorSurface << 24;
 
@@ -40,12 +40,12 @@ DS_INLINE Colour operator*(Colour colour, float by) { return {colour.red * by, c
 struct Faces {
     LinearTable<kMaxFaces> inverse_depth;
     LinearTable<kMaxFaces> edges[kSideEdges];
-    alignas(32) int32_t solid[kMaxFaces];  // not the box around a mesh
+    alignas(32) int32_t solid[kMaxFaces];  // 0 for the box around a mesh
     uint32_t words[kMaxFaces];
     int32_t count;
 };
 
-// What is written of a surface besides its colour.
+// The outputs of a surface except its colour.
 struct Surfaces {
     uint32_t segmentation[kNumSurfaces];  // kind, slot << 8
     float normals[3][kNumSurfaces];
@@ -58,9 +58,9 @@ struct Surfaces {
     }
 };
 
-// What shading a view's pixels takes, the same for all of them.
+// Shading constants of a view.
 struct Shading {
-    Colour floor, floor_lines;  // in the light, times 255; the lines' as difference
+    Colour floor, floor_lines;  // lit, times 255; the lines as difference
     float floor_slope;          // -1 / height of the camera
     float pixel;                // a pixel's side at depth 1
     uint32_t sky;               // colour
@@ -76,7 +76,7 @@ DS_INLINE Shading shading_of(const Camera& camera, const CameraRig& rig) {
             pack(kSkyColour)};
 }
 
-// A mesh in the world, for its normals: axes over half extents, because the mesh is stretched to its box.
+// A mesh in the world, for its normals: axes divided by half extents, because the mesh is scaled to its box.
 struct MeshFrame {
     Vec3 axes[3];
     uint32_t surface;
@@ -86,18 +86,18 @@ struct View {
     Camera camera;
     Shading shading;
     int32_t self;           // the agent that carries the camera
-    uint32_t meshes;        // bits of the meshes that may be seen
-    uint32_t meshes_around; // of those whose box the camera is in
+    uint32_t meshes;        // bits of the meshes that may be visible
+    uint32_t meshes_around; // those whose box contains the camera
     Faces faces;
     Surfaces surfaces;
     MeshFrame frames[kMaxMeshes];
 };
 
-// Meshes are numbered by their agents, the camera's own left out.
+// Meshes are numbered by their agents, without the camera's own.
 DS_INLINE int mesh_of_agent(int agent, int self) { return agent - (agent > self ? 1 : 0); }
 DS_INLINE int agent_of_mesh(int mesh, int self) { return mesh + (mesh >= self ? 1 : 0); }
 
-// Where pixels are, for every view the same: right[column] and up[row].
+// Positions of pixels, the same for every view: right[column] and up[row].
 struct PixelGrid {
     const float* right;
     const float* up;
@@ -109,7 +109,7 @@ struct PixelGrid {
     DS_METHOD PixelArea all() const { return area(0, 0, width, height); }
 };
 
-// ---- Setting up
+// ---- Setup
 
 DS_INLINE void aim(const Views& views, int64_t world, int agent, View& view) {
     view.camera = camera_of_agent(views.rig, views.fields.body_positions.vector(world, agent),
@@ -122,7 +122,7 @@ DS_INLINE void aim(const Views& views, int64_t world, int agent, View& view) {
     view.surfaces.set(kFloorSurface, kFloorKind, 0, {0.f, 0.f, 1.f});
 }
 
-// The numbers of a side, lane by lane.
+// The parameters of a side, lane by lane.
 template <class Float>
 struct SideLanes {
     static constexpr int kNumbers = 3 * (1 + kSideEdges);
@@ -152,12 +152,12 @@ private:
     }
 };
 
-// Sides of some boxes that the camera sees.
+// Visible sides of some boxes.
 template <class Float>
 struct SeenSides {
     SideLanes<Float> sides[3];
     uint32_t seen[3];  // bits of lanes
-    uint32_t around;   // lanes whose box the camera is in
+    uint32_t around;   // lanes whose box contains the camera
 
     DS_METHOD uint32_t axes_of(int lane) const {
         return (seen[0] >> lane & 1u) | (seen[1] >> lane & 1u) << 1 | (seen[2] >> lane & 1u) << 2;
@@ -188,7 +188,7 @@ DS_INLINE bool is_mesh(const WorldFields& fields, const BoxTable& boxes, int box
     return has_mesh(fields, box, boxes.kind[box]);
 }
 
-// Takes the sides of a box that are seen into the faces, from `face` on.
+// Appends the visible sides of a box to the faces, from `face` on.
 template <class Float>
 DS_INLINE void take_sides(const WorldFields& fields, const BoxTable& boxes, int box, const SeenSides<Float>& found,
                           int lane, View& view, int face) {
@@ -206,7 +206,7 @@ DS_INLINE void take_sides(const WorldFields& fields, const BoxTable& boxes, int 
     }
 }
 
-// Remembers whose mesh may be seen.
+// Marks the meshes that may be visible.
 DS_INLINE void take_mesh(const BoxTable& boxes, int box, int mesh, View& view) {
     const uint32_t surface = kFirstMeshSurface + static_cast<uint32_t>(mesh);
     for (int k = 0; k < 3; k++)
@@ -215,7 +215,7 @@ DS_INLINE void take_mesh(const BoxTable& boxes, int box, int mesh, View& view) {
     view.surfaces.set(surface, boxes.kind[box], boxes.slot[box], {0.f, 0.f, 0.f});
 }
 
-// Makes the floor a face; returns how many that are.
+// Appends the floor to the faces; returns their new number.
 DS_INLINE int take_floor(View& view, int face) {
     const float height = view.camera.origin.z;
     if (!(height > kFacing)) return 0;
@@ -228,7 +228,7 @@ DS_INLINE int take_floor(View& view, int face) {
     return 1;
 }
 
-// Faces up to the next multiple of the lanes are nowhere.
+// Faces up to the next multiple of the lanes are invisible.
 template <class Float>
 DS_INLINE void fill_lanes(Faces& faces) {
     const NarrowFloat zero(0.f);

@@ -1,11 +1,11 @@
-// The views of a world, one tile after the other: how a CPU thread draws them.
+// Draws the views of a world one tile after the other, on a CPU thread.
 #pragma once
 
 #include "render/raycast/patch.h"
 
 namespace doorstep {
 
-// What a thread needs beside its stack.
+// A thread's scratch memory besides its stack.
 struct DrawingMemory {
     BoxTable boxes;
     View view;

@@ -1,4 +1,4 @@
-// Where a camera stands and which ray belongs to a pixel. Pixel centres; row 0 is the top, column 0 the left.
+// The pose of a camera and the rays of its pixels. Rays go through pixel centres; row 0 is the top, column 0 the left.
 #pragma once
 
 #include <stdint.h>
@@ -23,9 +23,9 @@ struct CameraRig {
     Quat rotation;  // relative to the agent
 };
 
-// What is nearer than this is not seen, metres.
+// Nearer surfaces are not visible, metres.
 constexpr float kNearPlane = 0.001f;
-// The floor ends there: at the horizon rounding decides no more what is seen.
+// The floor ends at this distance: at the horizon, rounding must not decide what is visible.
 constexpr float kFarPlane = 1e5f;
 
 DS_INLINE Camera camera_of_agent(const CameraRig& rig, Vec3 agent_position, Quat agent_rotation) {
@@ -38,7 +38,7 @@ DS_INLINE Camera camera_of_agent(const CameraRig& rig, Vec3 agent_position, Quat
             rig.tangent_y};
 }
 
-// Of a pixel's centre on the plane at depth 1: right and up.
+// Position of a pixel's centre on the plane at depth 1: right and up.
 DS_INLINE float pixel_right(float tangent_x, int32_t width, int32_t column) {
     return tangent_x * ((2.f * static_cast<float>(column) + 1.f) / static_cast<float>(width) - 1.f);
 }

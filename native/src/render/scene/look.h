@@ -1,9 +1,9 @@
-// How things look: colours, the light, the floor's grid. The renderers share these functions, over one float or lanes;
-// vulkan/shaders/look.hlsl says the same in HLSL.
+// The appearance of objects: colours, light, the floor's grid. The renderers share these functions, over one float or
+// lanes; vulkan/shaders/look.hlsl has the same functions in HLSL.
 //
-// Colours are 0 .. 1 as they are shown (no gamma). Everything is continuous in the position of the hit point, the grid
-// is filtered over the pixel's footprint, so that renderers which differ in the last bits differ by less than a grey
-// level.
+// Colours are 0 .. 1 as displayed (no gamma). Colours are continuous in the position of the hit point, and the grid is
+// filtered over the pixel's footprint, so that renderers whose results differ in the last bits differ by less than one
+// grey level.
 #pragma once
 
 #include <stdint.h>
@@ -38,11 +38,11 @@ DS_INLINE Colour colour_of_kind(int32_t kind) {
                                       : kWallColour;
 }
 
-// One white light from direction (1, 1, -2), and light from everywhere, more of it from above.
+// One white light from direction (1, 1, -2), and ambient light, more of it from above.
 constexpr Vec3 kToLight = {-0.40824829f, -0.40824829f, 0.81649658f};
 constexpr float kAmbient = 0.45f, kAmbientFromAbove = 0.10f, kDiffuse = 0.45f;
 
-// What a surface's colour is multiplied with. visibility: 1 in the light, 0 in shadow.
+// The factor of a surface's colour. visibility: 1 in the light, 0 in shadow.
 template <class Float>
 DS_INLINE Float brightness(Float normal_x, Float normal_y, Float normal_z, Float visibility) {
     const Float cosine = normal_x * Float(kToLight.x) + normal_y * Float(kToLight.y) + normal_z * Float(kToLight.z);
@@ -61,7 +61,7 @@ DS_INLINE Float round_to_integer(Float a) {
     return (a + big) - big;
 }
 
-// How much of a box of this width around a coordinate is covered by lines across it: 0 .. 1.
+// The fraction of a box of this width around a coordinate that lines across it cover: 0 .. 1.
 template <class Float>
 DS_INLINE Float line_coverage(Float coordinate, Float width) {
     const Float zero(0.f), half_line(0.5f * kGridLineWidth / kGridCell);
@@ -74,7 +74,8 @@ DS_INLINE Float line_coverage(Float coordinate, Float width) {
     return (this_line + next_line) / w;
 }
 
-// How much of the floor's pixel is line. (x, y): the hit point; footprint_x, footprint_y: the pixel's extents there.
+// The fraction of a floor pixel that is line. (x, y): the hit point; footprint_x, footprint_y: the pixel's extents
+// there.
 template <class Float>
 DS_INLINE Float floor_lines(Float x, Float y, Float footprint_x, Float footprint_y) {
     const Float across_x = line_coverage(x, footprint_x), across_y = line_coverage(y, footprint_y);

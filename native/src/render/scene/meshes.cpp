@@ -14,7 +14,7 @@ constexpr int cube_triangles(int grid) { return 12 * grid * grid; }
 constexpr int kAgentVertices = cube_vertices(kBodyGrid) + 2 * cube_vertices(kEyeGrid);
 constexpr int kAgentTriangles = cube_triangles(kBodyGrid) + 2 * cube_triangles(kEyeGrid);
 
-// On the dome's front, where they are seen from ahead and from above.
+// On the dome's front, where they are visible from ahead and from above.
 constexpr Vec3 kEyeCentre = {0.38f, 0.76f, 0.50f};  // of the right eye
 constexpr Vec3 kEyeHalf = {0.19f, 0.17f, 0.25f};
 
@@ -24,8 +24,8 @@ struct SurfacePoint {
 
 Vec3 normalized(Vec3 a) { return a * (1.f / length(a)); }
 
-// Where the ray from the origin leaves the body. Below z = 0 that is x^4 + y^4 + z^4 = 1, a box with round edges that
-// stands flat on the floor; above, sqrt(x^4 + y^4) + z^2 = 1, a dome over the same outline.
+// Where the ray from the origin leaves the body. Below z = 0 the body is x^4 + y^4 + z^4 = 1, a box with round edges
+// that stands flat on the floor; above, sqrt(x^4 + y^4) + z^2 = 1, a dome with the same outline.
 SurfacePoint on_body(Vec3 direction) {
     const float x2 = direction.x * direction.x, y2 = direction.y * direction.y, z2 = direction.z * direction.z;
     const float outline = square_root(x2 * x2 + y2 * y2);
@@ -116,7 +116,7 @@ struct BoxMesh {
             for (int corner = 0; corner < 4; ++corner) {
                 float position[3], normal[3] = {};
                 normal[axis] = position[axis] = side;
-                position[u_axis] = corner == 1 || corner == 2 ? side : -side;  // the other way round on the far side
+                position[u_axis] = corner == 1 || corner == 2 ? side : -side;  // reversed on the far side
                 position[v_axis] = corner >= 2 ? 1.f : -1.f;
                 vertices[4 * face + corner] = {{position[0], position[1], position[2]},
                                                {normal[0], normal[1], normal[2]},

@@ -1,5 +1,5 @@
-// The meshes of the scene, made in code: the same bits on every machine. Triangles are counter-clockwise seen from
-// outside; the arrays stay where they are until the process ends.
+// The meshes of the scene, generated in code: the same bits on every machine. Triangles are counter-clockwise seen from
+// outside; the arrays are valid until the process ends.
 #pragma once
 
 #include <stdint.h>
@@ -25,8 +25,8 @@ struct Mesh {
     int32_t vertex_count, triangle_count;
 };
 
-// Own frame: a 2 x 2 x 2 box centred at the origin, +y forward, +z up. A rounded body and, set into it, two eyes; each
-// is closed, and none leaves the box.
+// Own frame: a 2 x 2 x 2 box centred at the origin, +y forward, +z up. A rounded body with two eyes set into it; each
+// is closed and lies within the box.
 const Mesh& agent_mesh();
 
 // The box whose half extents are 1; every side has vertices of its own, with its normal.

@@ -1,8 +1,8 @@
-// What there is to see in a world: boxes with any pose, agents among them, above an endless floor at z = 0. Read from
-// the fields of the state wherever they lie; host and CUDA.
+// The visible objects of a world: boxes with any pose, agents among them, above an endless floor at z = 0. Read from
+// the fields of the state, on the host or CUDA.
 //
-// Surfaces are seen from outside only (back faces are culled): a camera inside a box sees through it, and one below the
-// floor sees no floor.
+// Surfaces are visible from outside only (back faces are culled): a camera inside a box sees through it, and one below
+// the floor sees no floor.
 #pragma once
 
 #include <stdint.h>
@@ -14,7 +14,7 @@
 
 namespace doorstep {
 
-// In pictures only; observations know no floor.
+// In pictures only; observations have no floor.
 constexpr int kFloorKind = 6;
 
 // A pressure plate's box, metres; pressed, it is lower.
@@ -46,7 +46,7 @@ private:
     }
 };
 
-// The fields that pictures are made of.
+// The fields that pictures are drawn from.
 struct WorldFields {
     int32_t num_agents, num_bodies, num_statics, num_buttons;
     FieldView body_positions, body_rotations, body_sizes, body_kinds;
@@ -54,17 +54,17 @@ struct WorldFields {
     FieldView button_positions, button_pressed;
 };
 
-constexpr int kMaxObjects = 31;  // of a world, unused ones included
+constexpr int kMaxObjects = 31;  // per world, including unused ones
 
-// What is farther out, or larger, is not drawn; neither is what is not a number. A camera there sees the sky. Metres.
+// Objects farther out, larger, or with NaN are not drawn. A camera there sees the sky. Metres.
 constexpr float kOutside = 1e6f;
 
-// A box, or what it is around: an agent's mesh, whose frame is the box's (see meshes.h).
+// A box, or the box of an agent's mesh, whose frame is the box's (see meshes.h).
 struct Object {
     Vec3 centre;
     Vec3 axis_x, axis_y, axis_z;  // unit vectors of the box's own axes, in world axes
     Vec3 half;                    // half extents along them
-    int32_t kind;                 // ds_entity_kind; DS_ENTITY_NONE: nothing there
+    int32_t kind;                 // ds_entity_kind; DS_ENTITY_NONE: not drawn
     int32_t slot;                 // among bodies, statics or buttons
     bool is_mesh;
 };
@@ -73,12 +73,12 @@ DS_INLINE int object_count(const WorldFields& fields) {
     return fields.num_bodies + fields.num_statics + fields.num_buttons;
 }
 
-// The agents' bodies, unless their kind was edited. Whatever else is of that kind is a box.
+// The agents' bodies, unless their kind was edited. Other objects of that kind are boxes.
 DS_INLINE bool has_mesh(const WorldFields& fields, int index, int32_t kind) {
     return kind == DS_ENTITY_AGENT && index < fields.num_agents;
 }
 
-// How a pixel's segmentation says what it shows.
+// The encoding of a pixel's segmentation.
 DS_INLINE uint32_t segmentation_of(int32_t kind, int32_t slot) {
     return (static_cast<uint32_t>(kind) & 0xFF) | (static_cast<uint32_t>(slot) & 0xFF) << 8;
 }

@@ -5,8 +5,8 @@
 namespace doorstep {
 namespace {
 
-constexpr uint64_t kTargetSide = 4096;  // pixels, unless one view is larger; also what every device can draw to
-constexpr uint64_t kMaxGroups = 65535;  // of a dispatch along any axis, on every device
+constexpr uint64_t kTargetSide = 4096;  // pixels, unless one view is larger; every device supports it
+constexpr uint64_t kMaxGroups = 65535;  // per axis of a dispatch, on every device
 
 uint64_t smaller(uint64_t a, uint64_t b) { return a < b ? a : b; }
 uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
@@ -22,7 +22,7 @@ ds_status plan_chunks(const Views& views, const VulkanDevice& device, ChunkPlan*
     const auto width = static_cast<uint64_t>(views.rig.width), height = static_cast<uint64_t>(views.rig.height);
     const auto agents = static_cast<uint64_t>(views.fields.num_agents);
     const uint64_t num_views = static_cast<uint64_t>(views.num_worlds) * agents;
-    // A binding may begin up to its alignment before the chunk.
+    // A binding may start up to its alignment before the chunk.
     const uint64_t binding = device.largest_binding - device.binding_alignment;
     const uint64_t views_bound = binding / largest_output_of_view(views);
     const uint64_t world_bytes = larger(static_cast<uint64_t>(layout_of(views.fields).world_stride),

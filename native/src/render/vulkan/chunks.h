@@ -1,4 +1,4 @@
-// Views are drawn in chunks: as many as fit into one render target, as tiles side by side.
+// Views are drawn in chunks: as many as fit into one render target, as a grid of tiles.
 #pragma once
 
 #include "render/cameras/batch_renderer.h"
@@ -19,10 +19,10 @@ struct ChunkPlan {
 // RENDERER if the device cannot draw even one view of this size.
 ds_status plan_chunks(const Views& views, const VulkanDevice& device, ChunkPlan* plan);
 
-// Which views and worlds a chunk has; the rest is where it is bound.
+// The views and worlds of a chunk; the rest is known from the bindings.
 Chunk chunk_of(const ChunkPlan& plan, uint32_t num_agents, uint32_t index);
 
-// Bytes of a pixel of each output, and of what is made of a world or a view.
+// Bytes per pixel of each output, and per record of a world or a view.
 constexpr uint32_t kRgbBytes = 4, kDepthBytes = 4, kSegmentationBytes = 2, kNormalsBytes = 12;
 constexpr uint32_t kObjectBytes = 64, kViewBytes = 64;
 

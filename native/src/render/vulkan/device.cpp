@@ -12,19 +12,19 @@
 namespace doorstep {
 namespace {
 
-constexpr uint32_t kMaxDevices = 16;  // more are not looked at
+constexpr uint32_t kMaxDevices = 16;  // further ones are ignored
 constexpr uint32_t kMaxQueueFamilies = 16, kMaxExtensions = 512;
 constexpr const char* kSharingExtensions[] = {"VK_KHR_external_memory_fd", "VK_KHR_external_semaphore_fd"};
 
-// What is open in this process. The process that opened it is known without the mutex, which a forked child may have
-// inherited held.
+// The open devices of this process. The process that opened them is known without the mutex, which a forked child may
+// have inherited in the held state.
 constinit Mutex registry_mutex;
 constinit VulkanInstance instance{};
-constinit VulkanDevice* devices[kMaxDevices]{};  // that are found
-constinit int open_devices = 0;                   // those that were retired included
+constinit VulkanDevice* devices[kMaxDevices]{};  // those to reuse
+constinit int open_devices = 0;                   // including retired ones
 constinit std::atomic<pid_t> opened_by{0};
 
-// ---- What a physical device is ----
+// ---- Properties of a physical device ----
 
 struct Features {
     VkPhysicalDeviceVulkan13Features vulkan13{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES};
@@ -33,10 +33,10 @@ struct Features {
     VkPhysicalDeviceFeatures2 all{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, &vulkan11};
 
     Features() = default;
-    Features(const Features&) = delete;  // it points into itself
+    Features(const Features&) = delete;  // it contains pointers to itself
 };
 
-// X(feature): what is asked of a device beyond Vulkan 1.3's version number.
+// X(feature): features required of a device in addition to Vulkan 1.3.
 #define DS_VULKAN_FEATURES(X)                                                                            \
     X(all.features.robustBufferAccess) X(all.features.shaderClipDistance) X(all.features.shaderInt16)    \
         X(vulkan11.storageBuffer16BitAccess) X(vulkan12.timelineSemaphore) X(vulkan13.dynamicRendering)  \
@@ -48,7 +48,7 @@ struct Candidate {
     uint8_t uuid[kUuidBytes];
     uint32_t queue_family;
     uint64_t largest_buffer;
-    const char* lacks;  // null: it can be used
+    const char* lacks;  // null: usable
 };
 
 uint32_t find_queue_family(VkPhysicalDevice physical) {
@@ -107,7 +107,7 @@ ds_status choose_device(const uint8_t* uuid, Candidate* chosen) {
     const VkResult result = instance.functions.vkEnumeratePhysicalDevices(instance.handle, &count, physical);
     if (result != VK_SUCCESS && result != VK_INCOMPLETE) return fail_vulkan(result, "vkEnumeratePhysicalDevices");
     if (count == 0) {
-        return fail(DS_STATUS_RENDERER, "renderer", kInstallHint, "Vulkan has no device here");
+        return fail(DS_STATUS_RENDERER, "renderer", kInstallHint, "Vulkan reports no device");
     }
     bool found = false, seen = false;
     Candidate unusable{};
@@ -125,7 +125,7 @@ ds_status choose_device(const uint8_t* uuid, Candidate* chosen) {
     if (found) return DS_STATUS_OK;
     if (!seen) {
         return fail(DS_STATUS_RENDERER, "renderer", kInstallHint,
-                    "Vulkan does not know the GPU that the simulator runs on (no device has its UUID)");
+                    "Vulkan does not report the GPU that the simulator runs on (no device has its UUID)");
     }
     return fail(DS_STATUS_RENDERER, "renderer", kInstallHint, "%s cannot draw: it lacks %s",
                 unusable.properties.deviceName, unusable.lacks);
@@ -227,7 +227,7 @@ ds_status find_or_open(const uint8_t* uuid, VulkanDevice** found) {
         }
         if (!slot) free_slot = &slot;
     }
-    const ds_status status = open_device(chosen, free_slot);  // one is free: there are no more devices than slots
+    const ds_status status = open_device(chosen, free_slot);  // a slot is free: there are no more devices than slots
     if (!status) ++open_devices;
     *found = *free_slot;
     return status;
@@ -261,7 +261,7 @@ bool is_forked() {
 ds_status check_not_forked() {
     if (!is_forked()) return DS_STATUS_OK;
     return fail(DS_STATUS_RENDERER, "renderer",
-                "make the simulator in the child, in a process that was started with \"spawn\", or use "
+                "create the simulator in the child, in a process started with \"spawn\", or use "
                 "renderer=\"raycast\"",
                 "Vulkan cannot be used in a process that was forked from one that uses it");
 }

@@ -1,7 +1,7 @@
-// A Vulkan device with one queue, shared by everything in the process that draws on it. What is submitted waits for what
-// others submitted before, and so for the CUDA streams that these wait for.
+// A Vulkan device with one queue, shared by all cameras of the process that draw on it. Submitted work waits for work
+// submitted before by any of them, and so for the CUDA streams that it waits for.
 //
-// It does not survive a fork: in a forked child finding a device is refused, and what the child inherited is abandoned.
+// It does not survive a fork: in a forked child no device can be opened, and inherited devices are leaked.
 #pragma once
 
 #include <stdint.h>
@@ -23,15 +23,15 @@ struct VulkanDevice {
     Mutex queue_mutex;  // around vkQueueSubmit2
     VkPhysicalDeviceMemoryProperties memory;
     uint64_t largest_buffer;      // bytes
-    uint64_t largest_binding;     // bytes of a storage buffer that a shader may see
-    uint32_t binding_alignment;   // of its first byte
-    bool shares_with_cuda;        // it has what external memory and semaphores need
+    uint64_t largest_binding;     // bytes of a storage buffer binding
+    uint32_t binding_alignment;   // of its offset
+    bool shares_with_cuda;        // it has the extensions of external memory and semaphores
     uint8_t uuid[kUuidBytes];
     char name[256];               // with Vulkan's version
     int users;                    // guarded by the registry's mutex
 };
 
-// A use of a device: the device lives while one of these holds it.
+// A use of a device: the device lives while such an object exists.
 class DeviceUse {
 public:
     DeviceUse() = default;
@@ -39,8 +39,8 @@ public:
     DeviceUse& operator=(const DeviceUse&) = delete;
     ~DeviceUse() { release(); }
 
-    // uuid: of the GPU it must be; null: the best there is, a discrete GPU rather than an integrated one, a GPU rather
-    // than a processor. RENDERER, OUT_OF_MEMORY.
+    // uuid: of the required GPU; null: the best device, discrete GPUs before integrated ones, GPUs before processors.
+    // RENDERER, OUT_OF_MEMORY.
     ds_status find(const uint8_t* uuid);
     void release();
 
@@ -51,8 +51,7 @@ private:
     VulkanDevice* device_ = nullptr;
 };
 
-// For a device that is lost, or whose work does not end: it stays as it is for those that use it, and the next one that
-// finds a device opens another.
+// For a device that is lost, or whose work does not end: its users keep it, and the next request opens another device.
 void retire_device(const VulkanDevice* device);
 
 // RENDERER, with the thread's error set, in a process that was forked from one that uses Vulkan.

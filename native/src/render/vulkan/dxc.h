@@ -1,4 +1,4 @@
-// The interface of the DirectX Shader Compiler, as far as it is used here, declared so that no headers are needed;
+// The interface of the DirectX Shader Compiler, as far as doorstep uses it, declared so that no headers are needed;
 // names are the compiler's. On Linux its IUnknown has no virtual destructor, and wchar_t has 4 bytes.
 #pragma once
 
@@ -16,7 +16,7 @@ struct Guid {
 // Negative: failed.
 using HResult = int32_t;
 
-// No destructors on purpose: objects go with Release().
+// No destructors on purpose: objects end with Release().
 struct IUnknown {
     virtual HResult QueryInterface(const Guid& interface, void** object) = 0;
     virtual unsigned long AddRef() = 0;

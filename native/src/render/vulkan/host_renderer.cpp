@@ -1,5 +1,4 @@
-// For simulators on the CPU: worlds are copied to memory that the device sees too, and views back from it, by the
-// simulator's threads.
+// For simulators on the CPU: the simulator's threads copy worlds to memory that the device can access, and views back.
 #include <string.h>
 
 #include "render/api/core.h"
@@ -8,7 +7,7 @@
 namespace doorstep {
 namespace {
 
-constexpr int64_t kCopyBytes = 1 << 18;  // of one item of the threads' work
+constexpr int64_t kCopyBytes = 1 << 18;  // per item of the threads' work
 
 struct Copy {
     char* to;
@@ -46,8 +45,8 @@ public:
     ds_status draw(const Views& views, const ds_turn& turn) override {
         if (const ds_status status = check_not_forked()) return status;
         if (given_up_) {
-            return fail(DS_STATUS_RENDERER, "renderer", "make a new simulator, with another material or renderer",
-                        "drawing on %s was given up before", parts_->device->name);
+            return fail(DS_STATUS_RENDERER, "renderer", "create a new simulator, with another material or renderer",
+                        "drawing on %s was abandoned before", parts_->device->name);
         }
         ViewBuffers& buffers = parts_->buffers;
         copy_with_threads(turn, buffers.worlds.host(), layout_of(views.fields).first, parts_->world_bytes);
@@ -92,7 +91,7 @@ private:
     }
 
     VulkanParts* parts_ = nullptr;
-    uint64_t drawn_ = 0;  // drawings begun: the timeline's value when they are done
+    uint64_t drawn_ = 0;  // number of drawings begun: the timeline's value when they are done
     bool given_up_ = false;
 };
 

@@ -19,7 +19,7 @@ const char* name_of(VkResult result) {
     }
 }
 
-// The loader stays open: what it has loaded does not always survive being unloaded.
+// The loader is never closed: not all libraries that it loads survive being unloaded.
 ds_status open_loader(LoaderFunctions* functions) {
     void* library = dlopen("libvulkan.so.1", RTLD_NOW | RTLD_LOCAL);
     if (!library) {
@@ -39,7 +39,7 @@ ds_status open_loader(LoaderFunctions* functions) {
     DS_VULKAN_GLOBAL_TABLE(DS_VULKAN_FIND)
 #undef DS_VULKAN_FIND
     if (complete) return DS_STATUS_OK;
-    return fail(DS_STATUS_RENDERER, "renderer", kInstallHint, "libvulkan.so.1 is no loader of Vulkan 1.1 or newer");
+    return fail(DS_STATUS_RENDERER, "renderer", kInstallHint, "libvulkan.so.1 is not a loader of Vulkan 1.1 or newer");
 }
 
 ds_status find_functions(VulkanInstance* instance) {

@@ -9,17 +9,17 @@ namespace doorstep {
 struct VulkanInstance {
     LoaderFunctions loader;
     InstanceFunctions functions;
-    VkInstance handle;  // null: there is none
+    VkInstance handle;  // null: not created
 };
 
-// Opens the loader and makes the instance. RENDERER, with the thread's error set, if that cannot be done.
+// Opens the loader and creates the instance. RENDERER, with the thread's error set, on failure.
 ds_status create_instance(VulkanInstance* instance);
 void destroy_instance(VulkanInstance* instance);
 
-// Records that a function of Vulkan returned `result`: OUT_OF_MEMORY or RENDERER.
+// Records that a Vulkan function returned `result`: OUT_OF_MEMORY or RENDERER.
 ds_status fail_vulkan(VkResult result, const char* function);
 
-// What to do where Vulkan cannot be used.
+// Hint for machines where Vulkan cannot be used.
 constexpr const char* kInstallHint =
     "install a Vulkan 1.3 driver and the loader libvulkan.so.1 (Debian, Ubuntu: mesa-vulkan-drivers, which also draws "
     "without a GPU; NVIDIA's driver brings its own and needs libvulkan1), or use renderer=\"raycast\"";

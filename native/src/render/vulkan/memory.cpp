@@ -7,7 +7,7 @@
 namespace doorstep {
 namespace {
 
-// The first type among `types` (a bit each) with all of these properties; UINT32_MAX if there is none.
+// The first type among `types` (a bit each) with all of these properties; UINT32_MAX without one.
 uint32_t find_memory_type(const VulkanDevice& device, uint32_t types, VkMemoryPropertyFlags properties) {
     for (uint32_t i = 0; i < device.memory.memoryTypeCount; ++i) {
         const bool fits = (device.memory.memoryTypes[i].propertyFlags & properties) == properties;
@@ -20,7 +20,8 @@ constexpr VkMemoryPropertyFlags kLocal = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
 constexpr VkMemoryPropertyFlags kVisible = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
 constexpr VkMemoryPropertyFlags kCached = VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
 
-// By HostAccess: what is best, and what every device has. The host reads memory that is not cached very slowly.
+// By HostAccess: the preferred properties, and those that every device has. Host reads of uncached memory are very
+// slow.
 constexpr VkMemoryPropertyFlags kPreferences[][2] = {
     {kLocal, kLocal},
     {kVisible | kLocal, kVisible},

@@ -7,7 +7,7 @@
 
 namespace doorstep {
 
-// Who reads and writes a buffer beside shaders.
+// Who accesses a buffer besides shaders.
 enum class HostAccess {
     kNone,
     kWrites,
@@ -23,7 +23,7 @@ public:
 
     // OUT_OF_MEMORY, RENDERER.
     ds_status create(VulkanDevice* device, uint64_t bytes, HostAccess access);
-    // Over memory that CUDA has exported; allocated_bytes: what was allocated there. fd is taken over, also on failure.
+    // Imports memory exported by CUDA; allocated_bytes: its size there. Takes fd over, also on failure.
     ds_status import(VulkanDevice* device, uint64_t bytes, int fd, uint64_t allocated_bytes);
     void destroy();
 
@@ -41,7 +41,7 @@ private:
     char* host_ = nullptr;
 };
 
-// One that is drawn to.
+// An image to draw to.
 class Image {
 public:
     Image() = default;

@@ -5,7 +5,7 @@
 namespace doorstep {
 namespace {
 
-// Lives while pipelines are made of it.
+// Exists while pipelines are created from it.
 class ShaderModule {
 public:
     explicit ShaderModule(VulkanDevice* device) : device_(device) {}
@@ -50,7 +50,7 @@ ds_status Pipelines::create(VulkanDevice* device, const Shaders& shaders, VkExte
     device_ = device;
     if (const ds_status status = create_layout()) return status;
     if (const ds_status status = create_compute(shaders.objects, &objects)) return status;
-    // Only sides that face the view are made of boxes.
+    // Boxes generate only the sides that face the view.
     if (const ds_status status = create_graphics(shaders.boxes, shaders.surface, target, VK_CULL_MODE_NONE, &boxes)) {
         return status;
     }

@@ -1,4 +1,4 @@
-// The four programs that draw, and what they see.
+// The four drawing programs and their bindings.
 #pragma once
 
 #include <stdint.h>
@@ -35,7 +35,7 @@ struct Shaders {
 };
 
 constexpr VkFormat kSurfaceFormat = VK_FORMAT_R32_UINT, kDepthFormat = VK_FORMAT_D32_SFLOAT;
-constexpr uint32_t kObjectThreads = 64, kPixelThreads = 8;  // of a group: objects.hlsl; a side of one: pixels.hlsl
+constexpr uint32_t kObjectThreads = 64, kPixelThreads = 8;  // per group: objects.hlsl; per side: pixels.hlsl
 constexpr uint32_t kBoxVertices = 18;                       // boxes.hlsl
 
 class Pipelines {
@@ -45,7 +45,7 @@ public:
     Pipelines& operator=(const Pipelines&) = delete;
     ~Pipelines();
 
-    // target: what is drawn to, in pixels.
+    // target: size of the image to draw to, in pixels.
     ds_status create(VulkanDevice* device, const Shaders& shaders, VkExtent2D target);
 
     VkDescriptorSetLayout set_layout = nullptr;

@@ -17,7 +17,7 @@ ds_status refuse(const char* name, const char* what) {
 }
 
 struct Instruction {
-    uint32_t opcode, count;  // count: words, the first included
+    uint32_t opcode, count;  // count: words, including the first
     const uint32_t* operands;
 };
 
@@ -32,7 +32,7 @@ ds_status ShaderCompiler::create() {
     if (DxcCreateInstance(kDxcCompilerClass, kDxcCompiler3, reinterpret_cast<void**>(&compiler_)) >= 0) {
         return DS_STATUS_OK;
     }
-    return fail(DS_STATUS_RENDERER, "renderer", "use renderer=\"raycast\"", "the shader compiler DXC does not start");
+    return fail(DS_STATUS_RENDERER, "renderer", "use renderer=\"raycast\"", "the shader compiler DXC did not start");
 }
 
 ds_status ShaderCompiler::compile(const Text& source, const wchar_t* profile, Spirv* spirv) {
@@ -53,7 +53,7 @@ ds_status ShaderCompiler::compile(const Text& source, const wchar_t* profile, Sp
     if (result) result->GetErrorBuffer(&errors);
     const bool told = errors && errors->GetBufferSize() > 1;
     fail(DS_STATUS_SHADER, "material", kMaterialHint, "%.*s", told ? static_cast<int>(errors->GetBufferSize()) : 64,
-         told ? static_cast<const char*>(errors->GetBufferPointer()) : "the shader compiler gave up without a message");
+         told ? static_cast<const char*>(errors->GetBufferPointer()) : "the shader compiler failed without a message");
     if (errors) errors->Release();
     if (result) result->Release();
     return DS_STATUS_SHADER;
@@ -72,13 +72,13 @@ ds_status check_material(const Spirv& spirv, uint32_t bindings, const char* name
         const uint32_t* operands = instruction.operands;
         if (instruction.opcode == kOpCapability && !is_offered(operands[0])) {
             return fail(DS_STATUS_SHADER, "material", "use float, int and uint, and functions of single pixels",
-                        "%s: the material needs SPIR-V's capability %u, which is not asked of devices", name,
+                        "%s: the material needs SPIR-V's capability %u, which doorstep does not enable", name,
                         operands[0]);
         }
         if (instruction.opcode == kOpDecorate && operands[1] == kDecorationBinding) {
             const uint32_t bit = operands[2] < 32 ? 1u << operands[2] : 0;
             if (!(free_bindings & bit)) {
-                return refuse(name, "declare resources (textures, buffers, samplers, global variables not static)");
+                return refuse(name, "declare resources (textures, buffers, samplers, non-static global variables)");
             }
             free_bindings &= ~bit;
         }

@@ -1,4 +1,4 @@
-// HLSL to SPIR-V, by DXC.
+// Compiles HLSL to SPIR-V with DXC.
 #pragma once
 
 #include <stddef.h>
@@ -10,7 +10,7 @@
 
 namespace doorstep {
 
-// A compiled shader; words live as long as it does.
+// A compiled shader; words is valid while it exists.
 class Spirv {
 public:
     Spirv() = default;
@@ -39,20 +39,19 @@ public:
 
     ds_status create();
 
-    // Compiles the function main. profile: L"vs_6_2" and the like. What does not compile is SHADER, with the compiler's
-    // message.
+    // Compiles the function main. profile: L"vs_6_2" and the like. SHADER, with the compiler's message, on failure.
     ds_status compile(const Text& source, const wchar_t* profile, Spirv* spirv);
 
 private:
     IDxcCompiler3* compiler_ = nullptr;
 };
 
-// Whether a shader made with a user's material, called `name`, needs nothing that its pipeline does not have: SHADER if
-// it binds more than `bindings` (a bit each, of scene.hlsl), shares memory between threads, waits for others, or needs
-// more of the device than was asked for.
+// Checks that a shader with a user's material, called `name`, needs only what its pipeline provides: SHADER if it binds
+// more than `bindings` (a bit each, of scene.hlsl), shares memory between threads, has barriers, or needs device
+// features that are not enabled.
 ds_status check_material(const Spirv& spirv, uint32_t bindings, const char* name);
 
-// How a material begins, for hints.
+// The form of a material, for hints.
 constexpr const char* kMaterialHint =
     "a material is HLSL that defines float3 surface_colour(Surface surface); see docs/materials.md";
 

@@ -36,7 +36,7 @@ constexpr const char* kPixelsShader =
 #include "render/vulkan/shaders/pixels.hlsl"
     ;
 
-// The fields that are read: X(member, name of the constant).
+// The fields that shaders read: X(member, name of the constant).
 #define DS_FIELDS_READ(X)                                                                            \
     X(body_positions, kBodyPositions) X(body_rotations, kBodyRotations) X(body_kinds, kBodyKinds)    \
         X(static_positions, kStaticPositions) X(static_sizes, kStaticSizes) X(static_kinds, kStaticKinds) \
@@ -44,7 +44,7 @@ constexpr const char* kPixelsShader =
 
 // ---- Constants ----
 
-// Decimal numbers would be written as the process's locale has them.
+// Bit patterns, because the process's locale changes how decimal numbers are written.
 uint32_t bits_of(float value) { return std::bit_cast<uint32_t>(value); }
 
 void write(const char* name, float value, Text* source) {
@@ -121,7 +121,7 @@ void write_fields(const WorldFields& fields, const Vec3* body_sizes, Text* sourc
 
 // ---- Sources ----
 
-// Messages about this text name the file and count its lines from 1.
+// The compiler's messages about this text name the file and number its lines from 1.
 void write_file(const char* name, const char* text, Text* source) {
     source->append("\n#line 1 \"");
     for (const char* c = name; *c; ++c) {
@@ -137,7 +137,7 @@ void write_scene(const Text& constants, Text* source) {
     write_file("scene.hlsl", kScene, source);
 }
 
-// How many bytes of a world's block a field reaches.
+// The end of a field, in bytes from the start of a world's block.
 int64_t end_of(const FieldView& field, int64_t items, int64_t components) {
     return (items - 1) * field.item_stride + (components - 1) * field.component_stride + 4;
 }

@@ -1,4 +1,4 @@
-// The sources of the shaders, each put together for the views that it draws.
+// The sources of the shaders, assembled for the views that they draw.
 #pragma once
 
 #include "doorstep.h"
@@ -7,12 +7,12 @@
 
 namespace doorstep {
 
-// Tiles of one size side by side: the render target holds many views.
+// A grid of tiles of one size: the render target contains many views.
 struct TileGrid {
     uint32_t columns, rows;
 };
 
-// Where the fields lie in a world's block, all but the sizes of bodies, which are the same in all worlds.
+// Offsets of the fields in a world's block, except the sizes of bodies, which are the same in all worlds.
 struct WorldLayout {
     const char* first;  // the first byte of world 0 that is read
     int64_t world_stride;
@@ -22,15 +22,15 @@ struct WorldLayout {
 
 WorldLayout layout_of(const WorldFields& fields);
 
-// What is known when the renderer is made: sizes, the camera, colours.
+// Constants of the renderer: sizes, the camera, colours.
 void write_constants(const Views& views, const Vec3* body_sizes, const TileGrid& tiles, Text* source);
 
-// The shaders, each behind the constants: compute (objects), vertex (boxes, agents), pixel (surface), compute (pixels).
+// The shaders, each after the constants: compute (objects), vertex (boxes, agents), pixel (surface), compute (pixels).
 void write_objects_shader(const Text& constants, Text* source);
 void write_boxes_shader(const Text& constants, Text* source);
 void write_agents_shader(const Text& constants, Text* source);
 void write_surface_shader(const Text& constants, Text* source);
-// material: HLSL of a user, called `name` in messages; null: the look that all renderers share.
+// material: a user's HLSL, called `name` in messages; null: the default material.
 void write_pixels_shader(const Text& constants, const char* material, const char* name, Text* source);
 
 }  // namespace doorstep

@@ -1,7 +1,7 @@
-// For simulators on a GPU: CUDA makes memory that both sides have. On the simulator's stream worlds are copied into it
-// and views out of it; a timeline that both sides know orders stream and queue. Nothing waits on the host.
+// For simulators on a GPU: CUDA exports memory that Vulkan imports. On the simulator's stream worlds are copied into it
+// and views out of it; a shared timeline semaphore orders stream and queue. The host waits for nothing.
 //
-// At the end the streams that were drawn on may be gone, or recorded: only the timeline tells that their work is done.
+// At the end the streams used may no longer exist, or be captured: only the timeline shows that their work is done.
 #include <unistd.h>
 
 #include "render/api/core.h"
@@ -72,11 +72,11 @@ private:
     Resource context_, own_stream_, stream_, semaphore_;
     SharedMemory worlds_, rgb_, depth_, segmentation_, normals_;
     uint64_t stream_value_ = 0;  // the CUstream
-    uint64_t value_ = 0;     // the latest one of the timeline that somebody was told to set
-    uint64_t finished_ = 0;  // the timeline's value when what was begun is done
+    uint64_t value_ = 0;     // the timeline's latest value that work was begun to signal
+    uint64_t finished_ = 0;  // the timeline's value when all begun work is done
 };
 
-// CUDA's side goes before Vulkan's. The semaphore itself waits for the work that uses it.
+// CUDA's side ends before Vulkan's. The semaphore itself waits for the work that uses it.
 SharedRenderer::~SharedRenderer() {
     if (!parts_) return;
     semaphore_.release();
@@ -97,7 +97,7 @@ ds_status SharedRenderer::create(const CameraSetup& setup) {
     if (const ds_status status = prepare_parts(setup, device.uuid, true, parts_)) return status;
     if (!parts_->device->shares_with_cuda) {
         return fail(DS_STATUS_RENDERER, "renderer", "update the NVIDIA driver, or use renderer=\"raycast\"",
-                    "%s lacks VK_KHR_external_memory_fd or VK_KHR_external_semaphore_fd and shares nothing with CUDA",
+                    "%s lacks VK_KHR_external_memory_fd or VK_KHR_external_semaphore_fd and shares no memory with CUDA",
                     parts_->device->name);
     }
     if (const ds_status status = core().context_create(setup.info.device_index, context_.out())) return status;
@@ -153,18 +153,18 @@ ds_status SharedRenderer::draw(const Views& views, const ds_turn& turn) {
     if (const ds_status status = core().stream_is_capturing(stream_.handle(), &recorded)) return status;
     if (recorded) {
         return fail(DS_STATUS_RENDERER, "renderer", "use renderer=\"raycast\"",
-                    "what Vulkan draws cannot be recorded into a CUDA graph");
+                    "Vulkan's drawing cannot be captured into a CUDA graph");
     }
     const ds_status status = begin_drawing(views);
     if (status) {
-        core().stream_synchronize(stream_.handle());  // what was begun is known to be done by no value
+        core().stream_synchronize(stream_.handle());  // no timeline value marks the end of that work
     } else {
         finished_ = value_;
     }
     return status;
 }
 
-// Tells the timeline when the worlds are copied, when Vulkan has drawn, and when the views are copied.
+// Signals the timeline when the worlds are copied, when Vulkan has drawn, and when the views are copied.
 ds_status SharedRenderer::begin_drawing(const Views& views) {
     const uint64_t worlds = address_of(layout_of(views.fields).first);
     if (const ds_status status = core().copy(stream_.handle(), worlds_.address, worlds, parts_->world_bytes)) {

@@ -1,4 +1,4 @@
-// Text that grows. Running out of memory is told once, at the end.
+// A growing text. Running out of memory is reported once, at the end.
 #pragma once
 
 #include <stdarg.h>

@@ -9,7 +9,7 @@
 namespace doorstep {
 namespace {
 
-// As agents.hlsl reads it.
+// Must equal agents.hlsl.
 struct AgentCorner {
     Vec3 position;
     uint32_t material;
@@ -19,7 +19,7 @@ struct AgentCorner {
 
 uint32_t groups(uint32_t items, uint32_t of_group) { return (items + of_group - 1) / of_group; }
 
-// A part of a buffer, for a shader: bindings begin at multiples of their alignment, so the part begins `begin` bytes
+// A part of a buffer, for a shader: bindings start at multiples of their alignment, so the part starts `begin` bytes
 // later.
 struct BoundPart {
     VkDescriptorBufferInfo info;
@@ -124,7 +124,7 @@ ds_status TiledDrawing::create_commands() {
     return result == VK_SUCCESS ? DS_STATUS_OK : fail_vulkan(result, "vkAllocateCommandBuffers");
 }
 
-// Points a set at the chunk's parts of the buffers, and tells the chunk where it begins in them.
+// Points a set at the chunk's parts of the buffers, and stores the chunk's offsets in them.
 void TiledDrawing::bind(VkDescriptorSet set, const Views& views, const ViewBuffers& buffers, Chunk* chunk) {
     const WorldLayout layout = layout_of(views.fields);
     const auto stride = static_cast<uint64_t>(layout.world_stride);
@@ -161,7 +161,7 @@ void TiledDrawing::bind(VkDescriptorSet set, const Views& views, const ViewBuffe
     uint32_t num_writes = 0;
     for (uint32_t binding = 0; binding < kBindingCount; ++binding) {
         const bool is_image = binding == kSurfacesBinding;
-        if (!is_image && !infos[binding].buffer) continue;  // not wanted
+        if (!is_image && !infos[binding].buffer) continue;  // not an output
         VkWriteDescriptorSet& write = writes[num_writes++];
         write.dstSet = set;
         write.dstBinding = binding;
@@ -226,7 +226,7 @@ void TiledDrawing::record_chunk(const Views& views, const ChunkPlan& plan, const
     order_everything();
 }
 
-// Tiles begin empty: nothing to be seen, infinitely far away.
+// Tiles are cleared to no surface, infinitely far away.
 void TiledDrawing::begin_rendering(VkExtent2D extent) {
     VkRenderingAttachmentInfo surfaces;
     surfaces.imageView = surfaces_.view();
@@ -245,7 +245,7 @@ void TiledDrawing::begin_rendering(VkExtent2D extent) {
     device_->functions.vkCmdBeginRendering(commands_, &info);
 }
 
-// What follows sees what was written before, and overwrites it only after it was read.
+// Later work reads what was written before, and overwrites it only after it was read.
 void TiledDrawing::order_everything() {
     VkMemoryBarrier2 barrier;
     barrier.srcStageMask = barrier.dstStageMask = VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT;
@@ -257,7 +257,7 @@ void TiledDrawing::order_everything() {
     device_->functions.vkCmdPipelineBarrier2(commands_, &info);
 }
 
-// The images, whatever they hold from the drawing before.
+// Transitions the images, discarding their contents.
 void TiledDrawing::make_targets_ready() {
     VkImageMemoryBarrier2 barriers[2];
     for (VkImageMemoryBarrier2& barrier : barriers) {
@@ -290,7 +290,7 @@ void TiledDrawing::order_host_reads() {
     device_->functions.vkCmdPipelineBarrier2(commands_, &info);
 }
 
-// Hands what CUDA has too from one queue family to another.
+// Transfers buffers shared with CUDA from one queue family to another.
 void TiledDrawing::change_owner(const ViewBuffers& buffers, uint32_t from, uint32_t to) {
     VkBufferMemoryBarrier2 barriers[5];
     uint32_t count = 0;

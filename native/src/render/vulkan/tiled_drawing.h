@@ -1,5 +1,5 @@
-// All drawing of a set of cameras, recorded once: for each chunk of views the worlds are read, boxes and agents are
-// drawn into tiles, and the tiles' pixels become tensors.
+// The drawing of a set of cameras, recorded once: for each chunk of views it reads the worlds, draws boxes and agents
+// into tiles, and writes the tiles' pixels to tensors.
 #pragma once
 
 #include <stdint.h>
@@ -10,7 +10,7 @@
 
 namespace doorstep {
 
-// What is read and written, for the whole batch; made by whoever draws. Outputs that are not wanted do not exist.
+// Inputs and outputs of the whole batch, created by the renderer. Tensors that are not outputs do not exist.
 struct ViewBuffers {
     Buffer worlds, rgb, depth, segmentation, normals;
 };
@@ -22,12 +22,12 @@ public:
     TiledDrawing& operator=(const TiledDrawing&) = delete;
     ~TiledDrawing();
 
-    // Everything that it needs is taken here. shared: the buffers are CUDA's too, who has them between two drawings.
+    // Allocates everything it needs. shared: CUDA has the buffers too, and owns them between two drawings.
     ds_status create(VulkanDevice* device, const Views& views, const ChunkPlan& plan, const Shaders& shaders,
                      const ViewBuffers& buffers, bool shared);
 
-    // Begins to draw after `semaphore`, a timeline, has reached wait_value (0: at once), and sets it to signal_value
-    // then.
+    // Begins to draw once `semaphore`, a timeline, has reached wait_value (0: at once), and then sets it to
+    // signal_value.
     ds_status submit(VkSemaphore semaphore, uint64_t wait_value, uint64_t signal_value);
 
 private:
@@ -49,7 +49,7 @@ private:
     Buffer objects_, view_frames_, agent_corners_;
     Image surfaces_, depths_;
     VkDescriptorPool pool_ = nullptr;
-    VkDescriptorSet* sets_ = nullptr;  // one for each chunk
+    VkDescriptorSet* sets_ = nullptr;  // one per chunk
     VkCommandPool command_pool_ = nullptr;
     VkCommandBuffer commands_ = nullptr;
 };

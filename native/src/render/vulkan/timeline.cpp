@@ -42,8 +42,8 @@ ds_status Timeline::wait(uint64_t value) const {
     const VkResult result = device_->functions.vkWaitSemaphores(device_->handle, &info, kPatience);
     if (result != VK_SUCCESS) retire_device(device_);
     if (result == VK_TIMEOUT) {
-        return fail(DS_STATUS_RENDERER, "renderer", "does the material end? Use fewer or smaller views otherwise",
-                    "%s has not drawn the views within two minutes and is given up", device_->name);
+        return fail(DS_STATUS_RENDERER, "renderer", "check that the material ends, or use fewer or smaller views",
+                    "%s has not drawn the views within two minutes and is abandoned", device_->name);
     }
     return result == VK_SUCCESS ? DS_STATUS_OK : fail_vulkan(result, "vkWaitSemaphores");
 }

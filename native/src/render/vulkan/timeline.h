@@ -1,4 +1,4 @@
-// A timeline semaphore: a number that only grows. What is submitted may wait for a value and sets another.
+// A timeline semaphore: a number that only grows. Submitted work may wait for a value and set another.
 #pragma once
 
 #include <stdint.h>
@@ -18,7 +18,7 @@ public:
     ds_status create(VulkanDevice* device, bool shared);
     // A new file descriptor, for CUDA.
     ds_status export_fd(int* fd) const;
-    // RENDERER if the device is lost, or does not reach the value within two minutes. It is retired then.
+    // RENDERER if the device is lost, or does not reach the value within two minutes. It is then retired.
     ds_status wait(uint64_t value) const;
 
     VkSemaphore handle() const { return semaphore_; }

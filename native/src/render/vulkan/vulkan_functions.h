@@ -1,16 +1,16 @@
-// The functions of Vulkan that are used here. X(result, name, parameters): parameters as Khronos declares them.
+// The Vulkan functions that doorstep calls. X(result, name, parameters): parameters as Khronos declares them.
 #pragma once
 
 #include "render/vulkan/vulkan_types.h"
 
 namespace doorstep {
 
-// Of the loader, before there is an instance.
+// Functions without an instance.
 #define DS_VULKAN_GLOBAL_TABLE(X)                                                                                     \
     X(VkResult, vkCreateInstance, (const VkInstanceCreateInfo* pCreateInfo,                                           \
       const VkAllocationCallbacks* pAllocator, VkInstance* pInstance))
 
-// Of an instance.
+// Functions of an instance.
 #define DS_VULKAN_INSTANCE_TABLE(X)                                                                                   \
     X(void, vkDestroyInstance, (VkInstance instance, const VkAllocationCallbacks* pAllocator))                        \
     X(VkResult, vkEnumeratePhysicalDevices, (VkInstance instance, uint32_t* pPhysicalDeviceCount,                     \
@@ -28,7 +28,7 @@ namespace doorstep {
       const VkAllocationCallbacks* pAllocator, VkDevice* pDevice))                                                    \
     X(PFN_vkVoidFunction, vkGetDeviceProcAddr, (VkDevice device, const char* pName))
 
-// Of a device.
+// Functions of a device.
 #define DS_VULKAN_DEVICE_TABLE(X)                                                                                     \
     X(VkResult, vkAllocateCommandBuffers, (VkDevice device, const VkCommandBufferAllocateInfo* pAllocateInfo,         \
       VkCommandBuffer* pCommandBuffers))                                                                              \
@@ -111,7 +111,7 @@ namespace doorstep {
       const VkCopyDescriptorSet* pDescriptorCopies))                                                                  \
     X(VkResult, vkWaitSemaphores, (VkDevice device, const VkSemaphoreWaitInfo* pWaitInfo, uint64_t timeout))
 
-// Of a device that shares memory with CUDA; otherwise null.
+// Functions of a device that shares memory with CUDA; otherwise null.
 #define DS_VULKAN_SHARING_TABLE(X)                                                                                    \
     X(VkResult, vkGetSemaphoreFdKHR, (VkDevice device, const VkSemaphoreGetFdInfoKHR* pGetFdInfo, int* pFd))
 

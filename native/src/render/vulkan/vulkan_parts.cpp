@@ -13,7 +13,7 @@ constexpr const wchar_t* kComputeProfile = L"cs_6_2";
 constexpr const wchar_t* kVertexProfile = L"vs_6_2";
 constexpr const wchar_t* kPixelProfile = L"ps_6_2";
 
-// What pixels.hlsl binds.
+// The bindings of pixels.hlsl.
 uint32_t bindings_of_pixels(const ViewTensors& tensors) {
     const uint32_t always =
         1u << kObjectsBinding | 1u << kViewsBinding | 1u << kAgentCornersBinding | 1u << kSurfacesBinding;

@@ -1,4 +1,4 @@
-// What both Vulkan renderers consist of: the one for simulators on the CPU, and the one that shares memory with CUDA.
+// The parts of both Vulkan renderers: the one for simulators on the CPU, and the one that shares memory with CUDA.
 #pragma once
 
 #include <stdint.h>
@@ -13,7 +13,7 @@
 
 namespace doorstep {
 
-// Destroyed from the last to the first.
+// Destroyed in reverse order.
 struct VulkanParts {
     DeviceUse device;
     Timeline timeline;
@@ -21,19 +21,19 @@ struct VulkanParts {
     TiledDrawing drawing;
     ChunkPlan plan;
     Shaders shaders;
-    uint64_t world_bytes;  // of all worlds, from the first byte that is read
+    uint64_t world_bytes;  // of all worlds, from the first byte read
     uint64_t num_pixels;   // of all views
 };
 
-// Gets the device (of this UUID, or the best), compiles the shaders, and makes the semaphore: all but the buffers and
-// the drawing.
+// Opens the device (of this UUID, or the best), compiles the shaders, and creates the semaphore: everything except the
+// buffers and the drawing.
 ds_status prepare_parts(const CameraSetup& setup, const uint8_t* uuid, bool shared, VulkanParts* parts);
 
-// What a failure leaves is deleted by the caller.
+// On failure the caller deletes the parts.
 VulkanParts* new_parts();
 
-// Waits until the timeline has reached `value`. False in a forked child and where the device is stuck or lost: then the
-// parts are abandoned; a leak is better than what might happen otherwise.
+// Waits until the timeline has reached `value`. False in a forked child and if the device is stuck or lost: then the
+// parts are leaked, because freeing them could crash.
 bool wait_for_parts(const VulkanParts& parts, uint64_t value);
 
 template <class Renderer>

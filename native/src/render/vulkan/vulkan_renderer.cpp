@@ -1,5 +1,5 @@
-// The rasteriser. Worlds are read and views written where Vulkan's device sees them: see host_renderer.cpp and
-// shared_renderer.cpp.
+// The rasteriser. host_renderer.cpp and shared_renderer.cpp read worlds and write views where Vulkan's device can
+// access them.
 #include <stdio.h>
 
 #include "render/api/core.h"

@@ -1,5 +1,5 @@
-// The types and numbers of Vulkan, as far as they are used here. They are declared here so that no headers are needed;
-// names and values are Khronos's (Vulkan 1.3).
+// The types and numbers of Vulkan that doorstep uses. They are declared here so that no headers are needed; names and
+// values are Khronos's (Vulkan 1.3).
 #pragma once
 
 #include <stddef.h>

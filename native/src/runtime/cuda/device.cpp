@@ -20,7 +20,7 @@ ds_status find_device(int64_t index, CUdevice* device) {
     if (index < 0 || index >= count) {
         return fail(DS_STATUS_NO_DEVICE, "device_index",
                     "see nvidia-smi for the devices, and CUDA_VISIBLE_DEVICES for hidden ones",
-                    "there is no CUDA device %lld; the driver reports %d, counted from 0", static_cast<long long>(index),
+                    "there is no CUDA device %lld; the driver has %d, counted from 0", static_cast<long long>(index),
                     count);
     }
     const CUresult result = driver().cuDeviceGet(device, static_cast<int>(index));

@@ -71,7 +71,7 @@ Ref<Kernel> Kernel::get(Ref<Module> module, const char* name) {
     return known ? resource_cast<Kernel>(std::move(known)) : kernel;
 }
 
-// The driver may load a kernel's code lazily, at the first launch; newer drivers can be told to load it now.
+// The driver may load a kernel's code lazily, at the first launch; newer drivers have an option to load it now.
 ds_status Kernel::load_code(CUfunction handle) {
     const CUresult result = driver().cuFuncLoad(handle);
     return result && result != kFunctionMissing ? fail_driver(result, "cuFuncLoad") : DS_STATUS_OK;

@@ -19,7 +19,7 @@ ds_status check_stream(const Context& context, uint64_t raw, const char* argumen
         return driver.cuStreamGetCtx(reinterpret_cast<CUstream>(raw), &owner);
     });
     if (status || owner == context.handle()) return status;
-    return fail(DS_STATUS_INVALID_ARGUMENT, argument, "pass a stream of the same device, created in its primary context",
+    return fail(DS_STATUS_INVALID_ARGUMENT, argument, "pass a stream of the device's primary context",
                 "%s is 0x%llx, a stream of another context than that of device %d", argument,
                 static_cast<unsigned long long>(raw), context.device_index());
 }

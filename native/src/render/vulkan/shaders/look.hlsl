@@ -1,26 +1,26 @@
-R"hlsl(// What a material knows of the point that a pixel shows, and the look that all renderers share (render/scene/look.h).
+R"hlsl(// A material's input: the point that a pixel shows. The appearance that all renderers share (scene/look.h).
 
 struct Surface {
     int kind;             // 1 button, 2 cube, 3 wall, 4 agent, 5 door, 6 floor
     int slot;             // in its table: bodies, statics or buttons; 0 for the floor
     int part;             // 1: an agent's eyes; otherwise 0
     int world;            // number of the world in the simulator
-    int agent;            // who looks
+    int agent;            // index of the agent that carries the camera
     float depth;          // along the camera's forward axis, metres
     float3 position;      // in the world, metres
     float3 normal;        // unit, in world axes
     float3 own_position;  // in the object's own frame, from its centre; the floor's is the world's
     float3 own_normal;
     float3 size;          // full extents of the object, metres; 0 for the floor
-    float3 base_colour;   // what it looks like before there is light, 0 .. 1
+    float3 base_colour;   // unlit colour, 0 .. 1
 };
 
-// What a colour is multiplied with: more light from above, and one white light.
+// The factor of a colour: ambient light, more from above, and one white light.
 float brightness(float3 normal) {
     return kAmbient + kAmbientFromAbove * normal.z + kDiffuse * max(dot(normal, kToLight), 0.0);
 }
 
-// A colour in this light.
+// A lit colour.
 float3 lit(float3 colour, Surface surface) { return colour * brightness(surface.normal); }
 
 namespace doorstep {
@@ -30,7 +30,7 @@ float3 colour_of_kind(int kind) {
            : kind == kAgent ? kAgentColour : kWallColour;
 }
 
-// How much of a box of this width around a coordinate is covered by lines across it.
+// The fraction of a box of this width around a coordinate that lines across it cover.
 float2 line_coverage(float2 coordinate, float2 width) {
     const float half_line = 0.5 * kGridLineWidth / kGridCell;
     const float2 u = coordinate / kGridCell;

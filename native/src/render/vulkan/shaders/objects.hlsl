@@ -1,4 +1,4 @@
-R"hlsl(// Reads the worlds: objects as render/scene/objects.h has them, views as camera.h.
+R"hlsl(// Reads the worlds: objects as in render/scene/objects.h, views as in camera.h.
 
 namespace doorstep {
 

@@ -1,11 +1,11 @@
-R"hlsl(// Writes the tensors: for each pixel the ray through its centre meets the surface that the tiles show there. The hit is
-// computed as a ray caster would, so that no precision is lost in the tiles. What is written is declared behind the
-// material, which therefore cannot name it.
+R"hlsl(// Writes the tensors: intersects each pixel's ray with the surface that the tile shows there. The hit is
+// computed as in a ray caster, so that no precision is lost in the tiles. The outputs are declared after the material,
+// which therefore cannot access them.
 
 namespace doorstep {
 
-// What each pixel of the tiles shows: 0, or the index of an object + 1 above the 16 bits of a triangle (agents) or
-// of the axis that the side of a box is across.
+// The surface of each pixel of the tiles: 0, or the index of an object + 1 above the 16 bits of a triangle (agents) or
+// of the axis across which the side of a box lies.
 [[vk::binding(4), vk::image_format("r32ui")]] RWTexture2D<uint> surfaces;
 [[vk::binding(5)]] RWStructuredBuffer<uint> rgb;
 [[vk::binding(6)]] RWStructuredBuffer<float> depth;
@@ -39,7 +39,7 @@ void hit_box(float3 half_size, float3 origin, float3 direction, uint axis, inout
     surface.own_position = origin + direction * surface.depth;
 }
 
-// The tiles know which triangle it is; at its edges the ray may pass it by some hundredths of a pixel, and is moved
+// The tiles contain the triangle; at its edges the ray may miss it by some hundredths of a pixel, and is moved
 // onto it.
 void hit_triangle(float3 origin, float3 direction, uint index, inout Surface surface) {
     const uint first = 6 * index;

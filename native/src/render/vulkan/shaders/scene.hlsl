@@ -1,11 +1,11 @@
-R"hlsl(// What all shaders share: the records that they hand on, and where everything is bound. Behind constants that
+R"hlsl(// Shared by all shaders: the records that they pass on, and the bindings. Comes after constants that
 // shader_sources.cpp writes. The worlds and views of one call are a chunk of the batch, counted from 0.
 
 namespace doorstep {
 
 // A box, or the frame of an agent's mesh.
 struct Object {
-    float4 centre;          // w: kind; 0: nothing there
+    float4 centre;          // w: kind; 0: not drawn
     float4 axis_x;          // unit vectors of its own axes, in world axes; w: half extents along them
     float4 axis_y;
     float4 axis_z;
@@ -32,9 +32,9 @@ struct View {
 struct Chunk {
     uint first_view;   // in the batch
     uint num_views;
-    uint first_world;  // of the worlds that have these views
+    uint first_world;  // of the worlds with these views
     uint num_worlds;
-    // Where the chunk begins in what is bound: bytes of worlds, elements of the others.
+    // Where the chunk starts in the bindings: bytes of worlds, elements of the others.
     uint worlds_begin;
     uint rgb_begin;
     uint depth_begin;

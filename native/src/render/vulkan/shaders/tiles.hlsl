@@ -1,5 +1,5 @@
 R"hlsl(// Projects corners into the tile of a view. Depth is reversed (the near plane is at 1, infinity at 0), which gives
-// floats their best precision; what leaves the tile is clipped.
+// floats their best precision; geometry outside the tile is clipped.
 
 namespace doorstep {
 
@@ -9,7 +9,7 @@ struct Corner {
     nointerpolation uint surface : SURFACE;
 };
 
-// Outside of every tile, in front of the near plane.
+// Outside every tile, in front of the near plane.
 Corner no_corner() {
     Corner corner;
     corner.position = float4(0, 0, 2, 1);
@@ -34,7 +34,7 @@ Corner project(View view, uint view_index, float3 offset, uint surface) {
     return corner;
 }
 
-// Whether a ball around an object can be seen at all.
+// Whether a ball around an object can be visible.
 bool can_be_seen(View view, float3 offset, float radius) {
     const float distance = dot(offset, view.forward.xyz);
     const float x = abs(dot(offset, view.right.xyz)), y = abs(dot(offset, view.up.xyz));
