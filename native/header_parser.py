@@ -1,6 +1,6 @@
 """Reads native/include/doorstep.h and doorstep_render.h into plain data.
 
-The headers are regular, so patterns do; what does not fit raises.
+The headers are regular, so regular expressions suffice; declarations that do not match raise.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class TensorRow:
 
 @dataclass(frozen=True)
 class Header:
-    """Everything the bindings and the documentation need to know of a header; tables it does not have are empty."""
+    """The contents of a header that the bindings and the documentation need; tables it does not have are empty."""
 
     constants: dict[str, int | str]
     statuses: tuple[StatusRow, ...]

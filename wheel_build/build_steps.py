@@ -1,4 +1,4 @@
-"""What every step of the build needs: one kind of error, one way to speak, to run commands, to take turns."""
+"""Shared by all build steps: the error class, messages, running commands, locking a folder."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from pathlib import Path
 
 
 class BuildError(RuntimeError):
-    """Something could not be built; the message says which command failed."""
+    """A build step failed; the message names the command."""
 
 
 def say(message: str) -> None:
-    """Tell the user, without touching standard output, which belongs to the build front end."""
+    """Print a message to standard error; standard output belongs to the build front end."""
     print(f"doorstep: {message}", file=sys.stderr, flush=True)
 
 
@@ -29,7 +29,7 @@ def run(command: Sequence[str], environment: Mapping[str, str] | None = None, fo
 
 @contextmanager
 def exclusive(folder: Path) -> Iterator[None]:
-    """Two builds of one folder take turns."""
+    """Lock a folder: two builds in it take turns."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

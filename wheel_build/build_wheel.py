@@ -1,8 +1,8 @@
-"""Builds the wheel, has it graded and checked, and prints its path as the last line.
+"""Builds, grades and checks the wheel, and prints its path as the last line.
 
     python wheel_build/build_wheel.py dist
 
-The quick way, on this machine; `make wheels` does the same in a container. Runs in an environment with the dependency
+Builds on this machine; `make wheels` does the same in a container. Runs in an environment with the dependency
 groups `build` and `repair` of pyproject.toml.
 """
 

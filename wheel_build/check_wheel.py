@@ -1,4 +1,4 @@
-"""Refuses a wheel that would disappoint on someone else's machine.
+"""Refuses a wheel that would not work on other machines or is not fit to be published.
 
     python wheel_build/check_wheel.py dist/doorstep-*.whl
 
@@ -38,7 +38,7 @@ HARD_DEPENDENCIES = {"numpy"}
 PACKAGE_SUFFIXES = {".py", ".typed", ".html", ".js", ".css"}
 NVIDIA_LICENCE = "licenses/NVIDIA-CUDA-Toolkit.txt"
 CPP_LIBRARY_LICENCE = "licenses/libcxx.txt"
-# The project's licence, and those of what the wheel brings, each with words that only it has.
+# The licences of the project and of the components in the wheel, each with words that only it contains.
 LICENCES = {
     "LICENSE": "Apache License",
     NVIDIA_LICENCE: "End User License Agreement",
@@ -58,7 +58,7 @@ SIZE_LIMIT = 60_000_000  # bytes
 
 
 def check_tag(wheel: Wheel) -> Iterator[str]:
-    """The name of the file and its metadata promise the same, and what they promise is intended."""
+    """The tags and versions in the file name and the metadata agree, and are the intended ones."""
     version = sbom.header_version(wheel.project)
     expected = f"doorstep-{version}-{TAG}.whl"
     if wheel.path.name != expected:
@@ -73,7 +73,7 @@ def check_tag(wheel: Wheel) -> Iterator[str]:
 
 
 def check_dependencies(wheel: Wheel) -> Iterator[str]:
-    """An install without extras brings numpy and nothing else."""
+    """An installation without extras installs only numpy."""
     requirements = wheel.message("METADATA").get_all("Requires-Dist") or []
     names = {re.split(r"[^\w.-]", text)[0] for text in requirements if "extra ==" not in text}
     if names != HARD_DEPENDENCIES:
@@ -81,7 +81,7 @@ def check_dependencies(wheel: Wheel) -> Iterator[str]:
 
 
 def check_files(wheel: Wheel) -> Iterator[str]:
-    """The package as it is in the sources, the libraries, the headers, the metadata, and nothing else."""
+    """The wheel contains the package's sources, the libraries, the headers, the metadata, and nothing else."""
     sources = wheel.project / "pkg"
     package = {
         str(path.relative_to(sources)) for path in (sources / "doorstep").rglob("*") if path.suffix in PACKAGE_SUFFIXES
@@ -105,7 +105,7 @@ def check_record(wheel: Wheel) -> Iterator[str]:
 
 
 def check_licence(wheel: Wheel) -> Iterator[str]:
-    """The licences are inside and named: the project's, and those of what the wheel brings."""
+    """The wheel contains and names its licences: the project's, and those of its components."""
     for name, words in LICENCES.items():
         if words.encode() not in wheel.metadata_file(f"licenses/{name}"):
             yield f"licenses/{name} is missing or does not have the words {words}"
@@ -115,7 +115,7 @@ def check_licence(wheel: Wheel) -> Iterator[str]:
 
 
 def check_bill_of_materials(wheel: Wheel) -> Iterator[str]:
-    """The bill of materials lists what was built in, with versions, hashes and licences."""
+    """The bill of materials lists all components, with versions, hashes and licences."""
     try:
         listed = json.loads(wheel.metadata_file(BILL_OF_MATERIALS))
     except ValueError as error:
@@ -128,7 +128,7 @@ def check_bill_of_materials(wheel: Wheel) -> Iterator[str]:
 
 
 def check_size(wheel: Wheel) -> Iterator[str]:
-    """No large file slipped in."""
+    """The wheel is not larger than the limit."""
     size = wheel.path.stat().st_size
     if size > SIZE_LIMIT:
         yield f"the wheel has {size} bytes, more than {SIZE_LIMIT}"
@@ -155,7 +155,7 @@ CHECKS: tuple[Callable[[Wheel], Iterator[str]], ...] = (
 
 
 def find_faults(path: Path, project: Path = PROJECT) -> dict[str, list[str]]:
-    """Faults by name of the check, in the order of CHECKS; without its libraries a wheel is not looked at further."""
+    """Faults by name of the check, in the order of CHECKS; without its libraries a wheel is not checked further."""
     wheel = Wheel(path, project)
     missing = [name for name in (*OWN_LIBRARIES, *GRAFTS) if name not in wheel.files]
     if missing:

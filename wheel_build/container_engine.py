@@ -1,6 +1,6 @@
-"""Podman with storage and settings of its own, and what else of the system containers need.
+"""Podman with its own storage and settings, and the system programs that containers need.
 
-The settings of the machine are not used: they may be missing, or not fit a machine that is a container itself.
+The machine's settings are not used: they may be missing, or not work inside a container.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from pathlib import Path
 from build_steps import BuildError, run, say
 
 PROGRAMS = ("podman", "runc")
-DRIVERS = ("overlay", "vfs")  # of storage; the second copies every file, and works everywhere
-SYSTEM_FOLDERS = ("/usr/sbin", "/sbin")  # which the search path of a user may lack
+DRIVERS = ("overlay", "vfs")  # storage drivers; the second copies every file, and works everywhere
+SYSTEM_FOLDERS = ("/usr/sbin", "/sbin")  # may be missing from a user's search path
 HIGHEST_PROCESS_ID = Path("/proc/sys/kernel/pid_max")
 
 
 @dataclass(frozen=True)
 class Podman:
-    """Podman, as `environment` configures it: a program with these variables uses the same images."""
+    """Podman configured by `environment`; other programs with these variables use the same images."""
 
     environment: Mapping[str, str]
 
     def run(self, *arguments: str) -> None:
-        """Run a command of podman."""
+        """Run a podman command."""
         run(["podman", *arguments], self.environment)
 
     def output(self, *arguments: str) -> str:
-        """What a command of podman prints."""
+        """The output of a podman command."""
         command = ["podman", *arguments]
         done = subprocess.run(command, env=self.environment, check=False, capture_output=True, text=True)
         if done.returncode != 0:
@@ -42,7 +42,7 @@ class Podman:
 
 
 def require_programs(names: Iterable[str]) -> None:
-    """Install the programs that are missing where that is possible, or say how; packages have the same names."""
+    """Install missing programs if possible, or raise with instructions; packages have the same names."""
     missing = [name for name in names if shutil.which(name, path=_search_path()) is None]
     if not missing:
         return
@@ -58,7 +58,7 @@ def require_programs(names: Iterable[str]) -> None:
 
 
 def configure(folder: Path, variables: Mapping[str, str], mounts: Iterable[Path]) -> Podman:
-    """Podman that keeps everything in a folder; containers get the `variables`, and may read the `mounts`."""
+    """Podman that stores everything in a folder; containers get the `variables`, and may read the `mounts`."""
     storage, containers = folder / "storage.conf", folder / "containers.conf"
     environment = {
         **os.environ,
@@ -91,14 +91,14 @@ def storage_settings(folder: Path, driver: str) -> str:
 def containers_settings(variables: Iterable[str], mounts: Iterable[Path]) -> str:
     """The content of containers.conf."""
     containers: dict[str, str | list[str]] = {
-        # Values, which may hold passwords, stay in the environment.
+        # Values may contain passwords, so they stay in the environment.
         "env": list(variables),
         "volumes": [f"{path}:{path}:ro" for path in mounts],
-        # Networks of their own take rights and kernel modules that a container may lack.
+        # Separate networks need permissions and kernel modules that a container may lack.
         "netns": "host",
         "default_ulimits": [f"nofile={_limit(resource.RLIMIT_NOFILE)}", f"nproc={_process_limit()}"],
     }
-    # crun fails where limits may not be raised. There may be no journal for events.
+    # crun fails where limits cannot be raised. The machine may have no journal for events.
     return _section("containers", containers) + _section("engine", {"runtime": "runc", "events_logger": "none"})
 
 
@@ -108,7 +108,7 @@ def _section(name: str, values: Mapping[str, str | list[str]]) -> str:
 
 
 def _limit(kind: int) -> str:
-    """Podman's own limits are higher; where a process may not raise its limits, no container would start."""
+    """Podman's default limits are higher; if a process may not raise its limits, no container would start with them."""
     most = resource.getrlimit(kind)[1]
     return f"{most}:{most}"
 

@@ -1,4 +1,4 @@
-"""Has cibuildwheel build the wheel in a container, out of the sdist, and test it with each interpreter there.
+"""Runs cibuildwheel, which builds the wheel from the sdist in a container and tests it there with each interpreter.
 
     python wheel_build/container_wheels.py wheelhouse
 
@@ -38,7 +38,7 @@ def build(output: Path, cache: Path) -> None:
     variables = package_index.index_variables()
     with exclusive(cache), tempfile.TemporaryDirectory() as folder:
         podman = container_engine.configure(cache, variables, package_index.local_paths(variables))
-        podman.run("rm", "--all", "--force")  # what an interrupted run left
+        podman.run("rm", "--all", "--force")  # left by an interrupted run
         environment = wheel_environment(podman.environment)
         sources = _pack_sources(Path(folder))
         if not image_is_named:
@@ -49,7 +49,7 @@ def build(output: Path, cache: Path) -> None:
 
 
 def wheel_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """The environment of cibuildwheel; what the caller has set stays."""
+    """The environment of cibuildwheel; the caller's variables take precedence."""
     return {
         # cibuildwheel would show the whole file system of this machine to the container.
         "CIBW_CONTAINER_ENGINE": "podman; disable_host_mount: true",
@@ -59,7 +59,7 @@ def wheel_environment(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def available(chosen: Iterable[str], offered: Iterable[str]) -> list[str]:
-    """Those of the chosen identifiers that are offered; says which are not."""
+    """The chosen identifiers that the image offers; prints the others."""
     chosen, offered = list(chosen), set(offered)
     if missing := [identifier for identifier in chosen if identifier not in offered]:
         say(f"not in the image, neither built nor tested: {', '.join(missing)}")
@@ -72,14 +72,14 @@ def available(chosen: Iterable[str], offered: Iterable[str]) -> list[str]:
 
 
 def _pack_sources(folder: Path) -> Path:
-    """The sdist: cibuildwheel copies all that it is given into the container, and nothing else should be needed."""
+    """The sdist: cibuildwheel copies all its input into the container, and the sdist must be sufficient."""
     run([sys.executable, "-m", "hatchling", "build", "--target", "sdist", "--directory", str(folder)], folder=PROJECT)
     (sources,) = folder.glob("*.tar.gz")
     return sources
 
 
 def _chosen_identifiers(sources: Path, environment: Mapping[str, str]) -> list[str]:
-    """What pyproject.toml chooses of all that cibuildwheel can build and test."""
+    """The builds and tests of cibuildwheel that pyproject.toml selects."""
     command = _cibuildwheel(sources, "--print-build-identifiers")
     done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode != 0:

@@ -28,18 +28,18 @@ class CudaPackages:
 
     @property
     def ptx_compiler(self) -> Path:
-        """The static library that does the same inside doorstep."""
+        """The static library that does the same within doorstep."""
         return self.folder / "nvidia" / "cu13" / "lib" / "libnvptxcompiler_static.a"
 
     @property
     def ptx_compiler_licence(self) -> Path:
-        """What NVIDIA wants to be passed on with it."""
+        """NVIDIA's licence, which must accompany the library."""
         (metadata,) = self.folder.glob("nvidia_nvptxcompiler-*.dist-info")
         return metadata / "licenses" / "License.txt"
 
 
 def install(folder: Path) -> CudaPackages:
-    """Install into a folder named after the content of the requirements; nothing happens if it is there."""
+    """Install into a folder named after the content of the requirements; does nothing if it exists."""
 
     def fetch(target: Path) -> None:
         say("fetching the CUDA compilers (145 MB)")

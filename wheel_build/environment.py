@@ -1,8 +1,8 @@
-"""Makes a virtual environment with dependency groups of pyproject.toml, or brings an existing one up to date.
+"""Creates or updates a virtual environment with dependency groups of pyproject.toml.
 
     python3 wheel_build/environment.py build/environments/test test test-torch
 
-Runs on a bare Python 3.10 or newer. Nothing happens if the environment was made for the same groups of the same file.
+Runs on a bare Python 3.10 or newer. Does nothing if the environment is up to date with the same groups and file.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ STAMP = "groups.txt"
 
 
 def prepare(folder: Path, groups: list[str]) -> None:
-    """Create the environment if it is missing, of another Python or for other groups, and install what changed."""
+    """Create the environment if it is missing, or has another Python or other groups, and install what changed."""
     python, stamp = folder / "bin" / "python", folder / STAMP
     digest = hashlib.sha256(PYPROJECT.read_bytes()).hexdigest()
     found = stamp.read_text(encoding="utf-8").splitlines() if stamp.exists() else []
@@ -29,25 +29,25 @@ def prepare(folder: Path, groups: list[str]) -> None:
     elif found == wanted:
         return
     print(f"doorstep: installing into {folder}: {' '.join(groups) or 'nothing yet'}", flush=True)
-    _pip(python, pinned_pip())  # those of older Pythons do not read dependency groups
+    _pip(python, pinned_pip())  # the pip of older Pythons does not support dependency groups
     if groups:
         _pip(python, *(f"--group={PYPROJECT}:{group}" for group in groups))
     stamp.write_text("\n".join(wanted), encoding="utf-8")
 
 
 def pinned_pip() -> str:
-    """The requirement of pip in pyproject.toml, which a bare Python 3.10 has no reader for."""
+    """The pinned pip of pyproject.toml, found by text: a bare Python 3.10 has no TOML reader."""
     match = re.search(r'"(pip==[^"]+)"', PYPROJECT.read_text(encoding="utf-8"))
     assert match is not None, "pyproject.toml does not pin pip"
     return match[1]
 
 
 def _create(folder: Path) -> None:
-    print(f"doorstep: making the environment {folder}", flush=True)
+    print(f"doorstep: creating the environment {folder}", flush=True)
     result = subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=False)
     if result.returncode != 0:
         sys.exit(
-            f"doorstep: {sys.executable} cannot make virtual environments. Install its venv module "
+            f"doorstep: {sys.executable} cannot create virtual environments. Install its venv module "
             "(Debian and Ubuntu: apt-get install python3-venv) or name another Python: make PYTHON=/path/to/python3"
         )
 

@@ -1,7 +1,7 @@
-"""Hatchling build hook: compiles the native libraries, puts them into the wheel, and has auditwheel graft theirs.
+"""Hatchling build hook: compiles the native libraries and adds them and their dependencies to the wheel.
 
-So every way of installing from sources (`pip install .`, from a repository, from the sdist) gives a whole doorstep. The
-wheel is tagged `linux_x86_64`, the machine it was made on: repair_wheel.py grades it for other machines.
+With it every installation from sources (`pip install .`, from a repository, from the sdist) is complete. The wheel is
+tagged `linux_x86_64`, for the machine it was built on: repair_wheel.py grades it for other machines.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-# Hatchling loads this file by its path; its neighbours are not importable by themselves.
+# Hatchling loads this file by its path, so its folder must be added for imports.
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import native_build
@@ -31,10 +31,10 @@ class NativeLibraryHook(BuildHookInterface):  # type: ignore[type-arg]
     """Runs CMake with the pinned compiler before hatchling collects the files of the wheel, and adds the headers."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Compile the libraries; an editable install finds all beside the Python sources, a wheel carries them."""
+        """Compile the libraries; an editable install gets them beside the Python sources, a wheel contains them."""
         root = Path(self.root)
         editable = version == "editable"
-        # A wheel's search path is right from the start: auditwheel would leave a trace of another one's length.
+        # Link with the wheel's final search path: auditwheel's replacement would depend on the old one's length.
         rpath = str(native_build.third_party_folder(root)) if editable else third_party.RPATH_IN_WHEEL
         libraries = native_build.build_libraries(root, root / "build" / "library", rpath)
         build_data["pure_python"] = False
@@ -50,7 +50,7 @@ class NativeLibraryHook(BuildHookInterface):  # type: ignore[type-arg]
             build_data["sbom_files"].append(str(sbom.write(root, root / "build" / "sbom")))
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
-        """Replace the wheel by one that carries Embree and the DirectX Shader Compiler."""
+        """Replace the wheel by one that contains Embree and the DirectX Shader Compiler."""
         if version == "editable":
             return
         wheel = Path(artifact_path)

@@ -1,4 +1,4 @@
-"""The file of kernel images that the library embeds: written when it is built, read back by the checks.
+"""The file of kernel images that the library embeds: written by the build, read by the checks.
 
     24 bytes  MAGIC
     uint32    number of images
@@ -26,14 +26,14 @@ VIEWS = 9  # the module of the kernel that draws views
 
 
 class ImageName(NamedTuple):
-    """What an image is for."""
+    """The module and architecture of an image."""
 
     module: int  # number of agents, TRAINING or VIEWS
     architecture: int  # 90 for sm_90, PTX for the PTX
 
 
 def pack(images: Mapping[ImageName, bytes]) -> bytes:
-    """The file with these images, in their order."""
+    """The contents of a file with these images, in their order."""
     position = HEADER.size + ENTRY.size * len(images)
     entries, contents = [HEADER.pack(MAGIC, len(images), 0)], []
     for name, content in images.items():
@@ -45,7 +45,7 @@ def pack(images: Mapping[ImageName, bytes]) -> bytes:
 
 
 def unpack(content: bytes) -> dict[ImageName, bytes]:
-    """The images of such a file, or of a library that embeds one; none if there is none."""
+    """The images of such a file, or of a library that embeds one; empty if there are none."""
     start = content.find(MAGIC)
     if start < 0:
         return {}
@@ -58,7 +58,7 @@ def unpack(content: bytes) -> dict[ImageName, bytes]:
 
 
 def cubin_architecture(content: bytes) -> int | None:
-    """The architecture that an ELF file of CUDA machine code is for; None if it is something else."""
+    """The architecture of an ELF file of CUDA machine code; None for other files."""
     if len(content) < 64 or content[:4] != b"\x7fELF" or struct.unpack_from("<H", content, 18)[0] != CUDA_MACHINE:
         return None
     abi_version = content[8]

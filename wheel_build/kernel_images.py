@@ -1,11 +1,11 @@
 """Compiles the kernels, module by module, to PTX and to machine code, and packs them into the file the library embeds.
 
-Machine code runs at once, on GPUs of its architecture. PTX runs on every GPU after a compilation there, which needs a
-driver that knows this version of PTX. DOORSTEP_CUDA_ARCHITECTURES says which architectures get machine code: "all", as
-releases have it, or numbers such as "80,90". Each takes a minute of CPU time, so if it is not set there are few:
-LOCAL_ARCHITECTURES and those of the GPUs in this machine.
+Machine code runs without compilation, on GPUs of its architecture. PTX runs on every GPU after the driver has compiled
+it, which needs a driver that supports this version of PTX. DOORSTEP_CUDA_ARCHITECTURES chooses the architectures that
+get machine code: "all", as in releases, or numbers such as "80,90". Each takes a minute of CPU time, so the default is
+short: LOCAL_ARCHITECTURES and those of the GPUs in this machine.
 
-Outputs are kept under names made of everything that goes into them, so that only what changed is compiled again.
+Outputs are named after a hash of all their inputs, so that only what changed is compiled again.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from kernel_image_file import PTX, TRAINING, VIEWS, ImageName, pack
 from kernel_report import KernelReport, parse_log
 
 INCLUDE_FOLDERS = (Path("native/src"), Path("native/include"))
-SYSTEM_FOLDER = Path("native/src/exec/cuda/nvrtc")  # what <...> finds
+SYSTEM_FOLDER = Path("native/src/exec/cuda/nvrtc")  # searched for #include <...>
 ARCHITECTURES = (75, 80, 86, 89, 90, 100, 120)
 LOCAL_ARCHITECTURES = (90,)
 ARCHITECTURES_VARIABLE = "DOORSTEP_CUDA_ARCHITECTURES"
@@ -74,7 +74,7 @@ _INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 
 @dataclass(frozen=True)
 class Compilation:
-    """One run of a compiler. The file it writes is named after everything that goes into it."""
+    """One run of a compiler. Its output is named after a hash of all inputs."""
 
     name: ImageName
     program: tuple[str, ...]  # the command is: program, output, options
@@ -83,11 +83,11 @@ class Compilation:
 
     @property
     def log(self) -> Path:
-        """What the compiler said."""
+        """The compiler's log."""
         return self.output.with_name(f"{self.output.name}.log")
 
     def run(self, root: Path) -> None:
-        """Compile, unless the file is there. Paths of options are relative to the root."""
+        """Compile, unless the output exists. Paths in options are relative to the root."""
         if self.output.exists():
             return
         pending = self.output.with_name(f"{self.output.name}.pending")
@@ -101,7 +101,7 @@ class Compilation:
 
 
 def chosen_architectures() -> tuple[int, ...]:
-    """Those that get machine code."""
+    """The architectures that get machine code."""
     text = os.environ.get(ARCHITECTURES_VARIABLE, "")
     if text == "all":
         return ARCHITECTURES
@@ -115,7 +115,7 @@ def chosen_architectures() -> tuple[int, ...]:
 
 
 def machine_architectures() -> set[int]:
-    """Whose machine code the GPUs in this machine run, as far as NVIDIA's nvidia-smi lists them."""
+    """The architectures whose machine code runs on the GPUs that nvidia-smi lists on this machine."""
     program = shutil.which("nvidia-smi")
     if program is None:
         return set()
@@ -128,7 +128,7 @@ def machine_architectures() -> set[int]:
 
 
 def build_images(root: Path, packages: CudaPackages, folder: Path) -> Path:
-    """Compile what the folder does not hold, and pack everything; returns the file of images, named by content."""
+    """Compile the images that the folder does not contain, and pack all; returns the file, named after its content."""
     architectures = chosen_architectures()
     with exclusive(folder):
         ptx = ptx_compilations(root, packages, folder)
@@ -143,7 +143,7 @@ def build_images(root: Path, packages: CudaPackages, folder: Path) -> Path:
 
 
 def ptx_compilations(root: Path, packages: CudaPackages, folder: Path) -> list[Compilation]:
-    """CUDA C++ to PTX, for every module."""
+    """Compile CUDA C++ to PTX, for every module."""
     program = (sys.executable, str(Path(__file__).with_name("nvrtc.py")), str(packages.nvrtc))
     compilations = []
     for module in MODULES:
@@ -158,7 +158,7 @@ def ptx_compilations(root: Path, packages: CudaPackages, folder: Path) -> list[C
 
 
 def cubin_compilations(packages: CudaPackages, folder: Path, ptx: Compilation) -> list[Compilation]:
-    """PTX, which has been compiled, to machine code, for every architecture."""
+    """Compile the PTX files to machine code, for every architecture."""
     source = ptx.output.read_bytes()
     compilations = []
     for architecture in ARCHITECTURES:
@@ -183,7 +183,7 @@ def source_files(root: Path, module: KernelModule) -> list[Path]:
 
 
 def read_report(folder: Path) -> list[KernelReport]:
-    """What the kernels of the images in this folder take."""
+    """The resource usage of the kernels of the images in this folder."""
     return [KernelReport(**row) for row in json.loads((folder / REPORT).read_text(encoding="utf-8"))]
 
 
@@ -195,7 +195,7 @@ def _included(root: Path, path: Path) -> Iterator[Path]:
                 break
         else:
             folders = ", ".join(map(str, INCLUDE_FOLDERS))
-            raise BuildError(f'{path} includes "{name}", which is neither beside it nor in {folders}')
+            raise BuildError(f'{path} includes "{name}", which is neither in its folder nor in {folders}')
 
 
 def _digest(parts: Sequence[str | bytes]) -> str:
@@ -220,7 +220,7 @@ def _run_all(compilations: Sequence[Compilation], root: Path, what: str) -> None
 
 
 def _write_images(folder: Path, compilations: Sequence[Compilation]) -> Path:
-    # PTX is text that ends with a zero for whoever reads it.
+    # PTX must be zero-terminated text.
     contents = {
         one.name: one.output.read_bytes() + (b"\0" if one.name.architecture == PTX else b"") for one in compilations
     }

@@ -1,4 +1,4 @@
-"""What the kernels take, as ptxas tells in its log."""
+"""The resource usage of kernels, parsed from the log of ptxas."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class KernelReport:
 
 
 def parse_log(module: int, architecture: int, image_sha256: str, log: str) -> Iterator[KernelReport]:
-    """The kernels of `ptxas -v`, which lists the functions that a kernel calls below it."""
+    """The kernels in the output of `ptxas -v`, which lists the functions that a kernel calls after it."""
     for kernel, text in _ENTRY.findall(log):
         frames = [[int(number) for number in match] for match in _FRAME.findall(text)]
         yield KernelReport(

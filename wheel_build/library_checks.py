@@ -1,4 +1,4 @@
-"""Checks of the shared libraries in a wheel: whether they load on other machines, and are what they should be."""
+"""Checks of the shared libraries in a wheel: they load on other machines, and have the expected contents."""
 
 from __future__ import annotations
 
@@ -19,24 +19,25 @@ from wheel_file import (
     header_functions,
 )
 
-# Part of glibc 2.28. No C++ runtime (the libraries bring what they call of it), and nothing of CUDA or Vulkan. libm is
-# for NVIDIA's PTX compiler and the third-party libraries: a step computes with its own functions.
+# Parts of glibc 2.28. No C++ runtime (the libraries contain the parts they call), and nothing of CUDA or Vulkan. Only
+# NVIDIA's PTX compiler and the third-party libraries need libm: a step uses doorstep's own functions.
 GLIBC = {"libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "librt.so.1", "ld-linux-x86-64.so.2"}
 HIGHEST_GLIBC = (2, 28)
-# What the rendering library needs beside it, and takes from it. Not operator new and delete, which are there as well.
+# The libraries that the rendering library needs, and the symbols it imports from them. They also export operator new
+# and delete, which it must not import.
 GRAFTED = {name.rpartition("/")[2] for name in GRAFTS}
 THIRD_PARTY_FUNCTION = re.compile(r"rtc[A-Z]\w+|DxcCreateInstance")
 # Paths that are the same on every Linux machine.
 SYSTEM_FOLDERS = {"proc", "sys", "dev"}
-# Texts of NVIDIA's PTX compiler that only look like paths.
+# Strings of NVIDIA's PTX compiler that are not paths, but match the pattern.
 NO_PATHS = {b"/path/to/file", b"/sm_100a/sm_100f/sm_103a/sm_103f/sm_107a/sm_107f/sm_110a/sm_110fmask"}
 
-# Shorter ones are there by chance, among megabytes of machine code.
+# Shorter strings occur by chance in megabytes of machine code.
 ABSOLUTE_PATH = re.compile(rb"/(?<![\w.:/~$}]/)(?=[\w.+@/-]{9})([A-Za-z0-9_.+-]+)(?:/[A-Za-z0-9_.+@-]+)+")
 
 
 def check_needed(wheel: Wheel) -> Iterator[str]:
-    """Libraries load what every machine has; the rendering library also what the wheel brings; and nothing else."""
+    """Libraries depend only on libraries of every machine; the rendering library also on those in the wheel."""
     for library in wheel.libraries.values():
         own = GRAFTED if library.name == RENDER_LIBRARY else set()
         needed = set(library.dynamic_entries("DT_NEEDED"))
@@ -56,7 +57,7 @@ def check_imports(wheel: Wheel) -> Iterator[str]:
 
 
 def check_runpath(wheel: Wheel) -> Iterator[str]:
-    """Libraries are looked for in the wheel or where the system has them."""
+    """Search paths contain only the wheel; otherwise the system's defaults apply."""
     for library in wheel.libraries.values():
         folders = _search_path(library)
         for folder in folders:
@@ -89,7 +90,7 @@ def check_exports(wheel: Wheel) -> Iterator[str]:
 
 
 def check_grafts(wheel: Wheel) -> Iterator[str]:
-    """Third-party libraries are the pinned ones, but for their names."""
+    """Third-party libraries are the pinned ones, except for their names."""
     for name, pinned in GRAFTS.items():
         library = wheel.libraries[name]
         if library.dynamic_entries("DT_SONAME") != [library.short_name]:
@@ -99,7 +100,7 @@ def check_grafts(wheel: Wheel) -> Iterator[str]:
 
 
 def check_versions(wheel: Wheel) -> Iterator[str]:
-    """What was built in says of itself that it has the version of the bill of materials."""
+    """Components report the versions listed in the bill of materials."""
     texts = {name: (pinned.version_text, f"{pinned.name} {pinned.version}") for name, pinned in GRAFTS.items()}
     version = sbom.ptx_compiler_version()
     texts[LIBRARY] = (f" V{version}\0".encode(), f"NVIDIA's PTX compiler {version}")
@@ -109,7 +110,7 @@ def check_versions(wheel: Wheel) -> Iterator[str]:
 
 
 def check_kernels(wheel: Wheel) -> Iterator[str]:
-    """The library has PTX of every module, and machine code for the architectures that were asked for."""
+    """The library has PTX of every module, and machine code for the chosen architectures."""
     images = unpack(wheel.files[LIBRARY])
     architectures = (PTX, *kernel_images.chosen_architectures())
     expected = {ImageName(module.number, one) for module in kernel_images.MODULES for one in architectures}
@@ -124,7 +125,7 @@ def check_kernels(wheel: Wheel) -> Iterator[str]:
 
 
 def check_paths(wheel: Wheel) -> Iterator[str]:
-    """Nothing in the wheel tells about the machine that built it; third-party libraries tell about their own."""
+    """The wheel contains no paths of the machine that built it; third-party libraries are exempt."""
     for name in OWN_LIBRARIES:
         library = wheel.libraries[name]
         for match in ABSOLUTE_PATH.finditer(library.content):

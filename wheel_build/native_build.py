@@ -1,4 +1,4 @@
-"""Runs CMake and ninja with the compiler of the ziglang package; no compiler of the system is used.
+"""Runs CMake and ninja with the compiler of the ziglang package; the system's compilers are not used.
 
 As a command it builds and runs the native tests:
 
@@ -21,7 +21,7 @@ from build_steps import BuildError, exclusive, run
 
 LIBRARY_NAMES = ("libdoorstep.so", "libdoorstep_render.so")
 PROJECT = Path(__file__).resolve().parent.parent
-# Shared by every build of the project.
+# Shared by all builds of the project.
 CUDA_FOLDER = Path("build/cuda")
 THIRD_PARTY_FOLDER = Path("build/third_party")
 
@@ -54,7 +54,7 @@ def configure_and_build(root: Path, build_folder: Path, settings: Mapping[str, s
 
 
 def cuda_settings(root: Path) -> dict[str, str]:
-    """CMake cache entries that embed the kernels and their compiler; both are made first if need be."""
+    """CMake cache entries that embed the kernels and their compiler; creates both if necessary."""
     packages = cuda_packages.install(root / CUDA_FOLDER / "packages")
     return {**image_settings(root), "DOORSTEP_PTX_COMPILER": str(packages.ptx_compiler)}
 
@@ -66,7 +66,7 @@ def image_settings(root: Path) -> dict[str, str]:
 
 
 def third_party_folder(root: Path) -> Path:
-    """The folder with the libraries of the rendering library; they are fetched first if need be."""
+    """The folder with the rendering library's dependencies; fetches them if necessary."""
     return third_party.install(root / THIRD_PARTY_FOLDER)
 
 
@@ -82,12 +82,12 @@ def run_native_tests(root: Path, build_folder: Path) -> None:
 
 
 def pinned_environment(root: Path) -> dict[str, str]:
-    """Environment of the build: the compiler by path, its cache inside the project unless the caller has one."""
+    """Environment of the build: the compiler's path, and its cache inside the project unless the caller sets one."""
     environment = dict(os.environ)
     environment["DOORSTEP_ZIG"] = str(_zig())
     for name in ("ZIG_GLOBAL_CACHE_DIR", "ZIG_LOCAL_CACHE_DIR"):
         environment.setdefault(name, str(root / "build" / "zig-cache"))
-    # Flags of the caller's shell would end up in the library.
+    # The caller's compiler flags must not affect the library.
     for name in ("CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS"):
         environment.pop(name, None)
     return environment
@@ -106,7 +106,7 @@ def _zig() -> Path:
 
 
 def tool(name: str) -> Path:
-    """An executable of the cmake or ninja package; what the system has under that name is not considered."""
+    """An executable of the cmake or ninja package; the system's programs of that name are ignored."""
     package = "ninja" if name == "ninja" else "cmake"
     spec = importlib.util.find_spec(package)
     if spec is None or spec.origin is None:
@@ -119,7 +119,7 @@ def tool(name: str) -> Path:
 
 
 def main() -> None:
-    """Build every target into a folder of its own, and run the native tests on demand."""
+    """Build every target into a separate folder, and run the native tests on request."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build-folder", type=Path, required=True)
     parser.add_argument("--asserts", action="store_true", help="keep assertions in the optimised build")

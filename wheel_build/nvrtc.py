@@ -2,7 +2,7 @@
 
     python wheel_build/nvrtc.py LIBRARY SOURCE OUTPUT [OPTIONS...]
 
-A process of its own, so that several compile at once and a compiler that crashes is an exit status.
+A separate process, so that several compile at once and a crash of the compiler is an exit status.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from pathlib import Path
 
 
 class Nvrtc:
-    """The few functions of NVRTC that a compilation takes."""
+    """The functions of NVRTC that a compilation needs."""
 
     def __init__(self, library: Path) -> None:
         self._library = ctypes.CDLL(str(library))
         self._library.nvrtcGetErrorString.restype = ctypes.c_char_p
 
     def compile(self, name: str, source: str, options: list[str]) -> tuple[bytes, str]:
-        """The PTX, empty if the source is at fault, and what the compiler has to say."""
+        """The PTX, empty if the source has errors, and the compiler's log."""
         program = ctypes.c_void_p()
         text = source.encode()
         self._call("nvrtcCreateProgram", ctypes.byref(program), text, name.encode(), 0, None, None)
@@ -43,7 +43,7 @@ class Nvrtc:
 
 
 def main() -> None:
-    """Write the PTX, or the compiler's complaints and status 1."""
+    """Write the PTX, or print the compiler's errors and exit with status 1."""
     library, source, output, *options = sys.argv[1:]
     path = Path(source)
     ptx, log = Nvrtc(Path(library)).compile(path.name, path.read_text(encoding="utf-8"), options)

@@ -10,15 +10,15 @@ import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-# Where packages come from, and how they are fetched. Other options of pip say how this machine wants its own
-# environments, which is no business of a container.
+# Options for where packages come from, and how they are fetched. Other pip options are for this machine's own
+# environments and must not affect a container.
 OPTIONS = {
     *("index-url", "extra-index-url", "find-links", "no-index"),
     *("cert", "client-cert", "trusted-host", "proxy", "timeout", "default-timeout", "retries"),
 }
-# Later ones win.
+# Later entries take precedence.
 SECTIONS = ("global", "install", ":env:")
-# Files of certificates, for pip and for everything else that speaks TLS.
+# Certificate files, for pip and for other programs that use TLS.
 CERTIFICATES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 
 
@@ -46,7 +46,7 @@ def pip_variables(listed: str) -> dict[str, str]:
 
 
 def local_paths(variables: Mapping[str, str]) -> list[Path]:
-    """Existing files and folders that the variables name, which a container has to be given too."""
+    """Existing files and folders that the variables name, which must be mounted into a container."""
     paths = [path for value in variables.values() for path in _paths_in(value.split()) if path.exists()]
     return sorted(set(paths))
 
@@ -54,7 +54,7 @@ def local_paths(variables: Mapping[str, str]) -> list[Path]:
 def _paths_in(words: Iterable[str]) -> Iterable[Path]:
     for word in words:
         if word.startswith("file://"):
-            # The pages of an index link to packages beside it, such as ../../packages/name.whl.
+            # The pages of an index link to packages outside it, such as ../../packages/name.whl.
             yield Path(word.removeprefix("file://")).parent
         elif word.startswith("/"):
             yield Path(word)

@@ -1,6 +1,6 @@
-"""What the build takes from the package index: files pinned by version and hash, fetched once, kept below build/.
+"""The build's files from the package index: pinned by version and hash, fetched once, kept below build/.
 
-Where there is no index, DOORSTEP_PINNED_FILES names a folder with these files, and nothing is fetched. To fill one:
+Without an index, set DOORSTEP_PINNED_FILES to a folder with these files; then nothing is fetched. To fill one:
 
     python wheel_build/pinned_packages.py FOLDER
 """
@@ -19,7 +19,7 @@ from build_steps import BuildError, exclusive, run, say
 CUDA = Path(__file__).resolve().with_name("cuda_requirements.txt")
 THIRD_PARTY = Path(__file__).resolve().with_name("third_party_requirements.txt")
 FOLDER_VARIABLE = "DOORSTEP_PINNED_FILES"
-# The platform of the files, whatever Python builds: nothing of its Python is used.
+# The platform of the files, independent of the Python that builds.
 PLATFORM = (
     *("--only-binary", ":all:", "--python-version", "3.11"),
     *("--platform", "manylinux_2_28_x86_64", "--platform", "manylinux2014_x86_64"),
@@ -27,12 +27,12 @@ PLATFORM = (
 
 
 def identity_of(*pins: bytes) -> str:
-    """Changes whenever a pin changes."""
+    """A hash that changes whenever a pin changes."""
     return hashlib.sha256(b"".join(pins)).hexdigest()[:16]
 
 
 def fetch_once(folder: Path, identity: str, fetch: Callable[[Path], None]) -> Path:
-    """The folder of this identity; `fetch` fills it if it is not there, and those of other identities go."""
+    """The folder of this identity; `fetch` fills it if it is missing, and folders of other identities are removed."""
     wanted = folder / identity
     with exclusive(folder):
         if not wanted.exists():
@@ -57,13 +57,13 @@ def download(requirements: Path, folder: Path) -> None:
 
 
 def _source() -> list[str]:
-    """Where pip looks: in the folder that the environment names, and nowhere else; or where it is configured to."""
+    """Options of pip: only the folder that the environment names, or else pip's configured index."""
     name = os.environ.get(FOLDER_VARIABLE)
     if not name:
         return []
     if not Path(name).is_dir():
         raise BuildError(
-            f"{FOLDER_VARIABLE} is {name!r}, which is no folder; fill one with: python {Path(__file__).name} FOLDER"
+            f"{FOLDER_VARIABLE} is {name!r}, which is not a folder; fill one with: python {Path(__file__).name} FOLDER"
         )
     return ["--no-index", "--find-links", name]
 
@@ -77,7 +77,7 @@ def main() -> None:
     """Fill a folder with all pinned files, from the index."""
     folder = Path(sys.argv[1])
     for requirements in (CUDA, THIRD_PARTY):
-        say(f"fetching what {requirements.name} pins into {folder}")
+        say(f"fetching the files that {requirements.name} pins into {folder}")
         try:
             _pip("download", requirements, *PLATFORM, "--dest", str(folder))
         except BuildError as error:

@@ -1,9 +1,9 @@
-"""Prints what the changelog says about the version of the sources: the text of its release.
+"""Prints the changelog section of the sources' version: the text of its release.
 
     python wheel_build/release_notes.py [TAG]
 
-Fails if the changelog says nothing about it, or if a tag is given that is not "v" and the version. Runs on a bare
-Python 3.10 or newer.
+Fails if the changelog has no text for it, or if the given tag is not "v" and the version. Runs on a bare Python 3.10 or
+newer.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def check_tag(tag: str, version: str) -> None:
 
 
 def section_of(changelog: str, version: str) -> str:
-    """What stands below the heading of a version, without the heading; ReleaseError if that is nothing."""
+    """The text below the heading of a version; ReleaseError if there is none."""
     sections = re.findall(rf"^## {re.escape(version)}\n(.*?)(?=^## |\Z)", changelog, re.MULTILINE | re.DOTALL)
     if len(sections) != 1 or not sections[0].strip():
         raise ReleaseError(

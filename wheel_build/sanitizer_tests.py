@@ -2,9 +2,9 @@
 
     python wheel_build/sanitizer_tests.py address,undefined PYTHON [PYTEST ARGUMENTS...]
 
-PYTHON is that of an environment with the wheel and its test requirements; its copies of the libraries are replaced by
-instrumented ones. The interpreter itself is not instrumented, so the sanitizer's runtime is preloaded and leaks are
-left to the native tests.
+PYTHON is the interpreter of an environment with the wheel and its test requirements; its libraries are replaced by
+instrumented ones. The interpreter itself is not instrumented, so the sanitizer's runtime is preloaded and only the
+native tests detect leaks.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ LIMITED_MEMORY = (
 )
 MEASURED_MEMORY = "tests/interop/test_fast_calls.py::test_a_million_steps_leave_nothing_behind"
 THREADS_OF_A_FORK = "tests/pkg/test_cameras.py::test_a_forked_child_sees_on"
-# The address sanitizer itself needs the address space that some tests take away, and keeps for a while what was freed;
-# under the thread sanitizer only what runs threads says anything, and it ends a forked child that starts threads.
+# The address sanitizer needs the address space that some tests limit, and delays frees; under the thread sanitizer only
+# tests with threads are useful, and it aborts a forked child that starts threads.
 PYTHON_TESTS = {
     "address,undefined": [
         *("tests/pkg", "tests/interop", "tests/render", "tests/sim", "tests/cuda"),
@@ -48,7 +48,7 @@ OPTIONS = {
 
 
 def find_compiler() -> str:
-    """The system's C++ compiler; installed first if that is possible."""
+    """The system's C++ compiler; installs one if possible."""
     for attempt in range(2):
         for name in COMPILERS:
             if path := shutil.which(name):
@@ -77,13 +77,13 @@ def build(compiler: str, sanitizer: str, folder: Path) -> None:
 
 
 def run_native_tests(folder: Path) -> None:
-    """Run the native tests; leaks count."""
+    """Run the native tests; leaks are errors."""
     ctest = [str(native_build.tool("ctest")), "--test-dir", str(folder), "--output-on-failure", "--no-tests=error"]
     subprocess.run(ctest, env={**os.environ, **OPTIONS}, check=True)
 
 
 def run_python_tests(compiler: str, sanitizer: str, folder: Path, python: str, arguments: list[str]) -> None:
-    """Run pytest with the instrumented libraries in the place of the wheel's."""
+    """Run pytest with the instrumented libraries instead of the wheel's."""
     where = [python, "-c", "import doorstep; print(doorstep.__path__[0])"]
     package = Path(subprocess.run(where, check=True, capture_output=True, text=True).stdout.strip())
     for library in native_build.LIBRARY_NAMES:
@@ -114,7 +114,7 @@ def _runtime(compiler: str, name: str) -> str:
 
 
 def main() -> None:
-    """Build, then native tests, then Python tests."""
+    """Build, run the native tests, then the Python tests."""
     sanitizer, python, *arguments = sys.argv[1:]
     folder = PROJECT / "build" / f"sanitizer-{sanitizer.replace(',', '-')}"
     compiler = find_compiler()

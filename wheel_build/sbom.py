@@ -1,4 +1,4 @@
-"""The bill of materials of the wheel: what of others is inside, as CycloneDX, which goes into its metadata."""
+"""The bill of materials of the wheel: its third-party components, as CycloneDX, for its metadata."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from third_party import Library, Part
 FILE = "doorstep.cdx.json"
 PTX_COMPILER = "nvidia-nvptxcompiler"
 PTX_COMPILER_LICENCE = "LicenseRef-NVIDIA-Proprietary"
-# Its headers come with the compiler and are compiled into the project's own libraries.
+# Its headers come with the compiler and are compiled into the project's libraries.
 CPP_LIBRARY = "libc++"
 CPP_LIBRARY_VERSION = "19.1"
 CPP_LIBRARY_LICENCE = "Apache-2.0 WITH LLVM-exception AND MIT AND NCSA"
@@ -30,7 +30,7 @@ def write(root: Path, folder: Path) -> Path:
 
 
 def bill_of_materials(root: Path) -> dict[str, Any]:
-    """The same for the same sources: no time, no serial number."""
+    """Identical for the same sources: no time, no serial number."""
     version = header_version(root)
     components = [*map(_shared_library, third_party.LIBRARIES), _ptx_compiler(), _cpp_runtime(root)]
     product = {
@@ -51,7 +51,7 @@ def bill_of_materials(root: Path) -> dict[str, Any]:
 
 
 def licence_expression() -> str:
-    """The licence of the wheel: the project's, and those of everything that is inside."""
+    """The licence of the wheel: the project's, and those of all components."""
     expressions = [PROJECT_LICENCE, PTX_COMPILER_LICENCE, CPP_LIBRARY_LICENCE]
     for library in third_party.LIBRARIES:
         expressions += [library.licence, *(part.licence for part in library.parts)]
@@ -67,7 +67,7 @@ def header_version(root: Path) -> str:
 
 
 def ptx_compiler_version() -> str:
-    """Of the compiler that is linked into the library."""
+    """The component of the compiler that is linked into the library."""
     return _ptx_compiler_pin()[0]
 
 

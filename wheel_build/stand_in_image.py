@@ -1,8 +1,8 @@
-"""A stand-in for the manylinux image where no container registry can be reached: Debian, with several Pythons.
+"""A substitute for the manylinux image if no container registry can be reached: Debian, with several Pythons.
 
-cibuildwheel finds in it what it expects of a manylinux image: interpreters in /opt/python, each with pip and build. It
-has no compiler and a newer C library; what comes out of it is a manylinux wheel because doorstep brings its compiler.
-Packages come from the archive that apt of this machine is configured for.
+It has what cibuildwheel expects of a manylinux image: interpreters in /opt/python, each with pip and build. It has no
+compiler and a newer C library; its output is a manylinux wheel because doorstep uses its own pinned compiler. Packages
+come from the archive that this machine's apt is configured for.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from build_steps import BuildError, run, say
 from container_engine import Podman
 
 PROGRAMS = ("mmdebstrap",)
-# The newest suite is what the image consists of; older interpreters run there, too, and come from older suites.
+# The image is built from the newest suite; older interpreters come from older suites and run there, too.
 SUITES = ("forky", "bookworm")
 PYTHONS = ("3.11", "3.13", "3.14")
-# Not their packages python3.*-venv: that of an older suite depends on the suite's python3.
+# Without the packages python3.*-venv: that of an older suite depends on the suite's python3.
 PACKAGES = (*(f"python{version}" for version in PYTHONS), "ca-certificates", "python3-build", "python3-pip-whl")
 PIP = "/usr/share/python-wheels/pip-*.whl"
-UTILITY_PYTHON = "/opt/python/cp39-cp39"  # which cibuildwheel runs its own helpers with
+UTILITY_PYTHON = "/opt/python/cp39-cp39"  # cibuildwheel runs its helpers with it
 REPOSITORY = "localhost/doorstep-wheels"
-# How apt of this machine fetches: proxies, and what it does about archives that stand still.
+# The settings of this machine's apt for fetching: proxies, and timeouts.
 FETCH_SETTING = re.compile(r'Acquire::(?:https?::.+|Check-Valid-Until|Check-Date|Retries) "[^"]+";')
 
 
@@ -36,13 +36,13 @@ def identifiers() -> set[str]:
 
 
 def make(podman: Podman) -> str:
-    """The name of the image; it is made if podman does not have it."""
+    """The name of the image; builds it if podman does not have it."""
     archive = debian_archive()
     options = bootstrap_options(fetch_settings(_output(["apt-config", "dump"])))
     image = f"{REPOSITORY}:{hashlib.sha256(' '.join([archive, *options]).encode()).hexdigest()[:16]}"
     if image in podman.output("images", "--format", "{{.Repository}}:{{.Tag}}").split():
         return image
-    say(f"making a container image with Python {', '.join(PYTHONS)} from Debian's packages, which takes minutes")
+    say(f"building a container image with Python {', '.join(PYTHONS)} from Debian's packages, which takes minutes")
     with tempfile.TemporaryDirectory() as folder:
         packed = str(Path(folder) / "image.tar")
         sources = [f"deb {archive} {suite} main" for suite in SUITES]
@@ -52,7 +52,7 @@ def make(podman: Podman) -> str:
 
 
 def debian_archive() -> str:
-    """The address that apt of this machine gets Debian from."""
+    """The address that this machine's apt gets Debian from."""
     if archive := _archive_of(_index_targets()):
         return archive
     if os.geteuid() == 0:  # the lists may not have been fetched yet
@@ -65,7 +65,7 @@ def debian_archive() -> str:
 
 
 def _index_targets() -> str:
-    """What apt knows of the archives it is configured for: a line for each list of packages."""
+    """The archives that apt is configured for: a line for each list of packages."""
     fields = "$(ORIGIN)\t$(COMPONENT)\t$(CODENAME)\t$(REPO_URI)"
     return _output(["apt-get", "indextargets", "--format", fields, "Created-By: Packages"])
 
@@ -73,14 +73,14 @@ def _index_targets() -> str:
 def _archive_of(targets: str) -> str | None:
     for line in targets.splitlines():
         origin, component, codename, address = line.split("\t")
-        # Those with a dash are updates, which lie beside their suite or elsewhere.
+        # Suites with a dash are updates, which may be on other servers.
         if origin == "Debian" and component == "main" and "-" not in codename:
             return address
     return None
 
 
 def fetch_settings(dump: str) -> list[str]:
-    """Those of the settings that `apt-config dump` prints that say how to fetch."""
+    """The settings for fetching in the output of `apt-config dump`."""
     return [line for line in dump.splitlines() if FETCH_SETTING.fullmatch(line)]
 
 
@@ -98,10 +98,10 @@ def bootstrap_options(settings: list[str]) -> list[str]:
 
 
 def _interpreter(version: str) -> list[str]:
-    """Shell commands that put an interpreter where cibuildwheel looks for it; $1 is the root of the image."""
+    """Shell commands that install an interpreter where cibuildwheel expects it; $1 is the root of the image."""
     folder = f"/opt/python/{_folder(version)}"
     return [
-        # With the packages of the system, of which it needs build.
+        # With the system's packages, because cibuildwheel needs build.
         f'chroot "$1" python{version} -m venv --system-site-packages --without-pip {folder}',
         f'chroot "$1" sh -c "PYTHONPATH=\\$(echo {PIP}) {folder}/bin/python -m pip install --quiet --no-index {PIP}"',
     ]

@@ -1,6 +1,6 @@
-"""The third-party libraries of the rendering library: what they are, and a folder with them below build/.
+"""The rendering library's third-party libraries: their properties, and a folder with them below build/.
 
-Everything about them that the build, the checks of the wheel and its bill of materials say comes from here.
+The build, the checks of the wheel and its bill of materials use these properties.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ FOLDER_IN_PACKAGE = "gs_madrona"
 
 @dataclass(frozen=True)
 class Part:
-    """Someone else's code inside a library, as the licence file of the library names it."""
+    """A third party's code inside a library, as named in the library's licence file."""
 
     name: str
     licence: str  # SPDX expression
@@ -26,7 +26,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Library:
-    """A shared library that becomes part of the wheel."""
+    """A shared library in the wheel."""
 
     name: str
     version: str
@@ -36,10 +36,10 @@ class Library:
     licence: str  # SPDX expression, of its own code
     parts: tuple[Part, ...]
     licence_file: str
-    file: str  # which is its soname, too
+    file: str  # also its soname
     sha256: str
-    loaded_content_sha256: str  # SharedLibrary.loaded_content_hash(): a new name changes the file, and not this
-    version_text: bytes  # what stands in the file, and in no other version's
+    loaded_content_sha256: str  # SharedLibrary.loaded_content_hash(): renaming changes the file, but not this
+    version_text: bytes  # occurs in the file of this version only
 
 
 LIBRARIES = (
@@ -80,13 +80,13 @@ LIBRARIES = (
 )
 
 
-# Where auditwheel puts them in a wheel, and how the rendering library finds them there.
+# Auditwheel's folder for them in a wheel, and the rendering library's search path for it.
 FOLDER_IN_WHEEL = "doorstep.libs"
 RPATH_IN_WHEEL = f"$ORIGIN/../../{FOLDER_IN_WHEEL}"
 
 
 def install(folder: Path) -> Path:
-    """The folder that holds the libraries, within `folder`; it is made if it is not there."""
+    """The folder with the libraries, within `folder`; creates it if it is missing."""
     hashes = (library.sha256.encode() for library in LIBRARIES)
     identity = pinned_packages.identity_of(pinned_packages.THIRD_PARTY.read_bytes(), *hashes)
     return pinned_packages.fetch_once(folder, identity, _fetch)

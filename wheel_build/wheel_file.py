@@ -1,4 +1,4 @@
-"""A wheel, opened as far as its checks need it, and the shared libraries inside."""
+"""Reads a wheel, and the shared libraries inside, for the checks."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ import third_party
 
 LIBRARY = "doorstep/_native/libdoorstep.so"
 RENDER_LIBRARY = "doorstep/_native/libdoorstep_render.so"
-OWN_LIBRARIES = {LIBRARY: "doorstep.h", RENDER_LIBRARY: "doorstep_render.h"}  # with what they implement
+OWN_LIBRARIES = {LIBRARY: "doorstep.h", RENDER_LIBRARY: "doorstep_render.h"}  # with the headers they implement
 
-# What a change of a library's name or of its search path touches.
+# The parts of a library that change with its name or search path.
 NAMING_SECTIONS = {".dynamic", ".dynstr", ".dynsym"}
 
 
 def graft_name(library: third_party.Library) -> str:
-    """Where auditwheel puts a third-party library: its name there has the beginning of its hash."""
+    """The path that auditwheel gives a third-party library: its name contains the beginning of its hash."""
     stem, _, suffix = library.file.partition(".")
     return f"{third_party.FOLDER_IN_WHEEL}/{stem}-{library.sha256[:8]}.{suffix}"
 
@@ -47,7 +47,7 @@ class SharedLibrary:
 
     @property
     def short_name(self) -> str:
-        """How messages and the dynamic linker call it."""
+        """Its name in messages and for the dynamic linker."""
         return self.name.rpartition("/")[2]
 
     @cached_property
@@ -56,27 +56,27 @@ class SharedLibrary:
         return ELFFile(BytesIO(self.content))
 
     def dynamic_entries(self, tag: str) -> list[str]:
-        """Strings of the dynamic section that carry this tag, such as DT_NEEDED."""
+        """Strings of the dynamic section with this tag, such as DT_NEEDED."""
         section = self.elf.get_section_by_name(".dynamic")
         assert isinstance(section, DynamicSection)
         attribute = tag.removeprefix("DT_").lower()
         return [getattr(entry, attribute) for entry in section.iter_tags(tag)]
 
     def exports(self) -> set[str]:
-        """Names of the symbols it gives to others."""
+        """Names of the symbols it exports."""
         return {symbol.name for symbol in self._symbols().iter_symbols() if symbol["st_shndx"] != "SHN_UNDEF"} - {""}
 
     def unversioned_imports(self) -> Iterator[str]:
-        """Symbols it takes from others that are not known to be glibc's."""
+        """Symbols it imports that are not known to be glibc's."""
         versions = self.elf.get_section_by_name(".gnu.version")
         assert isinstance(versions, GNUVerSymSection)
         for index, symbol in enumerate(self._symbols().iter_symbols()):
-            # Symbols of libraries with versions have a version's number, the others the name of a reserved one.
+            # Symbols of versioned libraries have a version's number, the others the name of a reserved one.
             if symbol["st_shndx"] == "SHN_UNDEF" and symbol.name and isinstance(versions.get_symbol(index)["ndx"], str):
                 yield symbol.name
 
     def needed_versions(self) -> Iterator[tuple[str, str]]:
-        """Version of symbols, such as GLIBC_2.14, and the library that has to have it."""
+        """Symbol versions, such as GLIBC_2.14, each with the library that must provide it."""
         section = self.elf.get_section_by_name(".gnu.version_r")
         assert isinstance(section, GNUVerNeedSection)
         for file, versions in section.iter_versions():
@@ -84,7 +84,7 @@ class SharedLibrary:
                 yield str(version.name), str(file.name)
 
     def loaded_content_hash(self) -> str:
-        """SHA-256 of everything that is loaded, where it is loaded, but for what names the library."""
+        """SHA-256 of all loaded bytes and their addresses, except those that contain the library's name."""
         digest = hashlib.sha256()
         for section in sorted(self.elf.iter_sections(), key=lambda one: (one["sh_addr"], one.name)):
             if section["sh_flags"] & SH_FLAGS.SHF_ALLOC and section.name not in NAMING_SECTIONS:
@@ -101,7 +101,7 @@ class SharedLibrary:
 
 @dataclass(frozen=True)
 class Wheel:
-    """A wheel and the sources it is held against."""
+    """A wheel and the sources it is compared with."""
 
     path: Path
     project: Path
@@ -114,11 +114,11 @@ class Wheel:
 
     @cached_property
     def metadata_folder(self) -> str:
-        """Name of the .dist-info folder, as the file name of the wheel demands it."""
+        """Name of the .dist-info folder, as the wheel's file name requires it."""
         return "-".join(self.path.name.split("-")[:2]) + ".dist-info"
 
     def metadata_file(self, name: str) -> bytes:
-        """A file of the metadata; empty if it is missing."""
+        """A metadata file; empty if it is missing."""
         return self.files.get(f"{self.metadata_folder}/{name}", b"")
 
     def message(self, name: str) -> Message:
@@ -127,7 +127,7 @@ class Wheel:
 
     @cached_property
     def libraries(self) -> dict[str, SharedLibrary]:
-        """The project's own libraries and those of others, by name."""
+        """The project's libraries and the third-party ones, by name."""
         return {name: SharedLibrary(name, self.files[name]) for name in (*OWN_LIBRARIES, *GRAFTS)}
 
 

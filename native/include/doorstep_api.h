@@ -17,7 +17,7 @@
 
 #include "doorstep.h"
 
-/* Name of the capsule that doorstep.capi() gives. */
+/* Name of the capsule that doorstep.capi() returns. */
 #define DS_API_CAPSULE "doorstep.ds_api"
 
 /* X(result, name, parameters): the function ds_<name>. As long as DS_ABI_VERSION is 4, rows keep their

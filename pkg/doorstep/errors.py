@@ -1,4 +1,4 @@
-"""Everything doorstep raises on purpose, one class per status of the C API.
+"""The exceptions that doorstep raises, one class per status of the C API.
 
     DoorstepError(Exception)            A defect in doorstep; please report it.
         ArgumentError(ValueError)       An argument is outside its allowed range.
@@ -48,13 +48,13 @@ class Status(IntEnum):
 
 
 class DoorstepError(Exception):
-    """Root of all errors of doorstep; raised itself only for a fault of doorstep, which please report.
+    """Base class of doorstep's errors; raised itself only for a defect in doorstep, which please report.
 
     Attributes:
         status: the status of the C API this class stands for.
         argument: name of the argument at fault, or "".
-        hint: what to do about it, or "".
-        driver_code: the number (CUresult) by which the CUDA driver refused, or 0.
+        hint: the remedy, or "".
+        driver_code: the CUDA driver's result (CUresult), or 0.
     """
 
     status: Status = Status.INTERNAL

@@ -309,7 +309,7 @@ def test_a_recording_holds_no_binding_and_a_graph_keeps_the_memory_it_was_record
         sim.bind(steps_remaining=first)
         with driver.RecordedGraph(stream) as graph:
             sim.step()
-            with pytest.raises(doorstep.ArgumentError, match="recorded") as caught:
+            with pytest.raises(doorstep.ArgumentError, match="captured") as caught:
                 sim.bind(steps_remaining=second)
             assert caught.value.argument == "stream"
         sim.bind(steps_remaining=second)

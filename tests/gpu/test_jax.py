@@ -78,7 +78,7 @@ def test_a_program_on_the_other_device_says_so(rooms: Any) -> None:
 
     with doorstep.Simulator(4) as sim:
         on_cpu = doorstep.jax.make(sim.config)
-    with pytest.raises(Exception, match="another kind of device"):
+    with pytest.raises(Exception, match="device kind differs"):
         on_cpu.init(0).worlds.block_until_ready()
     with jax.default_device(jax.devices("cpu")[0]):
         assert on_cpu.init(0).worlds.shape[0] == 4

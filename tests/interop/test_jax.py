@@ -346,7 +346,7 @@ def test_worlds_that_are_none_are_an_error_and_no_crash() -> None:
     noise = np.random.default_rng(1).integers(0, 2**32, state.worlds.shape, np.uint32)
     for worlds in (jnp.zeros_like(state.worlds), jnp.asarray(noise)):
         broken = doorstep.jax.BatchState(worlds, state.tensors, state.program)
-        with pytest.raises(Exception, match=r"worlds\[0\] of 3 holds no world"):
+        with pytest.raises(Exception, match=r"worlds\[0\] of 3 is not a valid world"):
             rooms.step(broken, actions).worlds.block_until_ready()
     assert rooms.step(state, actions).rewards.shape == (3, 2, 1)  # the next call finds everything in order
 

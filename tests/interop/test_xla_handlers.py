@@ -120,7 +120,7 @@ def replaced(tensor: Tensor, **changes: Any) -> Tensor:
 BROKEN: list[tuple[str, Any, int, str]] = [
     ("no rules", lambda c: c.update(rules=None), INVALID_ARGUMENT, "rules: missing"),
     ("few rules", lambda c: c.update(rules=[0, 2]), INVALID_ARGUMENT, "rules: wrong"),
-    ("other device", lambda c: c["rules"].__setitem__(0, 1), INTERNAL, "another kind of device"),
+    ("other device", lambda c: c["rules"].__setitem__(0, 1), INTERNAL, "device kind differs"),
     ("no such agents", lambda c: c["rules"].__setitem__(1, 9), INVALID_ARGUMENT, "rules: out of range"),
     ("other agents", lambda c: c["rules"].__setitem__(1, 3), INVALID_ARGUMENT, "rewards: wrong"),
     ("no such length", lambda c: c["rules"].__setitem__(2, 0), INVALID_ARGUMENT, "episode_length is 0"),
@@ -162,7 +162,7 @@ def test_memory_without_worlds_is_an_error() -> None:
     with pytest.raises(HandlerError) as caught:
         call(**rooms.step_call())
     assert caught.value.args[0] == FAILED_PRECONDITION
-    assert "worlds[0] of 2 holds no world" in caught.value.args[1]
+    assert "worlds[0] of 2 is not a valid world" in caught.value.args[1]
 
 
 # ---- Declarations

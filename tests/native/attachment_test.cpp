@@ -1,4 +1,4 @@
-// What other libraries attach to a simulator: when it is asked to work, with what, and how it ends.
+// Libraries attached to a simulator: when their update is called, with what arguments, and how it ends.
 #include <pthread.h>
 #include <sched.h>
 
@@ -11,7 +11,7 @@
 
 namespace {
 
-// Adds up a field of all worlds on the simulator's threads, and remembers how often it was asked to.
+// Sums a field of all worlds on the simulator's threads, and counts its calls.
 struct Observer {
     ds_tensor_info field{};  // body_positions
     std::atomic<int> updates{0}, releases{0};
@@ -59,7 +59,7 @@ struct Observer {
         return made;
     }
 
-    // What update() should have found, from the state as it is now.
+    // The sums that update() should have computed, from the current state.
     bool is_current() {
         const std::vector<double> found = sums;
         const ds_turn before = turn;
@@ -138,7 +138,7 @@ void it_changes_nothing_in_the_worlds() {
     close_simulator(without);
 }
 
-// A world alone, or few of them, are drawn on all threads nevertheless.
+// Even a single world, or few of them, are drawn on all threads.
 void all_threads_work_for_it() {
     Observer observer;
     const ds_simulator simulator = make_simulator(30, 4);
@@ -236,7 +236,7 @@ void a_failure_without_a_reason_is_reported_all_the_same() {
     observer.fails_silently = true;
     CHECK_EQUAL(ds_set_error(DS_STATUS_SHADER, "material", "", "of yesterday"), DS_STATUS_OK);
     CHECK_EQUAL(ds_simulator_attach(simulator, &attachment), DS_STATUS_RENDERER);
-    CHECK(last_message_has("what is attached to the simulator failed"));
+    CHECK(last_message_has("the library attached to the simulator failed"));
     observer.fails_silently = false;
     CHECK_EQUAL(ds_simulator_attach(simulator, &attachment), DS_STATUS_OK);
     observer.fails_silently = true;
@@ -247,7 +247,7 @@ void a_failure_without_a_reason_is_reported_all_the_same() {
     observer.fails_silently = false;
     CHECK_EQUAL(ds_set_error(DS_STATUS_SHADER, "material", "", "of yesterday"), DS_STATUS_OK);
     CHECK_EQUAL(ds_simulator_step(simulator), DS_STATUS_RENDERER);
-    CHECK(last_message_has("what is attached to the simulator failed"));
+    CHECK(last_message_has("the library attached to the simulator failed"));
     step_once(simulator, 0);
     close_simulator(simulator);
 }

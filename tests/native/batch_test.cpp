@@ -1,4 +1,4 @@
-// Worlds in the caller's memory: the bits of a simulator, and nothing else is touched, whatever the memory holds.
+// Worlds in the caller's memory: the same bits as a simulator, with any previous contents and no writes beyond.
 #include <limits>
 #include <thread>
 
@@ -40,7 +40,7 @@ void check_same(const HostBatch& batch, ds_simulator simulator) {
               hashes[static_cast<size_t>(world)]);
 }
 
-// 65 and 130 worlds are more than the calling thread takes alone.
+// 65 and 130 worlds are more than the calling thread steps alone.
 void a_batch_is_a_simulator() {
     struct {
         int64_t worlds, agents;
@@ -111,7 +111,7 @@ void flat_observations_may_be_left_out() {
     CHECK(batch.all_worlds() == whole.all_worlds());
 }
 
-// ---- Worlds that are none
+// ---- Invalid worlds
 
 void check_refused(HostBatch& batch, int64_t world) {
     const std::vector<char> before = batch.all_worlds();
@@ -141,11 +141,11 @@ void memory_that_holds_no_worlds_is_refused() {
 void worlds_of_other_rules_are_refused() {
     HostBatch batch(2, 2, 200);
     CHECK_EQUAL(ds_batch_create(&batch.batch, 0, 0), DS_STATUS_OK);
-    batch.batch.episode_length = 50;  // 200 steps are left
+    batch.batch.episode_length = 50;  // 200 steps remain
     check_refused(batch, 0);
 }
 
-// What passes the check is stepped without harm. A sanitizer watches; the step itself has laws of its own.
+// Worlds that pass the check are stepped without memory errors, which a sanitizer detects; other tests check results.
 void a_damaged_world_is_refused_or_stepped() {
     Draws draws{7};
     const float floats[] = {0.f, -1.f, 1e9f, -1e30f, 3e38f, std::numeric_limits<float>::infinity(),
@@ -179,15 +179,15 @@ void trouble_is_told() {
     CHECK_EQUAL(ds_batch_step(&batch.batch), DS_STATUS_OK);
     for (const uint32_t word : batch.trouble) CHECK_EQUAL(word, 0);
     const float nan = std::numeric_limits<float>::quiet_NaN();
-    // A block begins with x of buttons, agents and cubes. A cube is nowhere, and all cubes are awake, so that the world
-    // goes through the general solver, which looks
+    // A block starts with the x of buttons, agents and cubes. One cube's is not finite, and all cubes are awake, so
+    // that the world goes through the general solver, which checks
     memcpy(batch.world(0) + (kButtonLanes + 2) * sizeof nan, &nan, sizeof nan);
     uint32_t* words = reinterpret_cast<uint32_t*>(batch.world(0));
     for (int64_t i = 0; i < batch.info.world_bytes / 4; ++i)
         if (words[i] == kAllAsleep) words[i] = 0;
     CHECK_EQUAL(ds_batch_step(&batch.batch), DS_STATUS_OK);
     CHECK_EQUAL(batch.trouble[1], 1);  // a value that is not finite
-    batch.batch.trouble = nullptr;     // may be left out
+    batch.batch.trouble = nullptr;     // optional
     CHECK_EQUAL(ds_batch_step(&batch.batch), DS_STATUS_OK);
 }
 

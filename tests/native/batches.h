@@ -1,4 +1,4 @@
-// A batch on the CPU for tests: the caller's memory and what describes it.
+// A batch on the CPU for tests: the caller's memory and its description.
 #pragma once
 
 #include <stdlib.h>
@@ -15,7 +15,7 @@ struct Free {
     void operator()(char* memory) const { free(memory); }
 };
 
-// Memory of exactly that size, so that a sanitizer sees what lies beyond; `filling` is what it held before.
+// Memory of exactly that size, so that a sanitizer detects accesses beyond; `filling` is its previous contents.
 inline std::unique_ptr<char, Free> take_memory(int64_t bytes, int filling) {
     std::unique_ptr<char, Free> memory;
     void* address = nullptr;

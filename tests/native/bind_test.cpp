@@ -1,4 +1,4 @@
-// Tensors in memory of the caller, and tensors set from it, through the C API.
+// Tensors bound to the caller's memory, and tensors set from it, through the C API.
 #include <algorithm>
 #include <atomic>
 #include <memory>
@@ -8,7 +8,7 @@
 
 namespace {
 
-// Memory of the caller for one tensor, between bytes that nobody may touch.
+// The caller's memory for one tensor, between guard bytes.
 class Memory {
 public:
     explicit Memory(const ds_tensor_info& info) {
@@ -23,7 +23,7 @@ public:
         }
     }
 
-    // Aligned to an element, and to nothing more.
+    // Aligned to an element only.
     char* data() { return storage_.data() + kGuard; }
     uint64_t bytes() const { return static_cast<uint64_t>(bytes_); }
 
@@ -47,7 +47,7 @@ ds_binding binding_of(ds_tensor_id tensor, Memory& memory) {
     return {tensor, memory.data(), memory.bytes(), nullptr, nullptr};
 }
 
-// Binds one tensor. Whoever wants the reference to its memory gives a place for it.
+// Binds one tensor. memory: receives the reference, or null.
 ds_status bind(ds_simulator simulator, const ds_binding& binding, ds_memory* memory = nullptr) {
     ds_memory unwanted = 0;
     const ds_status status = ds_simulator_bind(simulator, &binding, 1, memory ? memory : &unwanted);
@@ -55,7 +55,7 @@ ds_status bind(ds_simulator simulator, const ds_binding& binding, ds_memory* mem
     return status;
 }
 
-// A simulator all of whose tensors lie in memory of the caller.
+// A simulator with all tensors bound to the caller's memory.
 struct BoundSimulator {
     BoundSimulator(int64_t num_worlds, int64_t num_threads) : simulator(make_flat_simulator(num_worlds, num_threads)) {
         std::vector<ds_binding> bindings;
@@ -204,7 +204,7 @@ void an_owner_is_let_go_once_nobody_needs_the_memory() {
     check_nothing_lives();
 }
 
-// A release may call doorstep: nothing is held then.
+// A release function may call doorstep: no lock is held then.
 void step_at_release(void* owner) { CHECK_EQUAL(ds_simulator_step(*static_cast<ds_simulator*>(owner)), DS_STATUS_OK); }
 
 void releasing_an_owner_may_call_the_simulator() {
@@ -237,7 +237,7 @@ void a_refused_call_has_changed_nothing() {
         {{DS_TENSOR_COUNT, nullptr, 0, nullptr, nullptr}, "tensor", "it must be 0 to"},
         {{-1, nullptr, 0, nullptr, nullptr}, "tensor", "it must be 0 to"},
         {{int64_t{1} << 32, nullptr, 0, nullptr, nullptr}, "tensor", "it must be 0 to"},
-        {{DS_TENSOR_actions, nullptr, 0, nullptr, nullptr}, "actions", "named twice"},
+        {{DS_TENSOR_actions, nullptr, 0, nullptr, nullptr}, "actions", "occurs twice"},
         {{DS_TENSOR_lidar, inside, lidar.bytes() - 4, nullptr, nullptr}, "lidar", "it must be 2400"},
         {{DS_TENSOR_lidar, inside + 2, lidar.bytes(), nullptr, nullptr}, "lidar", "multiple of 4"},
         {{DS_TENSOR_rewards, place.data() + 4, 40, nullptr, nullptr}, "rewards", "overlaps that of actions"},

@@ -1,4 +1,4 @@
-// The macros the native tests are made of. A failed check names itself and ends the program.
+// The macros of the native tests. A failed check prints itself and ends the program.
 #pragma once
 
 #include <stdio.h>

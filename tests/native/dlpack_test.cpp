@@ -12,7 +12,7 @@ struct Source {
     ds_simulator simulator = make_simulator(5, 1);
     ds_memory memory = 0;
     Source() { CHECK_EQUAL(ds_simulator_get_memory(simulator, &memory), DS_STATUS_OK); }
-    // Leaves only exports alive.
+    // Only exports are left alive.
     void end() {
         close_simulator(simulator);
         CHECK_EQUAL(ds_memory_release(memory), DS_STATUS_OK);
@@ -97,7 +97,7 @@ void descriptions_that_leave_the_memory_are_refused() {
     check_nothing_lives();
 }
 
-// A capsule of a Python that is not there: a name and a pointer.
+// A capsule of a fake Python: a name and a pointer.
 struct FakeCapsule {
     const char* name;
     void* pointer;

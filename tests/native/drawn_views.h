@@ -1,4 +1,4 @@
-// Views that a renderer drew, and what a ray tracer in double precision sees in their place.
+// Views that a renderer drew, compared with a ray tracer in double precision.
 #pragma once
 
 #include <math.h>
@@ -11,7 +11,7 @@
 
 namespace doorstep {
 
-// A simulator's threads, in one.
+// Runs a simulator's tasks on the calling thread.
 inline void run_alone(void*, int64_t count, ds_task task, void* context) {
     task(context, 0, count / 2, 0);
     task(context, count / 2, count - count / 2, 1);
@@ -58,7 +58,7 @@ struct DrawnViews {
     }
 };
 
-// One agent's view, as the reference sees it.
+// One agent's view, drawn by the reference.
 struct ReferenceView {
     const CameraRig& rig;
     Camera camera;
@@ -97,8 +97,8 @@ struct ReferenceView {
         return false;
     }
 
-    // How much of the floor at a pixel is line: lines along x and y, each averaged over the extent to which a pixel's
-    // step to the right and one down move the point on the floor.
+    // The fraction of a floor pixel that is line: lines along x and y, each averaged over the distance that the floor
+    // point moves for a step of one pixel to the right and one down.
     double lines(double x, double y) const {
         const auto point = [&](double px, double py) {
             const reference::Ray r = ray(px, py);
@@ -160,7 +160,7 @@ inline void check_pixel(const DrawnViews& drawn, size_t pixel, const ReferenceVi
     CHECK_NEAR(drawn.normals[3 * pixel + 2], hit.normal.z, 1e-3);
 }
 
-// How many pixels showed what; those on silhouettes, where rounding decides, are not compared.
+// How many pixels showed each kind; pixels on silhouettes, where rounding decides, are not compared.
 struct ComparedPixels {
     size_t all = 0, silhouettes = 0;
     int kinds[8] = {};  // DS_ENTITY_NONE: sky

@@ -1,4 +1,4 @@
-// What tests on the fake driver look at: the thread's error, and what is left.
+// Checks of tests on the fake driver: the thread's error, and leaks.
 #pragma once
 
 #include <stdint.h>
@@ -20,7 +20,7 @@ inline int64_t live_resources() {
     return sum;
 }
 
-// Nothing is left, and nothing was done to what did not exist.
+// Nothing is left alive, and no call used an object that did not exist.
 inline void check_clean() {
     CHECK_EQUAL(live_resources(), 0);
     CHECK_EQUAL(fake::alive(), 0);

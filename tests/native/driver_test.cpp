@@ -1,4 +1,4 @@
-// Opening the CUDA driver, and what its results become.
+// Loading the CUDA driver, and the translation of its results.
 #include "runtime/cuda/driver.h"
 
 #include <dlfcn.h>
@@ -22,7 +22,7 @@ void check_refused(ds_status status) {
     CHECK(*latest_error().hint);
 }
 
-// ---- Opening ----
+// ---- Loading ----
 
 void a_machine_without_a_driver_is_told_so() {
     if (dlopen("libcuda.so.1", RTLD_LAZY) || dlopen("libcuda.so", RTLD_LAZY)) return;
@@ -147,7 +147,7 @@ void every_result_has_its_status() {
         {808, DS_STATUS_DEVICE_BUSY},   // MPS_MAX_CLIENTS_REACHED
         {809, DS_STATUS_DEVICE_BUSY},   // MPS_MAX_CONNECTIONS_REACHED
         {906, DS_STATUS_DEVICE},        // STREAM_CAPTURE_IMPLICIT
-        {12345, DS_STATUS_DEVICE},      // one that is not known
+        {12345, DS_STATUS_DEVICE},      // an unknown one
     };
     for (const auto& [result, status] : expected) {
         CHECK_EQUAL(fail_driver(static_cast<CUresult>(result), "cuSomething"), status);
@@ -182,7 +182,7 @@ int64_t owners_released = 0;
 void a_forked_child_calls_the_driver_never_and_is_told_why() {
     fake::install();
     const int code = run_in_child([] {
-        // The driver that was not opened before the fork is the child's own.
+        // If the driver was not loaded before the fork, the child can load it.
         CHECK(find_driver());
         return 0;
     });

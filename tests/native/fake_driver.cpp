@@ -39,7 +39,7 @@ CUresult misuse(CUresult result) {
     return result;
 }
 
-// Notes the call; not 0 if it is to fail.
+// Records the call; not 0 if it shall fail.
 CUresult enter(const char* name) {
     std::lock_guard guard(mutex);
     names.push_back(name);
@@ -91,7 +91,7 @@ bool is_usable(CUstream stream) {
     return is_default ? is_retained(current()) : exists(kStream, stream);
 }
 
-// In the usual mode this would spoil what another thread is recording.
+    // In the default capture mode this would invalidate another thread's capture.
 template <class Handle>
 CUresult end(Kind kind, Handle handle) {
     std::lock_guard guard(mutex);
@@ -103,7 +103,7 @@ CUresult end(Kind kind, Handle handle) {
     return CUDA_SUCCESS;
 }
 
-// A call that only needs that these exist.
+// A call that only requires that these exist.
 CUresult use(CUstream stream) {
     std::lock_guard guard(mutex);
     return is_usable(stream) ? CUDA_SUCCESS : misuse(CUDA_ERROR_INVALID_HANDLE);
@@ -433,8 +433,8 @@ CUresult cuGraphDestroy(CUgraph graph) {
     return end(kGraph, graph);
 }
 
-// An allocation, the range of addresses it is mapped at and the mapping are objects of their own; a mapping is known by
-// its first address plus one.
+// An allocation, the address range it is mapped to and the mapping are separate objects; a mapping is identified by its
+// first address plus one.
 CUresult cuMemGetAllocationGranularity(size_t* granularity, const CUmemAllocationProp* properties,
                                        CUmemAllocationGranularity_flags) {
     ENTER();
@@ -484,7 +484,7 @@ CUresult cuMemSetAccess(CUdeviceptr address, size_t, const CUmemAccessDesc*, siz
     return use(kMapping, address + 1);
 }
 
-// What is imported takes its file descriptor over.
+// An import takes its file descriptor over.
 CUresult cuImportExternalMemory(CUexternalMemory* memory, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC* handle) {
     ENTER();
     const CUresult result = make(kExternalMemory, memory);

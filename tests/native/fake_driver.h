@@ -1,5 +1,5 @@
-// A CUDA driver for the tests of resource handles: it keeps account of what is alive, notes every call, and fails
-// where it is told to. Handles are used again as soon as they are free, as real drivers do.
+// A CUDA driver for the tests of resource handles: it tracks live objects, records every call, and fails where a test
+// tells it to. It reuses handles as soon as they are free, as real drivers do.
 #pragma once
 
 #include <stdint.h>
@@ -27,10 +27,10 @@ struct Behaviour {
     CUresult failure = CUDA_ERROR_UNKNOWN;
 };
 
-// Makes doorstep use a fresh driver that behaves like that.
+// Makes doorstep load a new driver with this behaviour.
 void install(const Behaviour& behaviour = {});
 
-// The behaviour from now on.
+// Changes the behaviour of later calls.
 Behaviour& behaviour();
 
 enum Kind {
@@ -39,14 +39,14 @@ enum Kind {
 };
 
 int64_t alive(Kind kind);
-int64_t alive();                // of all kinds
-int64_t retained(int device);   // how often its primary context is
-int64_t misuses();              // calls with a handle that does not exist, without the context they need, or that
-                                // disturb a recording
+int64_t alive();                // number of live objects of all kinds
+int64_t retained(int device);   // reference count of its primary context
+int64_t misuses();              // calls with a handle that does not exist, without the required context, or that
+                                // invalidate a capture
 int64_t calls();
-const char* failed_function();  // where the failure took place, or ""
+const char* failed_function();  // the function that failed, or ""
 
-// Names of the calls so far, and where one is first found (-1: nowhere).
+// Names of the calls so far, and the index of the first call of a function (-1: not called).
 std::vector<std::string> history();
 int64_t first_call(const char* name);
 int64_t count_calls(const char* name);
@@ -56,7 +56,7 @@ void clear_history();
 std::vector<uint64_t>& context_stack();
 uint64_t context_of(int device);
 
-// A stream, made by somebody else.
+// A stream created by other code.
 uint64_t make_foreign_stream(int device);
 void set_capturing(uint64_t stream, bool capturing);
 

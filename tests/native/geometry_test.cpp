@@ -1,4 +1,4 @@
-// Contacts, the floor, free flight, trigonometry and random numbers by themselves, without a world.
+// Unit tests of contacts, the floor, free flight, trigonometry and random numbers, without a world.
 #include <math.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ constexpr Vec3 kUnit{1.f, 1.f, 1.f};
 
 Heading heading_at(double yaw) { return {static_cast<float>(cos(yaw)), static_cast<float>(sin(yaw))}; }
 
-// A turn by `angle` about an axis that is 0 (x), 1 (y) or 2 (z).
+// A rotation by `angle` about an axis that is 0 (x), 1 (y) or 2 (z).
 Quat turn_about(int axis, double angle) {
     const float c = static_cast<float>(cos(angle / 2)), s = static_cast<float>(sin(angle / 2));
     return {c, axis == 0 ? s : 0.f, axis == 1 ? s : 0.f, axis == 2 ? s : 0.f};
@@ -53,7 +53,7 @@ Box random_upright_box(Draws& draws) {
     return upright_box({place.x, place.y, 0.2f * place.z}, heading_at(draws.between(-3.f, 3.f)), half);
 }
 
-// ---- Overlap by projecting all corners, in double: what the separating axes are measured against
+// ---- Overlap by projecting all corners, in double: the reference of the separating axes
 
 struct Range {
     double low, high;
@@ -71,7 +71,7 @@ Range project(const Box& box, const double axis[3]) {
     return range;
 }
 
-// How far one box must go along the axis (of any length) to leave the other; negative: the gap between them.
+// How far one box must move along the axis (of any length) to leave the other; negative: the gap between them.
 double overlap_along(const Box& a, const Box& b, Vec3 axis) {
     const double length = sqrt(double{axis.x} * axis.x + double{axis.y} * axis.y + double{axis.z} * axis.z);
     const double unit[3] = {axis.x / length, axis.y / length, axis.z / length};
@@ -79,8 +79,8 @@ double overlap_along(const Box& a, const Box& b, Vec3 axis) {
     return std::min(ra.high - rb.low, rb.high - ra.low);
 }
 
-// Over all 15 axes. least: the smallest overlap, negative if the boxes are apart. parting: the smallest along axes that
-// may part them, see may_part_along().
+// Over all 15 axes. least: the smallest overlap, negative if the boxes are apart. parting: the smallest along the axes
+// that may separate them, see may_part_along().
 struct Overlaps {
     double least = 1e30, parting = 1e30;
 };
@@ -104,8 +104,8 @@ Overlaps overlaps_of(const Box& a, const Box& b) {
 
 // ---- Box against box
 
-// No law for boxes that overlap least, but much, along the vertical: they part along other axes, see may_part_along(),
-// across which their faces need not meet.
+// Boxes whose least overlap is vertical but large are excluded: they separate along other axes, see may_part_along(),
+// across which their faces need not touch.
 template <class MakeBox, class Touch>
 void expect_touching_where_no_axis_separates(MakeBox make, Touch touch) {
     Draws draws{1};
@@ -161,7 +161,7 @@ void swapping_the_boxes_turns_the_normal_around() {
     }
 }
 
-// Everything turned by one yaw and moved by one step along the floor.
+// Rotates everything by one yaw and moves it by one step along the floor.
 struct FloorMotion {
     Heading heading;
     Vec3 step;
@@ -260,7 +260,7 @@ void a_box_upon_another_is_no_matter_of_the_plane() {
 
 // ---- The floor
 
-// A cube that has come down at 1 m/s; at that speed an overlap of up to 1.2 cm is this substep's.
+// A cube that fell at 1 m/s; at that speed this substep's motion explains an overlap of up to 1.2 cm.
 Body falling_cube(float height, Quat rotation) {
     Body cube{};
     cube.position = cube.previous_position = {2.f, 3.f, height};
@@ -279,7 +279,7 @@ void a_cube_above_the_floor_does_not_touch_it() {
     CHECK_NEAR(cube.position.z, 1.5001f, 0.0);
 }
 
-// Its lowest point lies below its centre, so that the cube is raised and does not turn.
+// Its lowest point is below its centre, so that the cube is raised without rotating.
 FloorContact raise_by_a_centimetre(float radius, Quat rotation) {
     FloorContact contact;
     Body cube = falling_cube(radius - 0.01f, rotation);
@@ -317,7 +317,7 @@ void a_cube_on_a_corner_stands_on_it_alone() {
         CHECK_NEAR(fabsf(coordinate), 1.5, 1e-5);
 }
 
-// Half a metre deep, at rest: the cube comes out at once and its velocity, place minus previous place, stays small.
+// Half a metre deep, at rest: the cube is moved out at once, and its velocity, from the pose difference, stays small.
 void an_overlap_that_motion_has_not_made_parts_without_speed() {
     FloorContact contact;
     Body cube = falling_cube(1.f, {1.f, 0.f, 0.f, 0.f});
@@ -325,12 +325,12 @@ void an_overlap_that_motion_has_not_made_parts_without_speed() {
     CHECK(solve_cube_floor_position(contact, cube));
     CHECK_NEAR(cube.position.z, 1.5, 1e-5);
     derive_velocity(cube);
-    CHECK_NEAR(cube.velocity.z, 0.2, 1e-3);  // 2 mm, what old_overlap() leaves, in a substep
+    CHECK_NEAR(cube.velocity.z, 0.2, 1e-3);  // 2 mm, the margin of old_overlap(), in a substep
 }
 
 // ---- Free flight
 
-// In the table motion is in the agent's frame; the kernel has it turned and moved to where the agent is.
+// The table has motion in the agent's frame; the kernel rotates and moves it to the agent's pose.
 void without_walls_an_agent_slides_as_the_table_of_flights_says() {
     FlightTable table;
     make_flight_table(table);
@@ -383,7 +383,7 @@ void the_arc_tangent_keeps_its_word() {
     CHECK_NEAR(arc_tangent(NarrowFloat(0.f), NarrowFloat(0.f)).v, 0.0, 0.0);
 }
 
-// From the test vectors that the authors of Threefry publish.
+// From the test vectors published by the authors of Threefry.
 void threefry_gives_the_known_answers() {
     constexpr struct {
         RandomKey key;

@@ -1,5 +1,4 @@
-// Worlds stepped by the CPU executor and, side by side, by kernels that run on the host: they must stay equal to the
-// byte.
+// Worlds stepped by the CPU executor and by kernels that run on the host: both must stay equal to the byte.
 #pragma once
 
 #include <string.h>
@@ -18,7 +17,7 @@ namespace doorstep {
 using KernelRunner = void (*)(int num_agents, KernelId kernel, const KernelArguments& arguments, uint32_t grid,
                               const char* way);
 
-// Where a batch is run: the number of blocks, and whatever else a runner can do in several ways, by name.
+// A configuration of a run: the number of blocks, and the name of the runner's variant.
 struct KernelLaunch {
     KernelRunner run;
     uint32_t grid;

@@ -1,4 +1,4 @@
-// Worlds as levels are, and as they should not be: for renderers, with any number of agents.
+// Generated and invalid worlds for renderers, with any number of agents.
 #pragma once
 
 #include <math.h>
@@ -73,7 +73,7 @@ private:
             const float left = door - 10.f / 3.f, right = 20.f - door - 10.f / 3.f;
             put_static(world, 3 + room, DS_ENTITY_WALL, 0.5f * (-20.f + left), y, 0.f, left, 1.f, 4.375f);
             put_static(world, 6 + room, DS_ENTITY_WALL, 0.5f * (20.f - right), y, 0.f, right, 1.f, 4.375f);
-            const float sunk = -1.2f * static_cast<float>(draws_.below(5));  // a door on its way, or below the floor
+            const float sunk = -1.2f * static_cast<float>(draws_.below(5));  // a moving door, or below the floor
             put_static(world, 9 + room, DS_ENTITY_DOOR, door - 10.f, y, sunk, 16.f / 3.f, 1.f, 4.375f);
         }
         for (int i = 0; i < kButtons; ++i) {
@@ -111,7 +111,7 @@ private:
         }
     }
 
-    // Most agents stand where a renderer's shortcuts could go wrong.
+    // Most agents are placed where a renderer's optimisations could fail.
     void move_somewhere_hard(int world, int agent) {
         const int row = world * fields_.num_bodies + agent, cube = world * fields_.num_bodies + fields_.num_agents;
         float* at = body_positions.data() + 3 * row;
@@ -121,7 +121,7 @@ private:
             case 1: at[0] = 10.4f; break;                                     // its camera is in the wall
             case 2: at[0] = 9.99999f; break;                                  // its camera touches the wall
             case 3: at[1] = 80.f; break;                                      // beyond the level
-            case 4: at[2] = 50.f; turn(row, -1.2f, 1.f, 0.2f, 0.f); break;    // high up, looks down
+            case 4: at[2] = 50.f; turn(row, -1.2f, 1.f, 0.2f, 0.f); break;    // high up, facing down
             case 5: at[2] = -4.f; break;                                      // below the floor
             case 6:                                                           // in the bounds of a tumbling cube
                 at[0] = body_positions[static_cast<size_t>(3 * cube)] + 1.4f;
@@ -134,7 +134,7 @@ private:
                 if (agent) at[0] = first[0] + 0.7f, at[1] = first[1] - 0.8f;
                 break;
             case 9: at[1] = 12.2f; turn(row, 0.02f, 0.f, 0.f, 1.f); break;    // in front of a door
-            case 10: turn(row, 0.f, 0.f, 0.f, 1.f); break;                    // axes exactly the world's
+            case 10: turn(row, 0.f, 0.f, 0.f, 1.f); break;                    // aligned exactly with the world axes
             default: break;
         }
     }

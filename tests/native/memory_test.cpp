@@ -13,7 +13,7 @@ namespace {
 
 using namespace doorstep;
 
-// A root folder with files that look like /proc and /sys, below the temporary directory.
+// A root folder with files like those in /proc and /sys, in the temporary directory.
 class FakeRoot {
 public:
     FakeRoot() {

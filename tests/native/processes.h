@@ -1,4 +1,4 @@
-// Running a piece of a test in a child process, to see how it ends.
+// Running a part of a test in a child process, to check how it ends.
 #pragma once
 
 #include <signal.h>
@@ -10,8 +10,8 @@
 
 constexpr int kHung = -1;
 
-// The thread sanitizer cannot follow threads that start in the child of a process that had some. The address sanitizer's
-// allocator stays locked in the child if a thread of the parent was just in it.
+// The thread sanitizer does not support threads started in the child of a process that had threads. The address
+// sanitizer's allocator stays locked in the child if a thread of the parent was inside it.
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 constexpr bool kCanStartThreadsInChild = false;
 #else

@@ -1,5 +1,5 @@
-// The embedded PTX, which machine code for every GPU is made of, gives the bytes of the CPU executor when it is
-// interpreted on the host.
+// Interpreting the embedded PTX, from which machine code for every GPU is compiled, on the host gives the bytes of the
+// CPU executor.
 #include <algorithm>
 #include <numeric>
 

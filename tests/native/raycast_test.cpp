@@ -1,4 +1,4 @@
-// The ray caster: what it draws, against a ray tracer in double precision; and the same bytes, whoever draws.
+// The ray caster: its views against a ray tracer in double precision, and equal bytes from all its executors.
 #include <string.h>
 
 #include "drawn_views.h"
@@ -13,7 +13,7 @@ namespace {
 
 using namespace doorstep;
 
-// ---- What it draws
+// ---- Views
 
 ComparedPixels check(const WorldFields& fields, int num_worlds, int width, int height,
                      float tangent = kTangentOf50Degrees) {

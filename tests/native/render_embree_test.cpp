@@ -1,4 +1,4 @@
-// What Embree is asked and what it answers, against a ray tracer in double precision.
+// Rendering with Embree, against a ray tracer in double precision.
 #include <dirent.h>
 #include <malloc.h>
 #include <stdio.h>
@@ -36,7 +36,7 @@ int count_threads() {
     return count;
 }
 
-// First: a device that reads configuration files would start four threads for this one, and does.
+// Must run first: a device that reads configuration files would start four threads because of the file written here.
 void embree_starts_no_threads_and_reads_no_files() {
     char folder[] = "/tmp/embree_home_XXXXXX";
     CHECK(mkdtemp(folder));
@@ -78,19 +78,19 @@ void structs_are_laid_out_as_embrees() {
     RTCRayHit8 packet;
     for (int i = 0; i < 8; ++i) {
         packet.ray.org_x[i] = 1;
-        packet.ray.org_y[i] = i == 5 ? 9 : 2;  // lane 5 passes by
+        packet.ray.org_y[i] = i == 5 ? 9 : 2;  // lane 5 misses
         packet.ray.org_z[i] = -1;
-        packet.ray.tnear[i] = i == 4 ? 1.6f : 0;  // lane 4 begins behind it
+        packet.ray.tnear[i] = i == 4 ? 1.6f : 0;  // lane 4 starts behind it
         packet.ray.dir_x[i] = packet.ray.dir_y[i] = packet.ray.time[i] = 0;
         packet.ray.dir_z[i] = 2;
         packet.ray.tfar[i] = i == 3 ? 1.4f : 100;  // lane 3 ends before it
-        packet.ray.mask[i] = i == 2 ? 3 : 4;       // lane 2 does not see it
+        packet.ray.mask[i] = i == 2 ? 3 : 4;       // lane 2 is masked
         packet.ray.id[i] = packet.ray.flags[i] = 0;
         packet.hit.primID[i] = packet.hit.geomID[i] = packet.hit.instID[0][i] = packet.hit.instPrimID[0][i] =
             RTC_INVALID_GEOMETRY_ID;
     }
     const RTCRayHit8 before = packet;
-    alignas(32) int valid[8] = {-1, -1, -1, -1, -1, -1, 0, -1};  // lane 6 is not asked
+    alignas(32) int valid[8] = {-1, -1, -1, -1, -1, -1, 0, -1};  // lane 6 is inactive
     rtcIntersect8(valid, scene, &packet, nullptr);
     for (int i = 0; i < 8; ++i) {
         const bool hit = i < 2 || i == 7;
@@ -161,7 +161,7 @@ void set_ray(RTCRay8& rays, int lane, const Ray& ray) {
     rays.mask[lane] = ~0u;
 }
 
-// Between two random places, as floats hold them.
+// Between two random positions, in float precision.
 Ray random_ray(Draws& draws) {
     const auto place = [&] {
         return Vec3{draws.between(-6.f, 6.f), draws.between(-8.f, 8.f), draws.between(0.f, 4.f)};
@@ -170,7 +170,7 @@ Ray random_ray(Draws& draws) {
     return {reference::from(from), reference::from(to - from)};
 }
 
-// Near edges rounding decides; there a ray a little to the side hits something else or is much longer.
+// Near edges rounding decides: a ray shifted slightly hits another object or is much longer.
 bool is_clear(const Ray& ray, const Hit& hit, const std::vector<reference::Triangle>& triangles, int hidden) {
     for (int axis = 0; axis < 3; ++axis) {
         for (const double step : {-1e-4, 1e-4}) {
@@ -341,7 +341,7 @@ void whatever_else_is_of_the_agents_kind_is_a_box() {
     CHECK(drawn.depth == expected.depth && drawn.normals == expected.normals);
 }
 
-// mallinfo2() is too new for the systems that the library is built for; below 2 GiB its predecessor tells the same.
+// mallinfo2() is too new for the systems that the library is built for; below 2 GiB mallinfo() reports the same.
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 size_t allocated_bytes() {
     const struct mallinfo info = mallinfo();
@@ -397,8 +397,8 @@ void look_down(ds_picture_config& config, float x, float y, float metres) {
     config.rotation[1] = -sqrtf(0.5f);
 }
 
-// Light comes along (1, 1, -2): a cube of 2 m throws its shadow 1 m to the right and 1 m up the picture. Seen from
-// above, 10 m and 100 pixels wide, centred on the cube, one pixel is 0.1 m.
+// The light's direction is (1, 1, -2): a cube of 2 m casts its shadow 1 m to the right and 1 m up in the picture. The
+// view from above is 10 m and 100 pixels wide, centred on the cube, so one pixel is 0.1 m.
 void shadows_fall_away_from_the_light() {
     ds_picture_config config = picture_config(100, 100);
     look_down(config, 1.f, 1.f, 10.f);

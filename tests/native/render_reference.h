@@ -1,5 +1,5 @@
-// A ray tracer in double precision that shares nothing with the renderers but the meshes and the colours: every ray is
-// tested against every triangle of every object, boxes included.
+// A ray tracer in double precision that shares only the meshes and the colours with the renderers: it tests every ray
+// against every triangle of every object, including boxes.
 #pragma once
 
 #include <math.h>
@@ -33,7 +33,7 @@ struct Ray {
 
 struct Triangle {
     Vector corners[3], normals[3];
-    int object;  // number of its object
+    int object;  // index of its object
     uint32_t material;
 };
 
@@ -54,7 +54,7 @@ inline Vector place(const doorstep::Object& object, doorstep::Vec3 local) {
            from(object.axis_z) * (double(local.z) * object.half.z);
 }
 
-// A normal of the mesh, as its surface is stretched to the object's box.
+// A normal of the mesh scaled to the object's box.
 inline Vector turn(const doorstep::Object& object, doorstep::Vec3 local) {
     return unit(from(object.axis_x) * (double(local.x) / object.half.x) +
                 from(object.axis_y) * (double(local.y) / object.half.y) +
@@ -74,7 +74,7 @@ inline void add_triangles(const doorstep::Object& object, int number, std::vecto
     }
 }
 
-// Front faces only, between nearest and the hit so far.
+// Front faces only, between nearest and the nearest hit so far.
 inline void meet(const Ray& ray, const Triangle& triangle, double nearest, Hit& hit) {
     const Vector a = triangle.corners[1] - triangle.corners[0], b = triangle.corners[2] - triangle.corners[0];
     const Vector normal = cross(a, b);
@@ -93,7 +93,7 @@ inline void meet(const Ray& ray, const Triangle& triangle, double nearest, Hit& 
     hit.normal = unit(triangle.normals[0] * (1 - u - v) + triangle.normals[1] * u + triangle.normals[2] * v);
 }
 
-// hidden: an object that is not seen, or -1.
+// hidden: an object that is ignored, or -1.
 inline Hit trace(const Ray& ray, const std::vector<Triangle>& triangles, int hidden, bool floor) {
     Hit hit;
     if (floor && ray.direction.z < 0 && ray.origin.z > 0) {

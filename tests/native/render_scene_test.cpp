@@ -1,4 +1,4 @@
-// The meshes, the camera's rays and the floor's grid: what all renderers draw.
+// The meshes, the camera's rays and the floor's grid, which all renderers use.
 #include <math.h>
 
 #include <map>
@@ -13,14 +13,14 @@ namespace {
 
 bool same_place(Vec3 a, Vec3 b) { return a.x == b.x && a.y == b.y && a.z == b.z; }
 
-// Vertices at the same place count as one: the box has several in each corner.
+// Vertices at the same position count as one: the box has several per corner.
 uint32_t place_of(const Mesh& mesh, uint32_t vertex) {
     uint32_t first = 0;
     while (!same_place(mesh.vertices[first].position, mesh.vertices[vertex].position)) ++first;
     return first;
 }
 
-// Every edge is walked once in each direction.
+// Every edge occurs once in each direction.
 void check_closed(const Mesh& mesh) {
     std::map<std::pair<uint32_t, uint32_t>, int> walks;
     for (int t = 0; t < mesh.triangle_count; ++t) {
@@ -36,7 +36,7 @@ void check_closed(const Mesh& mesh) {
     }
 }
 
-// Of the triangles of one material, by the divergence theorem; positive if they face outwards.
+// Volume within the triangles of one material, by the divergence theorem; positive if they face outwards.
 double volume(const Mesh& mesh, uint32_t material) {
     double sum = 0;
     for (int t = 0; t < mesh.triangle_count; ++t) {
@@ -90,7 +90,8 @@ void the_agents_mesh_fills_its_box() {
     CHECK(same_place(low, {-1.f, -1.f, -1.f}) && same_place(high, {1.f, 1.f, 1.f}));
 }
 
-// From ahead, from the sides in front and from above one sees where an agent looks; from behind one does not.
+// The eyes show an agent's heading: they are visible from ahead, from the sides in front and from above, not from
+// behind.
 void eyes_tell_the_heading() {
     const Object agent{{}, {1, 0, 0}, {0, 1, 0}, {0, 0, 1}, {1, 1, 1}, DS_ENTITY_AGENT, 0, true};
     std::vector<reference::Triangle> triangles;
@@ -154,7 +155,7 @@ void cameras_turn_with_their_agents() {
     check(camera.up, {0.f, 0.f, 1.f});
 }
 
-// The share of a stretch that lies on lines, counted.
+// The fraction of an interval that lies on lines, by counting.
 double counted_coverage(double coordinate, double width) {
     int on_line = 0;
     const int count = 20000;
@@ -173,7 +174,7 @@ void the_grid_is_averaged_over_the_pixel() {
             CHECK_NEAR(shown, counted_coverage(at, width), 2e-3 + edge);
         }
     }
-    // Far away all pixels look alike.
+    // Far away all pixels have the same colour.
     CHECK_NEAR(line_coverage<NarrowFloat>(12345.6f, 1000.f).v, kGridLineWidth / kGridCell, 1e-6);
 }
 

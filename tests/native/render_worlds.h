@@ -1,4 +1,4 @@
-// Worlds for renderers, made by hand: everything turned every way, nothing where a simulation would put it.
+// Handmade worlds for renderers, with objects in any pose and in places where no simulation would put them.
 #pragma once
 
 #include <math.h>
@@ -51,7 +51,7 @@ private:
         return {reinterpret_cast<const char*>(values.data()), 4 * items * components, 4 * components, 4};
     }
 
-    // Braces, unlike arguments, are evaluated from left to right, whatever the compiler.
+    // Braces, unlike arguments, are evaluated from left to right by every compiler.
     static void put(std::vector<float>& field, int row, doorstep::Vec3 value) {
         float* at = field.data() + 3 * row;
         at[0] = value.x;
@@ -59,8 +59,8 @@ private:
         at[2] = value.z;
     }
 
-    // Agents face each other, a few metres apart, between cubes in the air and walls. The last static is not there.
-    // Buttons, whose tops lie in one plane, do not overlap: there renderers may choose.
+    // Agents face each other, a few metres apart, between cubes in the air and walls. The last static is unused.
+    // Buttons, whose tops are in one plane, do not overlap: the visible one would be undefined.
     void fill(int world) {
         for (int i = 0; i < kBodies; ++i) {
             const int row = world * kBodies + i;

@@ -44,7 +44,7 @@ ds_resource_info info_of(ds_resource resource) {
 // Two rows of 8 bytes, 16 bytes apart.
 ds_row_copy row_copy() { return {sizeof(ds_row_copy), 0, 4096, 16, 8192, 16, 8, 2}; }
 
-// One handle of every kind, made on a new driver.
+// One handle of every kind, on a new driver.
 struct Everything {
     Everything() {
         fake::install();

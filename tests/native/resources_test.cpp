@@ -1,4 +1,4 @@
-// CUDA resource handles: lifetimes, owners, identity, contexts, threads, and a failure of every single driver call.
+// CUDA resource handles: lifetimes, owners, identity, contexts, threads, and a failure of each driver call.
 #include <pthread.h>
 #include <string.h>
 
@@ -20,10 +20,10 @@ Ref<Context> context_of_new_driver(const fake::Behaviour& behaviour = {}) {
     return context;
 }
 
-// An owner of somebody else's resource, who counts how often he was let go.
+// A foreign owner, which counts its releases.
 struct Owner {
     int released = 0;
-    int64_t contexts_retained = -1;  // at that moment
+    int64_t contexts_retained = -1;  // at the time of the release
 
     ForeignOwner foreign() { return {this, release}; }
 
@@ -256,7 +256,7 @@ void what_is_foreign_or_borrowed_is_not_found() {
     Owner owner;
     const Ref<Stream> borrowed = Stream::borrow(context, raw), foreign = Stream::borrow(context, raw, owner.foreign());
     CHECK(!find_resource<Stream>(0, raw));
-    // An owner is kept even for what doorstep made itself.
+    // An owner is kept even for resources that doorstep created.
     const Ref<Stream> stream = Stream::create(context);
     CHECK(Stream::borrow(context, stream->raw(), owner.foreign()).get() != stream.get());
     CHECK_EQUAL(owner.released, 1);
@@ -365,7 +365,7 @@ void streams_of_another_device_are_refused() {
     CHECK_EQUAL(last_status(), DS_STATUS_INVALID_ARGUMENT);
     const Ref<Kernel> kernel = Kernel::get(Module::load(context, "image"), fake::kKernelName);
     CHECK_EQUAL(kernel->launch(*other, {{1, 1, 1}, {32, 1, 1}}, nullptr), DS_STATUS_INVALID_ARGUMENT);
-    CHECK_EQUAL(other->wait_event(*event), DS_STATUS_OK);  // this is what events are for
+    CHECK_EQUAL(other->wait_event(*event), DS_STATUS_OK);  // events may be waited for on other streams
 }
 
 void work_that_goes_on_is_pending_and_no_error() {
@@ -378,7 +378,7 @@ void work_that_goes_on_is_pending_and_no_error() {
     fake::behaviour().failing_function = "cuEventQuery";
     CHECK_EQUAL(event->wait(0), DS_STATUS_PENDING);
     fake::behaviour().failing_function = "cuEventQuery";
-    CHECK_EQUAL(event->wait(INT64_MAX), DS_STATUS_OK);  // asked again
+    CHECK_EQUAL(event->wait(INT64_MAX), DS_STATUS_OK);  // polled again
     float milliseconds;
     fake::behaviour().failing_function = "cuEventElapsedTime";
     CHECK_EQUAL(event->elapsed(*event, &milliseconds), DS_STATUS_PENDING);
@@ -454,7 +454,7 @@ void a_failure_of_any_driver_call_is_an_error_that_leaves_nothing_behind() {
         const bool succeeded = use_everything();
         const std::string failed = fake::failed_function();
         CHECK(!failed.empty());
-        // What ends something fails in silence; everything else is told, with the driver's code.
+        // Failures of destructors are ignored; all others are reported, with the driver's code.
         CHECK(!succeeded || failed_while_ending(failed));
         if (!succeeded) {
             const bool refused = failed == "cuDriverGetVersion";
@@ -465,7 +465,7 @@ void a_failure_of_any_driver_call_is_an_error_that_leaves_nothing_behind() {
         }
         CHECK_EQUAL(live_resources(), 0);
         CHECK_EQUAL(fake::misuses(), 0);
-        // One that could not be ended is leaked, and no other.
+        // Only the resource that could not be destroyed is leaked.
         const int64_t leaked = fake::alive() + fake::retained(0);
         if (leaked > (failed_while_ending(failed) ? 1 : 0)) fprintf(stderr, "%s\n", failed.c_str());
         CHECK(leaked <= (failed_while_ending(failed) ? 1 : 0));

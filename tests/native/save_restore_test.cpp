@@ -1,4 +1,4 @@
-// What a save holds, and that damaged or foreign bytes change nothing.
+// The contents of a save; damaged or foreign bytes change nothing.
 #include <string.h>
 
 #include <vector>
@@ -101,7 +101,7 @@ void every_truncation_and_extension_is_noticed() {
     close_simulator(simulator);
 }
 
-// Changes a header field and makes the checksum right again: a save of another kind of simulator.
+// Changes a header field and corrects the checksum: a save of another kind of simulator.
 template <class Change>
 Bytes forged(const Bytes& good, const Change& change) {
     Bytes bytes = good;

@@ -1,4 +1,4 @@
-// Memory and semaphores that are shared with another API: file descriptors, lifetimes, and a failure of every call.
+// Memory and semaphores shared with another API: file descriptors, lifetimes, and a failure of each call.
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -22,7 +22,7 @@ void check_refused(ds_status expected, const char* argument) {
 
 bool is_open(int descriptor) { return fcntl(descriptor, F_GETFD) >= 0; }
 
-// Something that another API has exported.
+// An object that another API has exported.
 int new_descriptor() {
     const int descriptor = open("/dev/zero", O_RDWR);
     CHECK(descriptor >= 0);
@@ -35,13 +35,13 @@ int count_open_descriptors() {
     return count;
 }
 
-// What is leaked keeps its context, which the laws after it must not find.
+// A leaked resource keeps its context, which the following checks must not count.
 template <class Law>
 void check_in_child(const Law& law) {
     CHECK_EQUAL(run_in_child([&] { return law(), 0; }), 0);
 }
 
-// The context that something leaked has kept, and nothing else of ours.
+// Only the context that a leaked resource keeps is alive.
 void check_leaked_with_its_context() {
     CHECK_EQUAL(live_resources(), 1);
     CHECK_EQUAL(live_counts.resources[DS_RESOURCE_CONTEXT], 1);
@@ -91,7 +91,7 @@ void a_size_that_does_not_fit_is_out_of_memory_with_the_amounts() {
     fake::behaviour().failure = CUDA_ERROR_OUT_OF_MEMORY;
     CHECK(!ExportedMemory::create(stream, 1));
     CHECK_EQUAL(last_status(), DS_STATUS_OUT_OF_MEMORY);
-    CHECK(strstr(latest_error().message, "asked for 65536 bytes, device 0 has 400 free of 1000"));
+    CHECK(strstr(latest_error().message, "requested 65536 bytes, device 0 has 400 free of 1000"));
     CHECK(!ExportedMemory::create(stream, UINT64_MAX));
     CHECK_EQUAL(last_status(), DS_STATUS_OUT_OF_MEMORY);
     CHECK_EQUAL(fake::alive(), 1);
@@ -244,7 +244,7 @@ void a_semaphore_ends_after_the_work_with_it_on_every_stream() {
     fake::behaviour().failure = CUDA_ERROR_NOT_READY;
     semaphore = {};
     check_clean();
-    CHECK_EQUAL(fake::count_calls("cuEventQuery"), 3);  // asked again
+    CHECK_EQUAL(fake::count_calls("cuEventQuery"), 3);  // polled again
     CHECK(fake::first_call("cuEventQuery") < fake::first_call("cuDestroyExternalSemaphore"));
 }
 
@@ -321,7 +321,7 @@ bool share_everything(int descriptor) {
     return semaphore && !semaphore->wait(*stream, 1) && !semaphore->signal(*stream, 2);
 }
 
-// Where a failure leaves alive what could not be given back or waited for, and what it keeps.
+// Failures after which a resource that could not be destroyed or awaited stays alive, and the resources it keeps alive.
 bool failed_while_ending(const std::string& function) {
     for (const char* ending : {"Destroy", "Free", "Unmap", "Query", "cuMemRelease", "CtxRelease", "Current", "Captur",
                                "Record"}) {

@@ -1,4 +1,4 @@
-// The life of simulators, their threads and their events, through the C API.
+// Lifetimes of simulators, their threads and their events, through the C API.
 #include <immintrin.h>
 #include <pthread.h>
 
@@ -92,7 +92,7 @@ void the_end_of_what_was_begun_is_an_event_of_its_own() {
     const ds_simulator simulator = make_simulator(3000, 1);
     ds_event step, end;
     CHECK_EQUAL(ds_simulator_get_end(simulator, nullptr), DS_STATUS_INVALID_ARGUMENT);
-    CHECK_EQUAL(ds_simulator_get_end(simulator, &end), DS_STATUS_OK);  // of nothing
+    CHECK_EQUAL(ds_simulator_get_end(simulator, &end), DS_STATUS_OK);  // before any step
     CHECK_EQUAL(ds_simulator_step_async(simulator, &step), DS_STATUS_OK);
     CHECK_EQUAL(ds_event_wait(end, 0), DS_STATUS_OK);
     CHECK_EQUAL(ds_event_close(end), DS_STATUS_OK);
@@ -187,7 +187,7 @@ void a_fork_waits_for_a_running_step_and_frees_the_locks_in_the_child() {
         const int status = run_in_child([&] {
             for (int step = 0; step < 3; ++step) CHECK_EQUAL(ds_simulator_step(shared.simulator), DS_STATUS_OK);
             close_simulator(shared.simulator);
-            _exit(3);  // without a look for leaks: the vanished threads' references remain
+            _exit(3);  // without the leak check: references of the parent's threads remain
             return 0;
         });
         CHECK_EQUAL(status, 3);
@@ -346,7 +346,7 @@ void world_lists_must_be_distinct_and_in_range() {
 }  // namespace
 
 int main() {
-    RUN(worlds_do_not_depend_on_the_caller_s_float_environment);  // first: tables are computed once a process
+    RUN(worlds_do_not_depend_on_the_caller_s_float_environment);  // first: tables are computed once per process
     RUN(closing_returns_everything);
     RUN(a_closed_simulator_is_refused_everywhere);
     RUN(memory_outlives_its_simulator);

@@ -1,4 +1,4 @@
-// Copies between tensors and the host: what every device can do with its memory.
+// Copies between tensors and the host, for any device.
 #include <vector>
 
 #include "simulators.h"
@@ -41,7 +41,7 @@ void a_tensor_is_read_as_it_lies() {
     close_simulator(simulator);
 }
 
-// More worlds than one staging buffer holds.
+// More worlds than fit one staging buffer.
 void a_strided_field_is_read_and_written_element_by_element() {
     constexpr int64_t kWorlds = 9000;
     const ds_simulator simulator = make_simulator(kWorlds, 1);

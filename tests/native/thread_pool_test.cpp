@@ -17,7 +17,7 @@ namespace {
 
 using namespace doorstep;
 
-// Each item is worked on once, by workers and in chunks the pool may use.
+// Each item is processed once, by workers and in chunks that the pool may use.
 void check_coverage(ThreadPool& pool, int64_t count) {
     std::vector<std::atomic<int>> visits(static_cast<size_t>(count));
     pool.run(count, [&](int64_t first, int64_t length, int worker) {
@@ -120,7 +120,7 @@ void a_forked_child_starts_its_own_threads() {
     check_coverage(pool, 1000);
 }
 
-// Threads of users with this limit are refused; root's are not, so that it becomes somebody else.
+// Users with this limit may not start threads; root may, so the process changes its user.
 bool limit_threads() {
     const rlimit none{0, 0};
     return (getuid() != 0 || setuid(65534) == 0) && setrlimit(RLIMIT_NPROC, &none) == 0;

@@ -1,5 +1,4 @@
-// Calls of the training kernels, done by the CPU and, side by side, by kernels that run on the host: they must give the
-// same bytes.
+// Calls of the training kernels on the CPU and by kernels that run on the host: both must give the same bytes.
 #pragma once
 
 #include <string.h>
@@ -14,7 +13,7 @@
 
 namespace doorstep {
 
-// Runs a kernel of this name to its end. grid: blocks; way: whatever else a runner can do in several ways.
+// Runs the kernel of this name. grid: blocks; way: the name of the runner's variant.
 using TrainingRunner = void (*)(const char* kernel, const void* call, uint32_t grid, int way);
 
 struct TrainingLaunch {
@@ -89,7 +88,7 @@ struct MultiDiscrete {
         gradients = drawn<Float>(draws, count * 2, 3);
     }
 
-    // sample, evaluate and backward through runner(name, call); everything written.
+    // Calls sample, evaluate and backward through runner(name, call); returns everything written.
     template <class Runner>
     Arrays<Float> run(const Runner& runner) const {
         const size_t count = static_cast<size_t>(num_rows);
@@ -133,7 +132,7 @@ template <class Float>
 void check_multi_discrete(const TrainingLaunch& launch, int64_t rows) {
     const MultiDiscrete<Float> batch(rows);
     const Arrays<Float> expected = batch.run(run_on_cpu);
-    CHECK(expected[0] == expected[2] && expected[1] == expected[3]);  // drawing and evaluating agree
+    CHECK(expected[0] == expected[2] && expected[1] == expected[3]);  // sample and evaluate agree
     CHECK(same_bytes(expected, batch.run([&](const char* name, const ds_multi_discrete& call) {
         launch.run(kernel_name<Float>(name).c_str(), &call, launch.grid, launch.way);
     })));

@@ -1,4 +1,4 @@
-// The training kernels: exponential and logarithm are accurate; kernels run as CUDA would give the bytes of the CPU.
+// The training kernels: exponential and logarithm are accurate; kernels emulated on the host give the CPU's bytes.
 #include <math.h>
 
 #include "check.h"
@@ -69,7 +69,7 @@ void ends_of_the_range_are_exact() {
     check_ends<double>();
 }
 
-// ---- The same bytes, whoever runs a kernel
+// ---- The same bytes from every executor
 
 void run_emulated(const char* kernel, const void* call, uint32_t grid, int way) {
     find_emulated_training_kernel(kernel)(call, grid, kTrainingThreads, static_cast<ThreadOrder>(way));

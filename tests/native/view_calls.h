@@ -1,4 +1,4 @@
-// Calls of the ray caster with memory of their own, to be drawn in different ways and compared to the byte.
+// Calls of the ray caster with their own memory, drawn by different executors and compared to the byte.
 #pragma once
 
 #include <stdlib.h>
@@ -16,7 +16,7 @@ inline CameraRig rig_of(int width, int height, float tangent_y) {
             {0.f, 0.f, 1.5f}, {1.f, 0.f, 0.f, 0.f}};
 }
 
-// Which tensors are asked for.
+// The output tensors.
 enum : unsigned { kRgb = 1, kDepth = 2, kSegmentation = 4, kNormals = 8, kEverything = 15 };
 
 class ViewPixels {
@@ -54,7 +54,7 @@ private:
     std::vector<char> memory_;
 };
 
-// By one lane at a time.
+// Draws one lane at a time.
 inline void draw_narrow(const ViewsCall& call) {
     std::vector<DrawingMemory> memory(1);
     for (int64_t world = 0; world < call.views.num_worlds; ++world)

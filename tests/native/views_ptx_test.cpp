@@ -1,4 +1,4 @@
-// The embedded PTX of the kernel that draws views gives the bytes of the CPU when it is interpreted on the host.
+// Interpreting the embedded PTX of the kernel that draws views on the host gives the bytes of the CPU.
 #include <algorithm>
 #include <numeric>
 

@@ -1,5 +1,5 @@
-// What Vulkan is told: its structs, the chunks that views are drawn in, the shaders, what materials may do. The last
-// test needs a Vulkan driver; tests/render/test_vulkan.py looks at what is drawn.
+// The Vulkan renderer's structs, chunks of views, shaders, and checks of materials. The last test needs a Vulkan
+// driver; tests/render/test_vulkan.py checks the pictures.
 #include <dlfcn.h>
 #include <float.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@ using namespace doorstep;
 
 namespace {
 
-// Of vulkan_core.h on x86-64.
+// From vulkan_core.h on x86-64.
 void structs_are_as_large_as_khronoss() {
     CHECK_EQUAL(sizeof(VkPhysicalDeviceLimits), 504);
     CHECK_EQUAL(sizeof(VkPhysicalDeviceProperties), 824);
@@ -36,7 +36,7 @@ void structs_are_as_large_as_khronoss() {
     CHECK_EQUAL(sizeof(VkWriteDescriptorSet), 64);
 }
 
-// ---- Views to plan and compile for
+// ---- Views for which to plan and compile
 
 constexpr int64_t kWorldBytes = 2048;
 char worlds[kWorldBytes];
@@ -133,7 +133,7 @@ void write_constants(Text* constants) {
     write_constants(views_of(3, 2, 64, 48), sizes, {4, 2}, constants);
 }
 
-// Decimal points are commas in some locales.
+// Some locales write decimal points as commas.
 void constants_are_written_as_bits() {
     Text constants;
     write_constants(&constants);
@@ -143,7 +143,7 @@ void constants_are_written_as_bits() {
     CHECK(!strchr(constants.data(), '.'));
 }
 
-// Devices need not let them.
+// Devices need not support writes in vertex shaders.
 void vertex_shaders_write_nothing() {
     const struct {
         void (*write)(const Text& constants, Text* source);
@@ -194,7 +194,7 @@ void materials_compile_or_tell_their_line() {
     CHECK(latest_message_begins_with("mine.hlsl:3:45: error: no member named 'nothing'"));
 }
 
-// What a pipeline does not have would be undefined behaviour of the driver.
+// Using a resource that the pipeline does not provide would be undefined behaviour of the driver.
 void materials_bind_nothing_of_their_own() {
     const char* const refused[] = {
         "Texture2D<float4> t; float3 surface_colour(Surface s) { return t[uint2(0, 0)].rgb; }",
@@ -224,7 +224,7 @@ void a_device_is_shared_and_given_back() {
     if (void* loader = dlopen("libvulkan.so.1", RTLD_NOW)) {
         dlclose(loader);
     } else {
-        printf("    skipped: there is no Vulkan loader here\n");
+        printf("    skipped: no Vulkan loader is installed\n");
         return;
     }
     for (int round = 0; round < 3; ++round) {
@@ -259,7 +259,7 @@ void a_retired_device_is_found_no_more() {
     second.release();
     third.release();
     CHECK_EQUAL(first->users, 1);
-    VkQueue queue = nullptr;  // the device lives, and with it the instance
+    VkQueue queue = nullptr;  // keeps the device, and so the instance, alive
     first->functions.vkGetDeviceQueue(first->handle, first->queue_family, 0, &queue);
     CHECK(queue == first->queue);
 }

@@ -173,7 +173,7 @@ def test_a_save_of_more_worlds_than_slots_is_refused() -> None:
         before = small.hash()
         with pytest.raises(doorstep.DoorstepError):
             small.restore(sim.save())
-        with pytest.raises(doorstep.ArgumentError, match="1 slots are named; the save holds 2 worlds") as caught:
+        with pytest.raises(doorstep.ArgumentError, match="1 slots are passed; the save holds 2 worlds") as caught:
             small.restore(small.save(), [0])
         assert caught.value.argument == "worlds"
         assert small.hash() == before

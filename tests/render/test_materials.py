@@ -174,7 +174,7 @@ BROKEN = {
     ),
     "#include </etc/passwd>\nfloat3 surface_colour(Surface s) { return 1; }": ("file not found",),
     "Texture2D<float4> t; float3 surface_colour(Surface s) { return t[uint2(0, 0)].rgb; }": ("material:", "resources"),
-    "float k; float3 surface_colour(Surface s) { return k; }": ("material:", "not static"),
+    "float k; float3 surface_colour(Surface s) { return k; }": ("material:", "non-static"),
     "RWStructuredBuffer<uint> b : register(u0); float3 surface_colour(Surface s) { return b[0]++; }": ("resources",),
     "groupshared float g; float3 surface_colour(Surface s) { g = s.slot; return g; }": ("groupshared",),
     "float3 surface_colour(Surface s) { double d = s.depth; return float(d * d); }": ("capability 10",),

@@ -114,7 +114,7 @@ def test_embedded_architectures_are_named() -> None:
 
 @pytest.mark.parametrize("name", ["sm_70", "sm_999", "sm_999999"])
 def test_an_architecture_that_the_compiler_does_not_know_is_refused(name: str) -> None:
-    with pytest.raises(doorstep.ArgumentError, match=rf"architecture is {name}; the compiler knows sm_75, .*sm_103"):
+    with pytest.raises(doorstep.ArgumentError, match=rf"architecture is {name}; the compiler supports sm_75, .*sm_103"):
         _native.cuda_compile(name, 1)
 
 

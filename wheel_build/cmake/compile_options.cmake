@@ -1,8 +1,8 @@
-# The one place where compiler and linker flags are chosen.
+# All compiler and linker flags are chosen here.
 #
-#   doorstep_options                interface target: what every object of the project is compiled with
-#   DOORSTEP_AVX2_OPTION            what the inner loops are compiled with in addition
-#   DOORSTEP_LIBRARY_LINK_OPTIONS   what the shared library is linked with in addition
+#   doorstep_options                interface target: options of every object of the project
+#   DOORSTEP_AVX2_OPTION            additional options of the inner loops
+#   DOORSTEP_LIBRARY_LINK_OPTIONS   additional link options of the shared library
 
 find_package(Threads REQUIRED)
 add_library(doorstep_options INTERFACE)
@@ -14,7 +14,7 @@ target_compile_options(doorstep_options INTERFACE
   -ffp-contract=off -fno-math-errno -fno-trapping-math
   -fno-exceptions -fno-rtti
   -Wall -Wextra
-  # No path of the machine that builds ends up in the library.
+  # The library must not contain paths of the machine that builds it.
   -ffile-prefix-map=${CMAKE_SOURCE_DIR}=. -ffile-prefix-map=${CMAKE_BINARY_DIR}=build)
 
 if(NOT DOORSTEP_ASSERTS)
@@ -22,7 +22,7 @@ if(NOT DOORSTEP_ASSERTS)
 endif()
 
 if(DOORSTEP_PINNED_COMPILER)
-  # -g0: zig adds debug information unless told otherwise, and the libraries are stripped.
+  # -g0: zig adds debug information by default, and the libraries are stripped.
   target_compile_options(doorstep_options INTERFACE -Werror -g0 -fno-sanitize=all -fno-stack-protector)
   set(DOORSTEP_AVX2_OPTION -march=x86_64_v3)
   # Leave the compiler's own headers out of the dependencies: they change with its version only, and their path

@@ -9,7 +9,7 @@ set(CMAKE_AR ${CMAKE_CURRENT_LIST_DIR}/../toolchain/zig-ar)
 set(CMAKE_RANLIB ${CMAKE_CURRENT_LIST_DIR}/../toolchain/zig-ranlib)
 set(DOORSTEP_PINNED_COMPILER ON)
 
-# Checks of the compiler do not link: the first link compiles what a program of C++ needs beside glibc, for minutes.
+# Checks of the compiler do not link: the first link compiles the C++ runtime, which takes minutes.
 set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
-# Everything the library needs beside its own code is in glibc.
+# The library needs only glibc besides its own code.
 set(CMAKE_HAVE_LIBC_PTHREAD ON)

@@ -1047,7 +1047,7 @@ STRUCTURES: tuple[tuple[str, type[ctypes.Structure]], ...] = (
 )
 
 
-# Name, result, parameters. Handles and addresses are c_void_p: the cheapest conversion, same registers.
+# Name, result, parameters. Handles and addresses are c_void_p, which ctypes converts fastest.
 FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
     ("ds_check_version", ctypes.c_int, (ctypes.c_uint32, ctypes.c_char_p)),
     ("ds_version", ctypes.c_char_p, ()),

@@ -173,7 +173,7 @@ STRUCTURES: tuple[tuple[str, type[ctypes.Structure]], ...] = (
 )
 
 
-# Name, result, parameters. Handles and addresses are c_void_p: the cheapest conversion, same registers.
+# Name, result, parameters. Handles and addresses are c_void_p, which ctypes converts fastest.
 FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
     ("ds_render_open", ctypes.c_int, (ctypes.c_void_p, ctypes.c_char_p)),
     ("ds_render_layout", ctypes.c_int, (ctypes.POINTER(ctypes.POINTER(LayoutEntry)), ctypes.c_void_p)),
