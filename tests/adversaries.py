@@ -1,4 +1,4 @@
-"""Policies that try to break the physics, and the laws that must hold whatever they do."""
+"""Policies that try to break the physics, and the laws that must hold under every policy."""
 
 from collections.abc import Callable
 
@@ -21,7 +21,7 @@ def _alternating(first: tuple[int, ...], second: tuple[int, ...], period: int) -
 
 
 def _each_its_own_way(step: int, worlds: int, agents: int) -> Array:
-    """Full speed in a direction of each agent's own, held for 25 steps."""
+    """Each agent moves at full speed in a direction of its own, held for 25 steps."""
     actions: Array = random_actions(step // 25 + 1, 1, worlds, agents)[0].copy()
     actions[..., 0], actions[..., 3] = 3, 0
     actions[..., 2] = np.where(actions[..., 2] == HARD_RIGHT, HARD_LEFT, STRAIGHT)
@@ -29,7 +29,7 @@ def _each_its_own_way(step: int, worlds: int, agents: int) -> Array:
 
 
 def _grab_and_ram(step: int, worlds: int, agents: int) -> Array:
-    """Full speed ahead, grabbing whatever comes, then dragging and swinging it."""
+    """Each agent moves ahead at full speed and grabs the first cube, then drags and swings it."""
     actions: Array = random_actions(step // 8 + 77, 1, worlds, agents)[0].copy()
     actions[..., 0] = 3
     actions[..., 1] = np.where(step // 8 % 3 == 0, FORWARD, actions[..., 1])
@@ -53,16 +53,16 @@ POLICIES: dict[str, Policy] = {
     "random": _random,
 }
 
-DEEPEST_AGENT = 0.91  # metres into a wall: the most that was ever seen of the reference environment
+DEEPEST_AGENT = 0.91  # metres into a wall: the maximum observed in the reference environment
 LOWEST = -0.5  # metres: lowest corner of any body; a cube yanked at full force dips into the floor for a step
 HIGHEST = 12.0  # metres: bodies squeezed by others may rise, but are not launched
 
 
 class ShutRooms:
-    """Worlds whose doors never open: who is in a room stays there.
+    """Worlds whose doors never open: bodies must stay in their room.
 
-    Except over the walls: a cube that is rammed at full force again and again may tumble to the top of one. Bodies
-    whose centre has been that high are let go.
+    A cube that is repeatedly rammed at full force may tumble over a wall, so bodies whose centre has been that high are
+    no longer checked.
     """
 
     def __init__(self, scene: Scene) -> None:
@@ -72,13 +72,13 @@ class ShutRooms:
         self.begin_episodes(np.ones(scene.sim.num_worlds, dtype=bool))
 
     def begin_episodes(self, worlds: Array) -> None:
-        """Puts the buttons out of reach and takes note of who is where."""
+        """Moves the buttons out of reach and records the room of each body."""
         self.scene.button_positions[:, :, 1] = -1000.0
         self.rooms[worlds] = room_of(self.scene.body_positions[worlds, : self.scene.cubes.stop, 1])
         self.flew[worlds] = False
 
     def watch(self) -> None:
-        """To be called after every step."""
+        """Call after every step."""
         self.flew |= self.scene.body_positions[:, : self.scene.cubes.stop, 2] > c.END_WALL_HEIGHT - 0.5
 
     def broken_laws(self) -> list[str]:
@@ -96,7 +96,7 @@ def room_of(y: Array) -> Array:
 
 
 def violations(scene: Scene) -> list[str]:
-    """Broken laws of the present state."""
+    """The laws that the current state breaks."""
     bodies = slice(0, scene.cubes.stop)
     place = scene.body_positions[:, bodies]
     if not np.isfinite(place).all() or not np.isfinite(scene.body_rotations[:, bodies]).all():

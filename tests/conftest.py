@@ -1,4 +1,4 @@
-"""Fixtures of all tests: nothing native is left alive after a test; processes of their own; a browser."""
+"""Fixtures of all tests: a check that no native object stays alive; separate processes; a browser."""
 
 import gc
 import os
@@ -20,7 +20,7 @@ RunPython = Callable[..., str]
 
 
 def pytest_configure() -> None:
-    """What a shell starts in the background ignores SIGINT, and so would the processes that the tests interrupt."""
+    """A shell's background processes ignore SIGINT, which the processes that the tests interrupt would inherit."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -44,8 +44,8 @@ def pytest_make_collect_report() -> Generator[None, Any, Any]:
 def _nothing_native_is_left_alive(request: pytest.FixtureRequest) -> Generator[None, None, None]:
     before = doorstep.live_counts()
     yield
-    request.node.funcargs.clear()  # pytest holds the values of fixtures beyond their teardown
-    if request.node.stash.get(FAILED, False):  # a failed test's traceback holds its objects
+    request.node.funcargs.clear()  # pytest keeps the values of fixtures after their teardown
+    if request.node.stash.get(FAILED, False):  # a failed test's traceback keeps its objects alive
         return
     if more_than(before):
         gc.collect()
@@ -53,13 +53,13 @@ def _nothing_native_is_left_alive(request: pytest.FixtureRequest) -> Generator[N
 
 
 def more_than(before: dict[str, int]) -> dict[str, int]:
-    """Kinds of native objects of which more are alive than before."""
+    """The kinds of native objects whose number of live objects has grown."""
     return {kind: count for kind, count in doorstep.live_counts().items() if count > before[kind]}
 
 
 @pytest.fixture
 def run_python() -> RunPython:
-    """Runs code in a fresh interpreter; it must end by itself, with status 0 and nothing on stderr. Returns stdout."""
+    """Runs code in a new interpreter; it must exit with status 0 and an empty stderr. Returns stdout."""
 
     def run(code: str, *options: str, **environment: str) -> str:
         done = subprocess.run(

@@ -1,4 +1,4 @@
-"""Whether this machine has an NVIDIA driver: some tests need one, some are about what happens without."""
+"""Whether this machine has an NVIDIA driver: some tests need one, others test its absence."""
 
 import ctypes
 

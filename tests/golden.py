@@ -1,6 +1,6 @@
 """Named scenes whose hashes are pinned: the same worlds, bit for bit, on every machine.
 
-A hash that changes means that results change for users: say so in the changelog, then write the new table, which
+A changed hash means that results change for users: describe that in the changelog, then paste the new table, which
 `python -m tests.update_golden_hashes` prints.
 """
 
@@ -41,7 +41,7 @@ class Run:
     def play(
         self, scene: Scene, start: int = 0, stop: int | None = None, step: Callable[[], None] | None = None
     ) -> None:
-        """Plays steps [start, stop) in the worlds of `scene`, with `step` in place of `scene.step` if given."""
+        """Plays steps [start, stop) in the worlds of `scene`, with `step` instead of `scene.step` if given."""
         first = scene.sim.world_offset
         table = random_actions(self.seed, self.steps, self.num_worlds, self.num_agents)
         for actions in table[start:stop]:
@@ -49,13 +49,13 @@ class Run:
             (step or scene.step)()
 
     def hash(self, **options: Any) -> int:
-        """Of the worlds after the last step."""
+        """The hash of the worlds after the last step."""
         scene = self.scene(**options)
         self.play(scene)
         return scene.sim.hash()
 
     def history_hash(self) -> int:
-        """Of the worlds along the way: a new level forgets what was before it, this does not."""
+        """A hash of the worlds of all steps: unlike the final state, it also depends on episodes that ended before."""
         scene = self.scene()
         history = 0
         for start in range(0, self.steps, 10):

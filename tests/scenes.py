@@ -1,4 +1,4 @@
-"""Simulators seen through numpy, and the few scenes that several tests are played on."""
+"""Simulators with numpy views, and scenes that several tests share."""
 
 from typing import Any
 
@@ -69,7 +69,7 @@ class Scene:
         return {name: getattr(self, name).copy() for name in names}
 
     def place(self, body: Any, x: Any, y: Any, z: Any = 0.0, yaw: Any = 0.0, worlds: Any = slice(None)) -> None:
-        """Puts a body somewhere, upright and at rest."""
+        """Places a body, upright and at rest."""
         position = np.stack(np.broadcast_arrays(*map(np.asarray, (x, y, z))), axis=-1)
         self.body_positions[worlds, body] = position
         self.body_rotations[worlds, body] = yaw_quaternion(yaw)
@@ -77,13 +77,13 @@ class Scene:
         self.body_angular_velocities[worlds, body] = 0
 
     def place_cube(self, cube: int, x: Any, y: Any, z: Any = c.CUBE_SIDE / 2, yaw: Any = 0.0) -> int:
-        """Puts the cube with this number somewhere; returns its body index."""
+        """Places the cube with this number; returns its body index."""
         body = self.sim.num_agents + cube
         self.place(body, x, y, z, yaw)
         return body
 
     def remove_statics(self) -> None:
-        """Takes walls, doors and buttons away, far behind."""
+        """Moves walls, doors and buttons out of reach, far behind."""
         self.static_positions[:, :, 1] = FAR
         self.button_positions[:, :, 1] = 2 * FAR
 
@@ -131,13 +131,13 @@ class Scene:
         )
 
     def start_in_room(self, room: int) -> None:
-        """Shifts freshly spawned agents to the same place of another room, as if they had come that far."""
+        """Shifts newly spawned agents to the same position in another room, as if they had moved there."""
         self.body_positions[:, self.agents, 1] += np.float32(room * c.ROOM_LENGTH)
         self.agent_max_y[:] = self.body_positions[:, self.agents, 1]
 
 
 def random_actions(seed: int, steps: int, num_worlds: int, num_agents: int = 2) -> Array:
-    """Uniform legal actions [steps, N, A, 4]; a fixed function of its arguments, whatever the numpy version."""
+    """Uniform legal actions [steps, N, A, 4]; depends on its arguments only, not on the numpy version."""
     count = steps * num_worlds * num_agents * 4
     with np.errstate(over="ignore"):
         mixed = np.arange(count, dtype=np.uint64) + np.uint64(seed) * np.uint64(0x9E3779B97F4A7C15)
@@ -150,7 +150,7 @@ def random_actions(seed: int, steps: int, num_worlds: int, num_agents: int = 2) 
 
 
 def random_state(scene: Scene, seed: int) -> None:
-    """Throws every body, wall, door and button of every world somewhere: what no episode would ever show."""
+    """Moves every body, wall, door and button of every world to random places that no episode would give."""
     generator = np.random.default_rng(seed)
     count, bodies, _ = scene.body_positions.shape
     agents = scene.sim.num_agents

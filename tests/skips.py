@@ -1,6 +1,6 @@
-"""Under DOORSTEP_REQUIRE_ALL, which .ci/run sets, a test that is skipped is a test that failed, but for a few reasons.
+"""Under DOORSTEP_REQUIRE_ALL, which .ci/run sets, a skipped test counts as failed, except for a few reasons.
 
-So no browser, driver, package or library that went missing takes its tests along in silence.
+So a missing browser, driver, package or library does not silently disable its tests.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import os
 
 import pytest
 
-# How the reasons begin for which a test may be skipped wherever it runs.
+# Beginnings of the reasons for which a test may always be skipped.
 ALLOWED = (
     "no GPU: ",
     "this machine has an NVIDIA driver",
@@ -21,7 +21,7 @@ ALLOWED = (
 
 
 def refuse_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
-    """Makes a skip a failure, if every test has to run and the reason is none of those allowed."""
+    """Turns a skip into a failure, if every test has to run and the reason is not allowed."""
     if not os.environ.get("DOORSTEP_REQUIRE_ALL") or not report.skipped or not isinstance(report.longrepr, tuple):
         return
     reason = str(report.longrepr[2]).removeprefix("Skipped: ")

@@ -1,7 +1,7 @@
-"""A long soak: random and adversarial actions for many world-steps, while the laws of the physics are watched.
+"""A soak test: random and adversarial actions for many world-steps, checking physical laws all the time.
 
 Run from the root of the project: python -m tests.soak --world-steps 1e8
-Prints one line per broken law and a summary; exits with 1 if there was any.
+Prints one line per broken law and a summary; exits with 1 if any law was broken.
 """
 
 import argparse
@@ -13,12 +13,12 @@ from tests.adversaries import POLICIES, ShutRooms, violations
 from tests.reference import constants as c
 from tests.scenes import Array, Scene, random_actions
 
-TABLE = 64  # random action sets drawn beforehand
+TABLE = 64  # random action sets, drawn in advance
 MOST_PRINTED = 20
 
 
 class Soak:
-    """Two simulators per starting room, one with doors that never open: there nothing may leave its room.
+    """Two simulators per starting room, one with doors that never open, where no body may leave its room.
 
     A quarter of the worlds at a time follows an adversarial policy, the others act at random.
     """

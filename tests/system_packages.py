@@ -1,11 +1,11 @@
-"""What the tests need of a system and Python packages cannot bring: a Vulkan driver for the CPU, and a browser.
+"""System packages that the tests need: a Vulkan driver for the CPU, and a browser.
 
     python -m tests.system_packages build/system
 
-fetches them from Debian or Ubuntu into a folder, without root and without installing anything. Tests find the folder
-in DOORSTEP_TEST_SYSTEM; `make test` does both. Where there is no apt-get, or the distribution has no such package, the
-tests that need it are skipped, or fail if DOORSTEP_REQUIRE_ALL is set (tests/skips.py); where there is, not getting it
-is an error. Ubuntu has no package chromium; its machines at GitHub have Google Chrome, which is as good.
+fetches them from Debian or Ubuntu into a folder, without root and without installing them. Tests read the folder from
+DOORSTEP_TEST_SYSTEM; `make test` does both. Without apt-get, or without such a package in the distribution, the tests
+that need it are skipped, or fail if DOORSTEP_REQUIRE_ALL is set (tests/skips.py); otherwise failing to fetch it is an
+error. Ubuntu has no package chromium; GitHub's Ubuntu machines have Google Chrome, which works as well.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from pathlib import Path
 import pytest
 
 PACKAGES = ("chromium", "fonts-dejavu-core", "libvulkan1", "mesa-vulkan-drivers")
-INSTALLED = Path("/var/lib/dpkg/status")  # what the machine has already is not fetched
+INSTALLED = Path("/var/lib/dpkg/status")  # installed packages are not fetched
 STAMP = "fetched.txt"
 LIBRARIES = Path("usr/lib/x86_64-linux-gnu")
 BROWSERS = ("chromium", "google-chrome", "google-chrome-stable")
 
 
 def vulkan_environment() -> dict[str, str]:
-    """Variables for a process that is to draw with lavapipe, Mesa's Vulkan driver for the CPU, and no other."""
+    """Variables that make a process draw only with lavapipe, Mesa's Vulkan driver for the CPU."""
     root = _root()
     driver, loader = _library(root, "libvulkan_lvp.so"), _library(root, "libvulkan.so.1")
     if driver is None or loader is None:
@@ -38,7 +38,7 @@ def vulkan_environment() -> dict[str, str]:
     if not manifest.exists():
         description = {"ICD": {"api_version": "1.3.0", "library_path": str(driver)}, "file_format_version": "1.0.0"}
         _write(manifest, json.dumps(description))
-    names = ("VK_DRIVER_FILES", "VK_ICD_FILENAMES")  # of loaders since 1.3.207, and before
+    names = ("VK_DRIVER_FILES", "VK_ICD_FILENAMES")  # read by loaders since 1.3.207, and before
     return {**_library_path(root), **dict.fromkeys(names, str(manifest))}
 
 
@@ -53,7 +53,7 @@ def chromium() -> Path:
 
 
 def chromium_options() -> list[str]:
-    """Headless, in a container, without a GPU: WebGL is drawn on the CPU."""
+    """Arguments for a headless Chromium in a container without a GPU: WebGL is drawn on the CPU."""
     return ["--no-sandbox", "--disable-dev-shm-usage", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
 
 
@@ -63,7 +63,7 @@ def chromium_command() -> list[str]:
 
 
 def chromium_environment() -> dict[str, str]:
-    """Variables for Chromium: where its libraries are, its font, and a home that is not the user's."""
+    """Variables for Chromium: its library path, its font, and a separate home folder."""
     root = _root()
     fonts = root / "fonts.conf"
     if not fonts.exists():
@@ -73,7 +73,7 @@ def chromium_environment() -> dict[str, str]:
 
 
 def fetch(folder: Path) -> None:
-    """Fetch the packages and what they need that the machine has not; nothing happens if the folder has them."""
+    """Fetch the packages and their dependencies that are not installed; does nothing if the folder has them."""
     if shutil.which("apt-get") is None or shutil.which("dpkg-deb") is None:
         print("doorstep: no apt-get here: tests that need a Vulkan driver or a browser are skipped", flush=True)
         return
@@ -101,9 +101,9 @@ def _replace(folder: Path, identity: str) -> None:
 
 
 def _download(work: Path) -> list[Path]:
-    """The packages' files, by an apt with lists and cache of its own."""
+    """The packages' files, fetched by apt with separate lists and cache."""
     settings = {
-        "APT::Sandbox::User": "",  # download as whoever runs this
+        "APT::Sandbox::User": "",  # download as the current user
         "Acquire::Languages": "none",
         "Acquire::Retries": "3",
         "Debug::NoLocking": "true",
@@ -117,12 +117,12 @@ def _download(work: Path) -> list[Path]:
     archives = work / "cache" / "archives"
     for path in (archives / "partial", work / "state" / "lists" / "partial", work / "log"):
         path.mkdir(parents=True)
-    # Fails also if some source that none of this comes from cannot be read; what is missing shows below.
+    # Also fails if an unrelated source cannot be read; missing packages are detected below.
     subprocess.run(["apt-get", *options, "update"], stdin=subprocess.DEVNULL, check=False)
     available = [name for name in PACKAGES if _has(options, name)]
     for name in sorted(set(PACKAGES) - set(available)):
         print(f"doorstep: this distribution has no package {name}", flush=True)
-    if "mesa-vulkan-drivers" not in available:  # every distribution with apt has it
+    if "mesa-vulkan-drivers" not in available:  # all distributions with apt have it
         sys.exit("doorstep: apt-get update failed, see above; to test without: make test DOORSTEP_TEST_SYSTEM=")
     _run(["apt-get", *options, "--yes", "--no-install-recommends", "--download-only", "install", *available])
     return sorted(archives.glob("*.deb"))
@@ -162,7 +162,7 @@ def _library_path(root: Path) -> dict[str, str]:
 
 
 def _write(path: Path, text: str) -> None:
-    """Write a file at once: other processes may be looking for it."""
+    """Write a file atomically: other processes may be reading it."""
     pending = path.with_name(f"{path.name}.{os.getpid()}")
     pending.write_text(text, encoding="utf-8")
     pending.rename(path)

@@ -1,4 +1,4 @@
-"""Where every test has to run, a skip is a failure, but for the reasons that tests/skips.py allows."""
+"""If every test has to run, a skip is a failure, except for the reasons that tests/skips.py allows."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ WAYS = {
 
 
 def run(folder: Path, text: str, required: str) -> subprocess.CompletedProcess[str]:
-    """pytest in a process of its own, over one module with the hooks of tests/conftest.py."""
+    """Runs pytest in a separate process, on one module with the hooks of tests/conftest.py."""
     (folder / "conftest.py").write_text(CONFTEST, encoding="utf-8")
     (folder / "test_one.py").write_text(text, encoding="utf-8")
     (folder / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What tests need of a system is fetched where there is apt-get, and must then be had; elsewhere tests are skipped."""
+"""System packages for tests are fetched with apt-get, where failure is an error; without it tests are skipped."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ AddProgram = Callable[[str, str], None]
 
 @pytest.fixture
 def add_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AddProgram:
-    """Writes a shell script, in front of the programs of the system for as long as the test takes."""
+    """Writes a shell script that precedes the system's programs on the path during the test."""
     folder = tmp_path / "bin"
     folder.mkdir()
     monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
@@ -42,7 +42,7 @@ def test_without_apt_nothing_is_fetched(
     assert not (tmp_path / "system").exists()
 
 
-def test_where_apt_is_there_a_failure_is_an_error(tmp_path: Path, add_program: AddProgram) -> None:
+def test_with_apt_a_failure_is_an_error(tmp_path: Path, add_program: AddProgram) -> None:
     add_program("apt-get", 'case "$*" in *install*) exit 100;; esac')
     add_program("apt-cache", "echo '  Candidate: 1.0'")
     add_program("dpkg-deb", "exit 1")
@@ -51,7 +51,7 @@ def test_where_apt_is_there_a_failure_is_an_error(tmp_path: Path, add_program: A
     assert not (tmp_path / "system").exists()
 
 
-def test_lists_that_cannot_be_had_are_an_error_with_a_remedy(tmp_path: Path, add_program: AddProgram) -> None:
+def test_lists_that_cannot_be_fetched_are_an_error_with_a_remedy(tmp_path: Path, add_program: AddProgram) -> None:
     add_program("apt-get", "exit 100")
     add_program("apt-cache", "echo '  Candidate: (none)'")
     add_program("dpkg-deb", "exit 1")
@@ -80,7 +80,7 @@ def test_what_a_distribution_has_is_extracted_once(
     assert capsys.readouterr().out == ""
 
 
-def test_two_that_fetch_at_once_take_turns(tmp_path: Path, add_program: AddProgram) -> None:
+def test_two_processes_that_fetch_at_once_take_turns(tmp_path: Path, add_program: AddProgram) -> None:
     add_program("apt-cache", "echo '  Candidate: 1.0'")
     add_program("apt-get", f'case "$*" in *install*) echo begin >> {tmp_path}/log; sleep 0.3;; esac')
     add_program("dpkg-deb", "exit 1")
@@ -112,7 +112,7 @@ def test_tests_without_the_folder_are_skipped(monkeypatch: pytest.MonkeyPatch) -
             ask()
 
 
-def test_the_driver_that_vulkan_is_told_of_is_lavapipe() -> None:
+def test_the_vulkan_driver_is_lavapipe() -> None:
     environment = system_packages.vulkan_environment()
     manifest = json.loads(Path(environment["VK_DRIVER_FILES"]).read_text(encoding="utf-8"))
     driver = Path(manifest["ICD"]["library_path"])

@@ -1,4 +1,4 @@
-"""Tests on a real GPU; without one they are skipped with the reason. Nothing native is left alive after a test."""
+"""Tests on a real GPU; without one they are skipped with the reason. No native object may stay alive after a test."""
 
 import gc
 from collections.abc import Generator
@@ -21,7 +21,7 @@ def _gpu() -> None:
 def _nothing_native_is_left_alive(request: pytest.FixtureRequest) -> Generator[None, None, None]:
     before = doorstep.live_counts()
     yield
-    request.node.funcargs.clear()  # pytest holds the values of fixtures beyond their teardown
+    request.node.funcargs.clear()  # pytest keeps the values of fixtures after their teardown
     gc.collect()
     more = {kind: count for kind, count in doorstep.live_counts().items() if count > before[kind]}
     assert more == {}

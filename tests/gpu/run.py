@@ -1,10 +1,10 @@
-"""Runs the tests, or the benchmark, that need a GPU, with nothing but this Python, a finished wheel and the tests.
+"""Runs the tests or the benchmark that need a GPU; needs only this Python, a finished wheel and the tests.
 
     python3 tests/gpu/run.py [--wheel dist/doorstep-*.whl] [pytest arguments]
     python3 tests/gpu/run.py --bench [--wheel dist/doorstep-*.whl] [arguments of tests/benchmarks/measure_gpu.py]
 
-The wheel is unpacked into a temporary folder, not installed, so nothing is fetched and nothing of this Python changes.
-Without a GPU it says why and ends with status 0.
+The wheel is unpacked into a temporary folder, not installed, so nothing is downloaded and this Python does not change.
+Without a GPU it prints the reason and exits with status 0.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def main() -> int:
 
 
 def newest_wheel() -> Path:
-    """The wheel of dist/ that was built last."""
+    """The newest wheel in dist/."""
     wheels = sorted((PROJECT / "dist").glob("doorstep-*.whl"), key=lambda path: path.stat().st_mtime)
     if not wheels:
         sys.exit("doorstep: there is no wheel in dist/; build one with: make wheel")

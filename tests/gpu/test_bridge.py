@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 LONG = 1_000_000_000  # clock cycles: about half a second
 
 
-def test_tensors_of_a_gpu_are_what_their_attributes_say() -> None:
+def test_descriptions_of_gpu_tensors_equal_their_attributes() -> None:
     made = torch.arange(20.0, device="cuda").reshape(4, 5)
     for tensor in (made, made.t(), made[1:, ::2], torch.nn.Parameter(made), torch.zeros(0, device="cuda")):
         described = interop.describe(tensor)
@@ -58,7 +58,7 @@ def test_copies_wait_for_the_work_of_their_stream_and_for_no_other() -> None:
         torch.cuda._sleep(LONG)
         source.fill_(7)
         interop.copy_to_pointer(source, target.data_ptr(), target.nbytes)
-        assert not stream.query()  # it was only begun
+        assert not stream.query()  # the copy has only begun
     stream.synchronize()
     assert (target == 7).all()
 

@@ -1,4 +1,4 @@
-"""Worlds inside JAX programs on a real GPU: the bits are the CPU's. Also batches by themselves."""
+"""Worlds inside JAX programs on a real GPU give the CPU's bits. Also batches without JAX."""
 
 from typing import Any
 
@@ -32,7 +32,7 @@ def test_a_batch_is_a_simulator() -> None:
 
 @pytest.fixture(scope="module")
 def rooms() -> Any:
-    """Functions for 500 worlds. The kernels that XLA's programs use stay loaded as long as the process."""
+    """Functions for 500 worlds. The kernels that XLA's programs use stay loaded until the process ends."""
     jax = pytest.importorskip("jax")
     if jax.default_backend() != "gpu":
         pytest.skip("this JAX does not use the GPU")
@@ -71,7 +71,7 @@ def test_steps_are_those_of_the_cpu(rooms: Any, way: str) -> None:
             assert np.asarray(state.tensors[name]).tobytes() == tensor.tobytes(), name
 
 
-def test_a_program_on_the_other_device_says_so(rooms: Any) -> None:
+def test_a_program_on_the_other_device_is_an_error(rooms: Any) -> None:
     import jax
 
     import doorstep.jax

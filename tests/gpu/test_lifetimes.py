@@ -1,4 +1,4 @@
-"""Simulators on a real GPU come and go, and take what they may."""
+"""Lifetimes and memory use of simulators on a real GPU."""
 
 import gc
 import os
@@ -16,7 +16,7 @@ MEBIBYTE = 2**20
 
 
 def free_bytes() -> int:
-    """What the device has left when nothing is to be done on it any more."""
+    """The device's free memory once all work on it has ended."""
     gc.collect()
     cuda.Device().synchronize()
     return cuda.Device().free_bytes
@@ -85,7 +85,7 @@ def test_device_memory_is_at_most_3_kib_a_world_and_64_mib() -> None:
     kept.close()
 
 
-def test_memory_that_the_device_lacks_is_told_and_the_others_go_on() -> None:
+def test_running_out_of_device_memory_is_an_error_and_other_simulators_continue() -> None:
     worlds = min(cuda.Device().total_bytes // 1000, 2**30)
     with Twins(100) as twins:
         with pytest.raises(doorstep.OutOfMemoryError):
@@ -94,7 +94,7 @@ def test_memory_that_the_device_lacks_is_told_and_the_others_go_on() -> None:
         twins.assert_same()
 
 
-def test_forked_child_is_refused_and_the_parent_goes_on() -> None:
+def test_forked_child_is_refused_and_the_parent_continues() -> None:
     with Twins(50) as twins:
         child = os.fork()
         if child == 0:

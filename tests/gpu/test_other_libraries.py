@@ -23,7 +23,7 @@ def test_cupy_reads_and_writes_in_place() -> None:
         del array
 
 
-def test_cupys_stream_may_be_given() -> None:
+def test_cupys_stream_may_be_passed() -> None:
     cupy = pytest.importorskip("cupy")
     stream = cupy.cuda.Stream(non_blocking=True)
     with stream, doorstep.Simulator(100, device="cuda", stream=stream.ptr) as sim:

@@ -56,7 +56,7 @@ def test_save_on_the_cpu_continues_on_the_gpu_and_back() -> None:
         assert back.hash() == twins.cpu.hash()
 
 
-def test_trouble_is_told_alike() -> None:
+def test_trouble_is_reported_as_on_the_cpu() -> None:
     with Twins(100, num_threads=None) as twins:
         edited = twins.cpu.state.body_positions.to_numpy().copy()
         edited[63, 2, 0] = np.nan

@@ -1,4 +1,4 @@
-"""NVIDIA's compute-sanitizer finds nothing in a small run, where that tool is there and works."""
+"""NVIDIA's compute-sanitizer finds no errors in a small run, if the tool is installed and works."""
 
 import shutil
 import subprocess
@@ -22,7 +22,7 @@ FOUND = 86
 
 
 def sanitizer() -> str | None:
-    """Where the tool is."""
+    """The path of the tool."""
     beside_toolkit = sorted(Path("/usr/local").glob("cuda*/bin/compute-sanitizer"))
     return shutil.which("compute-sanitizer") or (str(beside_toolkit[-1]) if beside_toolkit else None)
 
@@ -31,7 +31,7 @@ def run(tool: str, code: str) -> "subprocess.CompletedProcess[str]":
     program = sanitizer()
     if program is None:
         pytest.skip("compute-sanitizer is not on this machine")
-    # Asking the driver what an address is fails for the host's, which is the answer and no error.
+    # Querying the attributes of a host address fails in the driver, which is expected.
     options = ["--tool", tool, "--error-exitcode", str(FOUND)]
     if tool == "memcheck":
         options += ["--report-api-errors", "no"]

@@ -1,5 +1,5 @@
-"""Memory shared by file descriptors on a real GPU. CUDA stands on both sides, where the driver allows that: what needs
-Vulkan itself (semaphores, memory that Vulkan has made) is not tried here."""
+"""Memory shared by file descriptors on a real GPU. CUDA both exports and imports, where the driver allows that. What
+needs Vulkan itself (semaphores, memory allocated by Vulkan) is not tested here."""
 
 import os
 import subprocess
@@ -30,7 +30,7 @@ def exported(values: list[int]) -> cuda.InteropBuffer:
 
 
 def import_or_skip(buffer: cuda.InteropBuffer) -> cuda.InteropBuffer:
-    """The same memory once more; the driver may take only what another API has exported."""
+    """Imports the same memory; the driver may refuse memory that another API has not exported."""
     fd = buffer.export()
     try:
         return cuda.InteropBuffer.import_fd(fd, buffer.allocated_bytes)
@@ -93,7 +93,7 @@ def test_exported_memory_is_the_same_in_another_process() -> None:
     assert buffer.copy_to_host(np.int64).tolist() == [0, 10, 20, 30]
 
 
-def test_a_descriptor_that_is_none_of_the_drivers_stays_the_callers() -> None:
+def test_a_descriptor_that_the_driver_refuses_stays_the_callers() -> None:
     fd = os.open("/dev/null", os.O_RDWR)
     with pytest.raises(doorstep.DoorstepError):
         cuda.InteropBuffer.import_fd(fd, 65536)

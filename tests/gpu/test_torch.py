@@ -70,7 +70,7 @@ def test_steps_on_one_stream_after_another_are_in_order() -> None:
         assert sim.hash() == cpu_hash(actions)
 
 
-def test_a_given_stream_is_used_whatever_is_current() -> None:
+def test_a_given_stream_is_used_instead_of_the_current_one() -> None:
     actions = drawn_actions(4, seed=2)
     torch.cuda.synchronize()
     stream = torch.cuda.Stream()
@@ -143,7 +143,7 @@ def test_policy_and_step_in_one_graph() -> None:
                 shared.copy_((policy(seen).sigmoid() * limits).round().int())
             sim.step()
 
-        play(seen, shared)  # libraries prepare themselves outside of the recording
+        play(seen, shared)  # libraries initialise themselves outside the capture
         begin = sim.save()
         for _ in range(20):
             play(seen, shared)
@@ -159,7 +159,7 @@ def test_policy_and_step_in_one_graph() -> None:
         del graph, seen, shared
 
 
-def test_what_cannot_be_recorded_is_refused_and_the_recording_goes_on() -> None:
+def test_calls_that_cannot_be_captured_are_refused_and_the_capture_continues() -> None:
     with doorstep.Simulator(WORLDS, device="cuda") as sim, doorstep.Simulator(WORLDS) as cpu:
         torch.cuda.synchronize()
         graph = torch.cuda.CUDAGraph()

@@ -17,7 +17,7 @@ LONG = 1_000_000_000  # clock cycles: about half a second
 
 @pytest.fixture(scope="module", autouse=True)
 def _kernels_stay() -> None:
-    """What is loaded for the rest of the process is loaded before anything is counted."""
+    """Loads what stays loaded until the process ends, before objects are counted."""
     zeros, flags = torch.zeros(1, 1, device="cuda"), torch.zeros(1, 1, dtype=torch.bool, device="cuda")
     doorstep_torch.generalized_advantages(zeros, zeros, zeros, flags, flags)
     doorstep_torch.make(1, device="cuda").init(0)
@@ -54,7 +54,7 @@ def test_multi_discrete_actions_and_gradients_are_the_cpus(dtype: Any) -> None:
     assert all(torch.equal(one, other) for one, other in zip(*results, strict=True))
 
 
-def test_an_action_that_is_no_choice_gives_no_number() -> None:
+def test_an_action_out_of_range_gives_nan() -> None:
     actions = torch.zeros(5, 4, dtype=torch.int32, device="cuda")
     actions[2, 1] = 8
     log_probabilities, entropies = doorstep_torch.multi_discrete_evaluate(
@@ -82,7 +82,7 @@ def test_worlds_in_tensors_are_the_cpus_also_in_a_graph() -> None:
     rooms, cpu = (doorstep_torch.make(100, device=device, episode_length=9) for device in ("cuda", "cpu"))
     state, expected = rooms.init(3), cpu.init(3)
     chosen = actions[0].cuda()
-    rooms.step(rooms.init(0), chosen)  # libraries prepare themselves outside of the recording
+    rooms.step(rooms.init(0), chosen)  # libraries initialise themselves outside the capture
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):

@@ -109,7 +109,7 @@ def test_handlers_tell_their_version_and_whether_a_graph_may_hold_them(name: str
 
 
 def test_unknown_handlers_are_refused() -> None:
-    with pytest.raises(doorstep.ArgumentError, match="no handler nothing"):
+    with pytest.raises(doorstep.ArgumentError, match="no handler is named nothing"):
         ask_metadata("nothing")
 
 

@@ -1,4 +1,4 @@
-"""Solid things stay apart, on the floor and in their rooms, whatever the agents do; and nothing gains energy."""
+"""Solid bodies do not overlap, stay on the floor and in their rooms under all actions, and gain no energy."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from tests.reference.boxes import corners, overlap_depth, random_quaternions, ro
 from tests.scenes import BACK, FORWARD, HARD_LEFT, HARD_RIGHT, STRAIGHT, Scene
 
 WORLDS = 96
-RESTING_SPEED = 2 * 9.8 * 0.01  # what gravity gives in two substeps: below, contacts count as at rest
+RESTING_SPEED = 2 * 9.8 * 0.01  # gravity gives it in two substeps: slower contacts count as at rest
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -49,7 +49,7 @@ def test_a_rammed_wall_is_not_entered_from_any_angle(yaw_steps: range) -> None:
     yaw = np.repeat(np.radians(np.array(yaw_steps) * 10.0), 10)
     phase = np.tile(np.linspace(0, 0.9, 10), 36)
     scene.place(0, 0.0, 4.0 + phase, yaw=yaw)
-    world_direction = np.round(-yaw / (np.pi / 4)).astype(int)  # the move angle that comes closest to +y
+    world_direction = np.round(-yaw / (np.pi / 4)).astype(int)  # the move angle closest to +y
     scene.actions[:, 0, 0] = 3
     scene.actions[:, 0, 1] = (-world_direction) % 8
     for _ in range(12):
@@ -62,9 +62,9 @@ def test_a_rammed_wall_is_not_entered_from_any_angle(yaw_steps: range) -> None:
 
 
 def test_agents_sink_into_outer_walls_less_than_in_the_reference() -> None:
-    """Its figures under random actions: deeper than 0.01 m on 1.6% of agent-steps, 99.9% within 0.115, at most 0.91.
+    """The reference under random actions: deeper than 0.01 m on 1.6% of agent-steps, 99.9% within 0.115, at most 0.91.
 
-    The first may err by 0.2% in a sample of this size.
+    The sampling error of the first figure is 0.2% at this sample size.
     """
     scene = Scene(256, seed=5)
     depths = []
@@ -80,7 +80,7 @@ def test_agents_sink_into_outer_walls_less_than_in_the_reference() -> None:
 
 
 @pytest.mark.parametrize("partner", [False, True])
-def test_a_cube_rammed_at_a_wall_stays_before_it(partner: bool) -> None:
+def test_a_cube_rammed_at_a_wall_stays_in_front_of_it(partner: bool) -> None:
     """One agent, or two side by side, press a cube against a wall, at many angles and offsets."""
     scene = Scene(60)
     scene.open_floor()
@@ -124,7 +124,7 @@ def test_a_grabbed_cube_swung_and_driven_into_walls_stays_on_this_side() -> None
             assert not violations(scene)
 
 
-def test_two_agents_squeezing_each_other_against_a_wall_stay_before_it() -> None:
+def test_two_agents_squeezing_each_other_against_a_wall_stay_in_front_of_it() -> None:
     scene = Scene(40)
     scene.open_floor()
     wall = int(np.flatnonzero(scene.static_kinds[0] == c.WALL)[0])
@@ -140,7 +140,7 @@ def test_two_agents_squeezing_each_other_against_a_wall_stay_before_it() -> None
 
 
 @pytest.mark.parametrize("body", ["agent", "cube"])
-def test_a_door_that_closes_over_a_body_throws_it_nowhere(body: str) -> None:
+def test_a_door_that_closes_over_a_body_does_not_launch_it(body: str) -> None:
     scene = Scene(32)
     scene.open_floor()
     door = int(scene.door_static[0, 2])

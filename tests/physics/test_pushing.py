@@ -1,4 +1,4 @@
-"""Pushing and pulling cover the ground that was measured on the reference environment.
+"""Pushing and pulling cover the distances measured in the reference environment.
 
 The order in which contacts are solved is not specified, so agreement means 10% for pushing a cube, 20% for pulling a
 grabbed one, 2% for pushing the other agent.
@@ -48,7 +48,7 @@ def test_pulling_a_grabbed_cube(amount: int, expected: float) -> None:
 
 @pytest.mark.parametrize("amount", [1, 2, 3])
 def test_a_push_through_the_middle_begins_straight(amount: int) -> None:
-    """Pushing from behind is not stable: rounding alone makes the cube drift aside after a while."""
+    """Pushing from behind is unstable: rounding makes the cube drift sideways after a while."""
     scene = Scene()
     scene.open_floor()
     cube = scene.place_cube(0, 0.0, 3.0)
@@ -60,7 +60,7 @@ def test_a_push_through_the_middle_begins_straight(amount: int) -> None:
 
 
 def test_a_push_off_the_middle_turns_the_cube() -> None:
-    """Pushed at its right half the cube turns to the left, and the other way round."""
+    """Pushed at its right half the cube turns to the left, and vice versa."""
     scene = Scene(2)
     scene.open_floor()
     cube = scene.place_cube(0, [-1.0, 1.0], 3.0)
@@ -78,5 +78,5 @@ def test_opposite_pushes_cancel() -> None:
     scene.place(1, 0.0, 2.6, yaw=3.14159265)
     scene.act(3, FORWARD, STRAIGHT, 0)
     scene.step(STEPS)
-    assert abs(scene.body_positions[0, cube, 1]) < 1.5  # one agent alone covers 30
+    assert abs(scene.body_positions[0, cube, 1]) < 1.5  # a single agent covers 30
     assert scene.body_positions[0, 0, 1] < scene.body_positions[0, cube, 1] < scene.body_positions[0, 1, 1]

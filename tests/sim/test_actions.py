@@ -1,4 +1,4 @@
-"""Actions move agents as measured on the reference environment: position control, egocentric, 1 unit a step at most."""
+"""Actions move agents as in the reference environment: position control, egocentric, at most 1 unit per step."""
 
 import csv
 from pathlib import Path
@@ -51,7 +51,7 @@ def test_distance_moved_in_a_step_is_the_measured_one(measured: dict[str, Array]
     np.testing.assert_allclose(moved, 0.04 * measured[f"speed_step{step}"], atol=1e-3)
 
 
-def test_first_step_goes_where_the_measured_one_goes(measured: dict[str, Array]) -> None:
+def test_first_step_has_the_measured_displacement(measured: dict[str, Array]) -> None:
     first = measured["places"][:, 1] - measured["places"][:, 0]
     np.testing.assert_allclose(first[:, 0], measured["first_dx"], atol=1e-3)
     np.testing.assert_allclose(first[:, 1], measured["first_dy"], atol=1e-3)
@@ -65,8 +65,8 @@ def test_turn_of_every_step_is_the_measured_one(measured: dict[str, Array]) -> N
     )
 
 
-def test_forty_steps_lead_to_the_measured_place(measured: dict[str, Array]) -> None:
-    """1e-3 a step, added up."""
+def test_forty_steps_lead_to_the_measured_position(measured: dict[str, Array]) -> None:
+    """Tolerance: 1e-3 per step, summed."""
     for column, axis in (("x40", 0), ("y40", 1), ("z40", 2)):
         np.testing.assert_allclose(measured["places"][:, 40, axis], measured[column], atol=0.04)
 
@@ -150,7 +150,7 @@ def test_raise_steps_nothing_and_names_the_culprit(component: int, value: int, l
 
 
 def test_off_follows_the_formulas_for_any_value() -> None:
-    """Force 1000/3 N a notch, 45 degrees a notch, 160 Nm a notch around 2: distance and turn grow in proportion."""
+    """Per unit: force 1000/3 N, angle 45 degrees, torque 160 Nm around 2; distance and turn grow in proportion."""
     scene = Scene(5, action_check="off")
     scene.open_floor()
     scene.actions[:, 0] = [[4, 0, 2, 0], [-3, 0, 2, 0], [3, 10, 2, 0], [0, 0, 6, 0], [3, -2, 2, 0]]

@@ -56,7 +56,7 @@ def test_one_simulator_of_1024_worlds_is_two_of_512() -> None:
 
 @pytest.mark.parametrize("count", [1, 2, 5, 31, 33])
 def test_a_world_does_not_depend_on_its_neighbours(count: int) -> None:
-    """Other batch sizes put worlds into other lanes and tiles."""
+    """Other batch sizes place worlds in other lanes and tiles."""
     whole = ROOM.scene()
     ROOM.play(whole)
     for first in (0, 40):
@@ -143,7 +143,7 @@ def finish(scene: Scene) -> int:
 
 
 def in_child(work: Callable[[], int]) -> int:
-    """What work returns in a forked child."""
+    """The result of `work` in a forked child."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
@@ -189,7 +189,7 @@ def mxcsr(bits: int) -> Iterator[Callable[[], int]]:
 
 @pytest.mark.parametrize("bits", [FLUSH_TO_ZERO | DENORMALS_ARE_ZERO, ROUND_DOWN, ROUND_UP, ROUND_TO_ZERO])
 @pytest.mark.parametrize("num_threads", [1, 2])
-def test_the_callers_float_settings_do_not_matter_and_are_put_back(bits: int, num_threads: int, expected: int) -> None:
+def test_the_callers_float_settings_do_not_matter_and_are_restored(bits: int, num_threads: int, expected: int) -> None:
     control = 0xFFC0  # all but the sticky exception flags
 
     def guarded() -> None:

@@ -10,7 +10,7 @@ OPENING = [-1.2, -2.4, -3.6, -4.8]
 
 
 def on_buttons(room: int, num_worlds: int = 1) -> Scene:
-    """Both agents stand on the buttons of a room; everything else is where the level put it."""
+    """Both agents stand on the buttons of a room; everything else is as generated."""
     scene = Scene(num_worlds, seed=1)
     for agent in range(2):
         button = scene.button_positions[:, 2 * room + agent]

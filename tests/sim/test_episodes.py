@@ -1,4 +1,4 @@
-"""Episodes: counters, ends, automatic and manual resets, and what the last step of an episode leaves behind."""
+"""Episodes: counters, ends, automatic and manual resets, and the tensors of an episode's last step."""
 
 from typing import Any
 
@@ -210,7 +210,7 @@ def test_reset_takes_ids_or_a_mask(worlds: Any) -> None:
 
 
 def test_a_reset_restores_all_that_an_episode_can_change() -> None:
-    """Doors, buttons, cubes, walls edited by hand, grabs: the level is generated whole."""
+    """Doors, buttons, cubes, edited walls, grabs: a reset regenerates the whole level."""
     scene, fresh = Scene(4, seed=6), Scene(4, seed=6)
     scene.static_positions[:] += 1
     scene.static_sizes[:] *= 2

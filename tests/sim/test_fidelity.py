@@ -1,15 +1,15 @@
 """Behaviour agrees in distribution with the reference environment (tests/data/behaviour.json).
 
-Both sides are samples of the same size: 512 worlds x 4 episodes of uniform random actions. The error of ours comes
-from a bootstrap over worlds (worlds are independent, steps are not); the reference's is taken to be the same, so the
-difference has sqrt(2) times that error. With about 50 figures compared, four of those are agreement.
+Both are samples of the same size: 512 worlds x 4 episodes of uniform random actions. The standard error of doorstep's
+sample comes from a bootstrap over worlds (worlds are independent, steps are not); the reference's is assumed equal, so
+the difference has sqrt(2) times that error. With about 50 figures compared, four of those errors are the tolerance.
 
-Two figures differ for a reason, and are tested against that reason instead:
+Two figures differ for known reasons, and are compared with values derived from these instead:
 - The reference's broad phase misses an agent that moves more than 0.16 m in a step, which then stands in a wall until
   the next step. So 5% of its agents get more than 0.17 m into the first end wall (largest y beyond 11.5), and its
   95th percentile is larger than the 11.33 at which a wall stops an agent here.
-- The reference throws agents forward that spawn with a corner in the wall behind them; here they are put beside it.
-  Its reward of the first step is larger than the closed form for that.
+- The reference pushes agents forward that spawn with a corner in the wall behind them; here they are moved out of it.
+  Its reward of the first step is therefore larger than the closed form.
 """
 
 import json
@@ -30,7 +30,7 @@ RESAMPLES = 200
 
 @dataclass
 class Sample:
-    """What was seen; the first axis of every array is the world."""
+    """Recorded values; the first axis of every array is the world."""
 
     rewards: Array  # [N, 800, 2]
     max_y: Array  # [N, 4 * 2] at the end of the episodes
@@ -75,7 +75,7 @@ def sample() -> Sample:
 
 
 def assert_agrees(name: str, values: Any, statistic: Any, expected: float, least_error: float = 1e-6) -> None:
-    """Bootstraps statistic(values[worlds]) over worlds and compares it with the reference's."""
+    """Bootstraps statistic(values[worlds]) over worlds and compares it with the reference's value."""
     generator = np.random.default_rng(0)
     worlds = len(values)
     resampled = [statistic(values[generator.integers(0, worlds, worlds)]) for _ in range(RESAMPLES)]
@@ -87,7 +87,7 @@ def assert_agrees(name: str, values: Any, statistic: Any, expected: float, least
 
 
 def per_world(values: Any) -> Array:
-    """Means over everything but worlds; exact for statistics that are means."""
+    """Means over all axes but worlds; exact for statistics that are means."""
     means: Array = values.reshape(len(values), -1).mean(axis=1, dtype=np.float64)
     return means
 
@@ -113,9 +113,9 @@ def test_rewards_by_step_of_the_episode_agree(sample: Sample, step: int) -> None
 
 
 def test_first_reward_is_that_of_free_motion(sample: Sample) -> None:
-    """Agents clear of the wall behind them: the mean over all actions follows from the yaw they spawn with.
+    """For agents that do not touch the wall behind them, the mean over all actions follows from their initial yaw.
 
-    Both agents stay within 1.9 m of each other, so every reward of new ground has its bonus.
+    Both agents stay within 1.9 m of each other, so all rewarded progress has its bonus.
     """
     amounts, angles = np.meshgrid(np.arange(4) / 3, np.arange(8) * np.pi / 4, indexing="ij")
     measured, expected = [], []
@@ -147,8 +147,8 @@ def test_returns_and_progress_agree(sample: Sample, quantity: str) -> None:
         assert_agrees(f"{quantity} {percent}%", values, lambda v, p=percent: np.percentile(v, p), expected)
 
 
-def test_the_first_end_wall_stops_agents_where_it_stands(sample: Sample) -> None:
-    """Its face is 1 m before the end of the room, and an agent's side 1 m before its centre."""
+def test_the_first_end_wall_stops_agents_at_its_face(sample: Sample) -> None:
+    """The wall's face is 1 m before the end of the room, and an agent's side is 1 m from its centre."""
     stopped = c.ROOM_LENGTH - 2.0
     percentile = float(np.percentile(sample.max_y, 95))
     print(f"max_y 95%: {percentile:.4f}, the wall at {stopped:.4f}, the reference at 11.5058")
@@ -210,7 +210,7 @@ class RoomSample:
 
 
 def play_room(room: int) -> RoomSample:
-    """As the reference was measured: worlds of seed 5 whose shifted spawn overlaps a cube are left out."""
+    """As in the reference's measurement: excludes worlds of seed 5 whose shifted spawn overlaps a cube."""
     scene = Scene(256, seed=5)
     scene.start_in_room(room)
     cubes = slice(2, 5) if room == 1 else slice(5, 7)

@@ -18,14 +18,14 @@ def before_a_cube(distance: float = 1.5, num_worlds: int = 1) -> tuple[Scene, in
 
 
 def relative_pose(scene: Scene, cube: int) -> tuple[Array, Array]:
-    """Place and yaw of the cube in the frame of agent 0, per world."""
+    """Position and yaw of the cube in the frame of agent 0, per world."""
     frame = rotation_matrices(scene.body_rotations[:, 0])
     offset = (scene.body_positions[:, cube] - scene.body_positions[:, 0]).astype(np.float64)
     turn = yaw_of(scene.body_rotations[:, cube]) - yaw_of(scene.body_rotations[:, 0])
     return np.einsum("nij,ni->nj", frame, offset), np.asarray(np.angle(np.exp(1j * turn)))
 
 
-def test_grab_takes_the_cube_in_front_and_says_so() -> None:
+def test_grab_takes_the_cube_in_front_and_reports_it() -> None:
     scene, cube = before_a_cube()
     scene.act(*GRAB, agents=0)
     scene.step()
@@ -109,7 +109,7 @@ def test_walls_doors_and_agents_cannot_be_grabbed() -> None:
     assert (scene.agent_grabs == -1).all()
 
 
-def test_release_lets_go_and_grabs_nothing_in_the_same_step() -> None:
+def test_release_grabs_nothing_in_the_same_step() -> None:
     scene, _ = before_a_cube()
     scene.act(*GRAB, agents=0)
     scene.step(2)
@@ -143,7 +143,7 @@ def test_a_reset_ends_every_grab() -> None:
 @pytest.mark.parametrize("move", [BACK, LEFT, RIGHT, FORWARD])
 @pytest.mark.parametrize("turn", [1, 2, 3])
 def test_a_held_cube_keeps_its_pose_relative_to_the_agent(move: int, turn: int) -> None:
-    """A joint without compliance: it may give while it is pulled, and comes back."""
+    """A joint without compliance: it may stretch while it is pulled, and recovers."""
     scene, cube = before_a_cube(1.2)
     scene.act(*GRAB, agents=0)
     scene.step()
@@ -162,7 +162,7 @@ def test_a_held_cube_keeps_its_pose_relative_to_the_agent(move: int, turn: int) 
 
 
 def test_a_grabbed_cube_does_not_jump() -> None:
-    """The joint is made satisfied: grabbing without moving moves nothing."""
+    """A new joint is satisfied: grabbing without moving moves neither body."""
     for distance in (1.35, 1.5, 1.7, 1.95):
         scene, cube = before_a_cube(distance)
         scene.body_rotations[0, cube] = [np.cos(0.1), 0, 0, np.sin(0.1)]
@@ -184,7 +184,7 @@ def test_a_held_cube_follows_a_turning_agent() -> None:
     scene.step(20)
     assert scene.agent_grabs[0, 0] == cube
     angle = np.arctan2(*(scene.body_positions[0, cube, :2] - scene.body_positions[0, 0, :2]))
-    assert angle < -0.15  # to the left, as far as the floor's friction on 13 kg allows
+    assert angle < -0.15  # to the left, as far as floor friction on 13 kg allows
 
 
 def test_random_actions_grab_only_cubes() -> None:

@@ -1,6 +1,6 @@
 """Levels are the reference environment's: same seed, same world, same episode, same layout to float32 rounding.
 
-The vectors were taken from the reference environment itself; everything else is compared with tests/reference.
+The test vectors come from the reference environment itself; all other results are compared with tests/reference.
 """
 
 import csv
@@ -42,7 +42,7 @@ def walls_of(scene: Scene) -> tuple[Array, Array]:
 
 
 def in_order(positions: Array, sizes: Array) -> tuple[Array, Array]:
-    """Sorts walls by y, then x: their slots are nobody's business."""
+    """Sorts walls by y, then x: their slots are unspecified."""
     order = np.argsort(np.round(positions[:, :, 1], 3) * 1000 + positions[:, :, 0], axis=1)[:, :, None]
     return np.take_along_axis(positions, order, axis=1), np.take_along_axis(sizes, order, axis=1)
 

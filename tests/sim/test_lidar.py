@@ -1,7 +1,7 @@
-"""Lidar equals a brute-force search over all boxes: nothing about the arena is assumed.
+"""Lidar equals a brute-force search over all boxes, without assumptions about the level.
 
-A ray that passes an edge within GROWTH can go either way in float32. Such rays are found by casting against boxes a
-little larger and a little smaller; they are left out, and are few.
+In float32 a ray that passes an edge within GROWTH may hit or miss. Such rays are found by casting against slightly
+larger and slightly smaller boxes; they are excluded, and must be few.
 """
 
 import numpy as np
@@ -74,7 +74,7 @@ def test_lidar_of_tumbling_cubes_equals_brute_force() -> None:
 
 
 def test_rays_go_counter_clockwise_from_forward_twelve_degrees_apart() -> None:
-    """A partner seen at one index only tells which way the rays go."""
+    """A partner that only one ray hits determines the rays' order."""
     scene = Scene(30)
     scene.open_floor()
     angle = np.radians(12.0 * np.arange(30))

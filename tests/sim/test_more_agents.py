@@ -1,4 +1,4 @@
-"""Any number of agents from 1 to 8: what they are given, where they start, and that two remain the reference's."""
+"""Any number of agents from 1 to 8: their bodies and start positions; two agents equal the reference."""
 
 import numpy as np
 import pytest
@@ -42,8 +42,8 @@ def test_levels_equal_the_reference_implementation(num_agents: int, seed: int) -
 
 @pytest.mark.parametrize("num_agents", COUNTS)
 def test_no_agent_starts_inside_anything(num_agents: int) -> None:
-    """But for a corner in an outer wall, as the reference's draws allow: with cos + sin of pi/8 as half extent 0.207 m
-    behind and 0.057 m at the sides."""
+    """Except for a corner in an outer wall, which the reference's draws allow: with cos + sin of pi/8 as half extent
+    0.207 m behind and 0.057 m at the sides."""
     scene = Scene(512, seed=3, num_agents=num_agents)
     boxes = scene.boxes()
     solid = np.flatnonzero(boxes.kinds[0] > 0)
@@ -59,7 +59,7 @@ def test_no_agent_starts_inside_anything(num_agents: int) -> None:
         assert (depth <= allowed[solid != agent]).all()
 
 
-def test_a_lone_agent_finds_a_cube_in_the_first_room() -> None:
+def test_a_lone_agent_has_a_cube_in_the_first_room() -> None:
     scene = Scene(2048, seed=1, num_agents=1)
     kinds = np.round(scene.room_entity_observations[:, 0, :, 2] * 6)
     assert (kinds == [c.BUTTON, c.BUTTON, c.CUBE, 0, 0, 0]).all()

@@ -1,4 +1,4 @@
-"""Observations equal the double-precision reference on states no episode would show, for any number of agents."""
+"""Observations equal the double-precision reference on states beyond those of episodes, for any number of agents."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ NEAR = 0.1 / c.WORLD_LENGTH  # closer than 10 cm a bearing is not comparable in 
 
 
 def assert_polar_equal(measured: Array, expected: Array) -> None:
-    """Compares (distance, bearing, flag) triples, bearings modulo a turn."""
+    """Compares (distance, bearing, flag) triples, bearings modulo a full turn."""
     np.testing.assert_allclose(measured[..., 0], expected[..., 0], atol=1e-6, rtol=0)
     np.testing.assert_array_equal(measured[..., 2], expected[..., 2].astype(np.float32))
     off = (measured[..., 1] - expected[..., 1] + ANGLE_TURN / 2) % ANGLE_TURN - ANGLE_TURN / 2
@@ -70,7 +70,7 @@ def test_two_agents_have_94_features() -> None:
 
 
 @pytest.mark.parametrize("num_agents", [1, 2, 3, 8])
-def test_flat_observations_are_the_parts_side_by_side(num_agents: int) -> None:
+def test_flat_observations_are_the_parts_concatenated(num_agents: int) -> None:
     scene = Scene(64, seed=3, num_agents=num_agents, flat_observations=True, episode_length=40)
     for actions in random_actions(6, 60, 64, num_agents):
         scene.actions[:] = actions
@@ -82,7 +82,7 @@ def test_flat_observations_are_the_parts_side_by_side(num_agents: int) -> None:
     np.testing.assert_allclose(scene.observations, np.concatenate(parts, axis=-1), rtol=1e-7)
 
 
-def test_there_are_no_flat_observations_unless_asked_for() -> None:
+def test_flat_observations_exist_only_on_request() -> None:
     scene = Scene()
     assert "observations" not in scene.sim.tensors
     assert "final_observations" not in scene.sim.tensors
@@ -156,7 +156,7 @@ def test_refresh_changes_nothing_but_observations() -> None:
         np.testing.assert_array_equal(getattr(scene, name), values)
 
 
-def test_a_rotation_and_its_negative_look_the_same() -> None:
+def test_a_quaternion_and_its_negative_give_the_same_observations() -> None:
     scene = Scene()
     scene.place(0, 0.0, 5.0, yaw=2.0)
     scene.sim.refresh()

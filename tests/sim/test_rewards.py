@@ -1,4 +1,4 @@
-"""Rewards: 0.05 a metre of new progress, a quarter more with all others close, -0.005 otherwise."""
+"""Rewards: 0.05 per metre of new progress, a quarter more with all other agents close, -0.005 otherwise."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from tests.scenes import FORWARD, STRAIGHT, Scene, random_actions
 
 
 def teleport(scene: Scene, *heights: float) -> None:
-    """Puts the agents at these y, side by side and far from everything, and lets one idle step score them."""
+    """Places the agents at these y, side by side and far from all other bodies, and scores them in one idle step."""
     for agent, y in enumerate(heights):
         scene.place(agent, 100.0 + 5.0 * agent, y)
     scene.act()
@@ -31,7 +31,7 @@ def test_rewards_and_progress_follow_the_rules_along_an_episode(num_agents: int,
     assert (scene.agent_max_y > scene.body_positions[:, scene.agents, 1]).any()
 
 
-def test_progress_pays_per_metre_and_more_when_the_partner_is_close() -> None:
+def test_progress_is_rewarded_per_metre_with_a_bonus_when_the_partner_is_close() -> None:
     scene = Scene()
     teleport(scene, 10.0, 10.5)
     teleport(scene, 11.0, 10.5)
@@ -46,8 +46,8 @@ def test_close_means_within_two_metres_of_progress(partner: float, bonus: bool) 
     assert scene.rewards[0, 0, 0] == pytest.approx(0.0625 if bonus else 0.05, rel=1e-4)
 
 
-def test_the_bonus_compares_progress_not_places() -> None:
-    """The partner has been here and went back: it still counts as close."""
+def test_the_bonus_compares_progress_not_positions() -> None:
+    """The partner was here and moved back: it still counts as close."""
     scene = Scene()
     teleport(scene, 10.0, 10.0)
     teleport(scene, 11.0, 2.0)
@@ -55,7 +55,7 @@ def test_the_bonus_compares_progress_not_places() -> None:
 
 
 def test_both_agents_are_scored_before_the_bonus() -> None:
-    """Together they move from far apart to close: both get the bonus, whatever their index."""
+    """Both move from far apart to close in one step: both get the bonus, independent of their index."""
     scene = Scene()
     teleport(scene, 10.0, 16.0)
     teleport(scene, 17.0, 16.5)
@@ -78,7 +78,7 @@ def test_an_agent_alone_gets_no_bonus() -> None:
     assert scene.rewards[0, 0, 0] == pytest.approx(0.05, rel=1e-4)
 
 
-def test_ground_covered_before_pays_nothing() -> None:
+def test_repeated_progress_is_not_rewarded() -> None:
     scene = Scene()
     teleport(scene, 10.0, 10.0)
     for y in (5.0, 9.0, 10.0):
@@ -111,7 +111,7 @@ def test_progress_starts_at_the_spawn() -> None:
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("agent", [0, 1])
-def test_a_place_that_is_not_finite_is_no_progress(value: float, agent: int) -> None:
+def test_a_position_that_is_not_finite_is_no_progress(value: float, agent: int) -> None:
     scene = Scene()
     teleport(scene, 10.0, 10.5)
     largest = scene.agent_max_y.copy()

@@ -1,4 +1,4 @@
-"""Edits of `sim.state` reach the next step, whatever they are; impossible indices are set back and counted."""
+"""The next step uses all edits of `sim.state`; impossible indices are clamped and counted."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from tests.scenes import FORWARD, STRAIGHT, Scene, random_actions
 import doorstep
 
 
-def test_moved_agents_go_on_from_their_new_place() -> None:
+def test_moved_agents_continue_from_their_new_position() -> None:
     scene = Scene(4)
     scene.place(0, 0.0, [16.0, 17.0, 18.0, 19.0], yaw=np.pi / 2)
     scene.act(3, FORWARD, STRAIGHT, 0, agents=0)
@@ -63,7 +63,7 @@ def test_a_moved_wall_stops_an_agent() -> None:
     assert scene.body_positions[1, 0, 1] == pytest.approx(9.995, abs=0.02)
 
 
-def test_a_static_without_kind_is_not_there() -> None:
+def test_a_static_without_kind_has_no_effect() -> None:
     scene = Scene()
     scene.open_floor()
     wall = int(np.flatnonzero(scene.static_kinds[0] == c.WALL)[0])
@@ -106,7 +106,7 @@ def test_a_grab_set_by_hand_holds() -> None:
         ("static_kinds", (0, 2), 99), ("static_kinds", (0, 2), -1),
     ],
 )  # fmt: skip
-def test_impossible_indices_are_set_back_and_counted(field: str, index: tuple[int, int], value: int) -> None:
+def test_impossible_indices_are_clamped_and_counted(field: str, index: tuple[int, int], value: int) -> None:
     scene = Scene(3)
     getattr(scene, field)[index] = value
     scene.step()
@@ -179,8 +179,8 @@ def test_values_that_are_not_finite_are_noticed_wherever_they_are_written(field:
         scene.step()
 
 
-def test_an_agent_beyond_the_world_grabs_nothing_that_is_not_there() -> None:
-    """Far out, at the place of unused slots, with a quaternion that is no rotation."""
+def test_an_agent_beyond_the_world_does_not_grab_unused_slots() -> None:
+    """Far away, at the position of unused slots, with a quaternion that is not a rotation."""
     scene = Scene()
     scene.body_positions[0, 2:] = 1e9
     scene.body_positions[0, 0] = [1e9 + 320, 1e9 + 320, 1e9]
@@ -190,7 +190,7 @@ def test_an_agent_beyond_the_world_grabs_nothing_that_is_not_there() -> None:
     assert scene.agent_grabs[0, 0] < scene.body_positions.shape[1]
 
 
-def test_contacts_beyond_the_capacity_are_dropped_and_told() -> None:
+def test_contacts_beyond_the_capacity_are_dropped_and_counted() -> None:
     scene = Scene(4)
     scene.body_positions[:, 0], scene.body_positions[:, 1] = [-5, 5, 0], [5, 5, 0]
     scene.static_positions[:], scene.static_sizes[:] = [0, 5, 0], [20, 1, 5]

@@ -1,4 +1,4 @@
-"""The finished wheel, and copies of it that are broken on purpose."""
+"""The finished wheel, and deliberately broken copies of it."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def finished_wheel() -> Path:
 
 @pytest.fixture(scope="session")
 def finished_files(finished_wheel: Path) -> dict[str, bytes]:
-    """What is inside, by name."""
+    """The contents of its files, by name."""
     with zipfile.ZipFile(finished_wheel) as archive:
         return {name: archive.read(name) for name in archive.namelist() if not name.endswith("/")}
 
 
 @pytest.fixture(scope="session")
 def finished_record(finished_files: dict[str, bytes]) -> dict[str, str]:
-    """Lines of a RECORD of it, by name."""
+    """Lines of its RECORD, by name."""
     return {name: _record_line(name, content) for name, content in finished_files.items()}
 
 
@@ -48,9 +48,9 @@ def change_wheel(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[ChangeWheel]:
-    """Writes a copy of the finished wheel with other contents (None removes a file) and a RECORD that fits them.
+    """Writes a copy of the finished wheel with other contents (None removes a file) and a matching RECORD.
 
-    The copy is not compressed, may have any size, and goes with the test.
+    The copy is not compressed, may have any size, and is removed after the test.
     """
     monkeypatch.setattr(check_wheel, "SIZE_LIMIT", sys.maxsize)
 
@@ -74,7 +74,7 @@ def change_wheel(
 
 @pytest.fixture
 def add_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AddProgram:
-    """Writes a shell script in front of the programs of the system, for as long as the test takes."""
+    """Writes a shell script that precedes the system's programs on the path during the test."""
     folder = tmp_path / "bin"
     folder.mkdir()
     monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")

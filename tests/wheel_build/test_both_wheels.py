@@ -1,4 +1,4 @@
-"""The wheel of cibuildwheel and the one that was built here hold the same, wherever both are there."""
+"""The wheel of cibuildwheel and the locally built one have the same contents, if both exist."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_they_have_the_same_name_and_list_the_same_files(container_wheel: Wheel,
     assert list(container_wheel.files) == list(local_wheel.files)
 
 
-def test_every_file_is_the_same_but_for_kernels_that_one_of_them_was_not_asked_for(
+def test_every_file_is_the_same_except_for_kernels_of_unselected_architectures(
     container_wheel: Wheel, local_wheel: Wheel
 ) -> None:
     images = [unpack(wheel.files[LIBRARY]) for wheel in (container_wheel, local_wheel)]
@@ -44,7 +44,7 @@ def test_every_file_is_the_same_but_for_kernels_that_one_of_them_was_not_asked_f
         assert {name.rpartition("/")[2] for name in names} == {"libdoorstep.so", "RECORD"}
 
 
-def test_the_libraries_need_and_offer_the_same(container_wheel: Wheel, local_wheel: Wheel) -> None:
+def test_the_libraries_import_and_export_the_same(container_wheel: Wheel, local_wheel: Wheel) -> None:
     assert container_wheel.libraries.keys() == local_wheel.libraries.keys()
     for name, library in container_wheel.libraries.items():
         other = local_wheel.libraries[name]

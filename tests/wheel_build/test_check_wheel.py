@@ -1,4 +1,4 @@
-"""The wheel is what it promises to be, and a wheel that is not is refused, whichever promise it breaks.
+"""The finished wheel passes all checks, and each check refuses a wheel that violates it.
 
 A broken wheel is the finished one with a few bytes changed: a name in a library's string table replaced by one of
 equal length, or an entry of its dynamic section by another.
@@ -47,7 +47,7 @@ def read(wheel: Path, name: str) -> bytes:
 
 
 def faults_of(wheel: Path, check: str) -> list[str]:
-    """The sentences of this check; every other check must have none."""
+    """The faults of this check; all other checks must find none."""
     faults = find_faults(wheel)
     assert {name for name, sentences in faults.items() if sentences} <= {check}
     return faults[check]
@@ -60,7 +60,7 @@ def replace_once(content: bytes, old: bytes, new: bytes) -> bytes:
 
 
 def soname_as(tag: int, library: bytes, text: bytes) -> bytes:
-    """The library with its SONAME entry turned into another one, whose text is `text`."""
+    """The library with its SONAME entry replaced by one of another tag, with the string `text`."""
     patched = bytearray(library)
     position = library.index(b"\0libdoorstep.so\0") + 1
     patched[position : position + len(b"libdoorstep.so")] = text.ljust(len(b"libdoorstep.so"), b"\0")
@@ -102,7 +102,7 @@ def test_a_wheel_with_another_tag_inside_is_refused(change_wheel: ChangeWheel, f
     assert "cp311-cp311-linux_x86_64" in faults[0]
 
 
-def test_a_wheel_that_calls_itself_pure_is_refused(change_wheel: ChangeWheel, finished_wheel: Path) -> None:
+def test_a_wheel_tagged_as_pure_is_refused(change_wheel: ChangeWheel, finished_wheel: Path) -> None:
     description = read(finished_wheel, f"{METADATA_FOLDER}/WHEEL")
     changed = description.replace(b"Root-Is-Purelib: false", b"Root-Is-Purelib: true")
     assert "Purelib" in faults_of(change_wheel({f"{METADATA_FOLDER}/WHEEL": changed}), "check_tag")[0]
@@ -193,7 +193,7 @@ def test_a_third_party_library_that_needs_another_library_is_refused(
     assert f"{name.rpartition('/')[2]} needs libX9.so.2" in find_faults(wheel)["check_needed"][0]
 
 
-def test_a_rendering_library_that_needs_what_the_system_has_instead_is_refused(
+def test_a_rendering_library_that_needs_the_systems_libraries_instead_is_refused(
     change_wheel: ChangeWheel, render_library: bytes
 ) -> None:
     grafted = EMBREE.rpartition("/")[2].encode()
@@ -221,14 +221,14 @@ def test_a_runpath_inside_the_wheel_is_accepted(change_wheel: ChangeWheel, libra
     assert find_faults(wheel)["check_runpath"] == []
 
 
-def test_a_rendering_library_that_looks_elsewhere_is_refused(change_wheel: ChangeWheel, render_library: bytes) -> None:
+def test_a_rendering_library_with_another_rpath_is_refused(change_wheel: ChangeWheel, render_library: bytes) -> None:
     changed = replace_once(render_library, b"\0$ORIGIN/../../doorstep.libs\0", b"\0$ORIGIN/../../doorstep.LIBS\0")
     assert faults_of(change_wheel({RENDER_LIBRARY: changed}), "check_runpath") == [
         "libdoorstep_render.so does not look for libraries in $ORIGIN/../../doorstep.libs"
     ]
 
 
-def test_a_rendering_library_that_takes_other_functions_of_others_is_refused(
+def test_a_rendering_library_that_imports_other_third_party_functions_is_refused(
     change_wheel: ChangeWheel, render_library: bytes
 ) -> None:
     changed = replace_once(render_library, b"\0DxcCreateInstance\0", b"\0_ZdlPvmSt11align_\0")
@@ -265,12 +265,12 @@ def test_exports_of_the_rendering_library_that_differ_from_its_header_are_refuse
     ]
 
 
-def test_a_library_that_imports_a_symbol_of_nobody_is_refused(change_wheel: ChangeWheel, library: bytes) -> None:
+def test_a_library_that_imports_an_unknown_symbol_is_refused(change_wheel: ChangeWheel, library: bytes) -> None:
     patched = bytearray(library)
     versions = ELFFile(BytesIO(library)).get_section_by_name(".gnu.version")
     assert isinstance(versions, GNUVerSymSection)
     symbol = next(i for i, version in enumerate(versions.iter_symbols()) if isinstance(version["ndx"], int))
-    struct.pack_into("<H", patched, versions["sh_offset"] + 2 * symbol, 1)  # the version of symbols without one
+    struct.pack_into("<H", patched, versions["sh_offset"] + 2 * symbol, 1)  # the version of unversioned symbols
     faults = faults_of(change_wheel({LIBRARY: bytes(patched)}), "check_imports")
     assert len(faults) == 1
     assert faults[0].endswith(", which is for no library that it needs to bring")
@@ -318,7 +318,7 @@ def test_a_library_without_kernels_is_refused(change_wheel: ChangeWheel, library
     assert {f"the library has no kernels for 8_agents as {kind}" for kind in kinds} <= set(faults)
 
 
-def test_a_wheel_without_machine_code_that_was_asked_for_is_refused(
+def test_a_wheel_without_selected_machine_code_is_refused(
     change_wheel: ChangeWheel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wheel, built_for = change_wheel({}), chosen_architectures()
@@ -340,7 +340,7 @@ def test_kernels_for_another_architecture_than_they_say_are_refused(change_wheel
     ]
 
 
-def test_the_functions_of_the_header_are_found_whatever_they_return() -> None:
+def test_the_functions_of_the_header_are_found_with_any_return_type() -> None:
     functions = header_functions(PROJECT, "doorstep.h")
     assert {"ds_version", "ds_simulator_step", "ds_capsule_destructor", "ds_stage_name"} <= functions
     assert not functions & {"ds_status", "ds_api"}
@@ -364,7 +364,7 @@ def test_a_module_with_the_path_of_the_project_is_refused(change_wheel: ChangeWh
     assert "doorstep/errors.py contains the path of the project" in faults_of(wheel, "check_paths")[0]
 
 
-def test_the_command_says_what_is_wrong_and_fails(change_wheel: ChangeWheel, capsys: Output) -> None:
+def test_the_command_reports_faults_and_fails(change_wheel: ChangeWheel, capsys: Output) -> None:
     assert not check_wheel.check_wheel(change_wheel({"doorstep/scratch.py": b""}))
     output = capsys.readouterr().out
     assert "  fault files\n          doorstep/scratch.py does not belong into the wheel\n" in output

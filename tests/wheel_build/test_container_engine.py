@@ -1,4 +1,4 @@
-"""Podman works with settings of its own; what is missing is installed, or named with what to do."""
+"""Podman works with separate settings; missing programs are installed, or named with the remedy."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RECORD_ARGUMENTS = 'echo "${0##*/} $*" >> '
 
 @pytest.fixture
 def _empty_machine(add_program: AddProgram, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """There are no programs but those that the test adds."""
+    """Only programs that the test adds are on the path."""
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     monkeypatch.setattr(container_engine, "SYSTEM_FOLDERS", ())
 
@@ -37,7 +37,7 @@ def test_root_gets_missing_programs_installed(
 
 
 @pytest.mark.usefixtures("_empty_machine")
-def test_others_are_told_what_to_install(add_program: AddProgram, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_users_get_an_error_with_the_command(add_program: AddProgram, monkeypatch: pytest.MonkeyPatch) -> None:
     add_program("apt-get", "exit 1")
     add_program("podman", "exit 1")
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
@@ -52,13 +52,13 @@ def test_without_apt_the_missing_programs_are_named() -> None:
 
 
 @pytest.mark.usefixtures("_empty_machine")
-def test_where_all_programs_are_nothing_is_installed(add_program: AddProgram) -> None:
+def test_nothing_is_installed_if_no_program_is_missing(add_program: AddProgram) -> None:
     for name in ("apt-get", *PROGRAMS):
         add_program(name, "exit 1")
     require_programs(PROGRAMS)
 
 
-def test_where_storage_cannot_share_files_it_copies_them(add_program: AddProgram, tmp_path: Path) -> None:
+def test_storage_that_cannot_share_files_copies_them(add_program: AddProgram, tmp_path: Path) -> None:
     add_program("podman", '! grep --quiet overlay "$CONTAINERS_STORAGE_CONF"')
     configure(tmp_path / "cache", {}, [])
     assert 'driver = "vfs"' in (tmp_path / "cache" / "storage.conf").read_text(encoding="utf-8")
@@ -72,7 +72,7 @@ def test_storage_that_works_is_kept_in_the_folder(add_program: AddProgram, tmp_p
     assert f'graphroot = "{tmp_path}/cache/overlay"' in settings
 
 
-def test_podman_that_does_not_work_is_an_error_with_its_own_words(add_program: AddProgram, tmp_path: Path) -> None:
+def test_podman_that_does_not_work_is_an_error_with_its_output(add_program: AddProgram, tmp_path: Path) -> None:
     add_program("podman", "echo 'no such kernel' >&2; exit 125")
     with pytest.raises(BuildError, match="exit status 125 of: podman info\nno such kernel"):
         configure(tmp_path / "cache", {}, [])

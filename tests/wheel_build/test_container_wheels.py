@@ -1,4 +1,4 @@
-"""cibuildwheel runs with what the image has, says what it leaves out, and keeps to what the caller has set."""
+"""cibuildwheel uses the image's interpreters, the missing ones are printed, and the caller's settings are kept."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ import stand_in_image
 from build_steps import BuildError
 
 
-def test_what_the_image_lacks_is_left_out_and_named(capsys: pytest.CaptureFixture[str]) -> None:
+def test_interpreters_that_the_image_lacks_are_skipped_and_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert container_wheels.available(["cp310-x", "cp311-x", "cp314t-x"], {"cp314-x", "cp311-x"}) == ["cp311-x"]
     assert "not in the image, neither built nor tested: cp310-x, cp314t-x\n" in capsys.readouterr().err
 
 
-def test_nothing_is_said_where_nothing_is_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_is_printed_if_nothing_is_skipped(capsys: pytest.CaptureFixture[str]) -> None:
     assert container_wheels.available(["cp311-x"], {"cp314-x", "cp311-x"}) == ["cp311-x"]
     assert capsys.readouterr().err == ""
 
@@ -30,7 +30,7 @@ def test_an_image_without_any_of_the_interpreters_is_an_error() -> None:
         container_wheels.available(["cp310-x"], {"cp311-x"})
 
 
-def test_what_the_caller_has_set_stays() -> None:
+def test_the_callers_settings_are_kept() -> None:
     environment = container_wheels.wheel_environment({"CIBW_CONTAINER_ENGINE": "docker", "OTHER": "1"})
     assert environment["CIBW_CONTAINER_ENGINE"] == "docker"
     assert environment["OTHER"] == "1"
@@ -40,7 +40,7 @@ def test_what_the_caller_has_set_stays() -> None:
 
 @pytest.fixture
 def last_run(add_program: AddProgram, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """The environment of the last command that is run; no command is, and the image is called "made here"."""
+    """The environment of the last command; commands are not executed, and the image is named "made here"."""
     environment: dict[str, str] = {}
 
     def record(command: Sequence[str], variables: Mapping[str, str] | None = None, folder: Path | None = None) -> None:

@@ -18,7 +18,7 @@ from kernel_image_file import cubin_architecture
 
 pytestmark = pytest.mark.slow
 
-HEADER_BYTES = 24  # of a kept file, before the machine code
+HEADER_BYTES = 24  # of a cached file, before the machine code
 COMPILE = """
 import json
 from doorstep import _native
@@ -28,14 +28,14 @@ print(json.dumps({"from_cache": info.from_cache, "bytes": info.image_bytes, "pat
 
 
 def compile_in(run_python: RunPython, **environment: str) -> dict[str, Any]:
-    """What compiling for sm_103 gives in a process with this environment alone."""
+    """The result of compiling for sm_103 in a process with only this environment."""
     result: dict[str, Any] = json.loads(run_python(COMPILE, **environment))
     return result
 
 
 @pytest.fixture(scope="module")
 def kept_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A file that the library has kept; tests copy it."""
+    """A file that the library has cached; tests copy it."""
     cache = tmp_path_factory.mktemp("cache")
     command = [sys.executable, "-c", COMPILE]
     environment = {"XDG_CACHE_HOME": str(cache)}
@@ -47,7 +47,7 @@ def kept_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def cache(kept_file: Path, tmp_path: Path) -> Path:
-    """The kept file in a cache of the test's own."""
+    """The cached file in the test's own cache."""
     copy = tmp_path / "doorstep" / kept_file.name
     copy.parent.mkdir()
     copy.write_bytes(kept_file.read_bytes())
@@ -59,7 +59,7 @@ def test_a_newer_architecture_is_compiled_for(kept_file: Path) -> None:
     assert cubin_architecture(kept_file.read_bytes()[HEADER_BYTES:]) == 103
 
 
-def test_what_was_compiled_is_kept_and_found_again(run_python: RunPython, cache: Path) -> None:
+def test_compiled_images_are_cached_and_found_again(run_python: RunPython, cache: Path) -> None:
     before = cache.read_bytes()
     result = compile_in(run_python, XDG_CACHE_HOME=str(cache.parent.parent))
     assert result == {"from_cache": 1, "bytes": len(before) - HEADER_BYTES, "path": str(cache)}
@@ -85,7 +85,7 @@ def test_a_damaged_file_is_compiled_again(run_python: RunPython, cache: Path, da
         assert cache.read_bytes() == original
 
 
-def test_the_cache_lies_below_the_home_folder_by_default(run_python: RunPython, cache: Path) -> None:
+def test_the_cache_is_below_the_home_folder_by_default(run_python: RunPython, cache: Path) -> None:
     home = cache.parent.parent / "home"
     expected = home / ".cache" / "doorstep" / cache.name
     assert compile_in(run_python, HOME=str(home), XDG_CACHE_HOME="relative/folder")["path"] == str(expected)
@@ -113,7 +113,7 @@ def test_embedded_architectures_are_named() -> None:
 
 
 @pytest.mark.parametrize("name", ["sm_70", "sm_999", "sm_999999"])
-def test_an_architecture_that_the_compiler_does_not_know_is_refused(name: str) -> None:
+def test_an_architecture_that_the_compiler_does_not_support_is_refused(name: str) -> None:
     with pytest.raises(doorstep.ArgumentError, match=rf"architecture is {name}; the compiler supports sm_75, .*sm_103"):
         _native.cuda_compile(name, 1)
 

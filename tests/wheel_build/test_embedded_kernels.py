@@ -25,12 +25,12 @@ PACKAGES_FOLDER = PROJECT / "build" / "cuda" / "packages"
 
 
 class Limits(NamedTuple):
-    """The most that a kernel may take, in any module on any architecture."""
+    """Limits of a kernel's resources, in any module on any architecture."""
 
     registers: int  # fewer let more blocks share a multiprocessor
     stack_bytes: int  # stack and spills are memory traffic that the arithmetic waits for
     spill_bytes: int  # of all stores and loads in the code, most of which rarely run
-    static_shared_bytes: int  # shared memory is asked for at launch, where its size is known
+    static_shared_bytes: int  # shared memory is allocated at launch, where its size is known
 
 
 LIMITS = {
@@ -64,14 +64,14 @@ FLOAT_INSTRUCTION = re.compile(r"\b((?:add|sub|mul|div|rcp|sqrt|fma|mad)(?:\.\w+
 
 @pytest.fixture(scope="module")
 def images(finished_wheel: Path) -> dict[ImageName, bytes]:
-    """What the library in the wheel embeds."""
+    """The images in the wheel's library."""
     with zipfile.ZipFile(finished_wheel) as archive:
         return unpack(archive.read(LIBRARY))
 
 
 @pytest.fixture(scope="module")
 def report(images: dict[ImageName, bytes]) -> list[KernelReport]:
-    """What ptxas said of the very images that are embedded."""
+    """The report of ptxas about the embedded images."""
     rows = kernel_images.read_report(IMAGES_FOLDER)
     for row in rows:
         embedded = images[ImageName(row.module, row.architecture)]

@@ -1,4 +1,4 @@
-"""Environments hold what the dependency groups of pyproject.toml pin, and are made again when a group changes."""
+"""Environments contain the packages that dependency groups of pyproject.toml pin, and are updated when one changes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PYPROJECT = (PROJECT / "pyproject.toml").read_text(encoding="utf-8")
 
 @pytest.fixture
 def pyproject(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A file in the place of the project's; environments hold this Python and nothing is installed."""
+    """Replaces the project's file; environments use this Python and nothing is installed."""
 
     def create(folder: Path) -> None:
         (folder / "bin").mkdir(parents=True, exist_ok=True)
@@ -34,7 +34,7 @@ def pyproject(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def requirements_after(line: str) -> list[str]:
-    """The entries of the list that begins with this line of pyproject.toml."""
+    """The entries of the list that starts with this line of pyproject.toml."""
     found = re.search(rf"^{re.escape(line)}$(.*?)^\]$", PYPROJECT, re.MULTILINE | re.DOTALL)
     assert found is not None
     return re.findall(r'^  "([^"]+)",$', found[1], re.MULTILINE)
@@ -54,7 +54,7 @@ def test_everything_is_pinned_that_only_development_needs() -> None:
     assert unpinned == ["numpy"]
 
 
-def test_what_users_have_is_kept_by_the_extras() -> None:
+def test_the_extras_accept_packages_that_users_have() -> None:
     extras = PYPROJECT.partition("\n[project.optional-dependencies]\n")[2].partition("\n[")[0]
     requirements = re.findall(r'"([^"]+)"', extras)
     assert len(requirements) == 5

@@ -1,4 +1,4 @@
-"""What pip makes of the sources is whole, needs nothing of the folder it was made in, and is the same every time."""
+"""Wheels that pip builds from the sources are complete, independent of the build folder, and reproducible."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ for renderer in sys.argv[1:]:
 
 @pytest.fixture(scope="module")
 def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The sources as they are published."""
+    """The published sources (sdist)."""
     folder = tmp_path_factory.mktemp("sdist")
     command = [sys.executable, "-m", "hatchling", "build", "--target", "sdist", "--directory", str(folder)]
     subprocess.run(command, cwd=PROJECT, check=True)
@@ -38,9 +38,9 @@ def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def wheel(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What pip builds, in a folder that it removes afterwards and with the build requirements that it installs."""
+    """The wheel that pip builds in a temporary folder, with the build requirements that it installs."""
     folder = tmp_path_factory.mktemp("built")
-    # Sharing what the compiler keeps saves time; it is found by its content.
+    # Sharing the compiler's cache, which is keyed by content, saves time.
     environment = {"ZIG_GLOBAL_CACHE_DIR": str(PROJECT / "build" / "zig-cache"), **os.environ}
     command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--wheel-dir", str(folder), str(sdist)]
     subprocess.run(command, env=environment, check=True)
@@ -50,7 +50,7 @@ def wheel(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The programs of an environment that holds this wheel."""
+    """The programs of an environment with this wheel."""
     folder = tmp_path_factory.mktemp("environment")
     subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
     subprocess.run([str(folder / "bin" / "pip"), "install", "--quiet", str(wheel)], check=True)
@@ -69,12 +69,12 @@ def test_the_sources_are_published_with_everything_a_build_reads(sdist: Path) ->
     assert published - sources == {"PKG-INFO"}
 
 
-def test_a_wheel_that_was_not_graded_says_which_machines_it_is_for(wheel: Path) -> None:
+def test_a_wheel_that_was_not_graded_has_the_tag_of_the_building_machine(wheel: Path) -> None:
     assert wheel.name.endswith("-py3-none-linux_x86_64.whl")
     assert Wheel(wheel, PROJECT).message("WHEEL").get_all("Tag") == ["py3-none-linux_x86_64"]
 
 
-def test_what_draws_is_inside_and_looked_for_only_there(wheel: Path) -> None:
+def test_rendering_libraries_are_inside_and_searched_only_there(wheel: Path) -> None:
     content = Wheel(wheel, PROJECT)
     assert set(GRAFTS) <= content.files.keys()
     library = content.libraries[RENDER_LIBRARY]
@@ -90,13 +90,13 @@ def test_two_builds_in_two_folders_are_equal_to_the_byte(wheel: Path) -> None:
     assert (wheel.name, wheel.read_bytes()) == (other.name, other.read_bytes())
 
 
-def test_pictures_are_drawn_after_the_sources_have_gone(installed: Path, tmp_path: Path) -> None:
+def test_pictures_are_drawn_after_the_sources_are_removed(installed: Path, tmp_path: Path) -> None:
     command = [str(installed / "doorstep"), "render", "--output", "picture.png"]
     subprocess.run(command, cwd=tmp_path, env={"PATH": ""}, check=True)
     assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_every_renderer_draws_after_the_sources_have_gone(installed: Path, tmp_path: Path) -> None:
+def test_every_renderer_draws_after_the_sources_are_removed(installed: Path, tmp_path: Path) -> None:
     renderers = ("raycast", "embree", "vulkan")
     command = [str(installed / "python"), "-c", DRAW, *renderers]
     done = subprocess.run(

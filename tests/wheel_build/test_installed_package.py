@@ -1,4 +1,4 @@
-"""What is tested is the installed wheel, byte for byte, and neither the sources nor an older one."""
+"""The tests use the installed wheel, byte for byte, and neither the sources nor an older wheel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels are compiled once: again only if something that goes into them changes, and never by halves."""
+"""Kernels are compiled only if one of their inputs changes, and outputs are always complete."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ptxas info    : Used 8 registers, used 0 barriers
 
 
 def compilation(output: Path, code: str) -> Compilation:
-    """One that runs Python code with the output's path as its argument."""
+    """A compiler run that executes Python code with the output's path as its argument."""
     return Compilation(ImageName(1, 90), (sys.executable, "-c", code), ("--option",), output)
 
 
@@ -61,7 +61,7 @@ def outputs(root: Path) -> list[Path]:
     return [one.output for one in ptx_compilations(root, PACKAGES, root)]
 
 
-def test_an_output_that_exists_is_not_made_again(tmp_path: Path) -> None:
+def test_an_output_that_exists_is_not_compiled_again(tmp_path: Path) -> None:
     output = tmp_path / "a.ptx"
     compilation(output, "import sys; print('said'); open(sys.argv[1], 'w').write('made')").run(tmp_path)
     compilation(output, "raise SystemExit(1)").run(tmp_path)
@@ -96,7 +96,7 @@ def test_an_included_file_that_is_missing_is_named(tmp_path: Path) -> None:
         source_files(tmp_path, MODULES[1])
 
 
-def test_names_of_outputs_change_with_what_is_included_and_with_nothing_else(tmp_path: Path) -> None:
+def test_names_of_outputs_change_only_with_included_files(tmp_path: Path) -> None:
     write_project(tmp_path)
     before = outputs(tmp_path)
     assert len(set(before)) == len(before) == len(MODULES)
@@ -114,7 +114,7 @@ def test_names_of_outputs_change_with_the_compilers(tmp_path: Path) -> None:
     assert not {one.output for one in others} & set(outputs(tmp_path))
 
 
-def test_the_report_of_the_compiler_is_understood() -> None:
+def test_the_report_of_the_compiler_is_parsed() -> None:
     assert list(parse_log(2, 90, "hash", LOG)) == [
         KernelReport(2, 90, "hash", "doorstep_step", 255, stack_bytes=64, spill_bytes=44, static_shared_bytes=1024),
         KernelReport(2, 90, "hash", "doorstep_reset", 8, stack_bytes=0, spill_bytes=0, static_shared_bytes=0),
@@ -137,7 +137,7 @@ def test_kernels_are_compiled_for_every_number_of_agents() -> None:
 
 
 def gpus(folder: Path, *lines: str) -> str:
-    """A path of programs on which nvidia-smi lists these compute capabilities."""
+    """A search path whose nvidia-smi lists these compute capabilities."""
     program = folder / "nvidia-smi"
     program.write_text("#!/bin/sh\n" + "".join(f"echo {line}\n" for line in lines), encoding="utf-8")
     program.chmod(0o755)

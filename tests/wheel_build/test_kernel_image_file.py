@@ -1,4 +1,4 @@
-"""The file of kernel images gives back what was put in, wherever it lies; cubins say what they are for."""
+"""Reading a file of kernel images returns the images written, also inside a library; cubins name their architecture."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ IMAGES = {
 
 
 def elf_header(machine: int, abi_version: int, flags: int) -> bytes:
-    """The 64 bytes of an ELF header, as far as they matter here."""
+    """The 64 bytes of an ELF header, with the fields that matter here."""
     header = bytearray(64)
     header[:4] = b"\x7fELF"
     header[8] = abi_version
@@ -26,7 +26,7 @@ def elf_header(machine: int, abi_version: int, flags: int) -> bytes:
     return bytes(header)
 
 
-def test_images_come_back_as_they_were_packed() -> None:
+def test_images_are_read_as_they_were_packed() -> None:
     assert unpack(pack(IMAGES)) == IMAGES
 
 
@@ -55,5 +55,5 @@ def test_a_cubin_names_its_architecture(abi_version: int, flags: int, architectu
 
 
 @pytest.mark.parametrize("content", [b"", b"// PTX\0", bytes(64), elf_header(62, 0, 90)])
-def test_what_is_no_cubin_has_no_architecture(content: bytes) -> None:
+def test_other_files_have_no_architecture(content: bytes) -> None:
     assert cubin_architecture(content) is None

@@ -1,4 +1,4 @@
-"""Importing doorstep loads no library that draws; when they are loaded, they come from the wheel alone."""
+"""Importing doorstep loads no rendering libraries; when they are loaded, they come only from the wheel."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ LOADED_LATER = ("libdoorstep_render", "libembree", "libdxcompiler", "libvulkan")
 
 
 def report(run_python: RunPython, code: str) -> dict[str, Any]:
-    """Files that are mapped and modules that are imported after some code, in a process with an empty environment."""
+    """The mapped files and imported modules after running code in a process with an empty environment."""
     result: dict[str, Any] = json.loads(run_python(code + REPORT, PATH=""))
     return result
 
 
-def test_import_and_stepping_load_nothing_that_draws(run_python: RunPython) -> None:
+def test_import_and_stepping_load_no_rendering_libraries(run_python: RunPython) -> None:
     after = report(run_python, "import doorstep\nwith doorstep.Simulator(4) as sim: sim.step()\n")
     assert [file for file in after["files"] if file.endswith("/_native/libdoorstep.so")]
     assert not [file for file in after["files"] for name in LOADED_LATER if name in file]
     assert not {"av", "viser", "PIL", "torch", "jax"} & set(after["modules"])
 
 
-def test_what_draws_is_loaded_from_the_wheel_without_help_of_the_environment(run_python: RunPython) -> None:
+def test_rendering_libraries_are_loaded_from_the_wheel_in_an_empty_environment(run_python: RunPython) -> None:
     code = f"import ctypes\nctypes.CDLL({str(PACKAGE / '_native' / 'libdoorstep_render.so')!r})\n"
     after = report(run_python, code)
     for name in GRAFTS:
@@ -43,7 +43,7 @@ def test_what_draws_is_loaded_from_the_wheel_without_help_of_the_environment(run
     assert not [file for file in after["files"] if "libstdc++" in file or "libcuda" in file or "libvulkan" in file]
 
 
-def test_embree_and_the_shader_compiler_work_from_where_they_lie(run_python: RunPython) -> None:
+def test_embree_and_the_shader_compiler_work_in_their_folder(run_python: RunPython) -> None:
     embree, compiler = (str(PACKAGE.parent / name) for name in GRAFTS)
     code = f"""
 import ctypes

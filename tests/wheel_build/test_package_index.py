@@ -1,4 +1,4 @@
-"""Containers get the index that pip of this machine is configured for, and no other setting of it."""
+"""Containers get the package index of this machine's pip, and none of its other settings."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def test_options_that_name_an_index_become_variables() -> None:
     assert pip_variables(listed) == expected
 
 
-def test_the_environment_wins_over_files_and_install_over_global() -> None:
+def test_the_environment_overrides_files_and_install_overrides_global() -> None:
     listed = ":env:.cert='/c'\nglobal.cert='/a'\nglobal.retries='1'\ninstall.cert='/b'\ninstall.retries='2'\n"
     assert pip_variables(listed) == {"PIP_CERT": "/c", "PIP_RETRIES": "2"}
 
@@ -24,12 +24,12 @@ def test_values_on_several_lines_are_separated_by_spaces() -> None:
     assert pip_variables(r"global.find-links='\n/a\nhttps://b/'") == {"PIP_FIND_LINKS": "/a https://b/"}
 
 
-def test_options_about_environments_of_this_machine_stay_here() -> None:
+def test_options_about_environments_of_this_machine_are_not_passed_on() -> None:
     listed = ":env:.config-file='/x'\nglobal.require-virtualenv='true'\nglobal.target='/t'\ndownload.cert='/a'\n"
     assert pip_variables(listed) == {}
 
 
-def test_pip_is_asked_how_it_is_configured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_configuration_is_read_from_pip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     configuration = tmp_path / "pip.conf"
     configuration.write_text("[global]\nfind-links =\n  /first\n  /second\n", encoding="utf-8")
     monkeypatch.setenv("PIP_CONFIG_FILE", str(configuration))
@@ -43,7 +43,7 @@ def test_pip_is_asked_how_it_is_configured(tmp_path: Path, monkeypatch: pytest.M
     assert "PIP_CONFIG_FILE" not in variables
 
 
-def test_what_variables_name_on_this_machine_is_found(tmp_path: Path) -> None:
+def test_files_that_variables_name_are_found(tmp_path: Path) -> None:
     certificate, links, index = tmp_path / "ca.pem", tmp_path / "links", tmp_path / "index" / "simple"
     certificate.touch()
     links.mkdir()
@@ -54,5 +54,5 @@ def test_what_variables_name_on_this_machine_is_found(tmp_path: Path) -> None:
         "PIP_FIND_LINKS": f"{links} {tmp_path / 'missing'} https://b/",
         "REQUESTS_CA_BUNDLE": str(certificate),
     }
-    # The pages of an index link to packages outside of it.
+    # The pages of an index link to packages outside it.
     assert local_paths(variables) == [certificate, tmp_path / "index", links]

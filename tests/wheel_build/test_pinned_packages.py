@@ -1,4 +1,4 @@
-"""Pinned files come from the index, or from the folder that the environment names and from nowhere else."""
+"""Pinned files come from the index, or only from the folder that the environment names."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def requirements(folder: Path, tmp_path: Path) -> Path:
-    """What pins it."""
+    """The requirements file that pins it."""
     digest = hashlib.sha256((folder / NAME).read_bytes()).hexdigest()
     path = tmp_path / "requirements.txt"
     path.write_text(f"doorstep-no-such-package==1.0 --hash=sha256:{digest}\n", encoding="utf-8")
@@ -47,7 +47,7 @@ def requirements(folder: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture(autouse=True)
 def _no_index(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An index that refuses connections: looking there fails, at once."""
+    """An index that refuses connections, so that using it fails at once."""
     monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/")
     monkeypatch.setenv("PIP_RETRIES", "0")
     monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
@@ -63,7 +63,7 @@ def test_files_of_the_named_folder_are_taken_without_an_index(
     assert (tmp_path / "downloaded" / NAME).read_bytes() == (folder / NAME).read_bytes()
 
 
-def test_without_the_folder_the_index_is_asked(requirements: Path, tmp_path: Path) -> None:
+def test_without_the_folder_the_index_is_used(requirements: Path, tmp_path: Path) -> None:
     with pytest.raises(BuildError, match=r"exit status 1 of: .* download"):
         pinned_packages.download(requirements, tmp_path / "downloaded")
 
@@ -79,7 +79,7 @@ def test_a_file_with_another_hash_is_refused(
     assert not (tmp_path / "installed" / "doorstep_no_such_package.py").exists()
 
 
-def test_a_folder_that_is_not_there_is_named(
+def test_a_missing_folder_is_named(
     requirements: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(pinned_packages.FOLDER_VARIABLE, str(tmp_path / "missing"))

@@ -1,4 +1,4 @@
-"""A release has the tag of its version, and a text that is the changelog's section about it and nothing else."""
+"""A release has the tag of its version; its text is exactly the changelog's section of that version."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     ("version", "section"),
     [("0.10.0", "Third.\n"), ("0.1.1", "Second.\n\n- A point\n  of two lines.\n"), ("0.1.0", "First.\n")],
 )
-def test_a_section_goes_to_the_next_heading(version: str, section: str) -> None:
+def test_a_section_ends_at_the_next_heading(version: str, section: str) -> None:
     assert section_of(CHANGELOG, version) == section
 
 
@@ -75,7 +75,7 @@ def test_these_sources_can_be_released() -> None:
     assert not any(line.startswith("## ") for line in done.stdout.splitlines())
 
 
-def test_a_wrong_tag_fails_with_what_to_change_and_prints_no_text() -> None:
+def test_a_wrong_tag_fails_with_the_remedy_and_prints_no_text() -> None:
     done = run("v999.0.0")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("doorstep: the tag is v999.0.0, but DS_VERSION_STRING")

@@ -1,4 +1,4 @@
-"""The bill of materials names what is in the wheel."""
+"""The bill of materials lists the wheel's components."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from tests.conftest import RunPython
 import check_wheel
 import sbom
 
-# All but NVIDIA's, which is one text for everything that NVIDIA has.
+# All except NVIDIA's, which has one text for all its software.
 LICENCE_FILES = {
     "Embree": "licenses/Embree.txt",
     "DirectX Shader Compiler": "licenses/DirectXShaderCompiler.txt",
     sbom.CPP_LIBRARY: check_wheel.CPP_LIBRARY_LICENCE,
 }
-# What only these licences say.
+# Words that only these licences contain.
 LICENCE_WORDS = {
     "Apache-2.0": "the Apache License, Version 2.0, wh",
     "Apache-2.0 WITH LLVM-exception": "LLVM Exceptions to the Apache 2.0 License",
@@ -58,7 +58,7 @@ def test_everything_that_was_built_in_is_listed_once(bill: dict[str, Any]) -> No
     assert bill["dependencies"] == [{"ref": "doorstep", "dependsOn": [one["bom-ref"] for one in bill["components"]]}]
 
 
-def test_the_hashes_are_those_that_the_names_of_grafted_libraries_begin(
+def test_the_hashes_begin_as_in_the_names_of_grafted_libraries(
     bill: dict[str, Any], finished_files: dict[str, bytes]
 ) -> None:
     hashes = [component["hashes"][0]["content"] for component in bill["components"] if "hashes" in component]
@@ -102,6 +102,6 @@ def test_it_is_the_same_in_another_process(bill: dict[str, Any], run_python: Run
 
 
 def licences_of(component: dict[str, Any]) -> set[str]:
-    """SPDX identifiers of a component and of what is inside."""
+    """SPDX identifiers of a component and its parts."""
     own = set(component["licenses"][0]["expression"].split(" AND "))
     return own.union(*map(licences_of, component.get("components", [])))

@@ -1,4 +1,4 @@
-"""The image is made once, of packages from where apt of this machine gets Debian."""
+"""The image is built once, from packages of the Debian archive of this machine's apt."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def podman() -> Podman:
 
 @pytest.fixture
 def _debian(add_program: AddProgram, tmp_path: Path) -> None:
-    """A machine with Debian's archive, whose podman remembers images and whose mmdebstrap keeps its arguments."""
+    """A machine with Debian's archive, with a fake podman that stores images and a fake mmdebstrap."""
     add_program("apt-get", f"printf {shlex.quote(TARGETS)}")
     add_program("apt-config", """echo 'Acquire::http::Proxy "http://proxy/";'; echo 'APT::Color "yes";'""")
     add_program("mmdebstrap", f'printf "%s\\n" "$@" >> {tmp_path}/arguments')
@@ -40,7 +40,7 @@ def _debian(add_program: AddProgram, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("_debian")
-def test_the_image_is_made_once(podman: Podman, tmp_path: Path) -> None:
+def test_the_image_is_built_once(podman: Podman, tmp_path: Path) -> None:
     image = stand_in_image.make(podman)
     arguments = (tmp_path / "arguments").read_text(encoding="utf-8")
     assert image.startswith(f"{stand_in_image.REPOSITORY}:")
@@ -49,7 +49,7 @@ def test_the_image_is_made_once(podman: Podman, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("_debian")
-def test_another_recipe_makes_another_image(podman: Podman, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_recipe_builds_another_image(podman: Podman, monkeypatch: pytest.MonkeyPatch) -> None:
     image = stand_in_image.make(podman)
     monkeypatch.setattr(stand_in_image, "PYTHONS", ("3.13",))
     assert stand_in_image.make(podman) != image
@@ -85,7 +85,7 @@ def test_a_machine_without_a_debian_archive_is_an_error_with_a_remedy(
         stand_in_image.debian_archive()
 
 
-def test_without_apt_the_error_says_what_apt_is_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_apt_the_error_states_what_apt_is_needed_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
     with pytest.raises(BuildError, match="a Debian archive to make a container image from is found with apt: "):
         stand_in_image.debian_archive()

@@ -1,4 +1,4 @@
-"""Third-party libraries are the pinned files, or there are none."""
+"""Only the pinned files are accepted as third-party libraries."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def fetched() -> Path:
 
 
 @pytest.mark.parametrize("name", LIBRARIES)
-def test_what_was_fetched_is_what_is_pinned(fetched: Path, name: str) -> None:
+def test_the_fetched_files_are_the_pinned_ones(fetched: Path, name: str) -> None:
     content = (fetched / name).read_bytes()
     assert hashlib.sha256(content).hexdigest() == LIBRARIES[name].sha256
     assert SharedLibrary(name, content).loaded_content_hash() == LIBRARIES[name].loaded_content_sha256
 
 
 @pytest.mark.parametrize("section_name", [".text", ".rodata", ".data", ".rela.dyn", ".init_array", ".gnu.version_r"])
-def test_the_hash_of_loaded_content_sees_a_byte_of_every_section_that_matters(fetched: Path, section_name: str) -> None:
+def test_the_hash_of_loaded_content_depends_on_every_relevant_section(fetched: Path, section_name: str) -> None:
     library = LIBRARIES["libembree4.so.4"]
     content = bytearray((fetched / library.file).read_bytes())
     section = ELFFile(BytesIO(bytes(content))).get_section_by_name(section_name)
@@ -53,7 +53,7 @@ def test_a_file_with_other_content_is_refused_and_nothing_is_kept(
 
     monkeypatch.setattr(pinned_packages, "download", download)
     found = hashlib.sha256(b"something else").hexdigest()
-    for _ in range(2):  # what the first attempt left is not taken by the second
+    for _ in range(2):  # the second attempt does not use leftovers of the first
         with pytest.raises(BuildError, match=f"libembree4.so.4 in package.whl has the hash {found}, not 78e6a0"):
             third_party.install(tmp_path)
     assert not [path for path in tmp_path.iterdir() if path.is_dir() and path.suffix != ".pending"]

@@ -1,4 +1,4 @@
-"""What actionlint and zizmor do not see in the workflows: that they name what exists and take nothing unpinned."""
+"""Checks that actionlint and zizmor lack: workflows refer only to existing things and use only pinned ones."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ WORKFLOWS = {path.name: path.read_text(encoding="utf-8") for path in sorted(FOLD
 TEXT = "\n".join(WORKFLOWS.values())
 PYPROJECT = (PROJECT / "pyproject.toml").read_text(encoding="utf-8")
 MAKEFILE = (PROJECT / "Makefile").read_text(encoding="utf-8")
-# CPython 3.9 to 3.19, with the GIL and without, as cibuildwheel calls them.
+# CPython 3.9 to 3.19, with the GIL and without, as cibuildwheel names them.
 IDENTIFIERS = [f"cp3{minor}{threads}-manylinux_x86_64" for minor in range(9, 20) for threads in ("", "t")]
 
 pytestmark = pytest.mark.skipif(not WORKFLOWS, reason="no .github: these are not a clone's sources")
@@ -56,7 +56,7 @@ def test_called_workflows_exist_and_can_be_called() -> None:
         assert "\n  workflow_call:\n" in WORKFLOWS[name]
 
 
-def test_make_is_asked_for_targets_that_it_has() -> None:
+def test_make_targets_of_the_workflows_exist() -> None:
     targets = set(re.findall(r"^([a-z-]+):", MAKEFILE, re.MULTILINE))
     steps = "\n".join(line for line in TEXT.splitlines() if not re.match(r"\s*(#|(- )?name:)", line))
     asked_for = set(re.findall(r"\bmake ([a-z-]+)", steps))
@@ -66,7 +66,7 @@ def test_make_is_asked_for_targets_that_it_has() -> None:
     assert asked_for - targets == set()
 
 
-def test_files_that_steps_name_are_there() -> None:
+def test_files_that_steps_name_exist() -> None:
     named = set(re.findall(r"(?<![\w/.])((?:\.ci|native|tests|wheel_build)/[\w./-]*\w)", TEXT))
     assert {".ci/run", "tests/distributions/Dockerfile", "wheel_build/release_notes.py"} <= named
     assert [path for path in named if not (PROJECT / path).exists()] == []
@@ -98,7 +98,7 @@ def test_what_is_downloaded_was_uploaded() -> None:
     assert {"distributions", "bill-of-materials", "release-notes"} <= names("download")
 
 
-def test_no_job_runs_for_longer_than_it_says() -> None:
+def test_every_job_has_a_time_limit() -> None:
     for name in WORKFLOWS:
         for job, text in jobs(name).items():
             assert ("timeout-minutes: " in text) != ("uses: ./" in text), f"{name}: {job}"
