@@ -117,7 +117,7 @@ def check_kernels(wheel: Wheel) -> Iterator[str]:
     for name in sorted(expected - images.keys()):
         yield f"the library has no kernels for {_describe(name)}"
     for name in sorted(images.keys() - expected):
-        yield f"the library has kernels for {_describe(name)}, which nobody asked for"
+        yield f"the library has kernels for {_describe(name)}, which were not requested"
     for name, content in images.items():
         found = PTX if content.startswith(b"//") and content.endswith(b"\0") else cubin_architecture(content)
         if found != name.architecture:

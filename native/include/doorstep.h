@@ -196,13 +196,13 @@ enum {
     X(partner_observations, FLOAT32, "N,A,A-1,3", READ,                                                            \
       "The other agents in index order: distance / 40, bearing / pi (clockwise from forward), 1 while grabbing.")  \
     X(room_entity_observations, FLOAT32, "N,A,6,3", READ,                                                          \
-      "Buttons, then cubes of the agent's room: distance / 40, bearing / pi, kind / 6; empty slots are (0, 1, 0).") \
+      "Buttons, then cubes of the agent's room: distance / 40, bearing / pi, kind / 6; empty slots: (0, 1, 0).")   \
     X(door_observations, FLOAT32, "N,A,3", READ,                                                                   \
       "Door of the agent's room: distance / 40, bearing / pi, 1 if open.")                                         \
     X(lidar, FLOAT32, "N,A,30,2", READ,                                                                            \
       "30 rays, 12 degrees apart, counter-clockwise from forward: distance / 40, kind / 6; a miss is (0, 0).")     \
     X(observations, FLOAT32, "N,A,F", READ,                                                                        \
-      "All observations above concatenated, then steps_remaining / episode_length, then agent index / max(A-1, 1).") \
+      "All of the above concatenated, then steps_remaining / episode_length, then agent index / max(A-1, 1).")     \
     X(final_steps_remaining, INT32, "N,A,1", READ, "steps_remaining at the end of the latest ended episode.")      \
     X(final_self_observations, FLOAT32, "N,A,8", READ,                                                             \
       "self_observations at the end of the latest ended episode, before the world was regenerated.")               \

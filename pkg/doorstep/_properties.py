@@ -120,7 +120,7 @@ class TensorProperties:
     @property
     def room_entity_observations(self) -> Tensor:
         """float32 [N, A, 6, 3], read-only. Buttons, then cubes of the agent's room: distance / 40, bearing / pi,
-        kind / 6; empty slots are (0, 1, 0)."""
+        kind / 6; empty slots: (0, 1, 0)."""
         return self._tensor("room_entity_observations")
 
     @room_entity_observations.setter
@@ -148,8 +148,8 @@ class TensorProperties:
 
     @property
     def observations(self) -> Tensor:
-        """float32 [N, A, F], read-only. All observations above concatenated, then steps_remaining / episode_length,
-        then agent index / max(A-1, 1)."""
+        """float32 [N, A, F], read-only. All of the above concatenated, then steps_remaining / episode_length, then
+        agent index / max(A-1, 1)."""
         return self._tensor("observations")
 
     @observations.setter

@@ -335,7 +335,7 @@ def test_kernels_for_another_architecture_than_they_say_are_refused(change_wheel
     struct.pack_into("<i", patched, entry + 4, 76)
     assert faults_of(change_wheel({LIBRARY: bytes(patched)}), "check_kernels") == [
         f"the library has no kernels for training as sm_{chosen_architectures()[0]}",
-        "the library has kernels for training as sm_76, which nobody asked for",
+        "the library has kernels for training as sm_76, which were not requested",
         "the kernels for training as sm_76 are something else",
     ]
 

@@ -79,9 +79,7 @@ def test_a_file_with_another_hash_is_refused(
     assert not (tmp_path / "installed" / "doorstep_no_such_package.py").exists()
 
 
-def test_a_missing_folder_is_named(
-    requirements: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_folder_is_named(requirements: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(pinned_packages.FOLDER_VARIABLE, str(tmp_path / "missing"))
-    with pytest.raises(BuildError, match=r"DOORSTEP_PINNED_FILES is '.*missing', which is no folder; fill one"):
+    with pytest.raises(BuildError, match=r"DOORSTEP_PINNED_FILES is '.*missing', which is not a folder; fill one"):
         pinned_packages.install(requirements, tmp_path / "installed")

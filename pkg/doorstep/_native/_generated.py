@@ -241,8 +241,7 @@ TENSORS: tuple[TensorRow, ...] = (
         "float32",
         ("N", "A", "6", "3"),
         False,
-        "Buttons, then cubes of the agent's room: distance / 40, bearing / pi, kind / 6; empty slots are (0, 1, "
-        "0).",
+        "Buttons, then cubes of the agent's room: distance / 40, bearing / pi, kind / 6; empty slots: (0, 1, 0).",
     ),
     TensorRow(
         "door_observations",
@@ -263,8 +262,7 @@ TENSORS: tuple[TensorRow, ...] = (
         "float32",
         ("N", "A", "F"),
         False,
-        "All observations above concatenated, then steps_remaining / episode_length, then agent index / max(A-1, "
-        "1).",
+        "All of the above concatenated, then steps_remaining / episode_length, then agent index / max(A-1, 1).",
     ),
     TensorRow(
         "final_steps_remaining",
