@@ -1,7 +1,7 @@
-// What a step costs a GPU, counted rather than timed: the embedded PTX is interpreted on the host, and its instructions
-// are counted by stage, per world and step. Prints a Markdown table.
+// The cost of a step on a GPU, counted rather than timed: interprets the embedded PTX on the host and counts its
+// instructions by stage, per world and step. Prints a Markdown table.
 //
-//     kernel_costs [cubes]      agents start beside cubes and are put back when an episode ends
+//     kernel_costs [cubes]      agents start next to cubes and are moved back when an episode ends
 #include <stdio.h>
 #include <string.h>
 
@@ -43,7 +43,7 @@ struct Worlds {
     simulation.tensors.name = reinterpret_cast<decltype(simulation.tensors.name)>(tensors[DS_TENSOR_##name].data());
         DS_TENSOR_TABLE(DS_POINT)
 #undef DS_POINT
-        simulation.tensors.observations = simulation.tensors.final_observations = nullptr;  // as by default
+        simulation.tensors.observations = simulation.tensors.final_observations = nullptr;  // the default
         simulation.episode_length = 200;
         simulation.auto_reset = 1;
         model.create(simulation, 0, kWorlds, 5, 0);
@@ -78,7 +78,7 @@ struct Worlds {
     }
 };
 
-// What happens between two barriers of the step kernel, in order: loading, the stages, trouble, storing.
+// The work between two barriers of the step kernel, in order: loading, the stages, trouble, storing.
 std::vector<const char*> interval_names() {
     std::vector<const char*> names{"load worlds"};
     names.insert(names.end(), kStageNames, kStageNames + kNumStages);
@@ -94,7 +94,7 @@ void print(const std::vector<ptx::IntervalCost>& costs, uint32_t blocks) {
     printf("| stage | thread instructions | warp instructions | longest thread of a tile |\n|---|---|---|---|\n");
     for (size_t k = 0; k < names.size(); k++) {
         double t = 0, w = 0, l = 0;
-        for (size_t i = k; i < costs.size(); i += names.size() + 1) {  // the way out of the kernel is the last interval
+        for (size_t i = k; i < costs.size(); i += names.size() + 1) {  // the last interval is the kernel's end
             t += static_cast<double>(costs[i].thread_instructions);
             w += static_cast<double>(costs[i].warp_instructions);
             l += static_cast<double>(costs[i].longest_thread);

@@ -1,5 +1,5 @@
-// What a view costs a GPU, counted rather than timed: the embedded PTX is interpreted on the host, and its instructions
-// are counted by stage, per view. Prints Markdown tables.
+// The cost of a view on a GPU, counted rather than timed: interprets the embedded PTX on the host and counts its
+// instructions by stage, per view. Prints Markdown tables.
 #include <stdio.h>
 
 #include <numeric>
@@ -97,8 +97,7 @@ void add(Stage& stage, const ptx::IntervalCost& cost) {
 
 class CostTable {
 public:
-    // What happens between two barriers of a view, in order; the way out of the kernel is the last interval. Moves `at`
-    // behind it.
+    // The work between two barriers of a view, in order; the last interval is the kernel's end. Advances `at` past it.
     void add_view(const std::vector<ptx::IntervalCost>& costs, bool meshes, size_t& at) {
         constexpr int kRounds = kSide * kSide / (kTileSide * kTileSide * kBlockTiles);
         for (Stage* stage : {&read_, &find_, &take_}) add(*stage, costs[at++]);

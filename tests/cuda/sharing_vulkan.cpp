@@ -1,8 +1,8 @@
-// A loader of Vulkan, libvulkan.so.1, that makes lavapipe share memory and semaphores with the stand-in for the CUDA
-// driver: everything goes to the loader that SHARING_VULKAN_LOADER names, but
-//   - the devices have the UUID of the stand-in's first device, and the extensions that sharing needs;
-//   - memory that CUDA exported, a file in memory, is mapped and imported as memory of the host;
-//   - a semaphore that is exported is a file in memory too, which holds its value: a thread keeps both the same.
+// A Vulkan loader, libvulkan.so.1, that makes lavapipe share memory and semaphores with the stand-in for the CUDA
+// driver. It passes all calls to the loader that SHARING_VULKAN_LOADER names, except:
+//   - devices have the UUID of the stand-in's first device, and the extensions for sharing;
+//   - memory exported by CUDA, a memory file, is mapped and imported as host memory;
+//   - an exported semaphore is also a memory file, which contains its value: a thread keeps both values equal.
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@ using namespace doorstep;
 
 namespace {
 
-// Of VK_EXT_external_memory_host and of timeline semaphores, which the library does not use itself.
+// From VK_EXT_external_memory_host and timeline semaphores, which the library does not use itself.
 struct ImportMemoryHostPointerInfo {
     int32_t type = 1000178000;
     const void* next = nullptr;
@@ -211,7 +211,7 @@ void destroy_semaphore(VkDevice handle, VkSemaphore semaphore, const VkAllocatio
 
 using Function = void (*)();
 
-// Keeps the true function in `original` and gives another in its place.
+// Stores the real function in `original` and returns a replacement.
 template <class Pointer>
 Function replaced(Function found, Pointer& original, Pointer replacement) {
     original = reinterpret_cast<Pointer>(found);

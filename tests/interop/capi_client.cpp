@@ -1,5 +1,4 @@
-// An extension of somebody else's: gets the C API from the capsule of doorstep.capi(), and links neither doorstep nor
-// Python.
+// A third-party extension: gets the C API from the capsule of doorstep.capi(), and links neither doorstep nor Python.
 #include <dlfcn.h>
 
 #include "doorstep_api.h"
@@ -19,7 +18,7 @@ const ds_api* find_api(PyObject* capsule) {
 
 }  // namespace
 
-// Steps a simulator on the CPU `steps` times and adds up its steps_remaining; a ds_status, or one of the above.
+// Steps a CPU simulator `steps` times and sums its steps_remaining; returns a ds_status, or one of the above.
 DS_API int client_run(PyObject* capsule, uint64_t simulator, int steps, int64_t* sum) {
     const ds_api* api = find_api(capsule);
     if (!api) return kNoCapsule;

@@ -47,7 +47,7 @@ public:
         expect_equal("step", step);
     }
 
-    // Puts the first agent of some worlds beside a cube, one of them with a speed that is not finite.
+    // Places the first agent of some worlds next to a cube, one of them with a speed that is not finite.
     void edit_and_refresh() {
         edit(expected_);
         edit(batch_);

@@ -15,7 +15,7 @@ constexpr KernelImage kImages[] = {
     {1, 120, "a", 1}, {2, 80, "a", 1}, {2, 89, "a", 1}, {2, 0, "ptx", 4},
 };
 
-// The architecture whose image a device is given; -1 if there is none.
+// The architecture of the image chosen for a device; -1 if none is.
 int found(int num_agents, int compute_capability) {
     const KernelImage* image = find_cubin(kImages, sizeof kImages / sizeof *kImages, num_agents, compute_capability);
     if (image) CHECK_EQUAL(image->module, num_agents);
@@ -42,7 +42,7 @@ void no_image_of_another_generation_nor_a_newer_one_is_given() {
     CHECK_EQUAL(found(3, 80), -1);
 }
 
-// These tests are built without images, as a library may be.
+// These tests are built without images, which the library supports.
 void a_library_without_kernels_says_so() {
     int count = -1;
     kernel_images(&count);

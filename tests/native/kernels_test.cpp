@@ -1,5 +1,5 @@
-// The kernels of the CUDA executor, compiled for the host, give the bytes of the CPU executor: whatever the order of a
-// block's threads and the number of blocks.
+// The kernels of the CUDA executor, compiled for the host, give the bytes of the CPU executor, for any order of a
+// block's threads and any number of blocks.
 #include <string.h>
 
 #include "emulation.h"
@@ -25,7 +25,7 @@ constexpr KernelLaunch kLaunches[] = {{run_emulated, 5, "forwards"},
 void kernels_give_the_bytes_of_the_cpu() {
     for (int num_agents = 1; num_agents <= DS_MAX_AGENTS; num_agents++)
         for (const KernelLaunch& launch : kLaunches) {
-            KernelBatches batches(num_agents, 75, launch);  // no multiple of any tile
+            KernelBatches batches(num_agents, 75, launch);  // not a multiple of any tile
             batches.create();
             for (int step = 0; step < 60; step++) {
                 batches.step(step);

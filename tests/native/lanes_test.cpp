@@ -1,6 +1,5 @@
-// One source, whatever the lanes: the stages of a step give the same bytes with one float per lane, as a CUDA thread
-// has it, and with eight, however the worlds are cut into tiles. Compiled once per number of agents (DS_AGENTS), for
-// AVX2 like the worlds themselves.
+// The stages of a step give the same bytes with one float per lane, as on CUDA, and with eight, for any division of the
+// worlds into tiles. Compiled once per number of agents (DS_AGENTS), for AVX2 like the worlds themselves.
 #include <string.h>
 
 #include <vector>
@@ -21,18 +20,18 @@ using W = World<DS_AGENTS>;
 constexpr const char* kNames[kNumStages] = {DS_STAGE_TABLE(DS_NAME)};
 #undef DS_NAME
 
-constexpr int kWorlds = 70;  // no multiple of any tile or vector
+constexpr int kWorlds = 70;  // not a multiple of any tile or vector
 constexpr int kSteps = 200;
 constexpr int32_t kEpisodeLength = 90;
 constexpr uint32_t kSeed = 11;
 
-// A world as it lies in memory.
+// A world's block and the padding to the next.
 struct alignas(64) Block {
     W world;
 };
 static_assert(sizeof(Block) == kBlockBytes<W>);
 
-// All worlds and tensors, stepped stage by stage in one of the ways.
+// All worlds and tensors, stepped stage by stage with one type of lanes.
 struct Batch {
     const char* lanes;
     int tile_worlds;
@@ -103,7 +102,7 @@ void prepare(Batch& batch, const std::vector<Block>& start, bool look_for_edits)
     batch.cut_into_tiles();
 }
 
-// ---- Starts
+// ---- Initial states
 
 std::vector<Block> first_levels() {
     std::vector<Block> blocks(kWorlds);
@@ -115,8 +114,8 @@ std::vector<Block> first_levels() {
     return blocks;
 }
 
-// Agents beside or inside cubes, some cubes in the air, tilted and moving: contacts of all kinds, and every lane of
-// bodies awake.
+// Agents next to or inside cubes, some cubes in the air, tilted and moving: contacts of all kinds, and all bodies
+// awake.
 std::vector<Block> among_cubes() {
     std::vector<Block> blocks = first_levels();
     Draws draws{kSeed};
@@ -141,9 +140,9 @@ std::vector<Block> among_cubes() {
     return blocks;
 }
 
-// ---- Stepping and comparing
+// ---- Steps and comparisons
 
-// Legal actions, and now and then others, which have no row in the table of flights.
+// Legal actions, and sometimes others, which have no row in the flight table.
 void write_actions(Batch& batch, int step) {
     Draws draws{kSeed + 1000003u * static_cast<uint64_t>(step)};
     int32_t* row = batch.simulation.tensors.actions;

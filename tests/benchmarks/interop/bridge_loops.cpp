@@ -1,4 +1,4 @@
-// The C API called in a loop of native code, as a client of it does: nothing of Python but the objects.
+// Calls the C API in a loop of native code, as a client would: Python is involved only through its objects.
 #include <time.h>
 
 #include "doorstep.h"
@@ -18,8 +18,8 @@ constexpr int kMany = 16;
 
 }  // namespace
 
-// Nanoseconds per tensor of reading count (at most 16) tensors in one call; with a signature of each if `sign` is given.
-// Negative if a call failed.
+// Nanoseconds per tensor of reading count (at most 16) tensors in one call; also writes a signature of each if `sign`
+// is given. Negative if a call failed.
 extern "C" __attribute__((visibility("default"))) double nanoseconds_per_tensor(Read read, Sign sign, void** objects,
                                                                                  uint64_t count, int calls) {
     ds_python_tensor tensors[kMany];

@@ -1,4 +1,4 @@
-// What nanobind makes of the same C call, and the call without any Python.
+// The same C call through nanobind, and the call without Python.
 #include <nanobind/nanobind.h>
 
 #include <stdint.h>

@@ -1,6 +1,6 @@
-// The loop that the renderers are measured against, as one writes it first: for every view a scene is made of all
-// triangles in world space, committed, asked for one ray per pixel, and let go. It draws the same scene with the same
-// colours. Its device builds on the calling thread alone, which costs fewer CPU seconds than Embree's default.
+// The baseline of the renderers' benchmarks, as a straightforward program: for every view it builds a scene of all
+// triangles in world space, commits it, traces one ray per pixel, and releases it. It draws the same scene with the
+// same colours. Its device builds on the calling thread alone, which takes fewer CPU seconds than Embree's default.
 #include <stdint.h>
 
 #include <vector>
@@ -161,7 +161,7 @@ void draw_view(const ViewScene& view, const CameraRig& rig, const Camera& camera
 
 }  // namespace
 
-// Draws square pixels of what agents see from 1.5 m above the floor. rgb: [worlds, agents, height, width, 4]; depth
+// Draws square pixels of the views of agents from 1.5 m above the floor. rgb: [worlds, agents, height, width, 4]; depth
 // without the 4. tangent: of half the vertical field of view. Returns an RTCError.
 extern "C" __attribute__((visibility("default"))) int plain_embree_draw(const PlainWorlds* worlds, int64_t num_worlds,
                                                                         int32_t width, int32_t height, float tangent,

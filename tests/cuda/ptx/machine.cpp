@@ -7,7 +7,7 @@
 namespace ptx {
 namespace {
 
-constexpr size_t kLocalWords = 512;  // of a thread, all its functions together
+constexpr size_t kLocalWords = 512;  // per thread, for all its functions together
 
 void run_to_barrier(Thread& thread) {
     thread.at_barrier = false;
@@ -37,7 +37,7 @@ std::vector<uint32_t> first_counts(const Program& program, uint32_t& total) {
     return first;
 }
 
-// counts: per thread, per instruction; cleared.
+// counts: per thread and instruction; cleared.
 IntervalCost cost_of(const Program& program, std::vector<std::vector<uint32_t>>& counts) {
     IntervalCost cost{};
     size_t at = 0;

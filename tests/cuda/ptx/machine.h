@@ -1,5 +1,5 @@
-// Runs a PTX kernel on the host, a block at a time: its threads in any order between two barriers. Device addresses are
-// addresses of the host.
+// Interprets a PTX kernel on the host, a block at a time, with its threads in any order between two barriers. Device
+// addresses are host addresses.
 #pragma once
 
 #include <stdint.h>
@@ -16,8 +16,8 @@ constexpr int kMaxArguments = 8;
 struct Frame {
     const Function* function;
     uint32_t next;            // instruction
-    size_t registers;         // where they begin
-    size_t local;             // where the function's local memory begins
+    size_t registers;         // offset of its first register
+    size_t local;             // offset of the function's local memory
     uint64_t parameters[kMaxArguments];
     const char* kernel_parameter;  // of the first frame
 };
@@ -38,11 +38,11 @@ struct Thread {
     uint64_t* register_at(uint32_t slot) { return &registers[frames.back().registers + slot]; }
 };
 
-// What a barrier interval of a block cost: instructions by the threads, and by the warps if lanes that run the same
-// instruction equally often run it together.
+// The cost of a barrier interval of a block: instructions of the threads, and of the warps if lanes that execute the
+// same instruction equally often execute it together.
 struct IntervalCost {
     uint64_t thread_instructions, warp_instructions;
-    uint64_t longest_thread;  // of the thread that ran most
+    uint64_t longest_thread;  // of the thread with most instructions
 };
 
 struct Launch {

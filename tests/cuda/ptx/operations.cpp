@@ -1,4 +1,4 @@
-// What the opcodes do.
+// Implementations of the opcodes.
 #include <math.h>
 #include <string.h>
 
@@ -138,7 +138,7 @@ void call(Thread& thread, const Instruction& i) {
          set(t, i.to[0], predicate(t, i.from[2]) ? get<T>(t, i.from[0]) : get<T>(t, i.from[1]));              \
      }}
 
-// Shifts beyond the width give what a shift bit by bit would.
+// Shifts beyond the width give the result of repeated shifts by one bit.
 template <class T>
 T shift_left(T a, u32 by) {
     return by < 8 * sizeof(T) ? static_cast<T>(a << by) : T{0};
@@ -149,7 +149,7 @@ T shift_right(T a, u32 by) {
     return by <= most ? static_cast<T>(a >> by) : static_cast<T>(a < 0 ? -1 : 0);
 }
 
-// min and max of PTX: of a number and a NaN the number, and -0 is less than +0.
+// min and max of PTX: a number wins over NaN, and -0 is less than +0.
 f32 smaller(f32 a, f32 b) {
     if (isnan(a)) return b;
     if (isnan(b)) return a;
@@ -164,7 +164,7 @@ u32 reversed(u32 a) {
     return result;
 }
 
-// Four bytes of the eight in b and a, each chosen by four bits, of which the highest asks for the byte's sign instead.
+// Four of the eight bytes in b and a, each chosen by four bits, the highest of which requests the byte's sign instead.
 u32 permuted(u32 a, u32 b, u32 choices) {
     const u64 bytes = static_cast<u64>(b) << 32 | a;
     u32 result = 0;

@@ -23,7 +23,7 @@ std::string trimmed(std::string text) {
     return first == std::string::npos ? "" : text.substr(first, last - first + 1);
 }
 
-// Names that mean something inside one function.
+// Names that are local to a function.
 struct Scope {
     std::map<std::string, uint32_t> registers;
     std::map<std::string, uint32_t> labels;
@@ -263,7 +263,7 @@ private:
         if (opcode.rfind("ld.", 0) == 0 || opcode.rfind("st.", 0) == 0) instruction.bytes = element_bytes(opcode);
     }
 
-    // Machine instructions of sm_90 that an instruction of PTX becomes on its usual way.
+    // Instructions that usually become one machine instruction of sm_90.
     static uint32_t weight_of(const std::string& opcode) {
         if (opcode == "div.rn.f32") return 10;
         if (opcode == "rcp.rn.f32" || opcode == "sqrt.rn.f32") return 8;

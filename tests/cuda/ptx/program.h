@@ -1,4 +1,4 @@
-// PTX as text, read into instructions: as much of the language (PTX ISA 8.8) as the kernels use.
+// Parses PTX text into instructions: the parts of the language (PTX ISA 8.8) that the kernels use.
 #pragma once
 
 #include <stdint.h>
@@ -13,7 +13,7 @@ struct Thread;
 struct Instruction;
 using Operation = void (*)(Thread&, const Instruction&);
 
-// Where a value comes from or goes to.
+// The source or destination of a value.
 struct Operand {
     enum Kind { kNone, kRegister, kImmediate, kGlobal, kShared, kLocal, kParameter, kArgument, kReturned, kThreadIndex,
                 kBlockIndex, kBlockCount } kind = kNone;
@@ -25,11 +25,11 @@ struct Instruction {
     Operation operation = nullptr;
     int predicate = -1;          // register, or -1: always
     bool negated = false;
-    Operand to[4], from[4];      // vectors have up to four of one of them
+    Operand to[4], from[4];      // up to four of one of them in vector instructions
     int to_count = 0, from_count = 0;
     uint32_t bytes = 0;          // of each element of a load or store
     uint32_t target = 0;         // of a branch: instruction; of a call: function
-    uint32_t weight = 1;         // machine instructions it stands for, about
+    uint32_t weight = 1;         // approximate number of machine instructions
 };
 
 struct Function {
@@ -39,20 +39,20 @@ struct Function {
     uint32_t local_bytes = 0;
 };
 
-// Everything a module holds. Addresses of globals are addresses of the host.
+// The contents of a module. Addresses of globals are host addresses.
 struct Program {
     std::vector<Function> functions;
     std::map<std::string, uint32_t> function_index;
     std::map<std::string, std::vector<uint64_t>> globals;  // storage, 8-byte aligned
 
-    // The kernel of this name; aborts if there is none.
+    // The kernel of this name; aborts without one.
     const Function& kernel(const std::string& name) const;
 };
 
-// Aborts with a message on what it does not know.
+// Aborts with a message on unknown constructs.
 Program read_program(const char* text);
 
-// In operations.cpp: what an opcode does; null if unknown.
+// In operations.cpp: the implementation of an opcode; null if unknown.
 Operation find_operation(const std::string& opcode);
 
 }  // namespace ptx

@@ -1,5 +1,5 @@
-// Result codes, flags and attributes of the CUDA driver API that the stand-in knows, as NVIDIA documents them. They
-// are written down here once more, apart from the library's, so that a slip in either is found.
+// Result codes, flags and attributes of the CUDA driver API that the stand-in supports, as NVIDIA documents them. They
+// are defined independently of the library's, so that a mistake in either is detected.
 #pragma once
 
 #include <stdint.h>

@@ -1,4 +1,4 @@
-// What the tests ask of the stand-in and tell it; no driver has these functions.
+// Functions with which the tests query and control the stand-in; a real driver does not have them.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 
 using namespace stand_in;
 
-// Violations, objects alive and calls so far, as JSON; valid until the thread asks again.
+// Violations, live objects and calls so far, as JSON; valid until the thread's next call.
 STAND_IN_EXPORT const char* stand_in_report() {
     std::lock_guard<std::recursive_mutex> guard(driver().mutex);
     thread_local std::string json;
@@ -16,25 +16,25 @@ STAND_IN_EXPORT const char* stand_in_report() {
     return json.c_str();
 }
 
-// The n-th call from now on of a function ("" any) returns the code without effect.
+// The n-th next call of a function ("" any) returns the code without effect.
 STAND_IN_EXPORT void stand_in_fail(const char* function, int64_t nth, int code) {
     std::lock_guard<std::recursive_mutex> guard(driver().mutex);
     driver().report.plan_fault(function, nth, code);
 }
 
-// Forgets the calls so far and the failures that were planned.
+// Clears the recorded calls and the planned failures.
 STAND_IN_EXPORT void stand_in_clear() {
     std::lock_guard<std::recursive_mutex> guard(driver().mutex);
     driver().report.clear_calls();
 }
 
-// How many bytes of memory each device has from now on.
+// Sets the size of each device's memory in bytes.
 STAND_IN_EXPORT void stand_in_set_memory(int64_t bytes) {
     std::lock_guard<std::recursive_mutex> guard(driver().mutex);
     driver().settings.memory_bytes = bytes;
 }
 
-// Copies bytes of a device's memory as they are now, whatever is still to be done. 0 if there is no such memory.
+// Copies bytes of a device's memory at once, without waiting for work. 0 if the memory does not exist.
 STAND_IN_EXPORT int stand_in_peek(uint64_t address, void* to, uint64_t bytes) {
     std::lock_guard<std::recursive_mutex> guard(driver().mutex);
     const AllocationRef allocation = find_allocation(address);
@@ -44,8 +44,8 @@ STAND_IN_EXPORT int stand_in_peek(uint64_t address, void* to, uint64_t bytes) {
     return 1;
 }
 
-// As the driver does it when a process ends: from here on every call fails. A test that looks at the end of a process
-// names a file for the report.
+// As in the driver when a process ends: from here on every call fails. Tests of the end of a process name a file for
+// the report.
 __attribute__((destructor)) static void end_of_process() {
     std::lock_guard<std::recursive_mutex> guard(driver().mutex);
     driver().finalized = true;

@@ -1,4 +1,4 @@
-// The driver's functions for the driver itself, devices and contexts.
+// The driver's functions for initialisation, devices and contexts.
 #include <stdio.h>
 
 #include "driver.h"
@@ -35,7 +35,7 @@ int attribute_of(int attribute) {
     }
 }
 
-// What would be left behind if the context went now.
+// The objects that would be left behind if the context ended now.
 int64_t objects_of(const Context& context) {
     const Driver& state = driver();
     int64_t count = 0;
@@ -118,7 +118,7 @@ int cuDeviceGetName(char* name, int length, int device) {
     });
 }
 
-// Sixteen bytes with the device's number among them, zeros too.
+// Sixteen bytes that contain the device's number, and zeros.
 int cuDeviceGetUuid_v2(unsigned char* uuid, int device) {
     return call("cuDeviceGetUuid", [&] {
         if (!is_device("cuDeviceGetUuid", device)) return kInvalidDevice;

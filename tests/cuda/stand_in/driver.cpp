@@ -41,7 +41,7 @@ bool needs_initialization(const std::string& function) {
     return function != "cuInit" && function != "cuDriverGetVersion" && !function.starts_with("cuGet");
 }
 
-// Codes after which the device has lost what it was working on.
+// Codes after which the device has lost the context.
 bool loses_context(int code) { return code == kIllegalAddress || (code >= 714 && code <= 719); }
 
 thread_local std::vector<uint64_t> contexts_of_thread;
@@ -91,7 +91,7 @@ int64_t Driver::used_bytes(int device) const {
     return bytes;
 }
 
-// Never destroyed: the library may call until the very end of the process.
+// Never destroyed: the library may call until the process ends.
 Driver& driver() {
     static Driver* the_driver = new Driver;
     return *the_driver;

@@ -1,4 +1,4 @@
-// The state of the stand-in: devices, and the objects alive on them.
+// The state of the stand-in: devices and their live objects.
 #pragma once
 
 #include <stdint.h>
@@ -20,17 +20,17 @@
 
 namespace stand_in {
 
-// What the tests choose, by environment variables named STAND_IN_... (and by stand_in_set while running).
+// Settings of the tests, by environment variables named STAND_IN_... (and by stand_in_set while running).
 struct Settings {
     int64_t devices = 1;
     int64_t driver_version = 13000;
     int64_t compute_capability = 90;
     int64_t multiprocessors = 4;
     int64_t memory_bytes = int64_t{1} << 30;  // of each device
-    int64_t busy = 0;                         // 1: another process has the devices for itself
+    int64_t busy = 0;                         // 1: another process uses the devices exclusively
     int64_t eager = 0;                        // 1: operations run when they are begun
     int64_t sharing = 1;                      // 0: no device shares memory or timelines with other APIs
-    std::set<std::string> missing;            // functions that the driver does not have
+    std::set<std::string> missing;            // functions that the driver lacks
 };
 
 struct Stream {
@@ -75,7 +75,7 @@ struct Context {
     std::map<std::thread::id, Stream> per_thread;
 };
 
-// Objects of one kind by handle; a handle is never used again.
+// Objects of one kind by handle; handles are never reused.
 template <class T>
 class Objects {
 public:
@@ -107,7 +107,7 @@ struct Driver {
     std::recursive_mutex mutex;
     Settings settings;
     Report report;
-    int process;               // the driver is of no use in a forked child
+    int process;               // calls in a forked child fail
     bool initialized = false;
     bool finalized = false;    // the process is ending
     int lost = 0;              // the code of an error that no context survives
@@ -124,7 +124,7 @@ struct Driver {
     Objects<ExternalMemory> external_memories{"external_memories", 0x19};
     Objects<ExternalSemaphore> external_semaphores{"external_semaphores", 0x1a};
     std::map<uint64_t, AddressRange> address_ranges;
-    std::vector<FileDescriptor> exported_descriptors;  // what the callers were given to close
+    std::vector<FileDescriptor> exported_descriptors;  // descriptors that callers must close
     std::map<uint64_t, AllocationRef> memory;  // device and pinned memory alive, by address
     std::vector<uint64_t> default_pools;       // one per device
     std::set<std::shared_ptr<Capture>> captures;
@@ -136,14 +136,14 @@ struct Driver {
 
 Driver& driver();
 
-// Most dynamic shared memory that a block may ask for on these devices.
+// Maximum dynamic shared memory of a block on these devices.
 int most_shared_bytes();
 
-// Runs whatever any stream has been given.
+// Runs all work of all streams.
 void execute_everything();
 void execute_everything(Context& context);
 
-// The ends of all streams that have something left to do.
+// The last operations of all streams with unfinished work.
 std::vector<OperationRef> unfinished_ends();
 
 // The calling thread's contexts, the current one last.
@@ -162,17 +162,17 @@ std::shared_ptr<T> find(const char* function, const Objects<T>& objects, uint64_
     return object;
 }
 
-// The stream of a handle, special handles included; null after a violation.
+// The stream of a handle, including special handles; null after a violation.
 Stream* find_stream(const char* function, uint64_t handle);
 
-// Records a violation; the code to return.
+// Records a violation; returns the code.
 int refuse(int code, const std::string& message);
 
-// Every function of the driver runs inside this: one at a time, noted, failing where the tests want it to.
+// Runs every driver function: one at a time, recorded, and failing where a test requests it.
 template <class Body>
 int call(const char* function, Body&& body);
 
-// Whether a call may be made now, and what it returns if not.
+// Whether a call is allowed now, and the code to return if not.
 int admit(const char* function);
 
 template <class Body>

@@ -31,7 +31,7 @@ void run(const KernelArguments& arguments, uint32_t grid, uint32_t threads, Thre
     const std::vector<int> ordered = threads_in(order, static_cast<int>(threads));
     const auto memory = std::make_unique<BlockMemory<W>>();
     for (uint32_t index = 0; index < grid; index++) {
-        memset(static_cast<void*>(memory.get()), 0xA5, sizeof *memory);  // shared memory begins with anything
+        memset(static_cast<void*>(memory.get()), 0xA5, sizeof *memory);  // initial shared memory is undefined
         EmulatedBlock block(static_cast<int>(index), static_cast<int>(grid), ordered);
 #define DS_RUN(name, sentence) \
     if constexpr (Row == kKernel_##name) Kernels<W>::name(block, arguments, *memory);

@@ -6,7 +6,7 @@
 
 using namespace stand_in;
 
-// As NVIDIA documents them; what other systems than Linux have in the handle is left out.
+// As NVIDIA documents them; parts of handles for systems other than Linux are omitted.
 struct CUDA_EXTERNAL_MEMORY_HANDLE_DESC {
     int kind;
     alignas(8) int descriptor;
@@ -43,7 +43,7 @@ bool is_plain(const Described& described) {
 
 uint64_t load(const uint64_t* value) { return __atomic_load_n(value, __ATOMIC_ACQUIRE); }
 
-// What a binary semaphore is set to, and what a timeline is.
+// Checks and sets the value of a binary semaphore or a timeline.
 void signal(ExternalSemaphore& semaphore, uint64_t value) {
     const uint64_t before = load(semaphore.value);
     if (semaphore.timeline ? value <= before : before != 0)
@@ -88,7 +88,7 @@ int begin_semaphores(const char* function, const uint64_t* handles, const CUDA_E
 
 }  // namespace
 
-// The memory that imported the buffer can be destroyed then.
+// Afterwards the memory that imported the buffer may be destroyed.
 int stand_in::free_external_buffer(const AllocationRef& allocation) {
     for (const auto& [handle, memory] : driver().external_memories.alive) {
         if (memory->buffer != allocation) continue;
@@ -103,7 +103,7 @@ int stand_in::free_external_buffer(const AllocationRef& allocation) {
 
 extern "C" {
 
-// From its success on the file descriptor is the driver's.
+// On success the driver takes the file descriptor over.
 int cuImportExternalMemory(uint64_t* handle, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC* described) {
     return call("cuImportExternalMemory", [&]() -> int {
         Context* context = current_context("cuImportExternalMemory");

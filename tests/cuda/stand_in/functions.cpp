@@ -1,4 +1,4 @@
-// How the library finds the driver's functions.
+// Looks up the driver's functions for the library.
 #include "functions.h"
 
 #include <string.h>
@@ -31,7 +31,7 @@ const Function* find_function(const char* name) {
 
 }  // namespace
 
-// A function of another version has other parameters: asking for that is a mistake of the library.
+// Functions of another version have other parameters: requesting one is a mistake of the library.
 STAND_IN_EXPORT int cuGetProcAddress_v2(const char* name, void** address, int version, uint64_t flags, int* status) {
     return call("cuGetProcAddress", [&]() -> int {
         *address = nullptr;

@@ -1,4 +1,4 @@
-// Every function of the driver that the stand-in has, and the version of CUDA in which it got these parameters.
+// All driver functions of the stand-in, and the CUDA version that introduced these parameters.
 #pragma once
 
 #include <stddef.h>
@@ -13,7 +13,7 @@ struct CUDA_EXTERNAL_MEMORY_BUFFER_DESC;
 struct CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC;
 struct CUDA_EXTERNAL_SEMAPHORE_PARAMS;
 
-// X(name asked for, version, symbol, parameters)
+// X(requested name, version, symbol, parameters)
 #define STAND_IN_FUNCTIONS(X)                                                                                       \
     X(cuInit, 2000, cuInit, (unsigned))                                                                             \
     X(cuDriverGetVersion, 2020, cuDriverGetVersion, (int*))                                                         \
@@ -99,7 +99,7 @@ struct CUDA_EXTERNAL_SEMAPHORE_PARAMS;
     X(cuGraphExecDestroy, 10000, cuGraphExecDestroy, (uint64_t))                                                    \
     X(cuGraphDestroy, 10000, cuGraphDestroy, (uint64_t))
 
-// The library is compiled with hidden symbols; these are what it exports.
+// The stand-in is compiled with hidden symbols; it exports these.
 #define STAND_IN_EXPORT extern "C" __attribute__((visibility("default")))
 
 #define STAND_IN_DECLARE(name, version, symbol, parameters) STAND_IN_EXPORT int symbol parameters;

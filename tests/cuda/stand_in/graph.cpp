@@ -9,8 +9,8 @@ void add_if_undone(std::vector<OperationRef>& operations, const OperationRef& op
     if (operation && !operation->done) operations.push_back(operation);
 }
 
-// What the next operation of a stream waits for. The legacy default stream and the blocking streams wait for one
-// another.
+// The operations that a stream's next operation waits for. The legacy default stream and the blocking streams wait for
+// each other.
 std::vector<OperationRef> predecessors(Stream& stream) {
     std::vector<OperationRef> result;
     add_if_undone(result, stream.tail);

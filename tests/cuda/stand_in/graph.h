@@ -1,4 +1,4 @@
-// Work that is recorded instead of done, and done later as often as one likes.
+// Captured work, which may be launched any number of times.
 #pragma once
 
 #include <stdint.h>
@@ -15,14 +15,14 @@ namespace stand_in {
 
 struct Stream;
 
-// What an operation will do, whenever it is begun.
+// The work of an operation, whenever it is begun.
 struct Task {
     std::string what;
     std::vector<Access> accesses{};
     std::function<void()> run{};
     bool freeing = false;
-    std::function<bool()> ready{};  // may be empty: whether it can run once its turn has come
-    // What becomes of the operation, once begun; may be empty
+    std::function<bool()> ready{};  // may be empty: whether it can run in its turn
+    // Called with the operation once it is begun; may be empty
     std::function<void(const OperationRef&)> begun{};
 };
 
@@ -36,7 +36,7 @@ struct Graph {
 
 struct GraphExec {
     std::shared_ptr<Graph> graph;
-    OperationRef latest;  // launches of one executable graph follow one another
+    OperationRef latest;  // launches of one executable graph are ordered
 };
 
 struct Capture {
@@ -48,14 +48,14 @@ struct Capture {
     std::vector<Stream*> streams;
 };
 
-// Begins a task on a stream, or records it if the stream is being captured. A code, 0 if all is well.
+// Begins a task on a stream, or captures it if the stream is being captured. Returns a code, 0 on success.
 int begin(Stream& stream, Task task);
 
-// Whether the stream is the legacy default stream and would wait for a stream that is being captured; that capture
-// ends.
+// Whether the stream is the legacy default stream and would wait for a stream that is being captured; this ends that
+// capture.
 bool waits_for_capture(const Stream& stream);
 
-// The operation that ends when everything begun on the stream so far has ended; null if nothing is left.
+// The operation that ends with all work begun on the stream so far; null without unfinished work.
 OperationRef end_of(Stream& stream);
 
 // Begins all tasks of an executable graph on a stream that is not being captured.
@@ -64,13 +64,13 @@ void begin_graph(GraphExec& exec, Stream& stream);
 // Whether all nodes of the graph come before one of `ends`.
 bool ends_everything(const Graph& graph, const std::vector<int>& ends);
 
-// The code that a call which is not allowed beside a capture returns; it ends the capture. 0 if there is none.
+// The code of a call that is not allowed during a capture, which it ends. 0 if no capture forbids the call.
 int refuse_beside_capture();
 
-// What the calling thread's own calls beside captures are judged by: cuThreadExchangeStreamCaptureMode.
+// The mode of the calling thread during captures: cuThreadExchangeStreamCaptureMode.
 int& thread_capture_mode();
 
-// The code for a call that is not allowed on a captured stream; it ends the capture.
+// The code of a call that is not allowed on a captured stream; it ends the capture.
 int refuse_in_capture(Capture& capture);
 
 }  // namespace stand_in

@@ -8,7 +8,7 @@ using namespace stand_in;
 
 namespace {
 
-// All streams of the capture are ordinary again.
+// Makes all streams of the capture ordinary again.
 void finish(const std::shared_ptr<Capture>& capture) {
     for (Stream* stream : capture->streams) {
         stream->capture = nullptr;

@@ -54,7 +54,7 @@ void read_symbols(const char* data, Image* image) {
     }
 }
 
-// The newest PTX that a driver knows, times 10.
+// The newest PTX that a driver supports, times 10.
 int64_t newest_ptx(int64_t driver_version) {
     if (driver_version >= 13000) return 90 + driver_version % 1000 / 10;
     const int64_t minor = driver_version % 1000 / 10;  // of 12

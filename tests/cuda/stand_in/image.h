@@ -1,4 +1,4 @@
-// Reads machine code and PTX as far as the stand-in must know what it was given.
+// Reads the properties of machine code and PTX that the stand-in needs.
 #pragma once
 
 #include <stdint.h>
@@ -9,8 +9,8 @@
 namespace stand_in {
 
 struct Image {
-    int code = 0;           // what loading it returns
-    std::string problem{};  // why
+    int code = 0;           // result of loading it
+    std::string problem{};  // the reason
     int num_agents = 0;
     std::set<std::string> kernels{};
 };

@@ -20,7 +20,7 @@ constexpr std::array<int64_t, DS_MAX_AGENTS> world_bytes(std::integer_sequence<i
 }
 constexpr auto kWorldBytes = world_bytes(std::make_integer_sequence<int, DS_MAX_AGENTS>());
 
-// Collects the memory a kernel touches; the first problem counts.
+// Collects the memory that a kernel accesses; reports the first problem.
 class Accesses {
 public:
     explicit Accesses(const Launch& launch, Task* task) : launch_(launch), task_(task) {}
@@ -46,7 +46,7 @@ private:
     Task* task_;
 };
 
-// The bytes of a tensor, from the shape that its row of the table gives.
+// The bytes of a tensor, from the shape in its row of the table.
 int64_t tensor_bytes(const char* shape, int64_t element, int64_t num_worlds, int agents) {
     int64_t bytes = element;
     for (const char* at = shape; *at; ++at) {
@@ -107,7 +107,7 @@ int make_launch(const Launch& launch, Task* task) {
     if (arguments.mask) accesses.add("mask", arguments.mask, num_worlds, false);
     if (arguments.seed_and_offset) accesses.add("seed_and_offset", arguments.seed_and_offset, 8, false);
     task->run = [launch, kernel] {
-        const doorstep::DefaultFloatEnvironment device;  // whatever the host's is
+        const doorstep::DefaultFloatEnvironment device;  // independent of the host's
         kernel(launch.arguments, launch.grid, launch.threads, next_thread_order());
     };
     return accesses.code;

@@ -1,4 +1,4 @@
-// Checks a launch of one of doorstep's kernels, and finds what it will touch.
+// Checks a launch of one of doorstep's kernels, and determines the memory that it accesses.
 #pragma once
 
 #include <stdint.h>

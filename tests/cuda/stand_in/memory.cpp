@@ -11,7 +11,7 @@ namespace stand_in {
 namespace {
 
 constexpr uint64_t kPage = 4096;
-constexpr uint64_t kAlignment = 256;  // of what the driver hands out
+constexpr uint64_t kAlignment = 256;  // of allocations
 constexpr int kReserving = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
 
 std::map<uint64_t, AllocationRef>& allocations() {
@@ -32,7 +32,7 @@ AllocationRef map_memory(uint64_t bytes, int device, bool pinned) {
     auto allocation = std::make_shared<Allocation>();
     allocation->mapped = reinterpret_cast<uint64_t>(reserved) + kPage;
     allocation->mapped_bytes = mapped_bytes;
-    // As far back as the alignment allows, so that what runs over the end meets the guard page
+    // As close to the end as the alignment allows, so that overruns hit the guard page
     allocation->address = allocation->mapped + (mapped_bytes - bytes) / kAlignment * kAlignment;
     allocation->bytes = bytes;
     allocation->device = device;

@@ -6,7 +6,7 @@
 
 using namespace stand_in;
 
-// What a memory pool is made with, as NVIDIA documents it.
+// The properties of a memory pool, as NVIDIA documents them.
 struct CUmemPoolProps {
     int allocation_type;
     int handle_types;
@@ -18,7 +18,7 @@ struct CUmemPoolProps {
     unsigned char reserved[54];
 };
 
-// What a copy of rows consists of, as NVIDIA documents it.
+// The parameters of a copy of rows, as NVIDIA documents them.
 struct CUDA_MEMCPY2D {
     size_t source_x, source_y;
     int source_kind;
@@ -42,7 +42,7 @@ struct Rows {
     uint64_t row(size_t index) const { return first + index * pitch; }
 };
 
-// Memory is only short when everything that will be freed has been.
+// Runs all pending frees before memory counts as exhausted.
 AllocationRef allocate(int device, size_t bytes) {
     Driver& state = driver();
     const int64_t most = state.settings.memory_bytes - static_cast<int64_t>(bytes);
@@ -51,7 +51,7 @@ AllocationRef allocate(int device, size_t bytes) {
     return map_memory(bytes, device, false);
 }
 
-// Memory alive that begins at the address; null after a violation.
+// The live memory that starts at the address; null after a violation.
 AllocationRef find_begin(const char* function, uint64_t address) {
     const AllocationRef allocation = find_allocation(address);
     if (allocation && allocation->address == address && !allocation->freeing) return allocation;
@@ -62,7 +62,7 @@ AllocationRef find_begin(const char* function, uint64_t address) {
     return nullptr;
 }
 
-// cuMemFree and cuMemFreeHost wait for everything that uses the memory.
+// cuMemFree and cuMemFreeHost wait for all work that uses the memory.
 void wait_for_uses(Allocation& allocation) {
     const std::vector<NotedAccess> uses = allocation.accesses;
     for (const NotedAccess& use : uses) execute(use.operation);
@@ -230,7 +230,7 @@ int cuMemGetInfo_v2(size_t* free_bytes, size_t* total_bytes) {
     });
 }
 
-// For memory that the driver does not know the code is the answer.
+// For memory unknown to the driver the code is the result, not a violation.
 int cuPointerGetAttribute(void* value, int attribute, uint64_t address) {
     return call("cuPointerGetAttribute", [&]() -> int {
         const AllocationRef allocation = find_allocation(address);
@@ -242,8 +242,8 @@ int cuPointerGetAttribute(void* value, int attribute, uint64_t address) {
     });
 }
 
-// Pageable memory of the host is read before the call returns, and has been written when it returns, as the driver
-// does it by a staging buffer; in a capture it may not take part.
+// Pageable host memory is read before the call returns, or has been written when it returns, as with the driver's
+// staging buffer; it is not allowed in a capture.
 int cuMemcpyAsync(uint64_t to, uint64_t from, size_t bytes, uint64_t stream_handle) {
     return call("cuMemcpyAsync", [&]() -> int {
         Stream* stream = find_stream("cuMemcpyAsync", stream_handle);

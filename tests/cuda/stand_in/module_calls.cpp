@@ -17,9 +17,9 @@ namespace {
 
 constexpr uint32_t kSharedBytesByDefault = 48 * 1024;
 constexpr int kThreadsOfMultiprocessor = 2048, kBlocksOfMultiprocessor = 32;
-constexpr int kRegistersOfThread = 64;  // made up
+constexpr int kRegistersOfThread = 64;  // an arbitrary number
 
-// A module of worlds says for how many agents it is; the others do not.
+// A module of worlds contains its number of agents; the others do not.
 int make_task(const Kernel& kernel, int device, unsigned grid, unsigned threads, unsigned shared_bytes, const void* call,
               Task* task) {
     if (kernel.name == doorstep::kDrawViewsName)
@@ -29,7 +29,7 @@ int make_task(const Kernel& kernel, int device, unsigned grid, unsigned threads,
     return make_launch({kernel.name, kernel.num_agents, device, grid, threads, shared_bytes, arguments}, task);
 }
 
-// Where the caller wants to read what was wrong with an image.
+// The caller's buffer for errors of an image.
 void write_log(unsigned count, const int* options, void** values, const std::string& problem) {
     char* buffer = nullptr;
     size_t size = 0;

@@ -6,7 +6,7 @@
 namespace stand_in {
 namespace {
 
-constexpr size_t kLongestLog = 20000;  // calls beyond are not kept
+constexpr size_t kLongestLog = 20000;  // further calls are not recorded
 
 std::string quoted(const std::string& value) {
     std::string result = "\"";

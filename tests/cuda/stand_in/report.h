@@ -1,4 +1,4 @@
-// What the stand-in notes down for the tests: violations of the driver's rules, the calls made, the calls to fail.
+// The stand-in's records for the tests: violations of the driver's rules, calls made, calls to fail.
 #pragma once
 
 #include <stdint.h>
@@ -9,7 +9,7 @@
 
 namespace stand_in {
 
-// Makes the n-th call from now on of a function (or of any, if the name is empty) return a code without effect.
+// Makes the n-th next call of a function (or of any, if the name is empty) return a code without effect.
 struct Fault {
     std::string function;
     int64_t calls_left;
@@ -20,16 +20,16 @@ class Report {
 public:
     void violation(const std::string& message) { violations_.push_back(message); }
 
-    // Notes the call; the code it shall fail with, or 0.
+    // Records the call; returns the code it shall fail with, or 0.
     int begin_call(const char* function);
 
-    // Whether a call failed because that was planned: what it should have ended may be alive.
+    // Whether a planned failure has happened: the object that the call should have ended may be live.
     bool has_failed() const { return has_failed_; }
 
     void plan_fault(const char* function, int64_t nth, int code);
     void clear_calls();
 
-    // Objects alive per kind are added by the caller, as JSON.
+    // The caller adds the live objects per kind, as JSON.
     std::string to_json(const std::map<std::string, int64_t>& live, int64_t pending) const;
 
 private:
@@ -37,7 +37,7 @@ private:
     std::vector<std::string> calls_;
     std::vector<Fault> faults_;
     bool has_failed_ = false;
-    std::string failed_;  // the function that failed last because that was planned
+    std::string failed_;  // the function of the latest planned failure
 };
 
 // printf into a string.

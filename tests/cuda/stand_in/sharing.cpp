@@ -26,7 +26,7 @@ uint64_t FileDescriptor::size() const {
     return fstat(number, &status) ? 0 : static_cast<uint64_t>(status.st_size);
 }
 
-// The link of a file in memory reads "/memfd:name (deleted)".
+// The link of a memory file reads "/memfd:name (deleted)".
 std::string FileDescriptor::name() const {
     char target[PATH_MAX];
     const ssize_t length = readlink(text("/proc/self/fd/%d", number).c_str(), target, sizeof target);

@@ -1,6 +1,6 @@
-// What the driver shares with other APIs of the process, by file descriptors. Here memory is a file in memory, so that
-// a test which maps the file sees what the device's work does to it, and plays the other API; a semaphore is a file
-// that holds its value. The files' names tell what they are for.
+// Memory and semaphores that the driver shares with other APIs of the process, by file descriptors. Memory is a memory
+// file, so that a test that maps the file sees the device's writes and acts as the other API; a semaphore is a file
+// that contains its value. The files' names describe their use.
 #pragma once
 
 #include <stdint.h>
@@ -15,26 +15,26 @@ namespace stand_in {
 
 constexpr uint64_t kGranularity = uint64_t{2} << 20;  // of memory that can be exported
 
-// A number for an open file. Whoever closes it must be the one who owns it.
+// The number of an open file. Only its owner may close it.
 struct FileDescriptor {
     int number = -1;
     dev_t device = 0;
     ino_t file = 0;
 
     static FileDescriptor of(int number);
-    // Whether the number still stands for that file.
+    // Whether the number still refers to that file.
     bool is_open() const;
     uint64_t size() const;
     std::string name() const;  // of the file: "memory", ...
 };
 
-// A file in memory of that name and size; null (-1) if there is none to be had.
+// A memory file of that name and size; null (-1) on failure.
 FileDescriptor make_file(const char* name, uint64_t bytes);
 
-// Closes what the driver owns; a violation if somebody else has closed it.
+// Closes a descriptor that the driver owns; a violation if other code has closed it.
 void close_owned(const char* function, const FileDescriptor& descriptor);
 
-// What cuMemCreate gives: bytes without an address.
+// The result of cuMemCreate: bytes without an address.
 struct PhysicalMemory {
     int device = 0;
     uint64_t bytes = 0;
@@ -43,7 +43,7 @@ struct PhysicalMemory {
 
 struct AddressRange {
     uint64_t bytes = 0;
-    AllocationRef mapped;  // null: nothing
+    AllocationRef mapped;  // null: not mapped
 };
 
 struct ExternalMemory {
@@ -58,7 +58,7 @@ struct ExternalSemaphore {
     bool timeline = false;
     FileDescriptor file;
     uint64_t* value = nullptr;  // of the file
-    int unfinished = 0;         // operations that were begun with it and have not run
+    int unfinished = 0;         // operations that use it and have not run
 };
 
 // cuMemFree for the memory of a file.

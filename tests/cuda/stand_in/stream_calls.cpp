@@ -68,7 +68,7 @@ int cuStreamCreate(uint64_t* handle, uint32_t flags) {
     });
 }
 
-// Work that was begun on the stream is still done.
+// Work begun on the stream still runs.
 int cuStreamDestroy_v2(uint64_t handle) {
     return call("cuStreamDestroy", [&]() -> int {
         const std::shared_ptr<Stream> stream = find("cuStreamDestroy", driver().streams, handle);
@@ -165,7 +165,7 @@ int cuEventSynchronize(uint64_t handle) {
     });
 }
 
-// As many milliseconds as operations ran between the two.
+// One millisecond per operation that ran between the two.
 int cuEventElapsedTime(float* milliseconds, uint64_t start_handle, uint64_t end_handle) {
     return call("cuEventElapsedTime", [&]() -> int {
         const std::shared_ptr<Event> start = find("cuEventElapsedTime", driver().events, start_handle);

@@ -1,4 +1,4 @@
-// The threads of an emulated block, in the order in which they take their turns.
+// The order in which the threads of an emulated block run.
 #pragma once
 
 #include <stdint.h>
@@ -10,7 +10,7 @@
 
 namespace doorstep {
 
-// In which order the threads of a block do a stage.
+// The order in which the threads of a block execute a stage.
 enum class ThreadOrder { kForwards, kBackwards, kShuffled };
 
 inline std::vector<int> threads_in(ThreadOrder order, int count) {

@@ -8,13 +8,13 @@
 namespace doorstep {
 namespace {
 
-// The thread whose turn it is; 7919 is prime, and so passes all threads of any smaller grid.
+// The thread that runs next; 7919 is prime, so the sequence visits all threads of any smaller grid.
 int64_t thread_at(ThreadOrder order, int64_t turn, int64_t count) {
     if (order == ThreadOrder::kForwards) return turn;
     return order == ThreadOrder::kBackwards ? count - 1 - turn : turn * 7919 % count;
 }
 
-// work(item) for each item of a grid's threads.
+// Calls work(item) for each item of a grid's threads.
 template <class Work>
 void for_each_item(int64_t items, int64_t threads, ThreadOrder order, const Work& work) {
     if (threads % 7919 == 0) order = ThreadOrder::kBackwards;

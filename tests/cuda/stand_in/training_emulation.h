@@ -1,4 +1,4 @@
-// The training kernels, run on the host as CUDA would: one item a thread, threads in any order.
+// The training kernels on the host, as on CUDA: one item per thread, threads in any order.
 #pragma once
 
 #include "emulation.h"
@@ -8,7 +8,7 @@ namespace doorstep {
 
 using EmulatedTrainingKernel = void (*)(const void* call, uint32_t grid, uint32_t threads, ThreadOrder order);
 
-// name: as in the module. Null if there is no such kernel.
+// name: as in the module. Null for other names.
 EmulatedTrainingKernel find_emulated_training_kernel(const char* name);
 
 }  // namespace doorstep

@@ -63,7 +63,7 @@ int prepare(const std::string& kernel, int device, EmulatedTrainingKernel run, u
     const auto order = static_cast<doorstep::ThreadOrder>(launches++ % 3);
     task->what = kernel;
     task->run = [=] {
-        const doorstep::DefaultFloatEnvironment device;  // whatever the host's is
+        const doorstep::DefaultFloatEnvironment device;  // independent of the host's
         run(&call, grid, threads, order);
     };
     return add_arrays(kernel, device, arrays_of(call, kernel), task);

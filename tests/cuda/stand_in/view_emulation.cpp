@@ -33,7 +33,7 @@ void emulate_draw_views(const ViewsCall& call, uint32_t grid, ThreadOrder order)
     const auto memory = std::make_unique<char[]>(bytes + kAlignment);
     char* shared = memory.get() + (kAlignment - reinterpret_cast<uintptr_t>(memory.get()) % kAlignment);
     for (uint32_t index = 0; index < grid; index++) {
-        memset(shared, 0xA5, bytes);  // shared memory begins with anything
+        memset(shared, 0xA5, bytes);  // initial shared memory is undefined
         EmulatedViewBlock block(index, grid, threads);
         draw_views(block, call, shared);
     }

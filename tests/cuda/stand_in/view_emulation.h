@@ -1,4 +1,4 @@
-// The kernel that draws views, run on the host as CUDA would: the threads of a block in any order between two barriers.
+// The kernel that draws views on the host, as on CUDA: the threads of a block in any order between two barriers.
 #pragma once
 
 #include "render/raycast/block_views.h"

@@ -12,7 +12,7 @@ namespace {
 using doorstep::FieldView;
 using doorstep::ViewsCall;
 
-// What the kernel touches: the first problem counts.
+// Collects the memory that the kernel accesses; reports the first problem.
 class ViewAccesses {
 public:
     ViewAccesses(const std::string& kernel, int device, Task* task) : kernel_(kernel), device_(device), task_(task) {}
@@ -77,7 +77,7 @@ int make_view_launch(const std::string& kernel, int device, uint32_t grid, uint3
     const auto order = static_cast<doorstep::ThreadOrder>(launches++ % 3);
     task->what = kernel;
     task->run = [=] {
-        const doorstep::DefaultFloatEnvironment environment;  // whatever the host's is
+        const doorstep::DefaultFloatEnvironment environment;  // independent of the host's
         doorstep::emulate_draw_views(call, grid, order);
     };
     return accesses.code;

@@ -1,4 +1,4 @@
-// Checks a launch of the kernel that draws views, and finds what it will touch.
+// Checks a launch of the kernel that draws views, and determines the memory that it accesses.
 #pragma once
 
 #include <stdint.h>

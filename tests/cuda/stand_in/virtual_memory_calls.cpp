@@ -1,4 +1,4 @@
-// The driver's functions for memory that has bytes, addresses and exports apart from one another.
+// The driver's functions for virtual memory: allocations, address ranges, mappings and exports.
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -34,7 +34,7 @@ int check_properties(const char* function, const CUmemAllocationProp& properties
     return driver().settings.sharing ? kSuccess : kNotSupported;
 }
 
-// New memory holds anything.
+// The contents of new memory are undefined.
 void fill_with_garbage(const FileDescriptor& file, uint64_t bytes) {
     void* mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.number, 0);
     if (mapped == MAP_FAILED) return;
@@ -42,7 +42,7 @@ void fill_with_garbage(const FileDescriptor& file, uint64_t bytes) {
     munmap(mapped, bytes);
 }
 
-// The range of exactly these addresses; null after a violation.
+// The reserved range with exactly these addresses; null after a violation.
 AddressRange* find_range(const char* function, uint64_t address, uint64_t bytes) {
     const auto found = driver().address_ranges.find(address);
     if (found != driver().address_ranges.end() && found->second.bytes == bytes) return &found->second;
@@ -77,7 +77,7 @@ int cuMemCreate(uint64_t* handle, size_t bytes, const CUmemAllocationProp* prope
     });
 }
 
-// The bytes stay for those who have mapped or imported them.
+// The bytes exist until all mappings and imports end.
 int cuMemRelease(uint64_t handle) {
     return call("cuMemRelease", [&]() -> int {
         const std::shared_ptr<PhysicalMemory> memory = find("cuMemRelease", driver().physical_memories, handle);

@@ -12,7 +12,7 @@ namespace {
 
 int64_t operations_begun = 0, operations_run = 0;
 
-// An operation that `operation` waits for and that waits for nothing itself, or null.
+// An unfinished operation that `operation` waits for, or null.
 Operation* next_undone(Operation* operation) {
     while (!operation->after.empty() && operation->after.back()->done) operation->after.pop_back();
     return operation->after.empty() ? nullptr : operation->after.back().get();
@@ -20,7 +20,7 @@ Operation* next_undone(Operation* operation) {
 
 bool is_ready(const Operation& operation) { return !operation.ready || operation.ready(); }
 
-// One that nothing holds up and that `operation` waits for, or itself; null if all wait for somebody else.
+// An operation that can run now and that `operation` waits for, or itself; null if all wait for other threads or APIs.
 Operation* find_ready(Operation* operation) {
     std::set<Operation*> seen{operation};
     std::vector<Operation*> open{operation};
@@ -36,7 +36,7 @@ Operation* find_ready(Operation* operation) {
 
 void run_alone(Operation& operation);
 
-// Runs an operation of any stream; false if all wait for somebody else.
+// Runs an operation of any stream; false if all wait for other threads or APIs.
 bool advance_any() {
     for (const OperationRef& end : unfinished_ends())
         if (Operation* next = find_ready(end.get())) return run_alone(*next), true;
@@ -45,7 +45,7 @@ bool advance_any() {
 
 constexpr int kPatience = 10'000;  // milliseconds
 
-// Until an operation can run, or somebody else has run it.
+// Waits until an operation can run, or another thread has run it.
 void wait_until_ready(Operation& operation) {
     for (int waited = 0; !operation.done && !is_ready(operation);) {
         if (advance_any()) continue;
@@ -128,7 +128,7 @@ void note_accesses(const OperationRef& operation) {
             driver().report.violation(operation->what + (operation->freeing ? " frees memory that " : " races with ") +
                                       other.operation->what + (operation->freeing ? " still uses" : ""));
         }
-        // What comes after this operation comes after all that it waits for
+        // Operations after this one are also after all that it waits for
         if (access.writes)
             std::erase_if(noted, [&](const NotedAccess& other) {
                 return other.access.first >= access.first && other.access.last <= access.last;

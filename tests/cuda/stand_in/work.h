@@ -1,5 +1,5 @@
-// Work given to the device, done as late as the rules allow: an operation runs only when somebody waits for it, or for
-// one that must come after it. Whoever forgets to wait, or to order two streams, sees what was there before.
+// Device work, executed as late as the rules allow: an operation runs only when a caller waits for it, or for a later
+// one that depends on it. Code that forgets to wait, or to order two streams, sees the old contents.
 #pragma once
 
 #include <stdint.h>
@@ -15,7 +15,7 @@ struct Allocation;
 struct Operation;
 using OperationRef = std::shared_ptr<Operation>;
 
-// Bytes that an operation touches.
+// Bytes that an operation accesses.
 struct Access {
     std::shared_ptr<Allocation> allocation;
     uint64_t first, last;  // offsets, last excluded
@@ -28,31 +28,31 @@ struct Access {
 
 struct Operation {
     std::string what;
-    std::vector<OperationRef> after;  // those not done yet
+    std::vector<OperationRef> after;  // unfinished operations that it waits for
     std::vector<Access> accesses;
     std::function<void()> run;        // may be empty
-    std::function<bool()> ready;      // whether it can run, whatever came before; empty: always
+    std::function<bool()> ready;      // whether it can run in its turn; empty: always
     bool done = false;
-    int64_t time = 0;                 // place in the order in which operations ran
+    int64_t time = 0;                 // index in the order in which operations ran
     bool freeing = false;             // ends its allocation
 };
 
-// Runs an operation, and before it all that must come before. Where one of these waits for somebody else, all streams
-// go on, and so do the callers of other threads. Driver's lock held, once.
+// Runs an operation, after all operations that must come before. While one of these waits for another API, all streams
+// continue, and so do callers in other threads. The driver's lock is held, once.
 void execute(const OperationRef& operation);
 
-// Runs one operation: the earliest that `operation` needs, or itself; one of another stream if these wait for somebody
-// else. For those who only ask.
+// Runs one operation: the earliest that `operation` needs, or itself; one of another stream if these wait for another
+// API. For callers that only poll.
 void advance(const OperationRef& operation);
 
-// Whether `earlier` is done, or certain to be done before `later` begins.
+// Whether `earlier` has ended, or will certainly end before `later` begins.
 bool comes_before(const OperationRef& earlier, const OperationRef& later);
 
-// Operations that were given to the device and have not run.
+// Operations that have been begun and have not run.
 void count_begun_operation();
 int64_t pending_operations();
 
-// Checks the accesses of a new operation against those of earlier ones, and remembers them.
+// Checks the accesses of a new operation against those of earlier ones, and records them.
 void note_accesses(const OperationRef& operation);
 
 }  // namespace stand_in
