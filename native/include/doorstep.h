@@ -39,7 +39,7 @@
     X(PENDING, 1, None, None, "The work has not finished within the timeout.")                                     \
     X(INTERNAL, 2, DoorstepError, Exception, "A defect in doorstep; please report it.")                            \
     X(INVALID_ARGUMENT, 3, ArgumentError, ValueError, "An argument is outside its allowed range.")                 \
-    X(INVALID_STATE, 4, StateError, ValueError, "Saved bytes are damaged, no save, or do not fit the simulator.")  \
+    X(INVALID_STATE, 4, StateError, ValueError, "Saved bytes are invalid, damaged or do not fit the simulator.")   \
     X(CLOSED, 5, ClosedError, RuntimeError, "The object was closed or never existed.")                             \
     X(OUT_OF_MEMORY, 6, OutOfMemoryError, MemoryError, "The requested memory cannot be allocated.")                \
     X(LIBRARY, 7, LibraryError, ImportError, "The native library is missing, outdated or not doorstep's.")         \
@@ -187,8 +187,8 @@ enum {
     X(dones, INT32, "N,A,1", READ,                                                                                 \
       "1 after the last step of an episode, 0 again from the first step of the next one.")                         \
     X(terminations, UINT8, "N,A,1", READ,                                                                          \
-      "1 where the task ended the episode; always 0: episodes of the default rules only time out.")                \
-    X(truncations, UINT8, "N,A,1", READ, "1 where this step reached the end of the episode's steps.")              \
+      "1 where the episode ended in a terminal state; always 0 with the default rules, which only time out.")      \
+    X(truncations, UINT8, "N,A,1", READ, "1 where the episode reached its step limit in this step.")               \
     X(steps_remaining, INT32, "N,A,1", READ, "Steps left in the episode, from episode_length down to 0.")          \
     X(self_observations, FLOAT32, "N,A,8", READ,                                                                   \
       "x in room / 10, y in room / room length, x / 40, y / 40, z / 40, largest y / 40, yaw / pi "                 \
@@ -318,7 +318,7 @@ typedef struct ds_simulator_info {
     uint64_t stream;         /* the CUstream that the work is ordered on; 0 on the CPU */
 } ds_simulator_info;
 
-/* Counts of trouble (states the rules do not cover) in all worlds since creation. */
+/* Counts of trouble in all worlds since creation: invalid inputs, values that are not finite, dropped contacts. */
 typedef struct ds_health {
     uint32_t struct_size;
     int32_t culprit_body;      /* body of the latest occurrence, or -1 */

@@ -71,8 +71,8 @@ class TensorProperties:
 
     @property
     def terminations(self) -> Tensor:
-        """uint8 [N, A, 1], read-only. 1 where the task ended the episode; always 0: episodes of the default rules
-        only time out."""
+        """uint8 [N, A, 1], read-only. 1 where the episode ended in a terminal state; always 0 with the default
+        rules, which only time out."""
         return self._tensor("terminations")
 
     @terminations.setter
@@ -81,7 +81,7 @@ class TensorProperties:
 
     @property
     def truncations(self) -> Tensor:
-        """uint8 [N, A, 1], read-only. 1 where this step reached the end of the episode's steps."""
+        """uint8 [N, A, 1], read-only. 1 where the episode reached its step limit in this step."""
         return self._tensor("truncations")
 
     @truncations.setter

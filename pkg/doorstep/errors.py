@@ -3,7 +3,7 @@
     DoorstepError(Exception)            A defect in doorstep; please report it.
         ArgumentError(ValueError)       An argument is outside its allowed range.
             AbsentTensorError(AttributeError)The simulator was made without this tensor.
-        StateError(ValueError)          Saved bytes are damaged, no save, or do not fit the simulator.
+        StateError(ValueError)          Saved bytes are invalid, damaged or do not fit the simulator.
         ClosedError(RuntimeError)       The object was closed or never existed.
         OutOfMemoryError(MemoryError)   The requested memory cannot be allocated.
         LibraryError(ImportError)       The native library is missing, outdated or not doorstep's.
@@ -80,7 +80,7 @@ class ArgumentError(DoorstepError, ValueError):
 
 
 class StateError(DoorstepError, ValueError):
-    """Saved bytes are damaged, no save, or do not fit the simulator."""
+    """Saved bytes are invalid, damaged or do not fit the simulator."""
 
     status = Status.INVALID_STATE
 

@@ -205,14 +205,14 @@ TENSORS: tuple[TensorRow, ...] = (
         "uint8",
         ("N", "A", "1"),
         False,
-        "1 where the task ended the episode; always 0: episodes of the default rules only time out.",
+        "1 where the episode ended in a terminal state; always 0 with the default rules, which only time out.",
     ),
     TensorRow(
         "truncations",
         "uint8",
         ("N", "A", "1"),
         False,
-        "1 where this step reached the end of the episode's steps.",
+        "1 where the episode reached its step limit in this step.",
     ),
     TensorRow(
         "steps_remaining",
