@@ -119,7 +119,7 @@ void a_device_that_does_not_exist_is_named_with_the_number_there_is() {
     CUdevice device;
     for (const int64_t index : {int64_t{-1}, int64_t{2}, INT64_MAX}) {
         CHECK_EQUAL(find_device(index, &device), DS_STATUS_NO_DEVICE);
-        CHECK(message_has("shows 2"));
+        CHECK(message_has("the driver has 2"));
         CHECK(strcmp(latest_error().argument, "device_index") == 0);
     }
 }
