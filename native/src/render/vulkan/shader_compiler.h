@@ -53,6 +53,6 @@ ds_status check_material(const Spirv& spirv, uint32_t bindings, const char* name
 
 // The form of a material, for hints.
 constexpr const char* kMaterialHint =
-    "a material is HLSL that defines float3 surface_colour(Surface surface); see docs/materials.md";
+    "a material is HLSL that defines float3 surface_colour(Surface surface); see docs/developers/materials.md";
 
 }  // namespace doorstep
