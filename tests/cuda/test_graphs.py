@@ -95,7 +95,7 @@ def test_what_cannot_be_recorded_is_refused_and_the_recording_goes_on(name: str)
         saved = sim.save()
         calls: dict[str, Call] = {**REFUSED, "restore": lambda sim: sim.restore(saved)}
         with driver.RecordedGraph(stream) as graph:
-            with pytest.raises(doorstep.DoorstepError, match="record"):
+            with pytest.raises(doorstep.DoorstepError, match="captured"):
                 calls[name](sim)
             sim.step()
         graph.launch()
@@ -111,7 +111,7 @@ def test_checked_actions_cannot_be_recorded() -> None:
         doorstep.Simulator(4, device="cuda", stream=stream, action_check="raise") as sim,
     ):
         before = sim.hash()
-        with driver.RecordedGraph(stream) as graph, pytest.raises(doorstep.DoorstepError, match="record"):
+        with driver.RecordedGraph(stream) as graph, pytest.raises(doorstep.DoorstepError, match="captured"):
             sim.step()
         graph.launch()
         assert sim.hash() == before
