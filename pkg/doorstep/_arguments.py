@@ -86,7 +86,7 @@ def check_rotation(name: str, value: object, tolerance: float) -> tuple[float, .
     numbers = check_vector(name, value, 4, requirement)
     squared = math.fsum(number * number for number in numbers)
     if abs(squared - 1) > tolerance:
-        hint = "divide it by its length" if squared > 0 else "(1, 0, 0, 0) turns nothing"
+        hint = "divide it by its length" if squared > 0 else "(1, 0, 0, 0) is no rotation"
         refuse(name, requirement, value, hint)
     return tuple(number / math.sqrt(squared) for number in numbers)
 

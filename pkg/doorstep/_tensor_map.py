@@ -92,7 +92,7 @@ class TensorMap:
             hint = "set `actions` or `resets`"
             if name in TENSOR_INDEX:
                 hint += "; with bind() the simulator writes to memory of yours"
-            raise ArgumentError(f"{describe(tensor)} is written by the simulator alone", argument=name, hint=hint)
+            raise ArgumentError(f"only the simulator writes {describe(tensor)}", argument=name, hint=hint)
         if value is tensor:  # `sim.actions += 1` has written the memory already
             return
         with self._session.turn:

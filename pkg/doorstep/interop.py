@@ -169,7 +169,7 @@ def is_tensor(object: object) -> bool:
 
 
 def describe(tensor: object) -> TensorDescription:
-    """What a tensor is.
+    """Describes a tensor.
 
     >>> import numpy
     >>> from doorstep.interop import describe
@@ -187,7 +187,7 @@ def describe(tensor: object) -> TensorDescription:
 
 
 def describe_many(tensors: Sequence[object]) -> tuple[TensorDescription, ...]:
-    """What each of many tensors is, in one call.
+    """Describes many tensors in one call.
 
     Raises:
         ArgumentError: one of them is no tensor, or does not lie in memory as it is described; the message names it.
@@ -197,7 +197,7 @@ def describe_many(tensors: Sequence[object]) -> tuple[TensorDescription, ...]:
 
 
 def signature(tensor: object) -> str:
-    """What decides where a tensor can be used, as a short text that can be the key of a cache.
+    """The properties that decide where a tensor can be used, as a short text: a key for caches.
 
     Library, number of dimensions, type of elements, device, shape; then "strided", "grad" and "readonly" where true.
 

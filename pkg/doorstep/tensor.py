@@ -202,7 +202,7 @@ class Tensor(NDArrayOperatorsMixin):
 
     def _refused(self) -> ArgumentError:
         hint = "write `actions`, `resets` or a writable field of `state`"
-        return ArgumentError(f"{describe(self)} is written by the simulator alone", argument=self._name, hint=hint)
+        return ArgumentError(f"only the simulator writes {describe(self)}", argument=self._name, hint=hint)
 
     # ---- Array protocols ----
 

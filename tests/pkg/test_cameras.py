@@ -109,12 +109,12 @@ def test_a_simulator_without_cameras_says_how_to_get_them() -> None:
 def test_they_can_be_neither_set_nor_bound() -> None:
     with make() as sim:
         before = views(sim)
-        with pytest.raises(doorstep.ArgumentError, match="written by the simulator alone"):
+        with pytest.raises(doorstep.ArgumentError, match="only the simulator writes"):
             sim.rgb = np.zeros((3, 2, 21, 33, 4), np.uint8)  # type: ignore[assignment]
         with pytest.raises(doorstep.ArgumentError, match="cannot be bound") as raised:
             sim.bind(depth=np.zeros((3, 2, 21, 33, 1), np.float32))
         assert raised.value.argument == "depth"
-        with pytest.raises(doorstep.ArgumentError, match="written by the simulator alone"):
+        with pytest.raises(doorstep.ArgumentError, match="only the simulator writes"):
             sim.depth.copy_from_host(np.zeros((3, 2, 21, 33, 1), np.float32))
         assert same(views(sim), before)
 
@@ -493,7 +493,7 @@ IMPOSSIBLE: list[tuple[dict[str, Any], str, str]] = [
     ({"position": (True, 0, 0)}, "position", "finite numbers"),
     ({"position": np.zeros(3, bool)}, "position", "finite numbers"),
     ({"position": np.zeros((3, 1))}, "position", "finite numbers"),
-    ({"rotation": (0, 0, 0, 0)}, "rotation", "unit quaternion (w, x, y, z) ((1, 0, 0, 0) turns nothing)"),
+    ({"rotation": (0, 0, 0, 0)}, "rotation", "unit quaternion (w, x, y, z) ((1, 0, 0, 0) is no rotation)"),
     ({"rotation": (2, 0, 0, 0)}, "rotation", "unit quaternion (w, x, y, z) (divide it by its length)"),
     ({"rotation": (1, 0, 0)}, "rotation", "unit quaternion"),
     ({"renderer": "opengl"}, "renderer", "'vulkan'"),

@@ -40,7 +40,7 @@ def test_writing_to_parts_reaches_the_simulator() -> None:
 def test_writing_to_what_the_simulator_writes_is_refused() -> None:
     with doorstep.Simulator(2) as sim:
         before = sim.rewards.copy_to_host()
-        with pytest.raises(doorstep.ArgumentError, match=r"rewards.* is written by the simulator alone .*`actions`"):
+        with pytest.raises(doorstep.ArgumentError, match=r"only the simulator writes Tensor\(rewards.*`actions`"):
             sim.rewards[0] = 1
         with pytest.raises(ValueError, match="read-only"):
             sim.rewards[0][:] = 1

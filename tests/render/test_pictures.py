@@ -372,7 +372,7 @@ def test_a_wrong_argument_is_named(arguments: dict[str, Any], says: str) -> None
         ({"position": (0, 0, 1e300)}, "position is (0, 0, 1e+300); it must be 3 finite numbers"),
         ({"position": (0, True, 0)}, "position is (0, True, 0); it must be 3 finite numbers"),
         ({"position": {1, 2, 3}}, "position is {1, 2, 3}; it must be 3 finite numbers"),
-        ({"position": (0, 0, 0), "rotation": (0, 0, 0, 0)}, "(w, x, y, z) ((1, 0, 0, 0) turns nothing)"),
+        ({"position": (0, 0, 0), "rotation": (0, 0, 0, 0)}, "(w, x, y, z) ((1, 0, 0, 0) is no rotation)"),
         ({"position": (0, 0, 0), "fov": 179.99999999}, "fov is 179.99999999; it must be a number of degrees"),
         ({"position": (0, 0, 0), "view_height": 1e-50}, "view_height is 1e-50; it must be a number of metres"),
         ({"position": (0, 0, 0), "rotation": (1, 1, 0, 0)}, "rotation is (1, 1, 0, 0); it must be a unit quaternion"),

@@ -119,7 +119,7 @@ def shake_hands(library: ctypes.CDLL) -> None:
         library.ds_cpu_features.restype = ctypes.c_char_p
         features = library.ds_cpu_features().decode()
         raise DeviceError(
-            f"this CPU lacks what doorstep is compiled for; all of these must be 1: {features}",
+            f"this CPU lacks instructions that doorstep is compiled for; all of these must be 1: {features}",
             argument="device",
             hint="use a CPU of 2013 (Intel Haswell), 2017 (AMD Zen) or later",
         )

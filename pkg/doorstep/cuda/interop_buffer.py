@@ -226,7 +226,7 @@ def _check_waitable(tensor: ForeignTensor, on: Stream) -> None:
     """Copies of the host's memory are waited for, which would end a recording."""
     if tensor.device_type == CPU and resources.stream_is_capturing(on._resource):
         raise ArgumentError(
-            "the stream is being recorded; a copy of a tensor of the host would be waited for",
+            "the stream is being captured; the copy of a host tensor would have to be waited for",
             argument="stream",
             hint="record copies of tensors on the GPU, or copy before the recording begins",
         )

@@ -19,12 +19,12 @@ PyMethodDef table[] = {
     DS_FAST_CALL(is_tensor, METH_O,
                  "is_tensor(object, /)\n--\n\nWhether an object is a tensor of some library: whether its class has "
                  "`__dlpack__`."),
-    DS_FAST_CALL(describe, METH_O, "describe(tensor, /)\n--\n\nWhat a tensor is."),
+    DS_FAST_CALL(describe, METH_O, "describe(tensor, /)\n--\n\nDescribes a tensor."),
     DS_FAST_CALL(describe_many, METH_O,
-                 "describe_many(tensors, /)\n--\n\nWhat each of many tensors is, in one call."),
+                 "describe_many(tensors, /)\n--\n\nDescribes many tensors in one call."),
     DS_FAST_CALL(signature, METH_O,
-                 "signature(tensor, /)\n--\n\nWhat decides where a tensor can be used, as a short text that can be the "
-                 "key of a cache."),
+                 "signature(tensor, /)\n--\n\nThe properties that decide where a tensor can be used, as a short text: a key "
+                 "for caches."),
     DS_FAST_CALL(current_stream, METH_FASTCALL,
                  "current_stream(tensor, device_type, device_index, /)\n--\n\nThe current stream of its library."),
     DS_FAST_CALL(copy_to_pointer, METH_FASTCALL,
