@@ -101,7 +101,9 @@ def layout_table(header: Header, notice: str) -> str:
 
 
 def module_docstring(title: str, body: str = "", notice: str = NOTICE) -> str:
-    return "\n\n".join(part for part in (f'"""{title}', body, f'{notice}\n"""') if part)
+    """The docstring, and below it the notice as a comment: the documentation shows docstrings."""
+    docstring = f'"""{title}\n\n{body}\n"""' if body else f'"""{title}"""'
+    return f"{docstring}\n\n# {notice}"
 
 
 # ---- pkg/doorstep/_native/_generated.py ----
@@ -209,10 +211,14 @@ def actions(rows: tuple[ActionRow, ...]) -> str:
         text = f"{row.name}: {row.sentence[0].lower()}{row.sentence[1:]}"
         lines += textwrap.wrap(text, 108, initial_indent=MARGIN, subsequent_indent=MARGIN + "    ")
     lines += ['    """', "", *[f"    {row.name}: int" for row in rows]]
-    numbers = {"ACTIONS": [row.size for row in rows], "NEUTRAL_ACTION": [row.neutral for row in rows]}
-    for name, values in numbers.items():
+    lines += ["", ""]
+    constants = (
+        ("ACTIONS", [row.size for row in rows], "How many values each component of an action has; the first one is 0."),
+        ("NEUTRAL_ACTION", [row.neutral for row in rows], "The action that a reset sets: the agent stands still."),
+    )
+    for name, values, sentence in constants:
         named = ", ".join(f"{row.name}={value}" for row, value in zip(rows, values, strict=True))
-        lines += [*([] if lines[-1].startswith("ACTIONS") else ["", ""]), f"{name} = Action({named})"]
+        lines += [f"{name} = Action({named})", f'"""{sentence}"""']
     return "\n".join(lines)
 
 
@@ -376,12 +382,12 @@ def error_tree(header: Header) -> str:
 
     def branch(row: StatusRow, depth: int) -> list[str]:
         base = "" if row.python_base in names else f"({row.python_base})"
-        line = f"    {'    ' * depth + row.python_class + base:<36}{row.sentence}"
+        line = f"    {'    ' * depth + row.python_class + base:<46}{row.sentence}"
         children = [child for child in rows if child.python_base == row.python_class]
         below = [text for child in children for text in branch(child, depth + 1)]
         if row.python_class == "ArgumentError":
             below.append(
-                f"    {'    ' * (depth + 1) + 'AbsentTensorError(AttributeError)':<36}{ABSENT_TENSOR_SENTENCE}"
+                f"    {'    ' * (depth + 1) + 'AbsentTensorError(AttributeError)':<46}{ABSENT_TENSOR_SENTENCE}"
             )
         return [line, *below]
 
