@@ -7,20 +7,17 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Mapping, Sequence, Set, Sized
-from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, TypeAlias, TypeGuard
+from collections.abc import Mapping, Set, Sized
+from typing import Any, NoReturn, SupportsIndex, TypeAlias, TypeGuard
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from doorstep._native import DeviceKind
 from doorstep.errors import ArgumentError
 
-if TYPE_CHECKING:
-    from doorstep.tensor import Tensor
-
 # Worlds of a simulator: a boolean mask [N], distinct slots, or None for all.
-WorldSelection: TypeAlias = "Sequence[int] | Sequence[bool] | NDArray[Any] | Tensor | None"
+WorldSelection: TypeAlias = "ArrayLike | None"
 
 _LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
 MAX_SHOWN = 60  # characters of a value shown in a message
