@@ -15,7 +15,7 @@ torch = pytest.importorskip("torch")
 
 import doorstep.torch as doorstep_torch  # noqa: E402
 from doorstep._native.tensor_calls import OperandAccess, TensorSpec  # noqa: E402
-from doorstep.torch import _worlds  # noqa: E402
+from doorstep.torch import _batch_operators  # noqa: E402
 from doorstep.torch._operators import OperatorSpec  # noqa: E402
 
 SIZES = [4, 3, 2]
@@ -49,7 +49,7 @@ def test_operators_keep_the_rules_of_pytorch(name: str, dtype: Any) -> None:
 @pytest.mark.slow
 def test_operators_of_worlds_keep_the_rules_of_pytorch() -> None:
     rooms = doorstep_torch.make(3, flat_observations=True)
-    tensors, values = rooms._arguments(rooms.init(1)), _worlds.read_by_step(rooms._arguments(rooms.init(2)))
+    tensors, values = rooms._arguments(rooms.init(1)), _batch_operators.read_by_step(rooms._arguments(rooms.init(2)))
     for given in ([], values):
         torch.library.opcheck(torch.ops.doorstep.step_.default, (*tensors, *rooms._rules, given))
     torch.library.opcheck(torch.ops.doorstep.create_.default, (*tensors, *rooms._rules, 1, 0))
@@ -95,7 +95,7 @@ def test_compiled_sampling_draws_what_pytorchs_generator_says() -> None:
 def test_what_an_operator_writes_is_in_its_schema() -> None:
     schema = torch.ops.doorstep.step_.default._schema
     written = {argument.name for argument in schema.arguments if argument.alias_info and argument.alias_info.is_write}
-    assert written == {operand.name for operand in _worlds.STEP.operands}
+    assert written == {operand.name for operand in _batch_operators.STEP.operands}
     for name in calls(torch.float32):
         arguments = getattr(torch.ops.doorstep, name).default._schema.arguments
         assert not any(argument.alias_info for argument in arguments)
@@ -104,7 +104,7 @@ def test_what_an_operator_writes_is_in_its_schema() -> None:
 def test_a_step_reads_values_instead_of_what_its_tensors_hold() -> None:
     rooms = doorstep_torch.make(3)
     state, expected = rooms.init(1), rooms.init(2)
-    values = _worlds.read_by_step(rooms._arguments(rooms.init(2)))
+    values = _batch_operators.read_by_step(rooms._arguments(rooms.init(2)))
     before = [tensor.clone() for tensor in values]
     torch.ops.doorstep.step_(*rooms._arguments(state), *rooms._rules, values)
     rooms.step(expected)
@@ -117,7 +117,7 @@ def test_values_of_another_kind_are_refused() -> None:
     rooms = doorstep_torch.make(3)
     state = rooms.init(1)
     worlds, tensors = state.worlds.clone(), rooms._arguments(state)
-    values = _worlds.read_by_step(tensors)
+    values = _batch_operators.read_by_step(tensors)
     for wrong in (values[1:], [values[0][:1], *values[1:]], [values[0].float(), *values[1:]]):
         with pytest.raises(doorstep.ArgumentError, match="values is"):
             torch.ops.doorstep.step_(*tensors, *rooms._rules, wrong)

@@ -12,8 +12,8 @@ from doorstep._batches import FLAT, NAMES, batch_rules, usable_device
 from doorstep._native import MAX_GLOBAL_WORLDS, MAX_SEED, TENSORS, DeviceKind
 from doorstep._tensors.checks import refuse_tensor
 from doorstep.config import SimulatorConfig, as_config
+from doorstep.torch._batch_operators import STATE_DTYPES, extents_of, step_in_place
 from doorstep.torch._operators import device_stream
-from doorstep.torch._worlds import STATE_DTYPES, extents_of, step_in_place
 
 INPUT_DTYPES = {"actions": (torch.int32,), "resets": (torch.int32, torch.bool)}
 

@@ -12,7 +12,7 @@ import doorstep
 
 torch = pytest.importorskip("torch")
 
-from doorstep.torch import _worlds, make  # noqa: E402
+from doorstep.torch import _batch_operators, make  # noqa: E402
 
 
 def assert_same(sim: doorstep.Simulator, state: Any) -> None:
@@ -105,7 +105,9 @@ def test_each_operator_loads_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> N
     """A state that was saved may be the first thing that a process steps."""
     loaded: list[tuple[Any, int]] = []
     rooms = make(2, num_agents=3)
-    monkeypatch.setattr(_worlds, "_prepare", lambda worlds, num_agents: loaded.append((worlds.device, num_agents)))
+    monkeypatch.setattr(
+        _batch_operators, "_prepare", lambda worlds, num_agents: loaded.append((worlds.device, num_agents))
+    )
     state = rooms.init(0)
     assert loaded == [(torch.device("cpu"), 3)]
     rooms.step(state)

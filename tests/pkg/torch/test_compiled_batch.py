@@ -15,7 +15,7 @@ import doorstep
 torch = pytest.importorskip("torch")
 
 from doorstep.torch import make, multi_discrete_sample  # noqa: E402
-from doorstep.torch.worlds import BatchState  # noqa: E402
+from doorstep.torch.batch import BatchState  # noqa: E402
 
 pytestmark = [
     pytest.mark.slow,
