@@ -123,8 +123,8 @@ def test_a_machine_that_cannot_draw_still_gets_its_numbers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     missing = tmp_path / "libdoorstep_render.so"
-    monkeypatch.setattr("doorstep._native.render_library.RENDER_LIBRARY_PATH", str(missing))
-    monkeypatch.setattr("doorstep._native.render_pictures.load_render", load_render.__wrapped__)
+    monkeypatch.setattr("doorstep._native.render.RENDER_LIBRARY_PATH", str(missing))
+    monkeypatch.setattr("doorstep._native.render.load_render", load_render.__wrapped__)
     output = tmp_path / "picture.png"
     assert main(["demo", "--worlds", "2", "--steps", "3", "--output", str(output)]) == 1
     printed = capsys.readouterr()

@@ -287,7 +287,7 @@ def test_a_copy_of_the_hosts_memory_is_refused_while_recording_which_goes_on() -
     source, buffer = cuda.Buffer(8, stream=stream), cuda.InteropBuffer(8, stream=stream)
     with driver.users_context(), driver.RecordedGraph(stream.handle) as graph:
         for copy in (buffer.copy_in, buffer.copy_out):
-            with pytest.raises(doorstep.ArgumentError, match="being recorded") as caught:
+            with pytest.raises(doorstep.ArgumentError, match="being captured") as caught:
                 copy(np.zeros(1, np.int64))
             assert caught.value.argument == "stream"
         buffer.copy_in(source)

@@ -321,7 +321,7 @@ with doorstep.Simulator(1) as sim:
 def test_a_picture_of_many_calls_has_the_bits_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
     with make() as sim:
         together = sim.render(WORLD, width=50, height=37)
-        monkeypatch.setattr("doorstep._native.render_pictures._RAYS_PER_CALL", 1)  # a call for each row
+        monkeypatch.setattr("doorstep._native.render._RAYS_PER_CALL", 1)  # a call for each row
         assert np.array_equal(sim.render(WORLD, width=50, height=37), together)
 
 

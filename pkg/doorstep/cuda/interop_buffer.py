@@ -228,7 +228,7 @@ def _check_waitable(tensor: ForeignTensor, on: Stream) -> None:
         raise ArgumentError(
             "the stream is being captured; the copy of a host tensor would have to be waited for",
             argument="stream",
-            hint="record copies of tensors on the GPU, or copy before the recording begins",
+            hint="capture copies of tensors on the GPU, or copy before the capture begins",
         )
 
 
