@@ -107,8 +107,15 @@ def test_a_reader_that_has_seen_enough_is_no_error() -> None:
 def in_shell(line: str, folder: Path) -> "subprocess.CompletedProcess[str]":
     """Runs a line of bash in which `doorstep` is the command."""
     function = f'doorstep() {{ {sys.executable} -m doorstep "$@"; }}\n'
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     return subprocess.run(
-        ["bash", "-c", function + line], cwd=folder, capture_output=True, text=True, timeout=60, check=False
+        ["bash", "-c", function + line],
+        cwd=folder,
+        env=buffered,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
 
 
@@ -123,6 +130,8 @@ def in_shell(line: str, folder: Path) -> "subprocess.CompletedProcess[str]":
         ("doorstep doctor --json >&-", 0, ""),
         ("doorstep bench --agents 9 2>&-", 2, ""),
         ("doorstep bench --agents 9 2>/dev/full", 2, ""),
+        ("doorstep bench --agents nine 2>/dev/full", 2, ""),
+        ("doorstep doctor >/dev/full 2>/dev/null", 2, ""),
         ("doorstep >&- 2>&-", 2, ""),
     ],
 )

@@ -16,7 +16,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn, Protocol, TextIO
 
 from doorstep._native import VERSION_STRING
 from doorstep.cli import bench, demo, doctor, render, view
@@ -105,17 +105,19 @@ def _guarded(name: str, run: Callable[[], int]) -> int:
     """Runs, and makes of every expected failure one line and an exit code."""
     try:
         code = run()
-        _flush()  # output that cannot be written is an error here, not a complaint at the interpreter's exit
+        sys.stdout.flush()  # output that cannot be written is an error here, not a complaint at the interpreter's exit
         return code
     except KeyboardInterrupt:
         return _fail(name, "interrupted", 130)
     except BrokenPipeError:  # the reader, such as `head`, has closed the pipe
-        _discard_output()
         return 141
     except LibraryError as error:
         return _fail(name, _error(str(error)), 1)
     except (DoorstepError, OSError) as error:
         return _fail(name, _error(str(error)), 2)
+    finally:
+        _discard_unwritable(sys.stdout)
+        _discard_unwritable(sys.stderr)
 
 
 def _fail(name: str, message: str, code: int) -> int:
@@ -135,14 +137,9 @@ def _replace_closed_streams() -> None:
             setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 (stays open)
 
 
-def _flush() -> None:
+def _discard_unwritable(stream: TextIO) -> None:
+    """Directs a stream that cannot be written to /dev/null: at its exit Python would report that and end with 120."""
     try:
-        sys.stdout.flush()
+        stream.flush()
     except OSError:
-        _discard_output()
-        raise
-
-
-def _discard_output() -> None:
-    """Directs stdout to /dev/null: Python would report its failing flush at the interpreter's exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
