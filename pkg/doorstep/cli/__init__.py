@@ -49,6 +49,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SystemExit as request:  # argparse has printed help or an error
         code = int(request.code or 0)
         return _guarded("doorstep", lambda: code)
+    except OSError:  # the message cannot be written; argparse lets this out before Python 3.11
+        return _guarded("doorstep", lambda: 2)
     shell = vars(arguments).pop("print_completion")
     if shell is not None:
         return _guarded("doorstep", lambda: _print_completion(parser, shell))
