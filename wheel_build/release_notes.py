@@ -31,7 +31,7 @@ def check_tag(tag: str, version: str) -> None:
 
 
 def section_of(changelog: str, version: str) -> str:
-    """The text below the heading of a version; ReleaseError if there is none."""
+    """Returns the text below the heading of a version. Raises ReleaseError without exactly one such text."""
     sections = re.findall(rf"^## {re.escape(version)}\n(.*?)(?=^## |\Z)", changelog, re.MULTILINE | re.DOTALL)
     if len(sections) != 1 or not sections[0].strip():
         raise ReleaseError(

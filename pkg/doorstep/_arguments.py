@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Mapping, Set, Sized
+from collections.abc import Iterable, Mapping, Set, Sized
 from typing import Any, NoReturn, SupportsIndex, TypeAlias, TypeGuard
 
 import numpy as np
@@ -27,6 +27,14 @@ def refuse(name: str, requirement: str, value: object, hint: str = "") -> NoRetu
     shown = repr(value)
     shown = shown if len(shown) <= MAX_SHOWN else shown[: MAX_SHOWN - 3] + "..."
     raise ArgumentError(f"{name} is {shown}; it must be {requirement}", argument=name, hint=hint)
+
+
+def nearest(name: str, names: Iterable[str]) -> str:
+    """A hint with the name that is most like a wrong one; "" if no name is like it."""
+    import difflib  # here: `import doorstep` does not pay for it
+
+    matches = difflib.get_close_matches(name, names, n=1)
+    return f"did you mean {matches[0]!r}?" if matches else ""
 
 
 def is_integer(value: object) -> TypeGuard[SupportsIndex]:

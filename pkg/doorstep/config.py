@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import os
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, final
 
-from doorstep._arguments import check_choice, check_device, check_flag, check_integer, is_integer, refuse
+from doorstep._arguments import check_choice, check_device, check_flag, check_integer, is_integer, nearest, refuse
 from doorstep._native import (
     MAX_AGENTS,
     MAX_EPISODE_LENGTH,
@@ -151,8 +150,7 @@ def _check_names(cls: Any, values: Mapping[str, Any]) -> None:
     known = [field.name for field in dataclasses.fields(cls)]
     for name in values:
         if name not in known:
-            near = difflib.get_close_matches(str(name), known, 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"the fields are {', '.join(known)}"
+            hint = nearest(str(name), known) or f"the fields are {', '.join(known)}"
             raise ArgumentError(f"{name!r} is not a field of {cls.__name__}", argument=str(name), hint=hint)
 
 

@@ -21,13 +21,12 @@ treats values out of range as its `action_check` says.
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import importlib.util
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn
@@ -35,7 +34,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from doorstep._arguments import refuse
+from doorstep._arguments import nearest, refuse
 from doorstep._native import ACTIONS, NEUTRAL_ACTION
 from doorstep.errors import ArgumentError
 from doorstep.simulator import Simulator
@@ -112,10 +111,10 @@ def load_policy(text: str) -> Policy:
     source, _, name = text.rpartition(":")
     if not source or not name:
         forms = ", ".join(map(repr, (*_BUILT_IN, "module:function")))
-        refuse("policy", f"{forms} or 'path/to/file.py:function'", text, _nearest(text, _BUILT_IN))
+        refuse("policy", f"{forms} or 'path/to/file.py:function'", text, nearest(text, _BUILT_IN))
     module = _import(text, source)
     if not hasattr(module, name):
-        _fail(text, f"{source!r} has no {name!r}", _nearest(name, vars(module)))
+        _fail(text, f"{source!r} has no {name!r}", nearest(name, vars(module)))
     policy = getattr(module, name)
     if not callable(policy):
         what = f"{name!r} of {source!r} is of type {type(policy).__name__}"
@@ -170,11 +169,6 @@ def _line_of(error: Exception) -> str:
     return f" ({Path(frame.filename).name}, line {frame.lineno})"
 
 
-def _nearest(name: str, names: Iterable[str]) -> str:
-    matches = difflib.get_close_matches(name, names, n=1)
-    return f"did you mean {matches[0]!r}?" if matches else ""
-
-
 def _fail(text: str, problem: str, hint: str = "", cause: Exception | None = None) -> NoReturn:
     raise ArgumentError(f"policy is {text!r}; {problem}", argument="policy", hint=hint) from cause
 
@@ -190,7 +184,7 @@ class _HostCopies(Observations):
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         if name not in self._tensors:
-            hint = _nearest(name, self._tensors) or f"it has {', '.join(self._tensors)}"
+            hint = nearest(name, self._tensors) or f"it has {', '.join(self._tensors)}"
             raise KeyError(f"{name!r} is not a tensor of the simulator; {hint}")
         return self._tensors[name].copy_to_host()
 

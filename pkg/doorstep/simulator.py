@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import html
 from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Any, Literal, final
@@ -486,6 +485,8 @@ class Simulator(TensorProperties, CameraProperties):
 
     def _repr_html_(self) -> str:
         """For notebooks: how it was made, and a table of its tensors."""
+        import html  # here: `import doorstep` does not pay for it
+
         heading = f"<code>{html.escape(repr(self))}</code>"
         if self.closed:
             return heading

@@ -10,7 +10,6 @@ until the next step and has no other effect.
 
 from __future__ import annotations
 
-import html
 import math
 import warnings
 from collections.abc import Iterator
@@ -22,6 +21,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from doorstep._arguments import refuse
 from doorstep._native import STREAM_OWN, Dtype, Memory, TensorInfo
+from doorstep._native.foreign_tensor import packed_strides
 from doorstep._streams import LEGACY_STREAM, interface_stream
 from doorstep.errors import ArgumentError
 
@@ -155,6 +155,8 @@ class Tensor(NDArrayOperatorsMixin):
 
     def _repr_html_(self) -> str:
         """For notebooks."""
+        import html  # here: `import doorstep` does not pay for it
+
         heading, _, values = repr(self).partition("\n")
         return f"<code>{html.escape(heading)}</code><pre>{html.escape(values)}</pre>"
 
@@ -366,7 +368,7 @@ class Tensor(NDArrayOperatorsMixin):
 
         if copy:
             return jax.numpy.asarray(self.copy_to_host())
-        if self._strides != _contiguous_strides(self._shape, self._dtype.itemsize):
+        if self._strides != packed_strides(self._shape, self._dtype.itemsize):
             refuse("copy", f"True for {self._name}, which is not contiguous", copy)
         _warn_about_immutability()
         return jax.dlpack.from_dlpack(self)  # type: ignore[no-any-return,unused-ignore]
@@ -388,10 +390,6 @@ def _export_array(array: NDArray[Any], versioned: bool) -> CapsuleType:
     options: dict[str, Any] = {"max_version": (1, 0)} if versioned and knows_versions else {}
     capsule: CapsuleType = array.__dlpack__(**options)
     return capsule
-
-
-def _contiguous_strides(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
-    return tuple(itemsize * math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
 
 
 _warned_about_immutability = False

@@ -5,7 +5,7 @@
 
 namespace doorstep {
 
-// The owner to release with them. Without `release` there is none.
+// An owner, and the function that releases it. A null `release`: nothing is released.
 struct ForeignOwner {
     void* owner = nullptr;
     ds_release_owner release = nullptr;

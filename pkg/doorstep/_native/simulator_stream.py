@@ -20,7 +20,7 @@ class SimulatorStream:
 
     Args:
         simulator: its handle in the C API.
-        current: returns the current stream of this thread, or STREAM_OWN if there is none; None: the stream is fixed.
+        current: returns this thread's current stream, or STREAM_OWN without one; None: the stream is fixed.
         first: the stream it works on to begin with.
     """
 

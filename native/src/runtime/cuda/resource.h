@@ -67,7 +67,7 @@ private:
     Resource* next_in_registry_ = nullptr;  // guarded by the registry
 };
 
-// The resource of this kind that doorstep created with this raw handle or first address; null if there is none.
+// Finds the resource of this kind that doorstep created with this raw handle or first address; null if not found.
 Ref<Resource> find_resource(ds_resource_kind kind, int64_t device_index, uint64_t raw);
 
 // The host has no memory for a small object.
