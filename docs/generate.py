@@ -4,7 +4,7 @@ python docs/generate.py           writes them
 python docs/generate.py --check   exits with 1 and names the pages that are not current
 
 A table stands between the markers `<!-- generated: NAME -->` and `<!-- end -->` of a page: tensors, state fields and
-camera tensors from native/include, the stages of a step from native/src/sim/stages.h.
+camera tensors from native/include, the stages of a step from native/src/sim/stage_table.h.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 
 DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
-STAGES = ROOT / "native" / "src" / "sim" / "stages.h"
+STAGES = ROOT / "native" / "src" / "sim" / "stage_table.h"
 sys.path.insert(0, str(ROOT / "native"))
 
 from header_parser import RENDER_HEADER_PATH, TensorRow, parse_header  # noqa: E402
@@ -77,15 +77,35 @@ def field_table(rows: tuple[TensorRow, ...]) -> str:
 
 
 def stage_table() -> str:
-    text = re.sub(r"\\\n", " ", STAGES.read_text("utf-8"))
+    text = re.sub(r"\s*\\\n\s*", " ", STAGES.read_text("utf-8"))
     body = next(line for line in text.splitlines() if "define DS_STAGE_TABLE(X)" in line)
-    rows = re.findall(r'X\((\w+), "([^"]*)", "([^"]*)", "([^"]*)",\s*((?:"[^"]*"\s*)+)\)', body)
+    rows = re.findall(r'X\((\w+), (\w+),\s*\(([^)]*)\),\s*"([^"]*)"\)', body)
     if len(rows) < body.count(" X("):
         raise ValueError(f"a row of the stage table in {STAGES} is not understood")
     return table(
         ("stage", "runs over", "reads", "writes", "does"),
-        [(f"`{row[0]}`", *row[1:4], "".join(re.findall(r'"([^"]*)"', row[4]))) for row in rows],
+        [
+            (f"`{name}`", words(items), *map(", ".join, accesses(parameters)), sentence)
+            for name, items, parameters, sentence in rows
+        ],
     )
+
+
+def accesses(parameters: str) -> tuple[list[str], list[str]]:
+    """What a stage reads and what it writes, by the types of its parameters; see DS_STAGE_TABLE."""
+    reads, writes = [], []
+    for parameter in parameters.split(", "):
+        kind = parameter.rsplit(" ", 1)[0]
+        plain = re.sub(r"const |Each<|[>&]", "", kind)
+        if plain.endswith("Index"):
+            continue
+        (reads if "const " in kind else writes).append(words(plain))
+    return reads, writes
+
+
+def words(name: str) -> str:
+    """`FlownPose` as "flown pose"."""
+    return re.sub(r"(?<!^)([A-Z])", r" \1", name).lower()
 
 
 TABLES: dict[str, Callable[[], str]] = {

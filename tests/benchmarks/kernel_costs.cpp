@@ -14,7 +14,6 @@
 #include "exec/cuda/kernels.h"
 #include "exec/tensor_table.h"
 #include "machine.h"
-#include "sim/stages.h"
 
 namespace {
 
@@ -44,8 +43,8 @@ struct Worlds {
         DS_TENSOR_TABLE(DS_POINT)
 #undef DS_POINT
         simulation.tensors.observations = simulation.tensors.final_observations = nullptr;  // the default
-        simulation.episode_length = 200;
-        simulation.auto_reset = 1;
+        simulation.rules.episode_length = 200;
+        simulation.rules.auto_reset = 1;
         model.create(simulation, 0, kWorlds, 5, 0);
     }
 

@@ -359,7 +359,7 @@ void memory_that_cannot_be_had_is_refused() {
 
 void viewing_the_state_does_not_make_steps_look_for_edits() {
     const ds_simulator simulator = make_simulator(5, 1);
-    const auto looks = [&] { return doorstep::simulators.find(simulator)->simulation().look_for_edits; };
+    const auto looks = [&] { return doorstep::simulators.find(simulator)->simulation().rules.look_for_edits; };
     ds_tensor_info viewed = {}, edited = {};
     viewed.struct_size = edited.struct_size = sizeof viewed;
     CHECK_EQUAL(ds_simulator_view_state(simulator, DS_STATE_body_positions, &viewed), DS_STATUS_OK);

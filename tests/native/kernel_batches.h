@@ -90,7 +90,7 @@ private:
     pointers.name = reinterpret_cast<decltype(pointers.name)>(batch.tensors[DS_TENSOR_##name].data());
         DS_TENSOR_TABLE(DS_POINT)
 #undef DS_POINT
-        batch.simulation = {aligned, pointers, kEpisodeLength, 1, DS_ACTION_CHECK_CLAMP, 0};
+        batch.simulation = {aligned, pointers, {kEpisodeLength, 1, DS_ACTION_CHECK_CLAMP, 0}};
     }
 
     size_t world_bytes() const { return model_.world_bytes; }
@@ -133,7 +133,7 @@ private:
                     element(DS_STATE_body_positions, world, cube, k) - (k == 1 ? 2.4f : 0.2f);
         }
         element(DS_STATE_body_linear_velocities, 7, 0, 0) = __builtin_nanf("");
-        batch.simulation.look_for_edits = 1;
+        batch.simulation.rules.look_for_edits = 1;
     }
 
     void expect_equal(const char* after, int step) const {

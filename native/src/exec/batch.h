@@ -17,8 +17,8 @@ inline TensorPointers tensors_of(void* const* addresses) {
 }
 
 inline Simulation simulation_of(const ds_batch& batch) {
-    return {batch.worlds,     tensors_of(batch.tensors), static_cast<int32_t>(batch.episode_length),
-            batch.auto_reset, batch.action_check,        0};
+    const Rules rules{static_cast<int32_t>(batch.episode_length), batch.auto_reset, batch.action_check, 0};
+    return {batch.worlds, tensors_of(batch.tensors), rules};
 }
 
 }  // namespace doorstep

@@ -45,7 +45,7 @@ SavedParts saved_parts(const Simulator& simulator) {
 int64_t saved_world_bytes(const Simulator& simulator) { return saved_parts(simulator).bytes(); }
 
 bool saved_world_is_valid(const Simulator& simulator, const char* saved) {
-    return simulator.model().is_valid(saved, simulator.simulation().episode_length);
+    return simulator.model().is_valid(saved, simulator.simulation().rules.episode_length);
 }
 
 }  // namespace doorstep

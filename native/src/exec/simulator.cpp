@@ -12,9 +12,9 @@ Simulator::Simulator(const ds_simulator_config& config, int32_t device_kind)
       layout_(lay_out_arena(config, *model_)),
       bytes_for_attachments_(Ref<ByteCount>::adopt(new (std::nothrow) ByteCount)) {
     config_.device_kind = device_kind;
-    simulation_.episode_length = static_cast<int32_t>(config.episode_length);
-    simulation_.auto_reset = config.auto_reset;
-    simulation_.action_check = config.action_check;
+    simulation_.rules.episode_length = static_cast<int32_t>(config.episode_length);
+    simulation_.rules.auto_reset = config.auto_reset;
+    simulation_.rules.action_check = config.action_check;
 }
 
 ds_status Simulator::check_records() const {

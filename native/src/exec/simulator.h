@@ -75,7 +75,7 @@ public:
     virtual ds_status reset(const uint8_t* mask) = 0;    // on the host; null: all worlds
     virtual ds_status refresh(const uint8_t* mask) = 0;  // likewise
     virtual ds_status set_stream(uint64_t stream) = 0;
-    void look_for_edits() { simulation_.look_for_edits = 1; }
+    void look_for_edits() { simulation_.rules.look_for_edits = 1; }
 
     // The attached library, called at the end of operations, after begin_operation().
     Attachment attachment;

@@ -5,6 +5,9 @@
 // the comparison is false, as the x86 instructions do, so NaN and signed zero give the same result in every lane type.
 #pragma once
 
+#if !defined(__CUDACC__)
+#include <assert.h>
+#endif
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,7 +25,22 @@
 // DS_ROLLED before a loop: on CUDA, where it iterates over single lanes, the loop is not unrolled, so that a step fits
 // the instruction caches.
 
+// What must hold whatever callers pass: checked in the native tests and under sanitizers, nothing elsewhere.
+#if defined(__CUDACC__) || defined(NDEBUG)
+#define DS_ASSERT(condition) static_cast<void>(sizeof(!(condition)))
+#else
+#define DS_ASSERT(condition) assert(condition)
+#endif
+
 namespace doorstep {
+
+// As std::same_as; CUDA's runtime compiler has no <concepts>.
+template <class A, class B>
+constexpr bool kIsSame = false;
+template <class A>
+constexpr bool kIsSame<A, A> = true;
+template <class A, class B>
+concept SameAs = kIsSame<A, B>;
 
 constexpr float kPi = 3.14159265358979f;
 
@@ -42,11 +60,13 @@ DS_INLINE float maximum(float a, float b) { return a > b ? a : b; }
 DS_INLINE bool is_finite(float a) { return a - a == 0.f; }
 
 DS_INLINE int32_t clamp(int32_t value, int32_t low, int32_t high) {
+    DS_ASSERT(low <= high);
     return value < low ? low : value > high ? high : value;
 }
 
 // Index of the lowest set bit, which is then cleared; bits must not be zero.
 DS_INLINE int take_lowest_bit(uint32_t& bits) {
+    DS_ASSERT(bits != 0);
     const int index = lowest_bit(bits);
     bits &= bits - 1;
     return index;

@@ -159,6 +159,26 @@ DS_INLINE void store_pairs(WideFloat a, WideFloat b, float* to, int count) {
 
 #endif
 
+// ---- What kernels need of a number type
+
+template <class Float>
+concept FloatLanes = requires(Float a, typename Float::Mask mask, typename Float::Bits bits, float* to) {
+    { Float::load(to) } -> SameAs<Float>;
+    { a.store(to) } -> SameAs<void>;
+    { a + a * a - a / a } -> SameAs<Float>;
+    { minimum(a, maximum(square_root(a), absolute(-a))) } -> SameAs<Float>;
+    { (a < a) & (a <= a) & ~equal(a, a) } -> SameAs<typename Float::Mask>;
+    { select(mask, a, a) } -> SameAs<Float>;
+    { lane_bits(mask) } -> SameAs<uint32_t>;
+    { bits_of(a) } -> SameAs<typename Float::Bits>;
+    { float_of(bits) } -> SameAs<Float>;
+    requires Float::kLanes >= 1 && Float::kLanes <= 32;
+};
+static_assert(FloatLanes<NarrowFloat>);
+#if defined(__AVX2__)
+static_assert(FloatLanes<WideFloat>);
+#endif
+
 // ---- Derived operations
 
 template <class Mask>

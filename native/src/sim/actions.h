@@ -51,9 +51,19 @@ DS_INLINE Vec3 force_of(Action action, Heading heading) {
 
 DS_INLINE float torque_of(Action action) { return static_cast<float>(action.turn - kNeutralTurn) * kTorquePerTurn; }
 
+// True, and *bad filled, if a component of an action of the worlds [first, first + count) is out of range.
 template <class W>
-DS_INLINE void neutral_actions(int32_t* rows) {
-    for (int i = 0; i < W::kAgents * kActionComponents; i++) rows[i] = kNeutralAction[i % kActionComponents];
+bool find_bad_action(const int32_t* actions, int64_t first, int64_t count, BadAction* bad) {
+    constexpr int64_t kRow = W::kAgents * kActionComponents;
+    for (int64_t i = first * kRow; i < (first + count) * kRow; i++) {
+        const int component = static_cast<int>(i % kActionComponents);
+        if (static_cast<uint32_t>(actions[i]) < static_cast<uint32_t>(kActionSizes[component])) continue;
+        const int64_t agent = i / kActionComponents;
+        *bad = {agent / W::kAgents, static_cast<int32_t>(agent % W::kAgents), component, actions[i],
+                kActionSizes[component] - 1};
+        return true;
+    }
+    return false;
 }
 
 }  // namespace doorstep

@@ -50,4 +50,13 @@ constexpr float kLidarRange = 200.f;
 constexpr float kDistanceScale = 1.f / 40.f;
 constexpr int kEntityKinds = 6;
 
+// Sizes of an agent's observations
+constexpr int kSelfSize = 8;
+constexpr int kPolarSize = 3;  // distance, bearing, and what it is or does
+constexpr int kLidarSize = 2 * kLidarRays;
+
+constexpr int flat_size(int agents) {
+    return kSelfSize + kPolarSize * (agents - 1) + kPolarSize * kEntitySlots + kPolarSize + kLidarSize + 2;
+}
+
 }  // namespace doorstep

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "sim/grab.h"
-#include "sim/motion.h"
+#include "sim/health.h"
 
 namespace doorstep {
 
@@ -24,15 +24,16 @@ DS_INLINE bool all_within(const int32_t* values, int count, int32_t high) {
 
 template <class W>
 DS_INLINE bool grabs_a_cube_or_nothing(const W& world, int agent) {
-    return world.grabs[agent] == -1 || (world.grabs[agent] >= W::kAgents && world.grabs[agent] < W::kBodies);
+    const int32_t held = world.grabs.held[agent];
+    return held == -1 || (held >= W::kAgents && held < W::kBodies);
 }
 
 template <class W>
 DS_INLINE bool has_valid_indices(const W& world) {
-    bool valid = all_within(world.static_kind, W::kStatics, kEntityKinds - 1) &&
-                 all_within(world.static_kind + W::kStatics, W::kStaticLanes - W::kStatics, DS_ENTITY_NONE) &&
-                 all_within(world.button_door, W::kButtonLanes, W::kDoors - 1) &&
-                 all_within(world.door_static, W::kDoors, W::kStatics - 1);
+    bool valid = all_within(world.statics.kind, W::kStatics, kEntityKinds - 1) &&
+                 all_within(world.statics.kind + W::kStatics, W::kStaticLanes - W::kStatics, DS_ENTITY_NONE) &&
+                 all_within(world.buttons.door, W::kButtonLanes, W::kDoors - 1) &&
+                 all_within(world.doors.panel, W::kDoors, W::kStatics - 1);
     for (int a = 0; a < W::kAgents; a++) valid &= grabs_a_cube_or_nothing(world, a);
     return valid;
 }
@@ -42,12 +43,12 @@ template <class W>
 DS_NOINLINE uint32_t repair_indices(W& world) {
     uint32_t repaired = 0;
     for (int i = 0; i < W::kStaticLanes; i++)
-        repaired += repair(world.static_kind[i], 0, i < W::kStatics ? kEntityKinds - 1 : 0, 0);
-    for (int b = 0; b < W::kButtonLanes; b++) repaired += repair(world.button_door[b], 0, W::kDoors - 1, 0);
-    for (int d = 0; d < W::kDoors; d++) repaired += repair(world.door_static[d], 0, W::kStatics - 1, 3 * d + 5);
+        repaired += repair(world.statics.kind[i], 0, i < W::kStatics ? kEntityKinds - 1 : 0, 0);
+    for (int b = 0; b < W::kButtonLanes; b++) repaired += repair(world.buttons.door[b], 0, W::kDoors - 1, 0);
+    for (int d = 0; d < W::kDoors; d++) repaired += repair(world.doors.panel[d], 0, W::kStatics - 1, 3 * d + 5);
     for (int a = 0; a < W::kAgents; a++) {
         if (grabs_a_cube_or_nothing(world, a)) continue;
-        world.grabs[a] = -1;
+        world.grabs.held[a] = -1;
         repaired++;
     }
     return repaired;
@@ -57,19 +58,20 @@ DS_NOINLINE uint32_t repair_indices(W& world) {
 template <class W>
 DS_INLINE void follow_grab_edits(W& world) {
     for (int a = 0; a < W::kAgents; a++) {
-        if (world.grabs[a] == world.joined[a]) continue;
-        const int cube = world.grabs[a];
-        release(world, a);
+        if (world.grabs.held[a] == world.grabs.joined[a]) continue;
+        const int cube = world.grabs.held[a];
+        release(world.grabs, a);
         if (cube < 0) continue;
-        const Vec3 offset = world.body_position(cube) - world.body_position(a);
-        hold(world, a, cube, rotate_inverse(world.agent_heading(a), offset).y);
+        const Vec3 offset = world.bodies.position(cube) - world.bodies.position(a);
+        hold(world.bodies, world.grabs, a, cube, rotate_inverse(world.bodies.heading(a), offset).y);
     }
 }
 
 // Bits of the bodies whose bounds do not match their pose, and of those that move. Lanes run over bodies; the
 // operations equal those of body_bounds(), except for tilted bodies, which use its other branch and count as moved.
-template <class Float, class W>
+template <FloatLanes Float, class W>
 DS_INLINE uint32_t moved_or_moving(const W& world) {
+    const auto& bodies = world.bodies;
     uint32_t bits = 0;
     for (int lane = 0; lane < W::kBodyLanes; lane += Float::kLanes) {
         const auto load = [&](const float* row) { return Float::load(row + lane); };
@@ -78,34 +80,35 @@ DS_INLINE uint32_t moved_or_moving(const W& world) {
             halves[k] = lane + k < W::kAgents ? kAgentHalfExtent : kCubeHalfExtent;
             drops[k] = lane + k < W::kAgents ? 0.f : kCubeHalfExtent;
         }
-        const Float w = load(world.rotation_w), z = load(world.rotation_z), rx = load(world.rotation_x),
-                    ry = load(world.rotation_y);
+        const Float w = load(bodies.rotation_w), z = load(bodies.rotation_z), rx = load(bodies.rotation_x),
+                    ry = load(bodies.rotation_y);
         const Float cosine = Float(1.f) - Float(2.f) * z * z, sine = Float(2.f) * w * z;
         const Float reach = Float::load(halves) * (absolute(cosine) + absolute(sine));
-        const Float px = load(world.x + W::kButtonLanes), py = load(world.y + W::kButtonLanes);
-        const Float bottom = load(world.z + W::kButtonLanes) - Float::load(drops);
-        const auto in_place = equal(px - reach, load(world.min_x)) & equal(px + reach, load(world.max_x)) &
-                              equal(py - reach, load(world.min_y)) & equal(py + reach, load(world.max_y)) &
-                              equal(bottom, load(world.min_z)) & (rx * rx + ry * ry <= Float(kExactlyUpright));
-        const auto speeds = bits_of(load(world.velocity_x)) | bits_of(load(world.velocity_y)) |
-                            bits_of(load(world.velocity_z)) | bits_of(load(world.spin_x)) |
-                            bits_of(load(world.spin_y)) | bits_of(load(world.spin_z));
+        const Float px = load(bodies.x + W::kButtonLanes), py = load(bodies.y + W::kButtonLanes);
+        const Float bottom = load(bodies.z + W::kButtonLanes) - Float::load(drops);
+        const auto in_place = equal(px - reach, load(bodies.min_x)) & equal(px + reach, load(bodies.max_x)) &
+                              equal(py - reach, load(bodies.min_y)) & equal(py + reach, load(bodies.max_y)) &
+                              equal(bottom, load(bodies.min_z)) & (rx * rx + ry * ry <= Float(kExactlyUpright));
+        const auto speeds = bits_of(load(bodies.velocity_x)) | bits_of(load(bodies.velocity_y)) |
+                            bits_of(load(bodies.velocity_z)) | bits_of(load(bodies.spin_x)) |
+                            bits_of(load(bodies.spin_y)) | bits_of(load(bodies.spin_z));
         bits |= lane_bits(~(in_place & (absolute(float_of(speeds)) <= Float(0.f)))) << lane;
     }
     return bits & ((1u << W::kBodies) - 1u);
 }
 
 // Bounds follow poses; a sleeping cube that was moved or given a velocity wakes.
-template <class Float, class W>
+template <FloatLanes Float, class W>
 DS_INLINE void follow_pose_edits(W& world) {
+    auto& bodies = world.bodies;
     for (uint32_t bits = moved_or_moving<Float>(world); bits;) {
         const int i = take_lowest_bit(bits);
-        const float min_x = world.min_x[i], max_x = world.max_x[i], min_y = world.min_y[i], max_y = world.max_y[i];
-        const float min_z = world.min_z[i];
-        refresh_bounds(world, i);
-        const bool moved = min_x != world.min_x[i] || max_x != world.max_x[i] || min_y != world.min_y[i] ||
-                           max_y != world.max_y[i] || min_z != world.min_z[i];
-        if (moved || !world.at_rest(i)) world.asleep &= ~(1u << i);
+        const float min_x = bodies.min_x[i], max_x = bodies.max_x[i], min_y = bodies.min_y[i], max_y = bodies.max_y[i];
+        const float min_z = bodies.min_z[i];
+        refresh_bounds(bodies, i);
+        const bool moved = min_x != bodies.min_x[i] || max_x != bodies.max_x[i] || min_y != bodies.min_y[i] ||
+                           max_y != bodies.max_y[i] || min_z != bodies.min_z[i];
+        if (moved || !bodies.at_rest(i)) world.sleep.cubes &= ~(1u << i);
     }
 }
 
@@ -120,35 +123,48 @@ DS_INLINE bool all_finite(const float* values, int count) {
 }
 
 // Values outside the bodies that only an edit can make invalid.
-template <class Float, class W>
+template <FloatLanes Float, class W>
 DS_INLINE bool has_finite_fixtures(const W& world) {
-    const float* statics[] = {world.static_x,      world.static_y,      world.static_z,
-                              world.static_size_x, world.static_size_y, world.static_size_z};
-    const float* buttons[] = {world.x, world.y, world.z};
+    const float* statics[] = {world.statics.x,      world.statics.y,      world.statics.z,
+                              world.statics.size_x, world.statics.size_y, world.statics.size_z};
+    const float* buttons[] = {world.bodies.x, world.bodies.y, world.bodies.z};
     bool finite = true;
     for (const float* row : statics) finite = finite && all_finite<Float>(row, W::kStaticLanes);
     for (const float* row : buttons) finite = finite && all_finite<Float>(row, W::kButtonLanes);
-    for (int a = 0; a < W::kAgents; a++) finite = finite && all_finite<NarrowFloat>(world.agent_max_y + a, 1);
+    for (int a = 0; a < W::kAgents; a++) finite = finite && all_finite<NarrowFloat>(world.progress.max_y + a, 1);
     return finite;
 }
 
 // Leaves a world that was not edited unchanged, except for counting values that are still not finite.
-template <class Float, class W>
-DS_NOINLINE uint32_t absorb_edits(W& world) {
+template <FloatLanes Float, class W>
+DS_NOINLINE uint32_t absorb_world_edits(W& world) {
     uint32_t trouble = kTroubleNone;
     if (!has_valid_indices(world)) {
-        note_trouble(world, -1);
-        world.repaired_indices += repair_indices(world);
+        note_trouble(world.health, world.identity, -1);
+        world.health.repaired_indices += repair_indices(world);
+        DS_ASSERT(has_valid_indices(world));
         trouble |= kTroubleRepairedIndex;
     }
     if (!has_finite_fixtures<Float>(world)) {
-        world.nonfinite_values++;
-        note_trouble(world, -1);
+        world.health.nonfinite_values++;
+        note_trouble(world.health, world.identity, -1);
         trouble |= kTroubleNonfinite;
     }
     follow_grab_edits(world);
     follow_pose_edits<Float>(world);
-    return trouble | check_finite<Float>(world);
+    return trouble | check_finite<Float>(world, world.health);
+}
+
+// ---- Stages
+
+template <WorldTile TileT>
+DS_METHOD void Stages<TileT>::absorb_edits(const Rules& rules, World& world, TroubleBits& trouble) {
+    trouble.bits = rules.look_for_edits ? absorb_world_edits<Float>(world) : static_cast<uint32_t>(kTroubleNone);
+}
+
+template <WorldTile TileT>
+DS_METHOD void Stages<TileT>::absorb_chosen(const Chosen& chosen, World& world, TroubleBits& trouble) {
+    trouble.bits = chosen.yes ? absorb_world_edits<Float>(world) : static_cast<uint32_t>(kTroubleNone);
 }
 
 }  // namespace doorstep

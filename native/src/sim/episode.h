@@ -1,7 +1,8 @@
-// Starting an episode outside a step: creation and reset.
+// Starting an episode: in a step, and outside of it at creation and reset.
 #pragma once
 
 #include "sim/level.h"
+#include "sim/observe.h"
 #include "sim/score.h"
 
 namespace doorstep {
@@ -9,21 +10,53 @@ namespace doorstep {
 // A new world, before its first level. Its block is zero.
 template <class W>
 DS_INLINE void give_identity(W& world, uint32_t seed, uint64_t global_index) {
-    world.seed = seed;
-    world.global_index = static_cast<uint32_t>(global_index);
-    world.culprit_body = world.culprit_step = -1;
+    world.identity.seed = seed;
+    world.identity.global_index = static_cast<uint32_t>(global_index);
+    world.health.culprit_body = world.health.culprit_step = -1;
 }
 
-// The next level, before any step: reward 0, not done, neutral actions.
 template <class W>
-DS_INLINE void begin_next_level(const Simulation& simulation, int64_t slot, W& world) {
-    const float no_rewards[W::kAgents] = {};
-    world.episode_index++;
-    generate_level(world, simulation.episode_length);
-    world.done = 0;
-    simulation.tensors.resets[slot] = 0;
-    neutral_actions<W>(simulation.tensors.actions + slot * W::kAgents * kActionComponents);
-    write_score(simulation.tensors, slot, world, no_rewards, false);
+DS_INLINE void next_level(const Rules& rules, W& world, ActionRows actions) {
+    world.identity.episode_index++;
+    generate_level(world, rules.episode_length);
+    for (int i = 0; i < W::kAgents * kActionComponents; i++)
+        actions.components[i] = kNeutralAction[i % kActionComponents];
+}
+
+// ---- Stages
+
+template <WorldTile TileT>
+DS_METHOD void Stages<TileT>::reset_levels(const Rules& rules, World& world, ActionRows actions, Each<Yaw> yaws,
+                                           Each<StaticsInSight> sights) {
+    next_level(rules, world, actions);
+    for (int a = 0; a < World::kAgents; a++) {
+        yaws[a] = measure_yaw(world, a);
+        if constexpr (Float::kLanes == 1) sights[a] = statics_in_sight(world, a);
+    }
+}
+
+template <WorldTile TileT>
+DS_METHOD void Stages<TileT>::create_worlds(WorldIndex index, const Request& request, World& world, Chosen& chosen) {
+    chosen.yes = true;
+    memset(static_cast<void*>(&world), 0, sizeof world);
+    give_identity(world, request.seed, request.world_offset + static_cast<uint64_t>(index.slot));
+    // Episode 0 is never observed: like the reference, creation replaces it by episode 1, see begin_levels
+}
+
+template <WorldTile TileT>
+DS_METHOD void Stages<TileT>::choose_worlds(WorldIndex index, const Request& request, Chosen& chosen) {
+    chosen.yes = !request.mask || request.mask[index.in_tile];
+}
+
+// Reward 0, not done, neutral actions.
+template <WorldTile TileT>
+DS_METHOD void Stages<TileT>::begin_levels(const Rules& rules, World& world, ResetRow reset, ActionRows actions,
+                                           ScoreRows scores) {
+    const Reward no_rewards[World::kAgents] = {};
+    next_level(rules, world, actions);
+    world.episode.done = 0;
+    *reset.flag = 0;
+    write_score<World>({no_rewards}, world.episode, false, scores);
 }
 
 }  // namespace doorstep

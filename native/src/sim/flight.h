@@ -2,7 +2,7 @@
 #pragma once
 
 #include "physics/slide.h"
-#include "sim/tile.h"
+#include "sim/stages.h"
 
 namespace doorstep {
 
@@ -33,10 +33,12 @@ inline void make_flight_table(FlightTable& table) {
             }
 }
 
-template <class TileT, class W>
-DS_INLINE void fly(TileT& tile, const W& world, int a, int slot, const Flight& flight) {
-    const float x = world.x[W::kButtonLanes + a], y = world.y[W::kButtonLanes + a];
-    const float w = world.rotation_w[a], z = world.rotation_z[a];
+template <class Bodies>
+DS_INLINE void fly(const Bodies& bodies, int agent, const Flight& flight, FlownPose& flown, Path& path) {
+    DS_ASSERT(is_finite(flight.x) && is_finite(flight.y));
+    const Vec3 position = bodies.position(agent);
+    const float x = position.x, y = position.y;
+    const float w = bodies.rotation_w[agent], z = bodies.rotation_z[agent];
     const Heading before = heading_of(w, z);
     const float new_x = x + (before.cosine * flight.x - before.sine * flight.y);
     const float new_y = y + (before.sine * flight.x + before.cosine * flight.y);
@@ -47,28 +49,49 @@ DS_INLINE void fly(TileT& tile, const W& world, int a, int slot, const Flight& f
     const Heading after = heading_of(new_w, new_z);
     const float reach = kTurningReach + kAgentHalfExtent * maximum(absolute(before.cosine) + absolute(before.sine),
                                                                    absolute(after.cosine) + absolute(after.sine));
-    tile.records.flown_x[slot] = new_x;
-    tile.records.flown_y[slot] = new_y;
-    tile.records.flown_w[slot] = new_w;
-    tile.records.flown_z[slot] = new_z;
-    tile.records.path_min_x[slot] = minimum(x, new_x) - reach;
-    tile.records.path_max_x[slot] = maximum(x, new_x) + reach;
-    tile.records.path_min_y[slot] = minimum(y, new_y) - reach;
-    tile.records.path_max_y[slot] = maximum(y, new_y) + reach;
+    flown = {new_x, new_y, new_w, new_z};
+    path.area = {minimum(x, new_x) - reach, maximum(x, new_x) + reach, minimum(y, new_y) - reach,
+                 maximum(y, new_y) + reach};
 }
 
 // Path of an agent whose action has no row in the table: as far as its force could move it.
-template <class TileT, class W>
-DS_INLINE void bound_any_path(TileT& tile, const W& world, int a, int slot) {
+DS_INLINE Path bound_any_path(Vec3 position, Vec3 force) {
     constexpr float kPerForce = kSubstep * kSubstep * 10.f * 1.01f;  // h^2 (1 + 2 + 3 + 4)
     constexpr float kReach = kAgentHalfExtent * 1.4143f;
-    const float x = world.x[W::kButtonLanes + a], y = world.y[W::kButtonLanes + a];
-    const Vec3 force = tile.force(slot);
     const float dx = kReach + absolute(force.x) * kPerForce, dy = kReach + absolute(force.y) * kPerForce;
-    tile.records.path_min_x[slot] = x - dx;
-    tile.records.path_max_x[slot] = x + dx;
-    tile.records.path_min_y[slot] = y - dy;
-    tile.records.path_max_y[slot] = y + dy;
+    return {{position.x - dx, position.x + dx, position.y - dy, position.y + dy}};
+}
+
+// An agent's new pose, on the floor and at rest.
+template <class Bodies>
+DS_INLINE void settle_agent(Bodies& bodies, int agent, float x, float y, float w, float z) {
+    DS_ASSERT(agent >= 0 && agent < Bodies::kAgents);
+    bodies.x[Bodies::kButtonLanes + agent] = x;
+    bodies.y[Bodies::kButtonLanes + agent] = y;
+    bodies.rotation_w[agent] = w;
+    bodies.rotation_z[agent] = z;
+    refresh_bounds(bodies, agent);
+}
+
+// ---- Stages
+
+template <WorldTile TileT>
+DS_METHOD void Stages<TileT>::load_actions(AgentIndex index, const ActionRow& row, const Rules& rules,
+                                           const FlightTable& flights, const Bodies& bodies, Action& action,
+                                           ClampedCount& clamped, Motion& motion, FlownPose& flown, Path& path) {
+    const int agent = index.agent;
+    clamped.components = static_cast<uint8_t>(read_action(row.components, rules.action_check, action));
+    const int flight = flight_of(action);
+    DS_ASSERT(flight < kFlights && clamped.components <= kActionComponents);
+    motion = flight < 0 ? kCoupled : kFree;
+    if (flight < 0) path = bound_any_path(bodies.position(agent), force_of(action, bodies.heading(agent)));
+    else fly(bodies, agent, flights.flights[flight], flown, path);
+}
+
+template <WorldTile TileT>
+DS_METHOD void Stages<TileT>::fly_agents(AgentIndex agent, const Motion& motion, const FlownPose& flown,
+                                         Bodies& bodies) {
+    if (motion == kFree) settle_agent(bodies, agent.agent, flown.x, flown.y, flown.w, flown.z);
 }
 
 }  // namespace doorstep

@@ -1,8 +1,7 @@
 // Grabbing: a toggle, evaluated in every step whose action has grab = 1.
 #pragma once
 
-#include "sim/static_lanes.h"
-#include "sim/tile.h"
+#include "sim/stages.h"
 
 namespace doorstep {
 
@@ -17,31 +16,32 @@ template <class W>
 DS_INLINE float ray_enters_body(const W& world, int body, Vec3 origin, Vec3 direction) {
     const bool is_agent = body < W::kAgents;
     const float half = is_agent ? kAgentHalfExtent : kCubeHalfExtent;
-    Vec3 center = world.body_position(body);
+    Vec3 center = world.bodies.position(body);
     if (is_agent) center.z += kAgentHalfExtent;
     const Vec3 offset = origin - center;
-    const Quat rotation = world.body_rotation(body);
+    const Quat rotation = world.bodies.rotation(body);
     return ray_enters_box(rotate_inverse(rotation, offset), rotate_inverse(rotation, direction), {half, half, half});
 }
 
 // Bodies whose bounds meet the bounds of the ray. Lanes run over bodies.
-template <class Float, class W>
+template <FloatLanes Float, class W>
 DS_INLINE uint32_t bodies_along(const W& world, Vec3 origin, Vec3 forward) {
+    const auto& bodies = world.bodies;
     const float x = origin.x + forward.x * kGrabRange, y = origin.y + forward.y * kGrabRange;
     const Float min_x(minimum(origin.x, x)), max_x(maximum(origin.x, x));
     const Float min_y(minimum(origin.y, y)), max_y(maximum(origin.y, y));
     uint32_t bits = 0;
     for (int lane = 0; lane < W::kBodyLanes; lane += Float::kLanes)
-        bits |= lane_bits((Float::load(world.min_x + lane) <= max_x) & (min_x <= Float::load(world.max_x + lane)) &
-                          (Float::load(world.min_y + lane) <= max_y) & (min_y <= Float::load(world.max_y + lane)))
+        bits |= lane_bits((Float::load(bodies.min_x + lane) <= max_x) & (min_x <= Float::load(bodies.max_x + lane)) &
+                          (Float::load(bodies.min_y + lane) <= max_y) & (min_y <= Float::load(bodies.max_y + lane)))
                 << lane;
     return bits & ((1u << W::kBodies) - 1u);
 }
 
-template <class Float, class W>
+template <FloatLanes Float, class W>
 DS_INLINE Reach reach_forward(const W& world, int agent) {
-    const Vec3 forward = rotate(world.agent_heading(agent), Vec3{0.f, 1.f, 0.f});
-    const Vec3 origin = world.body_position(agent) + Vec3{0.f, 0.f, kHoldHeight};
+    const Vec3 forward = rotate(world.bodies.heading(agent), Vec3{0.f, 1.f, 0.f});
+    const Vec3 origin = world.bodies.position(agent) + Vec3{0.f, 0.f, kHoldHeight};
     Reach reach{-1, kGrabRange};
     uint32_t candidates = bodies_along<Float>(world, origin, forward) & ~(1u << agent);
     if ((candidates & W::kCubeBits) == 0) return reach;
@@ -52,7 +52,7 @@ DS_INLINE Reach reach_forward(const W& world, int agent) {
     }
     if (reach.body < 0) return reach;
     for (int i = 0; i < W::kStatics; i++) {
-        if (world.static_kind[i] == DS_ENTITY_NONE) continue;
+        if (world.statics.kind[i] == DS_ENTITY_NONE) continue;
         const StaticBox box = static_box(world, i);
         const float distance = ray_enters_box(origin - box.center, forward, box.half);
         if (distance > 0.f && distance < reach.distance) return {-1, distance};
@@ -61,27 +61,32 @@ DS_INLINE Reach reach_forward(const W& world, int agent) {
 }
 
 // Joins agent and cube at their current poses, at the point `distance` in front of the agent's axis.
-template <class W>
-DS_INLINE void hold(W& world, int agent, int cube, float distance) {
-    world.grabs[agent] = world.joined[agent] = cube;
-    world.joint[agent] = make_joint(world.body_position(agent), world.body_rotation(agent), world.body_position(cube),
-                                    world.body_rotation(cube), distance);
+template <class Bodies, class Grabs>
+DS_INLINE void hold(const Bodies& bodies, Grabs& grabs, int agent, int cube, float distance) {
+    DS_ASSERT(cube >= Bodies::kAgents);
+    grabs.held[agent] = grabs.joined[agent] = cube;
+    grabs.joint[agent] = make_joint(bodies.position(agent), bodies.rotation(agent), bodies.position(cube),
+                                    bodies.rotation(cube), distance);
 }
 
-template <class W>
-DS_INLINE void release(W& world, int agent) {
-    world.grabs[agent] = world.joined[agent] = -1;
-    world.joint[agent] = GrabJoint{};
+template <class Grabs>
+DS_INLINE void release(Grabs& grabs, int agent) {
+    grabs.held[agent] = grabs.joined[agent] = -1;
+    grabs.joint[agent] = GrabJoint{};
 }
 
-template <class Float, class W>
-DS_INLINE void toggle_grab(W& world, int agent) {
-    if (world.grabs[agent] >= 0) {
-        release(world, agent);
+// ---- Stage
+
+template <WorldTile TileT>
+DS_METHOD void Stages<TileT>::toggle_grabs(AgentIndex agent, const Action& action, const World& world, Grabs& grabs) {
+    if (action.grab != 1) return;
+    if (grabs.held[agent.agent] >= 0) {
+        release(grabs, agent.agent);
         return;
     }
-    const Reach reach = reach_forward<Float>(world, agent);
-    if (reach.body >= W::kAgents) hold(world, agent, reach.body, reach.distance);
+    const Reach reach = reach_forward<Float>(world, agent.agent);
+    DS_ASSERT(reach.body < World::kBodies && reach.distance > 0.f && reach.distance <= kGrabRange);
+    if (reach.body >= World::kAgents) hold(world.bodies, grabs, agent.agent, reach.body, reach.distance);
 }
 
 }  // namespace doorstep

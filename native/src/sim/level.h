@@ -19,44 +19,49 @@ constexpr float kSpawnRow = 2.625f;
 
 template <class W>
 DS_INLINE void place_body(W& world, int body, int kind, Vec3 position, Quat rotation) {
-    world.body_kind[body] = kind;
-    world.set_body_position(body, position);
-    world.set_body_rotation(body, rotation);
-    world.set_body_velocity(body, {0.f, 0.f, 0.f});
-    world.set_body_spin(body, {0.f, 0.f, 0.f});
-    refresh_bounds(world, body);
+    DS_ASSERT(body >= 0 && body < W::kBodyLanes);
+    world.bodies.kind[body] = kind;
+    world.bodies.set_position(body, position);
+    world.bodies.set_rotation(body, rotation);
+    world.bodies.set_velocity(body, {0.f, 0.f, 0.f});
+    world.bodies.set_spin(body, {0.f, 0.f, 0.f});
+    refresh_bounds(world.bodies, body);
 }
 
 template <class W>
 DS_INLINE void place_cube(W& world, int cube, float x, float y) {
+    DS_ASSERT(cube >= 0 && cube < W::kCubes);
     place_body(world, W::kAgents + cube, DS_ENTITY_CUBE, {x, y, kCubeHalfExtent}, {1.f, 0.f, 0.f, 0.f});
 }
 
 template <class W>
 DS_INLINE void place_static(W& world, int slot, int kind, float x, float y, Vec3 size) {
-    world.static_kind[slot] = kind;
-    world.static_x[slot] = x;
-    world.static_y[slot] = y;
-    world.static_z[slot] = 0.f;
-    world.static_size_x[slot] = size.x;
-    world.static_size_y[slot] = size.y;
-    world.static_size_z[slot] = size.z;
+    DS_ASSERT(slot >= 0 && slot < W::kStaticLanes && size.x >= 0.f && size.y >= 0.f && size.z >= 0.f);
+    world.statics.kind[slot] = kind;
+    world.statics.x[slot] = x;
+    world.statics.y[slot] = y;
+    world.statics.z[slot] = 0.f;
+    world.statics.size_x[slot] = size.x;
+    world.statics.size_y[slot] = size.y;
+    world.statics.size_z[slot] = size.z;
 }
 
 template <class W>
 DS_INLINE void place_button(W& world, int button, int door, float x, float y) {
-    world.x[button] = x;
-    world.y[button] = y;
-    world.z[button] = 0.f;
-    world.button_pressed[button] = 0;
-    world.button_door[button] = door;
+    DS_ASSERT(button >= 0 && button < W::kButtonLanes && door >= 0 && door < W::kDoors);
+    world.bodies.x[button] = x;
+    world.bodies.y[button] = y;
+    world.bodies.z[button] = 0.f;
+    world.buttons.pressed[button] = 0;
+    world.buttons.door[button] = door;
 }
 
 template <class W>
 DS_INLINE bool overlaps_earlier_agent(const W& world, int agent) {
+    const auto& bodies = world.bodies;
     for (int other = 0; other < agent; other++)
-        if (world.min_x[agent] < world.max_x[other] && world.min_x[other] < world.max_x[agent] &&
-            world.min_y[agent] < world.max_y[other] && world.min_y[other] < world.max_y[agent])
+        if (bodies.min_x[agent] < bodies.max_x[other] && bodies.min_x[other] < bodies.max_x[agent] &&
+            bodies.min_y[agent] < bodies.max_y[other] && bodies.min_y[other] < bodies.max_y[agent])
             return true;
     return false;
 }
@@ -75,11 +80,11 @@ DS_INLINE void place_agents(W& world, RandomStream& random) {
             y = kSpawnMaxY + kSpawnRow * static_cast<float>(row);
             place_body(world, a, DS_ENTITY_AGENT, {x, y, 0.f}, rotation);
         }
-        world.agent_max_y[a] = y;
-        world.agent_return[a] = 0.f;
-        world.grabs[a] = -1;
-        world.joined[a] = -1;
-        world.joint[a] = GrabJoint{};
+        world.progress.max_y[a] = y;
+        world.progress.episode_return[a] = 0.f;
+        world.grabs.held[a] = -1;
+        world.grabs.joined[a] = -1;
+        world.grabs.joint[a] = GrabJoint{};
     }
 }
 
@@ -97,22 +102,24 @@ template <class W>
 DS_INLINE float place_end_wall(W& world, int room, float y, bool persistent, RandomStream& random) {
     const float door = random.between(0.75f * kDoorSlot, kWorldWidth - 0.75f * kDoorSlot);  // from the left edge
     const float left = door - 0.5f * kDoorSlot, right = kWorldWidth - door - 0.5f * kDoorSlot;
+    DS_ASSERT(left > 0.f && right > 0.f);
     const float x = door - kWorldWidth / 2.f;
     const int slot = 3 + 3 * room;
     place_static(world, slot, DS_ENTITY_WALL, (-kWorldWidth + left) / 2.f, y, {left, kWallThickness, kRoomWallHeight});
     place_static(world, slot + 1, DS_ENTITY_WALL, (kWorldWidth - right) / 2.f, y,
                  {right, kWallThickness, kRoomWallHeight});
     place_static(world, slot + 2, DS_ENTITY_DOOR, x, y, {kDoorWidth, kWallThickness, kRoomWallHeight});
-    world.door_open[room] = 0;
-    world.door_static[room] = slot + 2;
-    world.door_persistent[room] = persistent;
+    world.doors.open[room] = 0;
+    world.doors.panel[room] = slot + 2;
+    world.doors.persistent[room] = persistent;
     return x;
 }
 
 template <class W>
 DS_INLINE void show_in_room(W& world, int room, int first_cube, int cubes) {
+    DS_ASSERT(room >= 0 && room < kRooms && cubes <= kEntitySlots - 2 && first_cube + cubes <= W::kCubes);
     for (int slot = 0; slot < kEntitySlots; slot++)
-        world.room_slots[room][slot] =
+        world.rooms.thing[room][slot] =
             slot < 2          ? static_cast<uint8_t>(2 * room + slot)
             : slot < 2 + cubes ? static_cast<uint8_t>(W::thing_of_body(W::kAgents + first_cube + slot - 2))
                                : kEmptySlot;
@@ -122,7 +129,7 @@ DS_INLINE void show_in_room(W& world, int room, int first_cube, int cubes) {
 template <class W>
 DS_INLINE void place_lone_agents_cube(W& world) {
     constexpr float kCubeX = -3.5f, kOtherX = -8.f, kCubeY = 1.6f, kClear = kCubeHalfExtent + kButtonHalf;
-    const bool under = absolute(world.x[0] - kCubeX) < kClear && absolute(world.y[0] - kCubeY) < kClear;
+    const bool under = absolute(world.bodies.x[0] - kCubeX) < kClear && absolute(world.bodies.y[0] - kCubeY) < kClear;
     place_cube(world, W::kCubes - 1, under ? kOtherX : kCubeX, kCubeY);
 }
 
@@ -176,10 +183,10 @@ DS_INLINE void clear_unused_lanes(W& world) {
     for (int b = W::kButtons; b < W::kButtonLanes; b++) place_button(world, b, 0, kNowhere, kNowhere);
 }
 
-// Generates the level of world.episode_index; identity and trouble counters are kept.
+// Generates the level of world.identity.episode_index; identity and trouble counters are kept.
 template <class W>
 DS_NOINLINE void generate_level(W& world, int32_t episode_length) {
-    RandomStream random{episode_key(world.seed, world.episode_index, world.global_index), 0};
+    RandomStream random{episode_key(world.identity.seed, world.identity.episode_index, world.identity.global_index), 0};
     clear_unused_lanes(world);
     place_agents(world, random);
     place_border(world);
@@ -190,8 +197,9 @@ DS_NOINLINE void generate_level(W& world, int32_t episode_length) {
         else if (room == 1) place_cube_blocking_room(world, start, end, door, random);
         else place_cube_buttons_room(world, start, end, random);
     }
-    world.asleep = W::kCubeBits;
-    world.steps_remaining = episode_length;
+    world.sleep.cubes = W::kCubeBits;
+    world.episode.steps_remaining = episode_length;
+    DS_ASSERT(episode_length > 0);
 }
 
 }  // namespace doorstep

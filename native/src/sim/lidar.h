@@ -11,6 +11,7 @@
 // tested first, because they limit the reach most. The order does not change the result.
 #pragma once
 
+#include "sim/items.h"
 #include "sim/lidar_directions.h"
 #include "sim/static_lanes.h"
 
@@ -136,11 +137,12 @@ DS_INLINE uint32_t statics_in_span(const LidarStatics<W>& statics, Span span) {
 // Bodies whose bounds overlap the rays' height and span. Lanes run over bodies.
 template <class Float, class W>
 DS_INLINE uint32_t bodies_in_span(const W& world, Vec3 origin, Span span) {
+    const auto& bodies = world.bodies;
     const Float low(origin.y + span.down), high(origin.y + span.up), z(origin.z);
     uint32_t bits = 0;
     for (int lane = 0; lane < W::kBodyLanes; lane += Float::kLanes)
-        bits |= lane_bits((Float::load(world.min_y + lane) <= high) & (low <= Float::load(world.max_y + lane)) &
-                          (Float::load(world.min_z + lane) < z))
+        bits |= lane_bits((Float::load(bodies.min_y + lane) <= high) & (low <= Float::load(bodies.max_y + lane)) &
+                          (Float::load(bodies.min_z + lane) < z))
                 << lane;
     return bits & ((1u << W::kBodies) - 1u);
 }
@@ -198,13 +200,13 @@ DS_INLINE void cast_at_tilted(Lines& lines, Vec3 center, Quat rotation, float ha
 
 template <class Lines, class W>
 DS_INLINE void cast_at_body(Lines& lines, const W& world, int i, Vec3 origin) {
-    const Vec3 center = world.body_position(i) - origin;
+    const Vec3 center = world.bodies.position(i) - origin;
     const bool is_agent = i < W::kAgents;
     const float half = is_agent ? kAgentHalfExtent : kCubeHalfExtent;
     constexpr float kDiagonal = 1.7321f;
     if (!is_agent && !may_hit_circle(lines, center, kCubeHalfExtent * kDiagonal)) return;
-    const uint32_t kind = static_cast<uint32_t>(world.body_kind[i]);
-    const Quat rotation = world.body_rotation(i);
+    const uint32_t kind = static_cast<uint32_t>(world.bodies.kind[i]);
+    const Quat rotation = world.bodies.rotation(i);
     if (!is_agent && tilt_of(rotation) > kExactlyUpright) {
         cast_at_tilted(lines, center, rotation, half, kind);
         return;
@@ -240,7 +242,7 @@ DS_INLINE void write_hits(const typename Lines::F::Bits* hits, float* out) {
 
 template <class W>
 DS_INLINE Vec3 lidar_origin(const W& world, int agent) {
-    return world.body_position(agent) + Vec3{0.f, 0.f, kHoldHeight};
+    return world.bodies.position(agent) + Vec3{0.f, 0.f, kHoldHeight};
 }
 
 // All lines of an agent at once.
@@ -248,17 +250,17 @@ template <class Float, class W>
 DS_INLINE void cast_agent_lidar(const W& world, int agent, float* out) {
     using Lines = LidarLines<Float, 16 / Float::kLanes>;
     const Vec3 origin = lidar_origin(world, agent);
-    Lines lines = aim_lines<Lines>(world.agent_heading(agent), 0);
+    Lines lines = aim_lines<Lines>(world.bodies.heading(agent), 0);
     LidarStatics<W> statics;
     relate_statics<Float>(world, origin, statics);
     for (uint32_t bits = statics.near; bits;) {
         const int i = take_lowest_bit(bits);
-        cast_at_static(lines, statics.box(i), static_cast<uint32_t>(world.static_kind[i]));
+        cast_at_static(lines, statics.box(i), static_cast<uint32_t>(world.statics.kind[i]));
     }
     const Span span = reach_along_y(lines);
     for (uint32_t bits = statics_in_span<Float>(statics, span) & ~statics.near; bits;) {
         const int i = take_lowest_bit(bits);
-        cast_at_static(lines, statics.box(i), static_cast<uint32_t>(world.static_kind[i]));
+        cast_at_static(lines, statics.box(i), static_cast<uint32_t>(world.statics.kind[i]));
     }
     for (uint32_t bits = bodies_in_span<Float>(world, origin, span) & ~(1u << agent); bits;)
         cast_at_body(lines, world, take_lowest_bit(bits), origin);
@@ -289,14 +291,14 @@ DS_INLINE void cast_at_static_in_span(Lines& lines, const W& world, int i, Vec3 
     const auto s = load_statics<NarrowFloat>(world, i);
     const LidarBox box{s.min_x.v - origin.x, s.max_x.v - origin.x, s.min_y.v - origin.y, s.max_y.v - origin.y};
     if (box.min_y <= span.up && span.down <= box.max_y)
-        cast_at_static(lines, box, static_cast<uint32_t>(world.static_kind[i]));
+        cast_at_static(lines, box, static_cast<uint32_t>(world.statics.kind[i]));
 }
 
 template <class W>
 DS_INLINE void cast_line(const W& world, int agent, int line, StaticsInSight sight, float* out) {
     using Lines = LidarLines<NarrowFloat, 1>;
     const Vec3 origin = lidar_origin(world, agent);
-    Lines lines = aim_lines<Lines>(world.agent_heading(agent), line);
+    Lines lines = aim_lines<Lines>(world.bodies.heading(agent), line);
     Span span{-1e30f, 1e30f};
     DS_ROLLED
     for (uint32_t bits = sight.near; bits;) cast_at_static_in_span(lines, world, take_lowest_bit(bits), origin, span);
@@ -306,13 +308,20 @@ DS_INLINE void cast_line(const W& world, int agent, int line, StaticsInSight sig
         cast_at_static_in_span(lines, world, take_lowest_bit(bits), origin, span);
     DS_ROLLED
     for (int i = 0; i < W::kBodies; i++)
-        if (i != agent && world.min_y[i] <= origin.y + span.up && origin.y + span.down <= world.max_y[i] &&
-            world.min_z[i] < origin.z)
+        if (i != agent && world.bodies.min_y[i] <= origin.y + span.up &&
+            origin.y + span.down <= world.bodies.max_y[i] && world.bodies.min_z[i] < origin.z)
             cast_at_body(lines, world, i, origin);
     const auto forward = decode_hits<NarrowFloat>(lines.forward[0]);
     const auto backward = decode_hits<NarrowFloat>(lines.backward[0]);
     store_pairs(forward.distance, forward.code, out + 2 * line, 1);
     store_pairs(backward.distance, backward.code, out + 2 * (line + kLidarLines), 1);
+}
+
+// The lines of an item: one of a thread, all of an agent where lanes are vectors.
+template <FloatLanes Float, class W>
+DS_INLINE void cast_lines(const W& world, LineIndex line, StaticsInSight sight, float* out) {
+    if constexpr (Float::kLanes == 1) cast_line(world, line.agent, line.line, sight, out);
+    else cast_agent_lidar<Float>(world, line.agent, out);
 }
 
 }  // namespace doorstep

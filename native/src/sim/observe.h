@@ -6,32 +6,11 @@
 #include "math/lanes.h"
 #include "math/trigonometry.h"
 #include "sim/lidar.h"
-#include "sim/tile.h"
+#include "sim/stages.h"
 
 namespace doorstep {
 
-// The tensors to write one observation to: the current ones, or the final ones of an ended episode.
-struct ObservationTensors {
-    int32_t* steps_remaining;
-    float *self, *partners, *room_entities, *doors, *lidar;
-    float* flat;  // null without flat_observations
-};
-
-DS_INLINE ObservationTensors current_observations(const TensorPointers& t) {
-    return {t.steps_remaining, t.self_observations, t.partner_observations, t.room_entity_observations,
-            t.door_observations, t.lidar, t.observations};
-}
-DS_INLINE ObservationTensors final_observations(const TensorPointers& t) {
-    return {t.final_steps_remaining, t.final_self_observations, t.final_partner_observations,
-            t.final_room_entity_observations, t.final_door_observations, t.final_lidar, t.final_observations};
-}
-
-constexpr int kSelfSize = 8, kPolarSize = 3, kLidarSize = 2 * kLidarRays;
 constexpr float kInversePi = 0.31830988618f;
-
-DS_INLINE constexpr int flat_size(int agents) {
-    return kSelfSize + kPolarSize * (agents - 1) + kPolarSize * kEntitySlots + kPolarSize + kLidarSize + 2;
-}
 
 // Everything that an agent observes as distance and bearing: the door, the slots of its room, the other agents.
 template <class W>
@@ -45,25 +24,26 @@ struct Sights {
 template <class W>
 DS_INLINE void collect_sights(const W& world, int agent, int room, Sights<W>& sights) {
     using S = Sights<W>;
-    const int door = world.panel_of(room);
-    sights.x[S::kDoor] = world.static_x[door];
-    sights.y[S::kDoor] = world.static_y[door];
+    const int door = world.doors.panel_of(room);
+    sights.x[S::kDoor] = world.statics.x[door];
+    sights.y[S::kDoor] = world.statics.y[door];
     for (int k = 0; k < kEntitySlots; k++) {
-        const int thing = world.room_slots[room][k] == kEmptySlot ? 0 : world.room_slots[room][k];
-        sights.x[S::kEntities + k] = world.x[thing];
-        sights.y[S::kEntities + k] = world.y[thing];
+        const int thing = world.rooms.thing[room][k] == kEmptySlot ? 0 : world.rooms.thing[room][k];
+        DS_ASSERT(thing >= 0 && thing < W::kThings);
+        sights.x[S::kEntities + k] = world.bodies.x[thing];
+        sights.y[S::kEntities + k] = world.bodies.y[thing];
     }
     for (int k = 0; k < S::kPadded - S::kPartners; k++) {
         const int other = k < W::kAgents - 1 ? k + (k >= agent) : agent;
-        sights.x[S::kPartners + k] = world.x[W::kButtonLanes + other];
-        sights.y[S::kPartners + k] = world.y[W::kButtonLanes + other];
+        sights.x[S::kPartners + k] = world.bodies.x[W::kButtonLanes + other];
+        sights.y[S::kPartners + k] = world.bodies.y[W::kButtonLanes + other];
     }
 }
 
-template <class Float, class W>
+template <FloatLanes Float, class W>
 DS_INLINE void to_polar(const W& world, int agent, Heading heading, Sights<W>& sights) {
     const Float c(heading.cosine), s(heading.sine);
-    const Float x(world.x[W::kButtonLanes + agent]), y(world.y[W::kButtonLanes + agent]);
+    const Float x(world.bodies.x[W::kButtonLanes + agent]), y(world.bodies.y[W::kButtonLanes + agent]);
     for (int lane = 0; lane < Sights<W>::kPadded; lane += Float::kLanes) {
         const Float dx = Float::load(sights.x + lane) - x, dy = Float::load(sights.y + lane) - y;
         const Float right = c * dx + s * dy, forward = c * dy - s * dx;
@@ -74,15 +54,15 @@ DS_INLINE void to_polar(const W& world, int agent, Heading heading, Sights<W>& s
 
 template <class W>
 DS_INLINE void write_self(const W& world, int agent, int room, float yaw, float* out) {
-    const float x = world.x[W::kButtonLanes + agent], y = world.y[W::kButtonLanes + agent];
+    const float x = world.bodies.x[W::kButtonLanes + agent], y = world.bodies.y[W::kButtonLanes + agent];
     out[0] = x * 0.1f;
     out[1] = (y - kRoomLength * static_cast<float>(room)) * (1.f / kRoomLength);
     out[2] = x * kDistanceScale;
     out[3] = y * kDistanceScale;
-    out[4] = world.z[W::kButtonLanes + agent] * kDistanceScale;
-    out[5] = world.agent_max_y[agent] * kDistanceScale;
+    out[4] = world.bodies.z[W::kButtonLanes + agent] * kDistanceScale;
+    out[5] = world.progress.max_y[agent] * kDistanceScale;
     out[6] = yaw * kInversePi;
-    out[7] = world.grabs[agent] >= 0 ? 1.f : 0.f;
+    out[7] = world.grabs.held[agent] >= 0 ? 1.f : 0.f;
 }
 
 template <class W>
@@ -91,7 +71,7 @@ DS_INLINE void write_partners(const W& world, int agent, const Sights<W>& sights
         const int other = k + (k >= agent);
         out[3 * k] = sights.x[Sights<W>::kPartners + k];
         out[3 * k + 1] = sights.y[Sights<W>::kPartners + k];
-        out[3 * k + 2] = world.grabs[other] >= 0 ? 1.f : 0.f;
+        out[3 * k + 2] = world.grabs.held[other] >= 0 ? 1.f : 0.f;
     }
 }
 
@@ -99,7 +79,7 @@ template <class W>
 DS_INLINE void write_room_entities(const W& world, int room, const Sights<W>& sights, float* out) {
     constexpr float kButtonCode = 1.f / kEntityKinds, kCubeCode = 2.f / kEntityKinds;
     for (int k = 0; k < kEntitySlots; k++) {
-        const uint8_t thing = world.room_slots[room][k];
+        const uint8_t thing = world.rooms.thing[room][k];
         const bool empty = thing == kEmptySlot;
         out[3 * k] = empty ? 0.f : sights.x[Sights<W>::kEntities + k];
         out[3 * k + 1] = empty ? 1.f : sights.y[Sights<W>::kEntities + k];
@@ -111,7 +91,7 @@ template <class W>
 DS_INLINE void write_door(const W& world, int room, const Sights<W>& sights, float* out) {
     out[0] = sights.x[Sights<W>::kDoor];
     out[1] = sights.y[Sights<W>::kDoor];
-    out[2] = world.door_open[room] ? 1.f : 0.f;
+    out[2] = world.doors.open[room] ? 1.f : 0.f;
 }
 
 DS_INLINE float* append(float* to, const float* from, int count) {
@@ -120,56 +100,89 @@ DS_INLINE float* append(float* to, const float* from, int count) {
     return to + count;
 }
 
-// Concatenates the parts of an agent's row, read from the tensors just written.
+// Concatenates the parts of an agent's observation, read from the tensors just written.
 template <class W>
-DS_INLINE void flatten(const W& world, int agent, const ObservationTensors& to, int64_t slot, int32_t episode_length) {
-    const int64_t row = slot * W::kAgents + agent;
-    float* out = to.flat + row * flat_size(W::kAgents);
-    out = append(out, to.self + row * kSelfSize, kSelfSize);
-    out = append(out, to.partners + row * kPolarSize * (W::kAgents - 1), kPolarSize * (W::kAgents - 1));
-    out = append(out, to.room_entities + row * kPolarSize * kEntitySlots, kPolarSize * kEntitySlots);
-    out = append(out, to.doors + row * kPolarSize, kPolarSize);
-    out = append(out, to.lidar + row * kLidarSize, kLidarSize);
-    out[0] = static_cast<float>(world.steps_remaining) / static_cast<float>(episode_length);
+DS_INLINE void concatenate(const Rules& rules, const Episode& episode, int agent, const ObservationRow& row) {
+    if (!row.flat) return;
+    float* out = append(row.flat, row.self, kSelfSize);
+    out = append(out, row.partners, kPolarSize * (W::kAgents - 1));
+    out = append(out, row.room_entities, kPolarSize * kEntitySlots);
+    out = append(out, row.doors, kPolarSize);
+    out = append(out, row.lidar, kLidarSize);
+    out[0] = static_cast<float>(episode.steps_remaining) / static_cast<float>(rules.episode_length);
     out[1] = static_cast<float>(agent) / static_cast<float>(W::kAgents > 1 ? W::kAgents - 1 : 1);
+    DS_ASSERT(out + 2 == row.flat + flat_size(W::kAgents));
 }
 
-// All but lidar and the flat observation. yaw: radians.
-template <class Float, class W>
-DS_INLINE void observe_agent(const W& world, int agent, float yaw, const ObservationTensors& to, int64_t slot) {
-    const int64_t row = slot * W::kAgents + agent;
-    const int room = room_of(world.y[W::kButtonLanes + agent]);
+// All but lidar and the flat observation.
+template <FloatLanes Float, class W>
+DS_INLINE void observe_agent(const W& world, int agent, Yaw yaw, const ObservationRow& row) {
+    const int room = room_of(world.bodies.y[W::kButtonLanes + agent]);
     Sights<W> sights;
     collect_sights(world, agent, room, sights);
-    to_polar<Float>(world, agent, world.agent_heading(agent), sights);
-    write_self(world, agent, room, yaw, to.self + row * kSelfSize);
-    write_partners(world, agent, sights, to.partners + row * kPolarSize * (W::kAgents - 1));
-    write_room_entities(world, room, sights, to.room_entities + row * kPolarSize * kEntitySlots);
-    write_door(world, room, sights, to.doors + row * kPolarSize);
-    to.steps_remaining[row] = world.steps_remaining;
+    to_polar<Float>(world, agent, world.bodies.heading(agent), sights);
+    write_self(world, agent, room, yaw.radians, row.self);
+    write_partners(world, agent, sights, row.partners);
+    write_room_entities(world, room, sights, row.room_entities);
+    write_door(world, room, sights, row.doors);
+    *row.steps_remaining = world.episode.steps_remaining;
 }
 
 template <class W>
-DS_INLINE float measure_yaw(const W& world, int agent) {
-    const Heading heading = world.agent_heading(agent);
-    return arc_tangent(NarrowFloat(heading.sine), NarrowFloat(heading.cosine)).v;
+DS_INLINE Yaw measure_yaw(const W& world, int agent) {
+    const Heading heading = world.bodies.heading(agent);
+    return {arc_tangent(NarrowFloat(heading.sine), NarrowFloat(heading.cosine)).v};
 }
 
-// The yaws of as many agents of a tile as there are lanes, from agent slot `first` on.
-template <class Float, class TileT>
-DS_INLINE void measure_yaws(const TileT& tile, int first) {
-    constexpr int kAgents = TileT::W::kAgents;
-    const int last = tile.count * kAgents - 1;
-    float sines[Float::kLanes], cosines[Float::kLanes], yaws[Float::kLanes];
+// ---- Stages
+
+template <WorldTile TileT>
+DS_METHOD void Stages<TileT>::prepare_sights(const AgentVector& agents, Each<Yaw> yaws, Each<StaticsInSight> sights) {
+    float sines[Float::kLanes], cosines[Float::kLanes], radians[Float::kLanes];
     for (int lane = 0; lane < Float::kLanes; lane++) {
-        const int slot = first + lane < last ? first + lane : last;
-        const Heading heading = tile.world_of(slot).agent_heading(slot % kAgents);
+        const int used = lane < agents.count ? lane : agents.count - 1;
+        const Heading heading = agents.world(used).bodies.heading(agents.agent(used));
         sines[lane] = heading.sine;
         cosines[lane] = heading.cosine;
     }
-    arc_tangent(Float::load(sines), Float::load(cosines)).store(yaws);
-    for (int lane = 0; lane < Float::kLanes && first + lane <= last; lane++)
-        tile.records.yaws[first + lane] = yaws[lane];
+    arc_tangent(Float::load(sines), Float::load(cosines)).store(radians);
+    for (int lane = 0; lane < agents.count; lane++) yaws[lane] = {radians[lane]};
+    if constexpr (Float::kLanes == 1) sights[0] = statics_in_sight(agents.world(0), agents.agent(0));
+}
+
+template <WorldTile TileT>
+DS_METHOD void Stages<TileT>::observe(AgentIndex agent, const World& world, const Yaw& yaw, ObservationRow row) {
+    observe_agent<Float>(world, agent.agent, yaw, row);
+}
+
+template <WorldTile TileT>
+DS_METHOD void Stages<TileT>::observe_final(AgentIndex agent, const World& world, const Yaw& yaw,
+                                            FinalObservationRow row) {
+    observe_agent<Float>(world, agent.agent, yaw, row.row);
+}
+
+template <WorldTile TileT>
+DS_METHOD void Stages<TileT>::cast_lidar(LineIndex line, const World& world, const StaticsInSight& sight,
+                                         ObservationRow row) {
+    cast_lines<Float>(world, line, sight, row.lidar);
+}
+
+template <WorldTile TileT>
+DS_METHOD void Stages<TileT>::cast_final_lidar(LineIndex line, const World& world, const StaticsInSight& sight,
+                                               FinalObservationRow row) {
+    cast_lines<Float>(world, line, sight, row.row.lidar);
+}
+
+template <WorldTile TileT>
+DS_METHOD void Stages<TileT>::flatten(AgentIndex agent, const Rules& rules, const Episode& episode,
+                                      ObservationRow row) {
+    concatenate<World>(rules, episode, agent.agent, row);
+}
+
+template <WorldTile TileT>
+DS_METHOD void Stages<TileT>::flatten_final(AgentIndex agent, const Rules& rules, const Episode& episode,
+                                            FinalObservationRow row) {
+    concatenate<World>(rules, episode, agent.agent, row.row);
 }
 
 }  // namespace doorstep

@@ -1,40 +1,47 @@
-// The stages of a step. Timers, their names and the documentation are derived from these rows.
+// Declares the stages as the rows of sim/stage_table.h describe them. Each is defined in the file of its subject.
 #pragma once
 
-#include "sim/world_model.h"
+#include "sim/items.h"
 
 namespace doorstep {
 
-// X(name, what lanes run over, reads, writes, sentence), in order of execution.
-#define DS_STAGE_TABLE(X)                                                                                          \
-    X(absorb_edits, "worlds", "state", "indices, bounds, sleep", "Validates edits and applies them.")        \
-    X(load_actions, "agents", "actions, agent poses", "flights, paths", "Looks up each agent's free motion.")       \
-    X(move_doors, "doors", "door flags", "static z", "Moves panels by the last step's flag.")                      \
-    X(toggle_grabs, "agents", "poses, statics", "grabs, joints", "Grabs or releases a cube in front.")             \
-    X(classify_agents, "agents", "paths, bounds", "motion of each agent",                                          \
-      "Chooses which agents fly freely, slide along statics or need the general solver.")                         \
-    X(couple_agents, "worlds", "paths, bounds", "motion of each agent", "Couples agents in each other's way.")      \
-    X(fly_agents, "agents", "flights", "agent poses", "Moves agents that touch nothing.")                          \
-    X(slide_agents, "agents", "statics", "agent poses", "Moves agents that touch statics only.")                   \
-    X(solve_bodies, "coupled worlds", "bodies, statics, joints", "bodies", "Moves everything else.")               \
-    X(press_buttons, "buttons", "bounds", "pressed", "Finds the buttons that bodies press.")                           \
-    X(open_doors, "doors", "pressed", "door flags", "Opens doors whose buttons are all pressed.")                  \
-    X(score_progress, "agents", "agent y", "rewards, largest y", "Rewards progress, with the bonus.")            \
-    X(count_step, "worlds", "steps remaining, resets", "done, returns", "Counts the step, finds ending episodes.")   \
-    X(prepare_sights, "agents", "agent poses, statics", "yaws, sights", "Computes shared observation data.")        \
-    X(record_final, "ending worlds", "everything", "final tensors", "Observes worlds before their reset.")             \
-    X(flatten_final, "ending worlds", "final tensors", "final observations", "Concatenates them.")          \
-    X(reset_levels, "ending worlds", "seed, episode index", "everything", "Generates the next level.")             \
-    X(observe, "sights", "poses, slots", "observations", "Writes all but lidar.")                               \
-    X(cast_lidar, "rays", "poses, statics", "lidar", "Casts the lidar rays.")                                    \
-    X(flatten, "agents", "observations", "flat observations", "Concatenates the observations.")
+template <WorldTile TileT>
+struct Stages {
+    using Float = typename TileT::Float;
+    using World = typename TileT::W;
+    using Bodies = typename World::Bodies;
+    using Statics = typename World::Statics;
+    using Buttons = typename World::Buttons;
+    using Doors = typename World::Doors;
+    using Grabs = typename World::Grabs;
+    using Progress = typename World::Progress;
+    using Solver = CoupledWorld<World>;
+    using SlideBatch = doorstep::SlideBatch<Float>;
+    using AgentVector = doorstep::AgentVector<TileT>;
+    using SlidingAgents = doorstep::SlidingAgents<TileT>;
+    using SlidingBodies = doorstep::SlidingBodies<TileT>;
 
-enum Stage {
-#define DS_STAGE_ENUM(name, lanes, reads, writes, sentence) kStage_##name,
-    DS_STAGE_TABLE(DS_STAGE_ENUM)
-#undef DS_STAGE_ENUM
-    kStageCount
+#define DS_STAGE_DECLARATION(name, items, parameters, sentence) static DS_METHOD void name parameters;
+    DS_STAGE_TABLE(DS_STAGE_DECLARATION)
+    DS_EPISODE_STAGE_TABLE(DS_STAGE_DECLARATION)
+#undef DS_STAGE_DECLARATION
 };
-static_assert(kStageCount == kNumStages, "kNumStages of world_model.h counts the rows");
+
+// Calls a stage with what it takes of an item.
+template <auto stage>
+struct StageCall;
+template <class... Parameters, void (*stage)(Parameters...)>
+struct StageCall<stage> {
+    template <class Item>
+    static DS_METHOD void on(const Item& item) {
+        stage(static_cast<Parameters>(item)...);
+    }
+};
+
+// Runs a stage over the items of a worker's share.
+template <class Items, auto stage, WorldTile TileT, WorkerShare Share>
+DS_INLINE void run_stage(TileT& tile, Share share) {
+    Items::each(tile, share, [](const auto& item) { StageCall<stage>::on(item); });
+}
 
 }  // namespace doorstep

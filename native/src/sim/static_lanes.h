@@ -15,17 +15,17 @@ struct StaticLanes {
 template <class Float, class W>
 DS_INLINE StaticLanes<Float> load_statics(const W& world, int lane) {
     const Float half(0.5f);
-    const Float x = Float::load(world.static_x + lane), hx = half * Float::load(world.static_size_x + lane);
-    const Float y = Float::load(world.static_y + lane), hy = half * Float::load(world.static_size_y + lane);
-    const Float z = Float::load(world.static_z + lane), top = z + Float::load(world.static_size_z + lane);
+    const Float x = Float::load(world.statics.x + lane), hx = half * Float::load(world.statics.size_x + lane);
+    const Float y = Float::load(world.statics.y + lane), hy = half * Float::load(world.statics.size_y + lane);
+    const Float z = Float::load(world.statics.z + lane), top = z + Float::load(world.statics.size_z + lane);
     // An unused slot has no height
-    return {x - hx, x + hx, y - hy, y + hy, z, select(is_nonzero(Float(), world.static_kind + lane), top, z)};
+    return {x - hx, x + hx, y - hy, y + hy, z, select(is_nonzero(Float(), world.statics.kind + lane), top, z)};
 }
 
 template <class W>
 DS_INLINE StaticBox static_box(const W& world, int i) {
-    const Vec3 half{0.5f * world.static_size_x[i], 0.5f * world.static_size_y[i], 0.5f * world.static_size_z[i]};
-    return {{world.static_x[i], world.static_y[i], world.static_z[i] + half.z}, half};
+    const Vec3 half{0.5f * world.statics.size_x[i], 0.5f * world.statics.size_y[i], 0.5f * world.statics.size_z[i]};
+    return {{world.statics.x[i], world.statics.y[i], world.statics.z[i] + half.z}, half};
 }
 
 struct Rectangle {

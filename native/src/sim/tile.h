@@ -8,7 +8,29 @@
 
 namespace doorstep {
 
-struct FlightTable;
+// ---- Records of a world in a step
+
+struct TroubleBits {
+    uint32_t bits;  // Trouble
+};
+struct Chosen {
+    bool yes;  // to be reset or refreshed
+};
+struct Coupled {
+    bool yes;  // needs the general solver
+};
+struct EpisodeEnd {
+    bool ends;         // the episode ends in this step
+    bool regenerates;  // a new level follows
+};
+
+#define DS_WORLD_RECORDS(X)  \
+    X(TroubleBits, trouble)  \
+    X(Chosen, chosen)        \
+    X(Coupled, coupled)      \
+    X(EpisodeEnd, ends)
+
+// ---- Records of an agent in a step
 
 // How an agent moves in this step. The choice affects the result (the last bits differ), so it depends on the world
 // alone.
@@ -18,8 +40,67 @@ enum Motion : uint8_t {
     kCoupled,  // may touch something that moves, or is not at rest on the floor
 };
 
-// The items of a stage that a worker processes: first, first + stride, ... A CPU thread has a tile to itself; a CUDA
-// block's threads share one. No item of a stage depends on what another item of that stage writes.
+struct ClampedCount {
+    uint8_t components;  // of the action, that were out of range
+};
+struct Reward {
+    float value;
+};
+struct Yaw {
+    float radians;
+};
+struct WallsInReach {
+    uint32_t bits;  // statics in reach of a sliding agent
+};
+// Bits of the statics that a ray at an agent's height can hit, and of those of them near the agent, tested first.
+// Computed where a thread casts a single line.
+struct StaticsInSight {
+    uint32_t solid, near;
+};
+// Pose after free flight.
+struct alignas(16) FlownPose {
+    float x, y, w, z;  // position; rotation (w, 0, 0, z)
+};
+// Bounds of the agent on its whole path, if nothing is in its way.
+struct alignas(16) Path {
+    Rectangle area;
+};
+
+#define DS_AGENT_RECORDS(X)     \
+    X(Action, actions)          \
+    X(ClampedCount, clamped)    \
+    X(Motion, motions)          \
+    X(FlownPose, flown)         \
+    X(Path, paths)              \
+    X(WallsInReach, walls)      \
+    X(Reward, rewards)          \
+    X(Yaw, yaws)                \
+    X(StaticsInSight, sights)
+
+// Records keep their values until the stage that writes them runs. An agent's are at world * kAgents + agent.
+template <class W, int Worlds>
+struct TileRecords {
+    static constexpr int kAgentSlots = Worlds * W::kAgents;
+#define DS_WORLD_RECORD_FIELD(Record, name) Record name[Worlds];
+    DS_WORLD_RECORDS(DS_WORLD_RECORD_FIELD)
+#undef DS_WORLD_RECORD_FIELD
+#define DS_AGENT_RECORD_FIELD(Record, name) Record name[kAgentSlots];
+    DS_AGENT_RECORDS(DS_AGENT_RECORD_FIELD)
+#undef DS_AGENT_RECORD_FIELD
+};
+
+// ---- The workers of a tile
+
+// The items that a worker processes: first, first + stride, ... A CPU thread has a tile to itself; a CUDA block's
+// threads share one.
+template <class Share>
+concept WorkerShare = requires(Share share) {
+    { share.first + share.stride } -> SameAs<int>;
+    { share.solver() } -> SameAs<int>;
+    { share.slider() } -> SameAs<int>;
+    Share::solvers;
+};
+
 struct WholeShare {
     static constexpr int first = 0, stride = 1;
     static constexpr int solvers = 1;
@@ -39,16 +120,12 @@ struct ThreadShare {
     }
     DS_METHOD int slider() const { return first; }
 };
-
-// Bits of the statics that a ray at an agent's height can hit, and of those of them near the agent, tested first.
-struct StaticsInSight {
-    uint32_t solid, near;
-};
+static_assert(WorkerShare<WholeShare> && WorkerShare<ThreadShare>);
 
 template <class W>
 using Problem = SolverProblem<W::kBodies, W::kStatics, W::kAgents>;
 
-// The records of a world in the general solver.
+// One world in the general solver.
 template <class W>
 struct CoupledWorld {
     Problem<W> problem;
@@ -57,41 +134,28 @@ struct CoupledWorld {
 };
 
 // Scratch of a tile's workers, too large for the stack of a CUDA thread.
-template <class W, class Float, int Solvers, int Sliders>
+template <class W, FloatLanes Float, int Solvers, int Sliders>
 struct Workspace {
     CoupledWorld<W> coupled[Solvers];
     SlideBatch<Float> slides[Sliders];
 };
 
-// Fields keep their values until the stage that writes them runs.
-template <class W, int Worlds>
-struct TileRecords {
-    static constexpr int kAgentSlots = Worlds * W::kAgents;
+// ---- The tile
 
-    // Per world
-    uint32_t trouble[Worlds];  // Trouble bits of this step
-    bool chosen[Worlds];       // to be reset or refreshed
-    bool coupled[Worlds];      // needs the general solver
-    bool ends[Worlds];         // its episode ends in this step
-    bool regenerates[Worlds];  // a new level follows
+struct FlightTable;
 
-    // Per agent: world * kAgents + agent
-    uint8_t clamped[kAgentSlots];  // number of its action components out of range
-    Motion motion[kAgentSlots];
-    Action actions[kAgentSlots];
-    float rewards[kAgentSlots];
-    float yaws[kAgentSlots];       // radians
-    uint32_t walls[kAgentSlots];   // statics in reach of a sliding agent
-    StaticsInSight sights[kAgentSlots];
-    // Pose after free flight, and bounds of the whole path
-    float flown_x[kAgentSlots], flown_y[kAgentSlots], flown_w[kAgentSlots], flown_z[kAgentSlots];
-    float path_min_x[kAgentSlots], path_max_x[kAgentSlots], path_min_y[kAgentSlots], path_max_y[kAgentSlots];
+// The parameters of creation and reset.
+struct Request {
+    const uint8_t* mask;    // reset, refresh: a byte per world of the tile, or null for all
+    uint32_t seed;          // create
+    uint64_t world_offset;  // create: global number of the simulation's world 0
 };
 
 // A worker's view of a tile. Pitch: bytes from one world to the next.
-template <class World, int Worlds, int Pitch, class Workspace>
+template <class World, FloatLanes Lanes, int Worlds, int Pitch, class WorkspaceT>
 struct Tile {
     using W = World;
+    using Float = Lanes;
     using Records = TileRecords<W, Worlds>;
     static constexpr int kWorlds = Worlds;
 
@@ -99,22 +163,28 @@ struct Tile {
     const FlightTable& flights;
     char* blocks;
     Records& records;
-    Workspace& workspace;
+    WorkspaceT& workspace;
     int64_t first;  // slot of world 0 of the tile
     int count;      // worlds in this tile
+    Request request{};
 
-    DS_METHOD W& world(int i) const { return *reinterpret_cast<W*>(blocks + i * Pitch); }
-    DS_METHOD W& world_of(int agent_slot) const { return world(agent_slot / W::kAgents); }
-
-    // The force is constant over the step, so it is computed before the agent moves
-    DS_METHOD Vec3 force(int slot) const {
-        return force_of(records.actions[slot], world_of(slot).agent_heading(slot % W::kAgents));
+    DS_METHOD W& world(int i) const {
+        DS_ASSERT(i >= 0 && i < count);
+        return *reinterpret_cast<W*>(blocks + i * Pitch);
     }
-    DS_METHOD float torque(int slot) const { return torque_of(records.actions[slot]); }
+};
+
+template <class T>
+concept WorldTile = requires(const T& tile) {
+    typename T::W;
+    requires FloatLanes<typename T::Float>;
+    { tile.world(0) } -> SameAs<typename T::W&>;
+    tile.records;
+    tile.workspace;
 };
 
 // A tile of worlds at their place in memory, for the CPU.
-template <class W, class Float>
-using TileInPlace = Tile<W, kTileWorlds, kBlockBytes<W>, Workspace<W, Float, 1, 1>>;
+template <class W, FloatLanes Float>
+using TileInPlace = Tile<W, Float, kTileWorlds, kBlockBytes<W>, Workspace<W, Float, 1, 1>>;
 
 }  // namespace doorstep

@@ -8,6 +8,7 @@
 #include "math/vector.h"
 #include "physics/grab_joint.h"
 #include "sim/constants.h"
+#include "sim/world_model.h"
 
 namespace doorstep {
 
@@ -16,6 +17,132 @@ constexpr int kLanes = 8;
 
 // The thing shown in one observation slot of a room: an index into the position arrays, or none.
 constexpr uint8_t kEmptySlot = 255;
+
+// ---- The parts of a world. A stage of a step takes the parts that it writes.
+
+// Buttons and bodies. Positions in metres: bottom centre of agents and buttons, centre of cubes. Bodies: agents, then
+// cubes. Rows of positions contain the buttons first, the other rows only bodies.
+template <int Agents, int BodyLanes, int ButtonLanes>
+struct BodyRows {
+    static constexpr int kAgents = Agents, kButtonLanes = ButtonLanes;
+    static constexpr int kThings = ButtonLanes + BodyLanes;
+
+    float x[kThings], y[kThings], z[kThings];
+    float rotation_w[BodyLanes], rotation_x[BodyLanes], rotation_y[BodyLanes], rotation_z[BodyLanes];
+    float velocity_x[BodyLanes], velocity_y[BodyLanes], velocity_z[BodyLanes];
+    float spin_x[BodyLanes], spin_y[BodyLanes], spin_z[BodyLanes];
+    // Their bounds at these poses, updated by all code that moves them
+    float min_x[BodyLanes], max_x[BodyLanes], min_y[BodyLanes], max_y[BodyLanes], min_z[BodyLanes];
+    int32_t kind[BodyLanes];
+
+    DS_METHOD Vec3 position(int i) const {
+        DS_ASSERT(i >= 0 && i < BodyLanes);
+        return {x[ButtonLanes + i], y[ButtonLanes + i], z[ButtonLanes + i]};
+    }
+    DS_METHOD void set_position(int i, Vec3 p) {
+        DS_ASSERT(i >= 0 && i < BodyLanes);
+        x[ButtonLanes + i] = p.x;
+        y[ButtonLanes + i] = p.y;
+        z[ButtonLanes + i] = p.z;
+    }
+    DS_METHOD Quat rotation(int i) const { return {rotation_w[i], rotation_x[i], rotation_y[i], rotation_z[i]}; }
+    DS_METHOD void set_rotation(int i, Quat q) {
+        rotation_w[i] = q.w;
+        rotation_x[i] = q.x;
+        rotation_y[i] = q.y;
+        rotation_z[i] = q.z;
+    }
+    DS_METHOD Vec3 velocity(int i) const { return {velocity_x[i], velocity_y[i], velocity_z[i]}; }
+    DS_METHOD void set_velocity(int i, Vec3 v) {
+        velocity_x[i] = v.x;
+        velocity_y[i] = v.y;
+        velocity_z[i] = v.z;
+    }
+    DS_METHOD Vec3 spin(int i) const { return {spin_x[i], spin_y[i], spin_z[i]}; }
+    DS_METHOD void set_spin(int i, Vec3 v) {
+        spin_x[i] = v.x;
+        spin_y[i] = v.y;
+        spin_z[i] = v.z;
+    }
+    DS_METHOD Heading heading(int agent) const {
+        DS_ASSERT(agent >= 0 && agent < Agents);
+        return heading_of(rotation_w[agent], rotation_z[agent]);
+    }
+    DS_METHOD bool at_rest(int i) const {
+        return velocity_x[i] == 0.f && velocity_y[i] == 0.f && velocity_z[i] == 0.f && spin_x[i] == 0.f &&
+               spin_y[i] == 0.f && spin_z[i] == 0.f;
+    }
+};
+
+// Walls and doors: axis-aligned boxes, bottom centre and full extents, metres.
+template <int Lanes>
+struct StaticRows {
+    float x[Lanes], y[Lanes], z[Lanes];
+    float size_x[Lanes], size_y[Lanes], size_z[Lanes];
+    int32_t kind[Lanes];
+};
+
+template <int Lanes>
+struct ButtonRows {
+    int32_t pressed[Lanes];
+    int32_t door[Lanes];
+};
+
+template <int Count, int StaticLanes>
+struct DoorRows {
+    int32_t open[Count];
+    int32_t panel[Count];       // the static that moves
+    int32_t persistent[Count];  // stays open once opened
+
+    // Clamped when it is used: another thread may have written it since the checks at the start of the step
+    DS_METHOD int panel_of(int door) const {
+        static_assert((StaticLanes & (StaticLanes - 1)) == 0, "the mask keeps an index in range");
+        DS_ASSERT(door >= 0 && door < Count);
+        return panel[door] & (StaticLanes - 1);
+    }
+};
+
+// The things observed in each room: indices into the rows of positions, or kEmptySlot.
+struct RoomSlots {
+    uint8_t thing[kRooms][kEntitySlots];
+    uint8_t padding[2];  // zero
+};
+
+// What each agent holds.
+template <int Agents, int Cubes>
+struct GrabRows {
+    int32_t held[Agents];    // body, or -1
+    int32_t joined[Agents];  // body that the joint was made for, or -1; differs from `held` after an edit
+    GrabJoint joint[Agents];
+
+    // Clamped as DoorRows::panel_of()
+    DS_METHOD int held_by(int agent) const {
+        DS_ASSERT(agent >= 0 && agent < Agents);
+        const uint32_t cube = static_cast<uint32_t>(held[agent]) - static_cast<uint32_t>(Agents);
+        return cube < static_cast<uint32_t>(Cubes) ? Agents + static_cast<int>(cube) : -1;
+    }
+};
+
+template <int Agents>
+struct ProgressRows {
+    float max_y[Agents];           // largest y of this episode
+    float episode_return[Agents];  // sum of its rewards
+};
+
+struct Sleep {
+    uint32_t cubes;  // bit per body: a cube at rest, not simulated until something hits it
+};
+
+struct Episode {
+    int32_t steps_remaining;
+    int32_t done;  // as the dones tensor
+};
+
+struct Identity {
+    uint32_t seed, global_index;
+    uint32_t episode_index;  // of the current level
+    uint32_t age;            // steps since creation
+};
 
 template <int Agents>
 struct World {
@@ -29,93 +156,28 @@ struct World {
     static constexpr int kButtonLanes = 8;
     static constexpr int kDoors = kRooms;
     static constexpr int kThings = kButtonLanes + kBodyLanes;
-
-    // Things: buttons, then bodies (agents, then cubes). Metres; agents and buttons: bottom centre, cubes: centre.
-    float x[kThings], y[kThings], z[kThings];
-    // Bodies
-    float rotation_w[kBodyLanes], rotation_x[kBodyLanes], rotation_y[kBodyLanes], rotation_z[kBodyLanes];
-    float velocity_x[kBodyLanes], velocity_y[kBodyLanes], velocity_z[kBodyLanes];
-    float spin_x[kBodyLanes], spin_y[kBodyLanes], spin_z[kBodyLanes];
-    // Their bounds at these poses, updated by all code that moves them
-    float min_x[kBodyLanes], max_x[kBodyLanes], min_y[kBodyLanes], max_y[kBodyLanes], min_z[kBodyLanes];
-    int32_t body_kind[kBodyLanes];
-
-    // Statics: axis-aligned boxes, bottom centre and full extents
-    float static_x[kStaticLanes], static_y[kStaticLanes], static_z[kStaticLanes];
-    float static_size_x[kStaticLanes], static_size_y[kStaticLanes], static_size_z[kStaticLanes];
-    int32_t static_kind[kStaticLanes];
-
-    int32_t button_pressed[kButtonLanes];
-    int32_t button_door[kButtonLanes];
-    int32_t door_open[kDoors];
-    int32_t door_static[kDoors];
-    int32_t door_persistent[kDoors];         // stays open once opened
-    uint8_t room_slots[kRooms][kEntitySlots];  // observed things, or kEmptySlot
-    uint8_t padding_slots[2];                // zero
-
-    // Agents
-    int32_t grabs[kAgents];                  // body held, or -1
-    int32_t joined[kAgents];                 // body the joint below was made for, or -1; differs after an edit
-    GrabJoint joint[kAgents];
-    float agent_max_y[kAgents];
-    float agent_return[kAgents];             // sum of rewards of this episode
-
-    uint32_t asleep;                         // bit per body: a cube at rest, not simulated until something hits it
-    int32_t steps_remaining;
-    int32_t done;                            // as the dones tensor
-
-    // Identity
-    uint32_t seed, global_index;
-    uint32_t episode_index;                  // of the current level
-    uint32_t age;                            // steps since creation
-
-    // Counts of trouble, see ds_health
-    uint32_t clamped_actions, dropped_contacts, nonfinite_values, repaired_indices;
-    int32_t culprit_body, culprit_step;      // -1: none
-
-    static DS_METHOD int thing_of_body(int body) { return kButtonLanes + body; }
     static constexpr uint32_t kCubeBits = ((1u << kCubes) - 1u) << kAgents;
 
-    DS_METHOD Vec3 body_position(int i) const {
-        return {x[kButtonLanes + i], y[kButtonLanes + i], z[kButtonLanes + i]};
-    }
-    DS_METHOD void set_body_position(int i, Vec3 p) {
-        x[kButtonLanes + i] = p.x;
-        y[kButtonLanes + i] = p.y;
-        z[kButtonLanes + i] = p.z;
-    }
-    DS_METHOD Quat body_rotation(int i) const { return {rotation_w[i], rotation_x[i], rotation_y[i], rotation_z[i]}; }
-    DS_METHOD void set_body_rotation(int i, Quat q) {
-        rotation_w[i] = q.w;
-        rotation_x[i] = q.x;
-        rotation_y[i] = q.y;
-        rotation_z[i] = q.z;
-    }
-    DS_METHOD Vec3 body_velocity(int i) const { return {velocity_x[i], velocity_y[i], velocity_z[i]}; }
-    DS_METHOD void set_body_velocity(int i, Vec3 v) {
-        velocity_x[i] = v.x;
-        velocity_y[i] = v.y;
-        velocity_z[i] = v.z;
-    }
-    DS_METHOD Vec3 body_spin(int i) const { return {spin_x[i], spin_y[i], spin_z[i]}; }
-    DS_METHOD void set_body_spin(int i, Vec3 v) {
-        spin_x[i] = v.x;
-        spin_y[i] = v.y;
-        spin_z[i] = v.z;
-    }
-    // Indices clamped when they are used: another thread may have written them since the checks at the start of the
-    // step.
-    DS_METHOD int held_by(int agent) const {
-        const uint32_t cube = static_cast<uint32_t>(grabs[agent]) - static_cast<uint32_t>(kAgents);
-        return cube < static_cast<uint32_t>(kCubes) ? kAgents + static_cast<int>(cube) : -1;
-    }
-    DS_METHOD int panel_of(int door) const { return door_static[door] & (kStaticLanes - 1); }
+    using Bodies = BodyRows<kAgents, kBodyLanes, kButtonLanes>;
+    using Statics = StaticRows<kStaticLanes>;
+    using Buttons = ButtonRows<kButtonLanes>;
+    using Doors = DoorRows<kDoors, kStaticLanes>;
+    using Grabs = GrabRows<kAgents, kCubes>;
+    using Progress = ProgressRows<kAgents>;
 
-    DS_METHOD Heading agent_heading(int a) const { return heading_of(rotation_w[a], rotation_z[a]); }
-    DS_METHOD bool at_rest(int i) const {
-        return velocity_x[i] == 0.f && velocity_y[i] == 0.f && velocity_z[i] == 0.f && spin_x[i] == 0.f &&
-               spin_y[i] == 0.f && spin_z[i] == 0.f;
-    }
+    Bodies bodies;
+    Statics statics;
+    Buttons buttons;
+    Doors doors;
+    RoomSlots rooms;
+    Grabs grabs;
+    Progress progress;
+    Sleep sleep;
+    Episode episode;
+    Identity identity;
+    WorldHealth health;
+
+    static DS_METHOD int thing_of_body(int body) { return kButtonLanes + body; }
 };
 
 // Distance in memory from one world's block to the next; each begins a cache line.
@@ -137,14 +199,34 @@ DS_INLINE Bounds body_bounds(bool is_agent, Vec3 p, Quat q) {
     return {p.x - reach.x, p.x + reach.x, p.y - reach.y, p.y + reach.y, p.z - reach.z, p.z + reach.z};
 }
 
-template <class W>
-DS_INLINE void refresh_bounds(W& world, int body) {
-    const Bounds bounds = body_bounds(body < W::kAgents, world.body_position(body), world.body_rotation(body));
-    world.min_x[body] = bounds.min_x;
-    world.max_x[body] = bounds.max_x;
-    world.min_y[body] = bounds.min_y;
-    world.max_y[body] = bounds.max_y;
-    world.min_z[body] = bounds.min_z;
+template <class Bodies>
+DS_INLINE void refresh_bounds(Bodies& bodies, int body) {
+    const Bounds bounds = body_bounds(body < Bodies::kAgents, bodies.position(body), bodies.rotation(body));
+    bodies.min_x[body] = bounds.min_x;
+    bodies.max_x[body] = bounds.max_x;
+    bodies.min_y[body] = bounds.min_y;
+    bodies.max_y[body] = bounds.max_y;
+    bodies.min_z[body] = bounds.min_z;
 }
+
+// The layout is what saves contain and what hashes cover: a change needs a new version of the save format.
+constexpr size_t kWorldBytes[DS_MAX_AGENTS] = {1372, 1420, 1468, 2124, 2172, 2220, 2268, 2316};
+#if !defined(__CUDACC__)  // which has no offsetof, and the host's layout
+template <class W>
+constexpr bool kHasSavedLayout =
+    sizeof(W) == kWorldBytes[W::kAgents - 1] && alignof(W) == 4 && offsetof(W, bodies) == 0 &&
+    offsetof(W, statics) == 4 * (3 * W::kThings + 16 * W::kBodyLanes) &&
+    offsetof(W, buttons) == offsetof(W, statics) + 4 * 7 * W::kStaticLanes &&
+    offsetof(W, doors) == offsetof(W, buttons) + 4 * 2 * W::kButtonLanes &&
+    offsetof(W, rooms) == offsetof(W, doors) + 4 * 3 * W::kDoors &&
+    offsetof(W, grabs) == offsetof(W, rooms) + kRooms * kEntitySlots + 2 &&
+    offsetof(W, progress) == offsetof(W, grabs) + (8 + sizeof(GrabJoint)) * W::kAgents &&
+    offsetof(W, sleep) == offsetof(W, progress) + 8 * W::kAgents && offsetof(W, episode) == offsetof(W, sleep) + 4 &&
+    offsetof(W, identity) == offsetof(W, episode) + 8 && offsetof(W, health) == offsetof(W, identity) + 16 &&
+    sizeof(W) == offsetof(W, health) + 24;
+static_assert(kHasSavedLayout<World<1>> && kHasSavedLayout<World<2>> && kHasSavedLayout<World<3>> &&
+              kHasSavedLayout<World<4>> && kHasSavedLayout<World<5>> && kHasSavedLayout<World<6>> &&
+              kHasSavedLayout<World<7>> && kHasSavedLayout<World<8>>);
+#endif
 
 }  // namespace doorstep

@@ -10,10 +10,10 @@
 #include <stdint.h>
 
 #include "doorstep.h"
+#include "sim/stage_table.h"
 
 namespace doorstep {
 
-constexpr int kNumStages = 20;      // rows of the stage table in stages.h
 constexpr int kTileWorlds = 64;     // worlds that pass through the stages together; runs should be multiples of it
 
 // Base addresses of the tensors, world-major; null where a simulator lacks the tensor.
@@ -35,14 +35,18 @@ enum Trouble : uint32_t {
     kTroubleRepairedIndex = 1u << 2,
 };
 
-// All inputs of the functions below: the rules, and the addresses of blocks and tensors.
-struct Simulation {
-    void* worlds;              // blocks, world_bytes apart, 64-byte aligned
-    TensorPointers tensors;
+struct Rules {
     int32_t episode_length;
     int32_t auto_reset;        // 0 or 1
     int32_t action_check;      // ds_action_check; RAISE is checked before the step, by find_bad_action
     int32_t look_for_edits;    // 1 once the caller has a view of the blocks
+};
+
+// All inputs of the functions below: the addresses of blocks and tensors, and the rules.
+struct Simulation {
+    void* worlds;              // blocks, world_bytes apart, 64-byte aligned
+    TensorPointers tensors;
+    Rules rules;
 };
 
 // The place of a state field in a block. Strides in bytes; the stride over worlds is the block size.

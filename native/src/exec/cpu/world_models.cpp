@@ -2,7 +2,6 @@
 #include "exec/cpu/world_models.h"
 
 #include "exec/cpu/float_environment.h"
-#include "sim/stages.h"
 
 namespace doorstep {
 namespace {
@@ -29,7 +28,7 @@ constexpr Picker kPickers[DS_MAX_AGENTS] = {prepared<1>, prepared<2>, prepared<3
 const WorldModel& find_world_model(int num_agents) { return kPickers[num_agents - 1](); }
 
 const char* const kStageNames[kNumStages] = {
-#define DS_STAGE_NAME(name, lanes, reads, writes, sentence) #name,
+#define DS_STAGE_NAME(name, items, parameters, sentence) #name,
     DS_STAGE_TABLE(DS_STAGE_NAME)
 #undef DS_STAGE_NAME
 };

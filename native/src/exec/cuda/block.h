@@ -30,7 +30,7 @@ template <class W>
 using BlockWorkspace = Workspace<W, NarrowFloat, ThreadShare::solvers, kSliders<W>>;
 
 template <class W>
-using SharedTile = Tile<W, kSharedWorlds<W>, kSharedPitch<W>, BlockWorkspace<W>>;
+using SharedTile = Tile<W, NarrowFloat, kSharedWorlds<W>, kSharedPitch<W>, BlockWorkspace<W>>;
 
 template <class W>
 struct BlockMemory {
@@ -85,7 +85,7 @@ DS_INLINE void store_worlds(const SharedTile<W>& tile, ThreadShare share) {
 template <class TileT>
 DS_INLINE void report_trouble(const TileT& tile, ThreadShare share, uint32_t* trouble) {
     for (int i = share.first; i < tile.count; i += share.stride)
-        for (uint32_t bits = tile.records.trouble[i]; bits;) trouble[take_lowest_bit(bits)] = 1;
+        for (uint32_t bits = tile.records.trouble[i].bits; bits;) trouble[take_lowest_bit(bits)] = 1;
 }
 
 // ---- The kernels
@@ -110,34 +110,38 @@ DS_INLINE void for_each_tile(Block& block, const KernelArguments& arguments, Blo
 // One function per row of the kernel table.
 template <class W>
 struct Kernels {
-    template <class Block>
+    template <WorkerBlock Block>
     static DS_METHOD void create(Block& block, const KernelArguments& arguments, BlockMemory<W>& memory) {
         const uint32_t* words = arguments.seed_and_offset;
         const uint32_t seed = words ? words[0] : arguments.seed;
         const uint64_t world_offset = words ? words[1] : arguments.world_offset;
-        for_each_tile<W>(block, arguments, memory,
-                         [&](auto& tile) { create_tile<NarrowFloat>(block, tile, seed, world_offset); });
+        for_each_tile<W>(block, arguments, memory, [&](auto& tile) {
+            tile.request = {nullptr, seed, world_offset};
+            create_tile(block, tile);
+        });
     }
 
-    template <class Block>
+    template <WorkerBlock Block>
     static DS_METHOD void step(Block& block, const KernelArguments& arguments, BlockMemory<W>& memory) {
         for_each_tile<W>(block, arguments, memory, [&](auto& tile) {
-            step_tile<NarrowFloat>(block, tile, nullptr);
+            step_tile(block, tile, NoWatch{});
             block.each([&](ThreadShare share) { report_trouble(tile, share, arguments.trouble); });
         });
     }
 
-    template <class Block>
+    template <WorkerBlock Block>
     static DS_METHOD void reset(Block& block, const KernelArguments& arguments, BlockMemory<W>& memory) {
         for_each_tile<W>(block, arguments, memory, [&](auto& tile) {
-            reset_tile<NarrowFloat>(block, tile, mask_of(arguments, tile.first));
+            tile.request.mask = mask_of(arguments, tile.first);
+            reset_tile(block, tile);
         });
     }
 
-    template <class Block>
+    template <WorkerBlock Block>
     static DS_METHOD void refresh(Block& block, const KernelArguments& arguments, BlockMemory<W>& memory) {
         for_each_tile<W>(block, arguments, memory, [&](auto& tile) {
-            refresh_tile<NarrowFloat>(block, tile, mask_of(arguments, tile.first));
+            tile.request.mask = mask_of(arguments, tile.first);
+            refresh_tile(block, tile);
             block.each([&](ThreadShare share) { report_trouble(tile, share, arguments.trouble); });
         });
     }

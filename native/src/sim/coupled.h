@@ -1,0 +1,135 @@
+// Moves the bodies of a coupled world: those that may touch each other, with everything they may touch.
+#pragma once
+
+#include "physics/solver.h"
+#include "sim/health.h"
+#include "sim/motion.h"
+
+namespace doorstep {
+
+// ---- Into the solver
+
+// Slots of the problem for the chosen bodies, in body order.
+template <class W>
+DS_INLINE void load_bodies(const W& world, Participants chosen, Each<const Path> paths, Each<const Action> actions,
+                           CoupledWorld<W>& coupled) {
+    Problem<W>& problem = coupled.problem;
+    problem.body_count = 0;
+    for (uint32_t bits = chosen.bodies; bits;) {
+        const int i = take_lowest_bit(bits), slot = problem.body_count++;
+        DS_ASSERT(i < W::kBodies && slot <= i);
+        const bool is_agent = i < W::kAgents;
+        coupled.body_of[slot] = i;
+        coupled.slot_of[i] = slot;
+        Body& body = problem.bodies[slot];
+        body.position = world.bodies.position(i);
+        body.rotation = world.bodies.rotation(i);
+        body.velocity = world.bodies.velocity(i);
+        body.spin = world.bodies.spin(i);
+        body.yaws_only = is_agent;
+        body.lift = is_agent && body.position.z == 0.f ? 0.f : 1.f;
+        body.asleep = !(chosen.awake >> i & 1);
+        body.force = is_agent ? force_of(actions[i], world.bodies.heading(i)) : Vec3{0.f, 0.f, 0.f};
+        body.torque = is_agent ? torque_of(actions[i]) : 0.f;
+        coupled.areas[slot] = is_agent ? grown(paths[i].area, kContactMargin) : sweep_of(world, i);
+        problem.on_floor[slot] = false;
+        if (body.asleep) refresh_box(body);
+    }
+}
+
+template <class W>
+DS_INLINE void load_joints(const W& world, CoupledWorld<W>& coupled) {
+    Problem<W>& problem = coupled.problem;
+    problem.joint_count = 0;
+    for (int a = 0; a < W::kAgents; a++)
+        if (const int cube = world.grabs.held_by(a); cube >= 0) {
+            const int agent_slot = coupled.slot_of[a], cube_slot = coupled.slot_of[cube];
+            DS_ASSERT(coupled.body_of[agent_slot] == a && coupled.body_of[cube_slot] == cube);  // both are solved
+            problem.joints[problem.joint_count++] = {world.grabs.joint[a], agent_slot, cube_slot};
+        }
+}
+
+// ---- Out of the solver
+
+template <class W>
+DS_INLINE bool is_held(const W& world, int cube) {
+    for (int a = 0; a < W::kAgents; a++)
+        if (world.grabs.held[a] == cube) return true;
+    return false;
+}
+
+// A cube flat on the floor that moves less than this in a step falls asleep: 0.03 m/s, 0.03 rad/s. The displacement
+// counts, not the velocity: gravity gives a resting cube a velocity in a single substep.
+constexpr float kSleepMove2 = (0.03f * kTimeStep) * (0.03f * kTimeStep);
+constexpr float kSleepTurn2 = 0.25f * kSleepMove2;  // quaternions change by half the angle
+constexpr float kSleepSpeed2 = 0.2f * 0.2f;
+constexpr float kSleepHeight = 5e-3f;
+constexpr float kSleepTilt = 1e-6f;
+
+template <class W>
+DS_INLINE bool has_come_to_rest(const W& world, int cube, const Body& body) {
+    const Vec3 moved = body.position - world.bodies.position(cube);
+    const Quat p = body.rotation, q = world.bodies.rotation(cube);
+    const float w = p.w - q.w, x = p.x - q.x, y = p.y - q.y, z = p.z - q.z;
+    return dot(moved, moved) < kSleepMove2 && w * w + x * x + y * y + z * z < kSleepTurn2 &&
+           dot(body.velocity, body.velocity) < kSleepSpeed2 &&
+           absolute(body.position.z - kCubeHalfExtent) < kSleepHeight && !is_held(world, cube);
+}
+
+// The remaining tilt is removed, so that the sleeping cube is an upright box for all tests.
+DS_INLINE void put_to_sleep(int cube, Body& body, Sleep& sleep) {
+    DS_ASSERT(!body.yaws_only);
+    sleep.cubes |= 1u << cube;
+    body.velocity = body.spin = {0.f, 0.f, 0.f};
+    if (tilt_of(body.rotation) > kSleepTilt) return;
+    body.rotation = normalize({body.rotation.w, 0.f, 0.f, body.rotation.z});
+    body.position.z = kCubeHalfExtent;
+}
+
+// Nothing in a room throws a cube upwards. Bounces stay below this, metres per second; higher velocities are artefacts
+// of solving agents, joints and walls that squeeze a cube one after the other, and are clamped.
+constexpr float kFastestRise = 3.f;
+
+template <class W>
+DS_INLINE void store_body(const W& world, int i, Body& body, bool on_floor, typename W::Bodies& bodies, Sleep& sleep) {
+    if (i < W::kAgents) {
+        body.velocity = {0.f, 0.f, minimum(body.velocity.z, 0.f)};
+        body.spin = {0.f, 0.f, 0.f};
+    } else if (!body.asleep) {
+        body.velocity.z = minimum(body.velocity.z, maximum(world.bodies.velocity_z[i], kFastestRise));
+        sleep.cubes &= ~(1u << i);
+        if (on_floor && has_come_to_rest(world, i, body)) put_to_sleep(i, body, sleep);
+    }
+    bodies.set_position(i, body.position);
+    bodies.set_rotation(i, body.rotation);
+    bodies.set_velocity(i, body.velocity);
+    bodies.set_spin(i, body.spin);
+    refresh_bounds(bodies, i);
+}
+
+// ---- Stage
+
+template <WorldTile TileT>
+DS_METHOD void Stages<TileT>::solve_bodies(const World& world, Each<const Motion> motions, Each<const Path> paths,
+                                           Each<const Action> actions, Solver& solver, Bodies& bodies, Sleep& sleep,
+                                           WorldHealth& health, TroubleBits& trouble) {
+    const Participants chosen = choose_participants(world, motions, paths);
+    DS_ASSERT((chosen.awake & ~chosen.bodies) == 0);
+    if (chosen.bodies == 0) return;
+    auto& problem = solver.problem;
+    load_bodies(world, chosen, paths, actions, solver);
+    find_candidate_pairs<Float>(world, solver);
+    load_joints(world, solver);
+    solve_step(problem);
+    for (int slot = 0; slot < problem.body_count; slot++)
+        store_body(world, solver.body_of[slot], problem.bodies[slot], problem.on_floor[slot], bodies, sleep);
+
+    trouble.bits |= check_finite<Float>(world, health);
+    if (problem.dropped_contacts > 0) {
+        note_trouble(health, world.identity, solver.body_of[problem.dropped_body]);
+        health.dropped_contacts += static_cast<uint32_t>(problem.dropped_contacts);
+        trouble.bits |= kTroubleDroppedContacts;
+    }
+}
+
+}  // namespace doorstep

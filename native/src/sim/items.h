@@ -1,0 +1,360 @@
+// Items: over what stages run, and what a stage may take of an item.
+//
+// An item converts to each thing that a stage over such items may have as a parameter: a part of its world, a record
+// of the step, rows of tensors. A stage that asks for anything else does not compile.
+#pragma once
+
+#include "sim/tile.h"
+
+namespace doorstep {
+
+// ---- Parameters of stages, beside parts of a world and records
+
+// The records of one kind of all agents of a world, or of all agents of a vector.
+template <class Record>
+struct Each {
+    Record* first;
+    DS_METHOD Record& operator[](int agent) const { return first[agent]; }
+};
+
+struct WorldIndex {
+    int in_tile;
+    int64_t slot;  // of the simulation
+};
+struct AgentIndex {
+    int agent;  // of its world
+};
+struct LineIndex {
+    int agent;
+    int line;  // the first that the stage casts
+};
+struct ButtonIndex {
+    int first;  // of a vector of buttons
+};
+
+struct ActionRow {
+    const int32_t* components;
+};
+struct ActionRows {
+    int32_t* components;  // of all agents of a world
+};
+struct ResetRow {
+    int32_t* flag;
+};
+struct ScoreRows {
+    float* rewards;
+    int32_t* dones;
+    uint8_t *terminations, *truncations;
+};
+struct EpisodeRows {
+    float* returns;
+    int32_t* length;
+};
+
+// The rows to write an observation to.
+struct ObservationRow {
+    int32_t* steps_remaining;
+    float *self, *partners, *room_entities, *doors, *lidar;
+    float* flat;  // null without flat_observations
+};
+struct FinalObservationRow {
+    ObservationRow row;
+};
+
+// ---- Items
+
+template <WorldTile TileT>
+struct WorldItem {
+    using W = typename TileT::W;
+    TileT& tile;
+    int index;  // world of the tile
+
+    DS_METHOD W& world() const { return tile.world(index); }
+    DS_METHOD int64_t slot() const { return tile.first + index; }
+    DS_METHOD int64_t agent_row() const { return slot() * W::kAgents; }
+    DS_METHOD const TensorPointers& tensors() const { return tile.simulation.tensors; }
+
+    DS_METHOD operator WorldIndex() const { return {index, slot()}; }
+    DS_METHOD operator W&() const { return world(); }
+    DS_METHOD operator typename W::Bodies&() const { return world().bodies; }
+    DS_METHOD operator typename W::Statics&() const { return world().statics; }
+    DS_METHOD operator typename W::Buttons&() const { return world().buttons; }
+    DS_METHOD operator typename W::Doors&() const { return world().doors; }
+    DS_METHOD operator typename W::Grabs&() const { return world().grabs; }
+    DS_METHOD operator typename W::Progress&() const { return world().progress; }
+    DS_METHOD operator Sleep&() const { return world().sleep; }
+    DS_METHOD operator Episode&() const { return world().episode; }
+    DS_METHOD operator Identity&() const { return world().identity; }
+    DS_METHOD operator WorldHealth&() const { return world().health; }
+
+    DS_METHOD operator const Rules&() const { return tile.simulation.rules; }
+    DS_METHOD operator const Request&() const { return tile.request; }
+    DS_METHOD operator ResetRow() const { return {tensors().resets + slot()}; }
+    DS_METHOD operator ActionRows() const { return {tensors().actions + agent_row() * kActionComponents}; }
+    DS_METHOD operator ScoreRows() const {
+        const int64_t row = agent_row();
+        return {tensors().rewards + row, tensors().dones + row, tensors().terminations + row,
+                tensors().truncations + row};
+    }
+    DS_METHOD operator EpisodeRows() const {
+        return {tensors().episode_returns + agent_row(), tensors().episode_lengths + slot()};
+    }
+
+#define DS_WORLD_RECORD(Record, name) \
+    DS_METHOD operator Record&() const { return tile.records.name[index]; }
+    DS_WORLD_RECORDS(DS_WORLD_RECORD)
+#undef DS_WORLD_RECORD
+#define DS_AGENT_RECORDS_OF_WORLD(Record, name)                                                        \
+    DS_METHOD operator Each<Record>() const { return {tile.records.name + index * W::kAgents}; }       \
+    DS_METHOD operator Each<const Record>() const { return {tile.records.name + index * W::kAgents}; }
+    DS_AGENT_RECORDS(DS_AGENT_RECORDS_OF_WORLD)
+#undef DS_AGENT_RECORDS_OF_WORLD
+};
+
+template <WorldTile TileT>
+struct AgentItem : WorldItem<TileT> {
+    using W = typename TileT::W;
+    int agent;
+
+    DS_METHOD AgentItem(TileT& in, int agent_slot)
+        : WorldItem<TileT>{in, agent_slot / W::kAgents}, agent(agent_slot % W::kAgents) {
+        DS_ASSERT(agent_slot >= 0 && this->index < in.count);
+    }
+
+    DS_METHOD int agent_slot() const { return this->index * W::kAgents + agent; }
+    DS_METHOD int64_t row() const { return this->agent_row() + agent; }
+
+    DS_METHOD operator AgentIndex() const { return {agent}; }
+    DS_METHOD operator const FlightTable&() const { return this->tile.flights; }
+    DS_METHOD operator ActionRow() const { return {this->tensors().actions + row() * kActionComponents}; }
+    DS_METHOD operator ObservationRow() const {
+        const TensorPointers& t = this->tensors();
+        return row_of({t.steps_remaining, t.self_observations, t.partner_observations, t.room_entity_observations,
+                       t.door_observations, t.lidar, t.observations});
+    }
+    DS_METHOD operator FinalObservationRow() const {
+        const TensorPointers& t = this->tensors();
+        return {row_of({t.final_steps_remaining, t.final_self_observations, t.final_partner_observations,
+                        t.final_room_entity_observations, t.final_door_observations, t.final_lidar,
+                        t.final_observations})};
+    }
+#define DS_AGENT_RECORD(Record, name) \
+    DS_METHOD operator Record&() const { return this->tile.records.name[agent_slot()]; }
+    DS_AGENT_RECORDS(DS_AGENT_RECORD)
+#undef DS_AGENT_RECORD
+
+   private:
+    DS_METHOD ObservationRow row_of(ObservationRow first) const {
+        return {first.steps_remaining + row(),
+                first.self + row() * kSelfSize,
+                first.partners + row() * kPolarSize * (W::kAgents - 1),
+                first.room_entities + row() * kPolarSize * kEntitySlots,
+                first.doors + row() * kPolarSize,
+                first.lidar + row() * kLidarSize,
+                first.flat ? first.flat + row() * flat_size(W::kAgents) : nullptr};
+    }
+};
+
+template <WorldTile TileT>
+struct LineItem : AgentItem<TileT> {
+    int line;
+    DS_METHOD LineItem(TileT& in, int agent_slot, int first_line)
+        : AgentItem<TileT>(in, agent_slot), line(first_line) {}
+    DS_METHOD operator LineIndex() const { return {this->agent, line}; }
+};
+
+template <WorldTile TileT>
+struct ButtonItem : WorldItem<TileT> {
+    int button;
+    DS_METHOD operator ButtonIndex() const { return {button}; }
+};
+
+// As many agents of a tile as there are lanes, from any of its worlds.
+template <WorldTile TileT>
+struct AgentVector {
+    using W = typename TileT::W;
+    const TileT& tile;
+    int first, count;  // agents of the tile
+
+    DS_METHOD const W& world(int lane) const { return tile.world((first + lane) / W::kAgents); }
+    DS_METHOD int agent(int lane) const {
+        DS_ASSERT(lane >= 0 && lane < count);
+        return (first + lane) % W::kAgents;
+    }
+
+    DS_METHOD operator const AgentVector&() const { return *this; }
+    DS_METHOD operator Each<Yaw>() const { return {tile.records.yaws + first}; }
+    DS_METHOD operator Each<StaticsInSight>() const { return {tile.records.sights + first}; }
+};
+
+// Agents that slide along walls, one per lane, from any worlds of a tile.
+template <WorldTile TileT>
+struct SlidingAgents {
+    using W = typename TileT::W;
+    const TileT& tile;
+    int slots[TileT::Float::kLanes];  // agents of the tile
+    int count;
+
+    DS_METHOD const W& world(int lane) const { return tile.world(slots[lane] / W::kAgents); }
+    DS_METHOD int agent(int lane) const {
+        DS_ASSERT(lane >= 0 && lane < TileT::Float::kLanes);
+        return slots[lane] % W::kAgents;
+    }
+    DS_METHOD const Action& action(int lane) const { return tile.records.actions[slots[lane]]; }
+    DS_METHOD WallsInReach walls(int lane) const { return tile.records.walls[slots[lane]]; }
+};
+
+// Where they are moved: the bodies of their worlds.
+template <WorldTile TileT>
+struct SlidingBodies {
+    typename TileT::W::Bodies* of[TileT::Float::kLanes];
+};
+
+template <WorldTile TileT>
+struct SlidingItem {
+    using Float = typename TileT::Float;
+    TileT& tile;
+    const SlidingAgents<TileT>& agents;
+    SlidingBodies<TileT>& bodies;
+    int slider;
+
+    DS_METHOD operator const SlidingAgents<TileT>&() const { return agents; }
+    DS_METHOD operator SlidingBodies<TileT>&() const { return bodies; }
+    DS_METHOD operator SlideBatch<Float>&() const { return tile.workspace.slides[slider]; }
+};
+
+template <WorldTile TileT>
+struct CoupledItem : WorldItem<TileT> {
+    int solver;
+    DS_METHOD operator CoupledWorld<typename TileT::W>&() const { return this->tile.workspace.coupled[solver]; }
+};
+
+// ---- Over what stages run: each() calls call(item) for the items of a worker's share
+
+namespace over {
+
+// The worlds for which Filter is true.
+template <class Filter>
+struct WorldsThat {
+    template <class TileT, class Share, class Call>
+    static DS_METHOD void each(TileT& tile, Share share, const Call& call) {
+        for (int i = share.first; i < tile.count; i += share.stride)
+            if (Filter::includes(tile.records, i)) call(WorldItem<TileT>{tile, i});
+    }
+};
+
+template <class Filter>
+struct AgentsThat {
+    template <class TileT, class Share, class Call>
+    static DS_METHOD void each(TileT& tile, Share share, const Call& call) {
+        constexpr int kAgents = TileT::W::kAgents;
+        for (int slot = share.first; slot < tile.count * kAgents; slot += share.stride)
+            if (Filter::includes(tile.records, slot / kAgents)) call(AgentItem<TileT>(tile, slot));
+    }
+};
+
+// Lidar lines: one by one where lanes are threads, otherwise all of an agent at once.
+template <class Filter>
+struct LinesThat {
+    template <class TileT, class Share, class Call>
+    static DS_METHOD void each(TileT& tile, Share share, const Call& call) {
+        constexpr int kAgents = TileT::W::kAgents, kItems = TileT::Float::kLanes == 1 ? kLidarLines : 1;  // per agent
+        for (int item = share.first; item < tile.count * kAgents * kItems; item += share.stride)
+            if (Filter::includes(tile.records, item / (kItems * kAgents)))
+                call(LineItem<TileT>(tile, item / kItems, item % kItems));
+    }
+};
+
+struct All {
+    template <class Records>
+    static DS_METHOD bool includes(const Records&, int) { return true; }
+};
+struct Ending {
+    template <class Records>
+    static DS_METHOD bool includes(const Records& records, int world) { return records.ends[world].ends; }
+};
+struct Regenerating {
+    template <class Records>
+    static DS_METHOD bool includes(const Records& records, int world) { return records.ends[world].regenerates; }
+};
+struct ChosenOnes {
+    template <class Records>
+    static DS_METHOD bool includes(const Records& records, int world) { return records.chosen[world].yes; }
+};
+
+using Worlds = WorldsThat<All>;
+using EndingWorlds = WorldsThat<Ending>;
+using RegeneratingWorlds = WorldsThat<Regenerating>;
+using ChosenWorlds = WorldsThat<ChosenOnes>;
+using Agents = AgentsThat<All>;
+using EndingAgents = AgentsThat<Ending>;
+using ChosenAgents = AgentsThat<ChosenOnes>;
+using Lines = LinesThat<All>;
+using EndingLines = LinesThat<Ending>;
+using ChosenLines = LinesThat<ChosenOnes>;
+
+struct ButtonVectors {
+    template <class TileT, class Share, class Call>
+    static DS_METHOD void each(TileT& tile, Share share, const Call& call) {
+        constexpr int kLanes = TileT::Float::kLanes, kVectors = TileT::W::kButtonLanes / kLanes;
+        for (int item = share.first; item < tile.count * kVectors; item += share.stride)
+            call(ButtonItem<TileT>{{tile, item / kVectors}, item % kVectors * kLanes});
+    }
+};
+
+struct AgentVectors {
+    template <class TileT, class Share, class Call>
+    static DS_METHOD void each(TileT& tile, Share share, const Call& call) {
+        constexpr int kLanes = TileT::Float::kLanes;
+        const int agents = tile.count * TileT::W::kAgents;
+        for (int first = share.first * kLanes; first < agents; first += share.stride * kLanes)
+            call(AgentVector<TileT>{tile, first, agents - first < kLanes ? agents - first : kLanes});
+    }
+};
+
+// Agents with one wall in reach are collected apart from those with more, so that they skip the empty slots.
+struct SlidingBatches {
+    template <class TileT, class Share, class Call>
+    static DS_METHOD void each(TileT& tile, Share share, const Call& call) {
+        constexpr int kAgents = TileT::W::kAgents, kLanes = TileT::Float::kLanes;
+        SlidingAgents<TileT> waiting[2] = {{tile, {}, 0}, {tile, {}, 0}};
+        const auto slide = [&](SlidingAgents<TileT>& agents) {
+            DS_ASSERT(agents.count > 0 && agents.count <= kLanes);
+            SlidingBodies<TileT> bodies;
+            for (int lane = 0; lane < kLanes; lane++) {
+                if (lane >= agents.count) agents.slots[lane] = agents.slots[0];  // an unused lane repeats the first
+                bodies.of[lane] = &tile.world(agents.slots[lane] / kAgents).bodies;
+            }
+            call(SlidingItem<TileT>{tile, agents, bodies, share.slider()});
+            agents.count = 0;
+        };
+        for (int slot = share.first; slot < tile.count * kAgents; slot += share.stride) {
+            if (tile.records.motions[slot] != kSliding) continue;
+            const uint32_t walls = tile.records.walls[slot].bits;
+            SlidingAgents<TileT>& agents = waiting[(walls & (walls - 1)) != 0];
+            agents.slots[agents.count++] = slot;
+            if (agents.count == kLanes) slide(agents);
+        }
+        for (SlidingAgents<TileT>& agents : waiting)
+            if (agents.count > 0) slide(agents);
+    }
+};
+
+// The solvers take turns through the coupled worlds.
+struct CoupledWorlds {
+    template <class TileT, WorkerShare Share, class Call>
+    static DS_METHOD void each(TileT& tile, Share share, const Call& call) {
+        const int solver = share.solver();
+        if (solver < 0) return;
+        DS_ASSERT(solver < Share::solvers);
+        int turn = 0;
+        for (int i = 0; i < tile.count; i++) {
+            if (!tile.records.coupled[i].yes) continue;
+            if (turn == solver) call(CoupledItem<TileT>{{tile, i}, solver});
+            turn = turn + 1 == Share::solvers ? 0 : turn + 1;
+        }
+    }
+};
+
+}  // namespace over
+}  // namespace doorstep

@@ -1,0 +1,68 @@
+// The table of state fields: where each row of DS_STATE_TABLE lies in a world's block.
+#pragma once
+
+#include "sim/world.h"
+
+namespace doorstep {
+
+constexpr int64_t kFloatBytes = sizeof(float);
+
+constexpr StateField rows_of(size_t offset, int64_t items) {
+    return {static_cast<ptrdiff_t>(offset), nullptr, 1, {items, 1}, {kFloatBytes, 0}};
+}
+// Structure of arrays: coordinate k of item i lies k rows of `pitch` floats further.
+constexpr StateField vectors_of(size_t offset, int64_t items, int64_t coordinates, int64_t pitch) {
+    return {static_cast<ptrdiff_t>(offset), nullptr, 2, {items, coordinates}, {kFloatBytes, pitch * kFloatBytes}};
+}
+
+template <class W>
+struct BodySizes {
+    float extent[W::kBodies][3];
+};
+template <class W>
+constexpr BodySizes<W> make_body_sizes() {
+    BodySizes<W> sizes{};
+    for (int i = 0; i < W::kBodies; i++)
+        for (int k = 0; k < 3; k++) sizes.extent[i][k] = 2.f * (i < W::kAgents ? kAgentHalfExtent : kCubeHalfExtent);
+    return sizes;
+}
+template <class W>
+constexpr BodySizes<W> kBodySizes = make_body_sizes<W>();
+
+// A field per row, named after it: a missing or additional one does not compile.
+template <class W>
+struct StateFields {
+    using Bodies = typename W::Bodies;
+    using Statics = typename W::Statics;
+    static constexpr size_t kBodies = offsetof(W, bodies), kStatics = offsetof(W, statics);
+    static constexpr size_t kFirstBody = sizeof(float) * W::kButtonLanes;  // in a row of positions
+
+    static constexpr StateField body_positions =
+        vectors_of(kBodies + offsetof(Bodies, x) + kFirstBody, W::kBodies, 3, W::kThings);
+    static constexpr StateField body_rotations =
+        vectors_of(kBodies + offsetof(Bodies, rotation_w), W::kBodies, 4, W::kBodyLanes);
+    static constexpr StateField body_linear_velocities =
+        vectors_of(kBodies + offsetof(Bodies, velocity_x), W::kBodies, 3, W::kBodyLanes);
+    static constexpr StateField body_angular_velocities =
+        vectors_of(kBodies + offsetof(Bodies, spin_x), W::kBodies, 3, W::kBodyLanes);
+    static constexpr StateField body_sizes = {
+        -1, &kBodySizes<W>, 2, {W::kBodies, 3}, {3 * kFloatBytes, kFloatBytes}};
+    static constexpr StateField body_kinds = rows_of(kBodies + offsetof(Bodies, kind), W::kBodies);
+    static constexpr StateField static_positions =
+        vectors_of(kStatics + offsetof(Statics, x), W::kStatics, 3, W::kStaticLanes);
+    static constexpr StateField static_sizes =
+        vectors_of(kStatics + offsetof(Statics, size_x), W::kStatics, 3, W::kStaticLanes);
+    static constexpr StateField static_kinds = rows_of(kStatics + offsetof(Statics, kind), W::kStatics);
+    static constexpr StateField button_positions =
+        vectors_of(kBodies + offsetof(Bodies, x), W::kButtons, 3, W::kThings);
+    static constexpr StateField button_pressed = rows_of(offsetof(W, buttons.pressed), W::kButtons);
+    static constexpr StateField button_doors = rows_of(offsetof(W, buttons.door), W::kButtons);
+    static constexpr StateField door_open = rows_of(offsetof(W, doors.open), W::kDoors);
+    static constexpr StateField door_static = rows_of(offsetof(W, doors.panel), W::kDoors);
+    static constexpr StateField agent_grabs = rows_of(offsetof(W, grabs.held), W::kAgents);
+    static constexpr StateField agent_max_y = rows_of(offsetof(W, progress.max_y), W::kAgents);
+    static constexpr StateField episode_index = {
+        static_cast<ptrdiff_t>(offsetof(W, identity.episode_index)), nullptr, 0, {1, 1}, {0, 0}};
+};
+
+}  // namespace doorstep

@@ -1,0 +1,51 @@
+// What holds for every world between the stages of a step, whatever callers did: a restore checks blocks for it, and
+// builds with assertions check it after every stage.
+#pragma once
+
+#include "sim/edits.h"
+
+namespace doorstep {
+
+template <class W>
+DS_INLINE bool has_valid_counters(const W& world, int32_t episode_length) {
+    const Episode& episode = world.episode;
+    return episode.steps_remaining >= 0 && episode.steps_remaining <= episode_length &&
+           (episode.done == 0 || episode.done == 1);
+}
+
+template <class W>
+DS_INLINE bool has_valid_bodies(const W& world) {
+    for (int i = W::kBodies; i < W::kBodyLanes; i++)
+        if (world.bodies.min_x[i] != kNowhere || world.bodies.x[W::kButtonLanes + i] != kNowhere) return false;
+    for (int i = 0; i < W::kBodyLanes; i++) {
+        const int32_t kind = i < W::kAgents ? DS_ENTITY_AGENT : i < W::kBodies ? DS_ENTITY_CUBE : DS_ENTITY_NONE;
+        if (world.bodies.kind[i] != kind) return false;
+    }
+    return (world.sleep.cubes & ~W::kCubeBits) == 0;
+}
+
+template <class W>
+DS_INLINE bool has_valid_joints(const W& world) {
+    for (int a = 0; a < W::kAgents; a++) {
+        const int32_t cube = world.grabs.joined[a];
+        if (cube != -1 && (cube < W::kAgents || cube >= W::kBodies)) return false;
+    }
+    return true;
+}
+
+template <class W>
+DS_INLINE bool has_valid_room_slots(const W& world) {
+    for (const auto& room : world.rooms.thing)
+        for (uint8_t thing : room)
+            if (thing != kEmptySlot && thing >= W::kThings) return false;
+    return true;
+}
+
+// Indices and counters in range, unused slots empty.
+template <class W>
+DS_INLINE bool is_valid(const W& world, int32_t episode_length) {
+    return has_valid_indices(world) && has_valid_counters(world, episode_length) && has_valid_bodies(world) &&
+           has_valid_joints(world) && has_valid_room_slots(world);
+}
+
+}  // namespace doorstep
