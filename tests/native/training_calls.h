@@ -9,7 +9,7 @@
 #include "check.h"
 #include "draws.h"
 #include "math/exponential.h"
-#include "training/cpu_training.h"
+#include "training/kernels.h"
 
 namespace doorstep {
 

@@ -2,8 +2,7 @@
 #include "api/call.h"
 #include "api/fork.h"
 #include "runtime/cuda/resource.h"
-#include "training/cpu_training.h"
-#include "training/cuda_training.h"
+#include "training/kernels.h"
 
 namespace doorstep {
 namespace {

@@ -1,7 +1,7 @@
-#include "training/cpu_training.h"
-
+// The training kernels on the CPU.
 #include "exec/cpu/float_environment.h"
 #include "training/advantages.h"
+#include "training/kernels.h"
 #include "training/multi_discrete.h"
 
 namespace doorstep {

@@ -1,5 +1,4 @@
-#include "training/cuda_training.h"
-
+// The training kernels on CUDA devices.
 #include <algorithm>
 #include <new>
 
@@ -7,6 +6,7 @@
 #include "exec/cuda/kernel_module.h"
 #include "exec/cuda/prepared_list.h"
 #include "runtime/status.h"
+#include "training/kernels.h"
 
 namespace doorstep {
 namespace {

@@ -1,5 +1,5 @@
-// The training kernels: their names and parameters. Each is one function template that processes some of the items
-// (columns or rows) of a call; the CPU and CUDA both run it.
+// The training kernels: their names and parameters, and how each device runs them. Each is one function template that
+// processes some of the items (columns or rows) of a call; the CPU and CUDA both run it.
 #pragma once
 
 #include "doorstep.h"
@@ -24,5 +24,18 @@ enum TrainingKernelId {
 
 // Threads of a block. Threads take items in strides of the grid's size, so that any grid gives the same result.
 constexpr int kTrainingThreads = 64;
+
+// Each function executes a call, whose arguments have been checked. On the CPU the calling thread does; the CPU must
+// have the instruction sets that worlds are compiled for. On CUDA a call is one launch on the caller's stream, which
+// may be captured; the kernels are loaded beforehand, because loading is impossible during a capture.
+#define DS_TRAINING_FUNCTIONS(name, Call, items) \
+    void name##_on_cpu(const Call& call);        \
+    ds_status name##_on_cuda(const Call& call);
+DS_TRAINING_KERNEL_TABLE(DS_TRAINING_FUNCTIONS)
+#undef DS_TRAINING_FUNCTIONS
+
+// Loaded per device from the first prepare() until as many releases.
+ds_status prepare_training_on_cuda(int64_t device_index);
+ds_status release_training_on_cuda(int64_t device_index);
 
 }  // namespace doorstep
