@@ -253,7 +253,7 @@ def _targets() -> dict[str, str]:
 
 
 def _rule_attribute(program: Program, outputs: tuple[str, ...], *, has_resets: bool) -> Any:
-    """The attribute "rules" that native/src/interop/xla/handlers.h describes."""
+    """The attribute "rules" that native/src/interop/xla/handlers.cpp describes."""
     numbers = [program.device_kind, *program.rules]
     return np.array([*numbers, has_resets, *map(NAMES.index, outputs)], np.int64)
 

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "interop/python/python_api.h"
 #include "simulators.h"
 
 namespace {

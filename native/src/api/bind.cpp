@@ -5,11 +5,6 @@
 namespace doorstep {
 namespace {
 
-ds_status fail_handle() {
-    return fail(DS_STATUS_OUT_OF_MEMORY, "", "release references that are no longer needed",
-                "no memory is left for a handle");
-}
-
 // The bindings of one call. Before carry_out() only the elements of the caller's memory have changed; the destructor
 // releases the rest.
 class Bindings {
@@ -118,8 +113,8 @@ ds_status Bindings::check_place(int i) const {
 
 ds_status Bindings::make_handles() {
     for (int i = 0; i < count_; ++i) {
-        moves_[i].handle = memories.insert(moves_[i].borrowed ? moves_[i].borrowed : simulator_.memory());
-        if (!moves_[i].handle) return fail_handle();
+        const Ref<Memory>& place = moves_[i].borrowed ? moves_[i].borrowed : simulator_.memory();
+        if (const ds_status status = give_memory(place, &moves_[i].handle)) return status;
     }
     return DS_STATUS_OK;
 }

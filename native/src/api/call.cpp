@@ -1,7 +1,5 @@
 #include "api/call.h"
 
-#include "interop/python/python_api.h"
-
 namespace doorstep {
 
 ds_status fail_closed(const char* argument) {
@@ -17,12 +15,6 @@ ds_status give_memory(const Ref<Memory>& memory, ds_memory* handle) {
     }
     *handle = made;
     return DS_STATUS_OK;
-}
-
-ds_status check_python() {
-    if (find_python()) return DS_STATUS_OK;
-    return fail(DS_STATUS_LIBRARY, "", "load libpython so that its symbols are global (RTLD_GLOBAL)",
-                "Python's %s is not visible to libraries in this process", missing_of_python());
 }
 
 // ---- SimulatorCall ----

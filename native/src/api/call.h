@@ -25,9 +25,6 @@ ds_status fail_closed(const char* argument);
 // Creates a handle for the caller.
 ds_status give_memory(const Ref<Memory>& memory, ds_memory* handle);
 
-// LIBRARY if Python's functions are not visible in this process.
-ds_status check_python();
-
 // One call on one simulator: holds its turn from construction to destruction. Calls that arrive meanwhile, and calls
 // that arrive while an asynchronous step runs, wait in order.
 class SimulatorCall {

@@ -1,16 +1,20 @@
+// Exporting tensors to other libraries without a copy.
 #include "interop/dlpack.h"
 
 #include <atomic>
 #include <new>
 #include <type_traits>
 
-#include "exec/tensor_table.h"
+#include "api/call.h"
+#include "api/tensor_description.h"
+#include "interop/python/python_api.h"
 #include "runtime/live_count.h"
 
 namespace doorstep {
 namespace {
 
-// The memory that a managed tensor references, and its shape and strides.
+// The memory that a managed tensor references, and its shape and strides. Managed: DLManagedTensor or
+// DLManagedTensorVersioned.
 template <class Managed>
 struct Export {
     Managed managed;
@@ -30,54 +34,70 @@ DLDevice device_of(const Memory& memory) {
     return {memory.device_kind() == DS_DEVICE_CUDA ? kDLCUDA : kDLCPU, memory.device_index()};
 }
 
+// The description has been checked. The managed tensor keeps the memory alive until its deleter runs.
 template <class Managed>
-bool destroy_if_named(PyObject* capsule, const char* name) {
+ds_status export_tensor(Ref<Memory> memory, const ds_tensor_info& info, void** managed) {
+    auto* made = new (std::nothrow) Export<Managed>{};
+    if (!made) {
+        return fail(DS_STATUS_OUT_OF_MEMORY, "", "release tensors that are no longer needed",
+                    "no memory is left for a DLPack tensor");
+    }
+    const DLDataType dtype = kDataTypes[info.dtype];
+    for (int axis = 0; axis < info.rank; ++axis) {
+        made->shape[axis] = info.shape[axis];
+        made->strides[axis] = info.strides[axis] / (dtype.bits / 8);
+    }
+    made->managed.tensor = {info.data, device_of(*memory), info.rank, dtype, made->shape, made->strides, 0};
+    made->managed.manager = made;
+    made->managed.deleter = delete_export<Managed>;
+    if constexpr (std::is_same_v<Managed, DLManagedTensorVersioned>) {
+        made->managed.major = 1;
+        made->managed.minor = 0;
+        made->managed.flags = info.access == DS_ACCESS_READ ? kDLPackReadOnly : 0;
+    }
+    made->memory = std::move(memory);
+    live_counts.exports.fetch_add(1, std::memory_order_relaxed);
+    *managed = &made->managed;
+    return DS_STATUS_OK;
+}
+
+// A consumer renames the capsule: one with its first name was not consumed.
+template <class Managed>
+bool delete_unconsumed(PyObject* capsule, const char* name) {
     if (!python().PyCapsule_IsValid(capsule, name)) return false;
     delete_exported(static_cast<Managed*>(python().PyCapsule_GetPointer(capsule, name)));
     return true;
 }
 
 }  // namespace
-
-DLDataType data_type_of(int32_t dtype) {
-    switch (dtype) {
-        case DS_DTYPE_UINT8: return {kDLUInt, 8, 1};
-        case DS_DTYPE_INT32: return {kDLInt, 32, 1};
-        case DS_DTYPE_UINT32: return {kDLUInt, 32, 1};
-        default: return {kDLFloat, 32, 1};
-    }
-}
-
-template <class Managed>
-Managed* export_tensor(const Ref<Memory>& memory, const ds_tensor_info& info) {
-    auto* made = new (std::nothrow) Export<Managed>{};
-    if (!made) return nullptr;
-    made->memory = memory;
-    for (int axis = 0; axis < info.rank; ++axis) {
-        made->shape[axis] = info.shape[axis];
-        made->strides[axis] = info.strides[axis] / dtype_bytes(info.dtype);
-    }
-    Managed& managed = made->managed;
-    managed.tensor = {info.data,   device_of(*memory), info.rank, data_type_of(info.dtype),
-                      made->shape, made->strides,      0};
-    managed.manager = made;
-    managed.deleter = delete_export<Managed>;
-    if constexpr (std::is_same_v<Managed, DLManagedTensorVersioned>) {
-        managed.major = 1;
-        managed.minor = 0;
-        managed.flags = info.access == DS_ACCESS_READ ? kDLPackReadOnly : 0;
-    }
-    live_counts.exports.fetch_add(1, std::memory_order_relaxed);
-    return &managed;
-}
-
-template DLManagedTensor* export_tensor(const Ref<Memory>& memory, const ds_tensor_info& info);
-template DLManagedTensorVersioned* export_tensor(const Ref<Memory>& memory, const ds_tensor_info& info);
-
-void destroy_capsule(PyObject* capsule) {
-    if (!find_python()) return;
-    if (destroy_if_named<DLManagedTensorVersioned>(capsule, "dltensor_versioned")) return;
-    destroy_if_named<DLManagedTensor>(capsule, "dltensor");
-}
-
 }  // namespace doorstep
+
+using namespace doorstep;
+
+ds_status ds_dlpack_export(ds_memory memory, const ds_tensor_info* info, int32_t versioned, void** managed) {
+    if (const ds_status status = check_struct(info, "info")) return status;
+    if (!managed) return fail_null("managed");
+    if (const ds_status status = check_range("versioned", "pass 0 or 1", versioned, 0, 1)) return status;
+    Ref<Memory> found = memories.find(memory);
+    if (!found) return fail_closed("memory");
+    if (const ds_status status = check_description(*found, *info)) return status;
+    return versioned ? export_tensor<DLManagedTensorVersioned>(std::move(found), *info, managed)
+                     : export_tensor<DLManagedTensor>(std::move(found), *info, managed);
+}
+
+ds_status ds_dlpack_delete(void* managed, int32_t versioned) {
+    if (!managed) return fail_null("managed");
+    if (const ds_status status = check_range("versioned", "pass 0 or 1", versioned, 0, 1)) return status;
+    if (versioned) {
+        delete_exported(static_cast<DLManagedTensorVersioned*>(managed));
+    } else {
+        delete_exported(static_cast<DLManagedTensor*>(managed));
+    }
+    return DS_STATUS_OK;
+}
+
+void ds_capsule_destructor(void* object) {
+    auto* capsule = static_cast<PyObject*>(object);
+    if (!find_python() || delete_unconsumed<DLManagedTensorVersioned>(capsule, "dltensor_versioned")) return;
+    delete_unconsumed<DLManagedTensor>(capsule, "dltensor");
+}

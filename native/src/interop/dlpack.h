@@ -1,12 +1,12 @@
-// DLPack: exporting tensors to other libraries without a copy. Declares the structs of the DLPack 1.0 specification
-// that are used here.
+// DLPack: tensors that libraries hand to each other without a copy. Declares the structs of its specification that are
+// used here: those of 1.0, and of 1.3 the C exchange API, by which native code reads and creates tensors of a library
+// without calling Python. A library provides it as the attribute `__dlpack_c_exchange_api__` of its tensor type: a
+// capsule named "dlpack_exchange_api" with the address of a static DLPackExchangeAPI.
 #pragma once
 
 #include <stdint.h>
 
 #include "doorstep.h"
-#include "interop/python/python_api.h"
-#include "runtime/memory.h"
 
 namespace doorstep {
 
@@ -56,21 +56,43 @@ struct DLManagedTensorVersioned {
     DLTensor tensor;
 };
 
-// A managed tensor over `memory`, which it keeps alive until its deleter runs; Managed is one of the two structs
-// above. Null if memory ran out. The description has been checked.
-template <class Managed>
-Managed* export_tensor(const Ref<Memory>& memory, const ds_tensor_info& info);
+struct DLPackVersion {
+    uint32_t major;
+    uint32_t minor;
+};
 
-// DLPack's type of a ds_dtype, for those that a simulator's tensors have.
-DLDataType data_type_of(int32_t dtype);
+// The common header of every version of the struct.
+struct DLPackExchangeAPIHeader {
+    DLPackVersion version;
+    DLPackExchangeAPIHeader* prev_api;  // the API of an older major version, or null
+};
 
-// Calls the deleter, if there is one.
+// All functions return 0, or -1 with a Python exception set. They do not wait for the device: their tensors are ready
+// for work on the library's current stream.
+struct DLPackExchangeAPI {
+    DLPackExchangeAPIHeader header;
+    // Memory like the prototype's. On failure calls set_error(error_context, kind, message) instead of Python.
+    int (*managed_tensor_allocator)(DLTensor* prototype, DLManagedTensorVersioned** made, void* error_context,
+                                    void (*set_error)(void* error_context, const char* kind, const char* message));
+    int (*managed_tensor_from_py_object_no_sync)(void* object, DLManagedTensorVersioned** made);
+    // Takes ownership of the tensor, except when it fails: then its deleter has not run.
+    int (*managed_tensor_to_py_object_no_sync)(DLManagedTensorVersioned* tensor, void** object);
+    // May be null. The object owns the result, which is valid until the object is used otherwise.
+    int (*dltensor_from_py_object_no_sync)(void* object, DLTensor* tensor);
+    int (*current_work_stream)(int32_t device_type, int32_t device_id, void** stream);
+};
+
+// DLPack's type of each ds_dtype.
+inline constexpr DLDataType kDataTypes[] = {
+    {kDLUInt, 8, 1}, {kDLInt, 32, 1}, {kDLUInt, 32, 1}, {kDLFloat, 32, 1}, {kDLFloat, 64, 1},
+};
+static_assert(DS_DTYPE_UINT8 == 0 && DS_DTYPE_INT32 == 1 && DS_DTYPE_UINT32 == 2 && DS_DTYPE_FLOAT32 == 3 &&
+              DS_DTYPE_FLOAT64 == 4);
+
+// Calls the deleter of a managed tensor, if there is one.
 template <class Managed>
 void delete_exported(Managed* managed) {
     if (managed->deleter) managed->deleter(managed);
 }
-
-// Deletes the tensor of a capsule that was not consumed: a consumer renames the capsule.
-void destroy_capsule(PyObject* capsule);
 
 }  // namespace doorstep

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from doorstep._native._generated import PythonLibrary, PythonTensor
 
-# ---- Names; native/src/interop/python/tensor_names.cpp has the same ----
+# ---- Names; native/src/interop/python/tensor_description.cpp has the same ----
 
 SIGNED, UNSIGNED, FLOAT, BFLOAT, COMPLEX, BOOL = 0, 1, 2, 4, 5, 6
 _FLOAT8 = ("e3m4", "e4m3", "e4m3b11fnuz", "e4m3fn", "e4m3fnuz", "e5m2", "e5m2fnuz", "e8m0fnu")  # codes from 7 on

@@ -1,4 +1,4 @@
-"""Functions that native code calls for tensors that it does not read itself (interop/python/tensor_reader.h)."""
+"""Functions that native code calls for tensors that it does not read itself (interop/python/tensor_bridge.cpp)."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ LIBRARIES = {
 
 
 class TensorKind(IntEnum):
-    """Numbers of the enumeration in native/src/interop/python/tensor_types.h, which explains them."""
+    """Numbers of the enumeration in native/src/interop/python/tensor_bridge.h, which explains them."""
 
     NONE = 0
     TORCH = 1

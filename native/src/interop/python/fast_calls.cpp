@@ -1,12 +1,434 @@
-#include "interop/python/fast_calls.h"
+// Functions of the library as Python builtins, which take a tenth of the time of ctypes calls. A fast call raises
+// exceptions, as Python's own functions do, instead of returning a status. The table of all stands at the end.
+#include <string.h>
 
-#include "interop/python/fast_set.h"
-#include "interop/python/fast_step.h"
-#include "interop/python/fast_tensors.h"
-#include "interop/python/operator_calls.h"
+#include <new>
+
+#include "interop/python/tensor_description.h"
+#include "runtime/argument_checks.h"
 
 namespace doorstep {
 namespace {
+
+// Set by ds_python_bind() and never released: fast calls may run until the process ends.
+constinit PyObject* raise_last_error = nullptr;
+constinit PyObject* module_name = nullptr;
+
+// Sets the exception of a failing status; returns null, as a failing fast call must.
+PyObject* raise_status(ds_status status) {
+    const PyOwned number(python().PyLong_FromLongLong(status));
+    if (number) const PyOwned never(python().PyObject_CallFunctionObjArgs(raise_last_error, number.get(), nullptr));
+    return nullptr;
+}
+
+bool check_count(const char* name, Py_ssize_t count, Py_ssize_t expected) {
+    if (count == expected) return true;
+    python().PyErr_Format(python().TypeError, "%s() takes %zd arguments, not %zd", name, expected, count);
+    return false;
+}
+
+// Other Python threads run during the call, which must not use Python.
+template <class Call>
+ds_status without_gil(Call call) {
+    const WithoutGil others_run;
+    return call();
+}
+
+// ---- Stepping a simulator ----
+
+// Attribute names, created by fast_step_method() and never released.
+constinit PyObject* step_handle = nullptr;
+constinit PyObject* step_in_turn = nullptr;
+
+PyObject* step(ds_simulator simulator) {
+    const ds_status status = without_gil([&] { return ds_simulator_step(simulator); });
+    return status ? raise_status(status) : return_none();
+}
+
+PyObject* step_object(PyObject* self, PyObject*) {
+    const PyOwned handle(python().PyObject_GetAttr(self, step_handle));
+    if (!handle) return nullptr;
+    const ds_simulator simulator = python().PyLong_AsUnsignedLong(handle.get());
+    if (simulator) return step(simulator);
+    return python().PyObject_CallMethodObjArgs(self, step_in_turn, nullptr);
+}
+
+PyMethodDef step_row = {"step", reinterpret_cast<void*>(step_object), METH_NOARGS, nullptr};
+
+PyObject* fast_step(PyObject*, PyObject* handle) {
+    const ds_simulator simulator = python().PyLong_AsUnsignedLong(handle);
+    if (simulator == UINT64_MAX && python().PyErr_Occurred()) return nullptr;
+    return step(simulator);
+}
+
+// The method `step` for the class of simulators. Its instances have `_step_handle`, the handle of a simulator that can
+// be stepped at once, or 0 if `_step_in_turn()` must be called instead.
+PyObject* fast_step_method(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
+    if (!check_count("step_method", count, 2)) return nullptr;
+    const char* doc = python().PyUnicode_AsUTF8AndSize(arguments[1], nullptr);
+    step_handle = python().PyUnicode_InternFromString("_step_handle");
+    step_in_turn = python().PyUnicode_InternFromString("_step_in_turn");
+    if (!doc || !step_handle || !step_in_turn) return nullptr;
+    python().Py_IncRef(arguments[1]);  // the row points into its text
+    step_row.doc = doc;
+    return python().PyDescr_NewMethod(reinterpret_cast<PyTypeObject*>(arguments[0]), &step_row);
+}
+
+// ---- Setting a tensor of a CPU simulator from an array of any library, without a Python frame ----
+
+constexpr const char* kCapsule = "doorstep tensor to be set";
+
+// The properties that an array must have, in DLPack's terms.
+struct Target {
+    ds_simulator simulator;
+    int32_t tensor;
+    DLDataType dtype;
+    int32_t rank;
+    int64_t shape[DS_MAX_DIMENSIONS];
+    uint64_t bytes;
+};
+
+Target make_target(ds_simulator simulator, int32_t tensor, const ds_tensor_info& info) {
+    const DLDataType dtype = kDataTypes[info.dtype];
+    Target target = {simulator, tensor, dtype, info.rank, {}, dtype.bits / 8u};
+    for (int axis = 0; axis < info.rank; ++axis) {
+        target.shape[axis] = info.shape[axis];
+        target.bytes *= static_cast<uint64_t>(info.shape[axis]);
+    }
+    return target;
+}
+
+// Whether the shape equals the target's from an axis on, whose extent is `first`, or lacks only trailing 1s.
+bool has_shape(const Target& target, int axis, int64_t first, const TensorView& view) {
+    const int rank = target.rank - axis;
+    if (view.rank > rank || view.shape[0] != first) return false;
+    for (int i = 1; i < rank; ++i) {
+        if (target.shape[axis + i] != (i < view.rank ? view.shape[i] : 1)) return false;
+    }
+    return true;
+}
+
+bool fits(const Target& target, const TensorView& view) {
+    return view.device_type == kDLCPU && view.contiguous && view.dtype_code == target.dtype.code &&
+           view.dtype_bits == target.dtype.bits && view.dtype_lanes == target.dtype.lanes && view.rank > 0 &&
+           (has_shape(target, 0, target.shape[0], view) ||
+            has_shape(target, 1, target.shape[0] * target.shape[1], view));
+}
+
+// self: a capsule of a Target.
+PyObject* set(PyObject* self, PyObject* array) {
+    const Target& target = *static_cast<Target*>(python().PyCapsule_GetPointer(self, kCapsule));
+    TensorView view;
+    if (read_tensor(array, {}, &view) || !fits(target, view)) return python().PyBool_FromLong(0);
+    const ds_status status = without_gil([&] {
+        return ds_simulator_set_tensor(target.simulator, target.tensor, view.data, target.bytes, DS_DEVICE_CPU);
+    });
+    return status ? raise_status(status) : python().PyBool_FromLong(1);
+}
+
+PyMethodDef set_row = {"set_tensor", reinterpret_cast<void*>(set), METH_O,
+                       "set_tensor(array, /)\n--\n\nSets a tensor and returns True if the array fits, else False."};
+
+void delete_target(PyObject* capsule) {
+    delete static_cast<Target*>(python().PyCapsule_GetPointer(capsule, kCapsule));
+}
+
+// The callable returns True if it has set the tensor, and False, with nothing changed, if the array needs checks or
+// conversions, which Python code then does.
+PyObject* fast_bind_setter(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
+    if (!check_count("bind_setter", count, 2)) return nullptr;
+    const ds_simulator simulator = python().PyLong_AsUnsignedLongLong(arguments[0]);
+    const int32_t tensor = static_cast<int32_t>(python().PyLong_AsLongLong(arguments[1]));
+    if (python().PyErr_Occurred()) return nullptr;
+    ds_tensor_info info;
+    info.struct_size = sizeof info;
+    if (const ds_status status = ds_simulator_get_tensor(simulator, tensor, &info)) return raise_status(status);
+    Target* target = new (std::nothrow) Target(make_target(simulator, tensor, info));
+    if (!target) return python().PyErr_NoMemory();
+    const PyOwned capsule(python().PyCapsule_New(target, kCapsule, delete_target));
+    if (!capsule) {
+        delete target;
+        return nullptr;
+    }
+    return python().PyCFunction_NewEx(&set_row, capsule.get(), nullptr);
+}
+
+// ---- Functions of doorstep.interop ----
+
+constexpr ReadRules kAnythingOfMany = {.requires_grad_allowed = true, .argument = "tensors"};
+
+// Converts an int that Python code has checked to be an unsigned 64-bit number.
+uint64_t to_number(PyObject* object) { return python().PyLong_AsUnsignedLongLong(object); }
+
+PyObject* fast_description_type(PyObject*, PyObject* base) { return make_description_type(base); }
+
+PyObject* fast_is_tensor(PyObject*, PyObject* object) {
+    int32_t answer;
+    const ds_status status = ds_python_is_tensor(object, &answer);
+    return status ? raise_status(status) : python().PyBool_FromLong(answer);
+}
+
+PyObject* fast_describe(PyObject*, PyObject* tensor) {
+    TensorView view;
+    const ds_status status = read_tensor(tensor, kAnything, &view);
+    return status ? raise_status(status) : make_description(view);
+}
+
+PyObject* fast_describe_many(PyObject*, PyObject* tensors) {
+    const PyOwned objects(python().PySequence_Tuple(tensors));
+    if (!objects) return nullptr;
+    const Py_ssize_t count = python().PyTuple_Size(objects.get());
+    PyOwned descriptions(python().PyTuple_New(count));
+    for (Py_ssize_t i = 0; descriptions && i < count; ++i) {
+        TensorView view;
+        const ds_status status = read_tensor(python().PyTuple_GetItem(objects.get(), i), kAnythingOfMany, &view, i);
+        if (status) return raise_status(status);
+        PyObject* made = make_description(view);
+        if (!made || python().PyTuple_SetItem(descriptions.get(), i, made)) return nullptr;
+    }
+    return descriptions.release();
+}
+
+PyObject* fast_signature(PyObject*, PyObject* tensor) {
+    TensorView view;
+    if (const ds_status status = read_tensor(tensor, kAnything, &view)) return raise_status(status);
+    char text[DS_PYTHON_SIGNATURE_BYTES];
+    const uint64_t length = write_signature(view, text);
+    return python().PyUnicode_FromStringAndSize(text, static_cast<Py_ssize_t>(length));
+}
+
+// A device type of 0 means the tensor's own device.
+PyObject* fast_current_stream(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
+    if (!check_count("current_stream", count, 3)) return nullptr;
+    auto device_type = static_cast<int32_t>(to_number(arguments[1]));
+    auto device_index = static_cast<int64_t>(to_number(arguments[2]));
+    if (!device_type) {
+        TensorView view;
+        if (const ds_status status = read_tensor(arguments[0], kAnything, &view)) return raise_status(status);
+        device_type = view.device_type;
+        device_index = view.device_index;
+    }
+    uint64_t stream;
+    const ds_status status = ds_python_current_stream(arguments[0], device_type, device_index, &stream);
+    return status ? raise_status(status) : python().PyLong_FromUnsignedLongLong(stream);
+}
+
+PyObject* fast_copy_to_pointer(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
+    if (!check_count("copy_to_pointer", count, 3)) return nullptr;
+    auto* pointer = reinterpret_cast<void*>(to_number(arguments[1]));
+    const ds_status status = ds_python_copy_to_pointer(arguments[0], pointer, to_number(arguments[2]));
+    return status ? raise_status(status) : return_none();
+}
+
+PyObject* fast_copy_from_pointer(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
+    if (!check_count("copy_from_pointer", count, 3)) return nullptr;
+    const auto* pointer = reinterpret_cast<const void*>(to_number(arguments[1]));
+    const ds_status status = ds_python_copy_from_pointer(arguments[0], pointer, to_number(arguments[2]));
+    return status ? raise_status(status) : return_none();
+}
+
+// (type, ds_memory, address of a ds_tensor_info); None if the class has no exchange API.
+PyObject* fast_tensor_over(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
+    if (!check_count("tensor_over", count, 3)) return nullptr;
+    const TensorType* type = find_tensor_type_of(reinterpret_cast<PyTypeObject*>(arguments[0]));
+    if (!type) return raise_status(last_status());
+    if (!type->api) return return_none();
+    const auto* info = reinterpret_cast<const ds_tensor_info*>(to_number(arguments[2]));
+    void *managed, *made;
+    if (const ds_status status = ds_dlpack_export(to_number(arguments[1]), info, 1, &managed)) {
+        return raise_status(status);
+    }
+    const ds_status status = ds_python_tensor_over(arguments[0], managed, &made);
+    return status ? raise_status(status) : static_cast<PyObject*>(made);
+}
+
+PyObject* fast_empty_like(PyObject*, PyObject* tensor) {
+    void* made;
+    const ds_status status = ds_python_empty_like(tensor, &made);
+    return status ? raise_status(status) : static_cast<PyObject*>(made);
+}
+
+PyObject* fast_zeros_like(PyObject*, PyObject* tensor) {
+    void* made;
+    const ds_status status = ds_python_zeros_like(tensor, &made);
+    return status ? raise_status(status) : static_cast<PyObject*>(made);
+}
+
+// ---- Calls on Python tensors, checked against the table of an operator ----
+
+constexpr int kMostOperands = 32, kMostExtents = 32, kMostCallBytes = 1024;
+constexpr int32_t kFloats = 1 << DS_DTYPE_FLOAT32 | 1 << DS_DTYPE_FLOAT64;
+constexpr int32_t kBool = 1 << 5;
+
+// The common header of all call structs.
+struct CallHead {
+    uint32_t struct_size;
+    int32_t device_kind;
+    int64_t device_index;
+    uint64_t stream;
+};
+static_assert(offsetof(ds_advantages, stream) == offsetof(CallHead, stream));
+static_assert(offsetof(ds_multi_discrete, stream) == offsetof(CallHead, stream));
+static_assert(offsetof(ds_batch, stream) == offsetof(CallHead, stream));
+
+// The bit of a dtype in a ds_operand's dtypes; 0 for dtypes without one.
+int32_t dtype_bit(const TensorView& view) {
+    const auto is = [&](DLDataType type) {
+        return view.dtype_code == type.code && view.dtype_bits == type.bits && view.dtype_lanes == type.lanes;
+    };
+    for (int dtype = DS_DTYPE_UINT8; dtype <= DS_DTYPE_FLOAT64; ++dtype) {
+        if (is(kDataTypes[dtype])) return 1 << dtype;
+    }
+    return is({kDLBool, 8, 1}) ? kBool : 0;
+}
+
+// The tensors of one call, and the call struct filled in from them.
+class OperatorCall {
+public:
+    explicit OperatorCall(const ds_operator& described) : operator_(described) {
+        memcpy(extents_, described.extents, sizeof(int64_t) * static_cast<size_t>(described.extent_count));
+        memcpy(call_, described.call, static_cast<size_t>(described.call_bytes));
+    }
+
+    // False if a tensor does not meet its requirements.
+    bool read(PyObject* const* tensors) {
+        for (int i = 0; i < operator_.operand_count; ++i)
+            if (!read(operator_.operands[i], tensors[i])) return false;
+        return !overlap() && place_call(tensors[0]);
+    }
+
+    ds_status run() {
+        switch (operator_.function) {
+            case DS_OPERATOR_GENERALIZED_ADVANTAGES: return ds_generalized_advantages(as<ds_advantages>());
+            case DS_OPERATOR_V_TRACE: return ds_v_trace(as<ds_advantages>());
+            case DS_OPERATOR_MULTI_DISCRETE_SAMPLE: return ds_multi_discrete_sample(as<ds_multi_discrete>());
+            case DS_OPERATOR_MULTI_DISCRETE_EVALUATE: return ds_multi_discrete_evaluate(as<ds_multi_discrete>());
+            case DS_OPERATOR_MULTI_DISCRETE_BACKWARD: return ds_multi_discrete_backward(as<ds_multi_discrete>());
+            default: break;
+        }
+        as<ds_batch>()->tensors = reinterpret_cast<void**>(call_ + sizeof(ds_batch));
+        return ds_batch_step(as<ds_batch>());
+    }
+
+private:
+    struct Span {
+        uint64_t begin, end;
+        bool written;
+    };
+
+    template <class Call>
+    Call* as() {
+        return reinterpret_cast<Call*>(call_);
+    }
+
+    template <class Value>
+    void put(int32_t at, Value value) {
+        if (at >= 0) memcpy(call_ + at, &value, sizeof value);
+    }
+
+    bool read(const ds_operand& operand, PyObject* tensor) {
+        if (tensor == python().None) return operand.optional != 0;
+        TensorView view{};
+        ReadRules rules;
+        rules.written = operand.access != 0;
+        rules.requires_grad_allowed = !rules.written;
+        if (read_tensor(tensor, rules, &view)) return false;
+        if (!view.contiguous || view.rank != operand.rank || !same_device(view)) return false;
+        if (!has_dtype(operand, view) || !has_shape(operand, view)) return false;
+        const uint64_t begin = reinterpret_cast<uint64_t>(view.data);
+        if (view.count) spans_[span_count_++] = {begin, begin + bytes_of(view), rules.written};
+        first_ = first_ ? first_ : begin;
+        put(operand.address_at, view.count ? begin : first_);  // no elements: any address, never used
+        return true;
+    }
+
+    static uint64_t bytes_of(const TensorView& view) {
+        return static_cast<uint64_t>(view.count) * static_cast<uint64_t>(element_bytes(view));
+    }
+
+    bool same_device(const TensorView& view) {
+        if (!device_type_) {
+            device_type_ = view.device_type;
+            device_index_ = view.device_index;
+        }
+        return view.device_type == device_type_ && view.device_index == device_index_;
+    }
+
+    bool has_dtype(const ds_operand& operand, const TensorView& view) {
+        const int32_t bit = dtype_bit(view);
+        if (!(operand.dtypes & bit)) return false;
+        if (operand.dtypes != kFloats) return true;
+        float_ = float_ ? float_ : bit;
+        return bit == float_;
+    }
+
+    bool has_shape(const ds_operand& operand, const TensorView& view) {
+        for (int axis = 0; axis < view.rank; ++axis) {
+            int64_t& extent = extents_[operand.extents[axis]];
+            extent = extent < 0 ? view.shape[axis] : extent;
+            if (extent != view.shape[axis]) return false;
+        }
+        return true;
+    }
+
+    // Whether a written tensor shares memory with any other.
+    bool overlap() const {
+        for (int i = 0; i < span_count_; ++i)
+            for (int j = 0; j < i; ++j) {
+                const bool apart = spans_[i].end <= spans_[j].begin || spans_[j].end <= spans_[i].begin;
+                if (!apart && (spans_[i].written || spans_[j].written)) return true;
+            }
+        return false;
+    }
+
+    bool place_call(PyObject* tensor) {
+        if (device_type_ != kDLCPU && device_type_ != kDLCUDA) return false;
+        auto* head = as<CallHead>();
+        head->device_kind = device_type_ == kDLCPU ? DS_DEVICE_CPU : DS_DEVICE_CUDA;
+        head->device_index = device_type_ == kDLCPU ? 0 : device_index_;
+        head->stream = 0;
+        if (device_type_ == kDLCUDA && current_stream(tensor, device_type_, device_index_, &head->stream))
+            return false;
+        for (int i = 0; i < operator_.extent_count; ++i) put(operator_.extents_at[i], extents_[i]);
+        const bool is_double = float_ == 1 << DS_DTYPE_FLOAT64;
+        put(operator_.dtype_at, static_cast<int32_t>(is_double ? DS_DTYPE_FLOAT64 : DS_DTYPE_FLOAT32));
+        return true;
+    }
+
+    const ds_operator& operator_;
+    alignas(8) char call_[kMostCallBytes];
+    int64_t extents_[kMostExtents];
+    Span spans_[kMostOperands];
+    int span_count_ = 0;
+    uint64_t first_ = 0;       // address of the first tensor
+    int32_t float_ = 0;        // bit of the dtype of the floats
+    int32_t device_type_ = 0;  // of all tensors; 0: not known yet
+    int64_t device_index_ = 0;
+};
+
+bool fits(const ds_operator& described, Py_ssize_t tensors) {
+    return described.struct_size == sizeof described && described.operand_count == tensors &&
+           described.operand_count <= kMostOperands && described.extent_count <= kMostExtents &&
+           described.call_bytes <= kMostCallBytes;
+}
+
+// False, with nothing done, if a tensor is not plain or does not meet its row's requirements; the caller then finds the
+// reason. The operator is the address of a ds_operator. Raises the exception of a call that fails.
+PyObject* fast_call_operator(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
+    const unsigned long long address = count ? python().PyLong_AsUnsignedLongLong(arguments[0]) : 0;
+    const auto* described = reinterpret_cast<const ds_operator*>(address);
+    if (python().PyErr_Occurred()) return nullptr;
+    if (!described || !fits(*described, count - 1)) {
+        python().PyErr_SetString(python().TypeError, "call_operator() takes an operator and all of its tensors");
+        return nullptr;
+    }
+    OperatorCall call(*described);
+    if (!call.read(arguments + 1)) return python().PyBool_FromLong(0);
+    const ds_status status = without_gil([&] { return call.run(); });
+    return status ? raise_status(status) : python().PyBool_FromLong(1);
+}
+
+// ---- The table ----
 
 // A row: the builtin `name` is the function fast_<name>.
 #define DS_FAST_CALL(name, flags, doc) {#name, reinterpret_cast<void*>(fast_##name), flags, doc}
@@ -39,10 +461,6 @@ PyMethodDef table[] = {
 
 #undef DS_FAST_CALL
 
-// Created by make_fast_calls() and never released: fast calls may run until the process ends.
-constinit PyObject* raise_last_error = nullptr;
-constinit PyObject* module_name = nullptr;
-
 bool add_builtins(PyObject* calls) {
     for (PyMethodDef& row : table) {
         const PyOwned builtin(python().PyCFunction_NewEx(&row, nullptr, module_name));
@@ -52,26 +470,19 @@ bool add_builtins(PyObject* calls) {
 }
 
 }  // namespace
-
-PyObject* make_fast_calls(PyObject* raise) {
-    if (!module_name) module_name = python().PyUnicode_InternFromString("doorstep._native");
-    if (!module_name) return nullptr;
-    python().Py_IncRef(raise);
-    raise_last_error = raise;
-    PyOwned calls(python().PyDict_New());
-    return calls && add_builtins(calls.get()) ? calls.release() : nullptr;
-}
-
-PyObject* raise_status(ds_status status) {
-    const PyOwned number(python().PyLong_FromLongLong(status));
-    if (number) const PyOwned never(python().PyObject_CallFunctionObjArgs(raise_last_error, number.get(), nullptr));
-    return nullptr;
-}
-
-bool check_count(const char* name, Py_ssize_t count, Py_ssize_t expected) {
-    if (count == expected) return true;
-    python().PyErr_Format(python().TypeError, "%s() takes %zd arguments, not %zd", name, expected, count);
-    return false;
-}
-
 }  // namespace doorstep
+
+using namespace doorstep;
+
+ds_status ds_python_bind(void* raise, void** fast_calls) {
+    if (const ds_status status = check_call(raise, "raise_last_error", fast_calls, "fast_calls")) return status;
+    raise_last_error = static_cast<PyObject*>(raise);
+    python().Py_IncRef(raise_last_error);
+    if (!module_name) module_name = python().PyUnicode_InternFromString("doorstep._native");
+    PyOwned calls(module_name ? python().PyDict_New() : nullptr);
+    if (calls && add_builtins(calls.get())) {
+        *fast_calls = calls.release();
+        return DS_STATUS_OK;
+    }
+    return fail(DS_STATUS_OUT_OF_MEMORY, "", "free some memory", "no memory is left for the library's builtins");
+}

@@ -5,6 +5,7 @@
 #include <atomic>
 
 #include "runtime/futex.h"
+#include "runtime/status.h"
 
 namespace doorstep {
 
@@ -54,9 +55,11 @@ const Python* find_python() {
     return found ? &python_table : nullptr;
 }
 
-const char* missing_of_python() {
+ds_status check_python() {
+    if (find_python()) return DS_STATUS_OK;
     const MutexGuard lock(looking);
-    return missing;
+    return fail(DS_STATUS_LIBRARY, "", "load libpython so that its symbols are global (RTLD_GLOBAL)",
+                "Python's %s is not visible to libraries in this process", missing);
 }
 
 void use_python(const Python& table) {

@@ -2,7 +2,7 @@
 // included, so one binary serves every CPython from 3.10 on, and programs without Python.
 //
 // Objects are opaque: only functions access them, because their layout differs between versions and builds. The
-// exceptions are a few words whose offsets are found by experiment (tensor_types.h). Every function needs the GIL,
+// exceptions are a few words whose offsets are found by experiment (tensor_bridge.h). Every function needs the GIL,
 // except those that take it.
 #pragma once
 
@@ -151,8 +151,8 @@ struct Python {
 // Finds all functions of the table, once. Null if one is missing: the process has no Python, or its functions are not
 // visible to libraries. The caller holds the GIL, if Python exists.
 const Python* find_python();
-// The function that find_python() did not find; null if all were found.
-const char* missing_of_python();
+// LIBRARY, with the name of the missing function, if find_python() fails.
+ds_status check_python();
 
 extern Python python_table;
 

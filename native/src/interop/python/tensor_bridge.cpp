@@ -3,13 +3,192 @@
 #include <string.h>
 
 #include <atomic>
+#include <new>
+#include <type_traits>
 
-#include "interop/python/buffer_tensor.h"
-#include "interop/python/tensor_reader.h"
-#include "interop/python/tensor_types.h"
-#include "runtime/status.h"
+#include "runtime/argument_checks.h"
 
 namespace doorstep {
+
+// ---- The reader in Python ----
+
+namespace {
+
+// A new reference to a function of the reader. Null, with Python's exception set, if doorstep cannot be imported.
+PyOwned find_function(const char* name) {
+    const PyOwned module(python().PyImport_ImportModule("doorstep._tensors.callbacks"));
+    return PyOwned(module ? python().PyObject_GetAttrString(module.get(), name) : nullptr);
+}
+
+PyOwned to_python(int64_t number) { return PyOwned(python().PyLong_FromLongLong(number)); }
+PyOwned to_python(uint64_t number) { return PyOwned(python().PyLong_FromUnsignedLongLong(number)); }
+PyOwned to_python(bool value) { return PyOwned(python().PyBool_FromLong(value)); }
+PyOwned to_python(const char* text) { return PyOwned(python().PyUnicode_FromString(text)); }
+
+// Calls reader.<name>(object, ...). Failing to create the small arguments is reported like a failing call.
+template <class... Arguments>
+PyOwned call_reader(const char* name, PyObject* object, const Arguments&... arguments) {
+    const PyOwned function = find_function(name);
+    if (!function || !(... && arguments)) return PyOwned();
+    return PyOwned(python().PyObject_CallFunctionObjArgs(function.get(), object, arguments.get()..., nullptr));
+}
+
+// Text of an attribute of an exception, or "" if it has none.
+const char* text_of(const PyOwned& object) {
+    const char* text = object ? python().PyUnicode_AsUTF8AndSize(object.get(), nullptr) : nullptr;
+    if (!text) python().PyErr_Clear();
+    return text ? text : "";
+}
+
+PyOwned attribute(PyObject* object, const char* name) {
+    PyOwned found(python().PyObject_GetAttrString(object, name));
+    if (!found) python().PyErr_Clear();
+    return found;
+}
+
+// The exception's first argument, or null.
+PyOwned first_argument(PyObject* exception) {
+    const PyOwned arguments = attribute(exception, "args");
+    if (!arguments || python().PyTuple_Size(arguments.get()) < 1) return PyOwned();
+    PyObject* first = python().PyTuple_GetItem(arguments.get(), 0);
+    python().Py_IncRef(first);
+    return PyOwned(first);
+}
+
+bool is_error_of_doorstep(PyObject* exception) {
+    const PyOwned errors(python().PyImport_ImportModule("doorstep.errors"));
+    const PyOwned base(errors ? python().PyObject_GetAttrString(errors.get(), "DoorstepError") : nullptr);
+    const int answer = base ? python().PyObject_IsInstance(exception, base.get()) : -1;
+    if (answer < 0) python().PyErr_Clear();
+    return answer > 0;
+}
+
+}  // namespace
+
+ds_status take_python_error(ds_status status, const char* argument) {
+    PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
+    python().PyErr_Fetch(&type, &value, &traceback);
+    python().PyErr_NormalizeException(&type, &value, &traceback);
+    const PyOwned owned_type(type), exception(value), owned_traceback(traceback);
+    if (!exception) return fail(status, argument, "", "the tensor's library failed without an exception");
+    if (type == python().KeyboardInterrupt) {
+        // An interrupt during the library's code is not lost: the main thread raises it again in Python.
+        python().PyErr_SetInterrupt();
+        return fail(status, argument, "", "the tensor's library was interrupted");
+    }
+    if (!is_error_of_doorstep(value)) {
+        const PyOwned message(python().PyObject_Str(value)), name = attribute(type, "__name__");
+        return fail(status, argument, "", "%s: %s", text_of(name), text_of(message));
+    }
+    const PyOwned number = attribute(value, "status"), message = first_argument(value);
+    const PyOwned their_argument = attribute(value, "argument"), hint = attribute(value, "hint");
+    const auto own_status = static_cast<ds_status>(python().PyLong_AsLongLong(number.get()));
+    return fail(own_status, text_of(their_argument), text_of(hint), "%s", text_of(message));
+}
+
+ds_status make_like_by_python(PyObject* object, bool zeros, void** made) {
+    PyOwned result = call_reader("make_like", object, to_python(zeros));
+    if (!result) return take_python_error(DS_STATUS_INVALID_ARGUMENT, "tensor");
+    *made = result.release();
+    return DS_STATUS_OK;
+}
+
+// ---- Types ----
+
+namespace {
+
+// Types are kept until the process ends: programs have few. Types beyond the capacity are examined each time. Half of
+// the entries is for the libraries' own types; types that are not tensors use at most half of the rest.
+constexpr uint32_t kCapacity = 512;
+constinit std::atomic<const TensorType*> known_types[kCapacity]{};
+constinit std::atomic<uint32_t> num_others{0};
+
+// Offset in every object of its type's address, or 0 if unknown; found with the first type.
+constexpr uint32_t kAskPython = 0;
+constinit std::atomic<uint32_t> type_offset{kAskPython};
+
+std::atomic<const TensorType*>* slot_of(const PyTypeObject* type, uint32_t probe) {
+    return &known_types[((reinterpret_cast<uintptr_t>(type) >> 4) + probe) % kCapacity];
+}
+
+const TensorType* find_known(const PyTypeObject* type) {
+    for (uint32_t probe = 0; probe < kCapacity; ++probe) {
+        const TensorType* known = slot_of(type, probe)->load(std::memory_order_acquire);
+        if (!known) return nullptr;
+        if (known->type == type) return known;
+    }
+    return nullptr;
+}
+
+// Whether there was a free entry.
+bool keep(TensorType* examined) {
+    if (!examined->is_own) {
+        const uint32_t most = examined->kind == TensorKind::kNone ? kCapacity / 4 : kCapacity / 2;
+        if (num_others.load() >= most) return false;
+        num_others.fetch_add(1);  // a race may exceed the limit by a few, harmlessly
+    }
+    for (uint32_t probe = 0; probe < kCapacity; ++probe) {
+        const TensorType* expected = nullptr;
+        if (!slot_of(examined->type, probe)->compare_exchange_strong(expected, examined)) continue;
+        python().Py_IncRef(reinterpret_cast<PyObject*>(examined->type));
+        return true;
+    }
+    return false;
+}
+
+// The reader's examine_type() returns numbers: TensorKind, ds_python_library, is_own, has_plain_attributes, address of
+// the exchange API, the six offsets of TorchLayout; and, for any type, type_offset.
+constexpr int kNumTypeNumbers = 12;
+
+bool examine(PyTypeObject* type, TensorType* examined) {
+    const PyOwned found = call_reader("examine_type", reinterpret_cast<PyObject*>(type));
+    if (!found) {
+        take_python_error(DS_STATUS_LIBRARY, "");
+        return false;
+    }
+    long long numbers[kNumTypeNumbers];
+    for (int i = 0; i < kNumTypeNumbers; ++i) {
+        numbers[i] = python().PyLong_AsLongLong(python().PyTuple_GetItem(found.get(), i));
+    }
+    const auto offset = [&](int i) { return static_cast<uint32_t>(numbers[i]); };
+    examined->type = type;
+    examined->kind = static_cast<TensorKind>(numbers[0]);
+    examined->library = static_cast<uint8_t>(numbers[1]);
+    examined->is_own = numbers[2] != 0;
+    examined->has_plain_attributes = numbers[3] != 0;
+    examined->api = reinterpret_cast<const DLPackExchangeAPI*>(numbers[4]);
+    examined->layout = {offset(5), offset(6), offset(7), offset(8), offset(9), offset(10)};
+    type_offset.store(offset(11), std::memory_order_relaxed);
+    return true;
+}
+
+// Plain data, so that foreign threads run no constructor.
+thread_local TensorType not_kept;
+
+}  // namespace
+
+const TensorType* find_tensor_type(PyObject* object) {
+    // Borrowed: the object keeps its type alive. Py_TYPE through Python would take a reference, which costs more time.
+    if (const uint32_t offset = type_offset.load(std::memory_order_relaxed); offset != kAskPython) {
+        PyTypeObject* type;
+        memcpy(&type, reinterpret_cast<const char*>(object) + offset, sizeof type);
+        return find_tensor_type_of(type);
+    }
+    const PyOwned type(python().PyObject_Type(object));
+    return find_tensor_type_of(reinterpret_cast<PyTypeObject*>(type.get()));
+}
+
+const TensorType* find_tensor_type_of(PyTypeObject* type) {
+    if (const TensorType* known = find_known(type)) return known;
+    if (!examine(type, &not_kept)) return nullptr;
+    auto* kept = new (std::nothrow) TensorType(not_kept);
+    if (kept && keep(kept)) return kept;
+    delete kept;
+    return &not_kept;
+}
+
+// ---- Reading ----
+
 namespace {
 
 // Sets of dispatch keys whose tensors the reader found to be plain; 0: a free entry.
@@ -100,8 +279,29 @@ bool lies_in_storage(const TensorView& view, const char* implementation, const T
     return begin && offset <= bytes && static_cast<uint64_t>(elements * element_bytes(view)) <= bytes - offset;
 }
 
-// ---- Kinds of tensors ----
-// Each returns false for tensors that are not plain; the reader then reads or refuses them.
+// An element type in the notation of Python's struct module, without size and byte order: one letter.
+bool parse_letter(char letter, uint8_t* code) {
+    switch (letter) {
+        case 'b': case 'h': case 'i': case 'l': case 'q': case 'n': *code = kDLInt; return true;
+        case 'B': case 'H': case 'I': case 'L': case 'Q': case 'N': *code = kDLUInt; return true;
+        case 'e': case 'f': case 'd': *code = kDLFloat; return true;
+        case '?': *code = kDLBool; return true;
+        default: return false;
+    }
+}
+
+bool parse_format(const char* format, uint8_t* code) {
+    if (*format == '@' || *format == '=' || *format == '<') ++format;
+    const bool complex = *format == 'Z';
+    if (complex) ++format;
+    if (!parse_letter(format[0], code) || format[1]) return false;
+    if (!complex) return true;
+    const bool known = *code == kDLFloat && *format != 'e';
+    *code = kDLComplex;
+    return known;
+}
+
+// Kinds of tensors. Each returns false for tensors that are not plain; the reader then reads or refuses them.
 
 bool read_torch(const TensorType& type, PyObject* object, TensorView* view) {
     const auto* implementation = load_at<const char*>(object, type.layout.implementation);
@@ -131,6 +331,35 @@ bool read_exchanged(TensorType type, PyObject* object, TensorView* view) {
     return plain;
 }
 
+// False unless the elements are plain numbers in the machine's byte order.
+bool fill(const Py_buffer& buffer, TensorView* view) {
+    static_assert(std::is_same_v<Py_ssize_t, int64_t>);
+    uint8_t code;
+    if (buffer.ndim > kMaxRank || !buffer.format || !parse_format(buffer.format, &code)) return false;
+    int64_t strides[kMaxRank];
+    for (int axis = 0; axis < buffer.ndim; ++axis) {
+        // A field of a record may have a stride of any number of bytes.
+        if (buffer.strides[axis] % buffer.itemsize && buffer.shape[axis] > 1) return false;
+        strides[axis] = buffer.strides[axis] / buffer.itemsize;
+    }
+    const DLDataType dtype = {code, static_cast<uint8_t>(buffer.itemsize * 8), 1};
+    fill({buffer.buf, {kDLCPU, 0}, buffer.ndim, dtype, buffer.shape, strides, 0}, DS_PYTHON_LIBRARY_NUMPY, view);
+    view->read_only = buffer.readonly != 0;
+    if (!view->count) view->data = nullptr;
+    return true;
+}
+
+bool read_buffer(PyObject* object, TensorView* view) {
+    Py_buffer buffer;
+    if (python().PyObject_GetBuffer(object, &buffer, PyBUF_RECORDS_RO)) {
+        python().PyErr_Clear();
+        return false;
+    }
+    const bool plain = fill(buffer, view);
+    python().PyBuffer_Release(&buffer);
+    return plain;
+}
+
 bool read_plain(const TensorType& type, PyObject* object, TensorView* view) {
     switch (type.kind) {
         case TensorKind::kTorch: return read_torch(type, object, view);
@@ -147,9 +376,22 @@ bool obeys(const TensorView& view, const ReadRules& rules) {
            (!view.read_only || !rules.written);
 }
 
+// *is_plain: it is a plain tensor of PyTorch, and so is every one with the same dispatch keys.
+ds_status read_by_python(PyObject* object, int64_t index, const ReadRules& rules, TensorView* view, bool* is_plain) {
+    const PyOwned name = index < 0 ? to_python(rules.argument)
+                                   : PyOwned(python().PyUnicode_FromFormat("%s[%lld]", rules.argument,
+                                                                           static_cast<long long>(index)));
+    const PyOwned result = call_reader("read", object, to_python(reinterpret_cast<uint64_t>(view)), name,
+                                       to_python(rules.requires_grad_allowed), to_python(rules.written),
+                                       to_python(rules.stream));
+    if (!result) return take_python_error(DS_STATUS_INVALID_ARGUMENT, rules.argument);
+    *is_plain = result.get() == python().True;
+    return DS_STATUS_OK;
+}
+
 }  // namespace
 
-ds_status read_tensor_of_many(PyObject* object, int64_t index, const ReadRules& rules, TensorView* view) {
+ds_status read_tensor(PyObject* object, const ReadRules& rules, TensorView* view, int64_t index) {
     const TensorType* type = find_tensor_type(object);
     if (!type) return last_status();
     if (read_plain(*type, object, view) && obeys(*view, rules)) return DS_STATUS_OK;
@@ -162,29 +404,16 @@ ds_status read_tensor_of_many(PyObject* object, int64_t index, const ReadRules& 
     return DS_STATUS_OK;
 }
 
-ds_status read_tensor(PyObject* object, const ReadRules& rules, TensorView* view) {
-    return read_tensor_of_many(object, -1, rules, view);
-}
-
-ds_status read_tensors(PyObject* const* objects, uint64_t count, const ReadRules& rules, TensorView* views) {
-    for (uint64_t i = 0; i < count; ++i) {
-        const auto index = static_cast<int64_t>(i);
-        if (const ds_status status = read_tensor_of_many(objects[i], index, rules, &views[i])) return status;
-    }
-    return DS_STATUS_OK;
-}
-
-ds_status is_tensor(PyObject* object, bool* answer) {
-    const TensorType* type = find_tensor_type(object);
-    if (!type) return last_status();
-    *answer = type->kind != TensorKind::kNone;
-    return DS_STATUS_OK;
-}
-
 ds_status current_stream(PyObject* object, int32_t device_type, int64_t device_index, uint64_t* stream) {
     const TensorType* type = find_tensor_type(object);
     if (!type) return last_status();
-    if (!type->api) return current_stream_by_python(object, device_type, device_index, stream);
+    if (!type->api) {
+        const PyOwned result = call_reader("current_stream", object, to_python(int64_t{device_type}),
+                                           to_python(device_index));
+        if (!result) return take_python_error(DS_STATUS_DEVICE, "device");
+        *stream = python().PyLong_AsUnsignedLongLong(result.get());
+        return DS_STATUS_OK;
+    }
     void* current = nullptr;
     if (type->api->current_work_stream(device_type, static_cast<int32_t>(device_index), &current)) {
         return take_python_error(DS_STATUS_DEVICE, "device");
@@ -193,4 +422,65 @@ ds_status current_stream(PyObject* object, int32_t device_type, int64_t device_i
     return DS_STATUS_OK;
 }
 
+// ---- Entry points ----
+
+ds_status check_call(const void* object, const char* object_name, const void* result, const char* result_name) {
+    if (!object) return fail_null(object_name);
+    if (!result) return fail_null(result_name);
+    return check_python();
+}
+
+ds_status check_view(const TensorView* tensor) {
+    if (const ds_status status = check_struct(tensor, "tensor")) return status;
+    return check_range("tensor.rank", "describe it with ds_python_read_tensors", tensor->rank, 0, kMaxRank);
+}
+
+namespace {
+
+ds_status check_rules(const ds_python_rules* given, ReadRules* rules) {
+    if (!given) return DS_STATUS_OK;
+    if (const ds_status status = check_struct(given, "rules")) return status;
+    const char* hint = "pass 0 or 1";
+    if (const ds_status status = check_range("rules.requires_grad_allowed", hint, given->requires_grad_allowed, 0, 1))
+        return status;
+    if (const ds_status status = check_range("rules.written", hint, given->written, 0, 1)) return status;
+    rules->requires_grad_allowed = given->requires_grad_allowed != 0;
+    rules->written = given->written != 0;
+    rules->stream = given->stream;
+    return DS_STATUS_OK;
+}
+
+}  // namespace
 }  // namespace doorstep
+
+using namespace doorstep;
+
+ds_status ds_python_is_tensor(void* object, int32_t* is_tensor) {
+    if (const ds_status status = check_call(object, "object", is_tensor, "is_tensor")) return status;
+    const TensorType* type = find_tensor_type(static_cast<PyObject*>(object));
+    if (!type) return last_status();
+    *is_tensor = type->kind != TensorKind::kNone;
+    return DS_STATUS_OK;
+}
+
+ds_status ds_python_read_tensors(void* const* objects, uint64_t count, const ds_python_rules* given,
+                                 ds_python_tensor* tensors) {
+    if (const ds_status status = check_call(objects, "objects", tensors, "tensors")) return status;
+    ReadRules rules{.argument = "objects"};
+    if (const ds_status status = check_rules(given, &rules)) return status;
+    for (uint64_t i = 0; i < count; ++i) {
+        if (!objects[i]) return fail_null("objects");
+        if (const ds_status status = check_struct(&tensors[i], "tensors")) return status;
+    }
+    for (uint64_t i = 0; i < count; ++i) {
+        auto* object = static_cast<PyObject*>(objects[i]);
+        if (const ds_status status = read_tensor(object, rules, &tensors[i], static_cast<int64_t>(i))) return status;
+    }
+    return DS_STATUS_OK;
+}
+
+ds_status ds_python_current_stream(void* object, int32_t device_type, int64_t device_index, uint64_t* stream) {
+    if (const ds_status status = check_call(object, "object", stream, "stream")) return status;
+    if (const ds_status status = check_range("device_index", "count from 0", device_index, 0, INT32_MAX)) return status;
+    return current_stream(static_cast<PyObject*>(object), device_type, device_index, stream);
+}

@@ -1,14 +1,60 @@
-#include "interop/python/tensor_transfer.h"
-
+// Copies between tensors of other libraries and raw addresses, and new tensors of those libraries.
 #include <string.h>
 
-#include "interop/dlpack.h"
-#include "interop/python/tensor_layout.h"
+#include "interop/python/tensor_bridge.h"
+#include "runtime/argument_checks.h"
 #include "runtime/cuda/stream.h"
-#include "runtime/status.h"
 
 namespace doorstep {
 namespace {
+
+// ---- The memory of a tensor in as few dimensions as possible ----
+
+struct TensorRuns {
+    int64_t run_bytes;  // contiguous bytes
+    int rank;           // of the runs
+    int64_t extents[kMaxRank];
+    int64_t strides[kMaxRank];  // bytes from run to run; any sign
+};
+
+// Drops extents of 1 and merges dimensions that are contiguous. The tensor must have at least one element.
+TensorRuns find_runs(const TensorView& view) {
+    TensorRuns runs{};
+    int64_t extents[kMaxRank], strides[kMaxRank];  // innermost first
+    int rank = 0;
+    const int64_t bytes = element_bytes(view);
+    for (int axis = view.rank - 1; axis >= 0; --axis) {
+        const int64_t extent = view.shape[axis], stride = view.strides[axis] * bytes;
+        if (extent == 1) continue;
+        if (rank > 0 && stride == strides[rank - 1] * extents[rank - 1]) {
+            extents[rank - 1] *= extent;
+        } else {
+            extents[rank] = extent;
+            strides[rank++] = stride;
+        }
+    }
+    const int joined = rank > 0 && strides[0] == bytes;
+    runs.run_bytes = joined ? bytes * extents[0] : bytes;
+    runs.rank = rank - joined;
+    for (int i = 0; i < runs.rank; ++i) {
+        runs.extents[i] = extents[rank - 1 - i];
+        runs.strides[i] = strides[rank - 1 - i];
+    }
+    return runs;
+}
+
+// Whether two elements share memory, as far as a single dimension shows it.
+bool is_expanded(const TensorView& view) {
+    if (view.count == 0) return false;
+    for (int axis = 0; axis < view.rank; ++axis) {
+        if (view.shape[axis] > 1 && view.strides[axis] == 0) return true;
+    }
+    return false;
+}
+
+// ---- Checks ----
+
+enum class Transfer { kToPacked, kFromPacked };  // packed: C-contiguous elements at a raw address
 
 bool is_on_host(const TensorView& view) { return view.device_type == kDLCPU || view.device_type == kDLCUDAHost; }
 bool is_on_cuda(const TensorView& view) { return view.device_type == kDLCUDA || view.device_type == kDLCUDAManaged; }
@@ -42,7 +88,7 @@ ds_status check_transfer(Transfer direction, const TensorView& view, const void*
     return DS_STATUS_OK;
 }
 
-// ---- Host ----
+// ---- Copies on the host ----
 
 void copy_run(Transfer direction, char* strided, char* packed, size_t bytes) {
     if (direction == Transfer::kToPacked) {
@@ -82,7 +128,7 @@ void copy_on_host(Transfer direction, const TensorRuns& runs, char* strided, cha
     }
 }
 
-// ---- CUDA ----
+// ---- Copies on a CUDA stream ----
 
 Ref<Stream> find_stream(const TensorView& view, uint64_t stream) {
     Ref<Context> context = Context::of_device(view.device_index);
@@ -130,8 +176,9 @@ ds_status copy_on_stream(Transfer direction, const Stream& stream, const TensorR
     return DS_STATUS_OK;
 }
 
-}  // namespace
+// ---- Copies ----
 
+// Needs no Python.
 ds_status transfer(Transfer direction, const TensorView& view, uint64_t stream, void* packed, uint64_t bytes) {
     if (const ds_status status = check_transfer(direction, view, packed, bytes)) return status;
     if (!bytes) return DS_STATUS_OK;
@@ -146,7 +193,10 @@ ds_status transfer(Transfer direction, const TensorView& view, uint64_t stream, 
     return copy_on_stream(direction, *on, runs, 0, reinterpret_cast<uint64_t>(view.data), &address);
 }
 
-ds_status transfer_object(Transfer direction, PyObject* object, void* packed, uint64_t bytes) {
+ds_status transfer_object(Transfer direction, void* given, void* packed, uint64_t bytes) {
+    if (!given) return fail_null("object");
+    if (const ds_status status = check_python()) return status;
+    auto* object = static_cast<PyObject*>(given);
     TensorView view;
     const ReadRules rules = {.requires_grad_allowed = true, .written = direction == Transfer::kFromPacked};
     if (const ds_status status = read_tensor(object, rules, &view)) return status;
@@ -158,6 +208,7 @@ ds_status transfer_object(Transfer direction, PyObject* object, void* packed, ui
     return transfer(direction, view, stream, packed, bytes);
 }
 
+// Sets all bytes of a contiguous tensor to 0.
 ds_status clear(const TensorView& view, uint64_t stream) {
     if (const ds_status status = check_device(view)) return status;
     const auto bytes = static_cast<uint64_t>(view.count * element_bytes(view));
@@ -170,4 +221,112 @@ ds_status clear(const TensorView& view, uint64_t stream) {
     return on ? on->fill(reinterpret_cast<uint64_t>(view.data), 0, bytes) : last_status();
 }
 
+// ---- New tensors ----
+
+// Called by a library's allocator; the context is a ds_status.
+void take_error(void* context, const char* kind, const char* message) {
+    *static_cast<ds_status*>(context) =
+        fail(DS_STATUS_OUT_OF_MEMORY, "tensor", "free memory of its device", "%s: %s", kind, message);
+}
+
+// The status of an allocator that failed; `told` is what take_error() has set. By the protocol an allocator calls
+// take_error() and sets no Python exception, but some libraries set one.
+ds_status allocation_failure(ds_status told) {
+    if (!told || python().PyErr_Occurred()) return take_python_error(DS_STATUS_OUT_OF_MEMORY, "tensor");
+    return told;
+}
+
+ds_status hand_over(const DLPackExchangeAPI& api, DLManagedTensorVersioned* managed, void** made) {
+    void* object;
+    if (api.managed_tensor_to_py_object_no_sync(managed, &object)) {
+        const ds_status status = take_python_error(DS_STATUS_INVALID_ARGUMENT, "tensor");
+        delete_exported(managed);  // the library has not taken ownership
+        return status;
+    }
+    *made = object;
+    return DS_STATUS_OK;
+}
+
+ds_status allocate_like(const DLPackExchangeAPI& api, const TensorView& view, void** made) {
+    int64_t shape[kMaxRank], strides[kMaxRank];
+    int64_t count = 1;
+    for (int axis = view.rank - 1; axis >= 0; --axis) {
+        shape[axis] = view.shape[axis];
+        strides[axis] = count;
+        count *= view.shape[axis];
+    }
+    DLTensor prototype = {nullptr, {view.device_type, view.device_index}, view.rank,
+                          {view.dtype_code, view.dtype_bits, view.dtype_lanes}, shape, strides, 0};
+    DLManagedTensorVersioned* managed;
+    ds_status told = DS_STATUS_OK;
+    if (api.managed_tensor_allocator(&prototype, &managed, &told, take_error)) return allocation_failure(told);
+    return hand_over(api, managed, made);
+}
+
+ds_status clear_new(PyObject* object) {
+    TensorView view;
+    uint64_t stream = 0;
+    if (const ds_status status = read_tensor(object, kAnything, &view)) return status;
+    if (const ds_status status = current_stream(object, view.device_type, view.device_index, &stream)) return status;
+    return clear(view, stream);
+}
+
+ds_status make_like(void* given, bool zeros, void** made) {
+    if (const ds_status status = check_call(given, "object", made, "made")) return status;
+    auto* object = static_cast<PyObject*>(given);
+    TensorView view;
+    if (const ds_status status = read_tensor(object, kAnything, &view)) return status;
+    const TensorType* type = find_tensor_type(object);
+    if (!type) return last_status();
+    if (!type->api) return make_like_by_python(object, zeros, made);
+    void* empty;
+    if (const ds_status status = allocate_like(*type->api, view, &empty)) return status;
+    PyOwned owned(static_cast<PyObject*>(empty));
+    if (zeros) {
+        if (const ds_status status = clear_new(owned.get())) return status;
+    }
+    *made = owned.release();
+    return DS_STATUS_OK;
+}
+
+}  // namespace
 }  // namespace doorstep
+
+using namespace doorstep;
+
+ds_status ds_python_copy_to_pointer(void* object, void* pointer, uint64_t bytes) {
+    return transfer_object(Transfer::kToPacked, object, pointer, bytes);
+}
+
+ds_status ds_python_copy_from_pointer(void* object, const void* pointer, uint64_t bytes) {
+    return transfer_object(Transfer::kFromPacked, object, const_cast<void*>(pointer), bytes);
+}
+
+ds_status ds_python_copy_out(const ds_python_tensor* tensor, uint64_t stream, void* pointer, uint64_t bytes) {
+    if (const ds_status status = check_view(tensor)) return status;
+    return transfer(Transfer::kToPacked, *tensor, stream, pointer, bytes);
+}
+
+ds_status ds_python_copy_in(const ds_python_tensor* tensor, uint64_t stream, const void* pointer, uint64_t bytes) {
+    if (const ds_status status = check_view(tensor)) return status;
+    return transfer(Transfer::kFromPacked, *tensor, stream, const_cast<void*>(pointer), bytes);
+}
+
+ds_status ds_python_empty_like(void* object, void** made) { return make_like(object, false, made); }
+ds_status ds_python_zeros_like(void* object, void** made) { return make_like(object, true, made); }
+
+ds_status ds_python_tensor_over(void* type, void* managed, void** made) {
+    if (!managed) return fail_null("managed");
+    auto* tensor = static_cast<DLManagedTensorVersioned*>(managed);
+    if (const ds_status status = check_call(type, "type", made, "made")) {
+        delete_exported(tensor);
+        return status;
+    }
+    const TensorType* found = find_tensor_type_of(static_cast<PyTypeObject*>(type));
+    if (found && found->api) return hand_over(*found->api, tensor, made);
+    const ds_status status = found ? fail(DS_STATUS_INVALID_ARGUMENT, "type", "use its library's from_dlpack()",
+                                          "type is a class without DLPack's exchange API")
+                                   : last_status();
+    delete_exported(tensor);
+    return status;
+}

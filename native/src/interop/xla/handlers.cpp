@@ -1,14 +1,32 @@
-#include "interop/xla/handlers.h"
-
+// Batches as custom calls of XLA: the handlers that jax.ffi registers. Both kinds take one attribute, "rules", an array
+// of int64, and return worlds, scratch memory and the outputs that the rules list. Tensors that are not outputs are
+// placed in the scratch memory.
+//
+//     create(seed_and_offset u32[2])                                     -> worlds, scratch, outputs...
+//     step(worlds, actions[, resets], outputs that outlive a step...)    -> worlds, scratch, outputs...
+//
+// worlds: u32[N, words of a block]; scratch: u8[bytes]. Worlds, and outputs that step() takes, are aliased with the
+// arguments. Actions and resets are not written.
 #include <stdio.h>
 #include <string.h>
 
 #include "doorstep.h"
 #include "exec/tensor_table.h"
+#include "interop/xla/xla_ffi.h"
 #include "runtime/status.h"
 
 namespace doorstep::xla {
 namespace {
+
+enum Rule {
+    kRuleDeviceKind,
+    kRuleNumAgents,
+    kRuleEpisodeLength,
+    kRuleAutoReset,
+    kRuleActionCheck,
+    kRuleHasResets,    // whether step() takes resets
+    kRuleFirstOutput,  // the rest are ds_tensor_ids of outputs
+};
 
 // ---- Inputs
 
@@ -47,14 +65,7 @@ const WorldSizes& sizes_of_world(int64_t num_agents) {
     return sizes.of[num_agents];
 }
 
-DataType data_type(int32_t dtype) {
-    switch (dtype) {
-        case DS_DTYPE_UINT8: return kU8;
-        case DS_DTYPE_INT32: return kS32;
-        case DS_DTYPE_UINT32: return kU32;
-        default: return kF32;
-    }
-}
+constexpr DataType kDataTypes[] = {kU8, kS32, kU32, kF32};  // by ds_dtype
 
 int64_t count_elements(const Buffer& buffer) {
     int64_t elements = 1;
@@ -148,7 +159,7 @@ ds_status take_outputs(Buffers& results, const WorldSizes& sizes, BatchCall* cal
         if (tensor < 0 || tensor >= DS_TENSOR_COUNT) return fail_call("rules", "out of range");
         const TensorRow& row = kTensorRows[tensor];
         const int64_t elements = call->batch.num_worlds * sizes.elements[tensor];
-        const Buffer* buffer = results.take(row.name, data_type(row.dtype), elements);
+        const Buffer* buffer = results.take(row.name, kDataTypes[row.dtype], elements);
         if (!buffer) return last_status();
         if (elements) call->tensors[tensor] = buffer->data;  // without elements it has no address
     }
@@ -193,7 +204,7 @@ ds_status take_step_arguments(const CallFrame& frame, const WorldSizes& sizes, B
     const int64_t num_worlds = call->batch.num_worlds;
     const auto take = [&](int64_t tensor) {
         const TensorRow& row = kTensorRows[tensor];
-        return arguments.take(row.name, data_type(row.dtype), num_worlds * sizes.elements[tensor]);
+        return arguments.take(row.name, kDataTypes[row.dtype], num_worlds * sizes.elements[tensor]);
     };
     const Buffer* worlds = arguments.take("worlds", kU32, num_worlds * sizes.words);
     if (!worlds) return last_status();
@@ -320,32 +331,28 @@ Error* initialize_on_cuda(CallFrame* frame) {
     return answer(*frame, ds_batch_prepare(&call.batch));
 }
 
+constexpr struct {
+    const char* name;
+    Handler* handler;
+} kHandlers[] = {
+    {"create_cpu", handle_on_cpu<read_create, create>},
+    {"step_cpu", handle_on_cpu<read_step, step>},
+    {"create_cuda", handle_on_cuda<read_create, create>},
+    {"step_cuda", handle_on_cuda<read_step, step>},
+    {"initialize_cuda", initialize_on_cuda},
+};
+
 }  // namespace
-
-Handler* find_handler(const char* name) {
-    struct {
-        const char* name;
-        Handler* handler;
-    } const rows[] = {
-        {"create_cpu", handle_on_cpu<read_create, create>}, {"step_cpu", handle_on_cpu<read_step, step>},
-        {"create_cuda", handle_on_cuda<read_create, create>}, {"step_cuda", handle_on_cuda<read_step, step>},
-        {"initialize_cuda", initialize_on_cuda},
-    };
-    for (const auto& row : rows)
-        if (strcmp(row.name, name) == 0) return row.handler;
-    return nullptr;
-}
-
 }  // namespace doorstep::xla
 
 using namespace doorstep;
 
 ds_status ds_xla_handler(const char* name, void** handler) {
-    xla::Handler* found = name ? xla::find_handler(name) : nullptr;
-    if (!found || !handler) {
-        return fail(DS_STATUS_INVALID_ARGUMENT, "name", "see ds_xla_handler in doorstep.h",
-                    "no handler is named %.100s", name ? name : "null");
+    for (const auto& row : xla::kHandlers) {
+        if (!name || !handler || strcmp(row.name, name) != 0) continue;
+        *handler = reinterpret_cast<void*>(row.handler);
+        return DS_STATUS_OK;
     }
-    *handler = reinterpret_cast<void*>(found);
-    return DS_STATUS_OK;
+    return fail(DS_STATUS_INVALID_ARGUMENT, "name", "see ds_xla_handler in doorstep.h", "no handler is named %.100s",
+                name ? name : "null");
 }
