@@ -5,9 +5,10 @@ from __future__ import annotations
 import ctypes
 import re
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
+from tests.interop.c_declarations import bodies_of, strip, words_of
 
 from doorstep._native import dlpack
 from doorstep._native.dlpack import EXCHANGE_MAJOR
@@ -16,57 +17,13 @@ from doorstep._native.foreign_tensor import DEVICE_NAMES, DTYPE_NAMES
 tvm_ffi: Any = pytest.importorskip("tvm_ffi")
 
 THEIRS = Path(tvm_ffi.__file__).parent / "include" / "dlpack" / "dlpack.h"
-INTEROP = Path(__file__).resolve().parents[2] / "native" / "src" / "interop"
-OURS = (INTEROP / "dlpack.h", INTEROP / "dlpack_exchange.h")
+OURS = Path(__file__).resolve().parents[2] / "native" / "src" / "interop" / "dlpack.h"
 
-POINTER = 8
-SIZES = {"uint8_t": 1, "uint16_t": 2, "uint32_t": 4, "int32_t": 4, "uint64_t": 8, "int64_t": 8, "DLDeviceType": 4}
 THEIR_NAMES = {"manager": "manager_ctx"}  # where ours are shorter
-
-
-class Word(NamedTuple):
-    """A field that is no struct, at its place in the struct that it is part of in the end."""
-
-    name: str
-    offset: int
-    size: int
-
-
-def strip(text: str) -> str:
-    text = re.sub(r"/\*.*?\*/|//[^\n]*", " ", text, flags=re.DOTALL)
-    return re.sub(r"^\s*#.*?(?<!\\)$", "", text, flags=re.MULTILINE | re.DOTALL)
-
-
-def bodies_of(text: str) -> dict[str, str]:
-    c = re.findall(r"typedef struct(?: \w+)? \{([^{}]*)\} (\w+);", text)
-    cpp = re.findall(r"^struct (\w+) \{\n([^{}]*)\n\};", text, flags=re.MULTILINE)
-    return {**{name: body for body, name in c}, **dict(cpp)}
-
-
-def words_of(name: str, bodies: dict[str, str]) -> tuple[list[Word], int, int]:
-    """The words of a struct, its size and its alignment."""
-    words: list[Word] = []
-    end, largest = 0, 1
-    for declaration in filter(None, (" ".join(part.split()) for part in bodies[name].split(";"))):
-        function = re.search(r"\(\s*\*\s*(\w+)\s*\)", declaration)
-        match = re.fullmatch(r"(?:struct )?(.*?)\s*((?:\w+)(?:, \w+)*)", declaration)
-        assert function or match, declaration
-        kind, names = ("*", [function[1]]) if function else (match[1], match[2].split(", "))  # type: ignore[index]
-        for field in names:
-            if kind in bodies:
-                inner, size, alignment = words_of(kind, bodies)
-            else:
-                size = SIZES.get(kind, POINTER)  # everything else is the address of something
-                inner, alignment = [Word(field, 0, size)], size
-            begin = -(-end // alignment) * alignment
-            words += [Word(word.name, begin + word.offset, word.size) for word in inner]
-            end, largest = begin + size, max(largest, alignment)
-    return words, -(-end // largest) * largest, largest
-
 
 THEIR_TEXT = strip(THEIRS.read_text())
 THEIR_BODIES = bodies_of(THEIR_TEXT)
-OUR_BODIES = bodies_of("\n".join(strip(path.read_text()) for path in OURS))
+OUR_BODIES = bodies_of(strip(OURS.read_text()))
 
 
 def test_nothing_is_left_out() -> None:
@@ -121,6 +78,9 @@ def enumerators_of(name: str) -> dict[int, str]:
     return {int(number): word.lower() for word, number in re.findall(r"kDL(\w+) = (\d+)U?", match[1])}
 
 
+FLAGS = {"READ_ONLY": "kDLPackReadOnly", "IS_COPIED": "kDLPackIsCopied"}
+
+
 def test_our_numbers_are_dlpacks() -> None:
     codes, devices = enumerators_of("DLDataTypeCode"), enumerators_of("DLDeviceType")
     for (code, bits), name in DTYPE_NAMES.items():
@@ -128,11 +88,14 @@ def test_our_numbers_are_dlpacks() -> None:
     for number, name in DEVICE_NAMES.items():
         assert name.replace("_", "") == devices[number]
     source = THEIRS.read_text()
-    flags = re.findall(r"#define DLPACK_FLAG_BITMASK_(READ_ONLY|IS_COPIED) \(1UL << (\d)UL\)", source)
-    assert {name: 1 << int(bit) for name, bit in flags} == {
-        "READ_ONLY": dlpack.READ_ONLY,
-        "IS_COPIED": dlpack.IS_COPIED,
-    }
+    found = re.findall(r"#define DLPACK_FLAG_BITMASK_(READ_ONLY|IS_COPIED) \(1UL << (\d)UL\)", source)
+    flags = {name: 1 << int(bit) for name, bit in found}
+    assert flags == {"READ_ONLY": dlpack.READ_ONLY, "IS_COPIED": dlpack.IS_COPIED}
     major = re.search(r"#define DLPACK_MAJOR_VERSION (\d+)", source)
     assert major is not None
     assert int(major[1]) == EXCHANGE_MAJOR
+    theirs = {f"kdl{name}": number for names in (codes, devices) for number, name in names.items()}
+    ours = {name: int(number) for name, number in re.findall(r"\b(kDL\w+) = (\d+)", OURS.read_text())}
+    assert {ours.pop(FLAGS[name]): name for name in flags} == {flag: name for name, flag in flags.items()}
+    assert len(ours) == 9
+    assert ours == {name: theirs[name.lower()] for name in ours}

@@ -221,4 +221,20 @@ def test_our_constants_are_xlas() -> None:
         "kStageExecute": "XLA_FFI_ExecutionStage_EXECUTE",
         "kCommandBufferCompatible": "XLA_FFI_HANDLER_TRAITS_COMMAND_BUFFER_COMPATIBLE",
     }
-    assert {ours_name: ours[ours_name] for ours_name in pairs} == {o: theirs[t] for o, t in pairs.items()}
+    assert ours == {our_name: theirs[their_name] for our_name, their_name in pairs.items()}
+
+
+def test_our_functions_are_xlas() -> None:
+    jax = pytest.importorskip("jax")
+    theirs = (Path(jax.ffi.include_dir()) / "xla/ffi/api/c_api.h").read_text().replace("XLA_FFI_", "")
+    ours, handlers = OURS.read_text(), (OURS.parent / "handlers.cpp").read_text()
+    called = re.findall(r"Error\* \(\*(\w+)\)\(([^)]*)\);", ours)
+    assert len(called) == 3
+    for name, parameters in [*called, ("Handler", "CallFrame* call_frame")]:
+        assert re.search(rf"typedef Error\* {name}\(\s*{re.escape(parameters)}\);", theirs), name
+    assert "using Handler = Error*(CallFrame* call_frame);" in ours
+    assert "using Handler_Traits = uint32_t;" in ours
+    assert "typedef uint32_t Handler_Traits;" in theirs
+    sizes = re.findall(r"DS_XLA_STRUCT_SIZE(\(\w+, \w+\))", handlers)
+    assert len(sizes) == 3
+    assert all(f"DEFINE_STRUCT_TRAITS{size};" in theirs for size in sizes)
