@@ -1,10 +1,11 @@
 """The GPU's figures of docs/explanation/performance.md, as tables: run it where the wheel, PyTorch and a GPU are.
 
-    python tests/benchmarks/measure_gpu.py [--rounds 5] [--most-worlds 262144] [--agents 2]
+    python tests/benchmarks/measure_gpu.py [--rounds 5] [--most-worlds 262144] [--agents 2] [--start rooms]
 
 Every step has new random actions, drawn beforehand and copied from device memory within the time that is measured, as
 a policy would. 400 steps are two episodes of every world, so that resets are counted in. Times are CUDA events'; every
-figure is the median over the rounds.
+figure is the median over the rounds. With `--start rooms` both episodes begin among the cubes, as in `doorstep bench`;
+returning there is not counted. Only the first table depends on it, and only that is measured then.
 """
 
 import argparse
@@ -20,8 +21,9 @@ import torch
 
 import doorstep
 from doorstep import cuda
+from doorstep.cli.rooms_start import RoomsStart
 
-STEPS = 400
+STEPS, EPISODE = 400, 200
 DRAWN = 40  # sets of actions, and steps in a recorded graph
 ACTION_LIMITS = doorstep.ACTIONS
 LATENCY_WORLDS = 8192
@@ -38,9 +40,11 @@ print(made - begin, time.perf_counter() - made)
 
 
 class Batch:
-    """Worlds with actions drawn for many steps."""
+    """Worlds with actions drawn for many steps. rooms: their episodes begin among the cubes."""
 
-    def __init__(self, num_worlds: int, num_agents: int, cameras: doorstep.Cameras | None = None) -> None:
+    def __init__(
+        self, num_worlds: int, num_agents: int, cameras: doorstep.Cameras | None = None, *, rooms: bool = False
+    ) -> None:
         before = cuda.Device().free_bytes
         self.sim = doorstep.Simulator(num_worlds, num_agents=num_agents, device="cuda", cameras=cameras)
         self.sim.wait()
@@ -50,38 +54,46 @@ class Batch:
         self.drawn = torch.from_numpy(drawn).cuda()
         self.actions = self.sim.actions.to_torch()
         self.graph = self._record()
+        self.start: bytes | None = None
+        if rooms:
+            RoomsStart(self.sim).place(np.arange(num_worlds))
+            self.start = self.sim.save()
 
     def _record(self) -> Any:
         torch.cuda.synchronize()
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
-            self._play_drawn()
+            self.play()
         return graph
 
-    def _play_drawn(self) -> None:
+    def play(self) -> None:
+        """A step with each of the drawn actions."""
         for actions in self.drawn:
             self.actions.copy_(actions)
             self.sim.step()
 
-    def play(self) -> None:
-        """Steps begun one by one."""
-        for _ in range(STEPS // DRAWN):
-            self._play_drawn()
-
     def replay(self) -> None:
         """The same steps, from the recorded graph."""
-        for _ in range(STEPS // DRAWN):
-            self.graph.replay()
+        self.graph.replay()
 
     def speed(self, action: Callable[[], None]) -> float:
-        """World-steps per second."""
+        """World-steps per second of an action that makes DRAWN steps."""
+        parts = 1 if self.start is None else STEPS // EPISODE
+        milliseconds = sum(self._time(action, STEPS // DRAWN // parts) for _ in range(parts))
+        return self.sim.num_worlds * STEPS / (milliseconds * 1e-3)
+
+    def _time(self, action: Callable[[], None], times: int) -> float:
+        """Milliseconds of the GPU."""
+        if self.start is not None:
+            self.sim.restore(self.start)
         begin = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call,unused-ignore]
         end = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call,unused-ignore]
         begin.record()
-        action()
+        for _ in range(times):
+            action()
         end.record()
         end.synchronize()
-        return self.sim.num_worlds * STEPS / (float(begin.elapsed_time(end)) * 1e-3)
+        return float(begin.elapsed_time(end))
 
     def close(self) -> None:
         del self.graph, self.actions, self.drawn
@@ -89,10 +101,10 @@ class Batch:
         torch.cuda.empty_cache()
 
 
-def measure(num_worlds: int, num_agents: int, rounds: int) -> str:
+def measure(num_worlds: int, num_agents: int, rounds: int, *, rooms: bool) -> str:
     """A row: speeds with and without a graph, microseconds of a step, bytes."""
-    batch = Batch(num_worlds, num_agents)
-    batch.replay()
+    batch = Batch(num_worlds, num_agents, rooms=rooms)
+    batch.speed(batch.replay)
     plain = statistics.median(batch.speed(batch.play) for _ in range(rounds))
     replayed = statistics.median(batch.speed(batch.replay) for _ in range(rounds))
     bytes_per_world = batch.bytes_per_world
@@ -107,7 +119,7 @@ def measure_views(num_worlds: int, num_agents: int, rounds: int) -> str:
     speeds = []
     for cameras in (None, doorstep.Cameras()):
         batch = Batch(num_worlds, num_agents, cameras)
-        batch.replay()
+        batch.speed(batch.replay)
         speeds.append(statistics.median(batch.speed(batch.replay) for _ in range(rounds)) * num_agents)
         batch.close()
     drawing = 1 / (1 / speeds[1] - 1 / speeds[0])
@@ -130,25 +142,33 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--most-worlds", type=int, default=262144)
     parser.add_argument("--agents", type=int, default=2)
+    parser.add_argument("--start", choices=("normal", "rooms"), default="normal")
     options = parser.parse_args()
     begin = time.monotonic()
     device = cuda.Device()
-    print(f"{device.name}, doorstep {doorstep.__version__}, PyTorch {torch.__version__}, {options.agents} agents\n")
+    print(f"{device.name}, doorstep {doorstep.__version__}, PyTorch {torch.__version__}", end=", ")
+    print(f"{options.agents} agents, {options.start} start\n")
     print("| worlds | world-steps/s, one by one | world-steps/s, from a graph | a step, µs | bytes per world |")
     print("|---|---|---|---|---|")
     num_worlds = 1
     while num_worlds <= options.most_worlds:
-        print(measure(num_worlds, options.agents, options.rounds), flush=True)
+        print(measure(num_worlds, options.agents, options.rounds, rooms=options.start == "rooms"), flush=True)
         num_worlds *= 8 if num_worlds < 4096 else 2
+    if options.start == "normal":
+        measure_the_rest(options.agents, options.rounds)
+    print(f"\nmeasured in {time.monotonic() - begin:.0f} s")
+    return 0
+
+
+def measure_the_rest(num_agents: int, rounds: int) -> None:
+    """Prints the tables of views and latencies."""
     print("\n| worlds | views/s | views/s, steps included |\n|---|---|---|")
     for num_worlds in (1024, 4096, 16384):
-        print(measure_views(num_worlds, options.agents, options.rounds), flush=True)
-    made, stepped = latency(options.rounds)
+        print(measure_views(num_worlds, num_agents, rounds), flush=True)
+    made, stepped = latency(rounds)
     print(f"\n| {LATENCY_WORLDS:,} worlds | value |\n|---|---|")
     print(f"| construction | {made * 1e3:.1f} ms |")
     print(f"| first step after it | {stepped * 1e3:.1f} ms |")
-    print(f"\nmeasured in {time.monotonic() - begin:.0f} s")
-    return 0
 
 
 if __name__ == "__main__":

@@ -1,10 +1,13 @@
 """Cameras on a real GPU: the CPU's bits, in the simulator's order, and in CUDA graphs."""
 
+import ctypes
 from typing import Any
 
 import numpy as np
 import pytest
 from tests.cuda.twins import Twins
+from tests.render.agreement import Views, check_agreement, views_of
+from tests.scenes import random_actions
 
 import doorstep
 
@@ -63,3 +66,20 @@ def test_replays_of_a_graph_draw() -> None:
         torch.cuda.synchronize()
         for name in ("rgb", "depth"):
             assert sim.tensors[name].copy_to_host().tobytes() == cpu.tensors[name].to_numpy().tobytes()
+
+
+def views_after_random_actions(device: str, renderer: Any) -> Views:
+    cameras = doorstep.Cameras(width=48, height=32, renderer=renderer, **ALL)
+    with doorstep.Simulator(20, seed=5, device=device, cameras=cameras) as sim:
+        for actions in random_actions(5, 40, 20):
+            sim.actions.copy_from_host(actions)
+            sim.step()
+        return views_of(sim)
+
+
+def test_vulkan_draws_in_memory_of_cuda_what_the_ray_caster_sees() -> None:
+    try:
+        ctypes.CDLL("libvulkan.so.1")
+    except OSError as reason:
+        pytest.skip(f"no Vulkan loader: {reason}")
+    check_agreement(views_after_random_actions("cuda", "vulkan"), views_after_random_actions("cpu", "raycast"), 0.4)

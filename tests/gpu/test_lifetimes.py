@@ -73,14 +73,15 @@ def test_kernels_are_loaded_and_unloaded_again_and_again() -> None:
     assert free_bytes() >= before
 
 
-def test_device_memory_is_at_most_3_kib_a_world_and_64_mib() -> None:
+def test_device_memory_is_at_most_3_kib_a_world_and_96_mib() -> None:
     kept = doorstep.Simulator(64, device="cuda")  # the context, the kernels and their stacks stay
     kept.step()
     before = free_bytes()
     with doorstep.Simulator(65536, device="cuda") as sim:
         sim.step()
         sim.wait()
-        assert before - free_bytes() <= 65536 * 3 * 1024 + 64 * MEBIBYTE
+        # The driver's pools grow by 32 MiB at a time.
+        assert before - free_bytes() <= 65536 * 3 * 1024 + 96 * MEBIBYTE
         assert sim.allocated_bytes <= 65536 * 3 * 1024 + 64 * MEBIBYTE
     kept.close()
 
