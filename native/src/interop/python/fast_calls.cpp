@@ -163,9 +163,8 @@ uint64_t to_number(PyObject* object) { return python().PyLong_AsUnsignedLongLong
 PyObject* fast_description_type(PyObject*, PyObject* base) { return make_description_type(base); }
 
 PyObject* fast_is_tensor(PyObject*, PyObject* object) {
-    int32_t answer;
-    const ds_status status = ds_python_is_tensor(object, &answer);
-    return status ? raise_status(status) : python().PyBool_FromLong(answer);
+    const TensorType* type = find_tensor_type(object);
+    return type ? python().PyBool_FromLong(type->kind != TensorKind::kNone) : raise_status(last_status());
 }
 
 PyObject* fast_describe(PyObject*, PyObject* tensor) {
@@ -209,7 +208,7 @@ PyObject* fast_current_stream(PyObject*, PyObject* const* arguments, Py_ssize_t 
         device_index = view.device_index;
     }
     uint64_t stream;
-    const ds_status status = ds_python_current_stream(arguments[0], device_type, device_index, &stream);
+    const ds_status status = current_stream(arguments[0], device_type, device_index, &stream);
     return status ? raise_status(status) : python().PyLong_FromUnsignedLongLong(stream);
 }
 

@@ -235,10 +235,27 @@ bool ask_requires_grad(PyObject* object, TensorView* view) {
     return static_cast<bool>(answer);
 }
 
+// Fills in all that depends on extents. stride_of(axis, packed): a stride in elements, which would be `packed` if the
+// tensor were contiguous.
+template <class Stride>
+void fill_shape(int rank, const int64_t* shape, Stride stride_of, TensorView* view) {
+    int64_t count = 1;
+    bool contiguous = true;
+    for (int axis = rank - 1; axis >= 0; --axis) {
+        const int64_t extent = shape[axis], stride = stride_of(axis, count);
+        contiguous = contiguous && (extent == 1 || stride == count);
+        view->shape[axis] = extent;
+        view->strides[axis] = stride;
+        count *= extent;
+    }
+    view->rank = rank;
+    view->count = count;
+    view->contiguous = contiguous || count == 0;
+}
+
 // False if the view cannot represent it.
 bool fill(const DLTensor& tensor, uint8_t library, TensorView* view) {
     if (tensor.ndim < 0 || tensor.ndim > kMaxRank) return false;
-    view->rank = tensor.ndim;
     view->data = tensor.data ? static_cast<char*>(tensor.data) + tensor.byte_offset : nullptr;
     view->device_type = tensor.device.device_type;
     view->device_index = tensor.device.device_id;
@@ -248,18 +265,8 @@ bool fill(const DLTensor& tensor, uint8_t library, TensorView* view) {
     view->requires_grad = 0;
     view->read_only = 0;
     view->library = library;
-    int64_t count = 1;
-    bool contiguous = true;
-    for (int axis = tensor.ndim - 1; axis >= 0; --axis) {
-        const int64_t extent = tensor.shape[axis];
-        const int64_t stride = tensor.strides ? tensor.strides[axis] : count;
-        contiguous = contiguous && (extent == 1 || stride == count);
-        view->shape[axis] = extent;
-        view->strides[axis] = stride;
-        count *= extent;
-    }
-    view->count = count;
-    view->contiguous = contiguous || count == 0;
+    const auto stride_of = [&](int axis, int64_t packed) { return tensor.strides ? tensor.strides[axis] : packed; };
+    fill_shape(tensor.ndim, tensor.shape, stride_of, view);
     return true;
 }
 
@@ -334,19 +341,22 @@ bool read_exchanged(TensorType type, PyObject* object, TensorView* view) {
 // False unless the elements are plain numbers in the machine's byte order.
 bool fill(const Py_buffer& buffer, TensorView* view) {
     static_assert(std::is_same_v<Py_ssize_t, int64_t>);
-    uint8_t code;
-    if (buffer.ndim > kMaxRank || !buffer.format || !parse_format(buffer.format, &code)) return false;
-    int64_t strides[kMaxRank];
-    for (int axis = 0; axis < buffer.ndim; ++axis) {
-        // A field of a record may have a stride of any number of bytes.
-        if (buffer.strides[axis] % buffer.itemsize && buffer.shape[axis] > 1) return false;
-        strides[axis] = buffer.strides[axis] / buffer.itemsize;
-    }
-    const DLDataType dtype = {code, static_cast<uint8_t>(buffer.itemsize * 8), 1};
-    fill({buffer.buf, {kDLCPU, 0}, buffer.ndim, dtype, buffer.shape, strides, 0}, DS_PYTHON_LIBRARY_NUMPY, view);
+    if (buffer.ndim > kMaxRank || !buffer.format || !parse_format(buffer.format, &view->dtype_code)) return false;
+    view->device_type = kDLCPU;
+    view->device_index = 0;
+    view->dtype_bits = static_cast<uint8_t>(buffer.itemsize * 8);
+    view->dtype_lanes = 1;
+    view->requires_grad = 0;
     view->read_only = buffer.readonly != 0;
-    if (!view->count) view->data = nullptr;
-    return true;
+    view->library = DS_PYTHON_LIBRARY_NUMPY;
+    bool whole = true;  // a field of a record may have a stride of any number of bytes
+    const auto stride_of = [&](int axis, int64_t) {
+        whole = whole && (buffer.strides[axis] % buffer.itemsize == 0 || buffer.shape[axis] <= 1);
+        return buffer.strides[axis] / buffer.itemsize;
+    };
+    fill_shape(buffer.ndim, buffer.shape, stride_of, view);
+    view->data = view->count ? buffer.buf : nullptr;
+    return whole;
 }
 
 bool read_buffer(PyObject* object, TensorView* view) {
