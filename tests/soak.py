@@ -11,16 +11,23 @@ import time
 import numpy as np
 from tests.adversaries import POLICIES, ShutRooms, violations
 from tests.reference import constants as c
+from tests.reference.boxes import rotation_matrices
 from tests.scenes import Array, Scene, random_actions
 
 TABLE = 64  # random action sets, drawn in advance
 MOST_PRINTED = 20
 
 
+# In every fourth episode all agents stop at this step; soon after, whatever nobody holds must be at rest.
+EPISODE, STOP, AT_REST = 200, 90, 190
+RESTLESS = 2e-3  # metres in a step
+
+
 class Soak:
     """Two simulators per starting room, one with doors that never open, where no body may leave its room.
 
-    A quarter of the worlds at a time follows an adversarial policy, the others act at random.
+    A quarter of the worlds at a time follows an adversarial policy, the others act at random. In every fourth episode
+    they stop halfway.
     """
 
     def __init__(self, num_worlds: int, num_agents: int, seed: int, num_threads: int | None) -> None:
@@ -35,8 +42,11 @@ class Soak:
 
     def step(self) -> None:
         for run in self.runs:
+            before = run.scene.body_positions[:, run.scene.cubes].copy()
             run.scene.actions[:] = self._actions(run.scene)
             run.scene.step()
+            if self._stopped_at(AT_REST):
+                self._report(run, run.restless_cubes(before))
             if run.shut:
                 run.shut.watch()
             run.begin_episodes(run.scene.dones[:, 0, 0] > 0)
@@ -44,12 +54,20 @@ class Soak:
 
     def check(self) -> None:
         for run in self.runs:
-            for law in run.broken_laws():
-                self.broken += 1
-                if self.broken <= MOST_PRINTED:
-                    print(f"step {self.step_count}, {run.name}: {law}", flush=True)
+            self._report(run, run.broken_laws())
+
+    def _report(self, run: "Run", laws: list[str]) -> None:
+        for law in laws:
+            self.broken += 1
+            if self.broken <= MOST_PRINTED:
+                print(f"step {self.step_count}, {run.name}: {law}", flush=True)
+
+    def _stopped_at(self, step: int) -> bool:
+        return self.step_count // EPISODE % 4 == 3 and self.step_count % EPISODE == step
 
     def _actions(self, scene: Scene) -> Array:
+        if self.step_count // EPISODE % 4 == 3 and self.step_count % EPISODE >= STOP:
+            return np.broadcast_to(np.array(c.IDLE, dtype=np.int32), scene.actions.shape)
         worlds, agents = scene.sim.num_worlds, scene.sim.num_agents
         actions: Array = self.table[(self.step_count * 7) % TABLE].copy()
         policy = list(POLICIES.values())[self.step_count // 50 % len(POLICIES)]
@@ -76,6 +94,22 @@ class Run:
         scene.body_positions[worlds, scene.agents, 1] += np.float32(self.room * c.ROOM_LENGTH)
         if self.shut:
             self.shut.begin_episodes(worlds)
+
+    def restless_cubes(self, before: Array) -> list[str]:
+        """Cubes that move although all agents have stood still for long; given their places a step ago.
+
+        A cube that is stacked, leans on something or is held may slide on slowly.
+        """
+        scene = self.scene
+        place = scene.body_positions[:, scene.cubes]
+        up = np.abs(rotation_matrices(scene.body_rotations[:, scene.cubes])[..., 2, :]).max(axis=-1)
+        flat = (np.abs(place[..., 2] - c.CUBE_SIDE / 2) < 0.02) & (up > 0.9999)
+        held = (scene.agent_grabs[..., None] == np.arange(scene.cubes.start, scene.cubes.stop)).any(axis=1)
+        moved = np.linalg.norm(place - before, axis=-1)
+        return [
+            f"world {world}: cube {cube} moves by {moved[world, cube]:.4f} m a step, though nobody pushes it"
+            for world, cube in np.argwhere(flat & ~held & (moved > RESTLESS))
+        ]
 
     def broken_laws(self) -> list[str]:
         laws = violations(self.scene) + (self.shut.broken_laws() if self.shut else [])

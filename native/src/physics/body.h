@@ -22,7 +22,7 @@ struct Body {
 
     Box box;
     float reach_x, reach_y;  // half extents of its bounds
-    float lift;              // 0 for an agent standing on the floor: contacts do not lift it; otherwise 1
+    float lift;              // 0 for an agent on the floor that holds nothing: contacts do not lift it; otherwise 1
     bool yaws_only;          // an agent: inverse inertia only about z
     bool nearly_upright;     // may use upright_contact()
     bool asleep;             // at rest: not integrated until a body hits it
@@ -94,18 +94,18 @@ DS_INLINE void shift(Body& body, Vec3 by) {
     body.previous_position = body.previous_position + by;
 }
 
-// How much of an overlap was not caused by this substep's motion: a door that rose into a body, an overlapping start,
-// the remainder of an earlier substep. A margin excludes ordinary contacts.
+// How much of an overlap was not caused by this substep's motion: a door that rose into a body, an overlapping start.
+// A margin excludes what contacts and joints solved later in a substep press into those solved before: it is force.
 DS_INLINE float old_overlap(float overlap, float approach_speed) {
-    constexpr float kSlack = 2e-3f;
+    constexpr float kSlack = 0.03f;
     return maximum(overlap - (maximum(-approach_speed, 0.f) * kSubstep + kSlack), 0.f);
 }
 
 // Friction at a point that slides with velocity v: the impulse is -v times this. `share` is mu lambda / h of the point,
-// w its generalised inverse mass: min(share / w, part |v|) / (w |v|), without normalising v.
-DS_INLINE float friction_scale(float share, float part, float v2, float inverse_v2, float weight) {
+// w its generalised inverse mass: min(share / w, |v|) / (w |v|), without normalising v.
+DS_INLINE float friction_scale(float share, float v2, float inverse_v2, float weight) {
     const float inverse = 1.f / weight, inverse_length = square_root(v2) * inverse_v2;
-    return minimum(share * inverse * inverse_length, part) * inverse;
+    return minimum(share * inverse * inverse_length, 1.f) * inverse;
 }
 
 DS_INLINE void apply_impulse(Body& body, Vec3 r, Vec3 impulse) {

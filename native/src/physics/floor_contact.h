@@ -1,8 +1,9 @@
 // The floor: the plane z = 0, under every body.
 //
 // A cube touches it with the corners of its lowest face, solved as a contact of pair_contact.h whose normal is up,
-// except that friction acts on its corners simultaneously. An agent stands on its four lower corners; since it only
-// yaws and its origin is on the floor, the normal part is a clamp of z, and its corners' friction is also summed first.
+// except that friction acts on its corners simultaneously: in an order, a cube that slides straight would turn. An
+// agent stands on its four lower corners; since it only yaws and its origin is on the floor, the normal part is a clamp
+// of z, and its corners' friction is also summed first.
 #pragma once
 
 #include "physics/body.h"
@@ -13,7 +14,7 @@ struct FloorContact {
     Vec3 arm[4];     // corners of the lowest face, world axes
     float depth[4];  // below the floor, 0 if above
     float depth_sum;
-    Vec3 anchor;     // depth-weighted mean corner, local axes
+    Vec3 anchor;     // depth-weighted mean corner, at the largest depth, local axes
     float lambda;
 };
 
@@ -45,39 +46,78 @@ DS_INLINE void stick_to_floor(const FloorContact& contact, Body& cube) {
     if (distance2 < most * most) apply_position_impulse(cube, r, slip * (-1.f / weight));
 }
 
-// Finds the contact and solves it at once: the floor is solved first. Returns whether the cube touches it.
-DS_INLINE bool solve_cube_floor_position(FloorContact& contact, Body& cube) {
-    contact.lambda = 0.f;
+// Finds the contact of a cube at its pose after integration. Returns whether the cube touches the floor.
+DS_INLINE bool find_floor_contact(FloorContact& contact, const Body& cube) {
+    contact.lambda = contact.depth_sum = 0.f;
     const Box& box = cube.box;
     const float reach = absolute(box.axis[0].z) + absolute(box.axis[1].z) + absolute(box.axis[2].z);
     if (!(cube.position.z - kCubeHalfExtent * reach < 0.f)) return false;
     lowest_corners(box, contact.arm);
     Vec3 weighted{0.f, 0.f, 0.f};
-    float depth_sum = 0.f, deepest = 0.f;
+    float deepest = 0.f;
     for (int i = 0; i < 4; i++) {
         const float depth = maximum(-(cube.position.z + contact.arm[i].z), 0.f);
         contact.depth[i] = depth;
-        depth_sum += depth;
+        contact.depth_sum += depth;
         deepest = maximum(deepest, depth);
         weighted = weighted + contact.arm[i] * depth;
     }
-    if (!(depth_sum > 0.f)) return false;
-    const Vec3 r = weighted * (1.f / depth_sum);
-    contact.depth_sum = depth_sum;
-    contact.anchor = to_local(cube, r);
-    const float old = old_overlap(deepest, approach_velocity_at(cube, r).z);
-    shift(cube, kUp * old);
-    contact.lambda = (deepest - old) / inverse_mass_at(cube, r, kUp);
-    apply_position_impulse(cube, r, kUp * contact.lambda);
-    stick_to_floor(contact, cube);
+    if (!(contact.depth_sum > 0.f)) return false;
+    const float inverse = 1.f / contact.depth_sum;
+    contact.anchor = to_local(cube, {weighted.x * inverse, weighted.y * inverse, -deepest - cube.position.z});
     return true;
 }
 
-// The fraction of its sliding velocity that each of the four corners may stop: together they remove nine tenths of the
-// speed of a cube that slides without turning, and never overshoot. With m and i the inverse mass and inertia and arms
-// (+-1.5, +-1.5, -1.5), a single corner has w = m + 4.5 i, all four together 4 (m + 2.25 i).
+DS_INLINE void solve_cube_floor_position(FloorContact& contact, Body& cube) {
+    if (!(contact.depth_sum > 0.f)) return;
+    const Vec3 r = to_world(cube, contact.anchor);
+    const float depth = -(cube.position.z + r.z);
+    if (!(depth > 0.f)) return;
+    const float old = old_overlap(depth, approach_velocity_at(cube, r).z);
+    shift(cube, kUp * old);
+    contact.lambda = (depth - old) / inverse_mass_at(cube, r, kUp);
+    apply_position_impulse(cube, r, kUp * contact.lambda);
+    stick_to_floor(contact, cube);
+}
+
+// The fraction of its sliding velocity that each of the four corners may stop in a pass: together they remove nine
+// tenths of the speed of a cube that slides without turning, and never overshoot. With m and i the inverse mass and
+// inertia and arms (+-1.5, +-1.5, -1.5), a single corner has w = m + 4.5 i, all four together 4 (m + 2.25 i).
 constexpr float kCornerPart = 0.9f * (kCubeInverseMass + 4.5f * kCubeInverseInertia) /
                               (4.f * (kCubeInverseMass + 2.25f * kCubeInverseInertia));
+
+// A cube that rocks stands on one or two corners, which stop little in one pass: enough speed would remain for it to
+// rock and creep on at g h, the speed that a substep's gravity gives.
+constexpr int kFrictionPasses = 4;
+
+// Coulomb friction at the corners. In a pass all of them use the same velocities, and each spends from its share
+// mu lambda d_i / (h sum(d)) until that is used up or the corner stands still.
+DS_INLINE void rub_on_floor(const FloorContact& contact, Body& cube) {
+    const float per_depth =
+        (kDynamicFriction + kCubeExtraDynamicFriction) * kInverseSubstep * contact.lambda / contact.depth_sum;
+    float left[4];
+    for (int i = 0; i < 4; i++) left[i] = per_depth * contact.depth[i];
+    DS_ROLLED
+    for (int pass = 0; pass < kFrictionPasses; pass++) {
+        Vec3 total{0.f, 0.f, 0.f}, moment{0.f, 0.f, 0.f};
+        for (int i = 0; i < 4; i++) {
+            const Vec3 arm = contact.arm[i];
+            Vec3 v = velocity_at(cube, arm);
+            v.z = 0.f;
+            const float speed2 = maximum(dot(v, v), kTinyLength2);
+            const float speed = square_root(speed2), inverse2 = 1.f / speed2;
+            const float weight = inverse_mass_along(cube, arm, v, inverse2), inverse_weight = 1.f / weight;
+            const float spent = minimum(left[i], kCornerPart * speed * weight);
+            left[i] -= spent;
+            const Vec3 friction = v * -(spent * inverse_weight * inverse_weight * (speed * inverse2));
+            total = total + friction;
+            moment = moment + cross(arm, friction);
+        }
+        cube.velocity = cube.velocity + total * inverse_mass(cube);
+        cube.spin = cube.spin + spin_change(cube, moment);
+        if (!((left[0] + left[1]) + (left[2] + left[3]) > 0.f)) return;
+    }
+}
 
 DS_INLINE void solve_cube_floor_velocity(const FloorContact& contact, Body& cube) {
     if (!(contact.lambda > 0.f)) return;
@@ -86,24 +126,7 @@ DS_INLINE void solve_cube_floor_velocity(const FloorContact& contact, Body& cube
     const float bounce = -approach > kRestingSpeed ? kRestitution : 0.f;
     const float wanted = maximum(-bounce * approach, 0.f);
     apply_impulse(cube, r, kUp * ((wanted - velocity_at(cube, r).z) / inverse_mass_at(cube, r, kUp)));
-
-    const float per_depth =
-        (kDynamicFriction + kCubeExtraDynamicFriction) * kInverseSubstep * contact.lambda / contact.depth_sum;
-    // All corners use the same velocities, in no order, so that a cube dragged straight moves straight
-    Vec3 total{0.f, 0.f, 0.f}, moment{0.f, 0.f, 0.f};
-    for (int i = 0; i < 4; i++) {
-        const Vec3 arm = contact.arm[i];
-        Vec3 v = velocity_at(cube, arm);
-        v.z = 0.f;
-        const float speed2 = maximum(dot(v, v), kTinyLength2);
-        const float inverse2 = 1.f / speed2;
-        const float weight = inverse_mass_along(cube, arm, v, inverse2);
-        const Vec3 friction = v * -friction_scale(per_depth * contact.depth[i], kCornerPart, speed2, inverse2, weight);
-        total = total + friction;
-        moment = moment + cross(arm, friction);
-    }
-    cube.velocity = cube.velocity + total * inverse_mass(cube);
-    cube.spin = cube.spin + spin_change(cube, moment);
+    rub_on_floor(contact, cube);
 }
 
 // Returns the normal multiplier: the depth of the agent below the floor (its inverse mass is 1).

@@ -36,13 +36,13 @@ struct PairContact {
 // Overlapping bodies are separated by at most this per substep, or they could be pushed through a wall, metres.
 constexpr float kMostParting = 0.2f;
 
-// Steeper normals belong to stacked boxes, others to boxes next to each other.
-constexpr float kSteep = 0.7071f;
+// Whether a normal belongs to stacked boxes, rather than to boxes side by side.
+DS_INLINE bool is_stacked(Vec3 n) { return absolute(n.z) >= 0.7071f; }
 
-// Direction of separation: along the normal if it is steep, otherwise horizontal, far enough to remove the overlap
+// Direction of separation: along the normal of stacked boxes, otherwise horizontal, far enough to remove the overlap
 // along the normal. Following a tilted normal would let a cube that is pressed against a wall climb it.
 DS_INLINE Vec3 parting_direction(Vec3 n) {
-    if (absolute(n.z) >= kSteep) return n;
+    if (is_stacked(n)) return n;
     const float inverse = 1.f / (n.x * n.x + n.y * n.y);
     return {n.x * inverse, n.y * inverse, 0.f};
 }
@@ -51,7 +51,7 @@ DS_INLINE Vec3 parting_direction(Vec3 n) {
 // to a push acts at a single point, so the box rocks against it, and vertical friction would let it climb the face.
 DS_INLINE Vec3 rubbing(Vec3 v, Vec3 n) {
     v = v - n * dot(n, v);
-    if (absolute(n.z) < kSteep) v.z = 0.f;
+    if (!is_stacked(n)) v.z = 0.f;
     return v;
 }
 
@@ -174,7 +174,7 @@ DS_INLINE void solve_contact_velocity(const PairContact& contact, Body& a, Partn
         if (!(speed2 > kTinyLength2)) continue;
         const float inverse2 = 1.f / speed2;
         const float weight = inverse_mass_along(a, pa, v, inverse2) + b.weight_along(pb, v, inverse2);
-        const Vec3 friction = v * -friction_scale(per_depth * contact.depth[i], 1.f, speed2, inverse2, weight);
+        const Vec3 friction = v * -friction_scale(per_depth * contact.depth[i], speed2, inverse2, weight);
         apply_impulse(a, pa, friction);
         b.kick(pb, friction);
     }

@@ -1,9 +1,11 @@
 // The general solver: advances bodies of one world that may touch each other, statics and the floor by one step.
 //
 // Every substep runs the narrow phase on the candidate pairs of the broad phase and one pass over the contacts in a
-// fixed order: cubes on the floor, pairs of bodies, joints, then statics, and agents on the floor last, so that bodies
-// pushed or dragged into a wall are moved out of it before the substep ends. Sleeping bodies are candidates that do not
-// move; they wake in the substep in which an awake body overlaps them.
+// fixed order: bodies side by side, cubes on the floor, stacked bodies, joints, then statics, and agents on the floor
+// last, so that bodies pushed or dragged into a wall are moved out of it before the substep ends. A push below a cube's
+// centre presses its edge onto the floor, which must brake it in the same substep; a cube on another one stands firm
+// only if the floor has lifted the lower one first. Sleeping bodies are candidates that do not move; they wake in the
+// substep in which an awake body overlaps them.
 #pragma once
 
 #include "physics/box_box.h"
@@ -107,6 +109,15 @@ DS_INLINE void find_body_contact(Problem& problem, CandidatePair pair) {
     prepare_contact(problem.manifold, a, BodyPartner{b}, contact);
 }
 
+template <class Problem>
+DS_INLINE void find_floor_contacts(Problem& problem) {
+    for (int i = 0; i < problem.body_count; i++) {
+        const Body& body = problem.bodies[i];
+        if (body.asleep || body.yaws_only) continue;
+        problem.on_floor[i] |= find_floor_contact(problem.floor[i], body);
+    }
+}
+
 // Pairs of two sleeping bodies are skipped, and tested again whenever one of them has been woken.
 template <class Problem>
 DS_INLINE void find_body_contacts(Problem& problem) {
@@ -160,19 +171,25 @@ DS_INLINE void find_static_contacts(Problem& problem) {
     }
 }
 
-// Contacts between bodies. Contacts with statics are found again after it: a joint may turn an agent so far within a
-// substep that a corner outside the wall moves inside, or the reverse.
 template <class Problem>
-DS_INLINE void solve_body_positions(Problem& problem) {
-    for (int i = 0; i < problem.body_count; i++) {
-        Body& body = problem.bodies[i];
-        if (body.asleep || body.yaws_only) continue;
-        problem.on_floor[i] |= solve_cube_floor_position(problem.floor[i], body);
-    }
+DS_NOINLINE void solve_body_contact_positions(Problem& problem, bool stacked) {
     for (int i = 0; i < problem.body_contact_count; i++) {
         PairContact& contact = problem.body_contacts[i];
-        solve_contact_position(contact, problem.bodies[contact.a], BodyPartner{problem.bodies[contact.b]});
+        if (is_stacked(contact.normal) == stacked)
+            solve_contact_position(contact, problem.bodies[contact.a], BodyPartner{problem.bodies[contact.b]});
     }
+}
+
+// Contacts between bodies and of cubes with the floor. Contacts with statics are found again after it: a joint may turn
+// an agent so far within a substep that a corner outside the wall moves inside, or the reverse.
+template <class Problem>
+DS_INLINE void solve_body_positions(Problem& problem) {
+    solve_body_contact_positions(problem, /*stacked=*/false);
+    for (int i = 0; i < problem.body_count; i++) {
+        Body& body = problem.bodies[i];
+        if (!body.asleep && !body.yaws_only) solve_cube_floor_position(problem.floor[i], body);
+    }
+    solve_body_contact_positions(problem, /*stacked=*/true);
     for (int i = 0; i < problem.joint_count; i++) {
         const HeldJoint& held = problem.joints[i];
         solve_joint(held.joint, problem.bodies[held.agent], problem.bodies[held.cube]);
@@ -231,6 +248,7 @@ DS_NOINLINE void solve_step(Problem& problem) {
     for (int substep = 0; substep < kSubsteps; substep++) {
         integrate_bodies(problem);
         find_body_contacts(problem);
+        find_floor_contacts(problem);
         solve_body_positions(problem);
         find_static_contacts(problem);
         solve_static_positions(problem);

@@ -1,0 +1,208 @@
+"""Cubes that are pushed, held and kicked on an empty floor: doorstep's figures beside the reference environment's.
+
+Run from the root of the project: python -m tests.physics.ensembles
+Prints every row of tests/data/contact_ensembles.csv and tests/data/cube_rest.csv as ours / reference / ratio.
+"""
+
+import csv
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from tests.reference import constants as c
+from tests.reference.boxes import rotation_matrices, yaw_of
+from tests.scenes import BACK, FORWARD, RIGHT, STRAIGHT, Array, Scene
+
+DATA = Path(__file__).resolve().parents[1] / "data"
+WORLDS = 256
+TOUCHING = c.AGENT_SIDE / 2 + c.CUBE_SIDE / 2
+ERRORS = {"cube_forward_m": "cube_forward_se", "agent_forward_m": "agent_forward_se"}
+COLUMNS = ("cube_forward_m", "agent_forward_m", "cube_abs_yaw_rad", "cube_tilt_deg", "agent_z_m", "agent_turn_rad")
+
+# The reference detects a contact only if the bounds of both bodies at the start of a step are closer than this, metres:
+# a faster agent enters the cube in that step, and is moved out of it in the next.
+REFERENCE_REACH = 0.32
+
+
+@dataclass(frozen=True)
+class Case:
+    """What the agent does to the cube ahead of it, as described in the first line of the table."""
+
+    name: str
+    amount: int
+    angle: int
+    turn: int
+    grabs: bool
+    lasts: int  # steps
+    off_centre: float
+    gaps: tuple[float, float]
+
+    @property
+    def goes_around(self) -> bool:
+        """The agent moves sideways and turns with the cube that it holds: 'forward' is along x, its first direction."""
+        return self.angle == RIGHT
+
+
+def case_of(name: str) -> Case:
+    verb, value = re.search(r"(push|pull|sideways|turn) (\d)", name).groups()  # type: ignore[union-attr]
+    grabs = name.startswith("grab")
+    return Case(
+        name,
+        amount=0 if verb == "turn" else int(value),
+        angle={"pull": BACK, "sideways": RIGHT}.get(verb, FORWARD),
+        turn=int(value) if verb == "turn" else STRAIGHT,
+        grabs=grabs,
+        lasts=1 if name.startswith("one step") else 10**9,
+        off_centre=0.8 if "off centre" in name else 0.0,
+        gaps=(0.05, 0.9) if grabs else (0.0, 1.0) if re.search(r"0\.\.1( m)?$", name) else (0.0, 0.1),
+    )
+
+
+def read_table(name: str) -> list[dict[str, str]]:
+    lines = (DATA / name).read_text().splitlines()
+    return list(csv.DictReader(line for line in lines if not line.startswith("#")))
+
+
+def contact_rows() -> dict[str, dict[int, dict[str, float]]]:
+    """The reference's figures by case and step."""
+    rows: dict[str, dict[int, dict[str, float]]] = {}
+    for row in read_table("contact_ensembles.csv"):
+        figures = {name: float(row[name]) for name in (*COLUMNS, *ERRORS.values())}
+        rows.setdefault(row["case"], {})[int(row["step"])] = figures
+    return rows
+
+
+def play_case(case: Case, steps: list[int], seed: int = 1, late_contacts: bool = False) -> dict[int, dict[str, float]]:
+    """Means over starts drawn as in the reference's measurement, after each of `steps`.
+
+    With `late_contacts` an agent passes into a resting cube wherever the reference does not detect the contact.
+    """
+    generator = np.random.default_rng(seed)
+    scene = Scene(WORLDS, episode_length=10**6)
+    scene.open_floor()
+    yaw = generator.uniform(-0.1, 0.1, WORLDS)
+    scene.place(0, case.off_centre + generator.uniform(-0.2, 0.2, WORLDS), 0.0, yaw=yaw)
+    cube = scene.place_cube(0, 0.0, TOUCHING + generator.uniform(*case.gaps, WORLDS))
+    start = scene.body_positions.copy()
+    across = 0 if case.goes_around else 1
+    turned = np.zeros(WORLDS)
+    figures = {}
+    for step in range(1, max(steps) + 1):
+        if case.grabs and step == 1:
+            scene.act(0, FORWARD, STRAIGHT, 1, agents=0)
+        elif step <= case.lasts:
+            scene.act(case.amount, case.angle, case.turn, 0, agents=0)
+        else:
+            scene.act()
+        before = yaw_of(scene.body_rotations[:, 0])
+        step_past(scene, cube, undetected(scene, cube) if late_contacts else np.zeros(WORLDS, dtype=bool))
+        turned += np.angle(np.exp(1j * (yaw_of(scene.body_rotations[:, 0]) - before)))
+        if step not in steps:
+            continue
+        assert (scene.agent_grabs[:, 0] == (cube if case.grabs else -1)).all()
+        moved = scene.body_positions.astype(np.float64) - start
+        axes = rotation_matrices(scene.body_rotations[:, cube])
+        values = (
+            moved[:, cube, across],
+            scene.body_positions[:, 0, across] if case.goes_around else moved[:, 0, across],
+            np.abs(np.arctan2(axes[:, 1, 0], axes[:, 0, 0])),
+            np.degrees(np.arccos(np.clip(axes[:, 2, 2], -1, 1))),
+            scene.body_positions[:, 0, 2],
+            turned,
+        )
+        figures[step] = {name: float(np.mean(value)) for name, value in zip(COLUMNS, values, strict=True)}
+    return figures
+
+
+def undetected(scene: Scene, cube: int) -> Array:
+    """Worlds whose cube rests too far from the agent for the reference to notice a contact in the next step."""
+    yaws = yaw_of(scene.body_rotations[:, [0, cube]])
+    reach = (np.abs(np.cos(yaws)) + np.abs(np.sin(yaws))) @ (c.AGENT_SIDE / 2, c.CUBE_SIDE / 2)
+    apart = np.abs(scene.body_positions[:, 0, :2] - scene.body_positions[:, cube, :2]).max(axis=1) - reach
+    resting = (scene.body_linear_velocities[:, cube] == 0).all(axis=1)
+    return np.asarray(resting & (apart > REFERENCE_REACH))
+
+
+def step_past(scene: Scene, cube: int, worlds: Array) -> None:
+    """Steps; in these worlds the cube is out of the way for that time."""
+    place = scene.body_positions[worlds, cube].copy()
+    scene.body_positions[worlds, cube, 2] += 1000.0
+    scene.step()
+    scene.body_positions[worlds, cube] = place
+    scene.body_linear_velocities[worlds, cube] = 0
+    scene.body_angular_velocities[worlds, cube] = 0
+
+
+@dataclass(frozen=True)
+class Rest:
+    """Cubes after a step, as in cube_rest.csv."""
+
+    still_moving: float
+    speed: float
+    mean_distance: float
+    p95_distance: float
+
+
+TIME_STEP = 0.04
+MOVING = 1e-3  # metres in a step
+
+
+def kick_cubes(kick: float, steps: list[int], worlds: int = 512, seed: int = 2) -> dict[int, Rest]:
+    """Cubes alone on the floor, with random yaw, velocity and spin about z; nobody acts."""
+    generator = np.random.default_rng(seed)
+    scene = Scene(worlds, episode_length=10**6)
+    scene.open_floor()
+    scene.place(0, 0.0, -400.0)
+    cube = scene.place_cube(0, 0.0, 0.0, yaw=generator.uniform(-np.pi, np.pi, worlds))
+    speed, direction = generator.uniform(0, kick, worlds), generator.uniform(-np.pi, np.pi, worlds)
+    scene.body_linear_velocities[:, cube, 0] = speed * np.cos(direction)
+    scene.body_linear_velocities[:, cube, 1] = speed * np.sin(direction)
+    scene.body_angular_velocities[:, cube, 2] = generator.uniform(-kick / 4, kick / 4, worlds)
+    found = {}
+    for step in range(1, max(steps) + 1):
+        before = scene.body_positions[:, cube, :2].copy()
+        scene.step()
+        moved = np.linalg.norm(scene.body_positions[:, cube, :2] - before, axis=-1)
+        moving = moved > MOVING
+        distance = np.linalg.norm(scene.body_positions[:, cube, :2], axis=-1)
+        found[step] = Rest(
+            still_moving=float(moving.mean()),
+            speed=float(moved[moving].mean() / TIME_STEP) if moving.any() else 0.0,
+            mean_distance=float(distance.mean()),
+            p95_distance=float(np.percentile(distance, 95)),
+        )
+    return {step: found[step] for step in steps}
+
+
+def compared(ours: float, reference: float) -> str:
+    return f"{ours:8.3f} {reference:8.3f} {ours / reference if reference else np.nan:5.2f}"
+
+
+def main() -> None:
+    print("ours, reference, ratio")
+    for name, rows in contact_rows().items():
+        case = case_of(name)
+        late = case.gaps[1] == 1.0
+        figures = play_case(case, list(rows))
+        as_reference = play_case(case, list(rows), late_contacts=True) if late else figures
+        print(f"\n{name}\n step" + "".join(f"  {column:>22}" for column in COLUMNS))
+        for step, reference in rows.items():
+            print(f"{step:5d}" + "".join(f"  {compared(figures[step][k], reference[k])}" for k in COLUMNS))
+            if late and step <= 10:
+                late_row = (f"  {compared(as_reference[step][k], reference[k])}" for k in COLUMNS)
+                print(" late" + "".join(late_row))
+    for kick in (0.5, 2.0):
+        kicks = [row for row in read_table("cube_rest.csv") if float(row["kick_up_to_m_s"]) == kick]
+        figures_at = kick_cubes(kick, [int(row["step"]) for row in kicks])
+        print(f"\nkicked with up to {kick} m/s\n step  still moving  speed  mean distance  95%")
+        for row in kicks:
+            rest = figures_at[int(row["step"])]
+            columns = ("still_moving", "speed_of_those_m_s", "mean_distance_m", "p95_distance_m")
+            values = (rest.still_moving, rest.speed, rest.mean_distance, rest.p95_distance)
+            pairs = zip(values, columns, strict=True)
+            print(f"{row['step']:>5}" + "".join(f"  {compared(value, float(row[name]))}" for value, name in pairs))
+
+
+if __name__ == "__main__":
+    main()
