@@ -95,27 +95,37 @@ constexpr int kFrictionPasses = 4;
 DS_INLINE void rub_on_floor(const FloorContact& contact, Body& cube) {
     const float per_depth =
         (kDynamicFriction + kCubeExtraDynamicFriction) * kInverseSubstep * contact.lambda / contact.depth_sum;
-    float left[4];
-    for (int i = 0; i < 4; i++) left[i] = per_depth * contact.depth[i];
+    float x[4], y[4], z[4], left[4];
+    for (int i = 0; i < 4; i++) {
+        x[i] = contact.arm[i].x;
+        y[i] = contact.arm[i].y;
+        z[i] = contact.arm[i].z;
+        left[i] = per_depth * contact.depth[i];
+    }
     DS_ROLLED
     for (int pass = 0; pass < kFrictionPasses; pass++) {
-        Vec3 total{0.f, 0.f, 0.f}, moment{0.f, 0.f, 0.f};
+        float fx[4], fy[4], mx[4], my[4], mz[4];  // impulses and their moments
         for (int i = 0; i < 4; i++) {
-            const Vec3 arm = contact.arm[i];
-            Vec3 v = velocity_at(cube, arm);
-            v.z = 0.f;
-            const float speed2 = maximum(dot(v, v), kTinyLength2);
+            const float vx = cube.velocity.x + (cube.spin.y * z[i] - cube.spin.z * y[i]);
+            const float vy = cube.velocity.y + (cube.spin.z * x[i] - cube.spin.x * z[i]);
+            const float speed2 = maximum(vx * vx + vy * vy, kTinyLength2);
             const float speed = square_root(speed2), inverse2 = 1.f / speed2;
-            const float weight = inverse_mass_along(cube, arm, v, inverse2), inverse_weight = 1.f / weight;
+            const float about_z = x[i] * vy - y[i] * vx;
+            const float weight = kCubeInverseMass + kCubeInverseInertia * (z[i] * z[i] + about_z * about_z * inverse2);
+            const float inverse_weight = 1.f / weight;
             const float spent = minimum(left[i], kCornerPart * speed * weight);
             left[i] -= spent;
-            const Vec3 friction = v * -(spent * inverse_weight * inverse_weight * (speed * inverse2));
-            total = total + friction;
-            moment = moment + cross(arm, friction);
+            const float scale = spent * inverse_weight * inverse_weight * (speed * inverse2);
+            fx[i] = -vx * scale;
+            fy[i] = -vy * scale;
+            mx[i] = -z[i] * fy[i];
+            my[i] = z[i] * fx[i];
+            mz[i] = -about_z * scale;
         }
-        cube.velocity = cube.velocity + total * inverse_mass(cube);
-        cube.spin = cube.spin + spin_change(cube, moment);
-        if (!((left[0] + left[1]) + (left[2] + left[3]) > 0.f)) return;
+        const auto sum = [](const float* v) { return (v[0] + v[1]) + (v[2] + v[3]); };
+        cube.velocity = cube.velocity + Vec3{sum(fx), sum(fy), 0.f} * kCubeInverseMass;
+        cube.spin = cube.spin + Vec3{sum(mx), sum(my), sum(mz)} * kCubeInverseInertia;
+        if (!(sum(left) > 0.f)) return;
     }
 }
 
