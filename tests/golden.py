@@ -74,10 +74,10 @@ SCENES = {
 }
 
 HASHES: dict[str, int] = {
-    "first room, three episodes": 0x0030ADDBD002401A,
-    "among cubes of the second room": 0xEF85157A8F69CA2F,
-    "among cubes of the third room": 0xF6310A88C4D80AA5,
-    "one agent": 0x71FAF8F7B1F62042,
-    "three agents": 0x6783DBBDAD627D4A,
-    "eight agents": 0x1CDB8EECAA72BB5B,
+    "first room, three episodes": 0x1F23D1987A006AF4,
+    "among cubes of the second room": 0x6E1993F950918693,
+    "among cubes of the third room": 0x91925C14C568F79F,
+    "one agent": 0x6DD9F96D48AFC21F,
+    "three agents": 0x37C270131EE1BC43,
+    "eight agents": 0xFCC306C599F39850,
 }
