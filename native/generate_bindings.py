@@ -168,7 +168,9 @@ TENSOR_ROW = '''class TensorRow(NamedTuple):
     dtype: str
     shape: tuple[str, ...]
     writable: bool
-    sentence: str'''
+    sentence: str
+    flat: bool = False  # exists only with flat_observations
+    outlives_step: bool = False  # written where an episode ends, kept until the next one does'''
 
 
 def constants(header: Header) -> str:
@@ -227,7 +229,9 @@ def table(name: str, rows: tuple[TensorRow, ...]) -> str:
     for row in rows:
         shape = ", ".join(f'"{symbol}"' for symbol in row.shape) + ("," if len(row.shape) == 1 else "")
         lines += ["    TensorRow(", f'        "{row.name}",', f'        "{row.dtype}",', f"        ({shape}),"]
-        lines += [f"        {row.writable},", *wrapped_literal(row.sentence, 8), "    ),"]
+        lines += [f"        {row.writable},", *wrapped_literal(row.sentence, 8)]
+        lines += [f"        {flag}=True," for flag in ("flat", "outlives_step") if getattr(row, flag)]
+        lines += ["    ),"]
     return "\n".join([*lines, ")"])
 
 

@@ -73,6 +73,8 @@ class TensorRow:
     shape: tuple[str, ...]
     writable: bool
     sentence: str
+    flat: bool = False  # exists only with flat_observations
+    outlives_step: bool = False  # written where an episode ends, kept until the next one does
 
 
 @dataclass(frozen=True)
@@ -108,7 +110,7 @@ def parse_header(path: Path = HEADER_PATH) -> Header:
         tensors=_parse_tensor_table(text, "DS_TENSOR_TABLE"),
         state_fields=_parse_tensor_table(text, "DS_STATE_TABLE"),
         camera_tensors=_parse_tensor_table(text, "DS_CAMERA_TENSOR_TABLE"),
-        enumerations=_parse_enumerations(code, _parse_enumeration_comments(source)),
+        enumerations=(*_parse_dtypes(text), *_parse_enumerations(code, _parse_enumeration_comments(source))),
         handles=tuple(re.findall(r"typedef uint64_t (\w+);", code)),
         structs=_parse_structs(code),
         functions=_parse_functions(code),
@@ -142,9 +144,22 @@ def _argument_text(argument: str) -> str:
 
 def _parse_tensor_table(text: str, table: str) -> tuple[TensorRow, ...]:
     return tuple(
-        TensorRow(name, dtype.lower(), tuple(shape.split(",")), access == "READ_WRITE", sentence)
-        for name, dtype, shape, access, sentence in _parse_table(text, table)
+        TensorRow(
+            name,
+            dtype.lower(),
+            tuple(shape.split(",")),
+            access == "READ_WRITE",
+            sentence,
+            flat="FLAT" in columns,
+            outlives_step="EPISODE" in columns,
+        )
+        for name, dtype, shape, access, *columns, sentence in _parse_table(text, table)
     )
+
+
+def _parse_dtypes(text: str) -> tuple[Enumeration, ...]:
+    members = tuple((f"DS_DTYPE_{name}", int(number)) for name, number, *_ in _parse_table(text, "DS_DTYPE_TABLE"))
+    return (Enumeration("ds_dtype", members, "Types of elements, by the names of numpy."),) if members else ()
 
 
 def _parse_enumeration_comments(source: str) -> dict[str, str]:

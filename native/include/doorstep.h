@@ -23,7 +23,7 @@
 
 #define DS_ABI_VERSION 4
 #define DS_VERSION_STRING "0.1.0"
-#define DS_SAVE_FORMAT_VERSION 1
+#define DS_SAVE_FORMAT_VERSION 2
 
 #if defined(__cplusplus)
 #define DS_API extern "C" __attribute__((visibility("default")))
@@ -57,6 +57,7 @@ typedef enum ds_status {
 #define DS_STATUS_ENUM(name, number, python_class, python_base, sentence) DS_STATUS_##name = number,
     DS_STATUS_TABLE(DS_STATUS_ENUM)
 #undef DS_STATUS_ENUM
+    DS_STATUS_COUNT
 } ds_status;
 
 /* This thread's latest error. The strings are valid until the thread's next failing call. */
@@ -72,12 +73,19 @@ typedef struct ds_error {
 
 /* ---- Enumerations ------------------------------------------------------------------------------------------ */
 
+/* Types of elements. X(name, number, C type, DLPack's type code). numpy and PyTorch have the same names in lower case. */
+#define DS_DTYPE_TABLE(X)                                                                                          \
+    X(UINT8, 0, uint8_t, 1)                                                                                        \
+    X(INT32, 1, int32_t, 0)                                                                                        \
+    X(UINT32, 2, uint32_t, 1)                                                                                      \
+    X(FLOAT32, 3, float, 2)                                                                                        \
+    X(FLOAT64, 4, double, 2)
+
 typedef enum ds_dtype {
-    DS_DTYPE_UINT8 = 0,
-    DS_DTYPE_INT32 = 1,
-    DS_DTYPE_UINT32 = 2,
-    DS_DTYPE_FLOAT32 = 3,
-    DS_DTYPE_FLOAT64 = 4,
+#define DS_DTYPE_ENUM(name, number, type, dlpack_code) DS_DTYPE_##name = number,
+    DS_DTYPE_TABLE(DS_DTYPE_ENUM)
+#undef DS_DTYPE_ENUM
+    DS_DTYPE_COUNT
 } ds_dtype;
 
 typedef enum ds_access {
@@ -134,7 +142,7 @@ typedef enum ds_resource_kind {
     DS_RESOURCE_EXPORTED_MEMORY = 10,
     DS_RESOURCE_IMPORTED_MEMORY = 11,
     DS_RESOURCE_SEMAPHORE = 12,
-    DS_RESOURCE_KIND_COUNT = 13,
+    DS_RESOURCE_KIND_COUNT,
 } ds_resource_kind;
 
 /* Who ends a CUDA resource. OWNED: doorstep, with the last handle. BORROWED: its creator, who must keep it valid until
@@ -172,50 +180,67 @@ enum {
     X(turn, 5, 2, "How it turns: 0 = hard right, 2 = not at all, 4 = hard left.")                                  \
     X(grab, 2, 0, "1 = grab the cube ahead, or release the one that is held.")
 
+typedef enum ds_action_component {
+#define DS_ACTION_ENUM(name, size, neutral, sentence) DS_ACTION_##name,
+    DS_ACTION_TABLE(DS_ACTION_ENUM)
+#undef DS_ACTION_ENUM
+    DS_ACTION_COMPONENT_COUNT
+} ds_action_component;
+
 /* ---- Tensors ----------------------------------------------------------------------------------------------- */
 
-/* All tensors that a simulator exports, in the order used everywhere. X(name, dtype, shape, access, sentence).
-   N worlds, A agents; F is the length of the flat observation (94 for two agents). All are C-contiguous and
-   aligned to 256 bytes. "observations" and "final_observations" exist only with flat_observations. */
+/* All tensors that a simulator exports, in the order used everywhere.
+   X(name, dtype, shape, access, presence, lifetime, saving, sentence).
+   shape: N worlds, A agents; F is the length of the flat observation (94 for two agents). All are C-contiguous and
+   aligned to 256 bytes.
+   presence: ALWAYS, or FLAT: only with flat_observations.
+   lifetime: STEP: written by every step; EPISODE: written where an episode ends, and kept until the next one does.
+   saving: SAVED: a save contains it; UNSAVED: recomputed from the world, or left as it is. */
 #define DS_TENSOR_TABLE(X)                                                                                         \
-    X(resets, INT32, "N,1", READ_WRITE,                                                                            \
+    X(resets, INT32, "N,1", READ_WRITE, ALWAYS, STEP, SAVED,                                                       \
       "Nonzero before a step: the step regenerates the world at its end and sets the value back to 0.")            \
-    X(actions, INT32, "N,A,4", READ_WRITE,                                                                         \
+    X(actions, INT32, "N,A,4", READ_WRITE, ALWAYS, STEP, SAVED,                                                    \
       "Move amount 0-3, move angle 0-7 (45 degrees each, clockwise from forward), turn 0-4 (0 = hard right, "      \
       "2 = none, 4 = hard left), grab 0-1; a reset sets (0, 0, 2, 0).")                                            \
-    X(rewards, FLOAT32, "N,A,1", READ, "Reward of this step.")                                                     \
-    X(dones, INT32, "N,A,1", READ,                                                                                 \
+    X(rewards, FLOAT32, "N,A,1", READ, ALWAYS, STEP, SAVED, "Reward of this step.")                                \
+    X(dones, INT32, "N,A,1", READ, ALWAYS, STEP, SAVED,                                                            \
       "1 after the last step of an episode, 0 again from the first step of the next one.")                         \
-    X(terminations, UINT8, "N,A,1", READ,                                                                          \
+    X(terminations, UINT8, "N,A,1", READ, ALWAYS, STEP, SAVED,                                                     \
       "1 where the episode ended in a terminal state; always 0 with the default rules, which only time out.")      \
-    X(truncations, UINT8, "N,A,1", READ, "1 where the episode reached its step limit in this step.")               \
-    X(steps_remaining, INT32, "N,A,1", READ, "Steps left in the episode, from episode_length down to 0.")          \
-    X(self_observations, FLOAT32, "N,A,8", READ,                                                                   \
+    X(truncations, UINT8, "N,A,1", READ, ALWAYS, STEP, SAVED,                                                      \
+      "1 where the episode reached its step limit in this step.")                                                  \
+    X(steps_remaining, INT32, "N,A,1", READ, ALWAYS, STEP, UNSAVED,                                                \
+      "Steps left in the episode, from episode_length down to 0.")                                                 \
+    X(self_observations, FLOAT32, "N,A,8", READ, ALWAYS, STEP, UNSAVED,                                            \
       "x in room / 10, y in room / room length, x / 40, y / 40, z / 40, largest y / 40, yaw / pi "                 \
       "(counter-clockwise), 1 while grabbing.")                                                                    \
-    X(partner_observations, FLOAT32, "N,A,A-1,3", READ,                                                            \
+    X(partner_observations, FLOAT32, "N,A,A-1,3", READ, ALWAYS, STEP, UNSAVED,                                     \
       "The other agents in index order: distance / 40, bearing / pi (clockwise from forward), 1 while grabbing.")  \
-    X(room_entity_observations, FLOAT32, "N,A,6,3", READ,                                                          \
+    X(room_entity_observations, FLOAT32, "N,A,6,3", READ, ALWAYS, STEP, UNSAVED,                                   \
       "Buttons, then cubes of the agent's room: distance / 40, bearing / pi, kind / 6; empty slots: (0, 1, 0).")   \
-    X(door_observations, FLOAT32, "N,A,3", READ,                                                                   \
+    X(door_observations, FLOAT32, "N,A,3", READ, ALWAYS, STEP, UNSAVED,                                            \
       "Door of the agent's room: distance / 40, bearing / pi, 1 if open.")                                         \
-    X(lidar, FLOAT32, "N,A,30,2", READ,                                                                            \
+    X(lidar, FLOAT32, "N,A,30,2", READ, ALWAYS, STEP, UNSAVED,                                                     \
       "30 rays, 12 degrees apart, counter-clockwise from forward: distance / 40, kind / 6; a miss is (0, 0).")     \
-    X(observations, FLOAT32, "N,A,F", READ,                                                                        \
+    X(observations, FLOAT32, "N,A,F", READ, FLAT, STEP, UNSAVED,                                                   \
       "All of the above concatenated, then steps_remaining / episode_length, then agent index / max(A-1, 1).")     \
-    X(final_steps_remaining, INT32, "N,A,1", READ, "steps_remaining at the end of the latest ended episode.")      \
-    X(final_self_observations, FLOAT32, "N,A,8", READ,                                                             \
+    X(final_steps_remaining, INT32, "N,A,1", READ, ALWAYS, EPISODE, UNSAVED,                                       \
+      "steps_remaining at the end of the latest ended episode.")                                                   \
+    X(final_self_observations, FLOAT32, "N,A,8", READ, ALWAYS, EPISODE, UNSAVED,                                   \
       "self_observations at the end of the latest ended episode, before the world was regenerated.")               \
-    X(final_partner_observations, FLOAT32, "N,A,A-1,3", READ, "Likewise, partner_observations.")                   \
-    X(final_room_entity_observations, FLOAT32, "N,A,6,3", READ, "Likewise, room_entity_observations.")             \
-    X(final_door_observations, FLOAT32, "N,A,3", READ, "Likewise, door_observations.")                             \
-    X(final_lidar, FLOAT32, "N,A,30,2", READ, "Likewise, lidar.")                                                  \
-    X(final_observations, FLOAT32, "N,A,F", READ, "Likewise, observations.")                                       \
-    X(episode_returns, FLOAT32, "N,A,1", READ, "Sum of rewards of the latest ended episode.")                      \
-    X(episode_lengths, INT32, "N,1", READ, "Steps of the latest ended episode.")
+    X(final_partner_observations, FLOAT32, "N,A,A-1,3", READ, ALWAYS, EPISODE, UNSAVED,                            \
+      "Likewise, partner_observations.")                                                                           \
+    X(final_room_entity_observations, FLOAT32, "N,A,6,3", READ, ALWAYS, EPISODE, UNSAVED,                          \
+      "Likewise, room_entity_observations.")                                                                       \
+    X(final_door_observations, FLOAT32, "N,A,3", READ, ALWAYS, EPISODE, UNSAVED, "Likewise, door_observations.")   \
+    X(final_lidar, FLOAT32, "N,A,30,2", READ, ALWAYS, EPISODE, UNSAVED, "Likewise, lidar.")                        \
+    X(final_observations, FLOAT32, "N,A,F", READ, FLAT, EPISODE, UNSAVED, "Likewise, observations.")               \
+    X(episode_returns, FLOAT32, "N,A,1", READ, ALWAYS, EPISODE, SAVED,                                             \
+      "Sum of rewards of the latest ended episode.")                                                               \
+    X(episode_lengths, INT32, "N,1", READ, ALWAYS, EPISODE, SAVED, "Steps of the latest ended episode.")
 
 typedef enum ds_tensor_id {
-#define DS_TENSOR_ENUM(name, dtype, shape, access, sentence) DS_TENSOR_##name,
+#define DS_TENSOR_ENUM(name, ...) DS_TENSOR_##name,
     DS_TENSOR_TABLE(DS_TENSOR_ENUM)
 #undef DS_TENSOR_ENUM
     DS_TENSOR_COUNT
@@ -497,6 +522,9 @@ typedef struct ds_attachment {
    an asynchronous step on the CPU, the next call that steps, changes or reads worlds returns it and does nothing. */
 DS_API ds_status ds_simulator_attach(ds_simulator simulator, const ds_attachment* attachment);
 
+/* *attached: 1 if something is attached to the simulator, else 0. */
+DS_API ds_status ds_simulator_has_attachment(ds_simulator simulator, int32_t* attached);
+
 /* ---- Batches: worlds in the caller's memory ------------------------------------------------------------------- */
 
 /* A batch is a set of worlds whose blocks and tensors are in the caller's memory. It has no handle: each call receives
@@ -518,9 +546,8 @@ typedef struct ds_batch {
     int32_t action_check;    /* DS_ACTION_CHECK_CLAMP or DS_ACTION_CHECK_OFF */
     void* worlds;            /* num_worlds * world_bytes, aligned to 64 bytes; opaque: copy blocks only as a whole */
     void** tensors;          /* DS_TENSOR_COUNT addresses in the order of the table (a host array read in the call),
-                                each aligned to its elements; observations and final_observations may be null. final_*,
-                                episode_returns and episode_lengths are written only where an episode ends. resets and
-                                actions are written too: 0 and neutral actions after a reset. */
+                                each aligned to its elements; FLAT ones may be null. resets and actions are written too:
+                                0 and neutral actions after a reset. */
     void* scratch;           /* CUDA: aligned to 256 bytes, any contents; null on the CPU */
     int64_t scratch_bytes;   /* see ds_batch_info; steps are slower with less */
     uint32_t* trouble;       /* DS_TROUBLE_KINDS words on the device, or null; a step sets the word of each kind of
@@ -536,11 +563,14 @@ typedef struct ds_batch_info {
     int64_t smallest_scratch_bytes; /* CUDA: the least accepted; 0 on the CPU */
 } ds_batch_info;
 
-/* Words of ds_batch::trouble: contacts beyond the capacity of a world; values that are not finite; indices edited to
-   impossible values. */
-enum {
-    DS_TROUBLE_KINDS = 3,
-};
+/* Kinds of trouble, each a word of ds_batch::trouble: contacts beyond the capacity of a world; values that are not
+   finite; indices edited to impossible values. */
+typedef enum ds_trouble {
+    DS_TROUBLE_DROPPED_CONTACTS = 0,
+    DS_TROUBLE_NONFINITE = 1,
+    DS_TROUBLE_REPAIRED_INDEX = 2,
+    DS_TROUBLE_KINDS,
+} ds_trouble;
 
 /* The sizes for a batch's device, num_worlds and num_agents; its other fields may be zero. */
 DS_API ds_status ds_batch_get_info(const ds_batch* batch, ds_batch_info* info);
@@ -550,8 +580,8 @@ DS_API ds_status ds_batch_get_info(const ds_batch* batch, ds_batch_info* info);
 DS_API ds_status ds_batch_prepare(const ds_batch* batch);
 DS_API ds_status ds_batch_release(const ds_batch* batch);
 
-/* Creates the worlds, whatever the memory contains, and writes every tensor but final_*, episode_returns and
-   episode_lengths. World i is global world world_offset + i of the seed; ranges as in ds_simulator_config. */
+/* Creates the worlds, whatever the memory contains, and writes every tensor of lifetime STEP. World i is global world
+   world_offset + i of the seed; ranges as in ds_simulator_config. */
 DS_API ds_status ds_batch_create(const ds_batch* batch, int64_t seed, int64_t world_offset);
 
 /* The same, with seed and world_offset read from two words on the batch's device. Global worlds wrap modulo 2**32. */
@@ -646,7 +676,8 @@ DS_API ds_status ds_multi_discrete_backward(const ds_multi_discrete* call);
 typedef struct ds_operand {
     int32_t access;      /* 0: read, 1: written, 2: read and written */
     int32_t optional;    /* 1: may be None; its address is null then */
-    int32_t dtypes;      /* bit k: allows ds_dtype k; bit 5: bool. Operands that allow both floats share one dtype */
+    int32_t dtypes;      /* bit k: allows ds_dtype k; bit DS_DTYPE_COUNT: bool. Operands that allow both floats share
+                            one dtype */
     int32_t rank;
     int32_t extents[4];  /* per axis, index into ds_operator::extents */
     int32_t address_at;  /* byte offset of its address in the call */

@@ -155,7 +155,8 @@
     X(ds_status, python_zeros_like, (void* object, void** made)) \
     X(ds_status, python_tensor_over, (void* type, void* managed, void** made)) \
     X(ds_status, memory_share, (ds_memory memory, ds_memory* shared)) \
-    X(ds_status, module_load_builtin, (ds_resource context, const char* name, ds_resource* module))
+    X(ds_status, module_load_builtin, (ds_resource context, const char* name, ds_resource* module)) \
+    X(ds_status, simulator_has_attachment, (ds_simulator simulator, int32_t* attached))
 
 typedef struct ds_api {
     uint32_t abi_version; /* DS_ABI_VERSION */

@@ -10,10 +10,9 @@ from doorstep.errors import ArgumentError, DeviceError
 from doorstep.simulator import choose_device
 
 NAMES = tuple(row.name for row in TENSORS)
-INPUTS = ("resets", "actions")  # which a step writes too
-# These are written when an episode ends, and keep their value until the next one does.
-OUTLIVING = NAMES[NAMES.index("final_steps_remaining") :]
-FLAT = ("observations", "final_observations")  # which a step writes only if they exist
+INPUTS = tuple(row.name for row in TENSORS if row.writable)  # which a step writes too
+OUTLIVING = tuple(row.name for row in TENSORS if row.outlives_step)
+FLAT = tuple(row.name for row in TENSORS if row.flat)  # which a step writes only if they exist
 
 
 class BatchRules(NamedTuple):

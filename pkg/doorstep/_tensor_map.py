@@ -18,7 +18,7 @@ from doorstep.tensor import Tensor, describe
 
 TENSOR_INDEX = {row.name: index for index, row in enumerate(TENSORS)}
 CAMERA_TENSOR_NAMES = tuple(row.name for row in CAMERA_TENSORS)
-FLAT_TENSORS = ("observations", "final_observations")
+FLAT_TENSORS = tuple(row.name for row in TENSORS if row.flat)
 
 
 INT32 = ELEMENT_TYPES["int32"]  # of the tensors that can be assigned

@@ -12,7 +12,7 @@
 #include "exec/cpu/float_environment.h"
 #include "exec/cuda/images.h"
 #include "exec/cuda/kernels.h"
-#include "exec/tensor_table.h"
+#include "exec/tensors.h"
 #include "machine.h"
 
 namespace {
@@ -38,7 +38,7 @@ struct Worlds {
             tensors.emplace_back(static_cast<size_t>(tensor_bytes(info)));
         }
         simulation.worlds = blocks.data() + (64 - reinterpret_cast<uintptr_t>(blocks.data()) % 64);
-#define DS_POINT(name, dtype, shape, access, sentence) \
+#define DS_POINT(name, ...) \
     simulation.tensors.name = reinterpret_cast<decltype(simulation.tensors.name)>(tensors[DS_TENSOR_##name].data());
         DS_TENSOR_TABLE(DS_POINT)
 #undef DS_POINT

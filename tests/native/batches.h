@@ -9,7 +9,7 @@
 
 #include "check.h"
 #include "doorstep.h"
-#include "exec/tensor_table.h"
+#include "exec/tensors.h"
 
 struct Free {
     void operator()(char* memory) const { free(memory); }

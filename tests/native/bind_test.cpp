@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "exec/tensors.h"
 #include "simulators.h"
 
 namespace {
@@ -13,7 +14,7 @@ class Memory {
 public:
     explicit Memory(const ds_tensor_info& info) {
         for (int axis = 0; axis < info.rank; ++axis) elements_ *= info.shape[axis];
-        bytes_ = elements_ * (info.dtype == DS_DTYPE_UINT8 ? 1 : 4);
+        bytes_ = elements_ * doorstep::dtype_bytes(info.dtype);
         storage_.assign(static_cast<size_t>(bytes_) + 2 * kGuard, kUntouched);
     }
     ~Memory() {

@@ -9,7 +9,7 @@
 #include "draws.h"
 #include "exec/cpu/float_environment.h"
 #include "exec/cuda/kernels.h"
-#include "exec/tensor_table.h"
+#include "exec/tensors.h"
 
 namespace doorstep {
 
@@ -86,7 +86,7 @@ private:
             describe_tensor(row, dimensions, &info);
             batch.tensors.emplace_back(static_cast<size_t>(tensor_bytes(info)));
         }
-#define DS_POINT(name, dtype, shape, access, sentence) \
+#define DS_POINT(name, ...) \
     pointers.name = reinterpret_cast<decltype(pointers.name)>(batch.tensors[DS_TENSOR_##name].data());
         DS_TENSOR_TABLE(DS_POINT)
 #undef DS_POINT

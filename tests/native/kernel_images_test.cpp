@@ -4,7 +4,6 @@
 
 #include "check.h"
 #include "doorstep.h"
-#include "exec/cuda/ptx_compiler.h"
 
 namespace {
 

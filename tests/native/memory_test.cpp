@@ -1,4 +1,4 @@
-#include "exec/cpu/cpu_memory.h"
+#include "exec/cpu/cpu_simulator.h"
 
 #include <string.h>
 #include <sys/resource.h>

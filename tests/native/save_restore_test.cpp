@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "api/save_format.h"
+#include "api/save.h"
 #include "runtime/hash.h"
 #include "simulators.h"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "draws.h"
-#include "exec/tensor_table.h"
+#include "exec/tensors.h"
 #include "sim/step.h"
 
 namespace {
@@ -62,7 +62,7 @@ TensorPointers allocate_tensors(std::vector<std::vector<uint8_t>>& tensors) {
         tensors.emplace_back(static_cast<size_t>(tensor_bytes(info)));
     }
     TensorPointers pointers;
-#define DS_POINT(name, dtype, shape, access, sentence) \
+#define DS_POINT(name, ...) \
     pointers.name = reinterpret_cast<decltype(pointers.name)>(tensors[DS_TENSOR_##name].data());
     DS_TENSOR_TABLE(DS_POINT)
 #undef DS_POINT

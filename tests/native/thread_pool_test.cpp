@@ -1,4 +1,4 @@
-#include "exec/cpu/thread_pool.h"
+#include "exec/cpu/threads.h"
 
 #include <immintrin.h>
 #include <sys/resource.h>
@@ -6,8 +6,6 @@
 
 #include <vector>
 
-#include "exec/cpu/background_thread.h"
-#include "exec/cpu/thread.h"
 #include "processes.h"
 #include "runtime/futex.h"
 #include "runtime/live_count.h"

@@ -2,36 +2,18 @@
 #include <string.h>
 
 #include "api/call.h"
-#include "api/fork.h"
-#include "exec/cpu/cpu_batch.h"
-#include "exec/cuda/cuda_batch.h"
-#include "exec/tensor_table.h"
+#include "exec/batch.h"
 
 namespace doorstep {
 namespace {
-
 
 // ---- Checks of every call: the batch's size and device
 
 ds_status check_kind(const ds_batch* batch) {
     if (const ds_status status = check_struct(batch, "batch")) return status;
-    if (const ds_status status =
-            check_range("num_agents", "a world has one to eight agents", batch->num_agents, 1, DS_MAX_AGENTS)) {
-        return status;
-    }
-    if (const ds_status status = check_range("device_kind", "pass DS_DEVICE_CPU or DS_DEVICE_CUDA", batch->device_kind,
-                                             DS_DEVICE_CPU, DS_DEVICE_CUDA)) {
-        return status;
-    }
-    const int64_t last = batch->device_kind == DS_DEVICE_CPU ? 0 : INT32_MAX;
-    if (const ds_status status = check_range("device_index", "the CPU is one device", batch->device_index, 0, last)) {
-        return status;
-    }
+    if (const ds_status status = check_num_agents(batch->num_agents)) return status;
+    if (const ds_status status = check_device(batch->device_kind, batch->device_index)) return status;
     return check_cpu();
-}
-
-ds_status check_num_worlds(const ds_batch& batch) {
-    return check_range("num_worlds", "split larger batches", batch.num_worlds, 1, DS_MAX_WORLDS);
 }
 
 bool is_on_cuda(const ds_batch& batch) { return batch.device_kind == DS_DEVICE_CUDA; }
@@ -45,22 +27,10 @@ ds_status watch_forks_of_batches() {
 
 // ---- Checks of calls that work on worlds
 
-constexpr struct {
-    const char* name;
-    uint64_t bytes;  // per element
-} kElements[DS_TENSOR_COUNT] = {
-#define DS_ELEMENT(name, dtype, shape, access, sentence) {#name, sizeof(DS_CTYPE_##dtype)},
-    DS_TENSOR_TABLE(DS_ELEMENT)
-#undef DS_ELEMENT
-};
-
 ds_status check_rules(const ds_batch& batch) {
-    if (const ds_status status = check_num_worlds(batch)) return status;
-    if (const ds_status status = check_range("episode_length", "pass the number of steps of an episode",
-                                             batch.episode_length, 1, DS_MAX_EPISODE_LENGTH)) {
-        return status;
-    }
-    if (const ds_status status = check_range("auto_reset", "pass 0 or 1", batch.auto_reset, 0, 1)) return status;
+    if (const ds_status status = check_num_worlds(batch.num_worlds)) return status;
+    if (const ds_status status = check_episode_length(batch.episode_length)) return status;
+    if (const ds_status status = check_flag("auto_reset", batch.auto_reset)) return status;
     if (batch.action_check == DS_ACTION_CHECK_CLAMP || batch.action_check == DS_ACTION_CHECK_OFF) return DS_STATUS_OK;
     return fail(DS_STATUS_INVALID_ARGUMENT, "action_check", "pass DS_ACTION_CHECK_CLAMP or DS_ACTION_CHECK_OFF",
                 "a batch clamps actions or leaves them unchecked; it cannot refuse a step (action_check is %d)",
@@ -76,12 +46,18 @@ ds_status check_address(const char* argument, const void* address, uint64_t alig
                 static_cast<unsigned long long>(alignment));
 }
 
+constexpr uint64_t kAlignments[DS_TENSOR_COUNT] = {
+#define DS_ALIGNMENT(name, dtype, ...) sizeof(Element_##dtype),
+    DS_TENSOR_TABLE(DS_ALIGNMENT)
+#undef DS_ALIGNMENT
+};
+
 // The common case, without a branch per tensor.
 bool all_in_order(void* const* tensors) {
     uint64_t wrong = 0;
     for (int tensor = 0; tensor < DS_TENSOR_COUNT; ++tensor) {
         const uint64_t address = reinterpret_cast<uint64_t>(tensors[tensor]);
-        wrong |= (address & (kElements[tensor].bytes - 1)) | static_cast<uint64_t>(!address & !may_be_null(tensor));
+        wrong |= (address & (kAlignments[tensor] - 1)) | static_cast<uint64_t>(!address & !kTensorRows[tensor].flat);
     }
     return wrong == 0;
 }
@@ -92,10 +68,9 @@ ds_status check_addresses(const ds_batch& batch) {
     if (all_in_order(batch.tensors)) return DS_STATUS_OK;
     for (int tensor = 0; tensor < DS_TENSOR_COUNT; ++tensor) {
         const void* address = batch.tensors[tensor];
-        if (!address && may_be_null(tensor)) continue;
-        if (const ds_status status = check_address(kElements[tensor].name, address, kElements[tensor].bytes)) {
-            return status;
-        }
+        const TensorRow& row = kTensorRows[tensor];
+        if (!address && row.flat) continue;
+        if (const ds_status status = check_address(row.name, address, kAlignments[tensor])) return status;
     }
     return DS_STATUS_OK;
 }
@@ -140,7 +115,7 @@ using namespace doorstep;
 ds_status ds_batch_get_info(const ds_batch* batch, ds_batch_info* info) {
     if (const ds_status status = check_kind(batch)) return status;
     if (const ds_status status = check_struct(info, "info")) return status;
-    if (const ds_status status = check_num_worlds(*batch)) return status;
+    if (const ds_status status = check_num_worlds(batch->num_worlds)) return status;
     const WorldModel& model = find_world_model(static_cast<int>(batch->num_agents));
     const int64_t world_bytes = static_cast<int64_t>(model.world_bytes);
     ds_batch_info found = {info->struct_size, model.flat_observation_size, world_bytes, 0, 0};
@@ -162,13 +137,8 @@ ds_status ds_batch_release(const ds_batch* batch) {
 
 ds_status ds_batch_create(const ds_batch* batch, int64_t seed, int64_t world_offset) {
     if (const ds_status status = check_batch(batch)) return status;
-    if (const ds_status status = check_range("seed", "reduce the seed modulo 2**32", seed, 0, DS_MAX_SEED)) {
-        return status;
-    }
-    if (const ds_status status = check_range("world_offset", "world_offset + num_worlds is at most 2**32", world_offset,
-                                             0, DS_MAX_GLOBAL_WORLDS - batch->num_worlds)) {
-        return status;
-    }
+    if (const ds_status status = check_seed(seed)) return status;
+    if (const ds_status status = check_world_offset(world_offset, batch->num_worlds)) return status;
     return create_checked(*batch, static_cast<uint32_t>(seed), static_cast<uint64_t>(world_offset), nullptr);
 }
 
@@ -187,7 +157,7 @@ ds_status ds_batch_step_from(const ds_batch* batch, const int32_t* actions, cons
     if (const ds_status status = check_batch(batch)) return status;
     if (const ds_status status = check_address("actions", actions, sizeof(int32_t))) return status;
     const int64_t reset_bytes = batch->num_worlds * static_cast<int64_t>(sizeof(int32_t));
-    const int64_t action_bytes = reset_bytes * batch->num_agents * 4;
+    const int64_t action_bytes = reset_bytes * batch->num_agents * DS_ACTION_COMPONENT_COUNT;
     void* const* tensors = batch->tensors;
     if (const ds_status status = copy(*batch, tensors[DS_TENSOR_actions], actions, action_bytes)) return status;
     const ds_status status = resets ? copy(*batch, tensors[DS_TENSOR_resets], resets, reset_bytes)

@@ -1,6 +1,5 @@
 // Tensors bound to the caller's memory, and tensors set from it.
 #include "api/call.h"
-#include "api/tensor_description.h"
 
 namespace doorstep {
 namespace {

@@ -3,10 +3,10 @@
 
 #include <stdint.h>
 
+#include "api/arguments.h"
 #include "doorstep.h"
-#include "exec/step_event.h"
 #include "exec/simulator.h"
-#include "runtime/argument_checks.h"
+#include "runtime/cuda/resource.h"
 #include "runtime/handles.h"
 #include "runtime/memory.h"
 
@@ -16,14 +16,44 @@ namespace doorstep {
 inline constinit HandleRegistry<Simulator> simulators;
 inline constinit HandleRegistry<Memory> memories;
 inline constinit HandleRegistry<StepEvent> events;
-
-// DS_STATUS_DEVICE if this CPU lacks an instruction set that worlds are compiled for.
-ds_status check_cpu();
+inline constinit HandleRegistry<Resource> resources;
 
 ds_status fail_closed(const char* argument);
 
 // Creates a handle for the caller.
 ds_status give_memory(const Ref<Memory>& memory, ds_memory* handle);
+
+// ---- Handles of CUDA resources
+
+// Null, with the thread's error set, if the resource was released or never existed.
+Ref<Resource> find_handle(ds_resource handle, const char* argument);
+
+ds_status fail_wrong_kind(const char* argument, ds_resource_kind given, ds_resource_kind expected);
+
+// The same for one kind of resource: INVALID_ARGUMENT if the handle is of another.
+template <class T>
+Ref<T> find_handle(ds_resource handle, const char* argument) {
+    Ref<Resource> found = find_handle(handle, argument);
+    if (found && found->kind() != T::kKind) {
+        fail_wrong_kind(argument, found->kind(), T::kKind);
+        return {};
+    }
+    return resource_cast<T>(std::move(found));
+}
+
+// A new handle to a resource just created; if it is null, the status of the failure.
+ds_status give_handle(Ref<Resource> made, ds_resource* handle);
+
+// ---- Forks: every simulator and every handle stays usable on both sides (fork.cpp)
+
+// From now on a fork waits for changes of the handles to complete. False if memory ran out.
+bool install_fork_handlers();
+
+// The same, and a fork waits for the simulator's running step. False if memory ran out.
+bool watch_forks(Simulator* simulator);
+void unwatch_forks(Simulator* simulator);
+
+// ---- Simulators
 
 // One call on one simulator: holds its turn from construction to destruction. Calls that arrive meanwhile, and calls
 // that arrive while an asynchronous step runs, wait in order.

@@ -1,6 +1,11 @@
-// The CUDA driver and its devices.
+// The CUDA driver, its devices, and the kernels' machine code: the embedded architectures, and compiling for others
+// without a device.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include "api/call.h"
-#include "api/fork.h"
+#include "exec/cuda/images.h"
 #include "exec/cuda/kernel_module.h"
 #include "runtime/cuda/context.h"
 #include "runtime/cuda/device.h"
@@ -28,6 +33,30 @@ ds_status describe_device(const Context& context, ds_cuda_device_info* info) {
     return DS_STATUS_OK;
 }
 
+// The number in "sm_103"; 0 if the name has another form.
+int parse_architecture(const char* name) {
+    if (strncmp(name, "sm_", 3) != 0) return 0;
+    const char* digits = name + 3;
+    const size_t length = strspn(digits, "0123456789");
+    if (length == 0 || length > 6 || digits[length] || digits[0] == '0') return 0;
+    return atoi(digits);
+}
+
+struct ArchitectureNames {
+    ArchitectureNames() {
+        int count = 0;
+        size_t length = 0;
+        const KernelImage* images = kernel_images(&count);
+        for (const KernelImage* image = images; image != images + count; ++image) {
+            if (image->module != kAnyNumAgents || image->architecture == 0) continue;
+            length += static_cast<size_t>(snprintf(text + length, sizeof text - length, "%ssm_%d", length ? "," : "",
+                                                   image->architecture));
+        }
+    }
+
+    char text[256] = "";
+};
+
 }  // namespace
 }  // namespace doorstep
 
@@ -53,4 +82,22 @@ ds_status ds_cuda_get_device(int64_t device_index, ds_cuda_device_info* info) {
     if (const ds_status status = describe_device(*context, &described)) return status;
     *info = described;
     return DS_STATUS_OK;
+}
+
+ds_status ds_cuda_compile(const char* architecture, int64_t num_agents, ds_cuda_compile_info* info) {
+    if (!architecture) return fail_null("architecture");
+    if (const ds_status status = check_struct(info, "info")) return status;
+    if (const ds_status status = check_num_agents(num_agents)) return status;
+    const int number = parse_architecture(architecture);
+    if (number == 0) {
+        return fail(DS_STATUS_INVALID_ARGUMENT, "architecture", "pass a name such as sm_103",
+                    "architecture is \"%.64s\"; it must be sm_ and a number", architecture);
+    }
+    CompiledImage image;
+    return compile_ptx(static_cast<int>(num_agents), number, &image, info);
+}
+
+const char* ds_cuda_architectures(void) {
+    static const ArchitectureNames names;
+    return names.text;
 }

@@ -4,29 +4,22 @@
 //
 // Locks are always taken in this order: the list of simulators, a simulator's turn, the batches' turn, a handle
 // registry.
-#include "api/fork.h"
-
 #include <pthread.h>
 
 #include <atomic>
 
 #include "api/call.h"
-#include "api/resource.h"
-#include "exec/cpu/cpu_batch.h"
+#include "exec/batch.h"
+#include "runtime/list.h"
 #include "runtime/live_count.h"
 
 namespace doorstep {
 namespace {
 
 constinit Mutex list_mutex;
-constinit Simulator* first_simulator = nullptr;
+constinit List<Simulator> open_simulators;  // guarded by list_mutex
 constinit Mutex install_mutex;  // the fork handlers do not take it: installing needs a lock that a fork holds
 constinit std::atomic<bool> handlers_installed{false};
-
-template <class Function>
-void for_each_simulator(const Function& function) {
-    for (Simulator* simulator = first_simulator; simulator; simulator = simulator->next) function(*simulator);
-}
 
 template <class Function>
 void for_each_registry(const Function& function) {
@@ -38,7 +31,7 @@ void for_each_registry(const Function& function) {
 
 void before_fork() {
     list_mutex.lock();
-    for_each_simulator([](Simulator& simulator) { simulator.turn.lock(); });
+    open_simulators.for_each([](Simulator& simulator) { simulator.turn.lock(); });
     lock_batch_threads();
     for_each_registry([](auto& registry) { registry.lock(); });
 }
@@ -46,7 +39,7 @@ void before_fork() {
 void after_fork_in_parent() {
     for_each_registry([](auto& registry) { registry.unlock(); });
     unlock_batch_threads();
-    for_each_simulator([](Simulator& simulator) { simulator.turn.unlock(); });
+    open_simulators.for_each([](Simulator& simulator) { simulator.turn.unlock(); });
     list_mutex.unlock();
 }
 
@@ -54,7 +47,7 @@ void after_fork_in_child() {
     live_counts.threads.store(0, std::memory_order_relaxed);
     for_each_registry([](auto& registry) { registry.unlock(); });
     forget_batch_threads();
-    for_each_simulator([](Simulator& simulator) {
+    open_simulators.for_each([](Simulator& simulator) {
         simulator.enter_forked_child();
         simulator.turn.reset();
     });
@@ -77,17 +70,13 @@ bool install_fork_handlers() {
 bool watch_forks(Simulator* simulator) {
     if (!install_fork_handlers()) return false;
     MutexGuard guard(list_mutex);
-    simulator->next = first_simulator;
-    if (first_simulator) first_simulator->previous = simulator;
-    first_simulator = simulator;
+    open_simulators.insert(simulator);
     return true;
 }
 
 void unwatch_forks(Simulator* simulator) {
     MutexGuard guard(list_mutex);
-    Simulator*& link = simulator->previous ? simulator->previous->next : first_simulator;
-    link = simulator->next;
-    if (simulator->next) simulator->next->previous = simulator->previous;
+    open_simulators.remove(simulator);
 }
 
 }  // namespace doorstep

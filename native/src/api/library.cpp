@@ -1,9 +1,10 @@
-// The library as a whole: version, errors, CPU features, layout of structs, live counts.
+// The library as a whole: version, errors, CPU features, layout of structs, table of functions, live counts.
 #include <stddef.h>
 #include <string.h>
 
 #include "api/call.h"
-#include "exec/cpu/thread.h"
+#include "doorstep_api.h"
+#include "exec/cpu/threads.h"
 #include "runtime/cpu_features.h"
 #include "runtime/live_count.h"
 
@@ -17,6 +18,15 @@ constexpr ds_layout_entry kLayout[] = {
 };
 #undef DS_LAYOUT_STRUCT
 #undef DS_LAYOUT_FIELD
+
+// The C API, for native libraries that do not link this one.
+constexpr ds_api kTable = {
+    DS_ABI_VERSION,
+    sizeof(ds_api),
+#define DS_API_ADDRESS(result, name, parameters) ds_##name,
+    DS_API_TABLE(DS_API_ADDRESS)
+#undef DS_API_ADDRESS
+};
 
 int64_t count_resources() {
     int64_t sum = 0;
@@ -56,7 +66,7 @@ ds_status ds_set_error(int32_t status, const char* argument, const char* hint, c
     if (!hint) return fail_null("hint");
     if (!message) return fail_null("message");
     if (const ds_status refused = check_range("status", "pass the status of a failure", status, DS_STATUS_INTERNAL,
-                                              DS_STATUS_SHADER)) {
+                                              DS_STATUS_COUNT - 1)) {
         return refused;
     }
     fail(static_cast<ds_status>(status), argument, hint, "%s", message);
@@ -70,6 +80,16 @@ ds_status ds_layout(const ds_layout_entry** entries, uint64_t* count) {
     if (!count) return fail_null("count");
     *entries = kLayout;
     *count = sizeof kLayout / sizeof *kLayout;
+    return DS_STATUS_OK;
+}
+
+ds_status ds_get_api(uint32_t version, const ds_api** api) {
+    if (!api) return fail_null("api");
+    if (version != DS_ABI_VERSION) {
+        return fail(DS_STATUS_LIBRARY, "version", "compile against the doorstep.h of this library",
+                    "the caller expects ABI version %u; this library has %d", version, DS_ABI_VERSION);
+    }
+    *api = &kTable;
     return DS_STATUS_OK;
 }
 

@@ -1,50 +1,21 @@
-// Creating, describing and ending simulators.
+// Creating, describing and ending simulators; attachments, and the time per stage of a step.
 #include "api/call.h"
-#include "api/fork.h"
 #include "exec/cpu/cpu_simulator.h"
 #include "exec/cuda/cuda_simulator.h"
-#include "runtime/cpu_features.h"
 
 namespace doorstep {
 namespace {
 
-ds_status check_flag(const char* argument, int32_t value) {
-    return check_range(argument, "pass 0 or 1", value, 0, 1);
-}
-
-ds_status check_device(const ds_simulator_config& config) {
-    if (const ds_status status =
-            check_range("device_kind", "pass a ds_device_kind", config.device_kind, DS_DEVICE_CPU, DS_DEVICE_AUTO)) {
+ds_status check_config(const ds_simulator_config& config) {
+    if (const ds_status status = check_num_worlds(config.num_worlds)) return status;
+    if (const ds_status status = check_seed(config.seed)) return status;
+    if (const ds_status status = check_world_offset(config.world_offset, config.num_worlds)) return status;
+    if (const ds_status status = check_num_agents(config.num_agents)) return status;
+    if (const ds_status status = check_episode_length(config.episode_length)) return status;
+    if (const ds_status status = check_range("num_threads", "0 uses as many threads as the process may",
+                                             config.num_threads, 0, DS_MAX_THREADS)) {
         return status;
     }
-    const int64_t last = config.device_kind == DS_DEVICE_CPU ? 0 : INT32_MAX;
-    return check_range("device_index", "the CPU is one device", config.device_index, 0, last);
-}
-
-ds_status check_numbers(const ds_simulator_config& config) {
-    struct {
-        const char* argument;
-        const char* hint;
-        int64_t value, smallest, largest;
-    } const rows[] = {
-        {"num_worlds", "split larger batches over several simulators", config.num_worlds, 1, DS_MAX_WORLDS},
-        {"seed", "reduce the seed modulo 2**32", config.seed, 0, DS_MAX_SEED},
-        {"world_offset", "world_offset + num_worlds is at most 2**32", config.world_offset, 0,
-         DS_MAX_GLOBAL_WORLDS - config.num_worlds},
-        {"num_agents", "a world has one to eight agents", config.num_agents, 1, DS_MAX_AGENTS},
-        {"episode_length", "pass the number of steps of an episode", config.episode_length, 1, DS_MAX_EPISODE_LENGTH},
-        {"num_threads", "0 uses as many threads as the process may", config.num_threads, 0, DS_MAX_THREADS},
-    };
-    for (const auto& row : rows) {
-        if (const ds_status status = check_range(row.argument, row.hint, row.value, row.smallest, row.largest)) {
-            return status;
-        }
-    }
-    return DS_STATUS_OK;
-}
-
-ds_status check_config(const ds_simulator_config& config) {
-    if (const ds_status status = check_numbers(config)) return status;
     if (const ds_status status = check_flag("auto_reset", config.auto_reset)) return status;
     if (const ds_status status = check_flag("strict", config.strict)) return status;
     if (const ds_status status = check_flag("flat_observations", config.flat_observations)) return status;
@@ -52,7 +23,7 @@ ds_status check_config(const ds_simulator_config& config) {
                                              DS_ACTION_CHECK_CLAMP, DS_ACTION_CHECK_OFF)) {
         return status;
     }
-    return check_device(config);
+    return check_device(config.device_kind, config.device_index, DS_DEVICE_AUTO);
 }
 
 ds_status make_simulator(const ds_simulator_config& config, Ref<Simulator>* simulator) {
@@ -74,14 +45,6 @@ void close_simulator(Simulator* simulator) {
 }
 
 }  // namespace
-
-ds_status check_cpu() {
-    if (cpu_features().sufficient()) return DS_STATUS_OK;
-    return fail(DS_STATUS_DEVICE, "", "use a CPU of 2013 (Intel Haswell), 2017 (AMD Zen) or later, and an operating "
-                "system or virtual machine that exposes its features",
-                "this CPU lacks features that doorstep needs (all of these must be 1): %s", cpu_features_text());
-}
-
 }  // namespace doorstep
 
 using namespace doorstep;
@@ -160,4 +123,68 @@ ds_status ds_simulator_set_stream(ds_simulator simulator, uint64_t stream) {
     const SimulatorCall call(simulator);
     if (call.status()) return call.status();
     return call->set_stream(stream);
+}
+
+// ---- Attachments ----
+
+ds_status ds_simulator_attach(ds_simulator simulator, const ds_attachment* attachment) {
+    if (const ds_status status = check_struct(attachment, "attachment")) return status;
+    if (!attachment->update) return fail_null("update");
+    SimulatorCall call(simulator);
+    if (const ds_status status = call.begin_operation()) return status;
+    if (call->attachment) {
+        return fail(DS_STATUS_INVALID_ARGUMENT, "simulator", "create another simulator",
+                    "something is attached to this simulator already");
+    }
+    call->attachment.set(*attachment);
+    const ds_status status = call->update();
+    if (status) call->attachment.clear();
+    return status;
+}
+
+ds_status ds_simulator_has_attachment(ds_simulator simulator, int32_t* attached) {
+    if (!attached) return fail_null("attached");
+    const SimulatorCall call(simulator);
+    if (call.status()) return call.status();
+    *attached = call->attachment ? 1 : 0;
+    return DS_STATUS_OK;
+}
+
+ds_status ds_simulator_allocate(ds_simulator simulator, uint64_t bytes, ds_memory* memory, void** data) {
+    if (!memory) return fail_null("memory");
+    if (!data) return fail_null("data");
+    const int64_t wanted = bytes > INT64_MAX ? INT64_MAX : static_cast<int64_t>(bytes);
+    if (const ds_status status = check_range("bytes", "pass a positive size", wanted, 1, INT64_MAX / 2)) return status;
+    SimulatorCall call(simulator);
+    if (call.status()) return call.status();
+    if (const ds_status status = call->prepare()) return status;
+    Ref<Memory> taken;
+    if (const ds_status status = call->allocate(wanted, &taken)) return status;
+    if (const ds_status status = give_memory(taken, memory)) return status;
+    *data = taken->data();
+    return DS_STATUS_OK;
+}
+
+// ---- Profile ----
+
+const char* ds_stage_name(int32_t stage) {
+    return stage >= 0 && stage < kNumStages ? kStageNames[stage] : nullptr;
+}
+
+ds_status ds_simulator_profile(ds_simulator simulator, int32_t enabled) {
+    if (const ds_status status = check_flag("enabled", enabled)) return status;
+    const SimulatorCall call(simulator);
+    if (call.status()) return call.status();
+    return call->set_profiling(enabled);
+}
+
+ds_status ds_simulator_get_profile(ds_simulator simulator, uint64_t* ticks, uint64_t count) {
+    if (!ticks) return fail_null("ticks");
+    if (const ds_status status = check_range("count", "pass one counter per stage", static_cast<int64_t>(count),
+                                             kNumStages, kNumStages)) {
+        return status;
+    }
+    const SimulatorCall call(simulator);
+    if (call.status()) return call.status();
+    return call->read_profile(ticks);
 }

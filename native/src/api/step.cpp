@@ -10,8 +10,8 @@ ds_status check_actions(Simulator& simulator) {
     BadAction bad;
     if (const ds_status status = simulator.find_bad_action(&found, &bad)) return status;
     if (!found) return DS_STATUS_OK;
-    return fail(DS_STATUS_INVALID_ARGUMENT, "actions", "correct the action, or create the simulator with action_check="
-                "\"clamp\"", "actions[%lld, %d, %d] is %d; it must be 0 to %d (indices: world, agent, component)",
+    return fail(DS_STATUS_INVALID_ARGUMENT, "actions", "correct the action, or create the simulator with "
+                "an action_check that clamps", "actions[%lld, %d, %d] is %d; it must be 0 to %d (indices: world, agent, component)",
                 static_cast<long long>(bad.world), bad.agent, bad.component, bad.value, bad.maximum);
 }
 

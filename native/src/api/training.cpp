@@ -1,6 +1,5 @@
 // Training kernels on the caller's arrays.
 #include "api/call.h"
-#include "api/fork.h"
 #include "runtime/cuda/resource.h"
 #include "training/kernels.h"
 
@@ -12,14 +11,7 @@ constexpr int64_t kMostItems = int64_t{1} << 40;
 template <class Call>
 ds_status check_place(const Call* call) {
     if (const ds_status status = check_struct(call, "call")) return status;
-    if (const ds_status status = check_range("device_kind", "pass DS_DEVICE_CPU or DS_DEVICE_CUDA", call->device_kind,
-                                             DS_DEVICE_CPU, DS_DEVICE_CUDA)) {
-        return status;
-    }
-    const int64_t last = call->device_kind == DS_DEVICE_CPU ? 0 : INT32_MAX;
-    if (const ds_status status = check_range("device_index", "the CPU is one device", call->device_index, 0, last)) {
-        return status;
-    }
+    if (const ds_status status = check_device(call->device_kind, call->device_index)) return status;
     if (call->dtype != DS_DTYPE_FLOAT32 && call->dtype != DS_DTYPE_FLOAT64) {
         return fail(DS_STATUS_INVALID_ARGUMENT, "dtype", "convert the arrays",
                     "dtype is %d; it must be DS_DTYPE_FLOAT32 or DS_DTYPE_FLOAT64", call->dtype);

@@ -2,8 +2,6 @@
 
 #include <new>
 
-#include "runtime/status.h"
-
 namespace doorstep {
 
 Simulator::Simulator(const ds_simulator_config& config, int32_t device_kind)
@@ -17,8 +15,7 @@ Simulator::Simulator(const ds_simulator_config& config, int32_t device_kind)
     simulation_.rules.action_check = config.action_check;
 }
 
-ds_status Simulator::check_records() const {
-    if (bytes_for_attachments_) return DS_STATUS_OK;
+ds_status Simulator::fail_records() {
     return fail(DS_STATUS_OUT_OF_MEMORY, "num_worlds", "close other simulators, or raise the memory limit",
                 "no memory is left for the simulator's own records");
 }

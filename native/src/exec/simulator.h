@@ -10,12 +10,11 @@
 #include <type_traits>
 
 #include "doorstep.h"
-#include "exec/arena_layout.h"
-#include "exec/attachment.h"
-#include "exec/step_event.h"
+#include "exec/arena.h"
 #include "runtime/futex.h"
 #include "runtime/memory.h"
 #include "runtime/reference.h"
+#include "runtime/status.h"
 #include "sim/world_model.h"
 
 namespace doorstep {
@@ -29,6 +28,49 @@ struct WorldList {
     int64_t operator[](int64_t i) const { return slots ? slots[i] : i; }
 };
 
+// The end of one asynchronous step: the object of a ds_event.
+class StepEvent : public RefCounted {
+public:
+    virtual ~StepEvent() = default;
+
+    // DS_STATUS_PENDING if the step has not ended after timeout_ns (negative: without limit).
+    virtual ds_status wait(int64_t timeout_ns) = 0;
+};
+
+// A library attached to a simulator, called whenever its worlds have changed: see ds_simulator_attach().
+class Attachment {
+public:
+    explicit operator bool() const { return attached_.update != nullptr; }
+
+    void set(const ds_attachment& attachment) { attached_ = attachment; }
+    ds_status update(const ds_turn& turn) {
+        const ds_status status = attached_.update(attached_.context, &turn);
+        if (status && last_status() != status) {  // it set no error
+            fail(status, "", "report this to the library's authors", "the library attached to the simulator failed");
+        }
+        return status;
+    }
+    void clear() { attached_ = {}; }
+    // Called when the simulator has ended.
+    void release() {
+        if (attached_.release) attached_.release(attached_.context);
+        clear();
+    }
+
+    // A failure in a background thread, to be reported by the next call.
+    void keep_failure() { failure_ = last_failure(); }
+    ds_status report_failure() {
+        if (!failure_.status) return DS_STATUS_OK;
+        fail_again(failure_);
+        failure_.status = DS_STATUS_OK;
+        return last_status();
+    }
+
+private:
+    ds_attachment attached_{};
+    Failure failure_{};
+};
+
 class Simulator : public RefCounted {
 public:
     virtual ~Simulator() = default;
@@ -37,9 +79,7 @@ public:
     TurnLock turn;
     bool closed = false;  // guarded by turn
 
-    // Neighbours in the list of open simulators, see api/fork.cpp.
-    Simulator* previous = nullptr;
-    Simulator* next = nullptr;
+    Simulator* next_listed = nullptr;  // in the list of open simulators, see api/fork.cpp
 
     // ---- Fixed at creation; may be read without the turn ----
     const ds_simulator_config& config() const { return config_; }
@@ -98,7 +138,7 @@ public:
     // The same, and waits for it.
     virtual ds_status copy_now(void* to, const void* from, int64_t bytes) = 0;
 
-    // Copies worlds out or in, each saved_world_bytes() (see saved_world.h). After copying in, refresh derived data.
+    // Copies worlds out or in, each SavedParts::bytes(). After copying in, refresh derived data.
     virtual ds_status save(const WorldList& worlds, char* saved) = 0;
     virtual ds_status restore(const WorldList& worlds, const char* saved) = 0;
     // hashes: one per world, or null; *sum: over the worlds of the mask (null: all).
@@ -113,8 +153,9 @@ public:
 
 protected:
     Simulator(const ds_simulator_config& config, int32_t device_kind);
-    // OUT_OF_MEMORY if an allocation of the constructor failed.
-    ds_status check_records() const;
+    // False if an allocation of the constructor failed.
+    bool has_records() const { return static_cast<bool>(bytes_for_attachments_); }
+    static ds_status fail_records();
 
     // Allocates the memory that layout_ describes.
     void take_over(Ref<Memory> memory);

@@ -6,7 +6,7 @@
 #include <type_traits>
 
 #include "api/call.h"
-#include "api/tensor_description.h"
+#include "exec/tensors.h"
 #include "interop/python/python_api.h"
 #include "runtime/live_count.h"
 

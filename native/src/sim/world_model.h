@@ -16,13 +16,14 @@ namespace doorstep {
 
 constexpr int kTileWorlds = 64;     // worlds that pass through the stages together; runs should be multiples of it
 
+// The C type of a dtype: Element_FLOAT32 is float.
+#define DS_ELEMENT(name, number, type, dlpack_code) using Element_##name = type;
+DS_DTYPE_TABLE(DS_ELEMENT)
+#undef DS_ELEMENT
+
 // Base addresses of the tensors, world-major; null where a simulator lacks the tensor.
 struct TensorPointers {
-#define DS_CTYPE_UINT8 uint8_t
-#define DS_CTYPE_INT32 int32_t
-#define DS_CTYPE_UINT32 uint32_t
-#define DS_CTYPE_FLOAT32 float
-#define DS_TENSOR_POINTER(name, dtype, shape, access, sentence) DS_CTYPE_##dtype* name;
+#define DS_TENSOR_POINTER(name, dtype, ...) Element_##dtype* name;
     DS_TENSOR_TABLE(DS_TENSOR_POINTER)
 #undef DS_TENSOR_POINTER
 };
@@ -30,9 +31,9 @@ struct TensorPointers {
 // Bits returned by a step: trouble in at least one of its worlds.
 enum Trouble : uint32_t {
     kTroubleNone = 0,
-    kTroubleDroppedContacts = 1u << 0,
-    kTroubleNonfinite = 1u << 1,
-    kTroubleRepairedIndex = 1u << 2,
+    kTroubleDroppedContacts = 1u << DS_TROUBLE_DROPPED_CONTACTS,
+    kTroubleNonfinite = 1u << DS_TROUBLE_NONFINITE,
+    kTroubleRepairedIndex = 1u << DS_TROUBLE_REPAIRED_INDEX,
 };
 
 struct Rules {

@@ -4,7 +4,6 @@
 
 #include "exec/cuda/images.h"
 #include "exec/cuda/kernel_module.h"
-#include "exec/cuda/prepared_list.h"
 #include "runtime/status.h"
 #include "training/kernels.h"
 

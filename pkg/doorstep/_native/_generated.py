@@ -9,7 +9,7 @@ from enum import IntEnum
 from typing import Any, ClassVar, NamedTuple
 
 ABI_VERSION = 4
-SAVE_FORMAT_VERSION = 1
+SAVE_FORMAT_VERSION = 2
 MAX_SEED = 4294967295
 MAX_GLOBAL_WORLDS = 4294967296
 STREAM_OWN = 18446744073709551615
@@ -20,12 +20,11 @@ MAX_WORLDS = 1073741824
 MAX_THREADS = 1024
 MAX_DIMENSIONS = 5
 MAX_ACTION_COMPONENTS = 16
-TROUBLE_KINDS = 3
 PYTHON_SIGNATURE_BYTES = 512
 
 
 class Dtype(IntEnum):
-    """ds_dtype"""
+    """Types of elements, by the names of numpy."""
 
     UINT8 = 0
     INT32 = 1
@@ -108,6 +107,15 @@ class Ownership(IntEnum):
     FOREIGN = 2
 
 
+class Trouble(IntEnum):
+    """Kinds of trouble, each a word of ds_batch::trouble: contacts beyond the capacity of a world; values that are
+    not finite; indices edited to impossible values."""
+
+    DROPPED_CONTACTS = 0
+    NONFINITE = 1
+    REPAIRED_INDEX = 2
+
+
 class OperatorFunction(IntEnum):
     """ds_operator_function"""
 
@@ -169,6 +177,8 @@ class TensorRow(NamedTuple):
     shape: tuple[str, ...]
     writable: bool
     sentence: str
+    flat: bool = False  # exists only with flat_observations
+    outlives_step: bool = False  # written where an episode ends, kept until the next one does
 
 
 TENSORS: tuple[TensorRow, ...] = (
@@ -264,6 +274,7 @@ TENSORS: tuple[TensorRow, ...] = (
         ("N", "A", "F"),
         False,
         "All of the above concatenated, then steps_remaining / episode_length, then agent index / max(A-1, 1).",
+        flat=True,
     ),
     TensorRow(
         "final_steps_remaining",
@@ -271,6 +282,7 @@ TENSORS: tuple[TensorRow, ...] = (
         ("N", "A", "1"),
         False,
         "steps_remaining at the end of the latest ended episode.",
+        outlives_step=True,
     ),
     TensorRow(
         "final_self_observations",
@@ -278,6 +290,7 @@ TENSORS: tuple[TensorRow, ...] = (
         ("N", "A", "8"),
         False,
         "self_observations at the end of the latest ended episode, before the world was regenerated.",
+        outlives_step=True,
     ),
     TensorRow(
         "final_partner_observations",
@@ -285,6 +298,7 @@ TENSORS: tuple[TensorRow, ...] = (
         ("N", "A", "A-1", "3"),
         False,
         "Likewise, partner_observations.",
+        outlives_step=True,
     ),
     TensorRow(
         "final_room_entity_observations",
@@ -292,6 +306,7 @@ TENSORS: tuple[TensorRow, ...] = (
         ("N", "A", "6", "3"),
         False,
         "Likewise, room_entity_observations.",
+        outlives_step=True,
     ),
     TensorRow(
         "final_door_observations",
@@ -299,6 +314,7 @@ TENSORS: tuple[TensorRow, ...] = (
         ("N", "A", "3"),
         False,
         "Likewise, door_observations.",
+        outlives_step=True,
     ),
     TensorRow(
         "final_lidar",
@@ -306,6 +322,7 @@ TENSORS: tuple[TensorRow, ...] = (
         ("N", "A", "30", "2"),
         False,
         "Likewise, lidar.",
+        outlives_step=True,
     ),
     TensorRow(
         "final_observations",
@@ -313,6 +330,8 @@ TENSORS: tuple[TensorRow, ...] = (
         ("N", "A", "F"),
         False,
         "Likewise, observations.",
+        flat=True,
+        outlives_step=True,
     ),
     TensorRow(
         "episode_returns",
@@ -320,6 +339,7 @@ TENSORS: tuple[TensorRow, ...] = (
         ("N", "A", "1"),
         False,
         "Sum of rewards of the latest ended episode.",
+        outlives_step=True,
     ),
     TensorRow(
         "episode_lengths",
@@ -327,6 +347,7 @@ TENSORS: tuple[TensorRow, ...] = (
         ("N", "1"),
         False,
         "Steps of the latest ended episode.",
+        outlives_step=True,
     ),
 )
 
@@ -1087,6 +1108,7 @@ FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
         (ctypes.c_void_p, ctypes.c_int32, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_int32),
     ),
     ("ds_simulator_attach", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(Attachment))),
+    ("ds_simulator_has_attachment", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)),
     ("ds_batch_get_info", ctypes.c_int, (ctypes.POINTER(Batch), ctypes.POINTER(BatchInfo))),
     ("ds_batch_prepare", ctypes.c_int, (ctypes.POINTER(Batch),)),
     ("ds_batch_release", ctypes.c_int, (ctypes.POINTER(Batch),)),
@@ -1255,6 +1277,7 @@ class Functions:
     ds_simulator_bind: Any
     ds_simulator_set_tensor: Any
     ds_simulator_attach: Any
+    ds_simulator_has_attachment: Any
     ds_batch_get_info: Any
     ds_batch_prepare: Any
     ds_batch_release: Any

@@ -15,6 +15,8 @@ from doorstep.errors import ERROR_CLASSES, DoorstepError, LibraryError, Status
 
 # Arguments that have other names in C than in Python.
 PYTHON_ARGUMENTS = {"count": "worlds", "bytes": "data", "device_index": "device"}
+# Remedies in the words of the C API, and as one writes them in Python.
+PYTHON_REMEDIES = {"use the CPU": 'use device="cpu"', "an action_check that clamps": 'action_check="clamp"'}
 
 # A wait without limit is cut into slices, because signals (Ctrl-C) are handled only between two calls.
 SLICE_NANOSECONDS = 50_000_000
@@ -40,9 +42,15 @@ def raise_last_error(status: int) -> NoReturn:
     raise ERROR_CLASSES.get(status, DoorstepError)(
         _text(error.message) or f"the native library returned status {status}",
         argument=PYTHON_ARGUMENTS.get(argument, argument),
-        hint=_text(error.hint),
+        hint=_in_python(_text(error.hint)),
         driver_code=error.driver_code,
     )
+
+
+def _in_python(hint: str) -> str:
+    for remedy, words in PYTHON_REMEDIES.items():
+        hint = hint.replace(remedy, words)
+    return hint
 
 
 def _text(value: bytes | None) -> str:

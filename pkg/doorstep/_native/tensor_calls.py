@@ -41,7 +41,7 @@ ALLOWED_DTYPES = {
     "flag": ("bool", "uint8"),
 }
 # Bits of ds_operand's dtypes: those of ds_dtype, then bool.
-DTYPE_BITS = {dtype.name.lower(): 1 << dtype for dtype in Dtype} | {"bool": 1 << 5}
+DTYPE_BITS = {dtype.name.lower(): 1 << dtype for dtype in Dtype} | {"bool": 1 << len(Dtype)}
 
 
 class OperandAccess(IntEnum):

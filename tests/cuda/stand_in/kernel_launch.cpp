@@ -62,7 +62,7 @@ int64_t tensor_bytes(const char* shape, int64_t element, int64_t num_worlds, int
 
 void add_tensors(const doorstep::TensorPointers& tensors, int64_t num_worlds, int num_agents,
                  Accesses& accesses) {
-#define STAND_IN_TENSOR(name, dtype, shape, access, sentence)                                        \
+#define STAND_IN_TENSOR(name, dtype, shape, ...)                                                    \
     const int64_t name##_bytes = tensor_bytes(shape, sizeof *tensors.name, num_worlds, num_agents); \
     if (tensors.name && name##_bytes) accesses.add_aligned(#name, tensors.name, name##_bytes, 256);
     DS_TENSOR_TABLE(STAND_IN_TENSOR)

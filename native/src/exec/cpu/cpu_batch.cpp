@@ -1,12 +1,10 @@
-#include "exec/cpu/cpu_batch.h"
+#include "exec/batch.h"
 
 #include <atomic>
 #include <new>
 
-#include "exec/batch.h"
 #include "exec/cpu/float_environment.h"
-#include "exec/cpu/thread.h"
-#include "exec/cpu/thread_pool.h"
+#include "exec/cpu/threads.h"
 #include "runtime/futex.h"
 #include "runtime/live_count.h"
 #include "runtime/status.h"

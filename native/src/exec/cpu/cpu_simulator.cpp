@@ -4,14 +4,27 @@
 
 #include <new>
 
-#include "exec/cpu/cpu_memory.h"
 #include "exec/cpu/float_environment.h"
-#include "exec/cpu/thread.h"
 #include "runtime/hash.h"
 #include "runtime/status.h"
 
 namespace doorstep {
 namespace {
+
+// The CPU has no streams.
+ds_status check_cpu_stream(uint64_t stream) {
+    if (stream == DS_STREAM_OWN) return DS_STATUS_OK;
+    return fail(DS_STATUS_INVALID_ARGUMENT, "stream", "leave stream out on the CPU",
+                "stream is 0x%llx; the CPU has no streams", static_cast<unsigned long long>(stream));
+}
+
+Ref<Memory> check_allocated(CpuMemory* memory, const char* argument) {
+    if (!memory) {
+        fail(DS_STATUS_OUT_OF_MEMORY, argument, "close other simulators, or raise the memory limit",
+             "no memory is left for a record of %zu bytes", sizeof(CpuMemory));
+    }
+    return Ref<Memory>::adopt(memory);
+}
 
 // Calls function(first, count) for every run of worlds in [first, first + count) whose mask bytes are set.
 template <class Function>
@@ -26,11 +39,6 @@ void for_each_run(const uint8_t* mask, int64_t first, int64_t count, const Funct
     }
 }
 
-ds_status fail_records() {
-    return fail(DS_STATUS_OUT_OF_MEMORY, "num_worlds", "close other simulators, or raise the memory limit",
-                "no memory is left for the simulator's own records");
-}
-
 ds_status fail_threads(int count) {
     return fail(DS_STATUS_OUT_OF_MEMORY, "num_threads",
                 "use fewer threads, or raise the limit of processes (ulimit -u)",
@@ -39,15 +47,46 @@ ds_status fail_threads(int count) {
 
 }  // namespace
 
+// ---- Memory ----
+
+Ref<Memory> CpuMemory::take(int64_t bytes, const Ref<StepProgress>& progress, const char* argument) {
+    Pages pages = map_pages(bytes, argument);
+    if (!pages) return {};
+    return check_allocated(new (std::nothrow) CpuMemory(std::move(pages), progress), argument);
+}
+
+Ref<Memory> CpuMemory::borrow(char* data, int64_t bytes, const Ref<StepProgress>& progress) {
+    return check_allocated(new (std::nothrow) CpuMemory(data, bytes, progress), "bindings");
+}
+
+CpuMemory::CpuMemory(Pages pages, const Ref<StepProgress>& progress)
+    : Memory(pages.data(), pages.bytes(), DS_DEVICE_CPU, 0), pages_(std::move(pages)), progress_(progress) {}
+
+CpuMemory::CpuMemory(char* data, int64_t bytes, const Ref<StepProgress>& progress)
+    : Memory(data, bytes, DS_DEVICE_CPU, 0), progress_(progress) {}
+
+ds_status CpuMemory::read(const void* start, int64_t bytes, void* host) {
+    progress_->wait(progress_->latest(), -1);
+    memcpy(host, start, static_cast<size_t>(bytes));
+    return DS_STATUS_OK;
+}
+
+ds_status CpuMemory::write(void* start, int64_t bytes, const void* host) {
+    progress_->wait(progress_->latest(), -1);
+    memcpy(start, host, static_cast<size_t>(bytes));
+    return DS_STATUS_OK;
+}
+
+ds_status CpuMemory::order(uint64_t stream) { return check_cpu_stream(stream); }
+
 // ---- Creation ----
 
 ds_status CpuSimulator::create(const ds_simulator_config& config, Ref<Simulator>* simulator) {
     if (const ds_status status = check_cpu_stream(config.stream)) return status;
     const DefaultFloatEnvironment environment;  // the model computes tables when it is first used
     const Ref<CpuSimulator> made = Ref<CpuSimulator>::adopt(new (std::nothrow) CpuSimulator(config));
-    if (!made || !made->progress_) return fail_records();
+    if (!made || !made->has_records() || !made->progress_) return fail_records();
     CpuSimulator& self = *made;
-    if (const ds_status status = self.check_records()) return status;
     if (!self.pool_.initialize(self.config_.num_threads, config.num_worlds)) return fail_records();
     if (!self.take_own_memory()) return DS_STATUS_OUT_OF_MEMORY;
     if (const ds_status status = self.prepare()) return status;
@@ -126,7 +165,7 @@ ds_status CpuSimulator::step() {
 
 ds_status CpuSimulator::make_event(Ref<StepEvent>* event) {
     if (!background_.start()) {
-        return fail(DS_STATUS_OUT_OF_MEMORY, "", "use step(), or raise the limit of processes (ulimit -u)",
+        return fail(DS_STATUS_OUT_OF_MEMORY, "", "step synchronously, or raise the limit of processes (ulimit -u)",
                     "the operating system refuses to start the thread for asynchronous steps");
     }
     return make_event(progress_->latest() + 1, event);
@@ -207,14 +246,14 @@ ds_status CpuSimulator::copy(void* to, const void* from, int64_t bytes) {
 // ---- Worlds ----
 
 ds_status CpuSimulator::save(const WorldList& worlds, char* saved) {
-    const SavedParts parts = saved_parts(*this);
+    const SavedParts parts = saved_parts(simulation_, *model_);
     const int64_t bytes = parts.bytes();
     for (int64_t i = 0; i < worlds.size; ++i) parts.save(worlds[i], saved + i * bytes);
     return DS_STATUS_OK;
 }
 
 ds_status CpuSimulator::restore(const WorldList& worlds, const char* saved) {
-    const SavedParts parts = saved_parts(*this);
+    const SavedParts parts = saved_parts(simulation_, *model_);
     const int64_t bytes = parts.bytes();
     for (int64_t i = 0; i < worlds.size; ++i) parts.restore(worlds[i], saved + i * bytes);
     return DS_STATUS_OK;

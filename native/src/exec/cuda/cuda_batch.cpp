@@ -1,12 +1,10 @@
-#include "exec/cuda/cuda_batch.h"
+#include "exec/batch.h"
 
 #include <algorithm>
 #include <new>
 
-#include "exec/batch.h"
 #include "exec/cpu/float_environment.h"
 #include "exec/cuda/kernel_module.h"
-#include "exec/cuda/prepared_list.h"
 #include "runtime/cuda/device_memory.h"
 #include "runtime/status.h"
 

@@ -6,15 +6,24 @@
 #include <new>
 
 #include "exec/cpu/float_environment.h"
-#include "exec/cuda/cuda_memory.h"
-#include "exec/cuda/cuda_step_event.h"
-#include "exec/cuda/world_staging.h"
+#include "runtime/cuda/event.h"
 #include "runtime/status.h"
 
 namespace doorstep {
 namespace {
 
-constexpr const char* kBinding = "bind()";  // for WorkOrder::check_not_recorded()
+class CudaStepEvent final : public StepEvent {
+public:
+    explicit CudaStepEvent(const Ref<Event>& event) : event_(event) {}
+
+    ds_status record(const Stream& stream) { return event_->record(stream); }
+    ds_status wait(int64_t timeout_ns) override { return event_->wait(timeout_ns); }
+
+private:
+    Ref<Event> event_;
+};
+
+constexpr const char* kBinding = "the binding of tensors";  // for WorkOrder::check_not_recorded()
 
 ds_status fail_profile() {
     return fail(DS_STATUS_DEVICE, "device", "profile a simulator on the CPU, or use NVIDIA's profilers",
@@ -22,6 +31,55 @@ ds_status fail_profile() {
 }
 
 }  // namespace
+
+// ---- Memory ----
+
+Ref<Memory> CudaMemory::take(const Ref<WorkOrder>& order, int64_t bytes) {
+    const Ref<Stream> stream = order->stream();
+    const Ref<DeviceMemory> device = DeviceMemory::create_on(stream, static_cast<uint64_t>(bytes));
+    if (!device || stream->fill(device->address(), 0, device->bytes())) return {};
+    char* data = reinterpret_cast<char*>(device->address());
+    return check_allocated(new (std::nothrow) CudaMemory(order, device, data, bytes, false));
+}
+
+Ref<Memory> CudaMemory::borrow(const Ref<WorkOrder>& order, char* data, int64_t bytes) {
+    const Ref<DeviceMemory> device = DeviceMemory::borrow(order->context(), reinterpret_cast<uint64_t>(data),
+                                                          static_cast<uint64_t>(bytes), {});
+    if (!device) return {};
+    return check_allocated(new (std::nothrow) CudaMemory(order, device, data, bytes, true));
+}
+
+CudaMemory::CudaMemory(const Ref<WorkOrder>& order, const Ref<DeviceMemory>& device, char* data, int64_t bytes,
+                       bool is_callers)
+    : Memory(data, bytes, DS_DEVICE_CUDA, device->device_index()),
+      order_(order),
+      device_(device),
+      is_callers_(is_callers) {}
+
+CudaMemory::~CudaMemory() {
+    if (is_callers_) {
+        if (order_->finish_for_caller()) return;
+        device_->abandon();
+        abandon_owner();
+        return;
+    }
+    Ref<Stream> stream;
+    if (order_->settle(&stream)) {
+        device_->set_stream(std::move(stream));
+    } else {
+        device_->abandon();
+    }
+}
+
+ds_status CudaMemory::read(const void* start, int64_t bytes, void* host) {
+    return order_->copy(reinterpret_cast<uint64_t>(host), reinterpret_cast<uint64_t>(start), bytes,
+                        "a copy to the host");
+}
+
+ds_status CudaMemory::write(void* start, int64_t bytes, const void* host) {
+    return order_->copy(reinterpret_cast<uint64_t>(start), reinterpret_cast<uint64_t>(host), bytes,
+                        "a copy from the host");
+}
 
 // ---- Creation ----
 
@@ -33,7 +91,7 @@ Ref<KernelModule> CudaSimulator::find_usable(const ds_simulator_config& config) 
 ds_status CudaSimulator::create(const ds_simulator_config& config, Ref<Simulator>* simulator) {
     const Ref<CudaSimulator> made = check_allocated(new (std::nothrow) CudaSimulator(config));
     if (!made) return DS_STATUS_OUT_OF_MEMORY;
-    if (const ds_status status = made->check_records()) return status;
+    if (!made->has_records()) return fail_records();
     if (const ds_status status = made->find_device()) return status;
     if (const ds_status status = made->take_own_memory()) return status;
     if (const ds_status status = made->take_scratch()) return status;
@@ -84,7 +142,7 @@ ds_status CudaSimulator::take_pinned() {
     Parts parts;
     const int64_t trouble = parts.place(kTroubleKinds * static_cast<int64_t>(sizeof(uint32_t)));
     const int64_t mask = parts.place(config_.num_worlds);
-    const int64_t worlds = parts.place(WorldStaging::kBytes);
+    const int64_t worlds = parts.place(kStagingBytes);
     pinned_ = PinnedMemory::create(order_->context(), static_cast<uint64_t>(parts.bytes));
     if (!pinned_) return last_status();
     char* base = static_cast<char*>(pinned_->data());
@@ -157,7 +215,7 @@ ds_status CudaSimulator::find_end(Ref<StepEvent>* event) {
     return static_cast<CudaStepEvent&>(**event).record(*order_->stream());
 }
 
-ds_status CudaSimulator::make_event(Ref<StepEvent>* event) { return make_event("step_async()", event); }
+ds_status CudaSimulator::make_event(Ref<StepEvent>* event) { return make_event("an asynchronous step", event); }
 
 ds_status CudaSimulator::make_event(const char* operation, Ref<StepEvent>* event) {
     if (const ds_status status = order_->check_not_recorded(operation)) return status;

@@ -7,9 +7,35 @@
 #include "exec/simulator.h"
 #include "runtime/cuda/device_memory.h"
 #include "runtime/cuda/pinned_memory.h"
+#include "runtime/memory.h"
 #include "runtime/pages.h"
 
 namespace doorstep {
+
+// Memory of a simulator on a CUDA device: its own, or the caller's.
+class CudaMemory final : public Memory {
+public:
+    // Zeroed. Null, with the thread's error set, if `bytes` cannot be allocated.
+    static Ref<Memory> take(const Ref<WorkOrder>& order, int64_t bytes);
+    // Null, with the thread's error set, if the memory is not on the device.
+    static Ref<Memory> borrow(const Ref<WorkOrder>& order, char* data, int64_t bytes);
+    // Own memory is freed in the order of the work, without waiting for it. The caller's is released after the work.
+    ~CudaMemory() override;
+
+    ds_status read(const void* start, int64_t bytes, void* host) override;
+    ds_status write(void* start, int64_t bytes, const void* host) override;
+    ds_status order(uint64_t stream) override { return order_->order(stream); }
+
+private:
+    CudaMemory(const Ref<WorkOrder>& order, const Ref<DeviceMemory>& device, char* data, int64_t bytes,
+               bool is_callers);
+
+    Ref<WorkOrder> order_;
+    Ref<DeviceMemory> device_;
+    bool is_callers_;
+};
+
+class WorldStaging;
 
 class CudaSimulator final : public Simulator {
 public:
@@ -69,8 +95,11 @@ private:
     ds_status launch(KernelId id, const uint8_t* device_mask = nullptr);
     ds_status launch_masked(KernelId id, const uint8_t* mask);
     ds_status upload_mask(const uint8_t* mask);
+    WorldStaging stage(int first_part, int end_part);
     using Simulator::visit_blocks;
     ds_status visit_blocks(const uint8_t* mask, VisitBlock visit, void* context) override;
+
+    static constexpr int64_t kStagingBytes = int64_t{4} << 20;
 
     Ref<WorkOrder> order_;
     Ref<KernelModule> kernels_;
@@ -83,7 +112,7 @@ private:
     Ref<PinnedMemory> pinned_;   // contains the following
     uint32_t* trouble_ = nullptr;
     uint8_t* mask_staging_ = nullptr;
-    char* world_staging_ = nullptr;
+    char* world_staging_ = nullptr;  // kStagingBytes
     Ref<Event> mask_uploaded_;   // after it mask_staging_ may be written
 };
 

@@ -1,9 +1,72 @@
 // Host reads and writes of worlds on a CUDA device, in runs copied through pinned memory.
+#include <algorithm>
+
 #include "exec/cuda/cuda_simulator.h"
-#include "exec/cuda/world_staging.h"
 #include "runtime/hash.h"
 
 namespace doorstep {
+
+// Transfers of worlds between the device and the host: runs of them, copied part by part through pinned memory.
+class WorldStaging {
+public:
+    // Of the parts [first_part, end_part) of worlds on the device, through a buffer of this many bytes.
+    WorldStaging(WorkOrder& order, const SavedParts& device, int first_part, int end_part, char* buffer,
+                 int64_t buffer_bytes)
+        : order_(order), device_(device), host_(device), first_part_(first_part), end_part_(end_part) {
+        int64_t world_bytes = 0;
+        for (int i = first_part_; i < end_part_; ++i) world_bytes += device_.parts[i].bytes;
+        capacity_ = buffer_bytes / world_bytes;
+        for (int i = first_part_; i < end_part_; ++i) {
+            host_.parts[i].start = buffer;
+            buffer += capacity_ * host_.parts[i].bytes;
+        }
+    }
+
+    // Calls function(first, count), which returns a status, for runs that cover the mask's worlds (null: all).
+    // INVALID_ARGUMENT if the stream is being captured; operation: see WorkOrder::check_not_recorded().
+    template <class Function>
+    ds_status for_each_run(int64_t num_worlds, const uint8_t* mask, const char* operation, const Function& function) {
+        if (const ds_status status = order_.check_not_recorded(operation)) return status;
+        for (int64_t first = 0; first < num_worlds; first += capacity_) {
+            const int64_t count = num_worlds - first < capacity_ ? num_worlds - first : capacity_;
+            if (!has_any(mask, first, count)) continue;
+            if (const ds_status status = function(first, count)) return status;
+        }
+        return DS_STATUS_OK;
+    }
+
+    // Copy a run after the work begun so far, and wait for it.
+    ds_status read(int64_t first, int64_t count) { return copy(first, count, true); }
+    ds_status write(int64_t first, int64_t count) { return copy(first, count, false); }
+
+    // The run on the host: world 0 is the run's first.
+    const SavedParts& host() const { return host_; }
+
+private:
+    static bool has_any(const uint8_t* mask, int64_t first, int64_t count) {
+        return !mask || std::any_of(mask + first, mask + first + count, [](uint8_t byte) { return byte != 0; });
+    }
+
+    ds_status copy(int64_t first, int64_t count, bool to_host) {
+        const Ref<Stream> stream = order_.stream();
+        for (int i = first_part_; i < end_part_; ++i) {
+            const int64_t bytes = device_.parts[i].bytes;
+            const uint64_t device = reinterpret_cast<uint64_t>(device_.parts[i].start + first * bytes);
+            const uint64_t host = reinterpret_cast<uint64_t>(host_.parts[i].start);
+            const ds_status status = to_host ? stream->copy(host, device, static_cast<uint64_t>(count * bytes))
+                                             : stream->copy(device, host, static_cast<uint64_t>(count * bytes));
+            if (status) return status;
+        }
+        return stream->synchronize();
+    }
+
+    WorkOrder& order_;
+    SavedParts device_;
+    SavedParts host_;
+    int first_part_, end_part_;
+    int64_t capacity_;  // worlds per run
+};
+
 namespace {
 
 // Calls function(index in the list, index in the run) for every listed world of a run.
@@ -17,8 +80,12 @@ void for_each_listed(const WorldList& worlds, int64_t first, int64_t count, cons
 
 }  // namespace
 
+WorldStaging CudaSimulator::stage(int first_part, int end_part) {
+    return {*order_, saved_parts(simulation_, *model_), first_part, end_part, world_staging_, kStagingBytes};
+}
+
 ds_status CudaSimulator::visit_blocks(const uint8_t* mask, VisitBlock visit, void* context) {
-    WorldStaging staging(*order_, saved_parts(*this), kBlockPart, kBlockPart + 1, world_staging_);
+    WorldStaging staging = stage(kBlockPart, kBlockPart + 1);
     const int64_t world_bytes = static_cast<int64_t>(model_->world_bytes);
     return staging.for_each_run(config_.num_worlds, mask, "a read of the worlds", [&](int64_t first, int64_t count) {
         if (const ds_status status = staging.read(first, count)) return status;
@@ -42,11 +109,11 @@ ds_status CudaSimulator::hash(const uint8_t* mask, uint64_t* hashes, uint64_t* s
 }
 
 ds_status CudaSimulator::find_bad_action(bool* found, BadAction* bad) {
-    WorldStaging staging(*order_, saved_parts(*this), kActionPart, kActionPart + 1, world_staging_);
+    WorldStaging staging = stage(kActionPart, kActionPart + 1);
     Simulation staged = simulation_;
     staged.tensors.actions = reinterpret_cast<int32_t*>(staging.host().parts[kActionPart].start);
     *found = false;
-    const char* operation = "a check of the actions (create the simulator with action_check=\"clamp\")";
+    const char* operation = "a check of the actions (see action_check)";
     return staging.for_each_run(config_.num_worlds, nullptr, operation, [&](int64_t first, int64_t count) {
         if (*found) return DS_STATUS_OK;
         if (const ds_status status = staging.read(first, count)) return status;
@@ -57,7 +124,7 @@ ds_status CudaSimulator::find_bad_action(bool* found, BadAction* bad) {
 }
 
 ds_status CudaSimulator::save(const WorldList& worlds, char* saved) {
-    WorldStaging staging(*order_, saved_parts(*this), 0, kSavedParts, world_staging_);
+    WorldStaging staging = stage(0, kSavedParts);
     const int64_t bytes = staging.host().bytes();
     return staging.for_each_run(config_.num_worlds, worlds.mask, "a save", [&](int64_t first, int64_t count) {
         if (const ds_status status = staging.read(first, count)) return status;
@@ -69,7 +136,7 @@ ds_status CudaSimulator::save(const WorldList& worlds, char* saved) {
 }
 
 ds_status CudaSimulator::restore(const WorldList& worlds, const char* saved) {
-    WorldStaging staging(*order_, saved_parts(*this), 0, kSavedParts, world_staging_);
+    WorldStaging staging = stage(0, kSavedParts);
     const int64_t bytes = staging.host().bytes();
     return staging.for_each_run(config_.num_worlds, worlds.mask, "a restore", [&](int64_t first, int64_t count) {
         if (const ds_status status = staging.read(first, count)) return status;  // keeps the worlds that are not listed

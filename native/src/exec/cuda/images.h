@@ -1,10 +1,19 @@
-// Machine code of the kernels, embedded when the library is built: cubins of named architectures, and PTX.
+// Machine code of the kernels. Embedded when the library is built: cubins of named architectures, and PTX. For other
+// architectures: compiled from the PTX by the linked compiler library, and cached on disk under a name derived from its
+// content.
 #pragma once
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
+
+#include <memory>
+
+#include "doorstep.h"
 
 namespace doorstep {
+
+// ---- Embedded images
 
 // The kernels that an image contains: those that step worlds of a number of agents, the training kernels, or the kernel
 // that draws views.
@@ -30,5 +39,26 @@ const KernelImage* find_cubin(const KernelImage* images, int count, int module, 
 
 // The PTX; null in a library without images.
 const KernelImage* find_ptx(int module);
+
+// ---- Compiled images
+
+struct CompiledImage {
+    struct Free {
+        void operator()(void* data) const { free(data); }
+    };
+
+    std::unique_ptr<void, Free> data;
+    size_t bytes = 0;
+};
+
+// Whether a compiler is linked and supports sm_<architecture>.
+bool compiler_knows(int architecture);
+
+// The oldest CUDA version (13000 is 13.0) whose drivers accept the compiler's output: the first of its major version.
+int compiler_driver_version();
+
+// Reads the image from the disk cache, or compiles it and caches it; ignores a cache that cannot be read or written.
+// info may be null. INVALID_ARGUMENT (architecture), OUT_OF_MEMORY, INTERNAL; the error is set.
+ds_status compile_ptx(int module, int architecture, CompiledImage* image, ds_cuda_compile_info* info);
 
 }  // namespace doorstep

@@ -3,9 +3,6 @@
 #include <new>
 
 #include "exec/cuda/images.h"
-#include "exec/cuda/ptx_compiler.h"
-#include "runtime/futex.h"
-#include "runtime/status.h"
 
 namespace doorstep {
 namespace {
@@ -13,15 +10,15 @@ namespace {
 // All loaded modules that are in use. A module leaves the list in its destructor, which takes the lock, so modules in
 // the list are not destroyed. Loading holds the lock, so that no module is loaded twice.
 constinit Mutex list_mutex;
-constinit KernelModule* first_module = nullptr;
+constinit List<KernelModule> loaded_modules;
 
 ds_status fail_without_kernels(int compute_capability) {
     if (compute_capability < kOldestComputeCapability) {
-        return fail(DS_STATUS_DEVICE, "device", "use a newer device, or device=\"cpu\"",
+        return fail(DS_STATUS_DEVICE, "device", "use a newer device, or use the CPU",
                     "the device has compute capability %d.%d; doorstep needs %d.%d or newer", compute_capability / 10,
                     compute_capability % 10, kOldestComputeCapability / 10, kOldestComputeCapability % 10);
     }
-    return fail(DS_STATUS_DEVICE, "device", "install a released wheel, or use device=\"cpu\"",
+    return fail(DS_STATUS_DEVICE, "device", "install a released build of doorstep, or use the CPU",
                 "this library was built without CUDA kernels");
 }
 
@@ -41,7 +38,7 @@ const void* choose_image(int module, int compute_capability, CompiledImage* comp
     switch (find_kernel_source(module, compute_capability)) {
         case DS_KERNEL_SOURCE_EMBEDDED: return find_cubin(module, compute_capability)->data;
         case DS_KERNEL_SOURCE_COMPILER:
-            return compile_ptx(module, compute_capability, compiled, nullptr) ? nullptr : compiled->data();
+            return compile_ptx(module, compute_capability, compiled, nullptr) ? nullptr : compiled->data.get();
         case DS_KERNEL_SOURCE_DRIVER: break;
     }
     return find_ptx(module)->data;
@@ -64,24 +61,24 @@ Ref<Module> load_module(const Ref<Context>& context, int module) {
 
 Ref<KernelModule> KernelModule::find(const Ref<Context>& context, int num_agents) {
     MutexGuard guard(list_mutex);
-    for (KernelModule* module = first_module; module; module = module->next_) {
-        if (module->context_.get() != context.get() || module->num_agents_ != num_agents) continue;
-        if (Ref<KernelModule> found = Ref<KernelModule>::share_if_alive(module)) return found;
-    }
-    const Ref<KernelModule> loaded = load(context, num_agents);
-    if (!loaded) return {};
-    loaded->listed_ = true;
-    loaded->next_ = first_module;
-    first_module = loaded.get();
-    return loaded;
+    Ref<KernelModule> module;
+    loaded_modules.find([&](KernelModule& listed) {
+        if (listed.context_.get() != context.get() || listed.num_agents_ != num_agents) return false;
+        module = Ref<KernelModule>::share_if_alive(&listed);
+        return static_cast<bool>(module);
+    });
+    if (module) return module;
+    module = load(context, num_agents);
+    if (!module) return {};
+    module->listed_ = true;
+    loaded_modules.insert(module.get());
+    return module;
 }
 
 KernelModule::~KernelModule() {
     if (!listed_ || in_forked_process()) return;  // in a forked process the lock may stay locked forever
     MutexGuard guard(list_mutex);
-    KernelModule** link = &first_module;
-    while (*link != this) link = &(*link)->next_;
-    *link = next_;
+    loaded_modules.remove(this);
 }
 
 Ref<KernelModule> KernelModule::load(const Ref<Context>& context, int num_agents) {
@@ -113,7 +110,7 @@ ds_status KernelModule::count_resident_blocks() {
     }
     resident_blocks_ = blocks * multiprocessors;
     if (resident_blocks_ > 0) return DS_STATUS_OK;
-    return fail(DS_STATUS_DEVICE, "device", "use another device, or device=\"cpu\"",
+    return fail(DS_STATUS_DEVICE, "device", "use another device, or use the CPU",
                 "a block of %u threads with %u bytes of shared memory does not fit this device", threads,
                 shape().shared_bytes);
 }

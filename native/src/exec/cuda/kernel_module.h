@@ -1,8 +1,15 @@
-// The kernels on a device: chooses the machine code and loads it once for all simulators that use it.
+// The kernels on a device: chooses the machine code, loads it once for all simulators that use it, and keeps kernels
+// that are prepared before they are launched from any thread.
 #pragma once
 
+#include <stdint.h>
+
 #include "exec/cuda/kernels.h"
+#include "runtime/cuda/context.h"
 #include "runtime/cuda/module.h"
+#include "runtime/futex.h"
+#include "runtime/list.h"
+#include "runtime/status.h"
 
 namespace doorstep {
 
@@ -19,6 +26,8 @@ Ref<Module> load_module(const Ref<Context>& context, int module);
 
 class KernelModule final : public RefCounted {
 public:
+    KernelModule* next_listed = nullptr;  // in the list of loaded modules
+
     // Loads the kernels for a number of agents, or shares them if they are in use already. Null, with the thread's
     // error set, on failure.
     static Ref<KernelModule> find(const Ref<Context>& context, int num_agents);
@@ -40,7 +49,73 @@ private:
     int resident_blocks_ = 0;
     Ref<Kernel> kernels_[kKernelCount];
     bool listed_ = false;
-    KernelModule* next_ = nullptr;  // in the list of loaded modules
+};
+
+// ---- Prepared kernels: loaded once, kept until the last release
+
+// Shared by all launches of a module's kernels on one device.
+template <class Kernels>
+struct Prepared : RefCounted {
+    Ref<Context> context;
+    int64_t module = 0;
+    int64_t users = 0;  // prepares minus releases
+    Kernels* next_listed = nullptr;
+};
+
+// Kernels: a Prepared<Kernels>. fail_unprepared: sets the error for kernels that are not prepared.
+template <class Kernels>
+class PreparedList {
+public:
+    // load: returns a Ref<Kernels>, or null with the error set.
+    template <class Load>
+    ds_status prepare(int64_t device_index, int64_t module, const Load& load) {
+        if (in_forked_process()) return fail_driver(kCalledInForkedProcess, "");
+        MutexGuard guard(mutex_);
+        Kernels* prepared = find(device_index, module);
+        if (!prepared) {
+            Ref<Kernels> loaded = load();
+            if (!loaded) return last_status();
+            prepared = loaded.leak();
+            list_.insert(prepared);
+        }
+        prepared->users++;
+        return DS_STATUS_OK;
+    }
+
+    template <class Fail>
+    ds_status find(int64_t device_index, int64_t module, const Fail& fail_unprepared, Ref<Kernels>* found) {
+        if (in_forked_process()) return fail_driver(kCalledInForkedProcess, "");
+        MutexGuard guard(mutex_);
+        Kernels* prepared = find(device_index, module);
+        if (!prepared) return fail_unprepared();
+        *found = Ref<Kernels>::share(prepared);
+        return DS_STATUS_OK;
+    }
+
+    template <class Fail>
+    ds_status release(int64_t device_index, int64_t module, const Fail& fail_unprepared) {
+        if (in_forked_process()) return DS_STATUS_OK;
+        Ref<Kernels> last;
+        {
+            MutexGuard guard(mutex_);
+            Kernels* prepared = find(device_index, module);
+            if (!prepared) return fail_unprepared();
+            if (--prepared->users > 0) return DS_STATUS_OK;
+            list_.remove(prepared);
+            last = Ref<Kernels>::adopt(prepared);
+        }
+        return last->context->synchronize();  // launches may be running
+    }
+
+private:
+    Kernels* find(int64_t device_index, int64_t module) const {
+        return list_.find([&](const Kernels& prepared) {
+            return prepared.context->device_index() == device_index && prepared.module == module;
+        });
+    }
+
+    Mutex mutex_;
+    List<Kernels> list_;  // owns a reference to each
 };
 
 }  // namespace doorstep

@@ -51,7 +51,7 @@ struct KernelShape {
     int64_t workspace_bytes_per_block;  // see KernelArguments::workspace
 };
 
-constexpr int kTroubleKinds = 3;
+constexpr int kTroubleKinds = DS_TROUBLE_KINDS;
 
 const KernelShape& find_kernel_shape(int num_agents);
 

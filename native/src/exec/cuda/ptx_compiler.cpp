@@ -1,21 +1,162 @@
-#include "exec/cuda/ptx_compiler.h"
-
+// Compiles the embedded PTX, and keeps the images on disk.
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <utility>
 
-#include "exec/cuda/image_cache.h"
 #include "exec/cuda/images.h"
 #include "exec/cuda/nv_ptx_compiler.h"
+#include "runtime/futex.h"
 #include "runtime/hash.h"
 #include "runtime/status.h"
 
 namespace doorstep {
 namespace {
+
+// ---- Images on disk, in $XDG_CACHE_HOME/doorstep or ~/.cache/doorstep. If the folder cannot be read or written, images
+// are compiled again instead.
+
+constexpr uint64_t kMagic = 0x3167616d69737364;  // "dssimag1"
+constexpr uint64_t kLargestImage = uint64_t{1} << 30;
+
+struct FileHeader {
+    uint64_t magic;
+    uint64_t checksum;  // of the image
+    uint64_t bytes;     // of the image
+};
+
+class File {
+public:
+    explicit File(int descriptor) : descriptor_(descriptor) {}
+    ~File() { close(); }
+    File(const File&) = delete;
+    File& operator=(const File&) = delete;
+
+    bool is_open() const { return descriptor_ >= 0; }
+
+    // Whether everything was written, as far as fclose() reports it.
+    bool close() {
+        const bool done = descriptor_ < 0 || ::close(descriptor_) == 0;
+        descriptor_ = -1;
+        return done;
+    }
+
+    bool read_all(void* data, size_t bytes) const {
+        for (char* next = static_cast<char*>(data); bytes;) {
+            const ssize_t done = ::read(descriptor_, next, bytes);
+            if (done < 0 && errno == EINTR) continue;
+            if (done <= 0) return false;
+            next += done;
+            bytes -= static_cast<size_t>(done);
+        }
+        return true;
+    }
+
+    bool write_all(const void* data, size_t bytes) const {
+        for (const char* next = static_cast<const char*>(data); bytes;) {
+            const ssize_t done = ::write(descriptor_, next, bytes);
+            if (done < 0 && errno == EINTR) continue;
+            if (done <= 0) return false;
+            next += done;
+            bytes -= static_cast<size_t>(done);
+        }
+        return true;
+    }
+
+private:
+    int descriptor_;
+};
+
+// "" if neither variable contains an absolute path; relative ones are ignored, as the XDG specification requires.
+void find_folder(char* folder, size_t size) {
+    const char* cache = getenv("XDG_CACHE_HOME");
+    const char* home = getenv("HOME");
+    folder[0] = '\0';
+    if (cache && cache[0] == '/') {
+        snprintf(folder, size, "%s/doorstep", cache);
+    } else if (home && home[0] == '/') {
+        snprintf(folder, size, "%s/.cache/doorstep", home);
+    }
+}
+
+// Creates the parent folders of a file, for this user alone. Failures show when the file is opened.
+void make_folders(const char* path) {
+    char folder[sizeof ds_cuda_compile_info::cache_path];
+    snprintf(folder, sizeof folder, "%s", path);
+    for (char* next = strchr(folder + 1, '/'); next; next = strchr(next + 1, '/')) {
+        *next = '\0';
+        mkdir(folder, 0700);
+        *next = '/';
+    }
+}
+
+bool write_file(File& file, const FileHeader& header, const void* data) {
+    return file.write_all(&header, sizeof header) && file.write_all(data, header.bytes) && file.close();
+}
+
+// A file that contains one image.
+class CachedImage {
+public:
+    // `content` is a hash of everything that the image is compiled from. Determines the path.
+    CachedImage(int module, int architecture, uint64_t content);
+
+    // "" if the environment names no folder.
+    const char* path() const { return path_; }
+
+    // False if the file is missing or damaged.
+    bool read(CompiledImage* image) const;
+
+    // Concurrent readers see either the old file or the new one. False if it could not be written.
+    bool write(const CompiledImage& image) const;
+
+private:
+    char path_[sizeof ds_cuda_compile_info::cache_path] = "";
+};
+
+CachedImage::CachedImage(int module, int architecture, uint64_t content) {
+    char folder[sizeof path_];
+    find_folder(folder, sizeof folder);
+    if (!folder[0]) return;
+    const int length = snprintf(path_, sizeof path_, "%s/kernels-%d-sm_%d-%016" PRIx64 ".cubin", folder,
+                                module, architecture, content);
+    // A truncated path would name another file.
+    if (length >= static_cast<int>(sizeof path_)) path_[0] = '\0';
+}
+
+bool CachedImage::read(CompiledImage* image) const {
+    if (!path_[0]) return false;
+    const File file(open(path_, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    FileHeader header;
+    if (!file.is_open() || !file.read_all(&header, sizeof header)) return false;
+    if (header.magic != kMagic || header.bytes == 0 || header.bytes > kLargestImage) return false;
+    CompiledImage found = {{malloc(header.bytes), {}}, header.bytes};
+    void* data = found.data.get();
+    if (!data || !file.read_all(data, header.bytes) || hash_bytes(data, header.bytes) != header.checksum) return false;
+    *image = std::move(found);
+    return true;
+}
+
+bool CachedImage::write(const CompiledImage& image) const {
+    if (!path_[0]) return false;
+    make_folders(path_);
+    char temporary[sizeof path_ + 8];
+    snprintf(temporary, sizeof temporary, "%s.XXXXXX", path_);
+    File file(mkostemp(temporary, O_CLOEXEC));
+    if (!file.is_open()) return false;
+    const FileHeader header = {kMagic, hash_bytes(image.data.get(), image.bytes), image.bytes};
+    if (write_file(file, header, image.data.get()) && rename(temporary, path_) == 0) return true;
+    unlink(temporary);
+    return false;
+}
+
+// ---- The compiler library
 
 constexpr int kMaxArchitectures = 64;
 
@@ -44,19 +185,18 @@ public:
         if (handle_) nvPTXCompilerDestroy(&handle_);
     }
 
-    // *image is from malloc, or null.
-    nvPTXCompileResult run(const KernelImage& ptx, int architecture, void** image, size_t* bytes) {
+    nvPTXCompileResult run(const KernelImage& ptx, int architecture, CompiledImage* image) {
         char target[32];
         snprintf(target, sizeof target, "--gpu-name=sm_%d", architecture);
         const char* const options[] = {target, "--fmad=false"};
         // The length excludes the terminating zero of the PTX.
         auto result = nvPTXCompilerCreate(&handle_, ptx.bytes - 1, static_cast<const char*>(ptx.data));
         if (!result) result = nvPTXCompilerCompile(handle_, sizeof options / sizeof *options, options);
-        if (!result) result = nvPTXCompilerGetCompiledProgramSize(handle_, bytes);
+        if (!result) result = nvPTXCompilerGetCompiledProgramSize(handle_, &image->bytes);
         if (result) return result;
-        *image = malloc(*bytes);
-        if (!*image) return NVPTXCOMPILE_ERROR_OUT_OF_MEMORY;
-        return nvPTXCompilerGetCompiledProgram(handle_, *image);
+        image->data.reset(malloc(image->bytes));
+        if (!image->data) return NVPTXCOMPILE_ERROR_OUT_OF_MEMORY;
+        return nvPTXCompilerGetCompiledProgram(handle_, image->data.get());
     }
 
     // The beginning of the compiler's error log.
@@ -75,9 +215,9 @@ private:
 
 uint64_t compiler_version() { return uint64_t{compiler().major} << 32 | compiler().minor; }
 
-ds_status run_compiler(const KernelImage& ptx, int architecture, void** image, size_t* bytes) {
+ds_status run_compiler(const KernelImage& ptx, int architecture, CompiledImage* image) {
     Compilation compilation;
-    const auto result = compilation.run(ptx, architecture, image, bytes);
+    const auto result = compilation.run(ptx, architecture, image);
     if (result == NVPTXCOMPILE_SUCCESS) return DS_STATUS_OK;
     if (result == NVPTXCOMPILE_ERROR_OUT_OF_MEMORY) {
         return fail(DS_STATUS_OUT_OF_MEMORY, "", "free memory on the host", "no memory to compile kernels for sm_%d",
@@ -88,12 +228,6 @@ ds_status run_compiler(const KernelImage& ptx, int architecture, void** image, s
     return fail(DS_STATUS_INTERNAL, "", "report this as a defect in doorstep",
                 "compiling kernels for sm_%d failed with code %d of PTX compiler %u.%u: %s", architecture, result,
                 compiler().major, compiler().minor, log);
-}
-
-int64_t monotonic_ns() {
-    timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
 // Hash of everything that an image is compiled from, except the module and the architecture.
@@ -125,20 +259,6 @@ ds_status fail_unknown(int architecture) {
 
 }  // namespace
 
-CompiledImage::CompiledImage(CompiledImage&& other) noexcept { swap(other); }
-
-CompiledImage& CompiledImage::operator=(CompiledImage&& other) noexcept {
-    swap(other);
-    return *this;
-}
-
-CompiledImage::~CompiledImage() { free(data_); }
-
-void CompiledImage::swap(CompiledImage& other) {
-    std::swap(data_, other.data_);
-    std::swap(bytes_, other.bytes_);
-}
-
 bool compiler_knows(int architecture) {
     const int* const end = compiler().architectures + compiler().count;
     return std::find(compiler().architectures, end, architecture) != end;
@@ -152,15 +272,15 @@ ds_status compile_ptx(int module, int architecture, CompiledImage* image, ds_cud
     if (!ptx || !compiler_knows(architecture)) return fail_unknown(architecture);
     const CachedImage cached(module, architecture, content_hash(*ptx));
     CompiledImage result;
-    const bool from_cache = cached.read(&result.data_, &result.bytes_);
+    const bool from_cache = cached.read(&result);
     bool kept = from_cache;
     if (!from_cache) {
-        if (const ds_status status = run_compiler(*ptx, architecture, &result.data_, &result.bytes_)) return status;
-        kept = cached.write(result.data_, result.bytes_);
+        if (const ds_status status = run_compiler(*ptx, architecture, &result)) return status;
+        kept = cached.write(result);
     }
     if (info) {
         info->from_cache = from_cache;
-        info->image_bytes = static_cast<int64_t>(result.bytes_);
+        info->image_bytes = static_cast<int64_t>(result.bytes);
         info->nanoseconds = monotonic_ns() - begin;
         snprintf(info->cache_path, sizeof info->cache_path, "%s", kept ? cached.path() : "");
     }

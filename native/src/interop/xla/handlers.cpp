@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "doorstep.h"
-#include "exec/tensor_table.h"
+#include "exec/tensors.h"
 #include "interop/xla/xla_ffi.h"
 #include "runtime/status.h"
 
@@ -175,7 +175,7 @@ ds_status use_scratch(const Buffer& scratch, const WorldSizes& sizes, BatchCall*
     int64_t left = count_elements(scratch) - gap;
     char* part = static_cast<char*>(scratch.data) + gap;
     for (int tensor = 0; tensor < DS_TENSOR_COUNT; ++tensor) {
-        if (call->tensors[tensor] || may_be_null(tensor)) continue;
+        if (call->tensors[tensor] || kTensorRows[tensor].flat) continue;
         const int64_t bytes = batch.num_worlds * sizes.bytes[tensor];
         const int64_t rounded = (bytes + kAlignment - 1) & ~(kAlignment - 1);
         call->tensors[tensor] = part;
@@ -219,7 +219,7 @@ ds_status take_step_arguments(const CallFrame& frame, const WorldSizes& sizes, B
     }
     for (int64_t i = kRuleFirstOutput; i < call->num_rules; ++i) {
         const int64_t tensor = call->rules[i];
-        if (!outlives_step(tensor)) continue;
+        if (!kTensorRows[tensor].outlives_step) continue;
         const Buffer* kept = take(tensor);
         if (!kept) return last_status();
         if (sizes.elements[tensor] && kept->data != call->tensors[tensor]) {

@@ -36,7 +36,7 @@ struct Refusal {
 };
 constinit Refusal refusal{};
 
-constexpr const char* kUpdateHint = "update the NVIDIA driver to R525 or newer, or use device=\"cpu\"";
+constexpr const char* kUpdateHint = "update the NVIDIA driver to R525 or newer, or use the CPU";
 
 // ---- Functions that return an error without calling the driver ----
 
@@ -79,7 +79,7 @@ public:
         if (handle_) return true;
         fail(DS_STATUS_NO_DRIVER, "",
              "install the NVIDIA driver (R525 or newer); in a container, start it with access to the GPUs; or use "
-             "device=\"cpu\"",
+             "the CPU",
              "no NVIDIA driver was found: libcuda.so.1 cannot be opened (%s)", first_reason);
         return false;
     }

@@ -1,12 +1,5 @@
-// Runs a function over ranges of worlds, on the calling thread and on helper threads that sleep between jobs.
-//
-// Each worker owns an equal share of the worlds, so that a world stays in the caches of the core that stepped it last.
-// A worker takes chunks from its own share and, when that is empty, from the others'. A job is open while chunks may
-// remain. A helper joins an open job, works, and leaves; the caller closes the job when it finds no more chunks, and
-// waits only for helpers that joined: a helper that wakes up late finds the job closed and sleeps again. Fields of a
-// job are written only while it is closed and no helper is inside, so they need no lock.
-//
-// Chunks give the same result on every worker.
+// Native threads: how many this process may use, one that runs the jobs of asynchronous steps, and the pool that steps
+// worlds.
 #pragma once
 
 #include <pthread.h>
@@ -18,6 +11,53 @@
 
 namespace doorstep {
 
+// CPUs in the affinity mask, or the quota of the control group (rounded up) if that is smaller; 1 .. DS_MAX_THREADS.
+int64_t default_thread_count();
+
+// Starts a thread that blocks all signals, so that the process's signals reach the threads that expect them. False if
+// the operating system refuses.
+bool start_thread(pthread_t* thread, void* (*entry)(void*), void* argument);
+void join_thread(pthread_t thread);
+
+// One thread that runs jobs for asynchronous steps. It is created when first needed.
+class BackgroundThread {
+public:
+    using Job = void (*)(void* context);
+
+    BackgroundThread() = default;
+    ~BackgroundThread() { stop(); }
+    BackgroundThread(const BackgroundThread&) = delete;
+    BackgroundThread& operator=(const BackgroundThread&) = delete;
+
+    // Makes sure that the thread exists. False if the operating system refuses it.
+    bool start();
+    // Waits for a posted job, then ends and joins the thread.
+    void stop();
+    // In a forked child, where the thread does not exist. No job may be running.
+    void forget_thread() { started_ = false; }
+
+    // Runs job(context) on the thread. The previous job must have ended.
+    void post(Job job, void* context);
+
+private:
+    static void* enter(void* self);
+
+    pthread_t thread_{};
+    bool started_ = false;
+    Job job_ = nullptr;  // null: the thread shall end
+    void* context_ = nullptr;
+    std::atomic<uint32_t> posts_{0};
+};
+
+// Runs a function over ranges of worlds, on the calling thread and on helper threads that sleep between jobs.
+//
+// Each worker owns an equal share of the worlds, so that a world stays in the caches of the core that stepped it last.
+// A worker takes chunks from its own share and, when that is empty, from the others'. A job is open while chunks may
+// remain. A helper joins an open job, works, and leaves; the caller closes the job when it finds no more chunks, and
+// waits only for helpers that joined: a helper that wakes up late finds the job closed and sleeps again. Fields of a
+// job are written only while it is closed and no helper is inside, so they need no lock.
+//
+// Chunks give the same result on every worker.
 class ThreadPool {
 public:
     // Processes [first, first + count). worker: 0 for the caller, 1 .. size() - 1 for helpers.

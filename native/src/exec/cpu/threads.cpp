@@ -1,22 +1,106 @@
-#include "exec/cpu/thread_pool.h"
+#include "exec/cpu/threads.h"
 
 #include <limits.h>
+#include <sched.h>
+#include <signal.h>
+#include <stddef.h>
 
 #include <algorithm>
 #include <new>
 
+#include "doorstep.h"
 #include "exec/cpu/float_environment.h"
-#include "exec/cpu/thread.h"
+#include "runtime/cgroup.h"
 #include "runtime/futex.h"
+#include "runtime/live_count.h"
 
 namespace doorstep {
 namespace {
+
+constexpr size_t kStackBytes = 1 << 20;  // address space; untouched pages use no memory
+
+int64_t affinity_count() {
+    for (int capacity = CPU_SETSIZE; capacity <= 1 << 20; capacity *= 4) {
+        cpu_set_t* set = CPU_ALLOC(static_cast<size_t>(capacity));
+        if (!set) return 1;
+        const size_t bytes = CPU_ALLOC_SIZE(static_cast<size_t>(capacity));
+        const bool known = sched_getaffinity(0, bytes, set) == 0;
+        const int count = known ? CPU_COUNT_S(bytes, set) : 0;
+        CPU_FREE(set);
+        if (known) return count;
+    }
+    return 1;
+}
 
 constexpr int64_t kChunksPerShare = 6;
 
 int64_t parts_of(int64_t items, int64_t size) { return (items + size - 1) / size; }
 
 }  // namespace
+
+// ---- Threads
+
+int64_t default_thread_count() {
+    const int64_t quota = read_cgroup_limits().cpus;
+    const int64_t count = quota > 0 ? std::min(affinity_count(), quota) : affinity_count();
+    return std::clamp<int64_t>(count, 1, DS_MAX_THREADS);
+}
+
+bool start_thread(pthread_t* thread, void* (*entry)(void*), void* argument) {
+    pthread_attr_t attributes;
+    if (pthread_attr_init(&attributes) != 0) return false;
+    pthread_attr_setstacksize(&attributes, kStackBytes);
+    sigset_t all, previous;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &previous);
+    const int error = pthread_create(thread, &attributes, entry, argument);
+    pthread_sigmask(SIG_SETMASK, &previous, nullptr);
+    pthread_attr_destroy(&attributes);
+    if (error) return false;
+    pthread_setname_np(*thread, "doorstep");
+    live_counts.threads.fetch_add(1, std::memory_order_relaxed);
+    return true;
+}
+
+void join_thread(pthread_t thread) {
+    pthread_join(thread, nullptr);
+    live_counts.threads.fetch_sub(1, std::memory_order_relaxed);
+}
+
+// ---- The background thread
+
+bool BackgroundThread::start() {
+    if (started_) return true;
+    posts_.store(0);
+    started_ = start_thread(&thread_, enter, this);
+    return started_;
+}
+
+void BackgroundThread::stop() {
+    if (!started_) return;
+    post(nullptr, nullptr);
+    join_thread(thread_);
+    started_ = false;
+}
+
+void BackgroundThread::post(Job job, void* context) {
+    job_ = job;
+    context_ = context;
+    posts_.fetch_add(1, std::memory_order_release);
+    futex_wake(posts_, 1);
+}
+
+void* BackgroundThread::enter(void* argument) {
+    BackgroundThread* self = static_cast<BackgroundThread*>(argument);
+    for (uint32_t seen = 0;; ++seen) {
+        wait_for_change(self->posts_, seen);
+        const Job job = self->job_;
+        if (!job) return nullptr;
+        job(self->context_);
+    }
+}
+
+// ---- The pool
 
 bool ThreadPool::initialize(int64_t num_threads, int64_t max_items) {
     capacity_ = static_cast<int>(num_threads);

@@ -1,15 +1,35 @@
-#include "exec/tensor_copy.h"
+#include "exec/tensors.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include <algorithm>
 
-#include "exec/tensor_table.h"
 #include "runtime/status.h"
 
 namespace doorstep {
 namespace {
+
+// ---- Shapes
+
+// The value of "N", "A", "A-1", "F" or a number.
+int64_t dimension(const char* text, const Dimensions& dimensions) {
+    switch (*text) {
+        case 'N': return dimensions.num_worlds;
+        case 'A': return dimensions.num_agents + strtoll(text + 1, nullptr, 10);
+        case 'F': return dimensions.flat_observation_size;
+        default: return strtoll(text, nullptr, 10);
+    }
+}
+
+// The length of the last axis in a shape that ends with a digit.
+constexpr int64_t last_length(const char* shape) {
+    while (shape[1]) ++shape;
+    return *shape - '0';
+}
+static_assert(last_length(kTensorRows[DS_TENSOR_actions].shape) == DS_ACTION_COMPONENT_COUNT);
+
+// ---- Copies
 
 constexpr int64_t kStagingBytes = int64_t{4} << 20;
 
@@ -70,6 +90,24 @@ ds_status for_each_part(const ds_tensor_info& info, const Function& function) {
 }
 
 }  // namespace
+
+void describe_tensor(const TensorRow& row, const Dimensions& dimensions, ds_tensor_info* info) {
+    info->dtype = row.dtype;
+    info->access = row.access;
+    info->rank = 0;
+    for (const char* text = row.shape; text; text = strchr(text, ',')) {
+        if (*text == ',') ++text;
+        info->shape[info->rank++] = dimension(text, dimensions);
+    }
+    int64_t stride = dtype_bytes(row.dtype);
+    for (int axis = info->rank; axis-- > 0; stride *= info->shape[axis]) info->strides[axis] = stride;
+}
+
+int64_t tensor_bytes(const ds_tensor_info& info) {
+    int64_t bytes = dtype_bytes(info.dtype);
+    for (int axis = 0; axis < info.rank; ++axis) bytes *= info.shape[axis];
+    return bytes;
+}
 
 int64_t tensor_extent(const ds_tensor_info& info) {
     int64_t last = 0;

@@ -1,0 +1,94 @@
+#include "api/arguments.h"
+
+#include "runtime/cpu_features.h"
+
+namespace doorstep {
+namespace {
+
+ds_status fail_description(const char* what) {
+    return fail(DS_STATUS_INVALID_ARGUMENT, "info", "pass a struct filled by ds_simulator_get_tensor or _get_state",
+                "the tensor description has %s", what);
+}
+
+// A stride of zero allows more elements than the memory can contain.
+bool is_countable(const ds_tensor_info& info) {
+    int64_t elements = 4;
+    for (int axis = 0; axis < info.rank; ++axis) {
+        if (__builtin_mul_overflow(elements, info.shape[axis], &elements)) return false;
+    }
+    return true;
+}
+
+// No tensor of a simulator has wider elements.
+bool is_dtype_of_tensors(int32_t dtype) { return dtype >= 0 && dtype < DS_DTYPE_COUNT && dtype_bytes(dtype) <= 4; }
+
+}  // namespace
+
+ds_status check_cpu() {
+    if (cpu_features().sufficient()) return DS_STATUS_OK;
+    return fail(DS_STATUS_DEVICE, "", "use a CPU of 2013 (Intel Haswell), 2017 (AMD Zen) or later, and an operating "
+                "system or virtual machine that exposes its features",
+                "this CPU lacks features that doorstep needs (all of these must be 1): %s", cpu_features_text());
+}
+
+ds_status check_flag(const char* argument, int64_t value) { return check_range(argument, "pass 0 or 1", value, 0, 1); }
+
+ds_status check_bytes(uint64_t bytes) {
+    if (bytes) return DS_STATUS_OK;
+    return fail(DS_STATUS_INVALID_ARGUMENT, "bytes", "request at least one byte", "bytes is 0");
+}
+
+// ---- The rules of worlds
+
+ds_status check_num_worlds(int64_t num_worlds) {
+    return check_range("num_worlds", "split larger batches", num_worlds, 1, DS_MAX_WORLDS);
+}
+
+ds_status check_num_agents(int64_t num_agents) {
+    return check_range("num_agents", "choose a number in this range", num_agents, 1, DS_MAX_AGENTS);
+}
+
+ds_status check_episode_length(int64_t episode_length) {
+    return check_range("episode_length", "pass the number of steps of an episode", episode_length, 1,
+                       DS_MAX_EPISODE_LENGTH);
+}
+
+ds_status check_seed(int64_t seed) {
+    return check_range("seed", "reduce the seed modulo 2**32", seed, 0, DS_MAX_SEED);
+}
+
+ds_status check_world_offset(int64_t world_offset, int64_t num_worlds) {
+    return check_range("world_offset", "world_offset + num_worlds is at most 2**32", world_offset, 0,
+                       DS_MAX_GLOBAL_WORLDS - num_worlds);
+}
+
+ds_status check_device(int32_t kind, int64_t index, ds_device_kind last_kind) {
+    const char* hint = last_kind == DS_DEVICE_AUTO ? "pass a ds_device_kind" : "pass DS_DEVICE_CPU or DS_DEVICE_CUDA";
+    if (const ds_status status = check_range("device_kind", hint, kind, DS_DEVICE_CPU, last_kind)) return status;
+    return check_range("device_index", "the CPU is one device", index, 0, kind == DS_DEVICE_CPU ? 0 : INT32_MAX);
+}
+
+// ---- Tensors
+
+ds_status check_tensor(const Simulator& simulator, int64_t tensor) {
+    if (const ds_status status = check_range("tensor", "pass a ds_tensor_id", tensor, 0, DS_TENSOR_COUNT - 1)) {
+        return status;
+    }
+    if (simulator.has_tensor(static_cast<int>(tensor))) return DS_STATUS_OK;
+    return fail(DS_STATUS_INVALID_ARGUMENT, "tensor", "create the simulator with flat_observations",
+                "this simulator has no tensor %s", kTensorRows[tensor].name);
+}
+
+ds_status check_description(const Memory& memory, const ds_tensor_info& info) {
+    if (!is_dtype_of_tensors(info.dtype)) return fail_description("an unknown dtype");
+    if (info.access != DS_ACCESS_READ && info.access != DS_ACCESS_READ_WRITE) {
+        return fail_description("an unknown access");
+    }
+    if (info.rank < 0 || info.rank > DS_MAX_DIMENSIONS) return fail_description("a rank outside 0 to 5");
+    const int64_t bytes = tensor_extent(info);
+    if (bytes < 0 || !is_countable(info)) return fail_description("an impossible shape or strides");
+    if (!memory.contains(info.data, bytes)) return fail_description("elements outside the memory");
+    return DS_STATUS_OK;
+}
+
+}  // namespace doorstep
