@@ -150,10 +150,19 @@ void all_threads_work_for_it() {
     check_nothing_lives();
 }
 
+int32_t has_attachment(ds_simulator simulator) {
+    int32_t attached = -1;
+    CHECK_EQUAL(ds_simulator_has_attachment(simulator, &attached), DS_STATUS_OK);
+    return attached;
+}
+
 void there_is_room_for_one() {
     Observer first, second;
     const ds_simulator simulator = make_simulator(5, 1);
+    CHECK_EQUAL(has_attachment(simulator), 0);
     attach(first, simulator);
+    CHECK_EQUAL(has_attachment(simulator), 1);
+    CHECK_EQUAL(ds_simulator_has_attachment(simulator, nullptr), DS_STATUS_INVALID_ARGUMENT);
     prepare(second, simulator);
     ds_attachment attachment = second.attachment();
     CHECK_EQUAL(ds_simulator_attach(simulator, &attachment), DS_STATUS_INVALID_ARGUMENT);
@@ -180,6 +189,7 @@ void one_that_fails_at_once_is_not_attached() {
     const ds_attachment attachment = observer.attachment();
     CHECK_EQUAL(ds_simulator_attach(simulator, &attachment), DS_STATUS_RENDERER);
     CHECK(last_message_has("the paint is dry"));
+    CHECK_EQUAL(has_attachment(simulator), 0);
     step_once(simulator, 0);
     CHECK_EQUAL(observer.updates, 1);
     observer.failure = DS_STATUS_OK;

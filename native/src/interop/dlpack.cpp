@@ -5,6 +5,7 @@
 #include <new>
 #include <type_traits>
 
+#include "api/arguments.h"
 #include "api/call.h"
 #include "exec/tensors.h"
 #include "interop/python/python_api.h"

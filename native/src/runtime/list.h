@@ -1,5 +1,5 @@
-// An intrusive list of objects that exist once in the process: a row of pointers, so that it allocates nothing and has
-// no destructor. The code that owns it guards it with a lock.
+// A list of existing objects that contain its links: it allocates nothing, has no destructor and keeps no object alive.
+// The code that owns it guards it with a lock.
 #pragma once
 
 namespace doorstep {

@@ -84,19 +84,13 @@ ds_status check_device(int32_t renderer, int32_t device_kind) {
                 "the CPU", "Embree draws simulators on the CPU only; this one is on CUDA");
 }
 
-// Whether cameras could be attached, before anything is created for them: an attachment whose update fails at once is
-// not kept, and its update is called only if no other library is attached.
+// Before anything is created for cameras that could not be attached.
 ds_status check_room(ds_simulator simulator) {
-    bool has_room = false;
-    ds_attachment question = {};
-    question.struct_size = sizeof question;
-    question.context = &has_room;
-    question.update = [](void* context, const ds_turn*) -> ds_status {
-        *static_cast<bool*>(context) = true;
-        return fail(DS_STATUS_RENDERER, "", "", "there is room for an attachment");
-    };
-    const ds_status status = core().simulator_attach(simulator, &question);
-    return has_room ? DS_STATUS_OK : status;
+    int32_t attached;
+    if (const ds_status status = core().simulator_has_attachment(simulator, &attached)) return status;
+    if (!attached) return DS_STATUS_OK;
+    return fail(DS_STATUS_INVALID_ARGUMENT, "simulator", "create another simulator",
+                "something is attached to this simulator already");
 }
 
 }  // namespace
