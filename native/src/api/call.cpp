@@ -65,6 +65,7 @@ ds_status SimulatorCall::check_trouble() {
 
 WorldSelection::WorldSelection(const Simulator& simulator, const int64_t* worlds, uint64_t count, int64_t all_count)
     : list_{worlds, 0, simulator.mask()}, mask_(simulator.mask()) {
+    DS_ASSERT(all_count >= 0);
     const int64_t num_worlds = simulator.config().num_worlds;
     const uint64_t wanted = worlds ? count : static_cast<uint64_t>(all_count);
     if (wanted > static_cast<uint64_t>(num_worlds)) {
@@ -94,7 +95,10 @@ WorldSelection::WorldSelection(const Simulator& simulator, const int64_t* worlds
 }
 
 WorldSelection::~WorldSelection() {
-    for (int64_t i = 0; i < marked_; ++i) mask_[list_[i]] = 0;
+    for (int64_t i = 0; i < marked_; ++i) {
+        DS_ASSERT(mask_[list_[i]] == 1);
+        mask_[list_[i]] = 0;
+    }
 }
 
 }  // namespace doorstep

@@ -70,10 +70,16 @@ public:
     // have not reported yet.
     ds_status begin_operation();
     // Passes the turn to an asynchronous step, which ends it.
-    void give_turn_away() { has_turn_ = false; }
+    void give_turn_away() {
+        DS_ASSERT(has_turn_);
+        has_turn_ = false;
+    }
 
-    Simulator* operator->() const { return simulator_.get(); }
-    Simulator& operator*() const { return *simulator_; }
+    Simulator* operator->() const {
+        DS_ASSERT(has_turn_ && !status_);
+        return simulator_.get();
+    }
+    Simulator& operator*() const { return *operator->(); }
 
 private:
     // In strict mode: DS_STATUS_SIMULATION if a step counted trouble that was not yet reported.

@@ -17,6 +17,8 @@ constexpr const char* kKindNames[DS_RESOURCE_KIND_COUNT] = {
     "pinned memory", "module", "kernel", "graph", "graph exec",
     "exported memory", "imported memory", "semaphore"};
 
+static_assert(kKindNames[DS_RESOURCE_KIND_COUNT - 1], "every kind has a name");
+
 ds_status check_kind(int32_t kind) {
     return check_range("kind", "pass a ds_resource_kind", kind, 0, DS_RESOURCE_KIND_COUNT - 1);
 }
@@ -30,6 +32,7 @@ Ref<Resource> find_handle(ds_resource handle, const char* argument) {
 }
 
 ds_status fail_wrong_kind(const char* argument, ds_resource_kind given, ds_resource_kind expected) {
+    DS_ASSERT(given < DS_RESOURCE_KIND_COUNT && expected < DS_RESOURCE_KIND_COUNT && given != expected);
     return fail(DS_STATUS_INVALID_ARGUMENT, argument, "pass a handle of the expected kind",
                 "%s is the handle of a %s; it must be that of a %s", argument, kKindNames[given],
                 kKindNames[expected]);

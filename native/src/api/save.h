@@ -1,9 +1,12 @@
 // The header of a save, and the checks of bytes passed as a save.
 #pragma once
 
+#include <stddef.h>
 #include <stdint.h>
 
+#include <bit>
 #include <memory>
+#include <type_traits>
 
 #include "exec/simulator.h"
 
@@ -23,7 +26,10 @@ struct SaveHeader {
     uint64_t count;
     uint64_t checksum;  // of the rest of the save
 };
-static_assert(sizeof(SaveHeader) == 96);
+static_assert(sizeof(SaveHeader) == 96 && offsetof(SaveHeader, num_agents) == 32 &&
+              offsetof(SaveHeader, world_bytes) == 64 && offsetof(SaveHeader, checksum) == 88);
+static_assert(std::is_trivially_copyable_v<SaveHeader> && std::has_unique_object_representations_v<SaveHeader>);
+static_assert(std::endian::native == std::endian::little);
 
 // The header of a save of `count` worlds, without checksum.
 SaveHeader make_save_header(const Simulator& simulator, uint64_t count);

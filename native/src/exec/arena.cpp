@@ -10,6 +10,7 @@ constexpr int64_t kAlignment = 256;
 // ---- Layout
 
 int64_t Parts::place(int64_t part_bytes) {
+    DS_ASSERT(part_bytes >= 0);
     const int64_t start = (bytes + kAlignment - 1) / kAlignment * kAlignment;
     bytes = start + part_bytes;
     return start;
@@ -20,6 +21,7 @@ Dimensions dimensions_of(const ds_simulator_config& config, const WorldModel& mo
 }
 
 int64_t constant_bytes(const WorldModel& model, int field) {
+    DS_ASSERT(field >= 0 && field < DS_STATE_COUNT);
     const StateField& row = model.state_fields[field];
     int64_t bytes = dtype_bytes(kStateRows[field].dtype);
     for (int axis = 0; axis < row.rank; ++axis) bytes += (row.shape[axis] - 1) * row.strides[axis];
@@ -45,6 +47,7 @@ ArenaLayout lay_out_arena(const ds_simulator_config& config, const WorldModel& m
 // ---- Addresses
 
 void* tensor_address(const TensorPointers& tensors, int tensor) {
+    DS_ASSERT(tensor >= 0 && tensor < DS_TENSOR_COUNT);
     void* address;
     memcpy(&address, reinterpret_cast<const char*>(&tensors) + static_cast<size_t>(tensor) * sizeof address,
            sizeof address);
@@ -52,10 +55,12 @@ void* tensor_address(const TensorPointers& tensors, int tensor) {
 }
 
 void set_tensor_address(TensorPointers* tensors, int tensor, void* address) {
+    DS_ASSERT(tensor >= 0 && tensor < DS_TENSOR_COUNT);
     memcpy(reinterpret_cast<char*>(tensors) + static_cast<size_t>(tensor) * sizeof address, &address, sizeof address);
 }
 
 void locate(const ArenaLayout& layout, char* base, Simulation* simulation) {
+    DS_ASSERT(reinterpret_cast<uintptr_t>(base) % kAlignment == 0);
     const auto address = [&](int64_t offset) -> void* { return offset < 0 ? nullptr : base + offset; };
     simulation->worlds = address(layout.worlds);
     for (int tensor = 0; tensor < DS_TENSOR_COUNT; ++tensor) {
@@ -95,6 +100,7 @@ SavedParts saved_parts(const Simulation& simulation, const WorldModel& model) {
         describe_tensor(kTensorRows[tensor], {1, model.num_agents, model.flat_observation_size}, &row);
         *part++ = {static_cast<char*>(tensor_address(simulation.tensors, tensor)), tensor_bytes(row)};
     }
+    DS_ASSERT(part == saved.parts + kSavedParts);
     return saved;
 }
 

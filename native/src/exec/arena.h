@@ -61,6 +61,7 @@ constexpr int part_of(int tensor) {
     return 1 + static_cast<int>(std::count_if(kTensorRows, kTensorRows + tensor, [](auto& row) { return row.saved; }));
 }
 constexpr int kBlockPart = 0, kActionPart = part_of(DS_TENSOR_actions), kSavedParts = part_of(DS_TENSOR_COUNT);
+static_assert(kTensorRows[DS_TENSOR_actions].saved);
 
 // One world in a save: its block, and its rows of the tensors that determine its future or contain its latest step's
 // results. The rest is recomputed from the block (observations, steps_remaining), or left as it is (final_*).

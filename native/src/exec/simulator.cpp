@@ -21,6 +21,7 @@ ds_status Simulator::fail_records() {
 }
 
 void Simulator::take_over(Ref<Memory> memory) {
+    DS_ASSERT(!memory_ && memory->bytes() >= layout_.bytes);
     locate(layout_, memory->data(), &simulation_);
     memory_ = std::move(memory);
 }
@@ -32,16 +33,20 @@ ds_status Simulator::allocate(int64_t bytes, Ref<Memory>* memory) {
 }
 
 void Simulator::describe_tensor(int tensor, ds_tensor_info* info) const {
+    DS_ASSERT(has_tensor(tensor));
     doorstep::describe_tensor(kTensorRows[tensor], dimensions_of(config_, *model_), info);
     info->data = tensor_address(simulation_.tensors, tensor);
 }
 
 Ref<Memory> Simulator::bind(int tensor, Ref<Memory> memory) {
+    DS_ASSERT(has_tensor(tensor));
+    DS_ASSERT(!memory || memory->device_kind() == config_.device_kind);
     set_tensor_address(&simulation_.tensors, tensor, memory ? memory->data() : own_address(tensor));
     return std::exchange(bound_[tensor], std::move(memory));
 }
 
 void Simulator::describe_state(int field, ds_tensor_info* info) const {
+    DS_ASSERT(field >= 0 && field < DS_STATE_COUNT);
     const StateField& row = model_->state_fields[field];
     const bool constant = row.offset < 0;
     info->dtype = kStateRows[field].dtype;

@@ -42,8 +42,12 @@ class Attachment {
 public:
     explicit operator bool() const { return attached_.update != nullptr; }
 
-    void set(const ds_attachment& attachment) { attached_ = attachment; }
+    void set(const ds_attachment& attachment) {
+        DS_ASSERT(!attached_.update && attachment.update);
+        attached_ = attachment;
+    }
     ds_status update(const ds_turn& turn) {
+        DS_ASSERT(attached_.update);
         const ds_status status = attached_.update(attached_.context, &turn);
         if (status && last_status() != status) {  // it set no error
             fail(status, "", "report this to the library's authors", "the library attached to the simulator failed");
@@ -86,7 +90,10 @@ public:
     const WorldModel& model() const { return *model_; }
     const Simulation& simulation() const { return simulation_; }
     const Ref<Memory>& memory() const { return memory_; }  // its own: worlds, tensors and tables
-    bool has_tensor(int tensor) const { return layout_.tensors[tensor] >= 0; }
+    bool has_tensor(int tensor) const {
+        DS_ASSERT(tensor >= 0 && tensor < DS_TENSOR_COUNT);
+        return layout_.tensors[tensor] >= 0;
+    }
     void describe_state(int field, ds_tensor_info* info) const;
     // One byte per world, on the host, all zero between calls.
     virtual uint8_t* mask() const = 0;
@@ -127,7 +134,10 @@ public:
     // The tensor's address: in the simulator's own memory, or in the caller's memory that it is bound to.
     void describe_tensor(int tensor, ds_tensor_info* info) const;
     const Ref<Memory>& memory_of(int tensor) const { return bound_[tensor] ? bound_[tensor] : memory_; }
-    char* own_address(int tensor) const { return memory_->data() + layout_.tensors[tensor]; }
+    char* own_address(int tensor) const {
+        DS_ASSERT(has_tensor(tensor));
+        return memory_->data() + layout_.tensors[tensor];
+    }
     // The caller's memory on the simulator's device; its owner is not taken over.
     virtual ds_status borrow(char* data, int64_t bytes, Ref<Memory>* memory) = 0;
     // Points the tensor at `memory` (null: back to the simulator's own). Copies nothing. Returns the memory that it was

@@ -70,6 +70,7 @@ bool is_contiguous(const ds_tensor_info& info) {
 template <class Function>
 ds_status for_each_part(const ds_tensor_info& info, const Function& function) {
     const int64_t rows = info.rank > 0 ? info.shape[0] : 1, pitch = info.rank > 0 ? info.strides[0] : 0;
+    DS_ASSERT(rows > 0);  // tensors without elements are not copied
     const int64_t fitting = pitch > 0 ? std::max<int64_t>(1, kStagingBytes / pitch) : rows;
     ds_tensor_info part = info;
     if (info.rank > 0) part.shape[0] = std::min(rows, fitting);
@@ -97,6 +98,7 @@ void describe_tensor(const TensorRow& row, const Dimensions& dimensions, ds_tens
     info->rank = 0;
     for (const char* text = row.shape; text; text = strchr(text, ',')) {
         if (*text == ',') ++text;
+        DS_ASSERT(info->rank < DS_MAX_DIMENSIONS);
         info->shape[info->rank++] = dimension(text, dimensions);
     }
     int64_t stride = dtype_bytes(row.dtype);
@@ -110,6 +112,7 @@ int64_t tensor_bytes(const ds_tensor_info& info) {
 }
 
 int64_t tensor_extent(const ds_tensor_info& info) {
+    DS_ASSERT(info.rank >= 0 && info.rank <= DS_MAX_DIMENSIONS);
     int64_t last = 0;
     bool empty = false;
     for (int axis = 0; axis < info.rank; ++axis) {
@@ -126,6 +129,7 @@ int64_t tensor_extent(const ds_tensor_info& info) {
 }
 
 ds_status read_tensor(Memory& memory, const ds_tensor_info& info, void* host) {
+    DS_ASSERT(memory.contains(info.data, tensor_extent(info)));
     if (tensor_extent(info) == 0) return DS_STATUS_OK;
     if (is_contiguous(info)) return memory.read(info.data, tensor_bytes(info), host);
     return for_each_part(info, [&](const ds_tensor_info& part, int64_t packed, char* staging) {
@@ -136,6 +140,7 @@ ds_status read_tensor(Memory& memory, const ds_tensor_info& info, void* host) {
 }
 
 ds_status write_tensor(Memory& memory, const ds_tensor_info& info, const void* host) {
+    DS_ASSERT(memory.contains(info.data, tensor_extent(info)));
     if (tensor_extent(info) == 0) return DS_STATUS_OK;
     if (is_contiguous(info)) return memory.write(info.data, tensor_bytes(info), host);
     return for_each_part(info, [&](const ds_tensor_info& part, int64_t packed, char* staging) {

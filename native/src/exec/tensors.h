@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "doorstep.h"
+#include "math/base.h"
 #include "runtime/memory.h"
 
 namespace doorstep {
@@ -46,6 +47,7 @@ constexpr int64_t dtype_bytes(int32_t dtype) {
 #define DS_BYTES(name, number, type, dlpack_code) sizeof(type),
     constexpr int64_t kBytes[DS_DTYPE_COUNT] = {DS_DTYPE_TABLE(DS_BYTES)};
 #undef DS_BYTES
+    DS_ASSERT(dtype >= 0 && dtype < DS_DTYPE_COUNT);
     return kBytes[dtype];
 }
 

@@ -41,6 +41,7 @@ bool start_pool() {
 // Calls work(first, count) on runs that cover a batch's worlds, in the floating-point environment of the simulation.
 template <class Work>
 ds_status run(int64_t num_worlds, const Work& work) {
+    DS_ASSERT(num_worlds > 0 && num_worlds <= DS_MAX_WORLDS);
     if (num_worlds <= kTileWorlds) {
         work(int64_t{0}, num_worlds);
         return DS_STATUS_OK;
@@ -69,6 +70,7 @@ ds_status check_blocks(const ds_batch& batch, const WorldModel& model) {
         }
     });
     const int64_t bad = smallest.load(std::memory_order_relaxed);
+    DS_ASSERT(bad >= 0 && bad <= batch.num_worlds);
     if (status || bad == batch.num_worlds) return status;
     return fail(DS_STATUS_INVALID_STATE, "worlds",
                 "start from worlds that were created with the same number of agents and at most this episode length, "

@@ -66,12 +66,14 @@ CpuMemory::CpuMemory(char* data, int64_t bytes, const Ref<StepProgress>& progres
     : Memory(data, bytes, DS_DEVICE_CPU, 0), progress_(progress) {}
 
 ds_status CpuMemory::read(const void* start, int64_t bytes, void* host) {
+    DS_ASSERT(contains(start, bytes));
     progress_->wait(progress_->latest(), -1);
     memcpy(host, start, static_cast<size_t>(bytes));
     return DS_STATUS_OK;
 }
 
 ds_status CpuMemory::write(void* start, int64_t bytes, const void* host) {
+    DS_ASSERT(contains(start, bytes));
     progress_->wait(progress_->latest(), -1);
     memcpy(start, host, static_cast<size_t>(bytes));
     return DS_STATUS_OK;
@@ -128,6 +130,7 @@ int64_t CpuSimulator::own_bytes() const {
 }
 
 char* CpuSimulator::block(int64_t world) const {
+    DS_ASSERT(world >= 0 && world < config_.num_worlds);
     return static_cast<char*>(simulation_.worlds) + world * static_cast<int64_t>(model_->world_bytes);
 }
 

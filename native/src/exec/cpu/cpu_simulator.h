@@ -21,6 +21,7 @@ public:
     // The count of ended steps once the step that begins now has ended.
     uint32_t begin() { return begun_.fetch_add(1) + 1; }
     void end() {
+        DS_ASSERT(ended_.load() != begun_.load());
         ended_.fetch_add(1);
         futex_wake(ended_, INT_MAX);
     }
@@ -123,7 +124,10 @@ private:
     ds_status update_attachment() override;
     bool take_own_memory();
     char* block(int64_t world) const;
-    uint64_t* ticks_of(int worker) { return ticks_ + worker * kTickStride; }
+    uint64_t* ticks_of(int worker) {
+        DS_ASSERT(worker >= 0 && worker < pool_.capacity());
+        return ticks_ + worker * kTickStride;
+    }
     ds_status visit_blocks(const uint8_t* mask, VisitBlock visit, void* context) override;
 
     static constexpr int64_t kTickStride = (kNumStages + 7) / 8 * 8;  // so that workers do not share cache lines

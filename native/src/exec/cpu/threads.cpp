@@ -84,6 +84,7 @@ void BackgroundThread::stop() {
 }
 
 void BackgroundThread::post(Job job, void* context) {
+    DS_ASSERT(started_);
     job_ = job;
     context_ = context;
     posts_.fetch_add(1, std::memory_order_release);
@@ -103,6 +104,7 @@ void* BackgroundThread::enter(void* argument) {
 // ---- The pool
 
 bool ThreadPool::initialize(int64_t num_threads, int64_t max_items) {
+    DS_ASSERT(!workers_ && num_threads >= 1 && num_threads <= DS_MAX_THREADS);
     capacity_ = static_cast<int>(num_threads);
     size_ = static_cast<int>(std::max<int64_t>(1, std::min(num_threads, parts_of(max_items, kTileWorlds))));
     workers_ = new (std::nothrow) Worker[static_cast<size_t>(capacity_)];
@@ -146,6 +148,8 @@ void ThreadPool::forget_threads() {
 
 void ThreadPool::run(int64_t count, int64_t grain, Task task, void* context) {
     if (count <= 0) return;
+    DS_ASSERT(workers_ && grain > 0);
+    DS_ASSERT(job_.load() == 0);  // one job at a time, and no helper of the last one is left
     const int64_t grains = parts_of(count, grain);
     task_ = task;
     context_ = context;
@@ -201,10 +205,12 @@ bool ThreadPool::join_job() {
 }
 
 void ThreadPool::leave_job() {
+    DS_ASSERT((job_.load() & ~kOpen) != 0);
     if (job_.fetch_sub(1, std::memory_order_acq_rel) == 1) futex_wake(job_, 1);
 }
 
 void ThreadPool::close_job() {
+    DS_ASSERT(job_.load() & kOpen);
     uint32_t inside = job_.fetch_and(~kOpen, std::memory_order_acq_rel) & ~kOpen;
     for (; inside; inside = job_.load(std::memory_order_acquire)) wait_for_change(job_, inside);
 }

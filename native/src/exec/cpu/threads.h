@@ -7,6 +7,7 @@
 
 #include <atomic>
 
+#include "math/base.h"
 #include "sim/world_model.h"
 
 namespace doorstep {

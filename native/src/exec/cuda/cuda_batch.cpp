@@ -79,6 +79,7 @@ ds_status choose_grid(const ds_batch& batch, const KernelModule& kernels, uint32
     }
     const int64_t room = (batch.scratch_bytes - kTroubleBytes) / block;
     *grid = static_cast<uint32_t>(std::min(useful_blocks(kernels, batch.num_worlds), room));
+    DS_ASSERT(*grid > 0);
     return DS_STATUS_OK;
 }
 

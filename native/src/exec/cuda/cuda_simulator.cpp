@@ -112,6 +112,7 @@ ds_status CudaSimulator::find_device() {
     const KernelShape& shape = kernels_->shape();
     const int64_t tiles = (config_.num_worlds + shape.tile_worlds - 1) / shape.tile_worlds;
     const int64_t grid = std::min<int64_t>(tiles, kernels_->resident_blocks());
+    DS_ASSERT(grid > 0);
     shape_ = {{static_cast<uint32_t>(grid), 1, 1}, {static_cast<uint32_t>(shape.threads), 1, 1}, shape.shared_bytes};
     return order_->check_not_recorded("the creation of a simulator");
 }
@@ -246,6 +247,7 @@ ds_status CudaSimulator::upload_mask(const uint8_t* mask) {
     if (const ds_status status = order_->check_not_recorded("a list of worlds")) return status;
     if (const ds_status status = mask_uploaded_->synchronize()) return status;
     const size_t bytes = static_cast<size_t>(config_.num_worlds);
+    DS_ASSERT(mask != mask_staging_);
     memcpy(mask_staging_, mask, bytes);
     const Ref<Stream> stream = order_->stream();
     const ds_status status = stream->copy(reinterpret_cast<uint64_t>(device_mask_),

@@ -16,6 +16,7 @@ public:
         int64_t world_bytes = 0;
         for (int i = first_part_; i < end_part_; ++i) world_bytes += device_.parts[i].bytes;
         capacity_ = buffer_bytes / world_bytes;
+        DS_ASSERT(capacity_ > 0);
         for (int i = first_part_; i < end_part_; ++i) {
             host_.parts[i].start = buffer;
             buffer += capacity_ * host_.parts[i].bytes;
@@ -48,6 +49,7 @@ private:
     }
 
     ds_status copy(int64_t first, int64_t count, bool to_host) {
+        DS_ASSERT(first >= 0 && count > 0 && count <= capacity_);
         const Ref<Stream> stream = order_.stream();
         for (int i = first_part_; i < end_part_; ++i) {
             const int64_t bytes = device_.parts[i].bytes;
@@ -81,6 +83,7 @@ void for_each_listed(const WorldList& worlds, int64_t first, int64_t count, cons
 }  // namespace
 
 WorldStaging CudaSimulator::stage(int first_part, int end_part) {
+    DS_ASSERT(0 <= first_part && first_part < end_part && end_part <= kSavedParts);
     return {*order_, saved_parts(simulation_, *model_), first_part, end_part, world_staging_, kStagingBytes};
 }
 

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "math/base.h"
+
 // The file of images as packed by wheel_build/kernel_image_file.py, which documents the format. The file is named after
 // its content, so that compiler caches notice changes.
 #ifdef DS_CUDA_IMAGES
@@ -43,6 +45,7 @@ struct ImageTable {
     ImageTable() {
         FileHeader header;
         memcpy(&header, doorstep_kernel_images, sizeof header);
+        DS_ASSERT(header.count <= kMaxImages);
         for (; count < static_cast<int>(header.count) && count < kMaxImages; ++count) {
             FileEntry entry;
             memcpy(&entry, doorstep_kernel_images + sizeof header + count * sizeof entry, sizeof entry);

@@ -60,6 +60,7 @@ Ref<Module> load_module(const Ref<Context>& context, int module) {
 }
 
 Ref<KernelModule> KernelModule::find(const Ref<Context>& context, int num_agents) {
+    DS_ASSERT(num_agents >= 1 && num_agents <= DS_MAX_AGENTS);
     MutexGuard guard(list_mutex);
     Ref<KernelModule> module;
     loaded_modules.find([&](KernelModule& listed) {
@@ -78,7 +79,8 @@ Ref<KernelModule> KernelModule::find(const Ref<Context>& context, int num_agents
 KernelModule::~KernelModule() {
     if (!listed_ || in_forked_process()) return;  // in a forked process the lock may stay locked forever
     MutexGuard guard(list_mutex);
-    loaded_modules.remove(this);
+    const bool was_listed = loaded_modules.remove(this);
+    DS_ASSERT(was_listed);
 }
 
 Ref<KernelModule> KernelModule::load(const Ref<Context>& context, int num_agents) {

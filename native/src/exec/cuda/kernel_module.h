@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "exec/cuda/kernels.h"
+#include "math/base.h"
 #include "runtime/cuda/context.h"
 #include "runtime/cuda/module.h"
 #include "runtime/futex.h"
@@ -33,7 +34,10 @@ public:
     static Ref<KernelModule> find(const Ref<Context>& context, int num_agents);
     ~KernelModule();
 
-    Kernel& kernel(KernelId id) const { return *kernels_[id]; }
+    Kernel& kernel(KernelId id) const {
+        DS_ASSERT(id >= 0 && id < kKernelCount);
+        return *kernels_[id];
+    }
     const KernelShape& shape() const { return find_kernel_shape(num_agents_); }
     // Number of blocks that the whole device runs at once.
     int resident_blocks() const { return resident_blocks_; }
@@ -100,6 +104,7 @@ public:
             MutexGuard guard(mutex_);
             Kernels* prepared = find(device_index, module);
             if (!prepared) return fail_unprepared();
+            DS_ASSERT(prepared->users > 0);
             if (--prepared->users > 0) return DS_STATUS_OK;
             list_.remove(prepared);
             last = Ref<Kernels>::adopt(prepared);
