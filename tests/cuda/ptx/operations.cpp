@@ -1,5 +1,7 @@
 // Implementations of the opcodes.
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <algorithm>
@@ -60,12 +62,31 @@ void set(Thread& thread, const Operand& operand, T value) {
     *thread.register_at(operand.slot) = bits;
 }
 
+// The result of arithmetic on floats: every NaN is this one, whatever the operands were. Copies and selections handle
+// floats as bits, so they keep theirs.
+void set(Thread& thread, const Operand& operand, f32 value) {
+    constexpr u32 kCanonicalNan = 0x7FFFFFFF;
+    if (isnan(value)) set(thread, operand, kCanonicalNan);
+    else set<f32>(thread, operand, value);
+}
+
 bool predicate(Thread& thread, const Operand& operand) { return get<u64>(thread, operand) & 1; }
 
 // ---- Memory
 
+// Of one element, or of a vector of them, which is aligned as a whole.
+uint64_t aligned_address(Thread& thread, const Operand& operand, const Instruction& i, int elements) {
+    const u64 address = address_of(thread, operand), bytes = i.bytes * static_cast<u32>(elements);
+    if (address % bytes != 0) {
+        fprintf(stderr, "%s accesses %lu bytes at %#lx, which is not aligned\n",
+                thread.frames.back().function->name.c_str(), bytes, address);
+        abort();
+    }
+    return address;
+}
+
 void load(Thread& thread, const Instruction& i) {
-    const char* from = reinterpret_cast<const char*>(address_of(thread, i.from[0]));
+    const char* from = reinterpret_cast<const char*>(aligned_address(thread, i.from[0], i, i.to_count));
     for (int k = 0; k < i.to_count; ++k) {
         u64 bits = 0;
         memcpy(&bits, from + static_cast<u32>(k) * i.bytes, i.bytes);
@@ -75,12 +96,12 @@ void load(Thread& thread, const Instruction& i) {
 
 void load_signed(Thread& thread, const Instruction& i) {
     s32 value;
-    memcpy(&value, reinterpret_cast<const void*>(address_of(thread, i.from[0])), sizeof value);
+    memcpy(&value, reinterpret_cast<const void*>(aligned_address(thread, i.from[0], i, 1)), sizeof value);
     set<s64>(thread, i.to[0], value);
 }
 
 void store(Thread& thread, const Instruction& i) {
-    char* to = reinterpret_cast<char*>(address_of(thread, i.to[0]));
+    char* to = reinterpret_cast<char*>(aligned_address(thread, i.to[0], i, i.from_count));
     for (int k = 0; k < i.from_count; ++k) {
         const u64 bits = get<u64>(thread, i.from[k]);
         memcpy(to + static_cast<u32>(k) * i.bytes, &bits, i.bytes);
@@ -149,7 +170,7 @@ T shift_right(T a, u32 by) {
     return by <= most ? static_cast<T>(a >> by) : static_cast<T>(a < 0 ? -1 : 0);
 }
 
-// min and max of PTX: a number wins over NaN, and -0 is less than +0.
+// min and max of PTX: a number wins over NaN, and -0 is less than +0. Of two NaN, set() makes the canonical one.
 f32 smaller(f32 a, f32 b) {
     if (isnan(a)) return b;
     if (isnan(b)) return a;
