@@ -1,4 +1,5 @@
-"""Installs the CUDA compilers of cuda_requirements.txt, checked by hash, into a folder below build/."""
+"""Installs the CUDA compilers of cuda_requirements.txt, and for tests the headers of cuda_header_requirements.txt, checked
+by hash, into folders below build/."""
 
 from __future__ import annotations
 
@@ -51,3 +52,14 @@ def install(folder: Path) -> CudaPackages:
         if not path.is_file():
             raise BuildError(f"{path} is missing; remove {packages.folder} and build again")
     return packages
+
+
+def install_headers(folder: Path) -> Path:
+    """The folder of the driver's headers, which only tests need; it is named as above."""
+
+    def fetch(target: Path) -> None:
+        say("fetching the headers of the CUDA driver (6 MB)")
+        pinned_packages.install(pinned_packages.CUDA_HEADERS, target)
+
+    identity = pinned_packages.identity_of(pinned_packages.CUDA_HEADERS.read_bytes())
+    return pinned_packages.fetch_once(folder, identity, fetch)

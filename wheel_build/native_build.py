@@ -133,6 +133,7 @@ def main() -> None:
     try:
         if arguments.test:
             settings |= image_settings(PROJECT)  # whose PTX the tests interpret
+            settings["DOORSTEP_CUDA_HEADERS"] = str(cuda_packages.install_headers(PROJECT / CUDA_FOLDER / "headers"))
         configure_and_build(PROJECT, build_folder, settings, targets=[])
         if arguments.test:
             run_native_tests(PROJECT, build_folder)

@@ -17,6 +17,7 @@ from pathlib import Path
 from build_steps import BuildError, exclusive, run, say
 
 CUDA = Path(__file__).resolve().with_name("cuda_requirements.txt")
+CUDA_HEADERS = Path(__file__).resolve().with_name("cuda_header_requirements.txt")
 THIRD_PARTY = Path(__file__).resolve().with_name("third_party_requirements.txt")
 FOLDER_VARIABLE = "DOORSTEP_PINNED_FILES"
 # The platform of the files, independent of the Python that builds.
@@ -76,7 +77,7 @@ def _pip(command: str, requirements: Path, *options: str) -> None:
 def main() -> None:
     """Fill a folder with all pinned files, from the index."""
     folder = Path(sys.argv[1])
-    for requirements in (CUDA, THIRD_PARTY):
+    for requirements in (CUDA, CUDA_HEADERS, THIRD_PARTY):
         say(f"fetching the files that {requirements.name} pins into {folder}")
         try:
             _pip("download", requirements, *PLATFORM, "--dest", str(folder))
