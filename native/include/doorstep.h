@@ -746,7 +746,7 @@ typedef struct ds_cuda_compile_info {
 /* Loads the driver unless it is loaded. NO_DRIVER, DRIVER_VERSION, DRIVER_FUNCTION, NO_DEVICE, DEVICE. */
 DS_API ds_status ds_cuda_get_driver(ds_cuda_driver_info* info);
 
-/* Describes a device. Creates its context temporarily, to query the free memory. */
+/* Describes a device. Creates its context (see ds_context_create), to query the free memory. */
 DS_API ds_status ds_cuda_get_device(int64_t device_index, ds_cuda_device_info* info);
 
 /* Compiles the embedded PTX of the kernels for num_agents agents to machine code of an architecture ("sm_103"), as for
@@ -788,7 +788,8 @@ DS_API ds_status ds_resource_find(int32_t kind, int64_t device_index, uint64_t r
 /* Number of resources of a kind (ds_resource_kind) alive in this process. */
 DS_API ds_status ds_resource_count(int32_t kind, int64_t* count);
 
-/* The device's primary context, which every library of the process shares. */
+/* The device's primary context, which every library of the process shares. Once created, the driver's context stays
+   until the process ends, even when all handles have been released. */
 DS_API ds_status ds_context_create(int64_t device_index, ds_resource* context);
 DS_API ds_status ds_context_synchronize(ds_resource context);
 

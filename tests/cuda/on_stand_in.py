@@ -87,7 +87,11 @@ def child(module: str, test: str, arguments: str) -> None:
 def check_nothing_is_left() -> None:
     """No rule of the driver was broken, and everything made was given back."""
     gc.collect()
+    if not stand_in_driver.may_stay:
+        stand_in_driver.finish()
     end = stand_in_driver.report()
     assert stand_in_driver.violations_expected or end.violations == [], "\n".join(end.violations)
     assert stand_in_driver.may_stay or end.live == {}, end.live
+    devices = int(os.environ.get("STAND_IN_DEVICES", 1))  # doorstep keeps the context of each one that it has used
+    assert stand_in_driver.may_stay or end.contexts <= devices, end.contexts
     assert stand_in_driver.may_stay or not any(doorstep.live_counts().values()), doorstep.live_counts()

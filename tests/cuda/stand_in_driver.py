@@ -39,6 +39,7 @@ class Report(NamedTuple):
 
     violations: list[str]  # of the driver's rules
     live: dict[str, int]  # objects by kind; kinds without any are left out
+    contexts: int  # references to the primary contexts of all devices
     pending: int  # operations that were begun and have not run
     calls: list[str]  # names of the functions, in order
     failed: str  # the function that failed last because a test planned it
@@ -54,7 +55,13 @@ def library() -> ctypes.CDLL:
 
 def report() -> Report:
     """Violations, objects and calls so far."""
-    return Report(**json.loads(library().stand_in_report()))
+    read = json.loads(library().stand_in_report())
+    return Report(contexts=read["live"].pop("contexts", 0), **read)
+
+
+def finish() -> None:
+    """Runs all work that was begun: what is wrong with it is found now."""
+    library().stand_in_finish()
 
 
 def fail(function: str, nth: int, code: int) -> None:

@@ -27,6 +27,19 @@ def test_device_tells_what_the_driver_says() -> None:
     buffer.close()
 
 
+@on_stand_in(devices=2)
+def test_context_of_a_device_is_made_once_and_kept() -> None:
+    for _ in range(3):
+        cuda.Device().synchronize()
+    assert driver.report().contexts == 1
+    with doorstep.Simulator(2, device="cuda:1"):
+        pass
+    assert driver.report().contexts == 2
+    calls = driver.report().calls
+    assert calls.count("cuDevicePrimaryCtxRetain") - calls.count("cuDevicePrimaryCtxRelease") == 2
+    assert not any(doorstep.live_counts().values())
+
+
 @on_stand_in()
 def test_stream_does_its_work_in_order_when_somebody_waits() -> None:
     stream = cuda.Stream()

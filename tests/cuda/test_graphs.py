@@ -59,6 +59,17 @@ def test_several_steps_may_be_recorded_in_one_graph() -> None:
         graph.close()
 
 
+@on_stand_in(driver_version=12030)
+def test_first_step_may_be_recorded_where_kernels_cannot_be_loaded_by_name() -> None:
+    with driver.users_stream() as stream, doorstep.Simulator(4, device="cuda", stream=stream) as sim:
+        assert "cuFuncLoad" not in driver.report().calls
+        with driver.RecordedGraph(stream, 0) as graph:
+            sim.step()
+        graph.launch()
+        assert (sim.steps_remaining.copy_to_host() == 199).all()
+        graph.close()
+
+
 @on_stand_in()
 def test_recording_neither_waits_nor_allocates() -> None:
     with driver.users_stream() as stream, doorstep.Simulator(4, device="cuda", stream=stream) as sim:

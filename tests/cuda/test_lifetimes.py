@@ -30,6 +30,7 @@ def test_a_hundred_simulators_leave_nothing() -> None:
             sim.close()
         del sim, kept
     gc.collect()
+    cuda.Device().synchronize()
     assert cuda.Device().free_bytes == free
     assert driver.report().live == {}
 

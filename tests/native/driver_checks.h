@@ -20,11 +20,10 @@ inline int64_t live_resources() {
     return sum;
 }
 
-// Nothing is left alive, and no call used an object that did not exist.
+// Nothing is left alive but the primary contexts, which the process keeps, and no call used an object that did not exist.
 inline void check_clean() {
     CHECK_EQUAL(live_resources(), 0);
     CHECK_EQUAL(fake::alive(), 0);
-    CHECK_EQUAL(fake::retained(0), 0);
-    CHECK_EQUAL(fake::retained(1), 0);
+    for (const int device : {0, 1}) CHECK(fake::retained(device) <= 1);
     CHECK_EQUAL(fake::misuses(), 0);
 }

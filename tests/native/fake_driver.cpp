@@ -398,6 +398,11 @@ CUresult cuFuncSetAttribute(CUfunction, CUfunction_attribute, int) {
     ENTER();
     return use_current();
 }
+CUresult cuFuncGetAttribute(int* value, CUfunction_attribute, CUfunction) {
+    ENTER();
+    *value = 64;
+    return use_current();
+}
 CUresult cuFuncLoad(CUfunction) {
     ENTER();
     return use_current();

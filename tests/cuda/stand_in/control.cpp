@@ -28,6 +28,12 @@ STAND_IN_EXPORT void stand_in_clear() {
     driver().report.clear_calls();
 }
 
+// Runs all work that was begun.
+STAND_IN_EXPORT void stand_in_finish() {
+    std::lock_guard<std::recursive_mutex> guard(driver().mutex);
+    execute_everything();
+}
+
 // Sets the size of each device's memory in bytes.
 STAND_IN_EXPORT void stand_in_set_memory(int64_t bytes) {
     std::lock_guard<std::recursive_mutex> guard(driver().mutex);

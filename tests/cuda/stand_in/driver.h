@@ -65,6 +65,7 @@ struct Kernel {
     std::string name;
     int num_agents = 0;
     uint32_t shared_bytes_allowed = 48 * 1024;
+    bool loaded = false;  // its code, which the first use loads
 };
 
 struct Context {

@@ -15,7 +15,6 @@ using namespace stand_in;
 
 namespace {
 
-constexpr uint32_t kSharedBytesByDefault = 48 * 1024;
 constexpr int kThreadsOfMultiprocessor = 2048, kBlocksOfMultiprocessor = 32;
 constexpr int kRegistersOfThread = 64;  // an arbitrary number
 
@@ -38,6 +37,14 @@ void write_log(unsigned count, const int* options, void** values, const std::str
         if (options[i] == kErrorLogBytes) size = reinterpret_cast<size_t>(values[i]);
     }
     if (buffer && size) snprintf(buffer, size, "%s", problem.c_str());
+}
+
+// Loading code is not allowed beside a capture.
+int load(Kernel& kernel) {
+    if (kernel.loaded) return kSuccess;
+    if (const int code = refuse_beside_capture()) return code;
+    kernel.loaded = true;
+    return kSuccess;
 }
 
 int check_dimensions(const Kernel& kernel, const unsigned (&grid)[3], const unsigned (&block)[3],
@@ -88,20 +95,23 @@ int cuModuleGetFunction(uint64_t* function, uint64_t handle, const char* name) {
         const std::shared_ptr<Module> module = find("cuModuleGetFunction", driver().modules, handle);
         if (!module) return kInvalidHandle;
         if (!module->kernels.contains(name)) return kNotFound;
-        *function = driver().kernels.add({handle, name, module->num_agents, kSharedBytesByDefault});
+        *function = driver().kernels.add({handle, name, module->num_agents});
         return kSuccess;
     });
 }
 
 int cuFuncLoad(uint64_t function) {
-    return call("cuFuncLoad",
-                [&] { return find("cuFuncLoad", driver().kernels, function) ? kSuccess : kInvalidHandle; });
+    return call("cuFuncLoad", [&]() -> int {
+        const std::shared_ptr<Kernel> kernel = find("cuFuncLoad", driver().kernels, function);
+        return kernel ? load(*kernel) : kInvalidHandle;
+    });
 }
 
 int cuFuncGetAttribute(int* value, int attribute, uint64_t function) {
     return call("cuFuncGetAttribute", [&]() -> int {
         const std::shared_ptr<Kernel> kernel = find("cuFuncGetAttribute", driver().kernels, function);
         if (!kernel) return kInvalidHandle;
+        if (const int code = load(*kernel)) return code;
         if (attribute == kFunctionMaxThreads) *value = 1024;
         else if (attribute == kFunctionNumRegisters) *value = kRegistersOfThread;
         else if (attribute == kFunctionMaxDynamicShared) *value = static_cast<int>(kernel->shared_bytes_allowed);
@@ -149,6 +159,7 @@ int cuLaunchKernel(uint64_t function, unsigned grid_x, unsigned grid_y, unsigned
         if (!arguments || extra) return refuse(kInvalidValue, "cuLaunchKernel: arguments come as addresses");
         const unsigned grid[3] = {grid_x, grid_y, grid_z}, block[3] = {block_x, block_y, block_z};
         if (const int code = check_dimensions(*kernel, grid, block, shared_bytes)) return code;
+        if (const int code = load(*kernel)) return code;
         Task task;
         if (const int code = make_task(*kernel, context->device, grid_x, block_x, shared_bytes, arguments[0], &task))
             return code;

@@ -22,15 +22,20 @@ Ref<Context> Context::of_device(int64_t device_index) {
         fail_driver(result, "cuDevicePrimaryCtxRetain");
         return {};
     }
+    context->kept_ = keeps_primary_context(device);
     if (Ref<Resource> known = context->own_unless_known(handle)) {
-        driver().cuDevicePrimaryCtxRelease(device);
+        context->release();
         return resource_cast<Context>(std::move(known));
     }
     return context;
 }
 
 Context::~Context() {
-    if (disown()) driver().cuDevicePrimaryCtxRelease(device_);
+    if (disown()) release();
+}
+
+void Context::release() const {
+    if (!kept_) driver().cuDevicePrimaryCtxRelease(device_);
 }
 
 ds_status Context::ask_device() {

@@ -10,8 +10,8 @@ class Context final : public Resource {
 public:
     static constexpr ds_resource_kind kKind = DS_RESOURCE_CONTEXT;
 
-    // Loads the driver if necessary. Returns one object per device, however often it is called. Null, with the thread's
-    // error set, on failure.
+    // Loads the driver if necessary. Returns one object per device, however often it is called. The driver's context
+    // stays until the process ends, even if no object does. Null, with the thread's error set, on failure.
     static Ref<Context> of_device(int64_t device_index);
     ~Context();
 
@@ -36,10 +36,12 @@ public:
 private:
     Context(int device_index, CUdevice device);
     ds_status ask_device();
+    void release() const;
 
     CUdevice device_;
     int compute_capability_ = 0;
     bool has_memory_pools_ = false;
+    bool kept_ = false;  // see keeps_primary_context()
 };
 
 // Makes the context the calling thread's current one; the destructor restores the caller's.

@@ -26,6 +26,7 @@ constinit Mutex open_mutex;  // guards everything below except the state, which 
 constinit std::atomic<uint32_t> state{kUnopened};
 constinit Driver table{};
 constinit bool fork_handler_installed = false;
+constinit std::atomic<uint64_t> kept_contexts{0};  // a bit per device; beyond the 64th none is kept
 
 // Why the driver was refused, for the errors of all threads.
 struct Refusal {
@@ -235,12 +236,19 @@ const Driver* find_driver() {
 
 const Driver& driver() { return table; }
 
+bool keeps_primary_context(CUdevice device) {
+    if (device >= 64) return false;
+    const uint64_t bit = uint64_t{1} << device;
+    return !(kept_contexts.fetch_or(bit) & bit);
+}
+
 bool in_forked_process() { return state.load(std::memory_order_relaxed) == kForked; }
 
 void reset_driver(SymbolResolver resolver) {
     MutexGuard guard(open_mutex);
     resolver_for_tests = resolver;
     table = {};
+    kept_contexts.store(0);
     state.store(kUnopened);
 }
 

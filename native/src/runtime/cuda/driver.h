@@ -31,6 +31,10 @@ const Driver* find_driver();
 // For holders of a resource: the driver is loaded already, or this is a forked child.
 const Driver& driver();
 
+// True once per device: the caller's reference to its primary context is to be kept until the process ends. Making the
+// context anew takes some tenths of a second, and CUDA's runtime keeps it likewise.
+bool keeps_primary_context(CUdevice device);
+
 // Whether this process was forked from one that had loaded the driver.
 bool in_forked_process();
 

@@ -57,6 +57,7 @@
       (CUmodule * module, const void* image, unsigned count, CUjit_option* options, void** values))                 \
     X(cuModuleUnload, 2000, (CUmodule module))                                                                      \
     X(cuModuleGetFunction, 2000, (CUfunction * function, CUmodule module, const char* name))                        \
+    X(cuFuncGetAttribute, 2020, (int* value, CUfunction_attribute attribute, CUfunction function))                  \
     X(cuFuncSetAttribute, 9000, (CUfunction function, CUfunction_attribute attribute, int value))                   \
     X(cuOccupancyMaxActiveBlocksPerMultiprocessor, 6050,                                                            \
       (int* blocks, CUfunction function, int threads, size_t shared_bytes))                                         \

@@ -81,11 +81,7 @@ void ExportedMemory::give_back() {
 ExportedMemory::~ExportedMemory() {
     if (!disown()) return;
     const DestructionScope scope(*context());
-    if (scope.entered() && stream_->finish()) {
-        give_back();
-    } else {
-        keep_context();
-    }
+    if (scope.entered() && stream_->finish()) give_back();
 }
 
 ds_status ExportedMemory::export_descriptor(int* descriptor) const {

@@ -53,11 +53,7 @@ void ImportedMemory::let_go() {
 ImportedMemory::~ImportedMemory() {
     if (!disown()) return;
     const DestructionScope scope(*context());
-    if (scope.entered() && stream_->finish()) {
-        let_go();
-    } else {
-        keep_context();
-    }
+    if (scope.entered() && stream_->finish()) let_go();
 }
 
 }  // namespace doorstep

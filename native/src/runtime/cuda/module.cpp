@@ -71,10 +71,14 @@ Ref<Kernel> Kernel::get(Ref<Module> module, const char* name) {
     return known ? resource_cast<Kernel>(std::move(known)) : kernel;
 }
 
-// The driver may load a kernel's code lazily, at the first launch; newer drivers have an option to load it now.
+// From CUDA 12.2 on the driver loads a kernel's code at its first launch, which is refused within a capture. cuFuncLoad
+// exists from 12.4 on; before, asking for an attribute loads the code too.
 ds_status Kernel::load_code(CUfunction handle) {
     const CUresult result = driver().cuFuncLoad(handle);
-    return result && result != kFunctionMissing ? fail_driver(result, "cuFuncLoad") : DS_STATUS_OK;
+    if (result != kFunctionMissing) return result ? fail_driver(result, "cuFuncLoad") : DS_STATUS_OK;
+    int registers;
+    const CUresult asked = driver().cuFuncGetAttribute(&registers, CU_FUNC_ATTRIBUTE_NUM_REGS, handle);
+    return asked ? fail_driver(asked, "cuFuncGetAttribute") : DS_STATUS_OK;
 }
 
 ds_status Kernel::allow_shared_bytes(uint32_t bytes) {

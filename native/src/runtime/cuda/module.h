@@ -33,8 +33,8 @@ class Kernel final : public Resource {
 public:
     static constexpr ds_resource_kind kKind = DS_RESOURCE_KERNEL;
 
-    // INVALID_ARGUMENT (name) if the module has no kernel of that name. Loads its code before returning, if the driver
-    // supports that, so that the first launch may be captured.
+    // INVALID_ARGUMENT (name) if the module has no kernel of that name. Loads its code before returning, so that the
+    // first launch may be captured.
     static Ref<Kernel> get(Ref<Module> module, const char* name);
     ~Kernel();
 

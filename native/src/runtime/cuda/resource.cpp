@@ -118,8 +118,6 @@ bool Resource::disown() {
     return true;
 }
 
-void Resource::keep_context() const { Ref<Context>(context_).leak(); }
-
 Ref<Resource> find_resource(ds_resource_kind kind, int64_t device_index, uint64_t raw) {
     return in_forked_process() ? Ref<Resource>() : registry.find(kind, device_index, raw);
 }

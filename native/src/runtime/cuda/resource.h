@@ -48,9 +48,6 @@ protected:
     // The same, unless an object for that raw resource exists already, which is then returned.
     Ref<Resource> own_unless_known(const void* raw);
 
-    // For resources leaked while work may still use them: the context must not end before that work.
-    void keep_context() const;
-
     // Must be called first in every destructor: removes the object from the registry. True if there is a raw resource
     // to destroy.
     bool disown();

@@ -50,11 +50,7 @@ Ref<Semaphore> Semaphore::import(Ref<Context> context, int descriptor, bool time
 Semaphore::~Semaphore() {
     if (disown()) {
         const DestructionScope scope(*context());
-        if (scope.entered() && is_at_rest()) {
-            driver().cuDestroyExternalSemaphore(handle());
-        } else {
-            keep_context();
-        }
+        if (scope.entered() && is_at_rest()) driver().cuDestroyExternalSemaphore(handle());
     }
     while (uses_) delete std::exchange(uses_, uses_->next);
 }
