@@ -4,6 +4,7 @@
 // the object alive for as long as the caller needs it, even if it is removed meanwhile.
 #pragma once
 
+#include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -17,6 +18,7 @@ class HandleRegistry {
 public:
     // The new id, or 0 if memory ran out.
     uint64_t insert(Ref<T> object) {
+        assert(object);
         MutexGuard guard(mutex_);
         if (first_free_ == kNone && !grow()) return 0;
         const uint32_t index = first_free_;

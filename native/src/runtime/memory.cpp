@@ -1,8 +1,84 @@
 #include "runtime/memory.h"
 
-#include "runtime/live_count.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "runtime/machine.h"
+#include "runtime/reference.h"
+#include "runtime/status.h"
 
 namespace doorstep {
+
+// ---- Pages ----
+
+namespace {
+
+constexpr const char* kHint = "use fewer worlds, close other simulators, or raise the memory limit";
+
+void limit_to(AvailableMemory* available, int64_t bytes, const char* limit) {
+    if (bytes >= 0 && bytes < available->bytes) *available = {bytes, limit};
+}
+
+// -1 if unknown.
+int64_t free_memory_of_machine(const char* root) {
+    char path[1024], text[8192];
+    snprintf(path, sizeof path, "%s/proc/meminfo", root);
+    if (!read_text_file(path, text, sizeof text)) return -1;
+    const char* row = strstr(text, "MemAvailable:");
+    return row ? strtoll(row + strlen("MemAvailable:"), nullptr, 10) * 1024 : -1;
+}
+
+// -1 if there is no limit.
+int64_t free_address_space(const char* root) {
+    rlimit limit;
+    if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return -1;
+    char path[1024], text[128];
+    snprintf(path, sizeof path, "%s/proc/self/statm", root);
+    if (!read_text_file(path, text, sizeof text)) return -1;
+    const int64_t used = strtoll(text, nullptr, 10) * sysconf(_SC_PAGESIZE);
+    const int64_t allowed = static_cast<int64_t>(limit.rlim_cur);
+    return allowed > used ? allowed - used : 0;
+}
+
+}  // namespace
+
+AvailableMemory available_memory(const char* root) {
+    AvailableMemory available{INT64_MAX, "no limit"};
+    limit_to(&available, free_memory_of_machine(root), "the free memory of this machine");
+    limit_to(&available, read_cgroup_limits(root).memory_available, "the memory limit of this control group");
+    limit_to(&available, free_address_space(root), "the address space limit of this process (RLIMIT_AS)");
+    return available;
+}
+
+Pages map_pages(int64_t bytes, const char* argument) {
+    const int64_t page = sysconf(_SC_PAGESIZE);
+    const int64_t rounded = (bytes + page - 1) / page * page;
+    const AvailableMemory available = available_memory();
+    if (rounded > available.bytes) {
+        fail(DS_STATUS_OUT_OF_MEMORY, argument, kHint, "%lld bytes are needed and %lld bytes are available (%s)",
+             static_cast<long long>(rounded), static_cast<long long>(available.bytes), available.limit);
+        return {};
+    }
+    constexpr int kProtection = PROT_READ | PROT_WRITE, kFlags = MAP_PRIVATE | MAP_ANONYMOUS;
+    void* data = mmap(nullptr, static_cast<size_t>(rounded), kProtection, kFlags, -1, 0);
+    if (data == MAP_FAILED) {
+        fail(DS_STATUS_OUT_OF_MEMORY, argument, kHint,
+             "%lld bytes are needed and the operating system refuses them (%lld bytes seemed available)",
+             static_cast<long long>(rounded), static_cast<long long>(available.bytes));
+        return {};
+    }
+    return Pages(static_cast<char*>(data), rounded);
+}
+
+Pages::~Pages() {
+    if (data_) munmap(data_, static_cast<size_t>(bytes_));
+}
+
+// ---- Memory of tensors ----
 
 Memory::Memory(char* data, int64_t bytes, int32_t device_kind, int32_t device_index)
     : data_(data), bytes_(bytes), device_kind_(device_kind), device_index_(device_index) {

@@ -1,17 +1,60 @@
-// Memory of tensors, on any device: a simulator's own block of worlds, tensors and tables, or the caller's memory that
-// a tensor is bound to. It is freed, or its owner released, when the simulator and all holders of a view have released
-// it.
+// Pages of host memory, mapped from the operating system; and the memory of tensors, on any device.
 #pragma once
 
 #include <stdint.h>
 
 #include <atomic>
+#include <utility>
 
 #include "doorstep.h"
-#include "runtime/foreign_owner.h"
 #include "runtime/reference.h"
 
 namespace doorstep {
+
+// ---- Pages ----
+
+// How much memory is available now, and the limit that applies.
+struct AvailableMemory {
+    int64_t bytes;
+    const char* limit;  // for messages: "the memory limit of this control group"
+};
+
+// root: folder that contains proc and sys; tests pass another.
+AvailableMemory available_memory(const char* root = "");
+
+// Zeroed, page-aligned memory; the destructor unmaps it.
+class Pages {
+public:
+    Pages() = default;
+    Pages(Pages&& other) noexcept : data_(std::exchange(other.data_, nullptr)), bytes_(other.bytes_) {}
+    Pages& operator=(Pages&& other) noexcept {
+        std::swap(data_, other.data_);
+        std::swap(bytes_, other.bytes_);
+        return *this;
+    }
+    ~Pages();
+
+    char* data() const { return data_; }
+    int64_t bytes() const { return bytes_; }
+    explicit operator bool() const { return data_ != nullptr; }
+
+private:
+    friend Pages map_pages(int64_t bytes, const char* argument);
+    Pages(char* data, int64_t bytes) : data_(data), bytes_(bytes) {}
+
+    char* data_ = nullptr;
+    int64_t bytes_ = 0;
+};
+
+// Empty, with the thread's error set, if `bytes` cannot be allocated. The amount is compared with the available
+// memory first, because Linux overcommits and later kills the process.
+Pages map_pages(int64_t bytes, const char* argument);
+
+// ---- Memory of tensors ----
+
+// Memory of tensors, on any device: a simulator's own block of worlds, tensors and tables, or the caller's memory that
+// a tensor is bound to. It is freed, or its owner released, when the simulator and all holders of a view have released
+// it.
 
 // Sum of the bytes of some memories while they exist.
 struct ByteCount : RefCounted {

@@ -1,14 +1,20 @@
-// Intrusive reference counting: an object lives while a Ref to it exists. Sharing a reference allocates nothing.
+// The lifetimes of objects: intrusive reference counts, owners in other code, and counts of what is alive.
 #pragma once
 
+#include <assert.h>
 #include <stdint.h>
 
 #include <atomic>
 #include <type_traits>
 #include <utility>
 
+#include "doorstep.h"
+
 namespace doorstep {
 
+// ---- References ----
+
+// Intrusive reference counting: an object lives while a Ref to it exists. Sharing a reference allocates nothing.
 class RefCounted {
 public:
     RefCounted() = default;
@@ -41,7 +47,10 @@ public:
         return *this;
     }
     ~Ref() {
-        if (object_ && object_->references_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete object_;
+        if (!object_) return;
+        const uint32_t before = object_->references_.fetch_sub(1, std::memory_order_acq_rel);
+        assert(before > 0);
+        if (before == 1) delete object_;
     }
 
     // Takes over the reference of a new object, or one released by leak().
@@ -52,6 +61,7 @@ public:
     }
     // Another reference to an object that another reference keeps alive.
     static Ref share(T* object) {
+        assert(object->reference_count() > 0);
         object->references_.fetch_add(1, std::memory_order_relaxed);
         return adopt(object);
     }
@@ -70,12 +80,38 @@ public:
     T* leak() { return std::exchange(object_, nullptr); }
 
     T* get() const { return object_; }
-    T* operator->() const { return object_; }
-    T& operator*() const { return *object_; }
+    T* operator->() const {
+        assert(object_);
+        return object_;
+    }
+    T& operator*() const {
+        assert(object_);
+        return *object_;
+    }
     explicit operator bool() const { return object_ != nullptr; }
 
 private:
     T* object_ = nullptr;
 };
+
+// ---- Foreign owners ----
+
+// An owner, and the function that releases it. A null `release`: nothing is released.
+struct ForeignOwner {
+    void* owner = nullptr;
+    ds_release_owner release = nullptr;
+};
+
+// ---- Live objects ----
+
+// Counts of live objects that no handle registry counts.
+struct LiveCounts {
+    std::atomic<int64_t> memories{0};  // memories of simulators
+    std::atomic<int64_t> exports{0};   // DLPack tensors not yet deleted
+    std::atomic<int64_t> threads{0};   // threads started and not yet joined
+    std::atomic<int64_t> resources[DS_RESOURCE_KIND_COUNT]{};
+};
+
+inline constinit LiveCounts live_counts;
 
 }  // namespace doorstep

@@ -5,6 +5,66 @@
 #include "runtime/status.h"
 
 namespace doorstep {
+
+// ---- Pools ----
+
+namespace {
+
+ds_status check_has_pools(const Context& context) {
+    if (context.has_memory_pools()) return DS_STATUS_OK;
+    return fail(DS_STATUS_DEVICE, "context", "use memory without a pool, or another device",
+                "device %d has no memory pools", context.device_index());
+}
+
+}  // namespace
+
+MemoryPool::MemoryPool(Ref<Context> context) : Resource(kKind, std::move(context)) {}
+
+MemoryPool::MemoryPool(Ref<Context> context, uint64_t raw, ForeignOwner owner)
+    : Resource(kKind, std::move(context), raw, owner) {}
+
+Ref<MemoryPool> MemoryPool::default_of(Ref<Context> context) {
+    if (check_has_pools(*context)) return {};
+    CUmemoryPool handle;
+    const ds_status status = context->call("cuDeviceGetDefaultMemPool", "", [&](const Driver& driver) {
+        return driver.cuDeviceGetDefaultMemPool(&handle, context->device());
+    });
+    if (status) return {};
+    const uint64_t raw = reinterpret_cast<uint64_t>(handle);
+    return check_allocated(new (std::nothrow) MemoryPool(std::move(context), raw, ForeignOwner()));
+}
+
+Ref<MemoryPool> MemoryPool::create(Ref<Context> context) {
+    if (check_has_pools(*context)) return {};
+    const Ref<MemoryPool> pool = check_allocated(new (std::nothrow) MemoryPool(context));
+    if (!pool) return {};
+    CurrentContext current(*context);
+    if (current.status()) return {};
+    CUmemPoolProps properties{};
+    properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+    properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, context->device()};
+    CUmemoryPool handle;
+    if (const CUresult result = driver().cuMemPoolCreate(&handle, &properties)) {
+        fail_driver(result, "cuMemPoolCreate");
+        return {};
+    }
+    pool->own(handle);
+    return current.restore() ? Ref<MemoryPool>() : pool;
+}
+
+MemoryPool::~MemoryPool() {
+    if (!disown()) return;
+    const DestructionScope scope(*context());
+    if (scope.entered()) driver().cuMemPoolDestroy(handle());
+}
+
+ds_status MemoryPool::trim(uint64_t keep_bytes) const {
+    return context()->call("cuMemPoolTrimTo", "pool",
+                           [&](const Driver& driver) { return driver.cuMemPoolTrimTo(handle(), keep_bytes); });
+}
+
+// ---- Device memory ----
+
 namespace {
 
 ds_status check_same_context(const Context& context, const Stream& stream) {
@@ -108,6 +168,41 @@ ds_status DeviceMemory::set_stream(Ref<Stream> stream) {
     if (const ds_status status = check_same_context(*context(), *stream)) return status;
     Ref<Stream>::adopt(stream_.exchange(stream.leak()));
     return DS_STATUS_OK;
+}
+
+// ---- Page-locked host memory ----
+
+PinnedMemory::PinnedMemory(Ref<Context> context, uint64_t bytes)
+    : Resource(kKind, std::move(context)), bytes_(bytes) {}
+
+Ref<PinnedMemory> PinnedMemory::create(Ref<Context> context, uint64_t bytes) {
+    const Ref<PinnedMemory> memory = check_allocated(new (std::nothrow) PinnedMemory(context, bytes));
+    if (!memory) return {};
+    CurrentContext current(*context);
+    if (current.status()) return {};
+    const unsigned flags = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP;
+    void* data;
+    if (const CUresult result = driver().cuMemHostAlloc(&data, bytes, flags)) {
+        fail_driver(result, "cuMemHostAlloc");
+        add_detail("; requested %llu bytes", static_cast<unsigned long long>(bytes));
+        return {};
+    }
+    CUdeviceptr address;
+    if (const CUresult result = driver().cuMemHostGetDevicePointer(&address, data, 0)) {
+        fail_driver(result, "cuMemHostGetDevicePointer");
+        const DestructionScope scope(*context);
+        if (scope.entered()) driver().cuMemFreeHost(data);
+        return {};
+    }
+    memory->data_ = data;
+    memory->own(address);
+    return current.restore() ? Ref<PinnedMemory>() : memory;
+}
+
+PinnedMemory::~PinnedMemory() {
+    if (!disown()) return;
+    const DestructionScope scope(*context());
+    if (scope.entered()) driver().cuMemFreeHost(data_);
 }
 
 }  // namespace doorstep

@@ -1,12 +1,37 @@
-// Device memory.
+// Device memory, the pools that it is allocated from in the order of streams, and page-locked host memory that the
+// devices can access.
 #pragma once
 
 #include <atomic>
 
-#include "runtime/cuda/memory_pool.h"
+#include "runtime/cuda/context.h"
 #include "runtime/cuda/stream.h"
 
 namespace doorstep {
+
+// ---- Pools ----
+
+class MemoryPool final : public Resource {
+public:
+    static constexpr ds_resource_kind kKind = DS_RESOURCE_MEMORY_POOL;
+
+    // The device's default pool, which is not owned. Null, with the thread's error set, on failure; DEVICE if the
+    // device has no memory pools (Context::has_memory_pools()).
+    static Ref<MemoryPool> default_of(Ref<Context> context);
+    static Ref<MemoryPool> create(Ref<Context> context);
+    ~MemoryPool();
+
+    CUmemoryPool handle() const { return reinterpret_cast<CUmemoryPool>(raw()); }
+
+    // Returns the pool's free memory beyond keep_bytes to the device.
+    ds_status trim(uint64_t keep_bytes) const;
+
+private:
+    explicit MemoryPool(Ref<Context> context);
+    MemoryPool(Ref<Context> context, uint64_t raw, ForeignOwner owner);
+};
+
+// ---- Device memory ----
 
 class DeviceMemory final : public Resource {
 public:
@@ -41,6 +66,29 @@ private:
     uint64_t bytes_;
     Ref<MemoryPool> pool_;  // null: without pool
     std::atomic<Stream*> stream_{nullptr};  // holds a reference; null: not owned
+};
+
+// ---- Page-locked host memory ----
+
+class PinnedMemory final : public Resource {
+public:
+    static constexpr ds_resource_kind kKind = DS_RESOURCE_PINNED_MEMORY;
+
+    // Its contents are undefined. Null, with the thread's error set, on failure. Before releasing it, wait for the work
+    // that uses it.
+    static Ref<PinnedMemory> create(Ref<Context> context, uint64_t bytes);
+    ~PinnedMemory();
+
+    CUdeviceptr address() const { return raw(); }  // for the device
+    void* data() const { return data_; }           // for the CPU
+    uint64_t bytes() const override { return bytes_; }
+    uint64_t host() const override { return reinterpret_cast<uint64_t>(data_); }
+
+private:
+    PinnedMemory(Ref<Context> context, uint64_t bytes);
+
+    void* data_ = nullptr;
+    uint64_t bytes_;
 };
 
 }  // namespace doorstep

@@ -1,5 +1,6 @@
 #include "runtime/cuda/driver.h"
 
+#include <assert.h>
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -234,9 +235,13 @@ const Driver* find_driver() {
     return open_once() ? &table : nullptr;
 }
 
-const Driver& driver() { return table; }
+const Driver& driver() {
+    assert(state.load(std::memory_order_relaxed) != kUnopened);
+    return table;
+}
 
 bool keeps_primary_context(CUdevice device) {
+    assert(device >= 0);
     if (device >= 64) return false;
     const uint64_t bit = uint64_t{1} << device;
     return !(kept_contexts.fetch_or(bit) & bit);

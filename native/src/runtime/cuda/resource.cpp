@@ -1,9 +1,11 @@
 #include "runtime/cuda/resource.h"
 
+#include <assert.h>
+
 #include "runtime/cuda/context.h"
 #include "runtime/futex.h"
 #include "runtime/hash.h"
-#include "runtime/live_count.h"
+#include "runtime/reference.h"
 #include "runtime/status.h"
 
 namespace doorstep {
@@ -29,7 +31,8 @@ public:
         MutexGuard guard(mutex_);
         Resource** link = &bucket(resource.kind_, resource.device_index_, resource.raw_);
         while (*link && *link != &resource) link = &(*link)->next_in_registry_;
-        if (*link) *link = resource.next_in_registry_;
+        assert(*link);
+        *link = resource.next_in_registry_;
     }
 
     Ref<Resource> find(ds_resource_kind kind, int64_t device_index, uint64_t raw) {
@@ -41,6 +44,7 @@ private:
     static constexpr uint64_t kBuckets = 1024;
 
     void insert(Resource& resource, uint64_t raw) {
+        assert(raw && !resource.raw_ && resource.ownership_ == DS_OWNERSHIP_OWNED);
         resource.raw_ = raw;
         Resource*& first = bucket(resource.kind_, resource.device_index_, raw);
         resource.next_in_registry_ = first;

@@ -6,7 +6,6 @@
 #include <stdint.h>
 
 #include "doorstep.h"
-#include "runtime/foreign_owner.h"
 #include "runtime/reference.h"
 
 namespace doorstep {

@@ -1,9 +1,46 @@
-// A queue of work on a device.
+// Queues of work on a device, and points in that work.
 #pragma once
 
+#include <stdint.h>
+#include <time.h>
+
+#include <algorithm>
+
 #include "runtime/cuda/context.h"
+#include "runtime/futex.h"
 
 namespace doorstep {
+
+// ---- Polling ----
+
+// Polling, where the driver can only wait without limit: without pause at first, as a pause takes at least 50 us, then
+// at growing intervals.
+
+constexpr int64_t kSpinTime = 50'000;       // nanoseconds
+constexpr int64_t kShortestPause = 10'000;  // between two polls, doubled up to
+constexpr int64_t kLongestPause = 1'000'000;
+
+// Polls until the result differs from `pending`, at least once and at most for timeout_ns; returns the last result.
+template <class Answer, class Question>
+Answer poll(Answer pending, int64_t timeout_ns, const Question& question) {
+    const int64_t begin = monotonic_ns();
+    int64_t pause = kShortestPause;
+    while (true) {
+        const Answer answer = question();
+        const int64_t waited = monotonic_ns() - begin, left = timeout_ns - waited;
+        if (answer != pending || left <= 0) return answer;
+        if (waited < kSpinTime) continue;
+        const timespec duration{0, static_cast<long>(std::min(pause, left))};
+        nanosleep(&duration, nullptr);
+        pause = std::min(2 * pause, kLongestPause);
+    }
+}
+
+// How long a released object waits for the work that uses it before it is leaked: that work may itself wait for another
+// API, without end.
+constexpr int64_t kReleasePatience = 3'000'000'000;
+
+// ---- Streams ----
 
 class Event;
 
@@ -46,6 +83,36 @@ public:
 private:
     explicit Stream(Ref<Context> context);
     Stream(Ref<Context> context, uint64_t raw, ForeignOwner owner);
+};
+
+// ---- Events ----
+
+class Event final : public Resource {
+public:
+    static constexpr ds_resource_kind kKind = DS_RESOURCE_EVENT;
+
+    // timing: whether elapsed() may be called. Null, with the thread's error set, on failure.
+    static Ref<Event> create(Ref<Context> context, bool timing = false);
+    static Ref<Event> borrow(Ref<Context> context, uint64_t raw, ForeignOwner owner = {});
+    ~Event();
+
+    CUevent handle() const { return reinterpret_cast<CUevent>(raw()); }
+
+    // The event now marks the end of all work begun on the stream so far.
+    ds_status record(const Stream& stream) const;
+    // PENDING if the event has not been reached.
+    ds_status query() const;
+    ds_status synchronize() const;
+    // At most timeout_ns (negative: without limit, 0: only queries). PENDING if it has not been reached by then.
+    ds_status wait(int64_t timeout_ns) const;
+    // Milliseconds from `start` to this one. PENDING if one has not been reached.
+    ds_status elapsed(const Event& start, float* milliseconds) const;
+
+private:
+    Event(Ref<Context> context, bool timing);
+    Event(Ref<Context> context, uint64_t raw, ForeignOwner owner);
+
+    bool timing_;  // unknown for a borrowed event: the driver checks
 };
 
 }  // namespace doorstep
