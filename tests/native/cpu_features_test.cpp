@@ -1,4 +1,4 @@
-#include "runtime/cpu_features.h"
+#include "runtime/machine.h"
 
 #include <string.h>
 

@@ -5,7 +5,7 @@
 
 #include "check.h"
 #include "fake_driver.h"
-#include "runtime/live_count.h"
+#include "runtime/reference.h"
 #include "runtime/status.h"
 
 inline ds_error latest_error() {

@@ -7,7 +7,7 @@
 
 #include "driver_checks.h"
 #include "processes.h"
-#include "runtime/cuda/device.h"
+#include "runtime/cuda/context.h"
 #include "runtime/cuda/stream.h"
 
 namespace {

@@ -5,8 +5,8 @@
 #include <sys/stat.h>
 
 #include "processes.h"
-#include "runtime/cgroup.h"
-#include "runtime/live_count.h"
+#include "runtime/machine.h"
+#include "runtime/reference.h"
 #include "simulators.h"
 
 namespace {

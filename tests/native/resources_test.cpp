@@ -4,11 +4,9 @@
 
 #include "driver_checks.h"
 #include "runtime/cuda/device_memory.h"
-#include "runtime/cuda/event.h"
 #include "runtime/cuda/graph.h"
 #include "runtime/cuda/module.h"
-#include "runtime/cuda/pinned_memory.h"
-#include "runtime/cuda/polling.h"
+#include "runtime/cuda/stream.h"
 
 namespace {
 

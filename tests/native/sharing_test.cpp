@@ -6,9 +6,7 @@
 
 #include "doorstep.h"
 #include "driver_checks.h"
-#include "runtime/cuda/exported_memory.h"
-#include "runtime/cuda/imported_memory.h"
-#include "runtime/cuda/semaphore.h"
+#include "runtime/cuda/sharing.h"
 
 namespace {
 

@@ -8,7 +8,7 @@
 
 #include "processes.h"
 #include "runtime/futex.h"
-#include "runtime/live_count.h"
+#include "runtime/reference.h"
 #include "sim/world_model.h"
 
 namespace {

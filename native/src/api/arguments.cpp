@@ -1,6 +1,6 @@
 #include "api/arguments.h"
 
-#include "runtime/cpu_features.h"
+#include "runtime/machine.h"
 
 namespace doorstep {
 namespace {

@@ -8,7 +8,6 @@
 #include "exec/cuda/images.h"
 #include "exec/cuda/kernel_module.h"
 #include "runtime/cuda/context.h"
-#include "runtime/cuda/device.h"
 
 namespace doorstep {
 namespace {

@@ -11,7 +11,7 @@
 #include "api/call.h"
 #include "exec/batch.h"
 #include "runtime/list.h"
-#include "runtime/live_count.h"
+#include "runtime/reference.h"
 
 namespace doorstep {
 namespace {

@@ -5,8 +5,8 @@
 #include "api/call.h"
 #include "doorstep_api.h"
 #include "exec/cpu/threads.h"
-#include "runtime/cpu_features.h"
-#include "runtime/live_count.h"
+#include "runtime/machine.h"
+#include "runtime/reference.h"
 
 namespace doorstep {
 namespace {

@@ -4,10 +4,7 @@
 
 #include "api/call.h"
 #include "runtime/cuda/device_memory.h"
-#include "runtime/cuda/exported_memory.h"
-#include "runtime/cuda/imported_memory.h"
-#include "runtime/cuda/pinned_memory.h"
-#include "runtime/cuda/semaphore.h"
+#include "runtime/cuda/sharing.h"
 
 using namespace doorstep;
 

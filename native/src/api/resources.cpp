@@ -4,10 +4,10 @@
 #include "api/call.h"
 #include "exec/cuda/images.h"
 #include "exec/cuda/kernel_module.h"
-#include "runtime/cuda/event.h"
 #include "runtime/cuda/graph.h"
 #include "runtime/cuda/module.h"
-#include "runtime/live_count.h"
+#include "runtime/cuda/stream.h"
+#include "runtime/reference.h"
 
 namespace doorstep {
 namespace {

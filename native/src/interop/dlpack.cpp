@@ -9,7 +9,7 @@
 #include "api/call.h"
 #include "exec/tensors.h"
 #include "interop/python/python_api.h"
-#include "runtime/live_count.h"
+#include "runtime/reference.h"
 
 namespace doorstep {
 namespace {

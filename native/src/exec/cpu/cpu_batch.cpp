@@ -6,7 +6,7 @@
 #include "exec/cpu/float_environment.h"
 #include "exec/cpu/threads.h"
 #include "runtime/futex.h"
-#include "runtime/live_count.h"
+#include "runtime/reference.h"
 #include "runtime/status.h"
 
 namespace doorstep {

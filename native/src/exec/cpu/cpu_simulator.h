@@ -10,7 +10,6 @@
 #include "exec/simulator.h"
 #include "runtime/futex.h"
 #include "runtime/memory.h"
-#include "runtime/pages.h"
 
 namespace doorstep {
 

@@ -10,9 +10,9 @@
 
 #include "doorstep.h"
 #include "exec/cpu/float_environment.h"
-#include "runtime/cgroup.h"
 #include "runtime/futex.h"
-#include "runtime/live_count.h"
+#include "runtime/machine.h"
+#include "runtime/reference.h"
 
 namespace doorstep {
 namespace {

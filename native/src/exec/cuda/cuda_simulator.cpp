@@ -6,7 +6,7 @@
 #include <new>
 
 #include "exec/cpu/float_environment.h"
-#include "runtime/cuda/event.h"
+#include "runtime/cuda/stream.h"
 #include "runtime/status.h"
 
 namespace doorstep {

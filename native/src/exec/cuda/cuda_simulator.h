@@ -6,9 +6,7 @@
 #include "exec/cuda/work_order.h"
 #include "exec/simulator.h"
 #include "runtime/cuda/device_memory.h"
-#include "runtime/cuda/pinned_memory.h"
 #include "runtime/memory.h"
-#include "runtime/pages.h"
 
 namespace doorstep {
 

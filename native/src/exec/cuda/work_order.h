@@ -7,7 +7,6 @@
 
 #include <stdint.h>
 
-#include "runtime/cuda/event.h"
 #include "runtime/cuda/stream.h"
 #include "runtime/futex.h"
 
