@@ -1,5 +1,7 @@
-"""Installs the CUDA compilers of cuda_requirements.txt, and for tests the headers of cuda_header_requirements.txt, checked
-by hash, into folders below build/."""
+"""Installs the CUDA compilers of cuda_requirements.txt, and for tests NVIDIA's headers, into folders below build/.
+
+What is installed is checked by hash.
+"""
 
 from __future__ import annotations
 

@@ -475,7 +475,7 @@ def test_what_waits_for_a_signal_that_never_comes_is_leaked_and_the_process_goes
     assert time.monotonic() - begin < 4 * PATIENCE
     del imported, buffer
     gc.collect()
-    assert {kind for kind, count in cuda.resource_counts().items() if count} == {"context"}
+    assert not any(cuda.resource_counts().values())
     live = driver.report().live
     assert (live["external_semaphores"], live["device_memory"]) == (1, 1)
     semaphore.signal(1)
