@@ -1,4 +1,4 @@
-"""System packages that the tests need: a Vulkan driver for the CPU, and a browser.
+"""System packages that the tests need: a Vulkan driver for the CPU, Vulkan's headers, and a browser.
 
     python -m tests.system_packages build/system
 
@@ -21,7 +21,7 @@ from pathlib import Path
 
 import pytest
 
-PACKAGES = ("chromium", "fonts-dejavu-core", "libvulkan1", "mesa-vulkan-drivers")
+PACKAGES = ("chromium", "fonts-dejavu-core", "libvulkan-dev", "libvulkan1", "mesa-vulkan-drivers")
 INSTALLED = Path("/var/lib/dpkg/status")  # installed packages are not fetched
 STAMP = "fetched.txt"
 LIBRARIES = Path("usr/lib/x86_64-linux-gnu")
@@ -40,6 +40,14 @@ def vulkan_environment() -> dict[str, str]:
         _write(manifest, json.dumps(description))
     names = ("VK_DRIVER_FILES", "VK_ICD_FILENAMES")  # read by loaders since 1.3.207, and before
     return {**_library_path(root), **dict.fromkeys(names, str(manifest))}
+
+
+def vulkan_headers() -> Path:
+    """The folder with Khronos's headers of Vulkan; ../share/vulkan/registry has what they are generated from."""
+    for folder in (_root() / "usr" / "include", Path("/usr/include")):
+        if (folder / "vulkan" / "vulkan_core.h").exists():
+            return folder
+    pytest.skip("neither DOORSTEP_TEST_SYSTEM nor the machine has Vulkan's headers; make test fetches them")
 
 
 def chromium() -> Path:

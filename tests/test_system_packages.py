@@ -107,7 +107,12 @@ def test_other_packages_of_the_machine_make_it_fetch_again(tmp_path: Path, add_p
 
 def test_tests_without_the_folder_are_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("DOORSTEP_TEST_SYSTEM", raising=False)
-    for ask in (system_packages.vulkan_environment, system_packages.chromium, system_packages.chromium_environment):
+    for ask in (
+        system_packages.vulkan_environment,
+        system_packages.vulkan_headers,
+        system_packages.chromium,
+        system_packages.chromium_environment,
+    ):
         with pytest.raises(pytest.skip.Exception, match="make test makes one"):
             ask()
 
