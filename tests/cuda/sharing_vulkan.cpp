@@ -15,7 +15,7 @@
 #include <mutex>
 #include <thread>
 
-#include "render/vulkan/vulkan_functions.h"
+#include "render/vulkan/vulkan.h"
 
 using namespace doorstep;
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "draws.h"
-#include "render/cameras/batch_renderer.h"
+#include "render/cameras/renderers.h"
 
 namespace doorstep {
 

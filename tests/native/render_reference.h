@@ -9,7 +9,7 @@
 
 #include "render/scene/look.h"
 #include "render/scene/meshes.h"
-#include "render/scene/objects.h"
+#include "render/scene/scene.h"
 
 namespace reference {
 

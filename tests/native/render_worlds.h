@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "draws.h"
-#include "render/cameras/batch_renderer.h"
+#include "render/cameras/renderers.h"
 
 struct RenderWorlds {
     static constexpr int kAgents = 2, kBodies = 5, kStatics = 4, kButtons = 3;

@@ -1,7 +1,7 @@
 """The declarations of Vulkan in native/src/render/vulkan against Khronos's header.
 
-Everything that vulkan_types.h and vulkan_functions.h declare is compared: the two files are read here, and a C++
-source is generated that includes both declarations of each name and asserts that they are the same.
+Everything that vulkan.h declares is compared: the file is read here, and a C++ source is generated that includes both
+declarations of each name and asserts that they are the same. Its second half, the functions, is in tables.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ import pytest
 from tests.system_packages import vulkan_headers
 
 PROJECT = Path(__file__).parents[2]
-DECLARATIONS = PROJECT / "native" / "src" / "render" / "vulkan"
-FILES = ("vulkan_types.h", "vulkan_functions.h")
+DECLARATIONS = PROJECT / "native" / "src" / "render" / "vulkan" / "vulkan.h"
+FUNCTIONS = "// ---- Functions"  # begins the second half
 
 COMMENT = re.compile(r"\s*//.*")
 TYPE_ALIAS = re.compile(r"using (\w+) = (?:struct (\w+)\*|[\w()*]+(?: \(\*\)\(\))?);")
@@ -69,7 +69,7 @@ DS_VULKAN_SHARING_TABLE(DEVICE)
 
 @dataclass
 class Declarations:
-    """The names that vulkan_types.h declares."""
+    """The types and constants that are declared."""
 
     aliases: list[str] = field(default_factory=list)
     incomplete: list[str] = field(default_factory=list)
@@ -81,7 +81,8 @@ class Declarations:
 def read_declarations(text: str) -> Declarations:
     """A line that is no declaration of a known form is an error, so that nothing is left out of the comparison."""
     found = Declarations()
-    lines = iter(COMMENT.sub("", line).rstrip() for line in text.splitlines())
+    types = text.partition(FUNCTIONS)[0]
+    lines = iter(COMMENT.sub("", line).rstrip() for line in types.splitlines())
     for line in lines:
         if match := TYPE_ALIAS.fullmatch(line):
             found.aliases.append(match[1])
@@ -118,7 +119,7 @@ def comparison(found: Declarations) -> str:
     """A C++ source that compiles if Khronos declares the same."""
     types = [*found.incomplete, *found.enumerations, *found.records]
     lines = [
-        '#include "render/vulkan/vulkan_functions.h"',
+        '#include "vulkan.h"',
         "#include <type_traits>",
         # Some are macros in Khronos's header.
         *(f"constexpr auto our_{name} = doorstep::{name};" for name in found.constants),
@@ -144,13 +145,10 @@ def comparison(found: Declarations) -> str:
     return "\n".join([*lines, SAME_FUNCTIONS])
 
 
-def compile_comparison(types: str, functions: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    headers = folder / "render" / "vulkan"
-    headers.mkdir(parents=True)
-    for name, text in zip(FILES, (types, functions), strict=True):
-        (headers / name).write_text(text, encoding="utf-8")
+def compile_comparison(declarations: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    (folder / "vulkan.h").write_text(declarations, encoding="utf-8")
     source = folder / "comparison.cpp"
-    source.write_text(comparison(read_declarations(types)), encoding="utf-8")
+    source.write_text(comparison(read_declarations(declarations)), encoding="utf-8")
     includes = [f"-I{folder}", f"-isystem{vulkan_headers()}"]
     command = [*compiler(), "-std=c++20", "-c", *includes, str(source), "-o", str(folder / "comparison.o")]
     cache = str(PROJECT / "build" / "zig-cache")
@@ -167,18 +165,13 @@ def compiler() -> list[str]:
     return [found]
 
 
-def own_files() -> tuple[str, str]:
-    types, functions = ((DECLARATIONS / name).read_text(encoding="utf-8") for name in FILES)
-    return types, functions
-
-
 def test_the_declarations_are_those_of_khronos(tmp_path: Path) -> None:
-    result = compile_comparison(*own_files(), tmp_path)
+    result = compile_comparison(DECLARATIONS.read_text(encoding="utf-8"), tmp_path)
     assert result.returncode == 0, result.stderr
 
 
 def test_everything_is_read() -> None:
-    found = read_declarations(own_files()[0])
+    found = read_declarations(DECLARATIONS.read_text(encoding="utf-8"))
     assert found.records["VkClearDepthStencilValue"] == {"depth": None, "stencil": None}
     assert found.records["VkMemoryType"] == {"propertyFlags": None, "heapIndex": None}
     assert found.enumerations["VkSemaphoreType"] == ["VK_SEMAPHORE_TYPE_TIMELINE"]
@@ -188,23 +181,22 @@ def test_everything_is_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "right", "wrong", "message"),
+    ("right", "wrong", "message"),
     [
-        pytest.param(0, "VK_TIMEOUT = 2", "VK_TIMEOUT = 3", "VK_TIMEOUT", id="value of an enumerator"),
-        pytest.param(0, "EXTERNAL = ~1u", "EXTERNAL = ~2u", "VK_QUEUE_FAMILY_EXTERNAL", id="constant"),
-        pytest.param(0, " size{}, alignment{};", " alignment{}, size{};", "VkMemoryRequirements.size", id="order"),
-        pytest.param(0, "    int fd{};", "    unsigned fd{};", "VkImportMemoryFdInfoKHR.fd", id="type of a member"),
-        pytest.param(0, "DotProduct{}, maintenance4{};", "DotProduct{};", "Vulkan13Features", id="missing member"),
-        pytest.param(0, "using VkDeviceSize = uint64_t", "using VkDeviceSize = uint32_t", "VkDeviceSize", id="alias"),
-        pytest.param(1, "uint64_t timeout", "uint32_t timeout", "vkWaitSemaphores", id="parameter"),
-        pytest.param(1, "X(void, vkCmdDispatch", "X(VkResult, vkCmdDispatch", "vkCmdDispatch", id="result"),
+        pytest.param("VK_TIMEOUT = 2", "VK_TIMEOUT = 3", "VK_TIMEOUT", id="value of an enumerator"),
+        pytest.param("EXTERNAL = ~1u", "EXTERNAL = ~2u", "VK_QUEUE_FAMILY_EXTERNAL", id="constant"),
+        pytest.param(" size{}, alignment{};", " alignment{}, size{};", "VkMemoryRequirements.size", id="order"),
+        pytest.param("    int fd{};", "    unsigned fd{};", "VkImportMemoryFdInfoKHR.fd", id="type of a member"),
+        pytest.param("DotProduct{}, maintenance4{};", "DotProduct{};", "Vulkan13Features", id="missing member"),
+        pytest.param("using VkDeviceSize = uint64_t", "using VkDeviceSize = uint32_t", "VkDeviceSize", id="alias"),
+        pytest.param("uint64_t timeout", "uint32_t timeout", "vkWaitSemaphores", id="parameter"),
+        pytest.param("X(void, vkCmdDispatch", "X(VkResult, vkCmdDispatch", "vkCmdDispatch", id="result"),
     ],
 )
-def test_a_wrong_declaration_is_refused(file: int, right: str, wrong: str, message: str, tmp_path: Path) -> None:
-    files = list(own_files())
-    assert files[file].count(right) == 1
-    files[file] = files[file].replace(right, wrong)
-    result = compile_comparison(files[0], files[1], tmp_path)
+def test_a_wrong_declaration_is_refused(right: str, wrong: str, message: str, tmp_path: Path) -> None:
+    declarations = DECLARATIONS.read_text(encoding="utf-8")
+    assert declarations.count(right) == 1
+    result = compile_comparison(declarations.replace(right, wrong), tmp_path)
     assert result.returncode != 0
     assert message in result.stderr
 
@@ -217,7 +209,7 @@ def test_structs_have_their_own_type_number() -> None:
         for record in registry.iterfind("types/type[@category='struct']")
         for member in record.iterfind("member[@values]")
     }
-    found = read_declarations(own_files()[0]).records
+    found = read_declarations(DECLARATIONS.read_text(encoding="utf-8")).records
     tagged = {name: members["sType"] for name, members in found.items() if "sType" in members}
     assert len(tagged) > 50
     assert tagged == {name: numbers[name] for name in tagged}

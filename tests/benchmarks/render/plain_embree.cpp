@@ -6,10 +6,9 @@
 #include <vector>
 
 #include "render/embree/embree.h"
-#include "render/scene/camera.h"
+#include "render/scene/scene.h"
 #include "render/scene/look.h"
 #include "render/scene/meshes.h"
-#include "render/scene/objects.h"
 
 using namespace doorstep;
 

@@ -7,7 +7,7 @@
 #include "functions.h"
 #include "image.h"
 #include "kernel_launch.h"
-#include "render/raycast/kernels.h"
+#include "render/raycast/block_views.h"
 #include "training_launch.h"
 #include "view_launch.h"
 

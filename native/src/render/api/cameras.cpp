@@ -1,5 +1,5 @@
 // Creating the cameras of simulators, and their tensors.
-#include "render/api/cameras_registry.h"
+#include "render/cameras/cameras.h"
 #include "render/api/checks.h"
 #include "render/api/core.h"
 

@@ -1,10 +1,11 @@
-// The library as a whole: version, layout of structs, available renderers.
+// The library as a whole: the table of the simulators' library, version, layout of structs, available renderers.
 #include <pthread.h>
+#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "render/api/cameras_registry.h"
+#include "render/cameras/cameras.h"
 #include "render/api/core.h"
 #include "render/cameras/renderers.h"
 #include "render/embree/memory_margin.h"
@@ -20,6 +21,8 @@ constexpr ds_layout_entry kLayout[] = {
 };
 #undef DS_LAYOUT_STRUCT
 #undef DS_LAYOUT_FIELD
+
+const ds_api* core_table = nullptr;
 
 constinit Mutex watching_mutex;
 constinit bool watching_forks = false;  // guarded by it
@@ -40,6 +43,21 @@ bool watch_forks() {
 }
 
 }  // namespace
+
+const ds_api& core() { return *core_table; }
+bool has_core() { return core_table != nullptr; }
+void set_core(const ds_api* api) { core_table = api; }
+
+ds_status fail(ds_status status, const char* argument, const char* hint, const char* format, ...) {
+    char message[1024];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(message, sizeof message, format, arguments);
+    va_end(arguments);
+    if (core_table) core_table->set_error(status, argument, hint, message);
+    return status;
+}
+
 }  // namespace doorstep
 
 using namespace doorstep;

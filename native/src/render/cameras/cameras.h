@@ -6,7 +6,7 @@
 
 #include "doorstep.h"
 #include "doorstep_render.h"
-#include "render/cameras/batch_renderer.h"
+#include "render/cameras/renderers.h"
 #include "runtime/handles.h"
 
 namespace doorstep {
@@ -36,6 +36,9 @@ private:
     ds_cameras_info info_{};
     BatchRenderer* renderer_ = nullptr;
 };
+
+// Their handles. Never destroyed: threads may still use it while the process exits.
+inline constinit HandleRegistry<Cameras> cameras_registry;
 
 // Sets of cameras alive in this process.
 extern std::atomic<int64_t> live_cameras;

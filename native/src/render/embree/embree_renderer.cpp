@@ -7,7 +7,7 @@
 
 #include "render/api/core.h"
 #include "render/cameras/renderers.h"
-#include "render/embree/embree_views.h"
+#include "render/embree/object_scene.h"
 #include "render/embree/memory_margin.h"
 
 namespace doorstep {

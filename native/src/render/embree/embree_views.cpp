@@ -1,5 +1,5 @@
 // Traces packets of eight rays, 4 x 2 pixels, from the camera and writes the pixels. Compiled for AVX2.
-#include "render/embree/embree_views.h"
+#include "render/embree/object_scene.h"
 
 #include <immintrin.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-// The objects of one world as Embree traces them. All objects are primitives of one geometry: boxes are intersected
+// Embree's device, and the objects of one world as Embree traces them. All objects are primitives of one geometry: boxes are intersected
 // directly, eight rays at a time, which takes 40% less time than tracing instances of a mesh of twelve triangles; for
 // agents the rays are traced in the mesh that all scenes share. A scene is reused for one world after the other.
 #pragma once
@@ -6,11 +6,30 @@
 #include <stdint.h>
 
 #include "doorstep.h"
-#include "render/embree/device.h"
+#include "render/cameras/renderers.h"
+#include "render/embree/embree.h"
 #include "render/scene/meshes.h"
-#include "render/scene/objects.h"
+#include "render/scene/scene.h"
 
 namespace doorstep {
+
+// ---- The device
+
+// One per process, created on first use. It starts no threads and reads no configuration files.
+struct EmbreeDevice {
+    RTCDevice device;
+    RTCScene agent_mesh;  // agent_mesh() in its own frame, with the same triangle numbers
+    int32_t version;      // 40302 is 4.3.2
+};
+
+// RENDERER or OUT_OF_MEMORY on failure; the next call tries again.
+ds_status get_embree_device(const EmbreeDevice** device);
+
+// The error of this thread's latest Embree calls, as a status with an error; what: "build a scene".
+ds_status check_embree(RTCDevice device, const char* what);
+ds_status fail_embree(RTCError error, const char* what);
+
+// ---- A scene
 
 // Data that accompanies rays. The context comes first: Embree passes its address to the callbacks.
 struct ObjectQuery {
@@ -53,8 +72,15 @@ private:
     RTCGeometry geometry_ = nullptr;
 };
 
-// Embree's callbacks; user data: the TracedObjects. In object_hits.cpp, compiled for AVX2.
+// ---- Compiled for AVX2
+
+// In object_hits.cpp. Embree's callbacks; user data: the TracedObjects.
 void intersect_object(const RTCIntersectFunctionNArguments* arguments);
 void occlude_by_object(const RTCOccludedFunctionNArguments* arguments);
+// Embree's callback for packets of eight rays that hit the agent's mesh: rejects hits from inside.
+void leave_back_faces(const RTCFilterFunctionNArguments* arguments);
+
+// In embree_views.cpp. Draws the views of all agents of a world, with a scene that only this thread uses.
+RTCError draw_world(const Views& views, int64_t world, ObjectScene& scene);
 
 }  // namespace doorstep

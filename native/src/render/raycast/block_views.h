@@ -5,10 +5,14 @@
 // shared memory.
 #pragma once
 
-#include "render/raycast/kernels.h"
-#include "render/raycast/patch.h"
+#include "render/raycast/tile.h"
 
 namespace doorstep {
+
+constexpr const char* kDrawViewsName = "doorstep_draw_views";
+constexpr int kViewThreads = 128;
+constexpr int kViewBlocks = 8;   // blocks that fit a multiprocessor's registers
+constexpr int kBlockTiles = 32;  // tiles that a block draws at a time
 
 // The items of a stage that a thread processes: first, first + stride, ...
 struct ViewShare {

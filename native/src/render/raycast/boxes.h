@@ -2,7 +2,7 @@
 #pragma once
 
 #include "render/raycast/image_plane.h"
-#include "render/scene/objects.h"
+#include "render/scene/scene.h"
 
 namespace doorstep {
 

@@ -1,4 +1,4 @@
-#include "render/raycast/cpu_views.h"
+#include "render/raycast/world_views.h"
 
 namespace doorstep {
 

@@ -8,7 +8,7 @@
 
 #include "math/vector.h"
 #include "render/raycast/lane_tools.h"
-#include "render/scene/camera.h"
+#include "render/scene/scene.h"
 
 namespace doorstep {
 

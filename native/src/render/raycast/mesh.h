@@ -1,7 +1,7 @@
 // The agents' mesh: its points relative to the camera, and its triangles on the image plane.
 #pragma once
 
-#include "render/raycast/tile.h"
+#include "render/raycast/view.h"
 #include "render/scene/meshes.h"
 
 namespace doorstep {

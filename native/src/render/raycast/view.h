@@ -1,7 +1,7 @@
 // One view before its pixels: the camera, the visible sides, and the properties of their surfaces.
 #pragma once
 
-#include "render/cameras/batch_renderer.h"
+#include "render/cameras/renderers.h"
 #include "render/raycast/boxes.h"
 #include "render/scene/look.h"
 

@@ -1,7 +1,7 @@
 // Draws the views of a world one tile after the other, on a CPU thread.
 #pragma once
 
-#include "render/raycast/patch.h"
+#include "render/raycast/tile.h"
 
 namespace doorstep {
 
@@ -109,5 +109,9 @@ DS_INLINE void draw_world(const ViewsCall& call, int64_t world, DrawingMemory& m
     read_boxes<Float>(call.views.fields, world, memory.boxes);
     for (int agent = 0; agent < call.views.fields.num_agents; agent++) draw_view<Float>(call, world, agent, memory);
 }
+
+// Draws all views of some worlds, eight pixels at a time, in the default float environment, which the simulator's
+// threads have. In cpu_views.cpp, compiled for AVX2.
+void draw_views_on_cpu(const ViewsCall& call, int64_t first_world, int64_t count, DrawingMemory& memory);
 
 }  // namespace doorstep

@@ -10,8 +10,7 @@
 
 #include "doorstep.h"
 #include "math/lanes.h"
-#include "render/scene/camera.h"
-#include "render/scene/objects.h"
+#include "render/scene/scene.h"
 
 namespace doorstep {
 

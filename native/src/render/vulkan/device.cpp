@@ -1,5 +1,6 @@
 #include "render/vulkan/device.h"
 
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,105 @@
 
 namespace doorstep {
 namespace {
+
+constexpr uint32_t kVulkan13 = 1u << 22 | 3u << 12;
+
+const char* name_of(VkResult result) {
+    switch (result) {
+        case VK_ERROR_INITIALIZATION_FAILED: return "VK_ERROR_INITIALIZATION_FAILED";
+        case VK_ERROR_DEVICE_LOST: return "VK_ERROR_DEVICE_LOST";
+        case VK_ERROR_INCOMPATIBLE_DRIVER: return "VK_ERROR_INCOMPATIBLE_DRIVER";
+        case VK_ERROR_INVALID_EXTERNAL_HANDLE: return "VK_ERROR_INVALID_EXTERNAL_HANDLE";
+        default: return "VkResult";
+    }
+}
+
+}  // namespace
+
+ds_status fail_vulkan(VkResult result, const char* function) {
+    if (result == VK_ERROR_OUT_OF_HOST_MEMORY || result == VK_ERROR_OUT_OF_DEVICE_MEMORY) {
+        return fail(DS_STATUS_OUT_OF_MEMORY, "", "use smaller or fewer views, or renderer=\"raycast\"",
+                    "Vulkan's device has too little memory (%s)", function);
+    }
+    return fail(DS_STATUS_RENDERER, "renderer", "update the Vulkan driver, or use renderer=\"raycast\"",
+                "%s failed: %s (%d)", function, name_of(result), static_cast<int>(result));
+}
+
+namespace {
+
+// ---- The loader and the instance, which ends with the last device ----
+
+struct VulkanInstance {
+    LoaderFunctions loader;
+    InstanceFunctions functions;
+    VkInstance handle;  // null: not created
+};
+
+// The loader is never closed: not all libraries that it loads survive being unloaded.
+ds_status open_loader(LoaderFunctions* functions) {
+    void* library = dlopen("libvulkan.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (!library) {
+        const char* reason = dlerror();
+        return fail(DS_STATUS_RENDERER, "renderer", kInstallHint, "Vulkan's loader cannot be opened: %s",
+                    reason ? reason : "unknown reason");
+    }
+    functions->vkGetInstanceProcAddr = reinterpret_cast<decltype(functions->vkGetInstanceProcAddr)>(
+        dlsym(library, "vkGetInstanceProcAddr"));
+    bool complete = functions->vkGetInstanceProcAddr != nullptr;
+#define DS_VULKAN_FIND(result, name, parameters)                                                          \
+    if (complete) {                                                                                       \
+        functions->name = reinterpret_cast<decltype(functions->name)>(                                    \
+            functions->vkGetInstanceProcAddr(nullptr, #name));                                            \
+        complete = functions->name != nullptr;                                                            \
+    }
+    DS_VULKAN_GLOBAL_TABLE(DS_VULKAN_FIND)
+#undef DS_VULKAN_FIND
+    if (complete) return DS_STATUS_OK;
+    return fail(DS_STATUS_RENDERER, "renderer", kInstallHint, "libvulkan.so.1 is not a loader of Vulkan 1.1 or newer");
+}
+
+ds_status find_functions(VulkanInstance* instance) {
+    const char* missing = nullptr;
+#define DS_VULKAN_FIND(result, name, parameters)                                                  \
+    instance->functions.name = reinterpret_cast<decltype(instance->functions.name)>(              \
+        instance->loader.vkGetInstanceProcAddr(instance->handle, #name));                         \
+    if (!instance->functions.name) missing = #name;
+    DS_VULKAN_INSTANCE_TABLE(DS_VULKAN_FIND)
+#undef DS_VULKAN_FIND
+    if (!missing) return DS_STATUS_OK;
+    return fail(DS_STATUS_RENDERER, "renderer", kInstallHint, "Vulkan's loader lacks %s", missing);
+}
+
+void destroy_instance(VulkanInstance* instance) {
+    if (instance->handle && instance->functions.vkDestroyInstance) {
+        instance->functions.vkDestroyInstance(instance->handle, nullptr);
+    }
+    instance->handle = nullptr;
+}
+
+// On failure the handle stays null.
+ds_status create_instance(VulkanInstance* instance) {
+    if (const ds_status status = open_loader(&instance->loader)) return status;
+    VkApplicationInfo application;
+    application.pApplicationName = application.pEngineName = "doorstep";
+    application.apiVersion = kVulkan13;
+    VkInstanceCreateInfo info;
+    info.pApplicationInfo = &application;
+    const VkResult result = instance->loader.vkCreateInstance(&info, nullptr, &instance->handle);
+    if (result == VK_ERROR_INCOMPATIBLE_DRIVER) {
+        instance->handle = nullptr;
+        return fail(DS_STATUS_RENDERER, "renderer", kInstallHint, "Vulkan's loader finds no driver");
+    }
+    if (result != VK_SUCCESS) {
+        instance->handle = nullptr;
+        return fail_vulkan(result, "vkCreateInstance");
+    }
+    const ds_status status = find_functions(instance);
+    if (status) destroy_instance(instance);
+    return status;
+}
+
+// ---- The open devices ----
 
 constexpr uint32_t kMaxDevices = 16;  // further ones are ignored
 constexpr uint32_t kMaxQueueFamilies = 16, kMaxExtensions = 512;
@@ -27,7 +127,7 @@ constinit std::atomic<pid_t> opened_by{0};
 // ---- Properties of a physical device ----
 
 struct Features {
-    VkPhysicalDeviceVulkan13Features vulkan13{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES};
+    VkPhysicalDeviceVulkan13Features vulkan13;
     VkPhysicalDeviceVulkan12Features vulkan12{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES, &vulkan13};
     VkPhysicalDeviceVulkan11Features vulkan11{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES, &vulkan12};
     VkPhysicalDeviceFeatures2 all{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, &vulkan11};
@@ -73,7 +173,7 @@ const char* missing_feature(VkPhysicalDevice physical) {
 }
 
 Candidate look_at(VkPhysicalDevice physical) {
-    VkPhysicalDeviceMaintenance4Properties buffers{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_PROPERTIES};
+    VkPhysicalDeviceMaintenance4Properties buffers;
     VkPhysicalDeviceMaintenance3Properties allocations{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES,
                                                        &buffers};
     VkPhysicalDeviceIDProperties identity{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_ID_PROPERTIES, &allocations};
@@ -84,7 +184,7 @@ Candidate look_at(VkPhysicalDevice physical) {
     candidate.largest_buffer = buffers.maxBufferSize < allocations.maxMemoryAllocationSize
                                    ? buffers.maxBufferSize
                                    : allocations.maxMemoryAllocationSize;
-    const bool is_13 = properties.properties.apiVersion >= (1u << 22 | 3u << 12);
+    const bool is_13 = properties.properties.apiVersion >= kVulkan13;
     candidate.lacks = !is_13                                ? "Vulkan 1.3"
                       : candidate.queue_family == UINT32_MAX ? "a queue that draws and computes"
                                                              : missing_feature(physical);
@@ -153,7 +253,7 @@ bool has_sharing_extensions(VkPhysicalDevice physical) {
 
 ds_status create_logical_device(VulkanDevice* device) {
     const float priority = 1.f;
-    VkDeviceQueueCreateInfo queue{VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO};
+    VkDeviceQueueCreateInfo queue;
     queue.queueFamilyIndex = device->queue_family;
     queue.queueCount = 1;
     queue.pQueuePriorities = &priority;

@@ -1,4 +1,4 @@
-// A Vulkan device with one queue, shared by all cameras of the process that draw on it. Submitted work waits for work
+// Vulkan's loader, opened when Vulkan is first used, and its devices. A device has one queue, shared by all cameras of the process that draw on it. Submitted work waits for work
 // submitted before by any of them, and so for the CUDA streams that it waits for.
 //
 // It does not survive a fork: in a forked child no device can be opened, and inherited devices are leaked.
@@ -6,10 +6,19 @@
 
 #include <stdint.h>
 
-#include "render/vulkan/instance.h"
+#include "doorstep.h"
+#include "render/vulkan/vulkan.h"
 #include "runtime/futex.h"
 
 namespace doorstep {
+
+// Records that a Vulkan function returned `result`: OUT_OF_MEMORY or RENDERER.
+ds_status fail_vulkan(VkResult result, const char* function);
+
+// Hint for machines where Vulkan cannot be used.
+constexpr const char* kInstallHint =
+    "install a Vulkan 1.3 driver and the loader libvulkan.so.1 (Debian, Ubuntu: mesa-vulkan-drivers, which also draws "
+    "without a GPU; NVIDIA's driver brings its own and needs libvulkan1), or use renderer=\"raycast\"";
 
 constexpr int kUuidBytes = 16;
 

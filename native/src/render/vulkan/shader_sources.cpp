@@ -23,18 +23,15 @@ constexpr const char* kBoxesShader =
 constexpr const char* kAgentsShader =
 #include "render/vulkan/shaders/agents.hlsl"
     ;
-constexpr const char* kSurfaceShader =
-#include "render/vulkan/shaders/surface.hlsl"
-    ;
 constexpr const char* kLook =
 #include "render/vulkan/shaders/look.hlsl"
-    ;
-constexpr const char* kDefaultMaterial =
-#include "render/vulkan/shaders/default_material.hlsl"
     ;
 constexpr const char* kPixelsShader =
 #include "render/vulkan/shaders/pixels.hlsl"
     ;
+
+constexpr const char* kSurfaceShader = "uint main(doorstep::Corner corner) : SV_Target { return corner.surface; }\n";
+constexpr const char* kDefaultMaterial = "float3 surface_colour(Surface surface) { return lit(surface.base_colour, surface); }\n";
 
 // The fields that shaders read: X(member, name of the constant).
 #define DS_FIELDS_READ(X)                                                                            \
@@ -104,9 +101,9 @@ void write_fields(const WorldFields& fields, const Vec3* body_sizes, Text* sourc
     write("kStatics", static_cast<uint32_t>(fields.num_statics), source);
     write("kButtons", static_cast<uint32_t>(fields.num_buttons), source);
     write("kWorldBytes", static_cast<uint32_t>(layout.world_stride), source);
-    write("kButtonSide", kButtonSide, source);
-    write("kButtonHeight", kButtonHeight, source);
-    write("kPressedButtonHeight", kPressedButtonHeight, source);
+    write("kPlateSide", kPlateSide, source);
+    write("kPlateHeight", kPlateHeight, source);
+    write("kPressedPlateHeight", kPressedPlateHeight, source);
 #define DS_WRITE(member, name) write(#name, fields.member, layout.first, source);
     DS_FIELDS_READ(DS_WRITE)
 #undef DS_WRITE

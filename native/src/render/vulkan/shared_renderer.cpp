@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "render/api/core.h"
-#include "render/vulkan/vulkan_parts.h"
+#include "render/vulkan/vulkan_renderer.h"
 
 namespace doorstep {
 namespace {

@@ -51,7 +51,7 @@ Object read_object(uint world, uint index) {
     }
     index -= kStatics;
     const bool pressed = read_integer(kButtonPressed, world, index) != 0;
-    const float3 half_size = 0.5 * float3(kButtonSide, kButtonSide, pressed ? kPressedButtonHeight : kButtonHeight);
+    const float3 half_size = 0.5 * float3(kPlateSide, kPlateSide, pressed ? kPressedPlateHeight : kPlateHeight);
     return make_object(read_vector(kButtonPositions, world, index) + float3(0, 0, half_size.z), upright, half_size,
                        kButton);
 }

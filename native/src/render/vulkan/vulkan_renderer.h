@@ -9,7 +9,6 @@
 #include "render/cameras/renderers.h"
 #include "render/vulkan/device.h"
 #include "render/vulkan/tiled_drawing.h"
-#include "render/vulkan/timeline.h"
 
 namespace doorstep {
 
@@ -48,7 +47,7 @@ ds_status make_renderer(const CameraSetup& setup, BatchRenderer** renderer) {
     return DS_STATUS_OK;
 }
 
-ds_status create_host_renderer(const CameraSetup& setup, BatchRenderer** renderer);
+// For simulators on a GPU.
 ds_status create_shared_renderer(const CameraSetup& setup, BatchRenderer** renderer);
 
 }  // namespace doorstep

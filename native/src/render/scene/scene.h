@@ -1,8 +1,9 @@
-// The visible objects of a world: boxes with any pose, agents among them, above an endless floor at z = 0. Read from
-// the fields of the state, on the host or CUDA.
+// What a picture shows, and from where: the pose of a camera and the rays of its pixels, and the visible objects of a
+// world, boxes with any pose, agents among them, above an endless floor at z = 0. The objects are read from the fields
+// of the state, on the host or CUDA.
 //
-// Surfaces are visible from outside only (back faces are culled): a camera inside a box sees through it, and one below
-// the floor sees no floor.
+// Rays go through pixel centres; row 0 is the top, column 0 the left. Surfaces are visible from outside only (back faces
+// are culled): a camera inside a box sees through it, and one below the floor sees no floor.
 #pragma once
 
 #include <stdint.h>
@@ -10,17 +11,59 @@
 #include "doorstep.h"
 #include "math/vector.h"
 #include "physics/constants.h"
-#include "render/scene/camera.h"
 
 namespace doorstep {
+
+// ---- The camera
+
+// A pinhole. Directions are not normalised: their component along `forward` is 1, so that a ray's parameter is the
+// depth, the distance along the forward axis.
+struct Camera {
+    Vec3 origin;
+    Vec3 right, forward, up;  // unit vectors
+    float tangent_x, tangent_y;  // half the view's width and height at depth 1
+};
+
+// The camera that every agent carries.
+struct CameraRig {
+    int32_t width, height;  // pixels
+    float tangent_x, tangent_y;
+    Vec3 position;  // in the agent's frame
+    Quat rotation;  // relative to the agent
+};
+
+// Nearer surfaces are not visible, metres.
+constexpr float kNearPlane = 0.001f;
+// The floor ends at this distance: at the horizon, rounding must not decide what is visible.
+constexpr float kFarPlane = 1e5f;
+
+DS_INLINE Camera camera_of_agent(const CameraRig& rig, Vec3 agent_position, Quat agent_rotation) {
+    const Quat rotation = agent_rotation * rig.rotation;
+    return {agent_position + rotate(agent_rotation, rig.position),
+            rotate(rotation, {1.f, 0.f, 0.f}),
+            rotate(rotation, {0.f, 1.f, 0.f}),
+            rotate(rotation, {0.f, 0.f, 1.f}),
+            rig.tangent_x,
+            rig.tangent_y};
+}
+
+// Position of a pixel's centre on the plane at depth 1: right and up.
+DS_INLINE float pixel_right(float tangent_x, int32_t width, int32_t column) {
+    return tangent_x * ((2.f * static_cast<float>(column) + 1.f) / static_cast<float>(width) - 1.f);
+}
+DS_INLINE float pixel_up(float tangent_y, int32_t height, int32_t row) {
+    return tangent_y * (1.f - (2.f * static_cast<float>(row) + 1.f) / static_cast<float>(height));
+}
+
+// ---- The objects
 
 // In pictures only; observations have no floor.
 constexpr int kFloorKind = 6;
 
 // A pressure plate's box, metres; pressed, it is lower.
-constexpr float kButtonSide = 1.3f;
-constexpr float kButtonHeight = 0.12f;
-constexpr float kPressedButtonHeight = 0.03f;
+constexpr float kPlateSide = 1.3f;
+constexpr float kPlateHeight = 0.12f;
+constexpr float kPressedPlateHeight = 0.03f;
 
 // A field of the state in all worlds. Strides in bytes.
 struct FieldView {
@@ -117,7 +160,7 @@ DS_INLINE Object object_of(const WorldFields& fields, int64_t world, int index) 
     }
     index -= fields.num_statics;
     const bool pressed = fields.button_pressed.integer(world, index) != 0;
-    const Vec3 half{0.5f * kButtonSide, 0.5f * kButtonSide, 0.5f * (pressed ? kPressedButtonHeight : kButtonHeight)};
+    const Vec3 half{0.5f * kPlateSide, 0.5f * kPlateSide, 0.5f * (pressed ? kPressedPlateHeight : kPlateHeight)};
     const Vec3 centre = fields.button_positions.vector(world, index) + Vec3{0.f, 0.f, half.z};
     return {centre, x, y, z, half, DS_ENTITY_BUTTON, index, false};
 }

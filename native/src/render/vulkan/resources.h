@@ -1,4 +1,4 @@
-// Buffers and images of a Vulkan device, each with memory of its own.
+// Buffers and images of a Vulkan device, each with memory of its own, and timelines.
 #pragma once
 
 #include <stdint.h>
@@ -60,6 +60,28 @@ private:
     VkImage image_ = nullptr;
     VkImageView view_ = nullptr;
     VkDeviceMemory memory_ = nullptr;
+};
+
+// A timeline semaphore: a number that only grows. Submitted work may wait for a value and set another.
+class Timeline {
+public:
+    Timeline() = default;
+    Timeline(const Timeline&) = delete;
+    Timeline& operator=(const Timeline&) = delete;
+    ~Timeline();
+
+    // shared: CUDA can import it.
+    ds_status create(VulkanDevice* device, bool shared);
+    // A new file descriptor, for CUDA.
+    ds_status export_fd(int* fd) const;
+    // RENDERER if the device is lost, or does not reach the value within two minutes. It is then retired.
+    ds_status wait(uint64_t value) const;
+
+    VkSemaphore handle() const { return semaphore_; }
+
+private:
+    VulkanDevice* device_ = nullptr;
+    VkSemaphore semaphore_ = nullptr;
 };
 
 }  // namespace doorstep
