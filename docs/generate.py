@@ -4,7 +4,8 @@ python docs/generate.py           writes them
 python docs/generate.py --check   exits with 1 and names the pages that are not current
 
 A table stands between the markers `<!-- generated: NAME -->` and `<!-- end -->` of a page: tensors, state fields and
-camera tensors from native/include, the stages of a step from native/src/sim/stage_table.h.
+camera tensors and renderers from native/include, the stages of a step from
+native/src/sim/stage_table.h.
 """
 
 from __future__ import annotations
@@ -60,6 +61,23 @@ def camera_tensor_table() -> str:
     return field_table(parse_header(RENDER_HEADER_PATH).camera_tensors)
 
 
+def renderer_table() -> str:
+    rows = parse_header(RENDER_HEADER_PATH).renderers
+    simulators = {"ANY": "on CPU and CUDA", "CPU": "on the CPU"}
+    materials = {"NONE": "", "HLSL": " Takes [materials in HLSL](../developers/materials.md)."}
+    return table(
+        ("`renderer`", "draws simulators", "is"),
+        [
+            (
+                f'`"{row.name}"`' + (', `"auto"`' if row is rows[0] else ""),
+                simulators[row.simulators],
+                row.sentence + materials[row.materials],
+            )
+            for row in rows
+        ],
+    )
+
+
 def field_table(rows: tuple[TensorRow, ...]) -> str:
     return table(
         ("name", "shape", "type", "access", "content"),
@@ -112,6 +130,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "tensors": tensor_table,
     "state": state_table,
     "camera_tensors": camera_tensor_table,
+    "renderers": renderer_table,
     "stages": stage_table,
 }
 

@@ -136,7 +136,7 @@ RENDER_DECLARATIONS_IMPORTS = """from __future__ import annotations
 
 import ctypes
 from enum import IntEnum
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, TypeAlias
 
 from doorstep._native._generated import LayoutEntry, TensorInfo, TensorRow"""
 
@@ -147,13 +147,26 @@ def render_declarations_module(render: Header, core: Header) -> str:
     docstring = module_docstring(RENDER_DECLARATIONS_TITLE, notice=RENDER_NOTICE)
     sections = [
         "\n\n".join([docstring, imports, constants(render)]),
-        *[enumeration(item) for item in render.enumerations if item.name],
+        *[enumeration(with_renderers(item, render)) for item in render.enumerations if item.name],
+        renderer_names(render),
         table("CAMERA_TENSORS", render.camera_tensors),
         *[structure(item) for item in render.structs],
         structures(render),
         functions(render, known),
     ]
     return "\n\n\n".join(sections) + "\n"
+
+
+def with_renderers(item: Enumeration, render: Header) -> Enumeration:
+    """ds_renderer goes on with the rows of its table."""
+    members = tuple((f"DS_RENDERER_{row.member}", row.number) for row in render.renderers)
+    return replace(item, members=item.members + members) if item.name == "ds_renderer" else item
+
+
+def renderer_names(render: Header) -> str:
+    names = ", ".join(f'"{name}"' for name in ("auto", *[row.name for row in render.renderers]))
+    materials = "".join(f'"{row.name}",' for row in render.renderers if row.materials == "HLSL")
+    return f"RendererName: TypeAlias = Literal[{names}]\nMATERIAL_RENDERERS = ({materials})"
 
 
 def structures(header: Header) -> str:

@@ -65,6 +65,18 @@ class ActionRow:
 
 
 @dataclass(frozen=True)
+class RendererRow:
+    """A renderer: the simulators that it draws ("ANY", "CPU"), the materials that it takes ("HLSL", "NONE")."""
+
+    member: str
+    name: str
+    number: int
+    simulators: str
+    materials: str
+    sentence: str
+
+
+@dataclass(frozen=True)
 class TensorRow:
     """A row of the tensor or state table. Shape entries are symbols ("N") or numbers ("4")."""
 
@@ -87,6 +99,7 @@ class Header:
     tensors: tuple[TensorRow, ...]
     state_fields: tuple[TensorRow, ...]
     camera_tensors: tuple[TensorRow, ...]
+    renderers: tuple[RendererRow, ...]
     enumerations: tuple[Enumeration, ...]
     handles: tuple[str, ...]
     structs: tuple[Struct, ...]
@@ -110,6 +123,10 @@ def parse_header(path: Path = HEADER_PATH) -> Header:
         tensors=_parse_tensor_table(text, "DS_TENSOR_TABLE"),
         state_fields=_parse_tensor_table(text, "DS_STATE_TABLE"),
         camera_tensors=_parse_tensor_table(text, "DS_CAMERA_TENSOR_TABLE"),
+        renderers=tuple(
+            RendererRow(member, name, int(number), simulators, materials, sentence)
+            for member, name, number, simulators, materials, sentence in _parse_table(text, "DS_RENDERER_TABLE")
+        ),
         enumerations=(*_parse_dtypes(text), *_parse_enumerations(code, _parse_enumeration_comments(source))),
         handles=tuple(re.findall(r"typedef uint64_t (\w+);", code)),
         structs=_parse_structs(code),

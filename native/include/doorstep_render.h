@@ -17,12 +17,21 @@ DS_API ds_status ds_render_layout(const ds_layout_entry** entries, uint64_t* cou
 
 /* ---- Cameras ----------------------------------------------------------------------------------------------- */
 
+/* All renderers. X(NAME, name, number, simulators, materials, sentence). simulators: ANY, or CPU if it draws no
+   simulators on CUDA; materials: HLSL if it takes a material, else NONE. */
+#define DS_RENDERER_TABLE(X)                                                                                       \
+    X(RAYCAST, raycast, 1, ANY, NONE,                                                                              \
+      "Doorstep's own ray caster: the same bits whatever the number of worlds and threads.")                       \
+    X(EMBREE, embree, 2, CPU, NONE, "Intel Embree, which is in the wheel.")                                        \
+    X(VULKAN, vulkan, 3, ANY, HLSL, "A rasteriser on any Vulkan device.")
+
 /* Renderers. AUTO is RAYCAST. */
 typedef enum ds_renderer {
     DS_RENDERER_AUTO = 0,
-    DS_RENDERER_RAYCAST = 1, /* doorstep's ray caster: the same bits on CPU and CUDA */
-    DS_RENDERER_EMBREE = 2,  /* CPU simulators only */
-    DS_RENDERER_VULKAN = 3,  /* a rasteriser; takes HLSL materials */
+#define DS_RENDERER_ENUM(NAME, name, number, simulators, materials, sentence) DS_RENDERER_##NAME = number,
+    DS_RENDERER_TABLE(DS_RENDERER_ENUM)
+#undef DS_RENDERER_ENUM
+    DS_RENDERER_COUNT
 } ds_renderer;
 
 /* All camera tensors. X(name, dtype, shape, access, sentence). One view per agent, H rows of W pixels from the top
@@ -57,7 +66,7 @@ typedef struct ds_cameras_config {
     uint32_t outputs;          /* bit 1 << ds_camera_tensor_id per output tensor; at least one */
     float position[3];         /* of the camera in the agent's frame (x right, y forward, z up from the floor), metres */
     float rotation[4];         /* unit quaternion (w, x, y, z) relative to the agent; (1, 0, 0, 0) looks along forward */
-    const char* material;      /* VULKAN: HLSL source of a material, UTF-8; null: the default material */
+    const char* material;      /* HLSL source of a material, UTF-8; null: the default material */
     const char* material_name; /* its name in messages; null: "material" */
 } ds_cameras_config;
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +19,8 @@ from doorstep._arguments import (
     check_vector,
     refuse,
 )
-from doorstep._native import CAMERA_TENSORS, MAX_RESOLUTION, Renderer
+from doorstep._native import CAMERA_TENSORS, MATERIAL_RENDERERS, MAX_RESOLUTION, Renderer, RendererName
 from doorstep.errors import ArgumentError
-
-RendererName: TypeAlias = Literal["auto", "raycast", "embree", "vulkan"]
 
 OUTPUTS = tuple(row.name for row in CAMERA_TENSORS)
 RENDERERS = tuple(renderer.name.lower() for renderer in Renderer)
@@ -103,11 +101,11 @@ class Cameras:
             return
         if not isinstance(self.material, (str, os.PathLike)):
             refuse("material", "HLSL source (str), the path of a file with it (pathlib.Path), or None", self.material)
-        if self.renderer != "vulkan":
+        if self.renderer not in MATERIAL_RENDERERS:
             raise ArgumentError(
-                f"a material is given with renderer={self.renderer!r}; only 'vulkan' has materials",
+                f"a material is given with renderer={self.renderer!r}; only {MATERIAL_RENDERERS[0]!r} has materials",
                 argument="material",
-                hint='pass renderer="vulkan"',
+                hint=f'pass renderer="{MATERIAL_RENDERERS[0]}"',
             )
         if isinstance(self.material, str):
             _check_source(self.material)

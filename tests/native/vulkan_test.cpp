@@ -61,7 +61,7 @@ void check_plan(const Views& views, const VulkanDevice& device) {
     const auto num_agents = static_cast<uint32_t>(views.fields.num_agents);
     CHECK(plan.tiles.columns * width <= 4096 && plan.tiles.rows * height <= 4096);
     CHECK(plan.tiles.columns * plan.tiles.rows >= plan.views_per_chunk);
-    CHECK(uint64_t{plan.views_per_chunk} * width * height * kNormalsBytes + 256 <= device.largest_binding);
+    CHECK(uint64_t{plan.views_per_chunk} * width * height * kPixelBytes[DS_CAMERA_TENSOR_normals] + 256 <= device.largest_binding);
     uint64_t next_view = 0;
     for (uint32_t i = 0; i < plan.num_chunks; ++i) {
         const Chunk chunk = chunk_of(plan, num_agents, i);
@@ -154,9 +154,7 @@ ds_status compile_material(const char* material) {
     CHECK_EQUAL(compiler.create(), DS_STATUS_OK);
     Spirv spirv;
     if (const ds_status status = compiler.compile(source, L"cs_6_2", &spirv)) return status;
-    const uint32_t bindings = 1u << kObjectsBinding | 1u << kViewsBinding | 1u << kAgentCornersBinding |
-                              1u << kSurfacesBinding | 1u << kRgbBinding | 1u << kDepthBinding |
-                              1u << kSegmentationBinding | 1u << kNormalsBinding;
+    const uint32_t bindings = (1u << kBindingCount) - 1 - (1u << kWorldsBinding);
     return check_material(spirv, bindings, "mine.hlsl");
 }
 

@@ -25,7 +25,14 @@ from doorstep._native._generated import (
     TensorInfo,
     TensorRow,
 )
-from doorstep._native._render_generated import CAMERA_TENSORS, MAX_RESOLUTION, MAX_SAMPLES, Renderer
+from doorstep._native._render_generated import (
+    CAMERA_TENSORS,
+    MATERIAL_RENDERERS,
+    MAX_RESOLUTION,
+    MAX_SAMPLES,
+    Renderer,
+    RendererName,
+)
 from doorstep._native.batches import batch_info, xla_handler
 from doorstep._native.c_api import capi, get_include
 from doorstep._native.calls import check, fast_calls, raise_last_error
@@ -58,6 +65,7 @@ __all__ = [
     "ACTIONS",
     "CAMERA_TENSORS",
     "LIBRARY_PATH",
+    "MATERIAL_RENDERERS",
     "MAX_AGENTS",
     "MAX_EPISODE_LENGTH",
     "MAX_GLOBAL_WORLDS",
@@ -83,6 +91,7 @@ __all__ = [
     "Memory",
     "Place",
     "Renderer",
+    "RendererName",
     "Resource",
     "Session",
     "SimulatorStream",

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import ctypes
 from enum import IntEnum
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, TypeAlias
 
 from doorstep._native._generated import LayoutEntry, TensorInfo, TensorRow
 
@@ -21,6 +21,10 @@ class Renderer(IntEnum):
     RAYCAST = 1
     EMBREE = 2
     VULKAN = 3
+
+
+RendererName: TypeAlias = Literal["auto", "raycast", "embree", "vulkan"]
+MATERIAL_RENDERERS = ("vulkan",)
 
 
 CAMERA_TENSORS: tuple[TensorRow, ...] = (

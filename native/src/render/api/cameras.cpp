@@ -24,10 +24,20 @@ ds_status check_outputs(uint32_t outputs) {
                        static_cast<int64_t>(outputs), 1, kAll);
 }
 
+// The names of the renderers that take materials, each after a space.
+#define DS_TAKES_NONE(name) ""
+#define DS_TAKES_HLSL(name) " \"" #name "\""
+#define DS_TAKES(NAME, name, number, simulators, materials, sentence) DS_TAKES_##materials(name)
+constexpr const char kMaterialHint[] = "choose a renderer that takes materials:" DS_RENDERER_TABLE(DS_TAKES);
+#undef DS_TAKES
+#undef DS_TAKES_HLSL
+#undef DS_TAKES_NONE
+
 ds_status check_material(const ds_cameras_config& config) {
-    if (!config.material || config.renderer == DS_RENDERER_VULKAN) return DS_STATUS_OK;
-    return fail(DS_STATUS_INVALID_ARGUMENT, "material", "choose the renderer \"vulkan\"",
-                "only the renderer \"vulkan\" takes a material");
+    const RendererRow& renderer = find_renderer(config.renderer);
+    if (!config.material || renderer.takes_materials) return DS_STATUS_OK;
+    return fail(DS_STATUS_INVALID_ARGUMENT, "material", kMaterialHint, "the renderer \"%s\" takes no material",
+                renderer.name);
 }
 
 // With smaller angles, single precision decides what is visible, and renderers differ.
@@ -40,7 +50,7 @@ ds_status check_is_wide_enough(float degrees) {
 
 ds_status check_config(const ds_cameras_config& config) {
     if (const ds_status status = check_range("renderer", "pass a ds_renderer", config.renderer, DS_RENDERER_AUTO,
-                                             DS_RENDERER_VULKAN)) {
+                                             DS_RENDERER_COUNT - 1)) {
         return status;
     }
     if (const ds_status status = check_resolution("width", config.width)) return status;

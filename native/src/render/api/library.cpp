@@ -95,11 +95,8 @@ ds_status ds_render_layout(const ds_layout_entry** entries, uint64_t* count) {
 ds_status ds_renderer_get_info(int32_t renderer, ds_renderer_info* info) {
     if (const ds_status status = check_open()) return status;
     if (const ds_status status = check_struct(info, "info")) return status;
-    switch (renderer) {
-        case DS_RENDERER_RAYCAST: return describe_raycast_renderer(info);
-        case DS_RENDERER_EMBREE: return describe_embree_renderer(info);
-        case DS_RENDERER_VULKAN: return describe_vulkan_renderer(info);
-        default: return check_range("renderer", "pass a ds_renderer that draws", renderer, DS_RENDERER_RAYCAST,
-                                    DS_RENDERER_VULKAN);
-    }
+    const ds_status status = check_range("renderer", "pass a ds_renderer that draws", renderer, DS_RENDERER_AUTO + 1,
+                                         DS_RENDERER_COUNT - 1);
+    if (status) return status;
+    return find_renderer(renderer).describe(info);
 }

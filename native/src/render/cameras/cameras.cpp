@@ -96,27 +96,21 @@ CameraRig make_rig(const ds_cameras_config& config) {
             normalize(Quat{q[0], q[1], q[2], q[3]})};
 }
 
-struct RendererRow {
-    ds_renderer renderer;
-    ds_status (*create)(const CameraSetup& setup, BatchRenderer** renderer);
-};
+enum class Simulators { ANY, CPU };
+enum class Materials { NONE, HLSL };
+
 constexpr RendererRow kRenderers[] = {
-    {DS_RENDERER_RAYCAST, create_raycast_renderer},
-    {DS_RENDERER_EMBREE, create_embree_renderer},
-    {DS_RENDERER_VULKAN, create_vulkan_renderer},
+#define DS_RENDERER_ROW(NAME, name, number, simulators, materials, sentence)                                      \
+    {DS_RENDERER_##NAME, #name, Simulators::simulators == Simulators::ANY, Materials::materials == Materials::HLSL, \
+     create_##name##_renderer, describe_##name##_renderer},
+    DS_RENDERER_TABLE(DS_RENDERER_ROW)
+#undef DS_RENDERER_ROW
 };
 
-const RendererRow& find_renderer(int32_t renderer) {
-    for (const RendererRow& row : kRenderers) {
-        if (row.renderer == renderer) return row;
-    }
-    return kRenderers[0];  // AUTO
-}
-
-ds_status check_device(int32_t renderer, int32_t device_kind) {
-    if (renderer != DS_RENDERER_EMBREE || device_kind == DS_DEVICE_CPU) return DS_STATUS_OK;
-    return fail(DS_STATUS_INVALID_ARGUMENT, "renderer", "choose \"raycast\" or \"vulkan\", or create the simulator on "
-                "the CPU", "Embree draws simulators on the CPU only; this one is on CUDA");
+ds_status check_device(const RendererRow& renderer, int32_t device_kind) {
+    if (renderer.draws_cuda || device_kind == DS_DEVICE_CPU) return DS_STATUS_OK;
+    return fail(DS_STATUS_INVALID_ARGUMENT, "renderer", "choose another, or create the simulator on the CPU",
+                "the renderer \"%s\" draws simulators on the CPU only; this one is on CUDA", renderer.name);
 }
 
 // Before anything is created for cameras that could not be attached.
@@ -129,6 +123,13 @@ ds_status check_room(ds_simulator simulator) {
 }
 
 }  // namespace
+
+const RendererRow& find_renderer(int32_t number) {
+    for (const RendererRow& row : kRenderers) {
+        if (row.number == number) return row;
+    }
+    return kRenderers[0];
+}
 
 std::atomic<int64_t> live_cameras{0};
 
@@ -144,7 +145,7 @@ ds_status Cameras::create(ds_simulator simulator, const ds_cameras_config& confi
     setup.info.struct_size = sizeof setup.info;
     if (const ds_status status = core().simulator_get_info(simulator, &setup.info)) return status;
     const RendererRow& row = find_renderer(config.renderer);
-    if (const ds_status status = check_device(row.renderer, setup.info.device_kind)) return status;
+    if (const ds_status status = check_device(row, setup.info.device_kind)) return status;
     if (const ds_status status = check_room(simulator)) return status;
     const Ref<Cameras> made = Ref<Cameras>::adopt(new (std::nothrow) Cameras);
     if (!made) {
@@ -158,7 +159,7 @@ ds_status Cameras::create(ds_simulator simulator, const ds_cameras_config& confi
     if (const ds_status status = made->take_memory(simulator, setup.info, config)) return status;
     setup.views = views;
     if (const ds_status status = row.create(setup, &made->renderer_)) return status;
-    made->info_ = {sizeof(ds_cameras_info), row.renderer, {}};
+    made->info_ = {sizeof(ds_cameras_info), row.number, {}};
     snprintf(made->info_.device, sizeof made->info_.device, "%s", made->renderer_->device_name());
     *cameras = made;
     return DS_STATUS_OK;
@@ -170,7 +171,8 @@ ds_status Cameras::take_memory(ds_simulator simulator, const ds_simulator_info& 
     for (int tensor = 0; tensor < DS_CAMERA_TENSOR_COUNT; ++tensor) {
         tensors[tensor] = describe(tensor, info, config);
         offsets[tensor] = bytes;
-        if (config.outputs >> tensor & 1u) bytes += (bytes_of(tensors[tensor]) + kAlignment - 1) / kAlignment * kAlignment;
+        if (!(config.outputs >> tensor & 1u)) continue;
+        bytes += (bytes_of(tensors[tensor]) + kAlignment - 1) / kAlignment * kAlignment;
     }
     ds_memory memory;
     void* data;

@@ -16,6 +16,12 @@ struct ViewTensors {
     float* depth;
     uint8_t* segmentation;
     float* normals;
+
+    // On the host: a tensor by its ds_camera_tensor_id.
+    void* address(int tensor) const {
+        void* const all[DS_CAMERA_TENSOR_COUNT] = {rgb, depth, segmentation, normals};
+        return all[tensor];
+    }
 };
 
 // All inputs and outputs of views; plain data, also a kernel's parameter. An agent does not see itself.
@@ -45,15 +51,26 @@ struct CameraSetup {
     Views views;                // passed to every draw()
 };
 
-// Create a renderer with `new`. A failure sets the thread's error (RENDERER, SHADER, OUT_OF_MEMORY, ...) and leaks
-// nothing.
-ds_status create_raycast_renderer(const CameraSetup& setup, BatchRenderer** renderer);
-ds_status create_embree_renderer(const CameraSetup& setup, BatchRenderer** renderer);
-ds_status create_vulkan_renderer(const CameraSetup& setup, BatchRenderer** renderer);
+// The two functions of each renderer's folder, create_raycast_renderer() and so on. The first creates a renderer with
+// `new`; a failure sets the thread's error (RENDERER, SHADER, OUT_OF_MEMORY, ...) and leaks nothing. The second writes
+// a description for people ("Embree 4.3.2"), or fails with RENDERER and the reason if it cannot be used in this process.
+#define DS_RENDERER_FUNCTIONS(NAME, name, number, simulators, materials, sentence)                  \
+    ds_status create_##name##_renderer(const CameraSetup& setup, BatchRenderer** renderer);         \
+    ds_status describe_##name##_renderer(ds_renderer_info* info);
+DS_RENDERER_TABLE(DS_RENDERER_FUNCTIONS)
+#undef DS_RENDERER_FUNCTIONS
 
-// A description for people ("Embree 4.3.2"). RENDERER, with the reason, if it cannot be used in this process.
-ds_status describe_raycast_renderer(ds_renderer_info* info);
-ds_status describe_embree_renderer(ds_renderer_info* info);
-ds_status describe_vulkan_renderer(ds_renderer_info* info);
+// A row of DS_RENDERER_TABLE with its functions.
+struct RendererRow {
+    ds_renderer number;
+    const char* name;
+    bool draws_cuda;  // simulators on CUDA, too
+    bool takes_materials;
+    ds_status (*create)(const CameraSetup& setup, BatchRenderer** renderer);
+    ds_status (*describe)(ds_renderer_info* info);
+};
+
+// number: a ds_renderer; AUTO is the first row.
+const RendererRow& find_renderer(int32_t number);
 
 }  // namespace doorstep

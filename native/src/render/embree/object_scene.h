@@ -1,6 +1,7 @@
-// Embree's device, and the objects of one world as Embree traces them. All objects are primitives of one geometry: boxes are intersected
-// directly, eight rays at a time, which takes 40% less time than tracing instances of a mesh of twelve triangles; for
-// agents the rays are traced in the mesh that all scenes share. A scene is reused for one world after the other.
+// Embree's device, and the objects of one world as Embree traces them. All objects are primitives of one geometry:
+// boxes are intersected directly, eight rays at a time, which takes 40% less time than tracing instances of a mesh of
+// twelve triangles; for agents the rays are traced in the mesh that all scenes share. A scene is reused for one world
+// after the other.
 #pragma once
 
 #include <stdint.h>

@@ -86,7 +86,8 @@ DS_INLINE Float floor_lines(Float x, Float y, Float footprint_x, Float footprint
 // With t = -origin.z / direction.z the hit point moves by t * (axis - slope * axis.z) per unit.
 template <class Float>
 DS_INLINE Float floor_footprint(Float t, Float slope, float right, float right_z, float up, float up_z, float pixel) {
-    return t * Float(pixel) * (absolute(Float(right) - slope * Float(right_z)) + absolute(Float(up) - slope * Float(up_z)));
+    return t * Float(pixel) *
+           (absolute(Float(right) - slope * Float(right_z)) + absolute(Float(up) - slope * Float(up_z)));
 }
 template <class Float>
 DS_INLINE Float floor_footprint(Float t, Float direction, Float direction_z, float right, float right_z, float up,

@@ -2,8 +2,8 @@
 // world, boxes with any pose, agents among them, above an endless floor at z = 0. The objects are read from the fields
 // of the state, on the host or CUDA.
 //
-// Rays go through pixel centres; row 0 is the top, column 0 the left. Surfaces are visible from outside only (back faces
-// are culled): a camera inside a box sees through it, and one below the floor sees no floor.
+// Rays go through pixel centres; row 0 is the top, column 0 the left. Surfaces are visible from outside only (back
+// faces are culled): a camera inside a box sees through it, and one below the floor sees no floor.
 #pragma once
 
 #include <stdint.h>

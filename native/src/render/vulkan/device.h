@@ -1,5 +1,6 @@
-// Vulkan's loader, opened when Vulkan is first used, and its devices. A device has one queue, shared by all cameras of the process that draw on it. Submitted work waits for work
-// submitted before by any of them, and so for the CUDA streams that it waits for.
+// Vulkan's loader, opened when Vulkan is first used, and its devices. A device has one queue and is shared by all
+// cameras of the process that draw on it. Submitted work waits for work submitted before by any of them, and so for the
+// CUDA streams that it waits for.
 //
 // It does not survive a fork: in a forked child no device can be opened, and inherited devices are leaked.
 #pragma once

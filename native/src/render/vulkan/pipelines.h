@@ -3,6 +3,7 @@
 
 #include <stdint.h>
 
+#include "doorstep_render.h"
 #include "render/vulkan/device.h"
 #include "render/vulkan/shader_compiler.h"
 
@@ -15,18 +16,15 @@ enum Binding : uint32_t {
     kViewsBinding = 2,
     kAgentCornersBinding = 3,
     kSurfacesBinding = 4,
-    kRgbBinding = 5,
-    kDepthBinding = 6,
-    kSegmentationBinding = 7,
-    kNormalsBinding = 8,
-    kBindingCount = 9,
+    kFirstOutputBinding = 5,  // the tensors, in the order of DS_CAMERA_TENSOR_TABLE
+    kBindingCount = kFirstOutputBinding + DS_CAMERA_TENSOR_COUNT,
 };
 
 // The push constants of scene.hlsl.
 struct Chunk {
     uint32_t first_view, num_views;
     uint32_t first_world, num_worlds;
-    uint32_t worlds_begin, rgb_begin, depth_begin, segmentation_begin, normals_begin;
+    uint32_t worlds_begin, output_begins[DS_CAMERA_TENSOR_COUNT];
 };
 
 // The compiled shaders, in the order of drawing.

@@ -9,7 +9,9 @@
 
 namespace doorstep {
 
-// ---- The interface of the DirectX Shader Compiler, as far as doorstep uses it, declared so that no headers are needed;
+// ---- DXC
+//
+// The interface of the DirectX Shader Compiler, as far as doorstep uses it, declared so that no headers are needed;
 // names are the compiler's. On Linux its IUnknown has no virtual destructor, and wchar_t has 4 bytes.
 
 struct Guid {

@@ -31,7 +31,8 @@ constexpr const char* kPixelsShader =
     ;
 
 constexpr const char* kSurfaceShader = "uint main(doorstep::Corner corner) : SV_Target { return corner.surface; }\n";
-constexpr const char* kDefaultMaterial = "float3 surface_colour(Surface surface) { return lit(surface.base_colour, surface); }\n";
+constexpr const char* kDefaultMaterial =
+    "float3 surface_colour(Surface surface) { return lit(surface.base_colour, surface); }\n";
 
 // The fields that shaders read: X(member, name of the constant).
 #define DS_FIELDS_READ(X)                                                                            \

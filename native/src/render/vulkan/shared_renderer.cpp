@@ -52,6 +52,11 @@ struct SharedMemory {
         if (const ds_status status = core().exported_memory_export(memory.handle(), &fd)) return status;
         return buffer->import(device, bytes, fd, info.bytes);
     }
+    // Leaks the memory if Vulkan may still use it.
+    void end(bool is_unused) {
+        if (!is_unused) memory.abandon();
+        memory.release();
+    }
 };
 
 class SharedRenderer final : public BatchRenderer {
@@ -70,7 +75,7 @@ private:
 
     VulkanParts* parts_ = nullptr;
     Resource context_, own_stream_, stream_, semaphore_;
-    SharedMemory worlds_, rgb_, depth_, segmentation_, normals_;
+    SharedMemory worlds_, outputs_[DS_CAMERA_TENSOR_COUNT];
     uint64_t stream_value_ = 0;  // the CUstream
     uint64_t value_ = 0;     // the timeline's latest value that work was begun to signal
     uint64_t finished_ = 0;  // the timeline's value when all begun work is done
@@ -81,10 +86,8 @@ SharedRenderer::~SharedRenderer() {
     if (!parts_) return;
     semaphore_.release();
     const bool ended = wait_for_parts(*parts_, finished_);
-    for (SharedMemory* shared : {&worlds_, &rgb_, &depth_, &segmentation_, &normals_}) {
-        if (!ended) shared->memory.abandon();
-        shared->memory.release();
-    }
+    worlds_.end(ended);
+    for (SharedMemory& output : outputs_) output.end(ended);
     if (ended) delete parts_;
 }
 
@@ -118,23 +121,14 @@ ds_status SharedRenderer::share_timeline() {
 
 ds_status SharedRenderer::share_buffers(const Views& views) {
     ViewBuffers& buffers = parts_->buffers;
-    const struct {
-        SharedMemory& shared;
-        Buffer& buffer;
-        bool wanted;
-        uint64_t bytes;
-    } rows[] = {{worlds_, buffers.worlds, true, parts_->world_bytes},
-                {rgb_, buffers.rgb, views.tensors.rgb != nullptr, parts_->num_pixels * kRgbBytes},
-                {depth_, buffers.depth, views.tensors.depth != nullptr, parts_->num_pixels * kDepthBytes},
-                {segmentation_, buffers.segmentation, views.tensors.segmentation != nullptr,
-                 parts_->num_pixels * kSegmentationBytes},
-                {normals_, buffers.normals, views.tensors.normals != nullptr, parts_->num_pixels * kNormalsBytes}};
-    for (const auto& row : rows) {
-        if (!row.wanted) continue;
-        if (const ds_status status =
-                row.shared.create(parts_->device.get(), own_stream_.handle(), row.bytes, &row.buffer)) {
-            return status;
-        }
+    const auto share = [&](SharedMemory& shared, uint64_t bytes, Buffer& buffer) {
+        return shared.create(parts_->device.get(), own_stream_.handle(), bytes, &buffer);
+    };
+    if (const ds_status status = share(worlds_, parts_->world_bytes, buffers.worlds)) return status;
+    for (int tensor = 0; tensor < DS_CAMERA_TENSOR_COUNT; ++tensor) {
+        if (!views.tensors.address(tensor)) continue;
+        const uint64_t bytes = parts_->num_pixels * kPixelBytes[tensor];
+        if (const ds_status status = share(outputs_[tensor], bytes, buffers.outputs[tensor])) return status;
     }
     return DS_STATUS_OK;
 }
@@ -180,15 +174,10 @@ ds_status SharedRenderer::begin_drawing(const Views& views) {
 }
 
 ds_status SharedRenderer::copy_outputs(const ViewTensors& tensors) {
-    const struct {
-        uint64_t to, from, bytes;
-    } copies[] = {{address_of(tensors.rgb), rgb_.address, parts_->num_pixels * kRgbBytes},
-                  {address_of(tensors.depth), depth_.address, parts_->num_pixels * kDepthBytes},
-                  {address_of(tensors.segmentation), segmentation_.address, parts_->num_pixels * kSegmentationBytes},
-                  {address_of(tensors.normals), normals_.address, parts_->num_pixels * kNormalsBytes}};
-    for (const auto& [to, from, bytes] : copies) {
+    for (int tensor = 0; tensor < DS_CAMERA_TENSOR_COUNT; ++tensor) {
+        const uint64_t to = address_of(tensors.address(tensor)), bytes = parts_->num_pixels * kPixelBytes[tensor];
         if (!to) continue;
-        if (const ds_status status = core().copy(stream_.handle(), to, from, bytes)) return status;
+        if (const ds_status status = core().copy(stream_.handle(), to, outputs_[tensor].address, bytes)) return status;
     }
     return DS_STATUS_OK;
 }

@@ -16,8 +16,11 @@ uint64_t smaller(uint64_t a, uint64_t b) { return a < b ? a : b; }
 uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
 uint64_t largest_output_of_view(const Views& views) {
-    const uint64_t pixels = static_cast<uint64_t>(views.rig.width) * static_cast<uint64_t>(views.rig.height);
-    return pixels * (views.tensors.normals ? kNormalsBytes : kRgbBytes);
+    uint32_t bytes = kPixelBytes[DS_CAMERA_TENSOR_rgb];
+    for (int tensor = 0; tensor < DS_CAMERA_TENSOR_COUNT; ++tensor) {
+        if (views.tensors.address(tensor) && kPixelBytes[tensor] > bytes) bytes = kPixelBytes[tensor];
+    }
+    return static_cast<uint64_t>(views.rig.width) * static_cast<uint64_t>(views.rig.height) * bytes;
 }
 
 // Must equal agents.hlsl.
@@ -44,6 +47,14 @@ BoundPart part_of(const VulkanDevice& device, const Buffer& buffer, uint64_t off
     part.info.offset = aligned;
     part.info.range = bytes + part.begin;
     return part;
+}
+
+// Later work reads what was written before, and overwrites it only after it was read.
+template <class Barrier>
+void order_all_memory(Barrier& barrier) {
+    barrier.srcStageMask = barrier.dstStageMask = VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT;
+    barrier.srcAccessMask = VK_ACCESS_2_MEMORY_WRITE_BIT;
+    barrier.dstAccessMask = VK_ACCESS_2_MEMORY_READ_BIT | VK_ACCESS_2_MEMORY_WRITE_BIT;
 }
 
 }  // namespace
@@ -182,29 +193,20 @@ void TiledDrawing::bind(VkDescriptorSet set, const Views& views, const ViewBuffe
     const auto stride = static_cast<uint64_t>(layout.world_stride);
     const uint64_t pixels = static_cast<uint64_t>(views.rig.width) * static_cast<uint64_t>(views.rig.height);
     const uint64_t first = chunk->first_view * pixels, count = chunk->num_views * pixels;
-    const auto output = [&](const Buffer& buffer, uint32_t bytes) {
-        return part_of(*device_, buffer, first * bytes, count * bytes);
-    };
     const BoundPart worlds = part_of(*device_, buffers.worlds, chunk->first_world * stride,
                                      (chunk->num_worlds - 1) * stride + static_cast<uint64_t>(layout.bytes));
-    const BoundPart rgb = output(buffers.rgb, kRgbBytes), depth = output(buffers.depth, kDepthBytes);
-    const BoundPart segmentation = output(buffers.segmentation, kSegmentationBytes);
-    const BoundPart normals = output(buffers.normals, kNormalsBytes);
     chunk->worlds_begin = worlds.begin;
-    chunk->rgb_begin = rgb.begin / kRgbBytes;
-    chunk->depth_begin = depth.begin / kDepthBytes;
-    chunk->segmentation_begin = segmentation.begin / kSegmentationBytes;
-    chunk->normals_begin = normals.begin / sizeof(float);
-
     VkDescriptorBufferInfo infos[kBindingCount];
     infos[kWorldsBinding] = worlds.info;
     infos[kObjectsBinding] = part_of(*device_, objects_, 0, objects_.bytes()).info;
     infos[kViewsBinding] = part_of(*device_, view_frames_, 0, view_frames_.bytes()).info;
     infos[kAgentCornersBinding] = part_of(*device_, agent_corners_, 0, agent_corners_.bytes()).info;
-    infos[kRgbBinding] = rgb.info;
-    infos[kDepthBinding] = depth.info;
-    infos[kSegmentationBinding] = segmentation.info;
-    infos[kNormalsBinding] = normals.info;
+    for (int tensor = 0; tensor < DS_CAMERA_TENSOR_COUNT; ++tensor) {
+        const uint64_t bytes = kPixelBytes[tensor];
+        const BoundPart part = part_of(*device_, buffers.outputs[tensor], first * bytes, count * bytes);
+        chunk->output_begins[tensor] = part.begin / kElementBytes[tensor];
+        infos[kFirstOutputBinding + tensor] = part.info;
+    }
     VkDescriptorImageInfo image;
     image.imageView = surfaces_.view();
     image.imageLayout = VK_IMAGE_LAYOUT_GENERAL;
@@ -297,12 +299,9 @@ void TiledDrawing::begin_rendering(VkExtent2D extent) {
     device_->functions.vkCmdBeginRendering(commands_, &info);
 }
 
-// Later work reads what was written before, and overwrites it only after it was read.
 void TiledDrawing::order_everything() {
     VkMemoryBarrier2 barrier;
-    barrier.srcStageMask = barrier.dstStageMask = VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT;
-    barrier.srcAccessMask = VK_ACCESS_2_MEMORY_WRITE_BIT;
-    barrier.dstAccessMask = VK_ACCESS_2_MEMORY_READ_BIT | VK_ACCESS_2_MEMORY_WRITE_BIT;
+    order_all_memory(barrier);
     VkDependencyInfo info;
     info.memoryBarrierCount = 1;
     info.pMemoryBarriers = &barrier;
@@ -313,9 +312,7 @@ void TiledDrawing::order_everything() {
 void TiledDrawing::make_targets_ready() {
     VkImageMemoryBarrier2 barriers[2];
     for (VkImageMemoryBarrier2& barrier : barriers) {
-        barrier.srcStageMask = barrier.dstStageMask = VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT;
-        barrier.srcAccessMask = VK_ACCESS_2_MEMORY_WRITE_BIT;
-        barrier.dstAccessMask = VK_ACCESS_2_MEMORY_READ_BIT | VK_ACCESS_2_MEMORY_WRITE_BIT;
+        order_all_memory(barrier);
         barrier.oldLayout = VK_IMAGE_LAYOUT_UNDEFINED;
         barrier.newLayout = VK_IMAGE_LAYOUT_GENERAL;
         barrier.srcQueueFamilyIndex = barrier.dstQueueFamilyIndex = VK_QUEUE_FAMILY_IGNORED;
@@ -344,20 +341,19 @@ void TiledDrawing::order_host_reads() {
 
 // Transfers buffers shared with CUDA from one queue family to another.
 void TiledDrawing::change_owner(const ViewBuffers& buffers, uint32_t from, uint32_t to) {
-    VkBufferMemoryBarrier2 barriers[5];
+    VkBufferMemoryBarrier2 barriers[1 + DS_CAMERA_TENSOR_COUNT];
     uint32_t count = 0;
-    for (const Buffer* buffer :
-         {&buffers.worlds, &buffers.rgb, &buffers.depth, &buffers.segmentation, &buffers.normals}) {
-        if (!buffer->handle()) continue;
+    const auto transfer = [&](const Buffer& buffer) {
+        if (!buffer.handle()) return;
         VkBufferMemoryBarrier2& barrier = barriers[count++];
-        barrier.srcStageMask = barrier.dstStageMask = VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT;
-        barrier.srcAccessMask = VK_ACCESS_2_MEMORY_WRITE_BIT;
-        barrier.dstAccessMask = VK_ACCESS_2_MEMORY_READ_BIT | VK_ACCESS_2_MEMORY_WRITE_BIT;
+        order_all_memory(barrier);
         barrier.srcQueueFamilyIndex = from;
         barrier.dstQueueFamilyIndex = to;
-        barrier.buffer = buffer->handle();
-        barrier.size = buffer->bytes();
-    }
+        barrier.buffer = buffer.handle();
+        barrier.size = buffer.bytes();
+    };
+    transfer(buffers.worlds);
+    for (const Buffer& buffer : buffers.outputs) transfer(buffer);
     VkDependencyInfo info;
     info.bufferMemoryBarrierCount = count;
     info.pBufferMemoryBarriers = barriers;

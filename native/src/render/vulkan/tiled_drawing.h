@@ -26,13 +26,15 @@ ds_status plan_chunks(const Views& views, const VulkanDevice& device, ChunkPlan*
 // The views and worlds of a chunk; the rest is known from the bindings.
 Chunk chunk_of(const ChunkPlan& plan, uint32_t num_agents, uint32_t index);
 
-// Bytes per pixel of each output, and per record of a world or a view.
-constexpr uint32_t kRgbBytes = 4, kDepthBytes = 4, kSegmentationBytes = 2, kNormalsBytes = 12;
+// Bytes of a pixel, and of an element of the shaders' buffers, per tensor in the order of DS_CAMERA_TENSOR_TABLE.
+constexpr uint32_t kPixelBytes[DS_CAMERA_TENSOR_COUNT] = {4, 4, 2, 12};
+constexpr uint32_t kElementBytes[DS_CAMERA_TENSOR_COUNT] = {4, 4, 2, 4};
+// Bytes of a record of a world or a view.
 constexpr uint32_t kObjectBytes = 64, kViewBytes = 64;
 
 // Inputs and outputs of the whole batch, created by the renderer. Tensors that are not outputs do not exist.
 struct ViewBuffers {
-    Buffer worlds, rgb, depth, segmentation, normals;
+    Buffer worlds, outputs[DS_CAMERA_TENSOR_COUNT];
 };
 
 class TiledDrawing {

@@ -1,5 +1,6 @@
-// The types, numbers and functions of Vulkan that doorstep uses. They are declared here so that no headers are needed; names and
-// values are Khronos's (Vulkan 1.3). tests/render/test_vulkan_header.py compares every one with Khronos's header.
+// The types, numbers and functions of Vulkan that doorstep uses. They are declared here so that no headers are needed;
+// names and values are Khronos's (Vulkan 1.3). tests/render/test_vulkan_header.py compares every one with Khronos's
+// header.
 #pragma once
 
 #include <stddef.h>

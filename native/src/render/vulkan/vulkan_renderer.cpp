@@ -1,5 +1,5 @@
-// The rasteriser: what all simulators need, and the renderer of simulators on the CPU, whose threads copy worlds to memory
-// that the device can access, and views back.
+// The rasteriser: what all simulators need, and the renderer of simulators on the CPU, whose threads copy worlds to
+// memory that the device can access, and views back.
 #include "render/vulkan/vulkan_renderer.h"
 
 #include <stdio.h>
@@ -20,10 +20,12 @@ constexpr const wchar_t* kPixelProfile = L"ps_6_2";
 
 // The bindings of pixels.hlsl.
 uint32_t bindings_of_pixels(const ViewTensors& tensors) {
-    const uint32_t always =
+    uint32_t bindings =
         1u << kObjectsBinding | 1u << kViewsBinding | 1u << kAgentCornersBinding | 1u << kSurfacesBinding;
-    return always | (tensors.rgb ? 1u << kRgbBinding : 0) | (tensors.depth ? 1u << kDepthBinding : 0) |
-           (tensors.segmentation ? 1u << kSegmentationBinding : 0) | (tensors.normals ? 1u << kNormalsBinding : 0);
+    for (int tensor = 0; tensor < DS_CAMERA_TENSOR_COUNT; ++tensor) {
+        if (tensors.address(tensor)) bindings |= 1u << (kFirstOutputBinding + tensor);
+    }
+    return bindings;
 }
 
 ds_status compile_pixels(const CameraSetup& setup, const Text& constants, ShaderCompiler* compiler, Spirv* pixels) {
@@ -155,10 +157,10 @@ public:
             given_up_ = true;
             return status;
         }
-        copy_output(turn, views.tensors.rgb, buffers.rgb);
-        copy_output(turn, views.tensors.depth, buffers.depth);
-        copy_output(turn, views.tensors.segmentation, buffers.segmentation);
-        copy_output(turn, views.tensors.normals, buffers.normals);
+        for (int tensor = 0; tensor < DS_CAMERA_TENSOR_COUNT; ++tensor) {
+            const Buffer& buffer = buffers.outputs[tensor];
+            if (void* to = views.tensors.address(tensor)) copy_with_threads(turn, to, buffer.host(), buffer.bytes());
+        }
         return DS_STATUS_OK;
     }
 
@@ -168,25 +170,14 @@ private:
     ds_status create_buffers(const Views& views) {
         VulkanDevice* device = parts_->device.get();
         ViewBuffers& buffers = parts_->buffers;
-        const struct {
-            Buffer& buffer;
-            const void* tensor;
-            uint64_t bytes;
-        } outputs[] = {{buffers.rgb, views.tensors.rgb, kRgbBytes},
-                       {buffers.depth, views.tensors.depth, kDepthBytes},
-                       {buffers.segmentation, views.tensors.segmentation, kSegmentationBytes},
-                       {buffers.normals, views.tensors.normals, kNormalsBytes}};
-        for (const auto& [buffer, tensor, bytes] : outputs) {
-            if (!tensor) continue;
-            if (const ds_status status = buffer.create(device, parts_->num_pixels * bytes, HostAccess::kReads)) {
+        for (int tensor = 0; tensor < DS_CAMERA_TENSOR_COUNT; ++tensor) {
+            if (!views.tensors.address(tensor)) continue;
+            const uint64_t bytes = parts_->num_pixels * kPixelBytes[tensor];
+            if (const ds_status status = buffers.outputs[tensor].create(device, bytes, HostAccess::kReads)) {
                 return status;
             }
         }
         return buffers.worlds.create(device, parts_->world_bytes, HostAccess::kWrites);
-    }
-
-    static void copy_output(const ds_turn& turn, void* tensor, const Buffer& buffer) {
-        if (tensor) copy_with_threads(turn, tensor, buffer.host(), buffer.bytes());
     }
 
     VulkanParts* parts_ = nullptr;
