@@ -20,7 +20,7 @@ DS_INLINE void next_level(const Rules& rules, W& world, ActionRows actions) {
     world.identity.episode_index++;
     generate_level(world, rules.episode_length);
     for (int i = 0; i < W::kAgents * kActionComponents; i++)
-        actions.components[i] = kNeutralAction[i % kActionComponents];
+        actions.first[i] = kNeutralAction[i % kActionComponents];
 }
 
 // ---- Stages
@@ -55,7 +55,7 @@ DS_METHOD void Stages<TileT>::begin_levels(const Rules& rules, World& world, Res
     const Reward no_rewards[World::kAgents] = {};
     next_level(rules, world, actions);
     world.episode.done = 0;
-    *reset.flag = 0;
+    *reset.first = 0;
     write_score<World>({no_rewards}, world.episode, false, scores);
 }
 

@@ -80,7 +80,7 @@ DS_METHOD void Stages<TileT>::load_actions(AgentIndex index, const ActionRow& ro
                                            const FlightTable& flights, const Bodies& bodies, Action& action,
                                            ClampedCount& clamped, Motion& motion, FlownPose& flown, Path& path) {
     const int agent = index.agent;
-    clamped.components = static_cast<uint8_t>(read_action(row.components, rules.action_check, action));
+    clamped.components = static_cast<uint8_t>(read_action(row.first, rules.action_check, action));
     const int flight = flight_of(action);
     DS_ASSERT(flight < kFlights && clamped.components <= kActionComponents);
     motion = flight < 0 ? kCoupled : kFree;

@@ -32,14 +32,18 @@ struct ButtonIndex {
     int first;  // of a vector of buttons
 };
 
-struct ActionRow {
-    const int32_t* components;
+// A row of a tensor: the world's, or the agent's. kWidth: values of a row.
+template <auto tensor, int kWidth>
+struct Row;
+template <class Value, Value* TensorPointers::*tensor, int kWidth>
+struct Row<tensor, kWidth> {
+    Value* first;
 };
+using ResetRow = Row<&TensorPointers::resets, 1>;
+using ActionRow = Row<&TensorPointers::actions, kActionComponents>;
+
 struct ActionRows {
-    int32_t* components;  // of all agents of a world
-};
-struct ResetRow {
-    int32_t* flag;
+    int32_t* first;  // of all agents of a world
 };
 struct ScoreRows {
     float* rewards;
@@ -89,7 +93,10 @@ struct WorldItem {
 
     DS_METHOD operator const Rules&() const { return tile.simulation.rules; }
     DS_METHOD operator const Request&() const { return tile.request; }
-    DS_METHOD operator ResetRow() const { return {tensors().resets + slot()}; }
+    template <auto tensor, int kWidth>
+    DS_METHOD operator Row<tensor, kWidth>() const {
+        return {tensors().*tensor + slot() * kWidth};
+    }
     DS_METHOD operator ActionRows() const { return {tensors().actions + agent_row() * kActionComponents}; }
     DS_METHOD operator ScoreRows() const {
         const int64_t row = agent_row();
@@ -126,7 +133,10 @@ struct AgentItem : WorldItem<TileT> {
 
     DS_METHOD operator AgentIndex() const { return {agent}; }
     DS_METHOD operator const FlightTable&() const { return this->tile.flights; }
-    DS_METHOD operator ActionRow() const { return {this->tensors().actions + row() * kActionComponents}; }
+    template <auto tensor, int kWidth>
+    DS_METHOD operator Row<tensor, kWidth>() const {
+        return {this->tensors().*tensor + row() * kWidth};
+    }
     DS_METHOD operator ObservationRow() const {
         const TensorPointers& t = this->tensors();
         return row_of({t.steps_remaining, t.self_observations, t.partner_observations, t.room_entity_observations,

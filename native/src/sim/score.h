@@ -70,10 +70,10 @@ DS_METHOD void Stages<TileT>::count_step(const Rules& rules, Each<const ClampedC
     for (int a = 0; a < World::kAgents; a++) health.clamped_actions += clamped[a].components;
     identity.age++;
     const bool truncated = use_step<World>(rewards, rules.episode_length, progress, episode);
-    const bool requested = *reset.flag != 0;
+    const bool requested = *reset.first != 0;
     end.ends = truncated || requested;
     end.regenerates = requested || (episode.done && rules.auto_reset);
-    *reset.flag = 0;
+    *reset.first = 0;
     write_score<World>(rewards, episode, truncated, scores);
 }
 
