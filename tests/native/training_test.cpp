@@ -3,7 +3,7 @@
 
 #include "check.h"
 #include "training_calls.h"
-#include "training_emulation.h"
+#include "emulation.h"
 
 namespace {
 

@@ -1,5 +1,6 @@
-// The driver's functions for initialisation, devices and contexts.
+// The driver's functions for initialisation, the look-up of functions, devices and contexts.
 #include <stdio.h>
+#include <string.h>
 
 #include "driver.h"
 #include "functions.h"
@@ -7,6 +8,26 @@
 using namespace stand_in;
 
 namespace {
+
+struct Function {
+    const char* name;
+    int version;
+    void* address;
+};
+
+const Function kFunctions[] = {
+#define STAND_IN_ROW(name, version, symbol, parameters) {#name, version, reinterpret_cast<void*>(&symbol)},
+    STAND_IN_FUNCTIONS(STAND_IN_ROW)
+#undef STAND_IN_ROW
+};
+
+constexpr uint64_t kLegacyStream = 1;
+
+const Function* find_function(const char* name) {
+    for (const Function& function : kFunctions)
+        if (strcmp(function.name, name) == 0) return &function;
+    return nullptr;
+}
 
 bool is_device(const char* function, int device) {
     const bool known = device >= 0 && device < driver().settings.devices;
@@ -58,6 +79,26 @@ int push(const char* function, uint64_t context) {
 }
 
 }  // namespace
+
+// Functions of another version have other parameters: requesting one is a mistake of the library.
+STAND_IN_EXPORT int cuGetProcAddress_v2(const char* name, void** address, int version, uint64_t flags, int* status) {
+    return call("cuGetProcAddress", [&]() -> int {
+        *address = nullptr;
+        const Function* function = find_function(name);
+        const Settings& settings = driver().settings;
+        if (!function || settings.missing.contains(name)) {
+            *status = kSymbolNotFound;
+            return kSuccess;
+        }
+        if (version != function->version)
+            return refuse(kInvalidValue,
+                          text("cuGetProcAddress: %s is of %d, not of %d", name, function->version, version));
+        if (flags & ~kLegacyStream) return refuse(kInvalidValue, text("cuGetProcAddress: flags are %lu", flags));
+        *status = version > settings.driver_version ? kSymbolVersionNotSufficient : kSymbolFound;
+        if (*status == kSymbolFound) *address = function->address;
+        return kSuccess;
+    });
+}
 
 extern "C" {
 

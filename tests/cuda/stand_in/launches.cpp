@@ -1,0 +1,147 @@
+#include "launches.h"
+
+#include <stdlib.h>
+
+#include <array>
+#include <utility>
+#include <vector>
+
+#include "emulation.h"
+#include "exec/cpu/float_environment.h"
+#include "sim/observe.h"
+#include "sim/world.h"
+
+namespace stand_in {
+namespace {
+
+// ---- Worlds
+
+template <int... Index>
+constexpr std::array<int64_t, DS_MAX_AGENTS> world_bytes(std::integer_sequence<int, Index...>) {
+    return {int64_t{doorstep::kBlockBytes<doorstep::World<Index + 1>>}...};
+}
+constexpr auto kWorldBytes = world_bytes(std::make_integer_sequence<int, DS_MAX_AGENTS>());
+
+// The bytes of a tensor, from the shape in its row of the table.
+int64_t tensor_bytes(const char* shape, int64_t element, int64_t num_worlds, int agents) {
+    int64_t bytes = element;
+    for (const char* at = shape; *at; ++at) {
+        if (*at == ',') continue;
+        if (*at == 'N') bytes *= num_worlds;
+        else if (*at == 'F') bytes *= doorstep::flat_size(agents);
+        else if (*at != 'A') bytes *= strtol(at, const_cast<char**>(&at), 10), --at;
+        else if (at[1] != '-') bytes *= agents;
+        else bytes *= agents - 1, at += 2;
+    }
+    return bytes;
+}
+
+void add_tensors(const doorstep::TensorPointers& tensors, int64_t num_worlds, int num_agents,
+                 Accesses& accesses) {
+#define STAND_IN_TENSOR(name, dtype, shape, ...)                                                    \
+    const int64_t name##_bytes = tensor_bytes(shape, sizeof *tensors.name, num_worlds, num_agents); \
+    if (tensors.name && name##_bytes) accesses.add_aligned(#name, tensors.name, name##_bytes, 256);
+    DS_TENSOR_TABLE(STAND_IN_TENSOR)
+#undef STAND_IN_TENSOR
+}
+
+int make_world_launch(const Launch& launch, const doorstep::KernelArguments& arguments, Task* task) {
+    const doorstep::KernelShape& shape = doorstep::find_kernel_shape(launch.num_agents);
+    if (const int code = check_shape(launch, static_cast<uint32_t>(shape.threads), shape.shared_bytes)) return code;
+    const doorstep::EmulatedKernel kernel = doorstep::find_emulated_kernel(launch.num_agents, launch.kernel.c_str());
+    if (!kernel) return refuse(kNotFound, "there is no emulation of " + launch.kernel);
+    task->what = text("%s of %ld worlds", launch.kernel.c_str(), arguments.num_worlds);
+
+    Accesses accesses(launch, task);
+    const int64_t num_worlds = arguments.num_worlds;
+    accesses.add_aligned("worlds", arguments.simulation.worlds, num_worlds * kWorldBytes[launch.num_agents - 1], 64);
+    add_tensors(arguments.simulation.tensors, num_worlds, launch.num_agents, accesses);
+    accesses.add("flights", arguments.flights, sizeof(doorstep::FlightTable), false);
+    accesses.add("trouble", arguments.trouble, sizeof(uint32_t) * doorstep::kTroubleKinds, true);
+    if (shape.workspace_bytes_per_block)
+        accesses.add_aligned("workspace", arguments.workspace, launch.grid * shape.workspace_bytes_per_block, 256);
+    accesses.add_given("mask", arguments.mask, num_worlds, false);
+    accesses.add_given("seed_and_offset", arguments.seed_and_offset, 8, false);
+    task->run = [=] {
+        const doorstep::DefaultFloatEnvironment device;  // independent of the host's
+        kernel(arguments, launch.grid, launch.threads, next_thread_order());
+    };
+    return accesses.code;
+}
+
+// ---- Training
+
+// An array of a call, and whether it is written.
+struct Array {
+    const char* name;
+    const void* address;
+    int64_t bytes;
+    bool writes;
+};
+
+std::vector<Array> arrays_of(const ds_advantages& call, const std::string&) {
+    const int64_t count = call.num_steps * call.num_columns, bytes = count * (call.dtype == DS_DTYPE_FLOAT64 ? 8 : 4);
+    return {{"rewards", call.rewards, bytes, false},          {"values", call.values, bytes, false},
+            {"next_values", call.next_values, bytes, false},  {"terminations", call.terminations, count, false},
+            {"truncations", call.truncations, count, false},  {"log_ratios", call.log_ratios, bytes, false},
+            {"advantages", call.advantages, bytes, true},     {"targets", call.targets, bytes, true}};
+}
+
+std::vector<Array> arrays_of(const ds_multi_discrete& call, const std::string& kernel) {
+    const int64_t element = call.dtype == DS_DTYPE_FLOAT64 ? 8 : 4;
+    int64_t width = 0;
+    for (int k = 0; k < call.num_components; ++k) width += call.sizes[k];
+    const int64_t logits = call.num_rows * width * element, choices = call.num_rows * call.num_components;
+    const bool draws = kernel.find("sample") != std::string::npos;
+    return {{"logits", call.logits, logits, false},
+            {"uniforms", call.uniforms, choices * element, false},
+            {"actions", call.actions, choices * 4, draws},
+            {"log_probabilities", call.log_probabilities, call.num_rows * element, true},
+            {"entropies", call.entropies, call.num_rows * element, true},
+            {"log_probability_gradients", call.log_probability_gradients, call.num_rows * element, false},
+            {"entropy_gradients", call.entropy_gradients, call.num_rows * element, false},
+            {"logit_gradients", call.logit_gradients, logits, true}};
+}
+
+template <class Call>
+int make_training_launch(const Launch& launch, const Call& call, Task* task) {
+    const doorstep::EmulatedTrainingKernel run = doorstep::find_emulated_training_kernel(launch.kernel.c_str());
+    if (!run) return refuse(kNotFound, "there is no emulation of " + launch.kernel);
+    if (const int code = check_shape(launch, doorstep::kTrainingThreads, 0)) return code;
+    Accesses accesses(launch, task);
+    for (const Array& array : arrays_of(call, launch.kernel))
+        accesses.add_given(array.name, array.address, array.bytes, array.writes);
+    task->what = launch.kernel;
+    task->run = [=, order = next_thread_order()] {
+        const doorstep::DefaultFloatEnvironment device;  // independent of the host's
+        run(&call, launch.grid, launch.threads, order);
+    };
+    return accesses.code;
+}
+
+}  // namespace
+
+doorstep::ThreadOrder next_thread_order() {
+    static int launches = 0;
+    return static_cast<doorstep::ThreadOrder>(launches++ % 3);
+}
+
+int check_shape(const Launch& launch, uint32_t threads, uint32_t shared_bytes) {
+    if (launch.threads == threads && launch.shared_bytes >= shared_bytes) return kSuccess;
+    return refuse(kInvalidValue, text("%s: %u threads and %u bytes of shared memory, it needs %u and %u",
+                                      launch.kernel.c_str(), launch.threads, launch.shared_bytes, threads,
+                                      shared_bytes));
+}
+
+int make_launch(const Launch& launch, const void* parameter, Task* task) {
+    if (launch.num_agents)
+        return make_world_launch(launch, *static_cast<const doorstep::KernelArguments*>(parameter), task);
+#define STAND_IN_TRAINING(name, Call, items)                     \
+    if (launch.kernel.starts_with("doorstep_" #name "_float"))   \
+        return make_training_launch(launch, *static_cast<const Call*>(parameter), task);
+    DS_TRAINING_KERNEL_TABLE(STAND_IN_TRAINING)
+#undef STAND_IN_TRAINING
+    return refuse(kNotFound, "there is no emulation of " + launch.kernel);
+}
+
+}  // namespace stand_in

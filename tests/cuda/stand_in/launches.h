@@ -1,0 +1,60 @@
+// Checks launches of the kernels of worlds and of training, and determines the memory that they access.
+#pragma once
+
+#include <stdint.h>
+
+#include <string>
+
+#include "driver.h"
+#include "thread_order.h"
+
+namespace stand_in {
+
+struct Launch {
+    std::string kernel;
+    int num_agents;  // of a module of worlds; 0: another module
+    int device;
+    uint32_t grid, threads, shared_bytes;
+};
+
+// Collects the memory that a kernel accesses; reports the first problem.
+class Accesses {
+public:
+    Accesses(const Launch& launch, Task* task) : launch_(launch), task_(task) {}
+
+    void add(const char* name, const void* address, int64_t bytes, bool writes) {
+        const std::string what = launch_.kernel + ": " + name;
+        const uint64_t first = reinterpret_cast<uint64_t>(address);
+        Access access = access_to(what, first, static_cast<uint64_t>(bytes), writes, launch_.device);
+        code = access.allocation ? code : int{kIllegalAddress};
+        if (access.allocation) task_->accesses.push_back(std::move(access));
+    }
+    // Optional: null if it is absent.
+    void add_given(const char* name, const void* address, int64_t bytes, bool writes) {
+        if (address && bytes) add(name, address, bytes, writes);
+    }
+    void add_aligned(const char* name, const void* address, int64_t bytes, uint64_t alignment) {
+        add(name, address, bytes, true);
+        if (reinterpret_cast<uint64_t>(address) % alignment)
+            code = refuse(kMisalignedAddress,
+                          text("%s: %s is not aligned to %lu bytes", launch_.kernel.c_str(), name, alignment));
+    }
+
+    int code = kSuccess;
+
+private:
+    const Launch& launch_;
+    Task* task_;
+};
+
+// A code, and a violation, if the launch has another number of threads or less shared memory.
+int check_shape(const Launch& launch, uint32_t threads, uint32_t shared_bytes);
+
+// The result must not depend on the order of the threads.
+doorstep::ThreadOrder next_thread_order();
+
+// The task that runs the kernel. A code, and a violation, if the launch breaks the kernel's rules. parameter: the
+// kernel's only one, which is copied.
+int make_launch(const Launch& launch, const void* parameter, Task* task);
+
+}  // namespace stand_in
