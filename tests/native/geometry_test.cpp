@@ -274,7 +274,8 @@ Body falling_cube(float height, Quat rotation) {
 void a_cube_above_the_floor_does_not_touch_it() {
     FloorContact contact;
     Body cube = falling_cube(1.5001f, {1.f, 0.f, 0.f, 0.f});
-    CHECK(!solve_cube_floor_position(contact, cube));
+    CHECK(!find_floor_contact(contact, cube));
+    solve_cube_floor_position(contact, cube);
     CHECK_EQUAL(contact.lambda > 0.f, false);
     CHECK_NEAR(cube.position.z, 1.5001f, 0.0);
 }
@@ -283,7 +284,8 @@ void a_cube_above_the_floor_does_not_touch_it() {
 FloorContact raise_by_a_centimetre(float radius, Quat rotation) {
     FloorContact contact;
     Body cube = falling_cube(radius - 0.01f, rotation);
-    CHECK(solve_cube_floor_position(contact, cube));
+    CHECK(find_floor_contact(contact, cube));
+    solve_cube_floor_position(contact, cube);
     CHECK_NEAR(contact.lambda, 0.01 / kCubeInverseMass, 1e-4);
     check_near(cube.position, {2.f, 3.f, radius}, 1e-5);
     CHECK_NEAR(cube.rotation.w * rotation.w + cube.rotation.x * rotation.x + cube.rotation.y * rotation.y +
@@ -317,15 +319,33 @@ void a_cube_on_a_corner_stands_on_it_alone() {
         CHECK_NEAR(fabsf(coordinate), 1.5, 1e-5);
 }
 
-// Half a metre deep, at rest: the cube is moved out at once, and its velocity, from the pose difference, stays small.
+// Half a metre deep, at rest: the cube is moved out at once, and the velocity pass removes what the margin adds.
 void an_overlap_that_motion_has_not_made_parts_without_speed() {
     FloorContact contact;
     Body cube = falling_cube(1.f, {1.f, 0.f, 0.f, 0.f});
     cube.approach_velocity = {0.f, 0.f, 0.f};
-    CHECK(solve_cube_floor_position(contact, cube));
+    CHECK(find_floor_contact(contact, cube));
+    solve_cube_floor_position(contact, cube);
     CHECK_NEAR(cube.position.z, 1.5, 1e-5);
     derive_velocity(cube);
-    CHECK_NEAR(cube.velocity.z, 0.2, 1e-3);  // 2 mm, the margin of old_overlap(), in a substep
+    CHECK_NEAR(cube.velocity.z, 3.0, 1e-3);  // 3 cm, the margin of old_overlap(), in a substep
+    solve_cube_floor_velocity(contact, cube);
+    CHECK_NEAR(cube.velocity.z, 0.0, 1e-5);
+}
+
+// The friction at four corners acts at once: a cube that slides along its side neither turns nor swerves.
+void friction_on_the_floor_stops_a_slow_cube_straight() {
+    FloorContact contact;
+    Body cube = falling_cube(1.49f, {1.f, 0.f, 0.f, 0.f});
+    CHECK(find_floor_contact(contact, cube));
+    solve_cube_floor_position(contact, cube);
+    cube.velocity = {0.1f, 0.f, 0.f};
+    rub_on_floor(contact, cube);
+    CHECK_NEAR(cube.velocity.y, 0.0, 1e-7);
+    CHECK_NEAR(cube.spin.x, 0.0, 1e-7);
+    CHECK_NEAR(cube.spin.z, 0.0, 1e-7);
+    // Each of the four passes leaves a tenth of the speed of the lower face
+    CHECK_NEAR(cube.velocity.x - 1.5f * cube.spin.y, 0.0, 0.1 * 1e-4 + 1e-6);
 }
 
 // ---- Free flight
@@ -417,6 +437,7 @@ int main() {
     RUN(a_cube_on_an_edge_stands_on_two_corners);
     RUN(a_cube_on_a_corner_stands_on_it_alone);
     RUN(an_overlap_that_motion_has_not_made_parts_without_speed);
+    RUN(friction_on_the_floor_stops_a_slow_cube_straight);
     RUN(without_walls_an_agent_slides_as_the_table_of_flights_says);
     RUN(sine_and_cosine_keep_their_word);
     RUN(the_arc_tangent_keeps_its_word);
