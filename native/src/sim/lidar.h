@@ -22,7 +22,7 @@ constexpr uint32_t kSignBit = 0x80000000u;
 constexpr float kLidarNear = 12.5f;  // statics within this along y are tested first; affects speed only
 
 // Some or all lines of one agent: Vectors of lanes.
-template <class Float, int Vectors>
+template <FloatLanes Float, int Vectors>
 struct LidarLines {
     using F = Float;
     static constexpr int kVectors = Vectors;
@@ -32,7 +32,7 @@ struct LidarLines {
     Bits forward[kVectors], backward[kVectors];      // nearest hits
 };
 
-template <class Float>
+template <FloatLanes Float>
 DS_INLINE Float away_from_zero(Float a) {
     return select(Float(kTinyDirection) < absolute(a), a, Float(kTinyDirection));
 }
@@ -63,15 +63,40 @@ DS_INLINE void hit(Lines& lines, int v, Float enter, Float leave, uint32_t kind)
     lines.backward[v] = minimum(lines.backward[v], ((bits_of(leave) ^ sign) & clear) | mark);
 }
 
-// A static's sides relative to the agent.
-struct LidarBox {
-    float min_x, max_x, min_y, max_y;
+// Sides of statics relative to the rays' origin.
+template <FloatLanes Float>
+struct LidarSides {
+    Float min_x, max_x, min_y, max_y;
 };
 
+template <FloatLanes Float>
+DS_INLINE LidarSides<Float> sides_from(const StaticLanes<Float>& s, Vec3 origin) {
+    const Float x(origin.x), y(origin.y);
+    return {s.min_x - x, s.max_x - x, s.min_y - y, s.max_y - y};
+}
+
+// Looks at all statics, and hands their sides to found(lane, sides).
+template <FloatLanes Float, class W, class Found>
+DS_INLINE StaticsInSight look_at_statics(const W& world, Vec3 origin, const Found& found) {
+    const Float z(origin.z), range(kLidarNear);
+    StaticsInSight sight{0, 0};
+    DS_ROLLED
+    for (int lane = 0; lane < W::kStatics; lane += Float::kLanes) {
+        const StaticLanes<Float> s = load_statics<Float>(world, lane);
+        const LidarSides<Float> sides = sides_from(s, origin);
+        const auto solid = (s.bottom < z) & (z < s.top);
+        const auto near = (sides.min_y < range) & (-range < sides.max_y);
+        sight.solid |= lane_bits(solid) << lane;
+        sight.near |= lane_bits(solid & near) << lane;
+        found(lane, sides);
+    }
+    return sight;
+}
+
 template <class Lines>
-DS_INLINE void cast_at_static(Lines& lines, LidarBox box, uint32_t kind) {
+DS_INLINE void cast_at_static(Lines& lines, const LidarSides<NarrowFloat>& sides, uint32_t kind) {
     using Float = typename Lines::F;
-    const Float min_x(box.min_x), max_x(box.max_x), min_y(box.min_y), max_y(box.max_y);
+    const Float min_x(sides.min_x.v), max_x(sides.max_x.v), min_y(sides.min_y.v), max_y(sides.max_y.v);
     for (int v = 0; v < Lines::kVectors; v++) {
         const Float ax = min_x * lines.inverse_x[v], bx = max_x * lines.inverse_x[v];
         const Float ay = min_y * lines.inverse_y[v], by = max_y * lines.inverse_y[v];
@@ -79,32 +104,6 @@ DS_INLINE void cast_at_static(Lines& lines, LidarBox box, uint32_t kind) {
         const Float leave = minimum(maximum(ax, bx), maximum(ay, by));
         hit(lines, v, enter, leave, kind);
     }
-}
-
-// Sides of all statics relative to the agent, and bits of those that a ray at its height can hit.
-template <class W>
-struct LidarStatics {
-    alignas(32) float min_x[W::kStaticLanes], max_x[W::kStaticLanes], min_y[W::kStaticLanes], max_y[W::kStaticLanes];
-    uint32_t solid, near;
-
-    DS_METHOD LidarBox box(int i) const { return {min_x[i], max_x[i], min_y[i], max_y[i]}; }
-};
-
-template <class Float, class W>
-DS_INLINE void relate_statics(const W& world, Vec3 origin, LidarStatics<W>& statics) {
-    const Float x(origin.x), y(origin.y), z(origin.z), range(kLidarNear);
-    statics.solid = statics.near = 0;
-    for (int lane = 0; lane < W::kStaticLanes; lane += Float::kLanes) {
-        const StaticLanes<Float> s = load_statics<Float>(world, lane);
-        const Float front = s.min_y - y, back = s.max_y - y;
-        (s.min_x - x).store(statics.min_x + lane);
-        (s.max_x - x).store(statics.max_x + lane);
-        front.store(statics.min_y + lane);
-        back.store(statics.max_y + lane);
-        statics.solid |= lane_bits((s.bottom < z) & (z < s.top)) << lane;
-        statics.near |= lane_bits((front < range) & (-range < back)) << lane;
-    }
-    statics.near &= statics.solid;
 }
 
 // How far rays reach along y in both directions, given the hits so far: [down, up].
@@ -124,27 +123,61 @@ DS_INLINE Span reach_along_y(const Lines& lines) {
     return {-largest_lane(down), largest_lane(up)};
 }
 
-template <class Float, class W>
-DS_INLINE uint32_t statics_in_span(const LidarStatics<W>& statics, Span span) {
-    const Float down(span.down), up(span.up);
-    uint32_t bits = 0;
-    for (int lane = 0; lane < W::kStaticLanes; lane += Float::kLanes)
-        bits |= lane_bits((Float::load(statics.min_y + lane) <= up) & (down <= Float::load(statics.max_y + lane)))
-                << lane;
-    return bits & statics.solid;
+// The sides of all statics of a world, for lanes: computed once for all lines of an agent.
+template <FloatLanes Float, class W>
+struct StaticTable {
+    alignas(32) float min_x[W::kStaticLanes], max_x[W::kStaticLanes], min_y[W::kStaticLanes], max_y[W::kStaticLanes];
+
+    DS_METHOD void set(int lane, const LidarSides<Float>& sides) {
+        sides.min_x.store(min_x + lane);
+        sides.max_x.store(max_x + lane);
+        sides.min_y.store(min_y + lane);
+        sides.max_y.store(max_y + lane);
+    }
+    DS_METHOD LidarSides<NarrowFloat> sides(int i) const { return {min_x[i], max_x[i], min_y[i], max_y[i]}; }
+    // Bits of the statics that rays reach.
+    DS_METHOD uint32_t in_span(Span span) const {
+        const Float down(span.down), up(span.up);
+        uint32_t bits = 0;
+        for (int lane = 0; lane < W::kStatics; lane += Float::kLanes)
+            bits |= lane_bits((Float::load(min_y + lane) <= up) & (down <= Float::load(max_y + lane))) << lane;
+        return bits;
+    }
+    static DS_METHOD bool is_reached(const LidarSides<NarrowFloat>&, Span) { return true; }
+};
+
+// The same for a single line: computed where they are needed, so that a CUDA thread keeps no table.
+template <class W>
+struct LoadedStatics {
+    const W& world;
+    Vec3 origin;
+
+    DS_METHOD LidarSides<NarrowFloat> sides(int i) const {
+        return sides_from(load_statics<NarrowFloat>(world, i), origin);
+    }
+    static DS_METHOD uint32_t in_span(Span) { return ~0u; }
+    static DS_METHOD bool is_reached(const LidarSides<NarrowFloat>& sides, Span span) {
+        return sides.min_y.v <= span.up && span.down <= sides.max_y.v;
+    }
+};
+
+template <class Lines, class Statics, class W>
+DS_INLINE void cast_at_statics(Lines& lines, const W& world, const Statics& statics, uint32_t bits, Span span) {
+    DS_ROLLED
+    while (bits) {
+        const int i = take_lowest_bit(bits);
+        const LidarSides<NarrowFloat> sides = statics.sides(i);
+        if (!Statics::is_reached(sides, span)) continue;
+        cast_at_static(lines, sides, static_cast<uint32_t>(world.statics.kind[i]));
+    }
 }
 
-// Bodies whose bounds overlap the rays' height and span. Lanes run over bodies.
-template <class Float, class W>
-DS_INLINE uint32_t bodies_in_span(const W& world, Vec3 origin, Span span) {
-    const auto& bodies = world.bodies;
+// Whether the bounds of bodies overlap the rays' height and span. Lanes run over bodies.
+template <FloatLanes Float, class W>
+DS_INLINE typename Float::Mask is_body_in_span(const W& world, int lane, Vec3 origin, Span span) {
     const Float low(origin.y + span.down), high(origin.y + span.up), z(origin.z);
-    uint32_t bits = 0;
-    for (int lane = 0; lane < W::kBodyLanes; lane += Float::kLanes)
-        bits |= lane_bits((Float::load(bodies.min_y + lane) <= high) & (low <= Float::load(bodies.max_y + lane)) &
-                          (Float::load(bodies.min_z + lane) < z))
-                << lane;
-    return bits & ((1u << W::kBodies) - 1u);
+    return (Float::load(world.bodies.min_y + lane) <= high) & (low <= Float::load(world.bodies.max_y + lane)) &
+           (Float::load(world.bodies.min_z + lane) < z);
 }
 
 // Whether any ray comes within `radius` of a point before its nearest hit so far.
@@ -215,28 +248,45 @@ DS_INLINE void cast_at_body(Lines& lines, const W& world, int i, Vec3 origin) {
     if (top > 0.f) cast_at_upright(lines, center.x, center.y, heading_of(rotation.w, rotation.z), half, kind);
 }
 
+// All bodies except the agent's own. A thread, with one body per lane, needs no bits of those in the span.
+template <class Lines, class W>
+DS_INLINE void cast_at_bodies(Lines& lines, const W& world, int agent, Vec3 origin, Span span) {
+    using Float = typename Lines::F;
+    if constexpr (Float::kLanes == 1) {
+        DS_ROLLED
+        for (int i = 0; i < W::kBodies; i++)
+            if (i != agent && is_body_in_span<Float>(world, i, origin, span).v) cast_at_body(lines, world, i, origin);
+    } else {
+        uint32_t bits = 0;
+        for (int lane = 0; lane < W::kBodyLanes; lane += Float::kLanes)
+            bits |= lane_bits(is_body_in_span<Float>(world, lane, origin, span)) << lane;
+        bits &= ((1u << W::kBodies) - 1u) & ~(1u << agent);
+        while (bits) cast_at_body(lines, world, take_lowest_bit(bits), origin);
+    }
+}
+
 constexpr float kKindCodes[8] = {0.f, 1.f / 6.f, 2.f / 6.f, 3.f / 6.f, 4.f / 6.f, 5.f / 6.f, 0.f, 0.f};  // kind / 6
 
 // Distance / 40 and kind / 6 of the nearest hits of a vector.
-template <class Float>
+template <FloatLanes Float>
 struct LidarHits {
     Float distance, code;
 };
-template <class Float>
+template <FloatLanes Float>
 DS_INLINE LidarHits<Float> decode_hits(typename Float::Bits hits) {
     const Float code = look_up(kKindCodes, hits & all_lanes(Float(), kKindBits));
     const Float distance = float_of(hits & all_lanes(Float(), ~kKindBits)) * Float(kDistanceScale);
     return {zero_unless(Float(0.f) < code, distance), code};
 }
 
-// One direction of all lines of an agent: 15 pairs.
+// One direction of the first `count` lines: a pair each.
 template <class Lines>
-DS_INLINE void write_hits(const typename Lines::F::Bits* hits, float* out) {
+DS_INLINE void write_hits(const typename Lines::F::Bits* hits, int count, float* out) {
     using Float = typename Lines::F;
     for (int v = 0; v < Lines::kVectors; v++) {
-        const int left = kLidarLines - v * Float::kLanes, count = left < Float::kLanes ? left : Float::kLanes;
+        const int first = v * Float::kLanes, left = count - first;
         const auto decoded = decode_hits<Float>(hits[v]);
-        store_pairs(decoded.distance, decoded.code, out + 2 * v * Float::kLanes, count);
+        store_pairs(decoded.distance, decoded.code, out + 2 * first, left < Float::kLanes ? left : Float::kLanes);
     }
 }
 
@@ -245,81 +295,47 @@ DS_INLINE Vec3 lidar_origin(const W& world, int agent) {
     return world.bodies.position(agent) + Vec3{0.f, 0.f, kHoldHeight};
 }
 
-// All lines of an agent at once.
-template <class Float, class W>
-DS_INLINE void cast_agent_lidar(const W& world, int agent, float* out) {
-    using Lines = LidarLines<Float, 16 / Float::kLanes>;
-    const Vec3 origin = lidar_origin(world, agent);
-    Lines lines = aim_lines<Lines>(world.bodies.heading(agent), 0);
-    LidarStatics<W> statics;
-    relate_statics<Float>(world, origin, statics);
-    for (uint32_t bits = statics.near; bits;) {
-        const int i = take_lowest_bit(bits);
-        cast_at_static(lines, statics.box(i), static_cast<uint32_t>(world.statics.kind[i]));
-    }
-    const Span span = reach_along_y(lines);
-    for (uint32_t bits = statics_in_span<Float>(statics, span) & ~statics.near; bits;) {
-        const int i = take_lowest_bit(bits);
-        cast_at_static(lines, statics.box(i), static_cast<uint32_t>(world.statics.kind[i]));
-    }
-    for (uint32_t bits = bodies_in_span<Float>(world, origin, span) & ~(1u << agent); bits;)
-        cast_at_body(lines, world, take_lowest_bit(bits), origin);
-    write_hits<Lines>(lines.forward, out);
-    write_hits<Lines>(lines.backward, out + 2 * kLidarLines);
-}
-
-// ---- A single line, for one CUDA thread
-
 template <class W>
 DS_INLINE StaticsInSight statics_in_sight(const W& world, int agent) {
+    return look_at_statics<NarrowFloat>(world, lidar_origin(world, agent), [](int, const auto&) {});
+}
+
+// Casts `count` of an agent's lines, from `first` on.
+template <class Lines, class Statics, class W>
+DS_INLINE void cast_lines(const W& world, int agent, int first, int count, StaticsInSight sight, const Statics& statics,
+                          float* out) {
+    constexpr Span kEverywhere = {-1e30f, 1e30f};
     const Vec3 origin = lidar_origin(world, agent);
-    StaticsInSight sight{0, 0};
-    DS_ROLLED
-    for (int i = 0; i < W::kStatics; i++) {
-        const auto s = load_statics<NarrowFloat>(world, i);
-        const auto solid = (s.bottom < origin.z) & (NarrowFloat(origin.z) < s.top);
-        const auto near = (s.min_y - origin.y < kLidarNear) & (NarrowFloat(-kLidarNear) < s.max_y - origin.y);
-        sight.solid |= lane_bits(solid) << i;
-        sight.near |= lane_bits(solid & near) << i;
-    }
-    return sight;
+    Lines lines = aim_lines<Lines>(world.bodies.heading(agent), first);
+    cast_at_statics(lines, world, statics, sight.near, kEverywhere);
+    const Span span = reach_along_y(lines);
+    cast_at_statics(lines, world, statics, sight.solid & ~sight.near & statics.in_span(span), span);
+    cast_at_bodies(lines, world, agent, origin, span);
+    write_hits<Lines>(lines.forward, count, out + 2 * first);
+    write_hits<Lines>(lines.backward, count, out + 2 * (first + kLidarLines));
 }
 
-// Tests a static unless it is beyond the line's reach along y.
-template <class Lines, class W>
-DS_INLINE void cast_at_static_in_span(Lines& lines, const W& world, int i, Vec3 origin, Span span) {
-    const auto s = load_statics<NarrowFloat>(world, i);
-    const LidarBox box{s.min_x.v - origin.x, s.max_x.v - origin.x, s.min_y.v - origin.y, s.max_y.v - origin.y};
-    if (box.min_y <= span.up && span.down <= box.max_y)
-        cast_at_static(lines, box, static_cast<uint32_t>(world.statics.kind[i]));
+// All lines of an agent, as lanes.
+template <FloatLanes Float, class W>
+DS_INLINE void cast_agent_lidar(const W& world, int agent, float* out) {
+    StaticTable<Float, W> statics;
+    const StaticsInSight sight =
+        look_at_statics<Float>(world, lidar_origin(world, agent),
+                               [&](int lane, const LidarSides<Float>& sides) { statics.set(lane, sides); });
+    cast_lines<LidarLines<Float, 16 / Float::kLanes>>(world, agent, 0, kLidarLines, sight, statics, out);
 }
 
+// A single line, for one CUDA thread. sight: statics_in_sight(), the same for all lines of the agent.
 template <class W>
 DS_INLINE void cast_line(const W& world, int agent, int line, StaticsInSight sight, float* out) {
-    using Lines = LidarLines<NarrowFloat, 1>;
-    const Vec3 origin = lidar_origin(world, agent);
-    Lines lines = aim_lines<Lines>(world.bodies.heading(agent), line);
-    Span span{-1e30f, 1e30f};
-    DS_ROLLED
-    for (uint32_t bits = sight.near; bits;) cast_at_static_in_span(lines, world, take_lowest_bit(bits), origin, span);
-    span = reach_along_y(lines);
-    DS_ROLLED
-    for (uint32_t bits = sight.solid & ~sight.near; bits;)
-        cast_at_static_in_span(lines, world, take_lowest_bit(bits), origin, span);
-    DS_ROLLED
-    for (int i = 0; i < W::kBodies; i++)
-        if (i != agent && world.bodies.min_y[i] <= origin.y + span.up &&
-            origin.y + span.down <= world.bodies.max_y[i] && world.bodies.min_z[i] < origin.z)
-            cast_at_body(lines, world, i, origin);
-    const auto forward = decode_hits<NarrowFloat>(lines.forward[0]);
-    const auto backward = decode_hits<NarrowFloat>(lines.backward[0]);
-    store_pairs(forward.distance, forward.code, out + 2 * line, 1);
-    store_pairs(backward.distance, backward.code, out + 2 * (line + kLidarLines), 1);
+    const LoadedStatics<W> statics{world, lidar_origin(world, agent)};
+    cast_lines<LidarLines<NarrowFloat, 1>>(world, agent, line, 1, sight, statics, out);
 }
 
 // The lines of an item: one of a thread, all of an agent where lanes are vectors.
 template <FloatLanes Float, class W>
-DS_INLINE void cast_lines(const W& world, LineIndex line, StaticsInSight sight, float* out) {
+DS_INLINE void cast_item(const W& world, LineIndex line, StaticsInSight sight, float* out) {
+    DS_ASSERT(line.line >= 0 && line.line < kLidarLines);
     if constexpr (Float::kLanes == 1) cast_line(world, line.agent, line.line, sight, out);
     else cast_agent_lidar<Float>(world, line.agent, out);
 }
