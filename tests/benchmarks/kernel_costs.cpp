@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "draws.h"
-#include "exec/cpu/float_environment.h"
 #include "exec/cuda/images.h"
 #include "exec/cuda/kernels.h"
 #include "exec/tensors.h"
 #include "machine.h"
+#include "math/float_environment.h"
 
 namespace {
 

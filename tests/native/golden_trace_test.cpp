@@ -8,7 +8,7 @@
 #include <string>
 
 #include "check.h"
-#include "exec/cpu/float_environment.h"
+#include "math/float_environment.h"
 #include "runtime/hash.h"
 #include "staged_worlds.h"
 

@@ -9,9 +9,9 @@
 
 #include "check.h"
 #include "draws.h"
-#include "exec/cpu/float_environment.h"
 #include "exec/cuda/kernels.h"
 #include "exec/tensors.h"
+#include "math/float_environment.h"
 
 namespace doorstep {
 

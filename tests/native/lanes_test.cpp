@@ -1,7 +1,7 @@
 // The stages of a step give the same bytes with one float per lane, as on CUDA, and with eight, for any division of the
 // worlds into tiles.
 #include "check.h"
-#include "exec/cpu/float_environment.h"
+#include "math/float_environment.h"
 #include "staged_worlds.h"
 
 namespace {

@@ -33,11 +33,11 @@ struct ButtonIndex {
 };
 
 // A row of a tensor: the world's, or the agent's. kWidth: values of a row.
+template <class Value>
+Value* first_value(Value* TensorPointers::*tensor);  // for its type only
 template <auto tensor, int kWidth>
-struct Row;
-template <class Value, Value* TensorPointers::*tensor, int kWidth>
-struct Row<tensor, kWidth> {
-    Value* first;
+struct Row {
+    decltype(first_value(tensor)) first;
 };
 using ResetRow = Row<&TensorPointers::resets, 1>;
 using ActionRow = Row<&TensorPointers::actions, kActionComponents>;

@@ -1,5 +1,5 @@
 // The training kernels on the CPU.
-#include "exec/cpu/float_environment.h"
+#include "math/float_environment.h"
 #include "training/advantages.h"
 #include "training/kernels.h"
 #include "training/multi_discrete.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "emulation.h"
-#include "exec/cpu/float_environment.h"
+#include "math/float_environment.h"
 #include "sim/observe.h"
 #include "sim/world.h"
 

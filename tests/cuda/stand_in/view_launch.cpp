@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "exec/cpu/float_environment.h"
+#include "math/float_environment.h"
 #include "view_emulation.h"
 
 namespace stand_in {

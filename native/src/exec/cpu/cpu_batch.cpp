@@ -3,8 +3,8 @@
 #include <atomic>
 #include <new>
 
-#include "exec/cpu/float_environment.h"
 #include "exec/cpu/threads.h"
+#include "math/float_environment.h"
 #include "runtime/futex.h"
 #include "runtime/reference.h"
 #include "runtime/status.h"

@@ -4,7 +4,7 @@
 
 #include <new>
 
-#include "exec/cpu/float_environment.h"
+#include "math/float_environment.h"
 #include "runtime/hash.h"
 #include "runtime/status.h"
 

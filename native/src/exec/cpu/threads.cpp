@@ -9,7 +9,7 @@
 #include <new>
 
 #include "doorstep.h"
-#include "exec/cpu/float_environment.h"
+#include "math/float_environment.h"
 #include "runtime/futex.h"
 #include "runtime/machine.h"
 #include "runtime/reference.h"

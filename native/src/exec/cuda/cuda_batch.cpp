@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <new>
 
-#include "exec/cpu/float_environment.h"
 #include "exec/cuda/kernel_module.h"
+#include "math/float_environment.h"
 #include "runtime/cuda/device_memory.h"
 #include "runtime/status.h"
 

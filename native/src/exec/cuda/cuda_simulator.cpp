@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <new>
 
-#include "exec/cpu/float_environment.h"
+#include "math/float_environment.h"
 #include "runtime/cuda/stream.h"
 #include "runtime/status.h"
 

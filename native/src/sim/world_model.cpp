@@ -3,10 +3,10 @@
 
 #include <string.h>
 
-#include "exec/cpu/world_models.h"
 #include "sim/state_fields.h"
 #include "sim/step.h"
 #include "sim/validity.h"
+#include "sim/world_models.h"
 
 namespace doorstep {
 namespace {

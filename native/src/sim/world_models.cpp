@@ -1,7 +1,7 @@
 // Returns the instance for a number of agents. Baseline code: it runs before the processor has been checked.
-#include "exec/cpu/world_models.h"
+#include "sim/world_models.h"
 
-#include "exec/cpu/float_environment.h"
+#include "math/float_environment.h"
 
 namespace doorstep {
 namespace {
