@@ -53,7 +53,7 @@ struct CameraSetup {
 
 // The two functions of each renderer's folder, create_raycast_renderer() and so on. The first creates a renderer with
 // `new`; a failure sets the thread's error (RENDERER, SHADER, OUT_OF_MEMORY, ...) and leaks nothing. The second writes
-// a description for people ("Embree 4.3.2"), or fails with RENDERER and the reason if it cannot be used in this process.
+// a description for people ("Embree 4.3.2"), or fails with RENDERER and the reason if it cannot be used here.
 #define DS_RENDERER_FUNCTIONS(NAME, name, number, simulators, materials, sentence)                  \
     ds_status create_##name##_renderer(const CameraSetup& setup, BatchRenderer** renderer);         \
     ds_status describe_##name##_renderer(ds_renderer_info* info);

@@ -53,12 +53,7 @@ struct BlockView {
         return reinterpret_cast<uint8_t*>(points(num_meshes())) + (tile * num_meshes() + mesh) * kMeshMarks;
     }
     DS_METHOD PointTriangles triangles(int mesh) const { return {call.mesh, points(mesh)}; }
-
-    DS_METHOD PixelArea area_of(const BlockTile& tile) const {
-        const PixelGrid& grid = call.grid;
-        return grid.area(tile.column, tile.row, smaller(kTileSide, grid.width - tile.column),
-                         smaller(kTileSide, grid.height - tile.row));
-    }
+    DS_METHOD PixelArea area_of(const BlockTile& tile) const { return call.grid.tile(tile.column, tile.row); }
 };
 
 // ---- Stages: the threads' work between two barriers
@@ -95,8 +90,7 @@ DS_INLINE void take_seen_boxes(const BlockView& at, ViewShare share) {
         if (!(at.memory.axes[i] | at.memory.around[i])) continue;
         SeenSides<NarrowFloat> found;
         find_sides(view, boxes, i, at.call.grid.all(), found);
-        take_sides(at.fields(), boxes, i, found, 0, view, faces_before(at, i));
-        if (is_mesh(at.fields(), boxes, i)) take_mesh(boxes, i, mesh_of_agent(i, view.self), view);
+        take_box(at.fields(), boxes, i, found, 0, view, faces_before(at, i));
     }
     if (share.first != 0) return;
     const int faces = faces_before(at, kMaxBoxes);
@@ -159,12 +153,8 @@ DS_INLINE void draw_pixels(const BlockView& at, ViewShare share, int tiles) {
         Patch<NarrowFloat, 1> patch;
         patch.begin(NarrowFloat(grid.right[column]), grid.up + row);
         draw_faces(view.faces, tile.faces, patch);
-        patch.begin_meshes();
-        DS_ROLLED
-        for (uint32_t meshes = tile.faces.meshes; meshes;) {
-            const int m = take_lowest_bit(meshes);
-            draw_mesh(*at.call.mesh, at.triangles(m), at.marks(t, m), view.frames[m], patch);
-        }
+        draw_meshes(*at.call.mesh, view, tile.faces.meshes, [&](int mesh) { return at.triangles(mesh); },
+                    [&](int mesh) { return at.marks(t, mesh); }, patch);
         const int64_t pixel = first_pixel + int64_t{row} * grid.width + column;
         write_row<true>(view, patch, 0, tile.faces.floor, at.call.views.tensors, pixel, 1);
     }

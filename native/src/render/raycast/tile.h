@@ -5,10 +5,6 @@
 
 namespace doorstep {
 
-constexpr int kTileSide = 8;  // pixels
-
-DS_INLINE int smaller(int a, int b) { return a < b ? a : b; }
-
 // The bit after the edges of a face is for the near plane.
 constexpr int kNearEdge = kSideEdges;
 
@@ -186,6 +182,18 @@ DS_INLINE void draw_mesh(const MeshTable& mesh, const Triangles& triangles, cons
         memcpy(&bits, marks + first / kMarkedTriangles, sizeof bits);
         DS_ROLLED
         while (bits) draw_triangle(mesh, triangles, first + take_lowest_bit(bits), frame, patch);
+    }
+}
+
+// Draws some meshes; triangles(mesh) and marks(mesh) are theirs.
+template <class Float, int Rows, class Triangles, class Marks>
+DS_INLINE void draw_meshes(const MeshTable& table, const View& view, uint32_t meshes, const Triangles& triangles,
+                           const Marks& marks, Patch<Float, Rows>& patch) {
+    patch.begin_meshes();
+    DS_ROLLED
+    while (meshes) {
+        const int mesh = take_lowest_bit(meshes);
+        draw_mesh(table, triangles(mesh), marks(mesh), view.frames[mesh], patch);
     }
 }
 

@@ -97,6 +97,10 @@ struct View {
 DS_INLINE int mesh_of_agent(int agent, int self) { return agent - (agent > self ? 1 : 0); }
 DS_INLINE int agent_of_mesh(int mesh, int self) { return mesh + (mesh >= self ? 1 : 0); }
 
+constexpr int kTileSide = 8;  // pixels
+
+DS_INLINE int smaller(int a, int b) { return a < b ? a : b; }
+
 // Positions of pixels, the same for every view: right[column] and up[row].
 struct PixelGrid {
     const float* right;
@@ -107,6 +111,12 @@ struct PixelGrid {
         return {right[column], right[column + columns - 1], up[row + rows - 1], up[row]};
     }
     DS_METHOD PixelArea all() const { return area(0, 0, width, height); }
+    // The tile with this first pixel, or the part of it inside the picture.
+    DS_METHOD int columns_of_tile(int column) const { return smaller(kTileSide, width - column); }
+    DS_METHOD int rows_of_tile(int row) const { return smaller(kTileSide, height - row); }
+    DS_METHOD PixelArea tile(int column, int row) const {
+        return area(column, row, columns_of_tile(column), rows_of_tile(row));
+    }
 };
 
 // ---- Setup
@@ -206,13 +216,21 @@ DS_INLINE void take_sides(const WorldFields& fields, const BoxTable& boxes, int 
     }
 }
 
-// Marks the meshes that may be visible.
+// The frame and the surface of a mesh that may be visible.
 DS_INLINE void take_mesh(const BoxTable& boxes, int box, int mesh, View& view) {
     const uint32_t surface = kFirstMeshSurface + static_cast<uint32_t>(mesh);
     for (int k = 0; k < 3; k++)
         view.frames[mesh].axes[k] = boxes.axis_of(k, box) * (1.f / (boxes.half[k][box] - kMeshMargin));
     view.frames[mesh].surface = surface;
     view.surfaces.set(surface, boxes.kind[box], boxes.slot[box], {0.f, 0.f, 0.f});
+}
+
+// Takes what is visible of a box: its sides, from `face` on, and its mesh.
+template <class Float>
+DS_INLINE void take_box(const WorldFields& fields, const BoxTable& boxes, int box, const SeenSides<Float>& found,
+                        int lane, View& view, int face) {
+    take_sides(fields, boxes, box, found, lane, view, face);
+    if (is_mesh(fields, boxes, box)) take_mesh(boxes, box, mesh_of_agent(box, view.self), view);
 }
 
 // Appends the floor to the faces; returns their new number.

@@ -31,11 +31,10 @@ DS_INLINE void find_faces(const ViewsCall& call, DrawingMemory& memory) {
             const int box = first + lane;
             const uint32_t axes = found.axes_of(lane), around = found.around >> lane & 1u;
             if (!(axes | around)) continue;
-            take_sides(fields, memory.boxes, box, found, lane, view, face);
+            take_box(fields, memory.boxes, box, found, lane, view, face);
             face += count_bits(axes);
             if (!is_mesh(fields, memory.boxes, box)) continue;
             const int mesh = mesh_of_agent(box, view.self);
-            take_mesh(memory.boxes, box, mesh, view);
             view.meshes |= 1u << mesh;
             view.meshes_around |= around << mesh;
         }
@@ -60,8 +59,8 @@ template <class Float>
 DS_INLINE void draw_tile(const ViewsCall& call, const DrawingMemory& memory, int column, int row,
                          int64_t first_pixel) {
     const PixelGrid& grid = call.grid;
-    const int columns = smaller(kTileSide, grid.width - column), rows = smaller(kTileSide, grid.height - row);
-    const PixelArea area = grid.area(column, row, columns, rows);
+    const int columns = grid.columns_of_tile(column), rows = grid.rows_of_tile(row);
+    const PixelArea area = grid.tile(column, row);
     TileFaces found;
     find_faces<Float>(memory.view, area, found);
     alignas(4) uint8_t marks[kMaxMeshes][kMeshMarks];
@@ -81,11 +80,9 @@ DS_INLINE void draw_tile(const ViewsCall& call, const DrawingMemory& memory, int
                 write_row<false>(memory.view, patch, r, found.floor, call.views.tensors, pixel, count);
             continue;
         }
-        patch.begin_meshes();
-        for (uint32_t meshes = found.meshes; meshes;) {
-            const int m = take_lowest_bit(meshes);
-            draw_mesh(*call.mesh, memory.triangles[m], marks[m], memory.view.frames[m], patch);
-        }
+        draw_meshes(*call.mesh, memory.view, found.meshes,
+                    [&](int mesh) -> const TriangleTable& { return memory.triangles[mesh]; },
+                    [&](int mesh) { return marks[mesh]; }, patch);
         for (int r = 0; r < rows; r++, pixel += grid.width)
             write_row<true>(memory.view, patch, r, found.floor, call.views.tensors, pixel, count);
     }
