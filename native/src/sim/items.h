@@ -91,7 +91,8 @@ struct WorldItem {
     DS_METHOD operator Identity&() const { return world().identity; }
     DS_METHOD operator WorldHealth&() const { return world().health; }
 
-    DS_METHOD operator const Rules&() const { return tile.simulation.rules; }
+    // A copy: a reference into the parameters of a CUDA kernel costs a conversion of its address
+    DS_METHOD operator Rules() const { return tile.simulation.rules; }
     DS_METHOD operator const Request&() const { return tile.request; }
     template <auto tensor, int kWidth>
     DS_METHOD operator Row<tensor, kWidth>() const {
@@ -202,8 +203,8 @@ template <WorldTile TileT>
 struct SlidingAgents {
     using W = typename TileT::W;
     const TileT& tile;
-    int slots[TileT::Float::kLanes];  // agents of the tile
-    int count;
+    const int* slots;  // an agent of the tile per lane
+    int count;         // of lanes with an agent of their own; the others repeat the first
 
     DS_METHOD const W& world(int lane) const { return tile.world(slots[lane] / W::kAgents); }
     DS_METHOD int agent(int lane) const {
@@ -327,26 +328,27 @@ struct SlidingBatches {
     template <class TileT, class Share, class Call>
     static DS_METHOD void each(TileT& tile, Share share, const Call& call) {
         constexpr int kAgents = TileT::W::kAgents, kLanes = TileT::Float::kLanes;
-        SlidingAgents<TileT> waiting[2] = {{tile, {}, 0}, {tile, {}, 0}};
-        const auto slide = [&](SlidingAgents<TileT>& agents) {
-            DS_ASSERT(agents.count > 0 && agents.count <= kLanes);
+        int slots[2][kLanes], waiting[2] = {0, 0};
+        const auto slide = [&](int queue) {
+            DS_ASSERT(waiting[queue] > 0 && waiting[queue] <= kLanes);
             SlidingBodies<TileT> bodies;
             for (int lane = 0; lane < kLanes; lane++) {
-                if (lane >= agents.count) agents.slots[lane] = agents.slots[0];  // an unused lane repeats the first
-                bodies.of[lane] = &tile.world(agents.slots[lane] / kAgents).bodies;
+                if (lane >= waiting[queue]) slots[queue][lane] = slots[queue][0];
+                bodies.of[lane] = &tile.world(slots[queue][lane] / kAgents).bodies;
             }
+            const SlidingAgents<TileT> agents{tile, slots[queue], waiting[queue]};
             call(SlidingItem<TileT>{tile, agents, bodies, share.slider()});
-            agents.count = 0;
+            waiting[queue] = 0;
         };
         for (int slot = share.first; slot < tile.count * kAgents; slot += share.stride) {
             if (tile.records.motions[slot] != kSliding) continue;
             const uint32_t walls = tile.records.walls[slot].bits;
-            SlidingAgents<TileT>& agents = waiting[(walls & (walls - 1)) != 0];
-            agents.slots[agents.count++] = slot;
-            if (agents.count == kLanes) slide(agents);
+            const int queue = (walls & (walls - 1)) != 0;
+            slots[queue][waiting[queue]++] = slot;
+            if (waiting[queue] == kLanes) slide(queue);
         }
-        for (SlidingAgents<TileT>& agents : waiting)
-            if (agents.count > 0) slide(agents);
+        for (int queue = 0; queue < 2; queue++)
+            if (waiting[queue] > 0) slide(queue);
     }
 };
 
