@@ -80,12 +80,14 @@ DS_METHOD void Stages<TileT>::load_actions(AgentIndex index, const ActionRow& ro
                                            const FlightTable& flights, const Bodies& bodies, Action& action,
                                            ClampedCount& clamped, Motion& motion, FlownPose& flown, Path& path) {
     const int agent = index.agent;
-    clamped.components = static_cast<uint8_t>(read_action(row.first, rules.action_check, action));
-    const int flight = flight_of(action);
-    DS_ASSERT(flight < kFlights && clamped.components <= kActionComponents);
-    motion = flight < 0 ? kCoupled : kFree;
-    if (flight < 0) path = bound_any_path(bodies.position(agent), force_of(action, bodies.heading(agent)));
+    Action read;
+    const int moved = read_action(row.first, rules.action_check, read), flight = flight_of(read);
+    DS_ASSERT(flight < kFlights && moved <= kActionComponents);
+    if (flight < 0) path = bound_any_path(bodies.position(agent), force_of(read, bodies.heading(agent)));
     else fly(bodies, agent, flights.flights[flight], flown, path);
+    action = read;
+    motion = flight < 0 ? kCoupled : kFree;
+    clamped.components = static_cast<uint8_t>(moved);
 }
 
 template <WorldTile TileT>

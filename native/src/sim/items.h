@@ -244,23 +244,35 @@ struct CoupledItem : WorldItem<TileT> {
 
 namespace over {
 
-// The worlds for which Filter is true.
+// The worlds that the filter includes. A worker that has the tile to itself asks first whether there are any.
 template <class Filter>
 struct WorldsThat {
     template <class TileT, class Share, class Call>
     static DS_METHOD void each(TileT& tile, Share share, const Call& call) {
+        if (Share::whole && !Filter::any(tile)) return;
         for (int i = share.first; i < tile.count; i += share.stride)
             if (Filter::includes(tile.records, i)) call(WorldItem<TileT>{tile, i});
     }
 };
 
+// Their agents.
 template <class Filter>
 struct AgentsThat {
     template <class TileT, class Share, class Call>
     static DS_METHOD void each(TileT& tile, Share share, const Call& call) {
         constexpr int kAgents = TileT::W::kAgents;
+        if (Share::whole && !Filter::any(tile)) return;
         for (int slot = share.first; slot < tile.count * kAgents; slot += share.stride)
             if (Filter::includes(tile.records, slot / kAgents)) call(AgentItem<TileT>(tile, slot));
+    }
+};
+
+// The same, where the simulator has flat observations.
+template <class Filter>
+struct FlatAgentsThat {
+    template <class TileT, class Share, class Call>
+    static DS_METHOD void each(TileT& tile, Share share, const Call& call) {
+        if (tile.simulation.tensors.observations) AgentsThat<Filter>::each(tile, share, call);
     }
 };
 
@@ -270,6 +282,7 @@ struct LinesThat {
     template <class TileT, class Share, class Call>
     static DS_METHOD void each(TileT& tile, Share share, const Call& call) {
         constexpr int kAgents = TileT::W::kAgents, kItems = TileT::Float::kLanes == 1 ? kLidarLines : 1;  // per agent
+        if (Share::whole && !Filter::any(tile)) return;
         for (int item = share.first; item < tile.count * kAgents * kItems; item += share.stride)
             if (Filter::includes(tile.records, item / (kItems * kAgents)))
                 call(LineItem<TileT>(tile, item / kItems, item % kItems));
@@ -277,18 +290,30 @@ struct LinesThat {
 };
 
 struct All {
+    template <class TileT>
+    static DS_METHOD bool any(const TileT&) { return true; }
     template <class Records>
     static DS_METHOD bool includes(const Records&, int) { return true; }
 };
-struct Ending {
+// Filter that looks at a record of each world.
+template <class Filter>
+struct Some {
+    template <class TileT>
+    static DS_METHOD bool any(const TileT& tile) {
+        bool found = false;
+        for (int i = 0; i < tile.count; i++) found |= Filter::includes(tile.records, i);
+        return found;
+    }
+};
+struct Ending : Some<Ending> {
     template <class Records>
     static DS_METHOD bool includes(const Records& records, int world) { return records.ends[world].ends; }
 };
-struct Regenerating {
+struct Regenerating : Some<Regenerating> {
     template <class Records>
     static DS_METHOD bool includes(const Records& records, int world) { return records.ends[world].regenerates; }
 };
-struct ChosenOnes {
+struct ChosenOnes : Some<ChosenOnes> {
     template <class Records>
     static DS_METHOD bool includes(const Records& records, int world) { return records.chosen[world].yes; }
 };
@@ -300,6 +325,9 @@ using ChosenWorlds = WorldsThat<ChosenOnes>;
 using Agents = AgentsThat<All>;
 using EndingAgents = AgentsThat<Ending>;
 using ChosenAgents = AgentsThat<ChosenOnes>;
+using FlatAgents = FlatAgentsThat<All>;
+using EndingFlatAgents = FlatAgentsThat<Ending>;
+using ChosenFlatAgents = FlatAgentsThat<ChosenOnes>;
 using Lines = LinesThat<All>;
 using EndingLines = LinesThat<Ending>;
 using ChosenLines = LinesThat<ChosenOnes>;

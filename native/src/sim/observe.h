@@ -103,7 +103,7 @@ DS_INLINE float* append(float* to, const float* from, int count) {
 // Concatenates the parts of an agent's observation, read from the tensors just written.
 template <class W>
 DS_INLINE void concatenate(const Rules& rules, const Episode& episode, int agent, const ObservationRow& row) {
-    if (!row.flat) return;
+    DS_ASSERT(row.flat);
     float* out = append(row.flat, row.self, kSelfSize);
     out = append(out, row.partners, kPolarSize * (W::kAgents - 1));
     out = append(out, row.room_entities, kPolarSize * kEntitySlots);

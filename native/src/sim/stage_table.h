@@ -57,7 +57,7 @@ namespace doorstep {
     X(cast_final_lidar, EndingLines,                                                                               \
       (LineIndex line, const World& world, const StaticsInSight& sight, FinalObservationRow row),                  \
       "Casts the lidar rays of worlds before their reset.")                                                        \
-    X(flatten_final, EndingAgents,                                                                                 \
+    X(flatten_final, EndingFlatAgents,                                                                             \
       (AgentIndex agent, const Rules& rules, const Episode& episode, FinalObservationRow row),                     \
       "Concatenates the final observations.")                                                                      \
     X(reset_levels, RegeneratingWorlds,                                                                            \
@@ -68,7 +68,7 @@ namespace doorstep {
     X(cast_lidar, Lines,                                                                                           \
       (LineIndex line, const World& world, const StaticsInSight& sight, ObservationRow row),                       \
       "Casts the lidar rays.")                                                                                     \
-    X(flatten, Agents, (AgentIndex agent, const Rules& rules, const Episode& episode, ObservationRow row),         \
+    X(flatten, FlatAgents, (AgentIndex agent, const Rules& rules, const Episode& episode, ObservationRow row),     \
       "Concatenates the observations.")
 
 // Stages of creation, reset and refresh, which also run some of those above; see sim/step.h.

@@ -3,8 +3,8 @@
 // A row of the table in sim/stage_table.h tells over what a stage runs and what it has access to; that is how it is
 // executed here. On the CPU eight lanes are one vector and a thread processes all items of its tile. On CUDA a lane is
 // a thread, the threads of a block share the items, and a barrier ends each stage. Results do not depend on which
-// worlds share a tile. Doors move before bodies, by the flag of the last step; buttons are evaluated after bodies moved;
-// a world whose episode ends is observed, regenerated, and observed again.
+// worlds share a tile. Doors move before bodies, by the flag of the last step; buttons are evaluated after bodies; a
+// world whose episode ends is observed, regenerated, and observed again.
 #pragma once
 
 #include "sim/coupled.h"
@@ -66,7 +66,7 @@ DS_INLINE void observe_chosen(Block& block, TileT& tile) {
     run_on_block<over::AgentVectors, S::prepare_sights>(block, tile);
     run_on_block<over::ChosenAgents, S::observe>(block, tile);
     run_on_block<over::ChosenLines, S::cast_lidar>(block, tile);
-    run_on_block<over::ChosenAgents, S::flatten>(block, tile);
+    run_on_block<over::ChosenFlatAgents, S::flatten>(block, tile);
 }
 
 // The tile's request tells seed and world offset.

@@ -96,18 +96,21 @@ struct TileRecords {
 template <class Share>
 concept WorkerShare = requires(Share share) {
     { share.first + share.stride } -> SameAs<int>;
+    { Share::whole } -> SameAs<const bool&>;
     { share.solver() } -> SameAs<int>;
     { share.slider() } -> SameAs<int>;
     Share::solvers;
 };
 
 struct WholeShare {
+    static constexpr bool whole = true;
     static constexpr int first = 0, stride = 1;
     static constexpr int solvers = 1;
     static DS_METHOD constexpr int solver() { return 0; }
     static DS_METHOD constexpr int slider() { return 0; }
 };
 struct ThreadShare {
+    static constexpr bool whole = false;
     static constexpr int kWarp = 32;
     static constexpr int solvers = 4;  // worlds that a tile solves at a time
     int first, stride;                 // thread, threads of the block
