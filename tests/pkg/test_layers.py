@@ -69,9 +69,3 @@ def test_pictures_are_drawn_below_the_simulator() -> None:
         assert "doorstep.simulator" not in reachable(name)
         assert "doorstep" not in reachable(name)
         assert "import Simulator" not in MODULES[name].read_text("utf-8"), f"{name}, under TYPE_CHECKING"
-
-
-def test_the_c_api_and_all_below_it_include_nothing_of_interop() -> None:
-    sources = Path(__file__).resolve().parents[2] / "native" / "src"
-    above = {path for path in sources.rglob("*.*") if '#include "interop/' in path.read_text()}
-    assert {path.relative_to(sources).parts[0] for path in above} == {"interop"}
