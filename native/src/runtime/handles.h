@@ -4,10 +4,10 @@
 // the object alive for as long as the caller needs it, even if it is removed meanwhile.
 #pragma once
 
-#include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "math/base.h"
 #include "runtime/futex.h"
 #include "runtime/reference.h"
 
@@ -18,7 +18,7 @@ class HandleRegistry {
 public:
     // The new id, or 0 if memory ran out.
     uint64_t insert(Ref<T> object) {
-        assert(object);
+        DS_ASSERT(object);
         MutexGuard guard(mutex_);
         if (first_free_ == kNone && !grow()) return 0;
         const uint32_t index = first_free_;

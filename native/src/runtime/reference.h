@@ -1,7 +1,6 @@
 // The lifetimes of objects: intrusive reference counts, owners in other code, and counts of what is alive.
 #pragma once
 
-#include <assert.h>
 #include <stdint.h>
 
 #include <atomic>
@@ -9,6 +8,7 @@
 #include <utility>
 
 #include "doorstep.h"
+#include "math/base.h"
 
 namespace doorstep {
 
@@ -49,7 +49,7 @@ public:
     ~Ref() {
         if (!object_) return;
         const uint32_t before = object_->references_.fetch_sub(1, std::memory_order_acq_rel);
-        assert(before > 0);
+        DS_ASSERT(before > 0);
         if (before == 1) delete object_;
     }
 
@@ -61,7 +61,7 @@ public:
     }
     // Another reference to an object that another reference keeps alive.
     static Ref share(T* object) {
-        assert(object->reference_count() > 0);
+        DS_ASSERT(object->reference_count() > 0);
         object->references_.fetch_add(1, std::memory_order_relaxed);
         return adopt(object);
     }
@@ -81,11 +81,11 @@ public:
 
     T* get() const { return object_; }
     T* operator->() const {
-        assert(object_);
+        DS_ASSERT(object_);
         return object_;
     }
     T& operator*() const {
-        assert(object_);
+        DS_ASSERT(object_);
         return *object_;
     }
     explicit operator bool() const { return object_ != nullptr; }

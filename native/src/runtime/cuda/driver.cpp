@@ -1,6 +1,5 @@
 #include "runtime/cuda/driver.h"
 
-#include <assert.h>
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -8,6 +7,7 @@
 
 #include <atomic>
 
+#include "math/base.h"
 #include "runtime/futex.h"
 #include "runtime/status.h"
 
@@ -236,12 +236,12 @@ const Driver* find_driver() {
 }
 
 const Driver& driver() {
-    assert(state.load(std::memory_order_relaxed) != kUnopened);
+    DS_ASSERT(state.load(std::memory_order_relaxed) != kUnopened);
     return table;
 }
 
 bool keeps_primary_context(CUdevice device) {
-    assert(device >= 0);
+    DS_ASSERT(device >= 0);
     if (device >= 64) return false;
     const uint64_t bit = uint64_t{1} << device;
     return !(kept_contexts.fetch_or(bit) & bit);

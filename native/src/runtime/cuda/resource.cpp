@@ -1,7 +1,6 @@
 #include "runtime/cuda/resource.h"
 
-#include <assert.h>
-
+#include "math/base.h"
 #include "runtime/cuda/context.h"
 #include "runtime/futex.h"
 #include "runtime/hash.h"
@@ -31,7 +30,7 @@ public:
         MutexGuard guard(mutex_);
         Resource** link = &bucket(resource.kind_, resource.device_index_, resource.raw_);
         while (*link && *link != &resource) link = &(*link)->next_in_registry_;
-        assert(*link);
+        DS_ASSERT(*link);
         *link = resource.next_in_registry_;
     }
 
@@ -44,7 +43,7 @@ private:
     static constexpr uint64_t kBuckets = 1024;
 
     void insert(Resource& resource, uint64_t raw) {
-        assert(raw && !resource.raw_ && resource.ownership_ == DS_OWNERSHIP_OWNED);
+        DS_ASSERT(raw && !resource.raw_ && resource.ownership_ == DS_OWNERSHIP_OWNED);
         resource.raw_ = raw;
         Resource*& first = bucket(resource.kind_, resource.device_index_, raw);
         resource.next_in_registry_ = first;
