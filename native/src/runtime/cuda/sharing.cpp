@@ -261,9 +261,14 @@ ds_status Semaphore::begin(const Stream& stream, const char* function, const Cal
     if (!recorded) {
         if (const ds_status status = find_use(stream, &use)) return status;
     }
-    if (const ds_status status = context()->call(function, "semaphore", call)) return status;
-    const ds_status status = recorded ? DS_STATUS_OK : use->event->record(stream);
-    unknown_uses_ = unknown_uses_ || recorded || status;
+    bool begun = false;  // maybe in spite of an error: the caller's context could not be restored
+    ds_status status = context()->call(function, "semaphore", [&](const Driver& driver) {
+        const CUresult result = call(driver);
+        begun = result == CUDA_SUCCESS;
+        return result;
+    });
+    if (!status && !recorded) status = use->event->record(stream);
+    unknown_uses_ = unknown_uses_ || (begun && (recorded || status));
     return status;
 }
 
