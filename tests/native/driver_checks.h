@@ -1,10 +1,10 @@
-// Checks of tests on the fake driver: the thread's error, and leaks.
+// Checks of tests on the stand-in driver: the thread's error, and leaks.
 #pragma once
 
 #include <stdint.h>
 
 #include "check.h"
-#include "fake_driver.h"
+#include "installed_driver.h"
 #include "runtime/reference.h"
 #include "runtime/status.h"
 
@@ -20,10 +20,10 @@ inline int64_t live_resources() {
     return sum;
 }
 
-// Nothing is left alive but the primary contexts, which the process keeps, and no call used an object that did not exist.
+// Nothing is left alive but the primary contexts, which the process keeps, and no call broke the driver's rules.
 inline void check_clean() {
     CHECK_EQUAL(live_resources(), 0);
-    CHECK_EQUAL(fake::alive(), 0);
-    for (const int device : {0, 1}) CHECK(fake::retained(device) <= 1);
-    CHECK_EQUAL(fake::misuses(), 0);
+    CHECK_EQUAL(stand_in::alive(), 0);
+    for (int device = 0; device < stand_in::driver().settings.devices; ++device) CHECK(stand_in::retained(device) <= 1);
+    CHECK_EQUAL(stand_in::violations(), 0);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "driver_checks.h"
+#include "functions.h"
 #include "processes.h"
 #include "runtime/cuda/context.h"
 #include "runtime/cuda/stream.h"
@@ -22,6 +23,17 @@ void check_refused(ds_status status) {
     CHECK(*latest_error().hint);
 }
 
+// cuGetProcAddress of the drivers of CUDA 11.3 to 11.8.
+CUresult get_older_proc_address(const char* name, void** function, int version, uint64_t flags) {
+    int found;
+    const int result = cuGetProcAddress_v2(name, function, version, flags, &found);
+    return result || *function ? static_cast<CUresult>(result) : CUDA_ERROR_NOT_FOUND;
+}
+
+void* find_older_symbol(const char* name) {
+    return strcmp(name, "cuGetProcAddress") == 0 ? reinterpret_cast<void*>(&get_older_proc_address) : nullptr;
+}
+
 // ---- Loading ----
 
 void a_machine_without_a_driver_is_told_so() {
@@ -32,27 +44,32 @@ void a_machine_without_a_driver_is_told_so() {
 }
 
 void a_driver_that_is_too_old_is_refused_with_both_versions() {
-    fake::install({.version = 11080});
+    stand_in::install({.driver_version = 11080});
     check_refused(DS_STATUS_DRIVER_VERSION);
     CHECK(message_has("11.8"));
     CHECK(message_has("12.0"));
-    CHECK_EQUAL(fake::first_call("cuInit"), -1);
+    CHECK_EQUAL(stand_in::first_call("cuInit"), -1);
 }
 
 void a_driver_from_before_versioned_functions_tells_its_version_too() {
-    fake::install({.version = 10020, .has_get_proc_address_v2 = false, .has_get_proc_address = false});
+    stand_in::install({.driver_version = 10020});
+    reset_driver([](const char* name) -> void* {
+        return strcmp(name, "cuDriverGetVersion") == 0 ? reinterpret_cast<void*>(&cuDriverGetVersion) : nullptr;
+    });
     check_refused(DS_STATUS_DRIVER_VERSION);
     CHECK(message_has("10.2"));
 }
 
 void the_older_way_to_find_functions_will_do() {
-    fake::install({.has_get_proc_address_v2 = false});
+    stand_in::install();
+    reset_driver(find_older_symbol);
     CHECK(find_driver());
 }
 
 void a_driver_that_lacks_a_needed_function_is_refused_by_its_name() {
     for (const bool newer : {true, false}) {
-        fake::install({.has_get_proc_address_v2 = newer, .missing_function = "cuMemPoolTrimTo"});
+        stand_in::install({.driver_version = 12040, .missing = {"cuMemPoolTrimTo"}});
+        if (!newer) reset_driver(find_older_symbol);
         check_refused(DS_STATUS_DRIVER_FUNCTION);
         CHECK(message_has("cuMemPoolTrimTo"));
         CHECK(message_has("12.4"));
@@ -61,7 +78,7 @@ void a_driver_that_lacks_a_needed_function_is_refused_by_its_name() {
 }
 
 void a_newer_function_that_is_missing_fails_when_it_is_called() {
-    fake::install({.version = 12020, .missing_function = "cuFuncLoad"});
+    stand_in::install({.driver_version = 12020});
     const Driver* found = find_driver();
     CHECK(found);
     CHECK_EQUAL(fail_driver(found->cuFuncLoad(nullptr), "cuFuncLoad"), DS_STATUS_DRIVER_FUNCTION);
@@ -71,9 +88,9 @@ void a_newer_function_that_is_missing_fails_when_it_is_called() {
 }
 
 void a_refusal_is_kept_and_told_in_every_thread() {
-    fake::install({.version = 11080});
+    stand_in::install({.driver_version = 11080});
     check_refused(DS_STATUS_DRIVER_VERSION);
-    const int64_t calls = fake::calls();
+    const int64_t calls = stand_in::calls();
     pthread_t thread;
     CHECK_EQUAL(pthread_create(&thread, nullptr,
                                [](void*) -> void* {
@@ -84,11 +101,11 @@ void a_refusal_is_kept_and_told_in_every_thread() {
                                nullptr),
                 0);
     pthread_join(thread, nullptr);
-    CHECK_EQUAL(fake::calls(), calls);
+    CHECK_EQUAL(stand_in::calls(), calls);
 }
 
 void the_driver_is_initialised_once_by_many_threads() {
-    fake::install();
+    stand_in::install();
     pthread_t threads[8];
     for (pthread_t& thread : threads) {
         CHECK_EQUAL(pthread_create(&thread, nullptr,
@@ -100,22 +117,23 @@ void the_driver_is_initialised_once_by_many_threads() {
                     0);
     }
     for (const pthread_t thread : threads) pthread_join(thread, nullptr);
-    CHECK_EQUAL(fake::count_calls("cuInit"), 1);
+    CHECK_EQUAL(stand_in::count_calls("cuInit"), 1);
 }
 
 void what_was_not_ready_may_be_so_the_next_time() {
-    fake::install({.failing_function = "cuInit", .failure = CUDA_ERROR_MPS_SERVER_NOT_READY});
+    stand_in::install();
+    stand_in::fail_next("cuInit", CUDA_ERROR_MPS_SERVER_NOT_READY);
     check_refused(DS_STATUS_DEVICE_BUSY);
     CHECK(find_driver());
 }
 
 void a_machine_without_devices_is_told_so() {
-    fake::install({.device_count = 0});
+    stand_in::install({.devices = 0});
     check_refused(DS_STATUS_NO_DEVICE);
 }
 
 void a_device_that_does_not_exist_is_named_with_the_number_there_is() {
-    fake::install();
+    stand_in::install({.devices = 2});
     CUdevice device;
     for (const int64_t index : {int64_t{-1}, int64_t{2}, INT64_MAX}) {
         CHECK_EQUAL(find_device(index, &device), DS_STATUS_NO_DEVICE);
@@ -127,7 +145,7 @@ void a_device_that_does_not_exist_is_named_with_the_number_there_is() {
 // ---- Results ----
 
 void every_result_has_its_status() {
-    fake::install();
+    stand_in::install({.driver_version = 12040});
     CHECK(find_driver());
     const struct {
         int result;
@@ -159,7 +177,7 @@ void every_result_has_its_status() {
 }
 
 void a_bad_handle_is_blamed_on_the_argument_if_there_is_one() {
-    fake::install();
+    stand_in::install();
     CHECK(find_driver());
     CHECK_EQUAL(fail_driver(CUDA_ERROR_INVALID_HANDLE, "cuStreamQuery", "stream"), DS_STATUS_INVALID_ARGUMENT);
     CHECK(strcmp(latest_error().argument, "stream") == 0);
@@ -167,7 +185,7 @@ void a_bad_handle_is_blamed_on_the_argument_if_there_is_one() {
 }
 
 void the_drivers_code_is_that_of_the_latest_failure_of_the_thread() {
-    fake::install();
+    stand_in::install();
     CHECK(find_driver());
     fail_driver(CUDA_ERROR_ILLEGAL_ADDRESS, "cuStreamQuery");
     CHECK_EQUAL(latest_error().driver_code, 700);
@@ -180,9 +198,10 @@ void the_drivers_code_is_that_of_the_latest_failure_of_the_thread() {
 int64_t owners_released = 0;
 
 void a_forked_child_calls_the_driver_never_and_is_told_why() {
-    fake::install();
+    stand_in::install();
     const int code = run_in_child([] {
         // If the driver was not loaded before the fork, the child can load it.
+        stand_in::replace_driver({});
         CHECK(find_driver());
         return 0;
     });
@@ -191,7 +210,7 @@ void a_forked_child_calls_the_driver_never_and_is_told_why() {
     Ref<Stream> stream = Stream::create(context);
     Ref<Stream> foreign = Stream::borrow(context, 2, {&owners_released, [](void*) { ++owners_released; }});
     CHECK(foreign);
-    const int64_t calls = fake::calls();
+    const int64_t calls = stand_in::calls();
     const int in_child = run_in_child([&] {
         CHECK(!find_driver());
         CHECK_EQUAL(last_status(), DS_STATUS_DEVICE);
@@ -204,7 +223,7 @@ void a_forked_child_calls_the_driver_never_and_is_told_why() {
         foreign = {};
         context = {};
         CHECK_EQUAL(owners_released, 0);
-        CHECK_EQUAL(fake::calls(), calls);
+        CHECK_EQUAL(stand_in::calls(), calls);
         return 0;
     });
     CHECK_EQUAL(in_child, 0);

@@ -5,7 +5,7 @@
 
 #include "check.h"
 #include "doorstep_api.h"
-#include "fake_driver.h"
+#include "installed_driver.h"
 #include "processes.h"
 
 namespace {
@@ -41,13 +41,24 @@ ds_resource_info info_of(ds_resource resource) {
     return info;
 }
 
-// Two rows of 8 bytes, 16 bytes apart.
-ds_row_copy row_copy() { return {sizeof(ds_row_copy), 0, 4096, 16, 8192, 16, 8, 2}; }
+// Two rows of 8 bytes, 16 bytes apart, within the memory.
+ds_row_copy row_copy(ds_resource memory) {
+    const uint64_t first = info_of(memory).raw;
+    return {sizeof(ds_row_copy), 0, first, 16, first + 2048, 16, 8, 2};
+}
+
+// One block of one thread.
+ds_status launch(ds_resource kernel, ds_resource stream) {
+    const uint32_t one[3] = {1, 1, 1};
+    uint64_t data = 0;
+    void* arguments[] = {&data};
+    return ds_kernel_launch(kernel, stream, one, one, 0, arguments);
+}
 
 // One handle of every kind, on a new driver.
 struct Everything {
     Everything() {
-        fake::install();
+        stand_in::install();
         CHECK_EQUAL(ds_context_create(0, &handles[DS_RESOURCE_CONTEXT]), DS_STATUS_OK);
         CHECK_EQUAL(ds_stream_create(context(), &handles[DS_RESOURCE_STREAM]), DS_STATUS_OK);
         CHECK_EQUAL(ds_cuda_event_create(context(), 1, &handles[DS_RESOURCE_EVENT]), DS_STATUS_OK);
@@ -56,8 +67,8 @@ struct Everything {
                                             &handles[DS_RESOURCE_DEVICE_MEMORY]),
                     DS_STATUS_OK);
         CHECK_EQUAL(ds_pinned_memory_create(context(), 512, &handles[DS_RESOURCE_PINNED_MEMORY]), DS_STATUS_OK);
-        CHECK_EQUAL(ds_module_load(context(), "image", &handles[DS_RESOURCE_MODULE]), DS_STATUS_OK);
-        CHECK_EQUAL(ds_kernel_get(handles[DS_RESOURCE_MODULE], fake::kKernelName, &handles[DS_RESOURCE_KERNEL]),
+        CHECK_EQUAL(ds_module_load(context(), stand_in::kImage, &handles[DS_RESOURCE_MODULE]), DS_STATUS_OK);
+        CHECK_EQUAL(ds_kernel_get(handles[DS_RESOURCE_MODULE], stand_in::kKernelName, &handles[DS_RESOURCE_KERNEL]),
                     DS_STATUS_OK);
         CHECK_EQUAL(ds_graph_begin_capture(stream()), DS_STATUS_OK);
         CHECK_EQUAL(ds_graph_end_capture(stream(), &handles[DS_RESOURCE_GRAPH]), DS_STATUS_OK);
@@ -68,8 +79,9 @@ struct Everything {
         CHECK_EQUAL(ds_exported_memory_export(*exported, &fd), DS_STATUS_OK);
         CHECK_EQUAL(ds_imported_memory_create(stream(), fd, 256, 0, &handles[DS_RESOURCE_IMPORTED_MEMORY]),
                     DS_STATUS_OK);
-        CHECK_EQUAL(ds_exported_memory_export(*exported, &fd), DS_STATUS_OK);
-        CHECK_EQUAL(ds_semaphore_import(context(), fd, 1, &handles[DS_RESOURCE_SEMAPHORE]), DS_STATUS_OK);
+        CHECK_EQUAL(ds_semaphore_import(context(), stand_in::make_file("timeline-semaphore", 8).number, 1,
+                                        &handles[DS_RESOURCE_SEMAPHORE]),
+                    DS_STATUS_OK);
     }
 
     ds_resource context() const { return handles[DS_RESOURCE_CONTEXT]; }
@@ -98,15 +110,15 @@ void every_kind_is_described_counted_and_released() {
     CHECK_EQUAL(info_of(made[DS_RESOURCE_DEVICE_MEMORY]).bytes, 4096);
     CHECK_EQUAL(info_of(made[DS_RESOURCE_PINNED_MEMORY]).bytes, 512);
     CHECK(info_of(made[DS_RESOURCE_PINNED_MEMORY]).host != 0);
-    CHECK_EQUAL(info_of(made[DS_RESOURCE_EXPORTED_MEMORY]).bytes, fake::kGranularity);
+    CHECK_EQUAL(info_of(made[DS_RESOURCE_EXPORTED_MEMORY]).bytes, stand_in::kGranularity);
     CHECK_EQUAL(info_of(made[DS_RESOURCE_IMPORTED_MEMORY]).bytes, 256);
     CHECK_EQUAL(info_of(made.stream()).host, 0);
     CHECK_EQUAL(live(), DS_RESOURCE_KIND_COUNT);
     made.release_all();
     CHECK_EQUAL(live(), 0);
-    CHECK_EQUAL(fake::alive(), 0);
-    CHECK_EQUAL(fake::retained(0), 1);
-    CHECK_EQUAL(fake::misuses(), 0);
+    CHECK_EQUAL(stand_in::alive(), 0);
+    CHECK_EQUAL(stand_in::retained(0), 1);
+    CHECK_EQUAL(stand_in::violations(), 0);
 }
 
 void a_released_handle_is_closed_and_its_resource_lives_for_its_children() {
@@ -115,18 +127,17 @@ void a_released_handle_is_closed_and_its_resource_lives_for_its_children() {
     CHECK_EQUAL(ds_resource_release(made[DS_RESOURCE_MODULE]), DS_STATUS_OK);
     CHECK_EQUAL(ds_resource_release(made[DS_RESOURCE_MODULE]), DS_STATUS_CLOSED);
     ds_resource kernel = 77;
-    CHECK_EQUAL(ds_kernel_get(made[DS_RESOURCE_MODULE], fake::kKernelName, &kernel), DS_STATUS_CLOSED);
+    CHECK_EQUAL(ds_kernel_get(made[DS_RESOURCE_MODULE], stand_in::kKernelName, &kernel), DS_STATUS_CLOSED);
     CHECK_EQUAL(kernel, 77);
     CHECK_EQUAL(live(DS_RESOURCE_MODULE), 1);
-    const uint32_t one[3] = {1, 1, 1};
-    CHECK_EQUAL(ds_kernel_launch(made[DS_RESOURCE_KERNEL], made.stream(), one, one, 0, nullptr), DS_STATUS_OK);
+    CHECK_EQUAL(launch(made[DS_RESOURCE_KERNEL], made.stream()), DS_STATUS_OK);
     CHECK_EQUAL(ds_resource_release(made[DS_RESOURCE_KERNEL]), DS_STATUS_OK);
     CHECK_EQUAL(live(DS_RESOURCE_MODULE), 0);
     made.handles[DS_RESOURCE_MODULE] = made.handles[DS_RESOURCE_KERNEL] = 0;
     for (const ds_resource handle : made.handles) {
         if (handle) CHECK_EQUAL(ds_resource_release(handle), DS_STATUS_OK);
     }
-    CHECK_EQUAL(fake::misuses(), 0);
+    CHECK_EQUAL(stand_in::violations(), 0);
 }
 
 void a_raw_handle_leads_back_to_the_same_resource() {
@@ -150,7 +161,7 @@ void a_handle_of_the_wrong_kind_is_refused_by_every_function() {
     const ds_resource context = made.context(), stream = made.stream(), event = made[DS_RESOURCE_EVENT];
     const ds_resource graph = made[DS_RESOURCE_GRAPH], pool = made[DS_RESOURCE_MEMORY_POOL];
     const uint32_t one[3] = {1, 1, 1};
-    const ds_row_copy rows = row_copy();
+    const ds_row_copy rows = row_copy(made[DS_RESOURCE_DEVICE_MEMORY]);
     ds_resource out = 0;
     int32_t fd = -1;
     float milliseconds = 0;
@@ -188,7 +199,7 @@ void a_handle_of_the_wrong_kind_is_refused_by_every_function() {
     check_argument_error(ds_semaphore_wait(event, stream, 0), "semaphore");
     check_argument_error(ds_semaphore_signal(made[DS_RESOURCE_SEMAPHORE], event, 0), "stream");
     check_argument_error(ds_semaphore_wait(made[DS_RESOURCE_SEMAPHORE], event, 0), "stream");
-    check_argument_error(ds_module_load(stream, "image", &out), "context");
+    check_argument_error(ds_module_load(stream, stand_in::kImage, &out), "context");
     check_argument_error(ds_module_load_builtin(stream, "views", &out), "context");
     check_argument_error(ds_kernel_get(stream, "name", &out), "module");
     check_argument_error(ds_kernel_launch(stream, stream, one, one, 0, nullptr), "kernel");
@@ -202,12 +213,12 @@ void a_handle_of_the_wrong_kind_is_refused_by_every_function() {
     CHECK_EQUAL(live(), 0);
 }
 
-void check_rows_are_checked(ds_resource stream) {
-    ds_row_copy rows = row_copy();
+void check_rows_are_checked(ds_resource stream, ds_resource memory) {
+    ds_row_copy rows = row_copy(memory);
     CHECK_EQUAL(ds_copy_rows(stream, &rows), DS_STATUS_OK);
     rows.destination_pitch = 7;
     check_argument_error(ds_copy_rows(stream, &rows), "destination_pitch");
-    rows = row_copy();
+    rows = row_copy(memory);
     rows.source_pitch = 7;
     check_argument_error(ds_copy_rows(stream, &rows), "source_pitch");
     rows.source = 0;
@@ -216,11 +227,11 @@ void check_rows_are_checked(ds_resource stream) {
     check_argument_error(ds_copy_rows(stream, &rows), "destination");
     rows.struct_size = 0;
     check_argument_error(ds_copy_rows(stream, &rows), "copy");
-    const int64_t calls = fake::count_calls("cuMemcpy2DAsync");
-    rows = row_copy();
+    const int64_t calls = stand_in::count_calls("cuMemcpy2DAsync");
+    rows = row_copy(memory);
     rows.num_rows = 0;
     CHECK_EQUAL(ds_copy_rows(stream, &rows), DS_STATUS_OK);
-    CHECK_EQUAL(fake::count_calls("cuMemcpy2DAsync"), calls);
+    CHECK_EQUAL(stand_in::count_calls("cuMemcpy2DAsync"), calls);
 }
 
 void null_pointers_and_empty_ranges_are_argument_errors() {
@@ -242,7 +253,7 @@ void null_pointers_and_empty_ranges_are_argument_errors() {
     check_argument_error(ds_pinned_memory_create(made.context(), 0, &out), "bytes");
     check_argument_error(ds_copy(made.stream(), 0, 1, 1), "to");
     check_argument_error(ds_copy(made.stream(), 1, 0, 1), "from");
-    check_rows_are_checked(made.stream());
+    check_rows_are_checked(made.stream(), made[DS_RESOURCE_DEVICE_MEMORY]);
     check_argument_error(ds_exported_memory_create(made.stream(), 0, &out), "bytes");
     check_argument_error(ds_exported_memory_export(made[DS_RESOURCE_EXPORTED_MEMORY], nullptr), "fd");
     check_argument_error(ds_imported_memory_create(made.stream(), -1, 1, 0, &out), "fd");
@@ -269,7 +280,8 @@ void release_owner(void* owner) { ++*static_cast<int*>(owner); }
 void a_foreign_owner_goes_with_the_last_handle() {
     Everything made;
     ds_resource stream, memory;
-    CHECK_EQUAL(ds_stream_borrow(made.context(), fake::make_foreign_stream(0), &released, release_owner, &stream),
+    CHECK_EQUAL(ds_stream_borrow(made.context(), stand_in::make_foreign_stream(0), &released, release_owner,
+                                 &stream),
                 DS_STATUS_OK);
     CHECK_EQUAL(info_of(stream).ownership, DS_OWNERSHIP_FOREIGN);
     CHECK_EQUAL(ds_device_memory_create(made[DS_RESOURCE_MEMORY_POOL], stream, 64, &memory), DS_STATUS_OK);
@@ -285,8 +297,7 @@ void a_foreign_owner_goes_with_the_last_handle() {
 
 void a_failure_of_the_driver_comes_with_its_code() {
     Everything made;
-    fake::behaviour().failing_function = "cuStreamSynchronize";
-    fake::behaviour().failure = doorstep::CUDA_ERROR_ILLEGAL_ADDRESS;
+    stand_in::fail_next("cuStreamSynchronize", doorstep::CUDA_ERROR_ILLEGAL_ADDRESS);
     CHECK_EQUAL(ds_stream_synchronize(made.stream()), DS_STATUS_DEVICE);
     CHECK_EQUAL(latest_error().driver_code, 700);
     CHECK_EQUAL(ds_stream_synchronize(0), DS_STATUS_CLOSED);
@@ -296,23 +307,29 @@ void a_failure_of_the_driver_comes_with_its_code() {
 
 void handles_are_let_go_in_a_forked_child_too() {
     Everything made;
-    const int64_t calls = fake::calls();
+    const int64_t calls = stand_in::calls();
     const int code = run_in_child([&] {
         CHECK_EQUAL(ds_stream_synchronize(made.stream()), DS_STATUS_DEVICE);
         made.release_all();
         CHECK_EQUAL(live(), 0);
-        CHECK_EQUAL(fake::calls(), calls);
+        CHECK_EQUAL(stand_in::calls(), calls);
         return 0;
     });
     CHECK_EQUAL(code, 0);
     made.release_all();
-    CHECK_EQUAL(fake::alive(), 0);
+    CHECK_EQUAL(stand_in::alive(), 0);
 }
 
 // ---- Devices ----
 
 void the_driver_and_its_devices_are_described() {
-    fake::install({.version = 12040, .device_count = 2, .capability = 90});
+    stand_in::install({.devices = 2, .driver_version = 12040, .compute_capability = 89, .multiprocessors = 7,
+                       .memory_bytes = 1000});
+    ds_resource context, memory_pool, stream, memory;
+    CHECK_EQUAL(ds_context_create(1, &context), DS_STATUS_OK);
+    CHECK_EQUAL(ds_memory_pool_default(context, &memory_pool), DS_STATUS_OK);
+    CHECK_EQUAL(ds_stream_create(context, &stream), DS_STATUS_OK);
+    CHECK_EQUAL(ds_device_memory_create(memory_pool, stream, 600, &memory), DS_STATUS_OK);
     ds_cuda_driver_info driver{};
     check_argument_error(ds_cuda_get_driver(&driver), "info");
     driver.struct_size = sizeof driver;
@@ -323,20 +340,24 @@ void the_driver_and_its_devices_are_described() {
     ds_cuda_device_info device{};
     device.struct_size = sizeof device;
     CHECK_EQUAL(ds_cuda_get_device(1, &device), DS_STATUS_OK);
-    CHECK_EQUAL(device.compute_capability, 90);
+    CHECK_EQUAL(device.compute_capability, 89);
     CHECK_EQUAL(device.multiprocessors, 7);
     CHECK_EQUAL(device.free_bytes, 400);
     CHECK_EQUAL(device.total_bytes, 1000);
-    CHECK(strcmp(device.name, "Fake") == 0);
-    for (const uint8_t byte : device.uuid) CHECK_EQUAL(byte, 0xf1);
+    CHECK(strcmp(device.name, "Stand-in 1") == 0);
+    for (int i = 0; i < 15; ++i) CHECK_EQUAL(device.uuid[i], i * 0x11);
+    CHECK_EQUAL(device.uuid[15], 1);
     CHECK(device.kernel_source >= DS_KERNEL_SOURCE_EMBEDDED && device.kernel_source <= DS_KERNEL_SOURCE_DRIVER);
-    CHECK_EQUAL(fake::retained(1), 1);
+    CHECK_EQUAL(stand_in::retained(1), 1);
     CHECK_EQUAL(ds_cuda_get_device(2, &device), DS_STATUS_NO_DEVICE);
     CHECK_EQUAL(device.multiprocessors, 7);
+    for (const ds_resource handle : {memory, stream, memory_pool, context}) {
+        CHECK_EQUAL(ds_resource_release(handle), DS_STATUS_OK);
+    }
 }
 
 void a_busy_device_is_told_so_and_leaves_nothing() {
-    fake::install({.failing_function = "cuDevicePrimaryCtxRetain", .failure = doorstep::CUDA_ERROR_DEVICE_UNAVAILABLE});
+    stand_in::install({.busy = 1});
     ds_resource context = 0;
     CHECK_EQUAL(ds_context_create(0, &context), DS_STATUS_DEVICE_BUSY);
     CHECK_EQUAL(latest_error().driver_code, 46);
@@ -361,10 +382,10 @@ void the_table_calls_the_same_functions() {
 #undef CHECK_ROW
     CHECK_EQUAL(distinct.size(), count);
     CHECK_EQUAL(sizeof(ds_api), 8 + sizeof(void*) * static_cast<size_t>(count));
-    fake::install();
+    stand_in::install();
     ds_resource context;
     CHECK_EQUAL(api->context_create(0, &context), DS_STATUS_OK);
-    CHECK_EQUAL(fake::retained(0), 1);
+    CHECK_EQUAL(stand_in::retained(0), 1);
     CHECK_EQUAL(api->resource_release(context), DS_STATUS_OK);
     CHECK_EQUAL(live(), 0);
 }

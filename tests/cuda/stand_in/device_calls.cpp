@@ -43,7 +43,8 @@ int attribute_of(int attribute) {
         case kWarpSize: return 32;
         case kMultiprocessors: return static_cast<int>(settings.multiprocessors);
         case kComputeMode: return settings.busy ? kComputeModeExclusive : 0;
-        case kUnifiedAddressing: case kCooperativeLaunch: case kMemoryPoolsSupported: return 1;
+        case kUnifiedAddressing: case kCooperativeLaunch: return 1;
+        case kMemoryPoolsSupported: return settings.memory_pools ? 1 : 0;
         case kVirtualMemorySupported: case kFileDescriptorsSupported: case kTimelineSemaphoresSupported:
             return settings.sharing ? 1 : 0;
         case kMaxThreadsPerMultiprocessor: return 2048;

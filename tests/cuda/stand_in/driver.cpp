@@ -46,9 +46,15 @@ bool loses_context(int code) { return code == kIllegalAddress || (code >= 714 &&
 
 thread_local std::vector<uint64_t> contexts_of_thread;
 
+// Not destroyed with the process: the library may call until it ends.
+Driver*& latest_driver() {
+    static Driver* latest = new Driver(settings_of_environment());
+    return latest;
+}
+
 }  // namespace
 
-Driver::Driver() : settings(settings_of_environment()), process(getpid()) {
+Driver::Driver(const Settings& settings) : settings(settings), process(getpid()) {
     contexts = std::vector<Context>(static_cast<size_t>(settings.devices));
     for (size_t device = 0; device < contexts.size(); ++device) {
         Context& context = contexts[device];
@@ -58,6 +64,16 @@ Driver::Driver() : settings(settings_of_environment()), process(getpid()) {
         context.legacy.context = &context;
         default_pools.push_back(pools.add({context.device}));
     }
+}
+
+// What callers have not ended keeps its file open until here.
+Driver::~Driver() {
+    std::vector<FileDescriptor> owned;
+    for (const auto& [handle, memory] : physical_memories.alive) owned.push_back(memory->file);
+    for (const auto& [handle, memory] : external_memories.alive) owned.push_back(memory->file);
+    for (const auto& [handle, semaphore] : external_semaphores.alive) owned.push_back(semaphore->file);
+    for (const FileDescriptor& file : owned)
+        if (file.is_open()) close(file.number);
 }
 
 std::map<std::string, int64_t> Driver::live() const {
@@ -91,10 +107,13 @@ int64_t Driver::used_bytes(int device) const {
     return bytes;
 }
 
-// Never destroyed: the library may call until the process ends.
-Driver& driver() {
-    static Driver* the_driver = new Driver;
-    return *the_driver;
+Driver& driver() { return *latest_driver(); }
+
+void replace_driver(const Settings& settings) {
+    delete latest_driver();
+    latest_driver() = new Driver(settings);
+    context_stack().clear();
+    thread_capture_mode() = kCaptureGlobal;
 }
 
 int most_shared_bytes() {

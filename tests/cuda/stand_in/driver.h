@@ -20,7 +20,7 @@
 
 namespace stand_in {
 
-// Settings of the tests, by environment variables named STAND_IN_... (and by stand_in_set while running).
+// How the driver behaves: native tests install it, Python tests set environment variables named STAND_IN_...
 struct Settings {
     int64_t devices = 1;
     int64_t driver_version = 13000;
@@ -30,7 +30,8 @@ struct Settings {
     int64_t busy = 0;                         // 1: another process uses the devices exclusively
     int64_t eager = 0;                        // 1: operations run when they are begun
     int64_t sharing = 1;                      // 0: no device shares memory or timelines with other APIs
-    std::set<std::string> missing;            // functions that the driver lacks
+    int64_t memory_pools = 1;                 // 0: no device has them
+    std::set<std::string> missing{};          // functions that the driver lacks
 };
 
 struct Stream {
@@ -76,15 +77,15 @@ struct Context {
     std::map<std::thread::id, Stream> per_thread;
 };
 
-// Objects of one kind by handle; handles are never reused.
+// Objects of one kind by handle. Handles are not reused, so that the use of an ended object is detected.
 template <class T>
 class Objects {
 public:
-    Objects(const char* kind, uint64_t tag) : kind(kind), next_(tag << 40 | 0x100) {}
+    Objects(const char* kind, uint64_t tag) : kind(kind), first_(tag << 40 | kSpacing), next_(first_) {}
 
     uint64_t add(T object) {
-        const uint64_t handle = next_;
-        next_ += 0x100;
+        const uint64_t handle = reuses_handles ? first_free() : next_;
+        if (handle == next_) next_ += kSpacing;
         alive[handle] = std::make_shared<T>(std::move(object));
         return handle;
     }
@@ -97,13 +98,24 @@ public:
 
     const char* kind;
     std::map<uint64_t, std::shared_ptr<T>> alive;
+    bool reuses_handles = false;  // as soon as they are free, as real drivers do
 
 private:
-    uint64_t next_;
+    static constexpr uint64_t kSpacing = 0x100;
+
+    uint64_t first_free() const {
+        for (uint64_t handle = first_; handle < next_; handle += kSpacing)
+            if (!alive.contains(handle)) return handle;
+        return next_;
+    }
+
+    uint64_t first_, next_;
 };
 
 struct Driver {
-    Driver();
+    explicit Driver(const Settings& settings);
+    ~Driver();
+    Driver(const Driver&) = delete;
 
     std::recursive_mutex mutex;
     Settings settings;
@@ -136,6 +148,9 @@ struct Driver {
 };
 
 Driver& driver();
+
+// Replaces the driver by a new one. No other thread may be calling it, and the calling thread has no context then.
+void replace_driver(const Settings& settings);
 
 // Maximum dynamic shared memory of a block on these devices.
 int most_shared_bytes();

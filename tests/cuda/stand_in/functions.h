@@ -105,3 +105,6 @@ struct CUDA_EXTERNAL_SEMAPHORE_PARAMS;
 #define STAND_IN_DECLARE(name, version, symbol, parameters) STAND_IN_EXPORT int symbol parameters;
 STAND_IN_FUNCTIONS(STAND_IN_DECLARE)
 #undef STAND_IN_DECLARE
+
+// By it the library finds the functions.
+STAND_IN_EXPORT int cuGetProcAddress_v2(const char* name, void** address, int version, uint64_t flags, int* status);

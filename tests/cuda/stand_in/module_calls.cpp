@@ -178,11 +178,15 @@ int cuModuleUnload(uint64_t handle) {
     });
 }
 
+// A kernel of a module has one handle.
 int cuModuleGetFunction(uint64_t* function, uint64_t handle, const char* name) {
     return call("cuModuleGetFunction", [&]() -> int {
         const std::shared_ptr<Module> module = find("cuModuleGetFunction", driver().modules, handle);
         if (!module) return kInvalidHandle;
         if (!module->kernels.contains(name)) return kNotFound;
+        for (const auto& [known, kernel] : driver().kernels.alive) {
+            if (kernel->module == handle && kernel->name == name) return *function = known, kSuccess;
+        }
         *function = driver().kernels.add({handle, name, module->num_agents});
         return kSuccess;
     });

@@ -26,6 +26,10 @@ public:
     // Whether a planned failure has happened: the object that the call should have ended may be live.
     bool has_failed() const { return has_failed_; }
 
+    const std::vector<std::string>& violations() const { return violations_; }
+    const std::vector<std::string>& calls() const { return calls_; }
+    const std::string& failed() const { return failed_; }
+
     void plan_fault(const char* function, int64_t nth, int code);
     void clear_calls();
 

@@ -1,0 +1,39 @@
+// The stand-in of tests/cuda as the driver of a native test: what it shall do next, and what it has seen.
+#pragma once
+
+#include <stdint.h>
+
+#include "driver.h"
+#include "runtime/cuda/driver_types.h"
+
+namespace stand_in {
+
+// Makes doorstep load a new driver. No resource may exist.
+void install(const Settings& settings = {});
+
+// Makes the next call of a function fail.
+void fail_next(const char* function, doorstep::CUresult result = doorstep::CUDA_ERROR_UNKNOWN);
+
+// Live objects of one of the kinds that Driver::live() counts, or of all of them but the contexts.
+int64_t alive(const char* kind);
+int64_t alive();
+
+// The reference count of a device's primary context.
+int64_t retained(int device);
+
+// The number of calls that broke the driver's rules; it prints them.
+int64_t violations();
+
+// The number of calls so far, and the index of the first call of a function (-1: not called).
+int64_t calls();
+int64_t count_calls(const char* function);
+int64_t first_call(const char* function);
+
+// A stream that other code has made.
+uint64_t make_foreign_stream(int device);
+
+// An image with one kernel, which does nothing.
+constexpr char kImage[] = ".version 8.0\n.target sm_75\n.visible .entry double_everything(.param .u64 data) { ret; }\n";
+constexpr char kKernelName[] = "double_everything";
+
+}  // namespace stand_in
