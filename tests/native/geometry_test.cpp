@@ -9,6 +9,7 @@
 #include "math/trigonometry.h"
 #include "physics/box_box.h"
 #include "physics/floor_contact.h"
+#include "physics/pair_contact.h"
 #include "physics/slide.h"
 #include "sim/flight.h"
 
@@ -348,6 +349,92 @@ void friction_on_the_floor_stops_a_slow_cube_straight() {
     CHECK_NEAR(cube.velocity.x - 1.5f * cube.spin.y, 0.0, 0.1 * 1e-4 + 1e-6);
 }
 
+// ---- A wall, for an agent that slides (slide.h) and for one in the general solver (pair_contact.h)
+
+// The same agent for both, moving and turning, and its pose before the substep.
+struct SameAgent {
+    SlideState<NarrowFloat> sliding;
+    Body body;
+};
+
+SameAgent random_agent(Draws& draws) {
+    const double yaw = draws.between(-3.f, 3.f);
+    const Quat rotation = turn_about(2, yaw), previous = turn_about(2, yaw - draws.between(-0.02f, 0.02f));
+    const Vec3 velocity{draws.between(-3.f, 3.f), draws.between(-3.f, 3.f), 0.f};
+    const Vec3 position{draws.between(-4.f, 4.f), draws.between(-4.f, 4.f), 0.f};
+    const float spin = draws.between(-3.f, 3.f);
+    Body body{};
+    body.yaws_only = true;
+    body.position = position;
+    body.rotation = rotation;
+    body.previous_position = position - velocity * kSubstep;
+    body.previous_rotation = previous;
+    body.velocity = body.approach_velocity = velocity;
+    body.spin = body.approach_spin = {0.f, 0.f, spin};
+    refresh_box(body);
+    SlideState<NarrowFloat> sliding{position.x, position.y, rotation.w, rotation.z, velocity.x, velocity.y, spin, 1.f,
+                                    0.f, body.previous_position.x, body.previous_position.y, previous.w, previous.z};
+    sliding.refresh_heading();
+    return {sliding, body};
+}
+
+void check_same_pose(const SameAgent& agent) {
+    check_near({agent.sliding.x.v, agent.sliding.y.v, 0.f}, agent.body.position, kRounding);
+    CHECK_NEAR(agent.sliding.rotation_w.v, agent.body.rotation.w, kRounding);
+    CHECK_NEAR(agent.sliding.rotation_z.v, agent.body.rotation.z, kRounding);
+}
+
+void check_same_contact(const WallContact<NarrowFloat>& planar, const PairContact& contact) {
+    check_near({planar.normal_x.v, planar.normal_y.v, 0.f}, contact.normal, 1e-6);
+    CHECK_NEAR(2.f * planar.depth_sum.v, contact.depth_sum, kRounding);  // each point twice, at two heights
+    CHECK_NEAR(planar.anchor_x.v, contact.anchor_a.x, kRounding);
+    CHECK_NEAR(planar.anchor_y.v, contact.anchor_a.y, kRounding);
+    CHECK_NEAR(planar.wall_x.v, contact.anchor_b.x, kRounding);
+    CHECK_NEAR(planar.wall_y.v, contact.anchor_b.y, kRounding);
+    CHECK_NEAR(planar.approach_speed.v, contact.approach_speed, kRounding);
+}
+
+void a_wall_acts_on_a_sliding_agent_as_in_the_general_solver() {
+    Draws draws{8};
+    int touching = 0, apart = 0, stuck = 0;
+    for (int i = 0; i < 40 * kPairs; i++) {
+        SameAgent agent = random_agent(draws);
+        const SlideWall<NarrowFloat> wall{draws.between(-4.f, 4.f), draws.between(-4.f, 4.f), draws.between(0.2f, 3.f),
+                                          draws.between(0.2f, 3.f)};
+        const Box solid =
+            upright_box({wall.x.v, wall.y.v, 1.5f}, {1.f, 0.f}, {wall.half_x.v, wall.half_y.v, 1.5f});
+        const double overlap = overlaps_of(agent.body.box, solid).least;
+        if (fabs(overlap) < kRounding || overlap > 0.03) continue;  // a margin of old_overlap(), which only one removes
+        WallContact<NarrowFloat> planar;
+        Manifold manifold;
+        find_wall_contact(agent.sliding, wall, planar);
+        CHECK_EQUAL(any(planar.touching), overlap > 0);
+        CHECK_EQUAL(upright_contact(agent.body.box, solid, manifold) == Overlap::kContact, overlap > 0);
+        (overlap > 0 ? touching : apart)++;
+        if (overlap < 0) continue;
+        PairContact contact;
+        prepare_contact(manifold, agent.body, StaticPartner{}, contact);
+        check_same_contact(planar, contact);
+
+        const Vec3 before = agent.body.position;
+        solve_wall_position(agent.sliding, planar);
+        solve_contact_position(contact, agent.body, StaticPartner{});
+        check_same_pose(agent);
+        CHECK_NEAR(planar.lambda.v, contact.lambda, kRounding);
+        const Vec3 moved = agent.body.position - before;
+        stuck += fabsf(contact.normal.x * moved.y - contact.normal.y * moved.x) > 1e-5f;
+
+        agent.sliding.refresh_heading();
+        solve_wall_velocity(agent.sliding, planar);
+        solve_contact_velocity(contact, agent.body, StaticPartner{});
+        check_near({agent.sliding.velocity_x.v, agent.sliding.velocity_y.v, 0.f}, agent.body.velocity, 10 * kRounding);
+        CHECK_NEAR(agent.sliding.spin.v, agent.body.spin.z, 10 * kRounding);
+    }
+    CHECK(touching > 300);
+    CHECK(apart > kPairs);
+    CHECK(stuck > 30);  // by static friction
+}
+
 // ---- Free flight
 
 // The table has motion in the agent's frame; the kernel rotates and moves it to the agent's pose.
@@ -368,7 +455,7 @@ void without_walls_an_agent_slides_as_the_table_of_flights_says() {
             batch.rotation_w[lane] = rotation.w, batch.rotation_z[lane] = rotation.z;
             batch.force_x[lane] = force.x, batch.force_y[lane] = force.y, batch.torque[lane] = torque_of(actions[lane]);
         }
-        slide_agents(batch, 0);
+        slide_batch(batch, 0);
         for (int lane = 0; lane < 8; lane++) {
             const Flight& flight = table.flights[flight_of(actions[lane])];
             const Vec3 moved = rotate(heading_at(yaws[lane]), Vec3{flight.x, flight.y, 0.f});
@@ -438,6 +525,7 @@ int main() {
     RUN(a_cube_on_a_corner_stands_on_it_alone);
     RUN(an_overlap_that_motion_has_not_made_parts_without_speed);
     RUN(friction_on_the_floor_stops_a_slow_cube_straight);
+    RUN(a_wall_acts_on_a_sliding_agent_as_in_the_general_solver);
     RUN(without_walls_an_agent_slides_as_the_table_of_flights_says);
     RUN(sine_and_cosine_keep_their_word);
     RUN(the_arc_tangent_keeps_its_word);

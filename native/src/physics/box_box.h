@@ -1,18 +1,17 @@
 // Box against box: separating axes, then clipping of the incident face against the reference face.
 //
-// Two functions with one result type. upright_contact() is for boxes that (nearly) only yaw: it tests four planar axes,
-// and the manifold is the overlap of two edges, at the top and the bottom of the common height. box_contact() is the
-// general one: 15 axes (Gottschalk, Lin, Manocha: "OBBTree", SIGGRAPH 1996, section 5). An axis replaces the best one
-// so far only if it is better by a margin, so that rounding does not alternate between equal axes; edge axes need a
-// larger margin because they give only one point.
+// Two functions with one result type. upright_contact() is for boxes that (nearly) only yaw: the manifold is their
+// contact in the plane (planar_contact.h), at the top and the bottom of the common height. box_contact() is the general
+// one: 15 axes (Gottschalk, Lin, Manocha: "OBBTree", SIGGRAPH 1996, section 5). An axis replaces the best one so far
+// only if it is better by kFaceMargin; edge axes need a larger margin because they give only one point.
 #pragma once
 
 #include "physics/box.h"
 #include "physics/contact.h"
+#include "physics/planar_contact.h"
 
 namespace doorstep {
 
-constexpr float kFaceMargin = 1e-5f;
 constexpr float kEdgeMargin = 1e-3f;
 constexpr float kParallelEdges = 1e-4f;  // squared sine below which an edge pair has no axis of its own
 constexpr int kMaxClipPoints = 16;       // a quad clipped by four planes has at most 8; rounding may add some
@@ -27,86 +26,39 @@ DS_INLINE bool may_part_along(Vec3 axis, float separation) {
 
 enum class Overlap { kNone, kContact, kVertical };
 
-
 DS_NOINLINE Overlap upright_contact(const Box& a, const Box& b, Manifold& manifold) {
+    const PlanarBox<NarrowFloat> planar_a = planar_box(a), planar_b = planar_box(b);
     const Heading ha{a.axis[0].x, a.axis[0].y}, hb{b.axis[0].x, b.axis[0].y};
     const float dx = b.center.x - a.center.x, dy = b.center.y - a.center.y;
-    const float cr = absolute(ha.cosine * hb.cosine + ha.sine * hb.sine);
-    const float sr = absolute(ha.cosine * hb.sine - ha.sine * hb.cosine);
-    // Separation along the two axes of b, then of a, then upwards; negative is depth
-    const float sb_x = absolute(dx * hb.cosine + dy * hb.sine) - (b.half.x + a.half.x * cr + a.half.y * sr);
-    if (!(sb_x < 0.f)) return Overlap::kNone;
-    const float sb_y = absolute(dy * hb.cosine - dx * hb.sine) - (b.half.y + a.half.x * sr + a.half.y * cr);
-    if (!(sb_y < 0.f)) return Overlap::kNone;
-    const float sa_x = absolute(dx * ha.cosine + dy * ha.sine) - (a.half.x + b.half.x * cr + b.half.y * sr);
-    if (!(sa_x < 0.f)) return Overlap::kNone;
-    const float sa_y = absolute(dy * ha.cosine - dx * ha.sine) - (a.half.y + b.half.x * sr + b.half.y * cr);
-    if (!(sa_y < 0.f)) return Overlap::kNone;
-    const float sz = absolute(b.center.z - a.center.z) - (a.half.z + b.half.z);
-    if (!(sz < 0.f)) return Overlap::kNone;
+    const float cosine = absolute(ha.cosine * hb.cosine + ha.sine * hb.sine);
+    const float sine = absolute(ha.cosine * hb.sine - ha.sine * hb.cosine);
+    const auto gaps_b = gaps_along_axes_of<NarrowFloat>(planar_b, planar_a, dx, dy, cosine, sine);
+    if (!any(gaps_b.closed())) return Overlap::kNone;
+    const auto gaps_a = gaps_along_axes_of<NarrowFloat>(planar_a, planar_b, dx, dy, cosine, sine);
+    if (!any(gaps_a.closed())) return Overlap::kNone;
+    const float gap_z = absolute(b.center.z - a.center.z) - (a.half.z + b.half.z);
+    if (!(gap_z < 0.f)) return Overlap::kNone;
+    const PlanarAxis<NarrowFloat> axis = least_deep_axis(gaps_a, gaps_b);
+    if (gap_z > axis.gap.v && gap_z > -kDeepestStanding) return Overlap::kVertical;
 
-    float best = sb_x;
-    bool along_y = false, a_is_reference = false;
-    if (sb_y > best + kFaceMargin) best = sb_y, along_y = true;
-    if (sa_x > best + kFaceMargin) best = sa_x, along_y = false, a_is_reference = true;
-    if (sa_y > best + kFaceMargin) best = sa_y, along_y = true, a_is_reference = true;
-    if (sz > best && sz > -kDeepestStanding) return Overlap::kVertical;
-
-    const Box& reference = a_is_reference ? a : b;
-    const Box& incident = a_is_reference ? b : a;
-    const Heading hr = a_is_reference ? ha : hb, hi = a_is_reference ? hb : ha;
-    const float towards_x = a_is_reference ? dx : -dx, towards_y = a_is_reference ? dy : -dy;
-    // Outward normal n and tangent t of the reference edge
-    float nx = along_y ? -hr.sine : hr.cosine, ny = along_y ? hr.cosine : hr.sine;
-    const float half_n = along_y ? reference.half.y : reference.half.x;
-    const float half_t = along_y ? reference.half.x : reference.half.y;
-    if (nx * towards_x + ny * towards_y < 0.f) nx = -nx, ny = -ny;
-    const float tx = -ny, ty = nx;
-    // The incident edge (f its middle, e half its length) is the one that faces the normal most
-    const float q0 = nx * hi.cosine + ny * hi.sine, q1 = ny * hi.cosine - nx * hi.sine;
-    float fx, fy, ex, ey;
-    if (absolute(q0) >= absolute(q1)) {
-        const float offset = q0 > 0.f ? -incident.half.x : incident.half.x;
-        fx = hi.cosine * offset, fy = hi.sine * offset;
-        ex = -hi.sine * incident.half.y, ey = hi.cosine * incident.half.y;
-    } else {
-        const float offset = q1 > 0.f ? -incident.half.y : incident.half.y;
-        fx = -hi.sine * offset, fy = hi.cosine * offset;
-        ex = hi.cosine * incident.half.x, ey = hi.sine * incident.half.x;
-    }
-    // Its ends as (position along t, depth below the reference edge), clipped to the length of the reference edge
-    const float px = incident.center.x + fx - reference.center.x, py = incident.center.y + fy - reference.center.y;
-    float u0 = (px + ex) * tx + (py + ey) * ty, u1 = (px - ex) * tx + (py - ey) * ty;
-    float d0 = half_n - ((px + ex) * nx + (py + ey) * ny), d1 = half_n - ((px - ex) * nx + (py - ey) * ny);
-    const float du = u1 - u0;
-    if (absolute(du) > 1e-6f) {
-        const float inverse = 1.f / du;
-        const float c0 = (-half_t - u0) * inverse, c1 = (half_t - u0) * inverse;
-        const float low = maximum(0.f, minimum(c0, c1)), high = minimum(1.f, maximum(c0, c1));
-        if (!(low <= high)) return Overlap::kNone;
-        const float u = u0, d = d0, dd = d1 - d0;
-        u0 = u + du * low, d0 = d + dd * low;
-        u1 = u + du * high, d1 = d + dd * high;
-    } else {
-        u1 = u0;
-    }
-
+    PlanarContact<NarrowFloat> contact;
+    contact.touching = {true};
+    overlap_edges<NarrowFloat>(planar_a, planar_b, dx, dy, axis, contact);
+    if (!any(contact.touching)) return Overlap::kNone;
     const float bottom = maximum(a.center.z - a.half.z, b.center.z - b.half.z);
     const float top = minimum(a.center.z + a.half.z, b.center.z + b.half.z);
-    manifold.normal = a_is_reference ? Vec3{-nx, -ny, 0.f} : Vec3{nx, ny, 0.f};
+    manifold.normal = {contact.normal_x.v, contact.normal_y.v, 0.f};
     manifold.count = 0;
-    const float us[2] = {u0, u1}, ds[2] = {d0, d1};
     for (int i = 0; i < 2; i++) {
-        if (!(ds[i] > 0.f)) continue;
-        const float middle = half_n - 0.5f * ds[i];
-        const float x = reference.center.x + tx * us[i] + nx * middle;
-        const float y = reference.center.y + ty * us[i] + ny * middle;
+        const float x = contact.point_x[i].v, y = contact.point_y[i].v, depth = contact.depth[i].v;
+        if (!(depth > 0.f)) continue;
         manifold.point[manifold.count] = {x, y, bottom};
-        manifold.depth[manifold.count++] = ds[i];
+        manifold.depth[manifold.count++] = depth;
         manifold.point[manifold.count] = {x, y, top};
-        manifold.depth[manifold.count++] = ds[i];
+        manifold.depth[manifold.count++] = depth;
     }
-    return manifold.count > 0 ? Overlap::kContact : Overlap::kNone;
+    DS_ASSERT(manifold.count == 2 || manifold.count == 4);
+    return Overlap::kContact;
 }
 
 // ---- General boxes

@@ -6,27 +6,24 @@
 // their motion up.
 #pragma once
 
-#include "math/lanes.h"
-#include "physics/box_box.h"
 #include "physics/body.h"
 #include "physics/floor_contact.h"
+#include "physics/planar_contact.h"
 
 namespace doorstep {
 
 constexpr int kMaxSlideWalls = 4;  // static boxes an agent may have in reach here; with more it uses the general solver
 
-template <class Float>
-struct WallContact {
-    typename Float::Mask touching;
-    Float normal_x, normal_y;  // from the wall to the agent
-    Float point_x[2], point_y[2], depth[2], depth_sum;
+template <FloatLanes Float>
+struct WallContact : PlanarContact<Float> {  // a: the agent, b: the wall
+    Float depth_sum;
     Float anchor_x, anchor_y;  // on the agent, its frame
     Float wall_x, wall_y;      // on the wall
     Float approach_speed, lambda;
 };
 
 // Input, output and scratch of the kernel: an agent per lane.
-template <class Float>
+template <FloatLanes Float>
 struct SlideBatch {
     static constexpr int kLanes = Float::kLanes;
     float x[kLanes], y[kLanes], rotation_w[kLanes], rotation_z[kLanes];
@@ -37,7 +34,7 @@ struct SlideBatch {
 };
 constexpr float kNoWall = 1e6f;  // centre of an empty wall slot
 
-template <class Float>
+template <FloatLanes Float>
 struct SlideState {
     Float x, y, rotation_w, rotation_z, velocity_x, velocity_y, spin;
     Float cosine, sine;
@@ -65,96 +62,33 @@ struct SlideState {
     DS_METHOD Float arm_y(Float local_x, Float local_y) const { return sine * local_x + cosine * local_y; }
 };
 
-template <class Float>
+template <FloatLanes Float>
 struct SlideWall {
     Float x, y, half_x, half_y;
 };
 
-// Planar box against an axis-aligned box; the operations are those of upright_contact().
-template <class Float>
+// A wall is not turned, so the gaps along its own axes, which most walls in reach leave open, need no rotation.
+template <FloatLanes Float>
 DS_INLINE void find_wall_contact(const SlideState<Float>& agent, const SlideWall<Float>& wall,
                                  WallContact<Float>& contact) {
-    using Mask = typename Float::Mask;
-    const Float zero(0.f), one(1.f), half(0.5f), margin(kFaceMargin);
-    const Float c = agent.cosine, s = agent.sine, ac = absolute(c), as = absolute(s), reach = ac + as;
-    const Float hx = wall.half_x, hy = wall.half_y, dx = wall.x - agent.x, dy = wall.y - agent.y;
+    const Float zero(0.f), one(1.f), half(0.5f);
+    const Float c = agent.cosine, s = agent.sine, turned_c = absolute(c), turned_s = absolute(s);
+    const Float reach = turned_c + turned_s, dx = wall.x - agent.x, dy = wall.y - agent.y;
 
     contact.lambda = zero;
-    const Float sep_wall_x = absolute(dx) - (hx + reach), sep_wall_y = absolute(dy) - (hy + reach);
-    Mask touching = (sep_wall_x < zero) & (sep_wall_y < zero);
-    contact.touching = touching;
-    if (!any(touching)) return;
-    const Float sep_agent_x = absolute(dx * c + dy * s) - (one + hx * ac + hy * as);
-    const Float sep_agent_y = absolute(dy * c - dx * s) - (one + hx * as + hy * ac);
-    touching = touching & (sep_agent_x < zero) & (sep_agent_y < zero);
-    contact.touching = touching;
-    if (!any(touching)) return;
+    const PlanarGaps<Float> wall_gaps{absolute(dx) - (wall.half_x + reach), absolute(dy) - (wall.half_y + reach)};
+    contact.touching = wall_gaps.closed();
+    if (!any(contact.touching)) return;
+    const PlanarBox<Float> agent_box{agent.x, agent.y, c, s, one, one};
+    const PlanarBox<Float> wall_box{agent.x + dx, agent.y + dy, one, zero, wall.half_x, wall.half_y};
+    const PlanarGaps<Float> agent_gaps = gaps_along_axes_of(agent_box, wall_box, dx, dy, turned_c, turned_s);
+    contact.touching = contact.touching & agent_gaps.closed();
+    if (!any(contact.touching)) return;
+    overlap_edges<Float>(agent_box, wall_box, dx, dy, least_deep_axis(agent_gaps, wall_gaps), contact);
 
-    // Axis of least depth: wall x, wall y, agent x, agent y, each only if better by the margin
-    Float best = sep_wall_x;
-    const Mask is_wall_y = best + margin < sep_wall_y;
-    best = select(is_wall_y, sep_wall_y, best);
-    const Mask is_agent_x = best + margin < sep_agent_x;
-    best = select(is_agent_x, sep_agent_x, best);
-    const Mask is_agent_y = best + margin < sep_agent_y;
-    const Mask on_agent = is_agent_x | is_agent_y;
-    const Mask along_y = is_agent_y | (is_wall_y & ~on_agent);
-
-    const Float wall_x = agent.x + dx, wall_y = agent.y + dy;
-    const Float ref_x = select(on_agent, agent.x, wall_x), ref_y = select(on_agent, agent.y, wall_y);
-    const Float ref_c = select(on_agent, c, one), ref_s = zero_unless(on_agent, s);
-    const Float ref_hx = select(on_agent, one, hx), ref_hy = select(on_agent, one, hy);
-    const Float inc_x = select(on_agent, wall_x, agent.x), inc_y = select(on_agent, wall_y, agent.y);
-    const Float inc_c = select(on_agent, one, c), inc_s = select(on_agent, zero, s);
-    const Float inc_hx = select(on_agent, hx, one), inc_hy = select(on_agent, hy, one);
-    const Float to_x = select(on_agent, dx, -dx), to_y = select(on_agent, dy, -dy);
-
-    Float nx = select(along_y, -ref_s, ref_c), ny = select(along_y, ref_c, ref_s);
-    const Float half_n = select(along_y, ref_hy, ref_hx), half_t = select(along_y, ref_hx, ref_hy);
-    const Mask flip = nx * to_x + ny * to_y < zero;
-    nx = select(flip, -nx, nx);
-    ny = select(flip, -ny, ny);
-    const Float tx = -ny, ty = nx;
-
-    const Float q0 = nx * inc_c + ny * inc_s, q1 = ny * inc_c - nx * inc_s;
-    const Mask use_x = absolute(q1) <= absolute(q0);
-    const Float offset_x = select(zero < q0, -inc_hx, inc_hx), offset_y = select(zero < q1, -inc_hy, inc_hy);
-    const Float fx = select(use_x, inc_c * offset_x, -inc_s * offset_y);
-    const Float fy = select(use_x, inc_s * offset_x, inc_c * offset_y);
-    const Float ex = select(use_x, -inc_s * inc_hy, inc_c * inc_hx);
-    const Float ey = select(use_x, inc_c * inc_hy, inc_s * inc_hx);
-
-    const Float px = inc_x + fx - ref_x, py = inc_y + fy - ref_y;
-    Float u0 = (px + ex) * tx + (py + ey) * ty, u1 = (px - ex) * tx + (py - ey) * ty;
-    Float d0 = half_n - ((px + ex) * nx + (py + ey) * ny), d1 = half_n - ((px - ex) * nx + (py - ey) * ny);
-    const Float du = u1 - u0, dd = d1 - d0;
-    const Mask cut = Float(1e-6f) < absolute(du);
-    const Float inverse = one / select(cut, du, one);
-    const Float c0 = (-half_t - u0) * inverse, c1 = (half_t - u0) * inverse;
-    const Float low = maximum(zero, minimum(c0, c1)), high = minimum(one, maximum(c0, c1));
-    touching = touching & ((low <= high) | ~cut);
-    const Float cut_u0 = u0 + du * low, cut_d0 = d0 + dd * low, cut_u1 = u0 + du * high, cut_d1 = d0 + dd * high;
-    u1 = select(cut, cut_u1, u0);
-    d1 = select(cut, cut_d1, d1);
-    u0 = select(cut, cut_u0, u0);
-    d0 = select(cut, cut_d0, d0);
-
-    const Mask below0 = zero < d0, below1 = zero < d1;
-    touching = touching & (below0 | below1);
-    const Float middle0 = half_n - half * d0, middle1 = half_n - half * d1;
-    contact.point_x[0] = ref_x + tx * u0 + nx * middle0;
-    contact.point_y[0] = ref_y + ty * u0 + ny * middle0;
-    contact.point_x[1] = ref_x + tx * u1 + nx * middle1;
-    contact.point_y[1] = ref_y + ty * u1 + ny * middle1;
-    contact.depth[0] = d0 = zero_unless(below0, d0);
-    contact.depth[1] = d1 = zero_unless(below1, d1);
-
-    nx = select(on_agent, -nx, nx);
-    ny = select(on_agent, -ny, ny);
-    contact.normal_x = nx;
-    contact.normal_y = ny;
+    const Float nx = contact.normal_x, ny = contact.normal_y, d0 = contact.depth[0], d1 = contact.depth[1];
     contact.depth_sum = d0 + d1;
-    const Float share = one / select(touching, contact.depth_sum, one), deepest = half * maximum(d0, d1);
+    const Float share = one / select(contact.touching, contact.depth_sum, one), deepest = half * maximum(d0, d1);
     const Float mean_x = (contact.point_x[0] * d0 + contact.point_x[1] * d1) * share;
     const Float mean_y = (contact.point_y[0] * d0 + contact.point_y[1] * d1) * share;
     const Float ax = mean_x - nx * deepest - agent.x, ay = mean_y - ny * deepest - agent.y;
@@ -163,17 +97,16 @@ DS_INLINE void find_wall_contact(const SlideState<Float>& agent, const SlideWall
     contact.anchor_x = c * ax + s * ay;
     contact.anchor_y = c * ay - s * ax;
     contact.approach_speed = nx * (agent.velocity_x - agent.spin * ay) + ny * (agent.velocity_y + agent.spin * ax);
-    contact.touching = touching;
 }
 
 // An agent has inverse mass 1, so its generalised inverse mass at an arm is this.
-template <class Float>
+template <FloatLanes Float>
 DS_INLINE Float planar_inverse_mass(Float arm_cross_direction) {
     return Float(1.f) + Float(kAgentInverseInertia) * arm_cross_direction * arm_cross_direction;
 }
 
 // Displaces by `impulse` along (dx, dy) at an arm whose cross product with the direction is given, where mask is set.
-template <class Float>
+template <FloatLanes Float>
 DS_INLINE void push(SlideState<Float>& agent, typename Float::Mask mask, Float dx, Float dy, Float arm, Float impulse) {
     const Float w = agent.rotation_w, z = agent.rotation_z;
     agent.x = select(mask, agent.x + dx * impulse, agent.x);
@@ -183,7 +116,7 @@ DS_INLINE void push(SlideState<Float>& agent, typename Float::Mask mask, Float d
     agent.rotation_z = select(mask, agent.rotation_z, z);
 }
 
-template <class Float>
+template <FloatLanes Float>
 DS_INLINE void solve_wall_position(SlideState<Float>& agent, WallContact<Float>& contact) {
     const Float zero(0.f);
     const Float nx = contact.normal_x, ny = contact.normal_y, tx = -ny, ty = nx;
@@ -212,7 +145,7 @@ DS_INLINE void solve_wall_position(SlideState<Float>& agent, WallContact<Float>&
     if (any(sticking)) push(agent, sticking, tx, ty, slip_arm, -friction);
 }
 
-template <class Float>
+template <FloatLanes Float>
 DS_INLINE void solve_wall_velocity(SlideState<Float>& agent, const WallContact<Float>& contact) {
     const Float zero(0.f), one(1.f), inertia(kAgentInverseInertia);
     const auto pressing = contact.touching;
@@ -246,8 +179,9 @@ DS_INLINE void solve_wall_velocity(SlideState<Float>& agent, const WallContact<F
 }
 
 // One step of the agents of a batch. Only poses are returned, because agents stop at the end of a step.
-template <class Float>
-DS_NOINLINE void slide_agents(SlideBatch<Float>& batch, int wall_count) {
+template <FloatLanes Float>
+DS_NOINLINE void slide_batch(SlideBatch<Float>& batch, int wall_count) {
+    DS_ASSERT(wall_count >= 0 && wall_count <= kMaxSlideWalls);
     const Float zero(0.f), h(kSubstep);
     // The distance that an agent falls in a substep is its normal multiplier on the floor
     constexpr float kSink = kSubstep * kGravity * kSubstep;

@@ -28,7 +28,7 @@ inline void make_flight_table(FlightTable& table) {
                 batch.force_x[0] = force.x;
                 batch.force_y[0] = force.y;
                 batch.torque[0] = torque_of(action);
-                slide_agents(batch, 0);
+                slide_batch(batch, 0);
                 table.flights[flight_of(action)] = {batch.x[0], batch.y[0], batch.rotation_w[0], batch.rotation_z[0]};
             }
 }

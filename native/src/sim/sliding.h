@@ -48,7 +48,7 @@ DS_METHOD void Stages<TileT>::slide_agents(const SlidingAgents& agents, SlideBat
         const int count = gather_sliding_agent(agents, lane, batch);
         wall_count = count > wall_count ? count : wall_count;
     }
-    doorstep::slide_agents(batch, wall_count);
+    slide_batch(batch, wall_count);
     for (int lane = 0; lane < agents.count; lane++)
         settle_agent(*bodies.of[lane], agents.agent(lane), batch.x[lane], batch.y[lane], batch.rotation_w[lane],
                      batch.rotation_z[lane]);
