@@ -52,12 +52,14 @@ DS_INLINE Vec3 spin_change(const Body& body, Vec3 moment) {
 
 // Generalised inverse mass of the point at arm r (from the body's origin), along n. Mueller et al. 2020, eq. 2.
 DS_INLINE float inverse_mass_at(const Body& body, Vec3 r, Vec3 n) {
+    DS_ASSERT(inverse_mass(body) > 0.f && inverse_inertia(body) > 0.f);
     const Vec3 c = cross(r, n);
     return inverse_mass(body) + inverse_inertia(body) * (body.yaws_only ? c.z * c.z : dot(c, c));
 }
 
 // The same along a vector v of any length; inverse_v2 is 1 / |v|^2.
 DS_INLINE float inverse_mass_along(const Body& body, Vec3 r, Vec3 v, float inverse_v2) {
+    DS_ASSERT(inverse_mass(body) > 0.f && !(inverse_v2 < 0.f));
     const Vec3 c = cross(r, v);
     return inverse_mass(body) + inverse_inertia(body) * ((body.yaws_only ? c.z * c.z : dot(c, c)) * inverse_v2);
 }
@@ -73,13 +75,23 @@ DS_INLINE void yaw(Quat& q, float angle) {
     q = renormalize({q.w - d * q.z, 0.f, 0.f, q.z + d * q.w});
 }
 
+// For assertions: a rotation after it was turned, which normalises it; all zero if its squares overflowed.
+DS_INLINE bool may_be_rotation(Quat q) {
+    const float length2 = q.w * q.w + q.x * q.x + q.y * q.y + q.z * q.z;
+    return length2 == 0.f || may_be_unit(length2);
+}
+
 DS_INLINE void turn(Body& body, Vec3 rotation) {
     if (body.yaws_only) yaw(body.rotation, rotation.z);
     else body.rotation = turned(body.rotation, rotation);
+    DS_ASSERT(may_be_rotation(body.rotation));
 }
 
 // The part of a displacement or velocity change that applies to a body: a standing one keeps its height.
-DS_INLINE Vec3 along_floor(const Body& body, Vec3 change) { return {change.x, change.y, change.z * body.lift}; }
+DS_INLINE Vec3 along_floor(const Body& body, Vec3 change) {
+    DS_ASSERT(body.lift == 0.f || body.lift == 1.f);
+    return {change.x, change.y, change.z * body.lift};
+}
 
 // Applies a positional impulse at arm r; pairs apply it with opposite signs. Eq. 6-9.
 DS_INLINE void apply_position_impulse(Body& body, Vec3 r, Vec3 impulse) {
@@ -90,6 +102,7 @@ DS_INLINE void apply_position_impulse(Body& body, Vec3 r, Vec3 impulse) {
 // Displaces a body and its pose before the substep, so that it gains no velocity.
 DS_INLINE void shift(Body& body, Vec3 by) {
     by = along_floor(body, by);
+    DS_ASSERT(body.lift == 1.f || by.z == 0.f || !is_finite(by.z));
     body.position = body.position + by;
     body.previous_position = body.previous_position + by;
 }
@@ -98,12 +111,14 @@ DS_INLINE void shift(Body& body, Vec3 by) {
 // A margin excludes what contacts and joints solved later in a substep press into those solved before: it is force.
 DS_INLINE float old_overlap(float overlap, float approach_speed) {
     constexpr float kSlack = 0.03f;
+    DS_ASSERT(overlap > 0.f);
     return maximum(overlap - (maximum(-approach_speed, 0.f) * kSubstep + kSlack), 0.f);
 }
 
 // Friction at a point that slides with velocity v: the impulse is -v times this. `share` is mu lambda / h of the point,
 // w its generalised inverse mass: min(share / w, |v|) / (w |v|), without normalising v.
 DS_INLINE float friction_scale(float share, float v2, float inverse_v2, float weight) {
+    DS_ASSERT(!(share < 0.f) && v2 > 0.f && !(weight <= 0.f));
     const float inverse = 1.f / weight, inverse_length = square_root(v2) * inverse_v2;
     return minimum(share * inverse * inverse_length, 1.f) * inverse;
 }
@@ -119,6 +134,7 @@ DS_INLINE Vec3 previous_place(const Body& body, Vec3 local) {
 }
 
 DS_INLINE void refresh_box(Body& body) {
+    DS_ASSERT(body.asleep || may_be_rotation(body.rotation));  // a sleeping one may have been given any
     if (body.yaws_only) {
         const Heading heading = heading_of(body.rotation.w, body.rotation.z);
         const Vec3 center{body.position.x, body.position.y, body.position.z + kAgentHalfExtent};
@@ -136,6 +152,7 @@ DS_INLINE void refresh_box(Body& body) {
 
 // Semi-implicit Euler over one substep. The cube's inertia is isotropic, so there is no gyroscopic term.
 DS_INLINE void integrate(Body& body) {
+    DS_ASSERT(!body.asleep);
     body.previous_position = body.position;
     body.previous_rotation = body.rotation;
     body.velocity.x += kSubstep * inverse_mass(body) * body.force.x;
@@ -152,6 +169,7 @@ DS_INLINE void integrate(Body& body) {
 DS_INLINE void derive_velocity(Body& body) {
     body.velocity = (body.position - body.previous_position) * kInverseSubstep;
     const Quat q = body.rotation, p = body.previous_rotation;
+    DS_ASSERT(!body.asleep);
     if (body.yaws_only) {
         const float w = q.w * p.w + q.z * p.z, z = q.z * p.w - q.w * p.z;
         body.spin = {0.f, 0.f, (w < 0.f ? -2.f : 2.f) * kInverseSubstep * z};

@@ -5,6 +5,12 @@
 
 namespace doorstep {
 
+// For assertions: whether a squared length is about 1. Users may set infinite or NaN coordinates, which pass.
+DS_INLINE bool may_be_unit(float length2) {
+    constexpr float kTolerance = 1e-2f;
+    return !is_finite(length2) || absolute(length2 - 1.f) <= kTolerance;
+}
+
 struct Box {
     Vec3 center;
     Vec3 axis[3];  // unit, right-handed

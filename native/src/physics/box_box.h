@@ -57,7 +57,7 @@ DS_NOINLINE Overlap upright_contact(const Box& a, const Box& b, Manifold& manifo
         manifold.point[manifold.count] = {x, y, top};
         manifold.depth[manifold.count++] = depth;
     }
-    DS_ASSERT(manifold.count == 2 || manifold.count == 4);
+    DS_ASSERT(has_points(manifold) && manifold.count % 2 == 0);
     return Overlap::kContact;
 }
 
@@ -71,9 +71,11 @@ struct BoxAxes {
 // The deepest point of one edge pair.
 DS_INLINE void edge_contact(const Box& a, const Box& b, Vec3 t, int i, int j, float depth, const BoxAxes& axes,
                             Manifold& manifold) {
+    DS_ASSERT(i >= 0 && i < 3 && j >= 0 && j < 3);
     const float ha[3] = {a.half.x, a.half.y, a.half.z}, hb[3] = {b.half.x, b.half.y, b.half.z};
     Vec3 n = cross(a.axis[i], b.axis[j]);
     n = n * (1.f / length(n));
+    DS_ASSERT(may_be_unit(dot(n, n)));
     if (dot(n, t) > 0.f) n = -n;
     Vec3 pa = a.center, pb = b.center;
     for (int k = 0; k < 3; k++) {
@@ -92,6 +94,7 @@ DS_INLINE void edge_contact(const Box& a, const Box& b, Vec3 t, int i, int j, fl
 
 // Clips a convex polygon to the half space dot(axis, p) <= limit.
 DS_INLINE int clip_polygon(const Vec3* in, int count, Vec3 axis, float limit, Vec3* out) {
+    DS_ASSERT(count >= 0 && count <= kMaxClipPoints && in != out);
     int kept = 0;
     if (count == 0) return 0;
     Vec3 a = in[count - 1];
@@ -104,6 +107,7 @@ DS_INLINE int clip_polygon(const Vec3* in, int count, Vec3 axis, float limit, Ve
         a = b;
         da = db;
     }
+    DS_ASSERT(kept <= kMaxClipPoints);
     return kept;
 }
 
@@ -117,6 +121,7 @@ struct BoxScratch {
 
 // Clips the incident face by the sides of the reference face. Face index 0-2 is an axis of a, 3-5 of b.
 DS_INLINE bool face_contact(const Box& a, const Box& b, Vec3 t, int face, BoxScratch& scratch, Manifold& manifold) {
+    DS_ASSERT(face >= 0 && face < 6);
     const bool a_is_reference = face < 3;
     const Box& reference = a_is_reference ? a : b;
     const Box& incident = a_is_reference ? b : a;
@@ -156,12 +161,14 @@ DS_INLINE bool face_contact(const Box& a, const Box& b, Vec3 t, int face, BoxScr
     for (int k = 0; k < count; k++) {
         const float depth = surface - dot(n, polygon[0][k]);
         if (!(depth > 0.f)) continue;
+        DS_ASSERT(below < kMaxClipPoints);
         scratch.points[below] = polygon[0][k] + n * (0.5f * depth);
         scratch.depths[below++] = depth;
     }
     if (below == 0) return false;
     manifold.normal = a_is_reference ? -n : n;
     keep_four_points(manifold, scratch.points, scratch.depths, below, reference.axis[ru], reference.axis[rv]);
+    DS_ASSERT(has_points(manifold));
     return true;
 }
 
@@ -213,6 +220,7 @@ DS_NOINLINE bool box_contact(const Box& a, const Box& b, BoxScratch& scratch, Ma
     }
     if (edge >= 0) {
         edge_contact(a, b, t, edge / 3, edge % 3, -best_edge, axes, manifold);
+        DS_ASSERT(has_points(manifold) && manifold.count == 1);
         return true;
     }
     return face_contact(a, b, t, face, scratch, manifold) || face_contact(a, b, t, least_face, scratch, manifold);

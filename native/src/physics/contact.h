@@ -13,10 +13,19 @@ struct Manifold {
     float depth[4];  // > 0
 };
 
+// For assertions. The normal is an axis of a box, which is not a unit if users give a sleeping cube a bad rotation.
+DS_INLINE bool has_points(const Manifold& manifold) {
+    if (manifold.count < 1 || manifold.count > 4) return false;
+    for (int i = 0; i < manifold.count; i++)
+        if (!(manifold.depth[i] > 0.f)) return false;
+    return true;
+}
+
 // Selects the four most extreme of `count` points in the plane of u and v. Depth is a weak tie-breaker, so that of two
 // points at the same position the deeper one is kept.
 DS_INLINE void keep_four_points(Manifold& manifold, const Vec3* points, const float* depths, int count, Vec3 u,
                                 Vec3 v) {
+    DS_ASSERT(count >= 1 && count <= 32);  // the bits of `taken`
     if (count <= 4) {
         manifold.count = count;
         for (int i = 0; i < count; i++) {
@@ -40,6 +49,7 @@ DS_INLINE void keep_four_points(Manifold& manifold, const Vec3* points, const fl
         }
         if (taken >> best & 1) continue;
         taken |= 1u << best;
+        DS_ASSERT(best < count && manifold.count < 4);
         manifold.point[manifold.count] = points[best];
         manifold.depth[manifold.count++] = depths[best];
     }

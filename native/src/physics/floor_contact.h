@@ -6,6 +6,7 @@
 // of z, and its corners' friction is also summed first.
 #pragma once
 
+#include "math/lanes.h"
 #include "physics/body.h"
 
 namespace doorstep {
@@ -26,6 +27,7 @@ DS_INLINE void lowest_corners(const Box& box, Vec3 corners[4]) {
     const float z0 = absolute(box.axis[0].z), z1 = absolute(box.axis[1].z), z2 = absolute(box.axis[2].z);
     const int down = z2 >= z0 && z2 >= z1 ? 2 : z1 >= z0 ? 1 : 0;
     const Vec3 n = box.axis[down];
+    DS_ASSERT(!(absolute(n.z) < 0.57f));  // 1 / sqrt(3) at least: the largest component of a unit vector
     const Vec3 middle = n * (n.z > 0.f ? -kCubeHalfExtent : kCubeHalfExtent);
     const Vec3 u = box.axis[(down + 1) % 3] * kCubeHalfExtent, v = box.axis[(down + 2) % 3] * kCubeHalfExtent;
     corners[0] = middle + u + v;
@@ -62,6 +64,7 @@ DS_INLINE bool find_floor_contact(FloorContact& contact, const Body& cube) {
         deepest = maximum(deepest, depth);
         weighted = weighted + contact.arm[i] * depth;
     }
+    DS_ASSERT(!(contact.depth_sum < deepest));
     if (!(contact.depth_sum > 0.f)) return false;
     const float inverse = 1.f / contact.depth_sum;
     contact.anchor = to_local(cube, {weighted.x * inverse, weighted.y * inverse, -deepest - cube.position.z});
@@ -69,6 +72,7 @@ DS_INLINE bool find_floor_contact(FloorContact& contact, const Body& cube) {
 }
 
 DS_INLINE void solve_cube_floor_position(FloorContact& contact, Body& cube) {
+    DS_ASSERT(!cube.yaws_only);
     if (!(contact.depth_sum > 0.f)) return;
     const Vec3 r = to_world(cube, contact.anchor);
     const float depth = -(cube.position.z + r.z);
@@ -76,6 +80,7 @@ DS_INLINE void solve_cube_floor_position(FloorContact& contact, Body& cube) {
     const float old = old_overlap(depth, approach_velocity_at(cube, r).z);
     shift(cube, kUp * old);
     contact.lambda = (depth - old) / inverse_mass_at(cube, r, kUp);
+    DS_ASSERT(!(contact.lambda < 0.f));
     apply_position_impulse(cube, r, kUp * contact.lambda);
     stick_to_floor(contact, cube);
 }
@@ -93,6 +98,7 @@ constexpr int kFrictionPasses = 4;
 // Coulomb friction at the corners. In a pass all of them use the same velocities, and each spends from its share
 // mu lambda d_i / (h sum(d)) until that is used up or the corner stands still.
 DS_INLINE void rub_on_floor(const FloorContact& contact, Body& cube) {
+    DS_ASSERT(contact.depth_sum > 0.f && !(contact.lambda < 0.f));
     const float per_depth =
         (kDynamicFriction + kCubeExtraDynamicFriction) * kInverseSubstep * contact.lambda / contact.depth_sum;
     float x[4], y[4], z[4], left[4];
@@ -115,6 +121,7 @@ DS_INLINE void rub_on_floor(const FloorContact& contact, Body& cube) {
             const float inverse_weight = 1.f / weight;
             const float spent = minimum(left[i], kCornerPart * speed * weight);
             left[i] -= spent;
+            DS_ASSERT(!(left[i] < 0.f));
             const float scale = spent * inverse_weight * inverse_weight * (speed * inverse2);
             fx[i] = -vx * scale;
             fy[i] = -vy * scale;
@@ -141,6 +148,7 @@ DS_INLINE void solve_cube_floor_velocity(const FloorContact& contact, Body& cube
 
 // Returns the normal multiplier: the depth of the agent below the floor (its inverse mass is 1).
 DS_INLINE float solve_agent_floor_position(Body& agent) {
+    DS_ASSERT(agent.yaws_only);
     const float depth = -agent.position.z;
     if (!(depth > 0.f)) return 0.f;
     agent.position.z = 0.f;
@@ -156,11 +164,11 @@ DS_INLINE float solve_agent_floor_position(Body& agent) {
 
 // Applies one substep's friction at the four lower corners of an agent to its velocities.
 // `share` is mu lambda / h / 4.
-template <class Float>
+template <FloatLanes Float>
 struct CornerFriction {
     Float x, y, moment;
 };
-template <class Float>
+template <FloatLanes Float>
 DS_INLINE CornerFriction<Float> agent_corner_friction(Float velocity_x, Float velocity_y, Float spin, Float cosine,
                                                       Float sine, Float share) {
     const Float zero(0.f), one(1.f), inertia(kAgentInverseInertia);

@@ -23,6 +23,7 @@ DS_INLINE GrabJoint make_joint(Vec3 agent_position, Quat agent_rotation, Vec3 cu
 // Solves the orientation, then the anchors. Mueller et al. 2020, sections 3.3.1 and 3.3.2.
 DS_INLINE void solve_joint(const GrabJoint& joint, Body& agent, Body& cube) {
     constexpr float kTinyError2 = 1e-14f;
+    DS_ASSERT(agent.yaws_only && !cube.yaws_only);
     const Quat wanted = agent.rotation * joint.relative;
     const Quat d = cube.rotation * conjugate(wanted);
     const float sign = d.w < 0.f ? -2.f : 2.f;
@@ -30,6 +31,7 @@ DS_INLINE void solve_joint(const GrabJoint& joint, Body& agent, Body& cube) {
     const float angle2 = dot(error, error);
     if (angle2 > kTinyError2) {
         const float weight = kAgentInverseInertia * error.z * error.z / angle2 + kCubeInverseInertia;
+        DS_ASSERT(!(weight <= 0.f));
         const Vec3 correction = error * (1.f / weight);
         turn(agent, spin_change(agent, correction));
         turn(cube, spin_change(cube, -correction));

@@ -12,6 +12,8 @@
 //                     the normal impulse: min(mu_d lambda d_i / (h sum(d) w), |v_t|) / w
 // The clamp by |v_t| comes before the last division by w only for the shared impulse; clamping the other way
 // overshoots for bodies with w < 1.
+//
+// slide.h has the same passes in the plane, for agents that touch only walls; a native test compares them.
 #pragma once
 
 #include "physics/body.h"
@@ -85,6 +87,7 @@ struct BodyPartner {
     DS_METHOD void push(Vec3 r, Vec3 impulse) { apply_position_impulse(body, r, -impulse); }
     DS_METHOD void part(Body& a, Vec3 n, float distance) {
         const float wa = inverse_mass(a), wb = inverse_mass(body);
+        DS_ASSERT(distance > 0.f && &a != &body);
         const float share = minimum(distance, kMostParting) / (wa + wb);
         const Vec3 direction = parting_direction(n);
         shift(a, direction * (wa * share));
@@ -102,6 +105,7 @@ struct BodyPartner {
 // From the manifold of two boxes at their poses after integration.
 template <class Partner>
 DS_INLINE void prepare_contact(const Manifold& manifold, const Body& a, const Partner& b, PairContact& contact) {
+    DS_ASSERT(has_points(manifold));
     Vec3 weighted{0.f, 0.f, 0.f};
     float depth_sum = 0.f, depth_max = 0.f;
     contact.count = manifold.count;
@@ -112,6 +116,7 @@ DS_INLINE void prepare_contact(const Manifold& manifold, const Body& a, const Pa
         depth_sum += manifold.depth[i];
         depth_max = maximum(depth_max, manifold.depth[i]);
     }
+    DS_ASSERT(!(depth_sum < depth_max));
     const Vec3 n = manifold.normal, middle = weighted * (1.f / depth_sum);
     const Vec3 on_a = middle - n * (0.5f * depth_max), on_b = middle + n * (0.5f * depth_max);
     contact.normal = n;
@@ -126,6 +131,7 @@ DS_INLINE void prepare_contact(const Manifold& manifold, const Body& a, const Pa
 template <class Partner>
 DS_INLINE void solve_contact_position(PairContact& contact, Body& a, Partner b) {
     const Vec3 n = contact.normal;
+    DS_ASSERT(contact.lambda == 0.f);
     Vec3 ra = to_world(a, contact.anchor_a), rb = b.arm(contact.anchor_b);
     float overlap = dot(n, b.place(contact.anchor_b, rb) - (a.position + ra));
     if (!(overlap > 0.f)) return;
@@ -135,6 +141,7 @@ DS_INLINE void solve_contact_position(PairContact& contact, Body& a, Partner b) 
         overlap -= old;
     }
     const float lambda = overlap / (inverse_mass_at(a, ra, n) + b.weight(rb, n));
+    DS_ASSERT(!(lambda < 0.f));
     contact.lambda = lambda;
     apply_position_impulse(a, ra, n * lambda);
     b.push(rb, n * lambda);
@@ -147,6 +154,7 @@ DS_INLINE void solve_contact_position(PairContact& contact, Body& a, Partner b) 
     if (!(distance2 > kTinyLength2)) return;
     const float inverse2 = 1.f / distance2;
     const float weight = inverse_mass_along(a, ra, slip, inverse2) + b.weight_along(rb, slip, inverse2);
+    DS_ASSERT(!(weight <= 0.f));
     const float most = kStaticFriction * lambda * weight;
     if (!(distance2 < most * most)) return;
     const Vec3 friction = slip * (-1.f / weight);
@@ -157,6 +165,8 @@ DS_INLINE void solve_contact_position(PairContact& contact, Body& a, Partner b) 
 template <class Partner>
 DS_INLINE void solve_contact_velocity(const PairContact& contact, Body& a, Partner b) {
     if (!(contact.lambda > 0.f)) return;
+    DS_ASSERT(contact.count >= 1 && contact.count <= 4);
+    DS_ASSERT(!(contact.depth_sum <= 0.f) && contact.dynamic_friction >= kDynamicFriction);
     const Vec3 n = contact.normal;
     const Vec3 ra = to_world(a, contact.anchor_a), rb = b.arm(contact.anchor_b);
     const float speed = dot(n, velocity_at(a, ra) - b.velocity(rb));

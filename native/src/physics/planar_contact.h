@@ -2,10 +2,11 @@
 // general solver for boxes that (nearly) only yaw, with one lane (box_box.h).
 //
 // Separating axes, two for each box; then the overlap of two edges: that of the reference box whose normal is the axis
-// of least depth, and the incident edge, which faces it most. What follows from a contact is not shared, because the
-// two paths round differently: the solver weighs four points in space, two above each other for each of these, removes
-// old overlap first and takes any inverse mass; slide.h has an agent against a wall, all in the plane. The native test
-// an_agent_slides_along_walls_as_in_the_general_solver compares the results.
+// of least depth, and the incident edge, which faces it most.
+//
+// What follows from a contact is not shared: pair_contact.h has any bodies in space and twice the points, and removes
+// old overlap first; slide.h has an agent and a wall in the plane, at a fraction of the cost, and rounds differently.
+// A native test compares them: a_wall_acts_on_a_sliding_agent_as_in_the_general_solver.
 #pragma once
 
 #include "math/lanes.h"
@@ -121,6 +122,7 @@ DS_INLINE void overlap_edges(const PlanarBox<Float>& a, const PlanarBox<Float>& 
     }
     contact.normal_x = select(of_a, -nx, nx);
     contact.normal_y = select(of_a, -ny, ny);
+    DS_ASSERT(!any(contact.depth[0] < zero) && !any(contact.depth[1] < zero));
     contact.touching = contact.touching & ((low <= high) | ~cut) & ((zero < below[0]) | (zero < below[1]));
 }
 

@@ -88,6 +88,7 @@ DS_INLINE void find_wall_contact(const SlideState<Float>& agent, const SlideWall
 
     const Float nx = contact.normal_x, ny = contact.normal_y, d0 = contact.depth[0], d1 = contact.depth[1];
     contact.depth_sum = d0 + d1;
+    DS_ASSERT(!any(contact.touching & ~(zero < contact.depth_sum)));
     const Float share = one / select(contact.touching, contact.depth_sum, one), deepest = half * maximum(d0, d1);
     const Float mean_x = (contact.point_x[0] * d0 + contact.point_x[1] * d1) * share;
     const Float mean_y = (contact.point_y[0] * d0 + contact.point_y[1] * d1) * share;
@@ -98,6 +99,9 @@ DS_INLINE void find_wall_contact(const SlideState<Float>& agent, const SlideWall
     contact.anchor_y = c * ay - s * ax;
     contact.approach_speed = nx * (agent.velocity_x - agent.spin * ay) + ny * (agent.velocity_y + agent.spin * ax);
 }
+
+// The two passes are those of pair_contact.h for an agent and a static box, up to rounding. A native test compares
+// them: a_wall_acts_on_a_sliding_agent_as_in_the_general_solver.
 
 // An agent has inverse mass 1, so its generalised inverse mass at an arm is this.
 template <FloatLanes Float>
@@ -127,6 +131,7 @@ DS_INLINE void solve_wall_position(SlideState<Float>& agent, WallContact<Float>&
     contact.touching = pressing;
     const Float arm = rx * ny - ry * nx;
     contact.lambda = zero_unless(pressing, overlap / planar_inverse_mass(arm));
+    DS_ASSERT(!any(contact.lambda < zero));
     push(agent, pressing, nx, ny, arm, contact.lambda);
 
     agent.refresh_heading();
@@ -161,6 +166,7 @@ DS_INLINE void solve_wall_velocity(SlideState<Float>& agent, const WallContact<F
 
     // Every planar point stands for two, at the top and the bottom of the common height: applied one after the other
     // they stop as much as one with both shares
+    DS_ASSERT(!any(contact.lambda < zero) && !any(pressing & ~(zero < contact.depth_sum)));
     const Float depth_sum = select(pressing, contact.depth_sum, one);
     const Float per_depth = Float(kDynamicFriction * kInverseSubstep) * contact.lambda / depth_sum;
     for (int i = 0; i < 2; i++) {

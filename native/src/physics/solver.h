@@ -33,6 +33,7 @@ struct HeldJoint {
 // One world's bodies to be solved. Capacities are per number of agents; `Agents` comes first among the bodies.
 template <int Bodies, int Statics, int Agents>
 struct SolverProblem {
+    static constexpr int kMaxJoints = Agents;
     static constexpr int kMaxBodyPairs = Bodies * (Bodies - 1) / 2;
     static constexpr int kMaxStaticPairs = Bodies * Statics;
     // Boxes this large touch at most a handful of others; further contacts are dropped and reported
@@ -45,7 +46,7 @@ struct SolverProblem {
     CandidatePair body_pairs[kMaxBodyPairs];
     CandidatePair static_pairs[kMaxStaticPairs];
     int body_pair_count, static_pair_count;
-    HeldJoint joints[Agents];
+    HeldJoint joints[kMaxJoints];
     int joint_count;
 
     PairContact body_contacts[kMaxBodyContacts];
@@ -69,6 +70,7 @@ DS_INLINE bool overlap_of(const Body& a, const Box& b, bool b_upright, BoxScratc
 
 DS_INLINE void wake(Body& body) {
     if (!body.asleep) return;
+    DS_ASSERT(!body.yaws_only);  // only cubes sleep
     body.asleep = false;
     integrate(body);
     refresh_box(body);
@@ -86,12 +88,14 @@ DS_INLINE void integrate_bodies(Problem& problem) {
 
 template <class Problem>
 DS_INLINE void drop_contact(Problem& problem, int body) {
+    DS_ASSERT(body >= 0 && body < problem.body_count);
     problem.dropped_contacts++;
     problem.dropped_body = body;
 }
 
 template <class Problem>
 DS_INLINE void find_body_contact(Problem& problem, CandidatePair pair) {
+    DS_ASSERT(pair.a < pair.b && pair.b < problem.body_count);
     Body& a = problem.bodies[pair.a];
     Body& b = problem.bodies[pair.b];
     if (absolute(a.position.x - b.position.x) >= a.reach_x + b.reach_x) return;
@@ -103,6 +107,7 @@ DS_INLINE void find_body_contact(Problem& problem, CandidatePair pair) {
         drop_contact(problem, pair.a);
         return;
     }
+    DS_ASSERT(problem.body_contact_count < Problem::kMaxBodyContacts);
     PairContact& contact = problem.body_contacts[problem.body_contact_count++];
     contact.a = pair.a;
     contact.b = pair.b;
@@ -151,6 +156,7 @@ DS_INLINE void find_static_contacts(Problem& problem) {
     int refreshed = -1;  // pairs of one body are consecutive
     for (int i = 0; i < problem.static_pair_count; i++) {
         const CandidatePair pair = problem.static_pairs[i];
+        DS_ASSERT(pair.a < problem.body_count);
         Body& body = problem.bodies[pair.a];
         const StaticBox& box = problem.statics[pair.b];
         if (body.asleep || is_clear_of(body, box)) continue;
@@ -160,10 +166,12 @@ DS_INLINE void find_static_contacts(Problem& problem) {
         if (absolute(body.position.y - box.center.y) >= body.reach_y + box.half.y) continue;
         const Box solid = upright_box(box.center, {1.f, 0.f}, box.half);
         if (!overlap_of(body, solid, true, problem.boxes, problem.manifold)) continue;
+        DS_ASSERT(may_be_unit(dot(problem.manifold.normal, problem.manifold.normal)));
         if (problem.static_contact_count == Problem::kMaxStaticContacts) {
             drop_contact(problem, pair.a);
             continue;
         }
+        DS_ASSERT(problem.static_contact_count < Problem::kMaxStaticContacts);
         PairContact& contact = problem.static_contacts[problem.static_contact_count++];
         contact.a = pair.a;
         contact.b = -1;
@@ -192,6 +200,7 @@ DS_INLINE void solve_body_positions(Problem& problem) {
     solve_body_contact_positions(problem, /*stacked=*/true);
     for (int i = 0; i < problem.joint_count; i++) {
         const HeldJoint& held = problem.joints[i];
+        DS_ASSERT(held.agent >= 0 && held.agent < held.cube && held.cube < problem.body_count);
         solve_joint(held.joint, problem.bodies[held.agent], problem.bodies[held.cube]);
     }
 }
@@ -209,6 +218,7 @@ DS_INLINE void solve_static_positions(Problem& problem) {
 }
 
 DS_INLINE void solve_agent_floor_velocity(Body& agent, float lambda) {
+    DS_ASSERT(agent.yaws_only);
     if (!(lambda > 0.f)) return;
     const float approach = agent.approach_velocity.z;
     const float bounce = -approach > kRestingSpeed ? kRestitution : 0.f;
@@ -244,6 +254,10 @@ DS_INLINE void solve_velocities(Problem& problem) {
 
 template <class Problem>
 DS_NOINLINE void solve_step(Problem& problem) {
+    DS_ASSERT(problem.body_count >= 0 && problem.body_pair_count >= 0 && problem.static_pair_count >= 0);
+    DS_ASSERT(problem.body_pair_count <= Problem::kMaxBodyPairs);
+    DS_ASSERT(problem.static_pair_count <= Problem::kMaxStaticPairs);
+    DS_ASSERT(problem.joint_count >= 0 && problem.joint_count <= Problem::kMaxJoints);
     problem.dropped_contacts = 0;
     for (int substep = 0; substep < kSubsteps; substep++) {
         integrate_bodies(problem);

@@ -48,8 +48,12 @@ struct BlockView {
 
     DS_METHOD const WorldFields& fields() const { return call.views.fields; }
     DS_METHOD int num_meshes() const { return fields().num_agents - 1; }
-    DS_METHOD MeshPoints* points(int mesh) const { return reinterpret_cast<MeshPoints*>(&memory + 1) + mesh; }
+    DS_METHOD MeshPoints* points(int mesh) const {
+        DS_ASSERT(mesh >= 0 && mesh <= num_meshes());
+        return reinterpret_cast<MeshPoints*>(&memory + 1) + mesh;
+    }
     DS_METHOD uint8_t* marks(int tile, int mesh) const {
+        DS_ASSERT(tile >= 0 && tile < kBlockTiles && mesh >= 0 && mesh < num_meshes());
         return reinterpret_cast<uint8_t*>(points(num_meshes())) + (tile * num_meshes() + mesh) * kMeshMarks;
     }
     DS_METHOD PointTriangles triangles(int mesh) const { return {call.mesh, points(mesh)}; }
@@ -94,6 +98,7 @@ DS_INLINE void take_seen_boxes(const BlockView& at, ViewShare share) {
     }
     if (share.first != 0) return;
     const int faces = faces_before(at, kMaxBoxes);
+    DS_ASSERT(faces < kMaxFaces);
     view.faces.count = faces + (can_look(view.camera) ? take_floor(view, faces) : 0);
     uint32_t meshes = 0, around = 0;
     for (int agent = 0; agent < at.fields().num_agents; agent++) {
@@ -116,6 +121,7 @@ DS_INLINE void place_meshes(const BlockView& at, ViewShare share) {
 }
 
 DS_INLINE void find_tiles(const BlockView& at, ViewShare share, int first_tile, int tiles) {
+    DS_ASSERT(tiles >= 1 && tiles <= kBlockTiles);
     const int tiles_across = (at.call.grid.width + kTileSide - 1) / kTileSide;
     for (int i = share.first; i < tiles; i += share.stride) {
         BlockTile& tile = at.memory.tiles[i];

@@ -49,7 +49,7 @@ DS_INLINE void read_box(const WorldFields& fields, int64_t world, int i, BoxTabl
 }
 
 // A box relative to the camera, with its axes flipped so that the camera is on the positive side of each.
-template <class Float>
+template <FloatLanes Float>
 struct FacingBox {
     Linear<Float> along[3];  // component of the rays along the axis
     Float near[3], far[3];   // the planes of its sides along that axis, relative to the camera
@@ -57,7 +57,7 @@ struct FacingBox {
     uint32_t present;        // bits of the lanes with a box
 };
 
-template <class Float>
+template <FloatLanes Float>
 DS_INLINE FacingBox<Float> load_facing(const Camera& camera, const BoxTable& boxes, int first) {
     FacingBox<Float> box;
     const Float x = Float(camera.origin.x) - Float::load(boxes.centre[0] + first);
@@ -79,13 +79,13 @@ DS_INLINE FacingBox<Float> load_facing(const Camera& camera, const BoxTable& box
 constexpr int kSideEdges = 4;
 
 // The side of a box at the positive end of an axis: visible where all edges are positive, at this inverse depth.
-template <class Float>
+template <FloatLanes Float>
 struct Side {
     Linear<Float> inverse_depth, edges[kSideEdges];
 };
 
 // Neighbouring sides have exactly negated edge functions, so that no ray passes between them.
-template <class Float>
+template <FloatLanes Float>
 DS_INLINE Side<Float> side_of(const FacingBox<Float>& box, int axis) {
     Side<Float> side;
     side.inverse_depth = box.along[axis] * (Float(1.f) / box.near[axis]);
@@ -101,7 +101,7 @@ DS_INLINE Side<Float> side_of(const FacingBox<Float>& box, int axis) {
 }
 
 // Bits of the lanes in which the camera is in front of the side, and the side is not outside the area.
-template <class Float>
+template <FloatLanes Float>
 DS_INLINE uint32_t lanes_seen(const FacingBox<Float>& box, int axis, const Side<Float>& side, const PixelArea& area) {
     auto outside = bits_of(extremes_of(side.inverse_depth, area).most - Float(kLeastInverse));
     for (const Linear<Float>& edge : side.edges) outside = outside | bits_of(extremes_of(edge, area).most);
@@ -110,7 +110,7 @@ DS_INLINE uint32_t lanes_seen(const FacingBox<Float>& box, int axis, const Side<
 }
 
 // Bits of the lanes in which the camera is inside the box, so that no side faces it.
-template <class Float>
+template <FloatLanes Float>
 DS_INLINE uint32_t lanes_around(const FacingBox<Float>& box) {
     const Float limit(-kFacing);
     return box.present & lane_bits((limit <= box.near[0]) & (limit <= box.near[1]) & (limit <= box.near[2]));

@@ -2,7 +2,6 @@
 // copied to the device that draws.
 #pragma once
 
-#include <assert.h>
 #include <stdint.h>
 
 #include <algorithm>
@@ -12,7 +11,8 @@
 namespace doorstep {
 
 inline void write_mesh(const Mesh& mesh, MeshTable& table) {
-    assert(mesh.vertex_count <= kMeshPoints && mesh.triangle_count <= kMeshTriangles);
+    DS_ASSERT(mesh.vertex_count > 0 && mesh.vertex_count <= kMeshPoints);
+    DS_ASSERT(mesh.triangle_count > 0 && mesh.triangle_count <= kMeshTriangles);
     memset(&table, 0, sizeof table);
     for (int i = 0; i < mesh.vertex_count; ++i) {
         const MeshVertex& vertex = mesh.vertices[i];
@@ -24,14 +24,17 @@ inline void write_mesh(const Mesh& mesh, MeshTable& table) {
         }
     }
     for (int i = 0; i < mesh.triangle_count; ++i) {
-        for (int k = 0; k < 3; ++k) table.corners[k][i] = mesh.indices[3 * i + k];
+        for (int k = 0; k < 3; ++k) {
+            DS_ASSERT(mesh.indices[3 * i + k] < static_cast<uint32_t>(mesh.vertex_count));
+            table.corners[k][i] = mesh.indices[3 * i + k];
+        }
         table.materials[i] = mesh.vertices[mesh.indices[3 * i]].material;
     }
 }
 
 class RaycastConstants {
 public:
-    explicit RaycastConstants(const CameraRig& rig) : rig_(rig) {}
+    explicit RaycastConstants(const CameraRig& rig) : rig_(rig) { DS_ASSERT(rig.width > 0 && rig.height > 0); }
 
     int64_t bytes() const { return static_cast<int64_t>(sizeof(MeshTable)) + 4 * (columns() + rows()); }
     // memory: of bytes(), aligned to 32.
@@ -50,6 +53,7 @@ private:
 
 inline void RaycastConstants::write(void* memory) const {
     write_mesh(agent_mesh(), *static_cast<MeshTable*>(memory));
+    DS_ASSERT(reinterpret_cast<uintptr_t>(memory) % 32 == 0);
     float* right = reinterpret_cast<float*>(static_cast<MeshTable*>(memory) + 1);
     float* up = right + columns();
     for (int32_t column = 0; column < columns(); ++column)

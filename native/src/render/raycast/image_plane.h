@@ -12,28 +12,28 @@
 
 namespace doorstep {
 
-template <class Float>
+template <FloatLanes Float>
 struct Linear {
     Float u, v, one;
 
     DS_METHOD Float at(Float x, Float y) const { return u * x + (v * y + one); }
 };
 
-template <class Float>
+template <FloatLanes Float>
 DS_INLINE Linear<Float> operator*(Linear<Float> a, Float s) {
     return {a.u * s, a.v * s, a.one * s};
 }
-template <class Float>
+template <FloatLanes Float>
 DS_INLINE Linear<Float> operator+(Linear<Float> a, Linear<Float> b) {
     return {a.u + b.u, a.v + b.v, a.one + b.one};
 }
-template <class Float>
+template <FloatLanes Float>
 DS_INLINE Linear<Float> operator-(Linear<Float> a, Linear<Float> b) {
     return {a.u - b.u, a.v - b.v, a.one - b.one};
 }
 
 // The component of pixels' rays along a world direction.
-template <class Float>
+template <FloatLanes Float>
 DS_INLINE Linear<Float> along(const Camera& camera, Float x, Float y, Float z) {
     const auto dot = [&](Vec3 axis) { return x * Float(axis.x) + y * Float(axis.y) + z * Float(axis.z); };
     return {dot(camera.right), dot(camera.up), dot(camera.forward)};
@@ -46,16 +46,16 @@ struct LinearTable {
     alignas(32) float v[Count];
     alignas(32) float one[Count];
 
-    template <class Float>
+    template <FloatLanes Float>
     DS_METHOD Linear<Float> load(Float, int i) const {
         return {Float::load(u + i), Float::load(v + i), Float::load(one + i)};
     }
     // One of them, the same in all lanes.
-    template <class Float>
+    template <FloatLanes Float>
     DS_METHOD Linear<Float> spread(Float, int i) const {
         return {Float(u[i]), Float(v[i]), Float(one[i])};
     }
-    template <class Float>
+    template <FloatLanes Float>
     DS_METHOD void store(const Linear<Float>& function, int i) {
         function.u.store(u + i);
         function.v.store(v + i);
@@ -68,13 +68,13 @@ struct PixelArea {
     float left, right, bottom, top;
 };
 
-template <class Float>
+template <FloatLanes Float>
 struct Extremes {
     Float least, most;
 };
 
 // Bounds of the function's values at the pixels of an area.
-template <class Float>
+template <FloatLanes Float>
 DS_INLINE Extremes<Float> extremes_of(const Linear<Float>& f, const PixelArea& area) {
     const Float a = f.u * Float(area.left), b = f.u * Float(area.right);
     const Float c = f.v * Float(area.bottom), d = f.v * Float(area.top);

@@ -34,25 +34,25 @@ struct MeshPoints {
 };
 
 // A few points at once.
-template <class Float>
+template <FloatLanes Float>
 struct Points {
     Float x, y, z;
 };
-template <class Float>
+template <FloatLanes Float>
 DS_INLINE Points<Float> operator-(Points<Float> a, Points<Float> b) {
     return {a.x - b.x, a.y - b.y, a.z - b.z};
 }
-template <class Float>
+template <FloatLanes Float>
 DS_INLINE Points<Float> cross(Points<Float> a, Points<Float> b) {
     return {a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x};
 }
 // The component of pixels' rays along a direction in camera axes.
-template <class Float>
+template <FloatLanes Float>
 DS_INLINE Linear<Float> along(Points<Float> direction) {
     return {direction.x, direction.z, direction.y};
 }
 
-template <class Float>
+template <FloatLanes Float>
 DS_INLINE void place_points(const Camera& camera, const BoxTable& boxes, int box, const MeshTable& mesh, int first,
                             MeshPoints& points) {
     const auto seen = [&](Vec3 a) { return Vec3{dot(a, camera.right), dot(a, camera.forward), dot(a, camera.up)}; };
@@ -71,12 +71,12 @@ DS_INLINE void place_points(const Camera& camera, const BoxTable& boxes, int box
 
 // Triangles that face the camera are visible where all edges are positive; edges[i] is opposite to corner i and weights
 // its normal.
-template <class Float>
+template <FloatLanes Float>
 struct Triangle {
     Linear<Float> inverse_depth, edges[3];
 };
 
-template <class Float>
+template <FloatLanes Float>
 DS_INLINE Points<Float> corner(const MeshTable& mesh, const MeshPoints& points, int which, int first) {
     const auto index = load_bits(Float(), mesh.corners[which] + first);
     return {gather(Float(), points.right, index), gather(Float(), points.forward, index),
@@ -84,7 +84,7 @@ DS_INLINE Points<Float> corner(const MeshTable& mesh, const MeshPoints& points, 
 }
 
 // Neighbours have exactly negated edge functions. A triangle that faces away is visible nowhere.
-template <class Float>
+template <FloatLanes Float>
 DS_INLINE Triangle<Float> triangle_of(const MeshTable& mesh, const MeshPoints& points, int first) {
     constexpr float kEdgeOn = 1e-9f;
     const Points<Float> a = corner<Float>(mesh, points, 0, first), b = corner<Float>(mesh, points, 1, first),
@@ -104,7 +104,7 @@ struct PointTriangles {
     const MeshTable* mesh;
     const MeshPoints* points;
 
-    template <class Float>
+    template <FloatLanes Float>
     DS_METHOD Triangle<Float> load(Float, int first) const {
         return triangle_of<Float>(*mesh, *points, first);
     }
@@ -115,13 +115,13 @@ struct PointTriangles {
 struct TriangleTable {
     LinearTable<kMeshTriangles> inverse_depth, edges[3];
 
-    template <class Float>
+    template <FloatLanes Float>
     DS_METHOD void make(Float, const MeshTable& mesh, const MeshPoints& points, int first) {
         const Triangle<Float> triangle = triangle_of<Float>(mesh, points, first);
         inverse_depth.store(triangle.inverse_depth, first);
         for (int k = 0; k < 3; k++) edges[k].store(triangle.edges[k], first);
     }
-    template <class Float>
+    template <FloatLanes Float>
     DS_METHOD Triangle<Float> load(Float, int first) const {
         return {inverse_depth.load(Float(), first),
                 {edges[0].load(Float(), first), edges[1].load(Float(), first), edges[2].load(Float(), first)}};
@@ -130,7 +130,7 @@ struct TriangleTable {
 };
 
 // Bits of the lanes whose triangle may be visible in a tile.
-template <class Float>
+template <FloatLanes Float>
 DS_INLINE uint32_t lanes_seen(const Triangle<Float>& triangle, const PixelArea& area) {
     auto outside = bits_of(extremes_of(triangle.inverse_depth, area).most - Float(kLeastInverse));
     for (const Linear<Float>& edge : triangle.edges) outside = outside | bits_of(extremes_of(edge, area).most);
@@ -138,7 +138,7 @@ DS_INLINE uint32_t lanes_seen(const Triangle<Float>& triangle, const PixelArea& 
 }
 
 // A bit per triangle, of kMarkedTriangles from `first` on.
-template <class Float, class Triangles>
+template <FloatLanes Float, class Triangles>
 DS_INLINE uint8_t mark_triangles(const Triangles& triangles, int first, const PixelArea& area) {
     uint32_t marks = 0;
     DS_ROLLED

@@ -18,7 +18,7 @@ struct TileFaces {
 };
 
 // Some faces and a tile.
-template <class Float>
+template <FloatLanes Float>
 struct FaceTest {
     uint32_t seen;                     // bits of lanes
     uint32_t crossing[kNearEdge + 1];  // bits of lanes, per edge
@@ -31,7 +31,7 @@ struct FaceTest {
     }
 };
 
-template <class Float>
+template <FloatLanes Float>
 DS_INLINE FaceTest<Float> test_faces(const Faces& faces, int first, const PixelArea& area) {
     FaceTest<Float> test;
     const Extremes<Float> inverse_depth = extremes_of(faces.inverse_depth.load(Float(), first), area);
@@ -48,7 +48,7 @@ DS_INLINE FaceTest<Float> test_faces(const Faces& faces, int first, const PixelA
     return test;
 }
 
-template <class Float>
+template <FloatLanes Float>
 DS_INLINE void find_faces(const View& view, const PixelArea& area, TileFaces& found) {
     const Faces& faces = view.faces;
     float nearest[kMaxFaces];  // inverse depth, per face found
@@ -61,6 +61,7 @@ DS_INLINE void find_faces(const View& view, const PixelArea& area, TileFaces& fo
             const int lane = take_lowest_bit(lanes);
             const uint32_t edges = test.edges_of(lane);
             if (edges == 0 && faces.solid[first + lane]) cover = maximum(cover, test.least[lane]);
+            DS_ASSERT(met < kMaxFaces && first + lane < faces.count);
             found.faces[met] = static_cast<uint8_t>(first + lane);
             found.edges[met] = static_cast<uint8_t>(edges);
             nearest[met++] = test.most[lane];
@@ -73,12 +74,15 @@ DS_INLINE void find_faces(const View& view, const PixelArea& area, TileFaces& fo
         if (nearest[i] < cover) continue;
         const int face = found.faces[i];
         if (!faces.solid[face]) {
-            meshes |= 1u << ((faces.words[face] >> 24) - kFirstMeshSurface);
+            const uint32_t surface = faces.words[face] >> 24;
+            DS_ASSERT(surface >= kFirstMeshSurface && surface < kNumSurfaces);
+            meshes |= 1u << (surface - kFirstMeshSurface);
             continue;
         }
         found.faces[kept] = found.faces[i];
         found.edges[kept++] = found.edges[i];
     }
+    DS_ASSERT((meshes & ~view.meshes) == 0);
     found.count = static_cast<uint8_t>(kept);
     found.meshes = static_cast<uint8_t>(meshes);
     found.floor = kept > 0 && faces.words[found.faces[kept - 1]] == kFloorWord;  // the last of all faces
@@ -87,7 +91,7 @@ DS_INLINE void find_faces(const View& view, const PixelArea& area, TileFaces& fo
 // ---- Pixels
 
 // Float::kLanes columns of one or more rows. Normals are those of meshes, of any length.
-template <class Float, int Rows>
+template <FloatLanes Float, int Rows>
 struct Patch {
     Float u, v[Rows];
     Float inverse_depth[Rows];
@@ -109,8 +113,9 @@ struct Patch {
 
 // ---- The nearest surface
 
-template <class Float, int Rows>
+template <FloatLanes Float, int Rows>
 DS_INLINE void draw_face(const Faces& faces, int face, uint32_t crossing, Patch<Float, Rows>& patch) {
+    DS_ASSERT(face >= 0 && face < faces.count && crossing >> (kNearEdge + 1) == 0);
     const Linear<Float> plane = faces.inverse_depth.spread(Float(), face);
     const auto word = all_lanes(Float(), faces.words[face]);
     typename Float::Bits outside[Rows];
@@ -130,15 +135,16 @@ DS_INLINE void draw_face(const Faces& faces, int face, uint32_t crossing, Patch<
     }
 }
 
-template <class Float, int Rows>
+template <FloatLanes Float, int Rows>
 DS_INLINE void draw_faces(const Faces& faces, const TileFaces& found, Patch<Float, Rows>& patch) {
     DS_ROLLED
     for (int i = 0; i < found.count; i++) draw_face(faces, found.faces[i], found.edges[i], patch);
 }
 
-template <class Float, int Rows, class Triangles>
+template <FloatLanes Float, int Rows, class Triangles>
 DS_INLINE void draw_triangle(const MeshTable& mesh, const Triangles& triangles, int i, const MeshFrame& frame,
                              Patch<Float, Rows>& patch) {
+    DS_ASSERT(i >= 0 && i < kMeshTriangles);
     const Triangle<NarrowFloat> one = triangles.one(i);
     const auto spread = [](const Linear<NarrowFloat>& f) {
         return Linear<Float>{Float(f.u.v), Float(f.v.v), Float(f.one.v)};
@@ -173,7 +179,7 @@ DS_INLINE void draw_triangle(const MeshTable& mesh, const Triangles& triangles, 
 }
 
 // Draws the marked triangles of a mesh; marks: kMeshMarks bytes, aligned to 4.
-template <class Float, int Rows, class Triangles>
+template <FloatLanes Float, int Rows, class Triangles>
 DS_INLINE void draw_mesh(const MeshTable& mesh, const Triangles& triangles, const uint8_t* marks,
                          const MeshFrame& frame, Patch<Float, Rows>& patch) {
     DS_ROLLED
@@ -186,25 +192,26 @@ DS_INLINE void draw_mesh(const MeshTable& mesh, const Triangles& triangles, cons
 }
 
 // Draws some meshes; triangles(mesh) and marks(mesh) are theirs.
-template <class Float, int Rows, class Triangles, class Marks>
+template <FloatLanes Float, int Rows, class Triangles, class Marks>
 DS_INLINE void draw_meshes(const MeshTable& table, const View& view, uint32_t meshes, const Triangles& triangles,
                            const Marks& marks, Patch<Float, Rows>& patch) {
     patch.begin_meshes();
     DS_ROLLED
     while (meshes) {
         const int mesh = take_lowest_bit(meshes);
+        DS_ASSERT(mesh < kMaxMeshes);
         draw_mesh(table, triangles(mesh), marks(mesh), view.frames[mesh], patch);
     }
 }
 
 // ---- Outputs
 
-template <class Float>
+template <FloatLanes Float>
 struct FloorPoint {
     Float x, y, footprint_x, footprint_y;
 };
 
-template <class Float>
+template <FloatLanes Float>
 DS_INLINE FloorPoint<Float> floor_point(const View& view, Float depth, Float u, Float v) {
     const Camera& camera = view.camera;
     // Horizontal distance to the hit point
@@ -218,12 +225,12 @@ DS_INLINE FloorPoint<Float> floor_point(const View& view, Float depth, Float u, 
             footprint(y, camera.right.y, camera.up.y)};
 }
 
-template <class Float>
+template <FloatLanes Float>
 DS_INLINE typename Float::Bits pack(Float red255, Float green255, Float blue255) {
     return byte_of(red255) | shift_left<8>(byte_of(green255)) | shift_left<16>(byte_of(blue255));
 }
 
-template <class Float>
+template <FloatLanes Float>
 DS_INLINE typename Float::Bits floor_colour(const View& view, Float depth, Float u, Float v) {
     const FloorPoint<Float> at = floor_point(view, depth, u, v);
     const Float lines = floor_lines(at.x, at.y, at.footprint_x, at.footprint_y);
@@ -232,7 +239,7 @@ DS_INLINE typename Float::Bits floor_colour(const View& view, Float depth, Float
                 Float(floor.blue) + lines * Float(difference.blue));
 }
 
-template <class Float>
+template <FloatLanes Float>
 DS_INLINE typename Float::Bits mesh_colour(typename Float::Bits word, Points<Float> normal) {
     const auto eye = equal(word & all_lanes(Float(), 0xFFFFFFu), all_lanes(Float(), uint32_t{kEyeMaterial}));
     const Float light = brightness(normal.x, normal.y, normal.z, Float(1.f));
@@ -244,7 +251,7 @@ DS_INLINE typename Float::Bits mesh_colour(typename Float::Bits word, Points<Flo
                 component(kAgentColour.blue, kEyeColour.blue));
 }
 
-template <class Float, int Rows>
+template <FloatLanes Float, int Rows>
 DS_INLINE Points<Float> mesh_normals(const Patch<Float, Rows>& patch, int r) {
     const Float x = patch.normals[0][r], y = patch.normals[1][r], z = patch.normals[2][r];
     const Float scale = Float(1.f) / square_root(x * x + y * y + z * z);
@@ -252,9 +259,10 @@ DS_INLINE Points<Float> mesh_normals(const Patch<Float, Rows>& patch, int r) {
 }
 
 // Writes a row of a patch. pixel: index of its first column in the tensors; Meshes: whether meshes may be visible.
-template <bool Meshes, class Float, int Rows>
+template <bool Meshes, FloatLanes Float, int Rows>
 DS_INLINE void write_row(const View& view, const Patch<Float, Rows>& patch, int r, bool floor,
                          const ViewTensors& tensors, int64_t pixel, int count) {
+    DS_ASSERT(r >= 0 && r < Rows && pixel >= 0 && count >= 1 && count <= Float::kLanes);
     const auto word = patch.words[r];
     const auto is_there = Float(kLeastInverse) < patch.inverse_depth[r];
     const Float depth = zero_unless(is_there, Float(1.f) / patch.inverse_depth[r]);

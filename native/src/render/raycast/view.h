@@ -21,11 +21,14 @@ enum Surface : uint32_t {
 
 // A pixel's word: its surface in the highest byte; below, red, green and blue from the lowest byte on, or the material
 // of a mesh.
-DS_INLINE uint32_t word_of(uint32_t surface, uint32_t below) { return surface << 24 | below; }
+DS_INLINE uint32_t word_of(uint32_t surface, uint32_t below) {
+    DS_ASSERT(surface < kNumSurfaces && below >> 24 == 0);
+    return surface << 24 | below;
+}
 constexpr uint32_t kSkyWord = kSkySurface << 24, kFloorWord = kFloorSurface << 24;
 
 // Bits of round(255 * value) for 0 <= value <= 1, above other bits: adding 2^23 leaves no fraction.
-template <class Float>
+template <FloatLanes Float>
 DS_INLINE typename Float::Bits byte_of(Float value255) {
     return bits_of(value255 + Float(8388608.f)) & all_lanes(Float(), 255u);
 }
@@ -51,6 +54,7 @@ struct Surfaces {
     float normals[3][kNumSurfaces];
 
     DS_METHOD void set(uint32_t surface, int32_t kind, int32_t slot, Vec3 normal) {
+        DS_ASSERT(surface < kNumSurfaces);
         segmentation[surface] = segmentation_of(kind, slot);
         normals[0][surface] = normal.x;
         normals[1][surface] = normal.y;
@@ -108,6 +112,8 @@ struct PixelGrid {
     int32_t width, height;
 
     DS_METHOD PixelArea area(int column, int row, int columns, int rows) const {
+        DS_ASSERT(column >= 0 && columns > 0 && column + columns <= width);
+        DS_ASSERT(row >= 0 && rows > 0 && row + rows <= height);
         return {right[column], right[column + columns - 1], up[row + rows - 1], up[row]};
     }
     DS_METHOD PixelArea all() const { return area(0, 0, width, height); }
@@ -122,6 +128,7 @@ struct PixelGrid {
 // ---- Setup
 
 DS_INLINE void aim(const Views& views, int64_t world, int agent, View& view) {
+    DS_ASSERT(world >= 0 && world < views.num_worlds && agent >= 0 && agent < views.fields.num_agents);
     view.camera = camera_of_agent(views.rig, views.fields.body_positions.vector(world, agent),
                                   views.fields.body_rotations.quaternion(world, agent));
     view.shading = shading_of(view.camera, views.rig);
@@ -133,7 +140,7 @@ DS_INLINE void aim(const Views& views, int64_t world, int agent, View& view) {
 }
 
 // The parameters of a side, lane by lane.
-template <class Float>
+template <FloatLanes Float>
 struct SideLanes {
     static constexpr int kNumbers = 3 * (1 + kSideEdges);
     float numbers[kNumbers][Float::kLanes];
@@ -145,6 +152,7 @@ struct SideLanes {
         turned.store(turn);
     }
     DS_METHOD void put(int lane, Faces& faces, int face) const {
+        DS_ASSERT(lane >= 0 && lane < Float::kLanes && face >= 0 && face < kMaxFaces);
         put(lane, 0, faces.inverse_depth, face);
         for (int k = 0; k < kSideEdges; k++) put(lane, 3 + 3 * k, faces.edges[k], face);
     }
@@ -163,7 +171,7 @@ private:
 };
 
 // Visible sides of some boxes.
-template <class Float>
+template <FloatLanes Float>
 struct SeenSides {
     SideLanes<Float> sides[3];
     uint32_t seen[3];  // bits of lanes
@@ -174,7 +182,7 @@ struct SeenSides {
     }
 };
 
-template <class Float>
+template <FloatLanes Float>
 DS_INLINE void find_sides(const View& view, const BoxTable& boxes, int first, const PixelArea& area,
                           SeenSides<Float>& found) {
     const FacingBox<Float> box = load_facing<Float>(view.camera, boxes, first);
@@ -199,9 +207,10 @@ DS_INLINE bool is_mesh(const WorldFields& fields, const BoxTable& boxes, int box
 }
 
 // Appends the visible sides of a box to the faces, from `face` on.
-template <class Float>
+template <FloatLanes Float>
 DS_INLINE void take_sides(const WorldFields& fields, const BoxTable& boxes, int box, const SeenSides<Float>& found,
                           int lane, View& view, int face) {
+    DS_ASSERT(box >= 0 && box < object_count(fields) && face >= 0);
     const bool mesh = is_mesh(fields, boxes, box);
     const uint32_t mesh_surface = kFirstMeshSurface + static_cast<uint32_t>(mesh_of_agent(box, view.self));
     DS_ROLLED
@@ -218,6 +227,7 @@ DS_INLINE void take_sides(const WorldFields& fields, const BoxTable& boxes, int 
 
 // The frame and the surface of a mesh that may be visible.
 DS_INLINE void take_mesh(const BoxTable& boxes, int box, int mesh, View& view) {
+    DS_ASSERT(mesh >= 0 && mesh < kMaxMeshes && box != view.self);
     const uint32_t surface = kFirstMeshSurface + static_cast<uint32_t>(mesh);
     for (int k = 0; k < 3; k++)
         view.frames[mesh].axes[k] = boxes.axis_of(k, box) * (1.f / (boxes.half[k][box] - kMeshMargin));
@@ -226,7 +236,7 @@ DS_INLINE void take_mesh(const BoxTable& boxes, int box, int mesh, View& view) {
 }
 
 // Takes what is visible of a box: its sides, from `face` on, and its mesh.
-template <class Float>
+template <FloatLanes Float>
 DS_INLINE void take_box(const WorldFields& fields, const BoxTable& boxes, int box, const SeenSides<Float>& found,
                         int lane, View& view, int face) {
     take_sides(fields, boxes, box, found, lane, view, face);
@@ -237,6 +247,7 @@ DS_INLINE void take_box(const WorldFields& fields, const BoxTable& boxes, int bo
 DS_INLINE int take_floor(View& view, int face) {
     const float height = view.camera.origin.z;
     if (!(height > kFacing)) return 0;
+    DS_ASSERT(face >= 0 && face < kMaxFaces);
     const NarrowFloat zero(0.f), one(1.f);
     const Linear<NarrowFloat> down = along(view.camera, zero, zero, one);
     view.faces.inverse_depth.store(down * NarrowFloat(-1.f / height), face);
@@ -247,8 +258,9 @@ DS_INLINE int take_floor(View& view, int face) {
 }
 
 // Faces up to the next multiple of the lanes are invisible.
-template <class Float>
+template <FloatLanes Float>
 DS_INLINE void fill_lanes(Faces& faces) {
+    DS_ASSERT(faces.count >= 0 && faces.count <= kMaxFaces);
     const NarrowFloat zero(0.f);
     for (int face = faces.count; face % Float::kLanes; face++) {
         faces.inverse_depth.store(Linear<NarrowFloat>{zero, zero, zero}, face);

@@ -13,13 +13,14 @@ struct DrawingMemory {
     TriangleTable triangles[kMaxMeshes];
 };
 
-template <class Float>
+template <FloatLanes Float>
 DS_INLINE void read_boxes(const WorldFields& fields, int64_t world, BoxTable& boxes) {
     const int count = (object_count(fields) + Float::kLanes - 1) / Float::kLanes * Float::kLanes;
+    DS_ASSERT(count <= kMaxBoxes);
     for (int i = 0; i < count; i++) read_box(fields, world, i, boxes);
 }
 
-template <class Float>
+template <FloatLanes Float>
 DS_INLINE void find_faces(const ViewsCall& call, DrawingMemory& memory) {
     View& view = memory.view;
     const WorldFields& fields = call.views.fields;
@@ -33,6 +34,7 @@ DS_INLINE void find_faces(const ViewsCall& call, DrawingMemory& memory) {
             if (!(axes | around)) continue;
             take_box(fields, memory.boxes, box, found, lane, view, face);
             face += count_bits(axes);
+            DS_ASSERT(face <= kMaxFaces);
             if (!is_mesh(fields, memory.boxes, box)) continue;
             const int mesh = mesh_of_agent(box, view.self);
             view.meshes |= 1u << mesh;
@@ -44,7 +46,7 @@ DS_INLINE void find_faces(const ViewsCall& call, DrawingMemory& memory) {
     fill_lanes<Float>(view.faces);
 }
 
-template <class Float>
+template <FloatLanes Float>
 DS_INLINE void make_triangles(const MeshTable& mesh, DrawingMemory& memory) {
     for (uint32_t meshes = memory.view.meshes; meshes;) {
         const int m = take_lowest_bit(meshes), box = agent_of_mesh(m, memory.view.self);
@@ -55,7 +57,7 @@ DS_INLINE void make_triangles(const MeshTable& mesh, DrawingMemory& memory) {
     }
 }
 
-template <class Float>
+template <FloatLanes Float>
 DS_INLINE void draw_tile(const ViewsCall& call, const DrawingMemory& memory, int column, int row,
                          int64_t first_pixel) {
     const PixelGrid& grid = call.grid;
@@ -89,7 +91,7 @@ DS_INLINE void draw_tile(const ViewsCall& call, const DrawingMemory& memory, int
 }
 
 // The view of one agent.
-template <class Float>
+template <FloatLanes Float>
 DS_INLINE void draw_view(const ViewsCall& call, int64_t world, int agent, DrawingMemory& memory) {
     aim(call.views, world, agent, memory.view);
     if (can_look(memory.view.camera)) find_faces<Float>(call, memory);
@@ -101,7 +103,7 @@ DS_INLINE void draw_view(const ViewsCall& call, int64_t world, int agent, Drawin
             draw_tile<Float>(call, memory, column, row, first_pixel);
 }
 
-template <class Float>
+template <FloatLanes Float>
 DS_INLINE void draw_world(const ViewsCall& call, int64_t world, DrawingMemory& memory) {
     read_boxes<Float>(call.views.fields, world, memory.boxes);
     for (int agent = 0; agent < call.views.fields.num_agents; agent++) draw_view<Float>(call, world, agent, memory);

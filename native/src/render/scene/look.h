@@ -42,7 +42,7 @@ constexpr Vec3 kToLight = {-0.40824829f, -0.40824829f, 0.81649658f};
 constexpr float kAmbient = 0.45f, kAmbientFromAbove = 0.10f, kDiffuse = 0.45f;
 
 // The factor of a surface's colour. visibility: 1 in the light, 0 in shadow.
-template <class Float>
+template <FloatLanes Float>
 DS_INLINE Float brightness(Float normal_x, Float normal_y, Float normal_z, Float visibility) {
     const Float cosine = normal_x * Float(kToLight.x) + normal_y * Float(kToLight.y) + normal_z * Float(kToLight.z);
     return Float(kAmbient) + Float(kAmbientFromAbove) * normal_z +
@@ -54,14 +54,14 @@ constexpr float kGridCell = 2.f;
 constexpr float kGridLineWidth = 0.1f;
 
 // The nearest integer, for |a| < 2^22: adding 1.5 * 2^23 leaves no fraction.
-template <class Float>
+template <FloatLanes Float>
 DS_INLINE Float round_to_integer(Float a) {
     const Float big(12582912.f);
     return (a + big) - big;
 }
 
 // The fraction of a box of this width around a coordinate that lines across it cover: 0 .. 1.
-template <class Float>
+template <FloatLanes Float>
 DS_INLINE Float line_coverage(Float coordinate, Float width) {
     const Float zero(0.f), half_line(0.5f * kGridLineWidth / kGridCell);
     const Float u = coordinate * Float(1.f / kGridCell);
@@ -75,7 +75,7 @@ DS_INLINE Float line_coverage(Float coordinate, Float width) {
 
 // The fraction of a floor pixel that is line. (x, y): the hit point; footprint_x, footprint_y: the pixel's extents
 // there.
-template <class Float>
+template <FloatLanes Float>
 DS_INLINE Float floor_lines(Float x, Float y, Float footprint_x, Float footprint_y) {
     const Float across_x = line_coverage(x, footprint_x), across_y = line_coverage(y, footprint_y);
     return across_x + across_y - across_x * across_y;
@@ -84,12 +84,12 @@ DS_INLINE Float floor_lines(Float x, Float y, Float footprint_x, Float footprint
 // Extent along one horizontal axis of a pixel's footprint on the floor, hit at depth t; slope: of the ray's direction
 // along that axis over its z; right, up: those components of the camera's axes; pixel: a pixel's side at depth 1.
 // With t = -origin.z / direction.z the hit point moves by t * (axis - slope * axis.z) per unit.
-template <class Float>
+template <FloatLanes Float>
 DS_INLINE Float floor_footprint(Float t, Float slope, float right, float right_z, float up, float up_z, float pixel) {
     return t * Float(pixel) *
            (absolute(Float(right) - slope * Float(right_z)) + absolute(Float(up) - slope * Float(up_z)));
 }
-template <class Float>
+template <FloatLanes Float>
 DS_INLINE Float floor_footprint(Float t, Float direction, Float direction_z, float right, float right_z, float up,
                                 float up_z, float pixel) {
     return floor_footprint(t, direction / direction_z, right, right_z, up, up_z, pixel);

@@ -1,6 +1,5 @@
 #include "render/scene/meshes.h"
 
-#include <assert.h>
 
 namespace doorstep {
 namespace {
@@ -55,7 +54,7 @@ struct AgentMesh {
         add_surface(kBodyGrid, kBodyMaterial, on_body);
         add_surface(kEyeGrid, kEyeMaterial, [](Vec3 direction) { return on_eye(direction, -1.f); });
         add_surface(kEyeGrid, kEyeMaterial, [](Vec3 direction) { return on_eye(direction, 1.f); });
-        assert(mesh.vertex_count == kAgentVertices && mesh.triangle_count == kAgentTriangles);
+        DS_ASSERT(mesh.vertex_count == kAgentVertices && mesh.triangle_count == kAgentTriangles);
     }
 
 private:

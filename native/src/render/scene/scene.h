@@ -49,9 +49,11 @@ DS_INLINE Camera camera_of_agent(const CameraRig& rig, Vec3 agent_position, Quat
 
 // Position of a pixel's centre on the plane at depth 1: right and up.
 DS_INLINE float pixel_right(float tangent_x, int32_t width, int32_t column) {
+    DS_ASSERT(column >= 0 && column < width);
     return tangent_x * ((2.f * static_cast<float>(column) + 1.f) / static_cast<float>(width) - 1.f);
 }
 DS_INLINE float pixel_up(float tangent_y, int32_t height, int32_t row) {
+    DS_ASSERT(row >= 0 && row < height);
     return tangent_y * (1.f - (2.f * static_cast<float>(row) + 1.f) / static_cast<float>(height));
 }
 
@@ -159,6 +161,7 @@ DS_INLINE Object object_of(const WorldFields& fields, int64_t world, int index) 
         return {centre, x, y, z, half, fields.static_kinds.integer(world, index), index, false};
     }
     index -= fields.num_statics;
+    DS_ASSERT(index >= 0 && index < fields.num_buttons);
     const bool pressed = fields.button_pressed.integer(world, index) != 0;
     const Vec3 half{0.5f * kPlateSide, 0.5f * kPlateSide, 0.5f * (pressed ? kPressedPlateHeight : kPlateHeight)};
     const Vec3 centre = fields.button_positions.vector(world, index) + Vec3{0.f, 0.f, half.z};
