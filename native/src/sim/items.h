@@ -59,7 +59,7 @@ struct EpisodeRows {
 struct ObservationRow {
     int32_t* steps_remaining;
     float *self, *partners, *room_entities, *doors, *lidar;
-    float* flat;  // null without flat_observations
+    float* flat;  // null without these flat observations
 };
 struct FinalObservationRow {
     ObservationRow row;
@@ -267,12 +267,12 @@ struct AgentsThat {
     }
 };
 
-// The same, where the simulator has flat observations.
-template <class Filter>
+// The same, where the flat observations that the stage writes exist. A batch may have either kind without the other.
+template <class Filter, auto flat_observations>
 struct FlatAgentsThat {
     template <class TileT, class Share, class Call>
     static DS_METHOD void each(TileT& tile, Share share, const Call& call) {
-        if (tile.simulation.tensors.observations) AgentsThat<Filter>::each(tile, share, call);
+        if (tile.simulation.tensors.*flat_observations) AgentsThat<Filter>::each(tile, share, call);
     }
 };
 
@@ -325,9 +325,9 @@ using ChosenWorlds = WorldsThat<ChosenOnes>;
 using Agents = AgentsThat<All>;
 using EndingAgents = AgentsThat<Ending>;
 using ChosenAgents = AgentsThat<ChosenOnes>;
-using FlatAgents = FlatAgentsThat<All>;
-using EndingFlatAgents = FlatAgentsThat<Ending>;
-using ChosenFlatAgents = FlatAgentsThat<ChosenOnes>;
+using FlatAgents = FlatAgentsThat<All, &TensorPointers::observations>;
+using EndingFlatAgents = FlatAgentsThat<Ending, &TensorPointers::final_observations>;
+using ChosenFlatAgents = FlatAgentsThat<ChosenOnes, &TensorPointers::observations>;
 using Lines = LinesThat<All>;
 using EndingLines = LinesThat<Ending>;
 using ChosenLines = LinesThat<ChosenOnes>;
