@@ -3,7 +3,8 @@
     python -m tests.docs.run_page PAGE [--gpu]
 
 Python blocks share one namespace; those with `>>>` are compared with the output that they show. C blocks are one
-extension module `mine`. Ends with 77, and prints why, at a block that needs a package that is not installed.
+extension module `mine`. Diffs are compared with this project's files. Ends with 77, and prints why, at a block that
+needs a package that is not installed.
 """
 
 from __future__ import annotations
@@ -84,8 +85,23 @@ def run(block: Block, page: Path, namespace: dict[str, Any], on_gpu: bool) -> No
     elif block.language == "console":
         for command in commands_of(block.code):
             run_command(command, only_check=bool(block.reason_not_to_run))
+    elif block.language == "diff":
+        check_diff(block.code)
     else:
         raise UnknownCodeError(f"a block of the language {block.language!r}")
+
+
+# ---- Changes of this project's files
+
+
+def check_diff(code: str) -> None:
+    """The files exist and have the lines around their changes."""
+    text = ""
+    for line in code.splitlines():
+        if line.startswith("--- "):
+            text = (ROOT / line.removeprefix("--- ")).read_text("utf-8")
+        elif not line.startswith("+"):
+            assert line[1:] in text.splitlines(), f"not in the file: {line}"
 
 
 # ---- Python

@@ -215,6 +215,7 @@ def test_our_constants_are_xlas() -> None:
         "kU8": "XLA_FFI_DataType_U8",
         "kU32": "XLA_FFI_DataType_U32",
         "kF32": "XLA_FFI_DataType_F32",
+        "kF64": "XLA_FFI_DataType_F64",
         "kArgBuffer": "XLA_FFI_ArgType_BUFFER",
         "kRetBuffer": "XLA_FFI_RetType_BUFFER",
         "kAttrArray": "XLA_FFI_AttrType_ARRAY",

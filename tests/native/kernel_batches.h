@@ -148,7 +148,7 @@ private:
             for (size_t i = 0; i < DS_TENSOR_COUNT && equal; i++) {
                 const size_t row = expected_.tensors[i].size() / static_cast<size_t>(num_worlds_);
                 const size_t begin = static_cast<size_t>(world) * row;
-                const uint8_t *values = &expected_.tensors[i][begin], *others = &batch_.tensors[i][begin];
+                const uint8_t *values = expected_.tensors[i].data() + begin, *others = batch_.tensors[i].data() + begin;
                 equal = kTensorRows[i].dtype == DS_DTYPE_FLOAT32 ? equal_words(values, others, row, world)
                                                                  : memcmp(values, others, row) == 0;
                 what = kTensorRows[i].name;

@@ -84,10 +84,13 @@ struct DLPackExchangeAPI {
 
 // DLPack's type of each ds_dtype.
 inline constexpr DLDataType kDataTypes[] = {
-    {kDLUInt, 8, 1}, {kDLInt, 32, 1}, {kDLUInt, 32, 1}, {kDLFloat, 32, 1}, {kDLFloat, 64, 1},
+#define DS_DLPACK_TYPE(name, number, type, dlpack_code) {dlpack_code, 8 * sizeof(type), 1},
+    DS_DTYPE_TABLE(DS_DLPACK_TYPE)
+#undef DS_DLPACK_TYPE
 };
-static_assert(DS_DTYPE_UINT8 == 0 && DS_DTYPE_INT32 == 1 && DS_DTYPE_UINT32 == 2 && DS_DTYPE_FLOAT32 == 3 &&
-              DS_DTYPE_FLOAT64 == 4);
+#define DS_PLACE(name, number, type, dlpack_code) static_assert(kDataTypes[number].bits == 8 * sizeof(type));
+DS_DTYPE_TABLE(DS_PLACE)
+#undef DS_PLACE
 
 // Calls the deleter of a managed tensor, if there is one.
 template <class Managed>

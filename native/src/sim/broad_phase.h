@@ -55,7 +55,6 @@ DS_INLINE void find_candidate_pairs(const W& world, CoupledWorld<W>& coupled) {
         while (bits)
             problem.static_pairs[problem.static_pair_count++] = {static_cast<uint8_t>(slot),
                                                                  static_cast<uint8_t>(take_lowest_bit(bits))};
-        DS_ASSERT(areas[slot].min_x <= areas[slot].max_x || !is_finite(areas[slot].min_x - areas[slot].max_x));
         for (int other = slot + 1; other < problem.body_count; other++)
             if (overlap(areas[slot], areas[other]) && !are_joined(world, coupled.body_of[slot], coupled.body_of[other]))
                 problem.body_pairs[problem.body_pair_count++] = {static_cast<uint8_t>(slot),

@@ -257,7 +257,7 @@ PyObject* fast_zeros_like(PyObject*, PyObject* tensor) {
 
 constexpr int kMostOperands = 32, kMostExtents = 32, kMostCallBytes = 1024;
 constexpr int32_t kFloats = 1 << DS_DTYPE_FLOAT32 | 1 << DS_DTYPE_FLOAT64;
-constexpr int32_t kBool = 1 << 5;
+constexpr int32_t kBool = 1 << DS_DTYPE_COUNT;  // which no tensor of a simulator has
 
 // The common header of all call structs.
 struct CallHead {
@@ -275,7 +275,7 @@ int32_t dtype_bit(const TensorView& view) {
     const auto is = [&](DLDataType type) {
         return view.dtype_code == type.code && view.dtype_bits == type.bits && view.dtype_lanes == type.lanes;
     };
-    for (int dtype = DS_DTYPE_UINT8; dtype <= DS_DTYPE_FLOAT64; ++dtype) {
+    for (int dtype = 0; dtype < DS_DTYPE_COUNT; ++dtype) {
         if (is(kDataTypes[dtype])) return 1 << dtype;
     }
     return is({kDLBool, 8, 1}) ? kBool : 0;

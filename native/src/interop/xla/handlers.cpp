@@ -65,7 +65,17 @@ const WorldSizes& sizes_of_world(int64_t num_agents) {
     return sizes.of[num_agents];
 }
 
-constexpr DataType kDataTypes[] = {kU8, kS32, kU32, kF32};  // by ds_dtype
+// XLA's type of each ds_dtype.
+constexpr DataType xla_type(double) { return kF64; }
+constexpr DataType xla_type(float) { return kF32; }
+constexpr DataType xla_type(int32_t) { return kS32; }
+constexpr DataType xla_type(uint32_t) { return kU32; }
+constexpr DataType xla_type(uint8_t) { return kU8; }
+constexpr DataType kDataTypes[] = {
+#define DS_XLA_TYPE(name, number, type, dlpack_code) xla_type(type{}),
+    DS_DTYPE_TABLE(DS_XLA_TYPE)
+#undef DS_XLA_TYPE
+};
 
 int64_t count_elements(const Buffer& buffer) {
     int64_t elements = 1;

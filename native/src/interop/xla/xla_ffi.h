@@ -45,7 +45,7 @@ struct Error_Create_Args {
 
 // ---- Arguments, results, attributes
 
-enum DataType : int { kS32 = 4, kS64 = 5, kU8 = 6, kU32 = 8, kF32 = 11 };
+enum DataType : int { kS32 = 4, kS64 = 5, kU8 = 6, kU32 = 8, kF32 = 11, kF64 = 12 };
 
 struct Buffer {
     size_t struct_size;

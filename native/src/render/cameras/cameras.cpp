@@ -13,6 +13,13 @@ namespace {
 
 constexpr int64_t kAlignment = 256;
 
+// By ds_dtype.
+constexpr int64_t kElementBytes[] = {
+#define DS_BYTES(name, number, type, dlpack_code) sizeof(type),
+    DS_DTYPE_TABLE(DS_BYTES)
+#undef DS_BYTES
+};
+
 constexpr ds_tensor_info describe_pixel(ds_dtype dtype, const char* shape) {
     const char* last = shape;
     while (last[1]) ++last;
@@ -22,7 +29,7 @@ constexpr ds_tensor_info describe_pixel(ds_dtype dtype, const char* shape) {
     info.access = DS_ACCESS_READ;
     info.rank = 5;
     info.shape[4] = *last - '0';
-    info.strides[4] = dtype == DS_DTYPE_UINT8 ? 1 : 4;
+    info.strides[4] = kElementBytes[dtype];
     return info;
 }
 
