@@ -156,7 +156,8 @@ def test_the_licence_is_the_one_that_comes_with_the_compiler() -> None:
 
 
 def test_worlds_are_stepped_without_libm() -> None:
-    objects = list((PROJECT / "build" / "library").glob("CMakeFiles/doorstep_world_model_*.dir/**/sim/world_model.cpp.o"))
+    compiled = "CMakeFiles/doorstep_world_model_*.dir/**/sim/world_model.cpp.o"
+    objects = list((PROJECT / "build" / "library").glob(compiled))
     assert len(objects) == len(kernel_images.NUM_AGENTS)
     for path in objects:
         with path.open("rb") as file:
