@@ -1,9 +1,12 @@
 """The viewer shows worlds on a GPU as it shows them on the CPU."""
 
 import numpy as np
+import pytest
 from tests.cuda.on_stand_in import on_stand_in
 
 import doorstep
+
+pytest.importorskip("viser", reason="the viewer needs viser")
 
 
 @on_stand_in()
