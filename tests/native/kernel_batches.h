@@ -166,7 +166,7 @@ private:
     }
 
     static bool equal_words(const void* values, const void* others, size_t bytes, int64_t world) {
-        if (memcmp(values, others, bytes) == 0) return true;
+        if (bytes == 0 || memcmp(values, others, bytes) == 0) return true;  // without elements there is no address
         const auto *a = static_cast<const float*>(values), *b = static_cast<const float*>(others);
         const auto differ = [&](size_t i) { return memcmp(a + i, b + i, 4) != 0 && !(isnan(a[i]) && isnan(b[i])); };
         for (size_t i = 0; i < bytes / 4; i++)
