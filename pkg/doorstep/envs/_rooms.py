@@ -1,0 +1,310 @@
+"""What all environments share: a simulator whose worlds are seen as rows, in the three ways of beginning an episode."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, NamedTuple, TypeAlias, final
+
+import numpy as np
+
+from doorstep._arguments import check_choice, check_flag, check_integer, refuse
+from doorstep._native import ACTIONS, MAX_WORLDS, TENSORS
+from doorstep.config import SimulatorConfig, as_config
+from doorstep.envs._arrays import Arrays, numpy_arrays
+from doorstep.errors import ArgumentError, StateError
+from doorstep.simulator import Simulator
+
+AgentsView: TypeAlias = Literal["joint", "rows"]
+ObservationKind: TypeAlias = Literal["flat", "dict", "pixels"]
+Autoreset: TypeAlias = Literal["next_step", "same_step", "disabled"]
+
+AGENTS_VIEWS = ("joint", "rows")
+OBSERVATION_KINDS = ("flat", "dict", "pixels")
+AUTORESETS = ("next_step", "same_step", "disabled")
+
+FLAT_OBSERVATION = "observations"
+# Tensors of one agent's observation; each has a final_ twin.
+OBSERVATION_PARTS = tuple(
+    row.name.removeprefix("final_")
+    for row in TENSORS
+    if row.name.startswith("final_") and row.name != f"final_{FLAT_OBSERVATION}"
+)
+
+
+@final
+class Element(NamedTuple):
+    """A part of a row's observation."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+
+@final
+class Outcome(NamedTuple):
+    """What a step did, by row. Each has memory of its own, except observations with `copy=False`.
+
+    Attributes:
+        observation: an array, or a dictionary of arrays.
+        rewards: float32.
+        terminations: bool; where the task ended the episode.
+        truncations: bool; where the time ended it.
+        ended: bool; either of the two.
+    """
+
+    observation: Any
+    rewards: Any
+    terminations: Any
+    truncations: Any
+    ended: Any
+
+
+@final
+class Rooms:
+    """A simulator whose worlds, or whose agents, are the rows of every array.
+
+    `agents="joint"`: a row is a world; its observations have a dimension of agents, its action is the actions of all
+    agents side by side, its reward is the mean of the agents' rewards. `agents="rows"`: a row is an agent, those of
+    world 0 first.
+
+    `autoreset="same_step"`: a step that ends an episode begins the next one. `"next_step"`: the following step does,
+    and its actions have no effect on these rows. `"disabled"`: the caller begins episodes.
+    """
+
+    def __init__(
+        self,
+        num_rows: int,
+        *,
+        agents: AgentsView = "joint",
+        observations: ObservationKind = "flat",
+        autoreset: Autoreset = "next_step",
+        copy: bool = True,
+        arrays: Callable[[str], Arrays] = lambda _: numpy_arrays(),
+        rules: Mapping[str, Any] | None = None,
+    ) -> None:
+        check_choice("agents", agents, AGENTS_VIEWS)
+        check_choice("observations", observations, OBSERVATION_KINDS)
+        check_choice("autoreset", autoreset, AUTORESETS)
+        self.autoreset = autoreset
+        self.copies = check_flag("copy", copy)
+        self.num_rows = check_integer("num_envs", num_rows, 1, MAX_WORLDS)
+        self._config = _config_of(self.num_rows, agents, observations, autoreset, rules or {})
+        self.rows_per_world = self._config.num_agents if agents == "rows" else 1
+        self._parts = _parts_of(observations, self._config)
+        self._make_arrays = arrays
+        self._needs_start = True
+        self._open(self._config)
+
+    # ---- What it is ----
+
+    @property
+    def simulator(self) -> Simulator:
+        """The simulator that steps the worlds; `start(seed)` makes a new one."""
+        return self._simulator
+
+    @property
+    def num_agents(self) -> int:
+        return self._config.num_agents
+
+    @property
+    def may_ask(self) -> bool:
+        """Whether values of arrays may decide what is done, without waiting for a GPU."""
+        return self._arrays.may_ask
+
+    @property
+    def action_sizes(self) -> tuple[int, ...]:
+        """How many values each component of a row's action has."""
+        return tuple(ACTIONS) if self.rows_per_world > 1 or self.num_agents == 1 else tuple(ACTIONS) * self.num_agents
+
+    @property
+    def layout(self) -> Element | dict[str, Element]:
+        """The observation of one row."""
+        elements = {name: Element(tuple(view.shape[1:]), tensor.dtype) for name, view, tensor in self._observed}
+        return elements if self._is_dictionary else elements[self._parts[0]]
+
+    # ---- Episodes ----
+
+    def start(self, seed: int | None = None, rows: Any = None) -> Any:
+        """Begins the first episode, or others, and returns all observations.
+
+        Args:
+            seed: of the levels; None: the levels that follow.
+            rows: booleans by row: only these begin an episode. None: all.
+        """
+        if seed is not None:
+            if rows is not None:
+                refuse("seed", "None if only some worlds are reset", seed)
+            self._open(self._config.replace(seed=seed))
+        elif rows is not None:
+            if self._needs_start:
+                raise StateError("no episode has begun", argument="reset_mask", hint="call reset() without a mask first")
+            self._simulator.reset(self._worlds_of(rows))
+        elif not self._needs_start:
+            self._simulator.reset()
+        self._needs_start = False
+        self._ended = self._no_rows() if rows is None else self._ended & ~self._as_flags(rows)
+        return self._observe()
+
+    def step(self, actions: Any) -> Outcome:
+        """One step of every world; see the class for those whose episode has ended."""
+        if self._needs_start:
+            raise StateError("no episode has begun", hint="call reset() first")
+        idle = self._ended
+        if self.autoreset == "disabled" and self._arrays.may_ask and bool(idle.any()):
+            first = int(idle.nonzero()[0][0]) if isinstance(idle, np.ndarray) else int(idle.nonzero()[0, 0])
+            raise StateError(
+                f"the episode of row {first} has ended",
+                argument="actions",
+                hint='reset it: reset(options={"reset_mask": mask})',
+            )
+        self._simulator.actions = self._by_agent(actions)
+        if self.autoreset == "next_step":
+            self._resets[:, 0] = self._arrays.to_int32(idle[:: self.rows_per_world])
+        self._simulator.step()
+        return self._read(idle)
+
+    def final_observation(self, ended: Any) -> Any:
+        """With "same_step": the last observation of the episodes that ended in this step; 0 in other rows."""
+        if FLAT_OBSERVATION not in self._parts and self._parts[0] not in OBSERVATION_PARTS:
+            raise StateError("cameras draw no view of the episode that ended", hint='use autoreset "next_step"')
+        parts = {name: self._arrays.rows_where(view, ended) for name, view in self._final.items()}
+        return parts if self._is_dictionary else parts[self._parts[0]]
+
+    def final_returns(self) -> Any:
+        """float32 by row: the sum of rewards of the last ended episode."""
+        return self._mean_reward(self._returns)
+
+    def final_lengths(self) -> Any:
+        """int32 by row: the steps of the last ended episode."""
+        return self._arrays.repeat(self._lengths, self.rows_per_world)
+
+    def render(self, row: int, **options: Any) -> Any:
+        """A picture of a row: its world, or, where agents are rows, that agent from behind."""
+        world, agent = divmod(row, self.rows_per_world)
+        if self.rows_per_world > 1:
+            return self._simulator.render(world, "follow", agent=agent, **options)
+        return self._simulator.render(world, "overview", **options)
+
+    def close(self) -> None:
+        self._simulator.close()
+
+    # ---- Steps of these ----
+
+    def _open(self, config: SimulatorConfig) -> None:
+        """A new simulator, and views of its tensors by row."""
+        self._simulator = simulator = Simulator.from_config(config)
+        self._arrays = arrays = self._make_arrays(simulator.device)
+        tensors = simulator.tensors
+        self._is_dictionary = len(self._parts) > 1
+        self._observed = [(name, self._by_row(arrays.view(tensors[name])), tensors[name]) for name in self._parts]
+        self._final = {
+            name: self._by_row(arrays.view(tensors[f"final_{name}"]))
+            for name in self._parts
+            if f"final_{name}" in tensors
+        }
+        self._rewards, self._returns = (arrays.view(tensors[name])[..., 0] for name in ("rewards", "episode_returns"))
+        self._terminations, self._truncations = (
+            self._first_agent(arrays.view(tensors[name])[..., 0]) for name in ("terminations", "truncations")
+        )
+        self._lengths = arrays.view(tensors["episode_lengths"])[:, 0]
+        self._resets = arrays.view(tensors["resets"])
+        self._ended = self._no_rows()
+        self._needs_start = True
+
+    def _by_row(self, array: Any) -> Any:
+        """[N, A, ...] by row, without a copy."""
+        return array.reshape(self.num_rows, *array.shape[2:]) if self.rows_per_world > 1 else array
+
+    def _first_agent(self, array: Any) -> Any:
+        """What is the same for all agents of a world, [N, A], by row."""
+        return array.reshape(self.num_rows) if self.rows_per_world > 1 else array[:, 0]
+
+    def _mean_reward(self, array: Any) -> Any:
+        if self.rows_per_world > 1:
+            return self._arrays.copy(array.reshape(self.num_rows))
+        return array.mean(1)
+
+    def _no_rows(self) -> Any:
+        return self._arrays.to_bool(self._terminations) & False
+
+    def _observe(self) -> Any:
+        parts = {name: self._arrays.copy(view) if self.copies else view for name, view, _ in self._observed}
+        return parts if self._is_dictionary else parts[self._parts[0]]
+
+    def _read(self, idle: Any) -> Outcome:
+        arrays = self._arrays
+        rewards = self._mean_reward(self._rewards)
+        terminations, truncations = arrays.to_bool(self._terminations), arrays.to_bool(self._truncations)
+        if self.autoreset == "next_step":
+            rewards[idle] = 0
+            terminations &= ~idle
+            truncations &= ~idle
+        ended = terminations | truncations
+        self._ended = ended
+        return Outcome(self._observe(), rewards, terminations, truncations, ended)
+
+    def _by_agent(self, actions: Any) -> Any:
+        """A row's actions as [N, A, 4], or as they are, if the simulator takes that shape."""
+        expected = (self.num_rows, len(self.action_sizes))
+        shape = getattr(actions, "shape", None)
+        if shape is None:
+            actions = np.asarray(actions)
+            shape = actions.shape
+        if tuple(shape) != expected:
+            refuse("actions", f"an array of the shape {list(expected)}", f"an array of the shape {list(shape)}")
+        return actions.reshape(-1, self.num_agents, len(ACTIONS))
+
+    def _as_flags(self, rows: Any) -> Any:
+        if isinstance(self._ended, np.ndarray):
+            return np.asarray(rows)
+        import torch
+
+        return torch.as_tensor(rows, device=self._ended.device)
+
+    def _worlds_of(self, rows: Any) -> Any:
+        """A mask of rows as the mask of their worlds."""
+        flags = np.asarray(rows.cpu() if hasattr(rows, "cpu") else rows)
+        if flags.dtype != np.bool_ or flags.shape != (self.num_rows,):
+            refuse("reset_mask", f"booleans of the shape [{self.num_rows}]", f"{flags.dtype} {list(flags.shape)}")
+        if not flags.any():
+            raise ArgumentError("reset_mask is False everywhere; it must choose a row", argument="reset_mask")
+        by_world = flags.reshape(-1, self.rows_per_world)
+        mixed = np.flatnonzero(by_world.any(1) != by_world.all(1))
+        if mixed.size:
+            raise ArgumentError(
+                f"reset_mask has some of the agents of world {mixed[0]}; it must have all or none of a world",
+                argument="reset_mask",
+            )
+        return by_world[:, 0]
+
+
+def _config_of(
+    num_rows: int, agents: AgentsView, observations: ObservationKind, autoreset: Autoreset, rules: Mapping[str, Any]
+) -> SimulatorConfig:
+    for name in ("num_worlds", "auto_reset", "flat_observations"):
+        if name in rules:
+            hints = {"num_worlds": "num_envs", "auto_reset": "autoreset_mode", "flat_observations": "observations"}
+            raise ArgumentError(f"{name} is not an argument of environments", argument=name, hint=f"pass {hints[name]}")
+    changes = {"auto_reset": autoreset == "same_step", "flat_observations": observations == "flat"}
+    config = as_config(1, {**rules, **changes})
+    if observations == "pixels" and config.cameras is None:
+        refuse("cameras", 'a doorstep.Cameras with observations="pixels"', None)
+    if observations == "pixels" and autoreset == "same_step":
+        refuse(
+            "autoreset_mode",
+            '"next_step" or "disabled" with observations="pixels"',
+            autoreset,
+            "cameras draw no view of an episode that ended and was replaced in the same step",
+        )
+    worlds, rest = divmod(num_rows, config.num_agents if agents == "rows" else 1)
+    if rest:
+        refuse("num_envs", f'a multiple of num_agents, which is {config.num_agents}, with agents="rows"', num_rows)
+    return config.replace(num_worlds=worlds)
+
+
+def _parts_of(observations: ObservationKind, config: SimulatorConfig) -> tuple[str, ...]:
+    if observations == "flat":
+        return (FLAT_OBSERVATION,)
+    if observations == "dict":
+        return tuple(name for name in OBSERVATION_PARTS if name != "partner_observations" or config.num_agents > 1)
+    assert config.cameras is not None
+    return config.cameras.outputs

@@ -1,0 +1,85 @@
+"""One world as an environment of gymnasium."""
+
+from __future__ import annotations
+
+from typing import Any, SupportsFloat
+
+import gymnasium
+import numpy as np
+from numpy.typing import NDArray
+
+from doorstep._arguments import check_choice
+from doorstep.envs._rooms import ObservationKind, Rooms
+from doorstep.envs._spaces import action_space, observation_space
+from doorstep.envs.vector import RENDER_MODES
+from doorstep.simulator import Simulator
+
+
+class EscapeRoomEnv(gymnasium.Env[Any, Any]):
+    """One world; its action is the actions of all agents side by side, its reward their mean.
+
+    >>> import doorstep.envs
+    >>> env = doorstep.envs.EscapeRoomEnv(num_agents=1)
+    >>> observation, info = env.reset(seed=5)
+    >>> observation.shape
+    (1, 91)
+    >>> observation, reward, terminated, truncated, info = env.step(env.action_space.sample())
+    >>> env.close()
+
+    Args:
+        observations, render_mode, rules: as for `EscapeRoomVectorEnv`.
+    """
+
+    metadata = {"render_modes": list(RENDER_MODES), "render_fps": 25}  # noqa: RUF012
+
+    def __init__(
+        self, *, observations: ObservationKind = "flat", render_mode: str | None = None, **rules: Any
+    ) -> None:
+        if render_mode is not None:
+            check_choice("render_mode", render_mode, RENDER_MODES)
+        self._rooms = Rooms(1, observations=observations, autoreset="disabled", rules=rules)
+        self.render_mode = render_mode
+        self.observation_space = observation_space(self._rooms)
+        self.action_space = action_space(self._rooms)
+
+    @property
+    def simulator(self) -> Simulator:
+        """The simulator of the world. `reset(seed=...)` replaces it."""
+        return self._rooms.simulator
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Begins an episode; `seed` of the levels, 0 to 2**32 - 1, or None: the level that follows."""
+        super().reset(seed=seed)
+        return _only_row(self._rooms.start(seed)), {}
+
+    def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
+        """One step; integers [components].
+
+        Raises:
+            StateError: no episode has begun, or it has ended.
+        """
+        outcome = self._rooms.step(np.asarray(action)[np.newaxis])
+        info: dict[str, Any] = {}
+        if outcome.ended[0]:
+            info["episode_returns"] = float(self._rooms.final_returns()[0])
+            info["episode_lengths"] = int(self._rooms.final_lengths()[0])
+        observation = _only_row(outcome.observation)
+        reward = float(outcome.rewards[0])
+        return observation, reward, bool(outcome.terminations[0]), bool(outcome.truncations[0]), info
+
+    def render(self) -> NDArray[np.uint8] | None:  # type: ignore[override]
+        """With render_mode "rgb_array": a picture of the world, uint8 [height, width, 3]."""
+        if self.render_mode is None:
+            return None
+        picture: NDArray[np.uint8] = self._rooms.render(0)
+        return picture
+
+    def close(self) -> None:
+        """Closes the simulator."""
+        self._rooms.close()
+
+
+def _only_row(observation: Any) -> Any:
+    if isinstance(observation, dict):
+        return {name: array[0] for name, array in observation.items()}
+    return observation[0]

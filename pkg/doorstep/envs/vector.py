@@ -1,0 +1,204 @@
+"""Vector environments of gymnasium: one simulator is all of their sub-environments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+from numpy.typing import NDArray
+
+from doorstep._arguments import check_choice, nearest, refuse
+from doorstep.envs._arrays import Arrays, numpy_arrays, torch_arrays
+from doorstep.envs._rooms import AgentsView, Autoreset, ObservationKind, Outcome, Rooms
+from doorstep.envs._spaces import action_space, observation_space
+from doorstep.errors import ArgumentError
+from doorstep.simulator import Simulator
+
+RENDER_MODES = ("rgb_array",)
+RESET_OPTIONS = ("reset_mask",)
+
+
+class _RoomsVectorEnv(VectorEnv[Any, Any, Any]):
+    """What both environments share; `_arrays` makes the difference."""
+
+    _arrays: Callable[[str], Arrays]
+
+    def __init__(
+        self,
+        num_envs: int = 1,
+        *,
+        agents: AgentsView = "joint",
+        observations: ObservationKind = "flat",
+        autoreset_mode: AutoresetMode | Autoreset = "next_step",
+        render_mode: str | None = None,
+        copy: bool = True,
+        **rules: Any,
+    ) -> None:
+        mode = check_autoreset_mode(autoreset_mode)
+        if render_mode is not None:
+            check_choice("render_mode", render_mode, RENDER_MODES)
+        self._rooms = Rooms(
+            num_envs,
+            agents=agents,
+            observations=observations,
+            autoreset=_name_of(mode),
+            copy=copy,
+            arrays=type(self)._arrays,
+            rules=rules,
+        )
+        self.metadata = {**type(self).metadata, "autoreset_mode": mode}
+        self.render_mode = render_mode
+        self.num_envs = self._rooms.num_rows
+        self.single_observation_space = observation_space(self._rooms)
+        self.single_action_space = action_space(self._rooms)
+        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+        self.action_space = batch_space(self.single_action_space, self.num_envs)
+
+    @property
+    def simulator(self) -> Simulator:
+        """The simulator whose worlds these are. `reset(seed=...)` replaces it."""
+        return self._rooms.simulator
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Begins episodes.
+
+        Args:
+            seed: of the levels, 0 to 2**32 - 1. None: the levels that follow those seen.
+            options: `{"reset_mask": booleans [num_envs]}` begins an episode in these sub-environments only.
+
+        Returns:
+            All observations, and an empty dictionary.
+        """
+        mask = _reset_mask(options or {})
+        super().reset(seed=seed)
+        return self._rooms.start(seed, mask), {}
+
+    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        """Steps every sub-environment once.
+
+        Args:
+            actions: integers [num_envs, components].
+
+        Returns:
+            Observations, rewards (float32), terminations, truncations (bool), info. Where an episode has ended, info
+            has its `episode_returns` and `episode_lengths`; with autoreset mode SAME_STEP they are in `final_info`,
+            beside `final_obs`. Keys that begin with `_` are masks: where the value belongs to an ended episode.
+
+        Raises:
+            ArgumentError: the actions have another shape.
+            StateError: reset() was not called, or, with autoreset mode DISABLED, not for an episode that has ended.
+        """
+        outcome = self._rooms.step(actions)
+        info = self._info(outcome)
+        return outcome.observation, outcome.rewards, outcome.terminations, outcome.truncations, info
+
+    def _info(self, outcome: Outcome) -> dict[str, Any]:
+        ended = outcome.ended
+        if self._rooms.may_ask and not ended.any():
+            return {}
+        statistics = {
+            "episode_returns": self._rooms.final_returns(),
+            "_episode_returns": ended,
+            "episode_lengths": self._rooms.final_lengths(),
+            "_episode_lengths": ended,
+        }
+        if self._rooms.autoreset != "same_step":
+            return statistics
+        final = self._rooms.final_observation(ended)
+        return {"final_obs": final, "_final_obs": ended, "final_info": statistics, "_final_info": ended}
+
+    def render(self) -> tuple[NDArray[np.uint8], ...] | None:
+        """With render_mode "rgb_array": a picture of every sub-environment, uint8 [height, width, 3]."""
+        if self.render_mode is None:
+            return None
+        return tuple(self._rooms.render(row) for row in range(self.num_envs))
+
+    def close_extras(self, **kwargs: Any) -> None:
+        """Closes the simulator."""
+        self._rooms.close()
+
+
+class EscapeRoomVectorEnv(_RoomsVectorEnv):
+    """A vector environment of gymnasium, with arrays of numpy.
+
+    >>> import doorstep.envs
+    >>> env = doorstep.envs.EscapeRoomVectorEnv(8, agents="rows", seed=3)   # 4 worlds of 2 agents
+    >>> observations, info = env.reset()
+    >>> observations.shape
+    (8, 94)
+    >>> observations, rewards, terminations, truncations, info = env.step(env.action_space.sample())
+    >>> rewards.shape
+    (8,)
+    >>> env.close()
+
+    Args:
+        num_envs: sub-environments.
+        agents: what a sub-environment is. "joint": a world; its action is the actions of all agents side by side, its
+            reward their mean. "rows": an agent of a world, so that one policy controls all agents; `num_envs` is then a
+            multiple of `num_agents`, and episodes of agents of one world end together.
+        observations: "flat": one vector for each agent. "dict": the parts of it by name. "pixels": the views of
+            `cameras`; a dictionary, if the cameras make several tensors.
+        autoreset_mode: when an ended episode is followed by the next: `gymnasium.vector.AutoresetMode`, or "next_step",
+            "same_step", "disabled".
+        render_mode: "rgb_array" or None.
+        copy: True: what `reset()` and `step()` return keeps its values. False: observations are the simulator's memory,
+            which the next step overwrites.
+        rules: of the simulator, by name: `seed`, `num_agents`, `episode_length`, `num_threads`, `cameras`, ... as for
+            `doorstep.SimulatorConfig`.
+
+    Raises:
+        ArgumentError: an argument is out of range; the message names it.
+    """
+
+    metadata = {"render_modes": list(RENDER_MODES), "autoreset_mode": AutoresetMode.NEXT_STEP}  # noqa: RUF012
+    _arrays = staticmethod(lambda device: _host_arrays(device))
+
+
+class TorchEscapeRoomVectorEnv(_RoomsVectorEnv):
+    """As `EscapeRoomVectorEnv`, with tensors of PyTorch on the simulator's device: nothing is copied to the host.
+
+    On a GPU no step waits for the device: `info` always has its keys, and stepping a sub-environment whose episode has
+    ended is not refused with autoreset mode "disabled".
+
+    >>> import doorstep.envs
+    >>> env = doorstep.envs.TorchEscapeRoomVectorEnv(4)
+    >>> observations, _ = env.reset(seed=1)
+    >>> type(observations).__module__, tuple(observations.shape)
+    ('torch', (4, 2, 94))
+    >>> env.close()
+    """
+
+    metadata = {  # noqa: RUF012
+        "render_modes": list(RENDER_MODES),
+        "autoreset_mode": AutoresetMode.NEXT_STEP,
+        "torch": True,
+    }
+    _arrays = staticmethod(torch_arrays)
+
+
+def check_autoreset_mode(mode: AutoresetMode | str) -> AutoresetMode:
+    if isinstance(mode, AutoresetMode):
+        return mode
+    names = tuple(member.name.lower() for member in AutoresetMode)
+    return AutoresetMode[check_choice("autoreset_mode", mode, names).upper()]
+
+
+def _name_of(mode: AutoresetMode) -> Any:
+    return mode.name.lower()
+
+
+def _reset_mask(options: Mapping[str, Any]) -> Any:
+    for name in options:
+        if name not in RESET_OPTIONS:
+            hint = nearest(name, RESET_OPTIONS) or "the only option is reset_mask"
+            raise ArgumentError(f"{name!r} is not an option of reset()", argument="options", hint=hint)
+    return options.get("reset_mask")
+
+
+def _host_arrays(device: str) -> Arrays:
+    if device != "cpu":
+        refuse("device", '"cpu"', device, "on a GPU use doorstep.envs.TorchEscapeRoomVectorEnv")
+    return numpy_arrays()
