@@ -6,12 +6,14 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple, TypeAlias, final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from doorstep._arguments import check_choice, check_flag, check_integer, refuse
 from doorstep._native import ACTIONS, MAX_WORLDS, TENSORS
 from doorstep.config import SimulatorConfig, as_config
-from doorstep.envs._arrays import Arrays, numpy_arrays
+from doorstep.envs._arrays import Arrays, host_arrays
 from doorstep.errors import ArgumentError, StateError
+from doorstep.event import StepEvent
 from doorstep.simulator import Simulator
 
 AgentsView: TypeAlias = Literal["joint", "rows"]
@@ -78,7 +80,7 @@ class Rooms:
         observations: ObservationKind = "flat",
         autoreset: Autoreset = "next_step",
         copy: bool = True,
-        arrays: Callable[[str], Arrays] = lambda _: numpy_arrays(),
+        arrays: Callable[[str], Arrays] = host_arrays,
         rules: Mapping[str, Any] | None = None,
     ) -> None:
         check_choice("agents", agents, AGENTS_VIEWS)
@@ -88,10 +90,12 @@ class Rooms:
         self.copies = check_flag("copy", copy)
         self.num_rows = check_integer("num_envs", num_rows, 1, MAX_WORLDS)
         self._config = _config_of(self.num_rows, agents, observations, autoreset, rules or {})
-        self.rows_per_world = self._config.num_agents if agents == "rows" else 1
+        self._agents_are_rows = agents == "rows"
+        self.rows_per_world = self._config.num_agents if self._agents_are_rows else 1
         self._parts = _parts_of(observations, self._config)
         self._make_arrays = arrays
         self._needs_start = True
+        self._running: StepEvent | None = None
         self._open(self._config)
 
     # ---- What it is ----
@@ -113,7 +117,7 @@ class Rooms:
     @property
     def action_sizes(self) -> tuple[int, ...]:
         """How many values each component of a row's action has."""
-        return tuple(ACTIONS) if self.rows_per_world > 1 or self.num_agents == 1 else tuple(ACTIONS) * self.num_agents
+        return tuple(ACTIONS) * (self.num_agents // self.rows_per_world)
 
     @property
     def layout(self) -> Element | dict[str, Element]:
@@ -130,37 +134,47 @@ class Rooms:
             seed: of the levels; None: the levels that follow.
             rows: booleans by row: only these begin an episode. None: all.
         """
+        _ = self._simulator.tensors  # raises ClosedError
         if seed is not None:
             if rows is not None:
                 refuse("seed", "None if only some worlds are reset", seed)
+            replaced = self._simulator
             self._open(self._config.replace(seed=seed))
+            replaced.close()
         elif rows is not None:
             if self._needs_start:
-                raise StateError("no episode has begun", argument="reset_mask", hint="call reset() without a mask first")
+                hint = "call reset() without a mask first"
+                raise StateError("no episode has begun", argument="reset_mask", hint=hint)
+            if self._running is not None:
+                raise StateError("a step is running", argument="reset_mask", hint="wait for its outcome first")
             self._simulator.reset(self._worlds_of(rows))
         elif not self._needs_start:
             self._simulator.reset()
         self._needs_start = False
+        self._running = None
         self._ended = self._no_rows() if rows is None else self._ended & ~self._as_flags(rows)
         return self._observe()
 
     def step(self, actions: Any) -> Outcome:
         """One step of every world; see the class for those whose episode has ended."""
-        if self._needs_start:
-            raise StateError("no episode has begun", hint="call reset() first")
-        idle = self._ended
-        if self.autoreset == "disabled" and self._arrays.may_ask and bool(idle.any()):
-            first = int(idle.nonzero()[0][0]) if isinstance(idle, np.ndarray) else int(idle.nonzero()[0, 0])
-            raise StateError(
-                f"the episode of row {first} has ended",
-                argument="actions",
-                hint='reset it: reset(options={"reset_mask": mask})',
-            )
-        self._simulator.actions = self._by_agent(actions)
-        if self.autoreset == "next_step":
-            self._resets[:, 0] = self._arrays.to_int32(idle[:: self.rows_per_world])
+        idle = self._give(actions)
         self._simulator.step()
         return self._read(idle)
+
+    def begin(self, actions: Any) -> StepEvent:
+        """Begins a step and returns at once. Next is `finish()`, which reads it, or `start()`, which drops it."""
+        self._idle = self._give(actions)
+        self._running = self._simulator.step_async()
+        return self._running
+
+    def finish(self) -> Outcome:
+        """What the step did that `begin()` began; waits for its end, but for work on a GPU only the stream waits."""
+        if self._running is None:
+            raise StateError("no step has begun", hint="begin one first")
+        event, self._running = self._running, None
+        if self._arrays.may_ask:
+            event.wait()
+        return self._read(self._idle)
 
     def final_observation(self, ended: Any) -> Any:
         """With "same_step": the last observation of the episodes that ended in this step; 0 in other rows."""
@@ -180,7 +194,7 @@ class Rooms:
     def render(self, row: int, **options: Any) -> Any:
         """A picture of a row: its world, or, where agents are rows, that agent from behind."""
         world, agent = divmod(row, self.rows_per_world)
-        if self.rows_per_world > 1:
+        if self._agents_are_rows:
             return self._simulator.render(world, "follow", agent=agent, **options)
         return self._simulator.render(world, "overview", **options)
 
@@ -188,6 +202,25 @@ class Rooms:
         self._simulator.close()
 
     # ---- Steps of these ----
+
+    def _give(self, actions: Any) -> Any:
+        """Gives the simulator what a step reads; returns by row whether the episode has ended."""
+        if self._needs_start:
+            raise StateError("no episode has begun", hint="call reset() first")
+        if self._running is not None:
+            raise StateError("a step is running", hint="wait for its outcome first")
+        idle = self._ended
+        if self.autoreset == "disabled" and self._arrays.may_ask and bool(idle.any()):
+            first = int(idle.nonzero()[0][0]) if isinstance(idle, np.ndarray) else int(idle.nonzero()[0, 0])
+            raise StateError(
+                f"the episode of row {first} has ended",
+                argument="actions",
+                hint='reset it: reset(options={"reset_mask": mask})',
+            )
+        self._simulator.actions = self._by_agent(actions)
+        if self.autoreset == "next_step":
+            self._resets[:, 0] = self._arrays.to_int32(idle[:: self.rows_per_world])
+        return idle
 
     def _open(self, config: SimulatorConfig) -> None:
         """A new simulator, and views of its tensors by row."""
@@ -212,14 +245,14 @@ class Rooms:
 
     def _by_row(self, array: Any) -> Any:
         """[N, A, ...] by row, without a copy."""
-        return array.reshape(self.num_rows, *array.shape[2:]) if self.rows_per_world > 1 else array
+        return array.reshape(self.num_rows, *array.shape[2:]) if self._agents_are_rows else array
 
     def _first_agent(self, array: Any) -> Any:
         """What is the same for all agents of a world, [N, A], by row."""
-        return array.reshape(self.num_rows) if self.rows_per_world > 1 else array[:, 0]
+        return array.reshape(self.num_rows) if self._agents_are_rows else array[:, 0]
 
     def _mean_reward(self, array: Any) -> Any:
-        if self.rows_per_world > 1:
+        if self._agents_are_rows:
             return self._arrays.copy(array.reshape(self.num_rows))
         return array.mean(1)
 
@@ -239,7 +272,7 @@ class Rooms:
             terminations &= ~idle
             truncations &= ~idle
         ended = terminations | truncations
-        self._ended = ended
+        self._ended = arrays.copy(ended)
         return Outcome(self._observe(), rewards, terminations, truncations, ended)
 
     def _by_agent(self, actions: Any) -> Any:
@@ -247,7 +280,7 @@ class Rooms:
         expected = (self.num_rows, len(self.action_sizes))
         shape = getattr(actions, "shape", None)
         if shape is None:
-            actions = np.asarray(actions)
+            actions = as_array("actions", actions)
             shape = actions.shape
         if tuple(shape) != expected:
             refuse("actions", f"an array of the shape {list(expected)}", f"an array of the shape {list(shape)}")
@@ -262,7 +295,7 @@ class Rooms:
 
     def _worlds_of(self, rows: Any) -> Any:
         """A mask of rows as the mask of their worlds."""
-        flags = np.asarray(rows.cpu() if hasattr(rows, "cpu") else rows)
+        flags = as_array("reset_mask", rows.cpu() if hasattr(rows, "cpu") else rows)
         if flags.dtype != np.bool_ or flags.shape != (self.num_rows,):
             refuse("reset_mask", f"booleans of the shape [{self.num_rows}]", f"{flags.dtype} {list(flags.shape)}")
         if not flags.any():
@@ -275,6 +308,18 @@ class Rooms:
                 argument="reset_mask",
             )
         return by_world[:, 0]
+
+
+def as_array(name: str, value: Any) -> NDArray[Any]:
+    """What numpy makes of nested sequences.
+
+    Raises:
+        ArgumentError: nothing, as they have different lengths.
+    """
+    try:
+        return np.asarray(value)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise ArgumentError(f"{name} cannot be an array: {error}", argument=name) from error
 
 
 def _config_of(
