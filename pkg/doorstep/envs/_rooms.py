@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doorstep._arguments import check_choice, check_flag, check_integer, refuse
-from doorstep._native import ACTIONS, MAX_WORLDS, TENSORS
+from doorstep._native import ACTIONS, MAX_AGENTS, MAX_WORLDS, TENSORS
 from doorstep.config import SimulatorConfig, as_config
 from doorstep.envs._arrays import Arrays, host_arrays
 from doorstep.errors import ArgumentError, StateError
@@ -320,6 +320,12 @@ def as_array(name: str, value: Any) -> NDArray[Any]:
         return np.asarray(value)
     except (TypeError, ValueError, RuntimeError) as error:
         raise ArgumentError(f"{name} cannot be an array: {error}", argument=name) from error
+
+
+def rows_of_worlds(num_worlds: int, rules: Mapping[str, Any]) -> int:
+    """The rows of so many worlds where a row is an agent."""
+    num_agents = check_integer("num_agents", rules.get("num_agents", SimulatorConfig(1).num_agents), 1, MAX_AGENTS)
+    return check_integer("num_envs", num_worlds, 1, MAX_WORLDS // num_agents) * num_agents
 
 
 def _config_of(
