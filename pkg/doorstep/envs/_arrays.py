@@ -8,6 +8,7 @@ from typing import Any, final
 
 import numpy as np
 
+from doorstep._arguments import refuse
 from doorstep.tensor import Tensor
 
 
@@ -35,7 +36,10 @@ class Arrays:
     may_ask: bool
 
 
-def numpy_arrays() -> Arrays:
+def host_arrays(device: str) -> Arrays:
+    """numpy's, of worlds on the CPU."""
+    if device != "cpu":
+        refuse("device", '"cpu"', device, "on a GPU use an environment with tensors of PyTorch")
     return Arrays(
         view=Tensor.to_numpy,
         copy=np.array,

@@ -314,7 +314,7 @@ def as_array(name: str, value: Any) -> NDArray[Any]:
     """What numpy makes of nested sequences.
 
     Raises:
-        ArgumentError: nothing, as they have different lengths.
+        ArgumentError: they have different lengths.
     """
     try:
         return np.asarray(value)

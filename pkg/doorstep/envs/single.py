@@ -8,10 +8,10 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from doorstep._arguments import check_choice
-from doorstep.envs._rooms import ObservationKind, Rooms
+from doorstep._arguments import check_choice, refuse
+from doorstep.envs._rooms import ObservationKind, Rooms, as_array
 from doorstep.envs._spaces import action_space, observation_space
-from doorstep.envs.vector import RENDER_MODES
+from doorstep.envs.vector import RENDER_MODES, check_options
 from doorstep.simulator import Simulator
 
 
@@ -49,16 +49,23 @@ class EscapeRoomEnv(gymnasium.Env[Any, Any]):
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begins an episode; `seed` of the levels, 0 to 2**32 - 1, or None: the level that follows."""
-        super().reset(seed=seed)
-        return _only_row(self._rooms.start(seed)), {}
+        check_options(options, ())
+        observation = _only_row(self._rooms.start(seed))
+        super().reset(seed=None if seed is None else self.simulator.seed)
+        return observation, {}
 
     def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
         """One step; integers [components].
 
         Raises:
+            ArgumentError: the action has another shape.
             StateError: no episode has begun, or it has ended.
         """
-        outcome = self._rooms.step(np.asarray(action)[np.newaxis])
+        values = as_array("action", action)
+        if values.shape != self.action_space.shape:
+            expected, given = list(self.action_space.shape), list(values.shape)
+            refuse("action", f"an array of the shape {expected}", f"an array of the shape {given}")
+        outcome = self._rooms.step(values[np.newaxis])
         info: dict[str, Any] = {}
         if outcome.ended[0]:
             info["episode_returns"] = float(self._rooms.final_returns()[0])

@@ -11,7 +11,7 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from doorstep._arguments import check_choice, nearest, refuse
-from doorstep.envs._arrays import Arrays, numpy_arrays, torch_arrays
+from doorstep.envs._arrays import Arrays, host_arrays, torch_arrays
 from doorstep.envs._rooms import AgentsView, Autoreset, ObservationKind, Outcome, Rooms
 from doorstep.envs._spaces import action_space, observation_space
 from doorstep.errors import ArgumentError
@@ -72,9 +72,10 @@ class _RoomsVectorEnv(VectorEnv[Any, Any, Any]):
         Returns:
             All observations, and an empty dictionary.
         """
-        mask = _reset_mask(options or {})
-        super().reset(seed=seed)
-        return self._rooms.start(seed, mask), {}
+        mask = check_options(options, RESET_OPTIONS).get("reset_mask")
+        observations = self._rooms.start(seed, mask)
+        super().reset(seed=None if seed is None else self.simulator.seed)
+        return observations, {}
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Steps every sub-environment once.
@@ -153,8 +154,8 @@ class EscapeRoomVectorEnv(_RoomsVectorEnv):
         ArgumentError: an argument is out of range; the message names it.
     """
 
-    metadata = {"render_modes": list(RENDER_MODES), "autoreset_mode": AutoresetMode.NEXT_STEP}  # noqa: RUF012
-    _arrays = staticmethod(lambda device: _host_arrays(device))
+    metadata = {"render_modes": list(RENDER_MODES), "render_fps": 25, "autoreset_mode": AutoresetMode.NEXT_STEP}  # noqa: RUF012
+    _arrays = staticmethod(host_arrays)
 
 
 class TorchEscapeRoomVectorEnv(_RoomsVectorEnv):
@@ -173,6 +174,7 @@ class TorchEscapeRoomVectorEnv(_RoomsVectorEnv):
 
     metadata = {  # noqa: RUF012
         "render_modes": list(RENDER_MODES),
+        "render_fps": 25,
         "autoreset_mode": AutoresetMode.NEXT_STEP,
         "torch": True,
     }
@@ -190,15 +192,15 @@ def _name_of(mode: AutoresetMode) -> Any:
     return mode.name.lower()
 
 
-def _reset_mask(options: Mapping[str, Any]) -> Any:
+def check_options(options: object, known: tuple[str, ...]) -> Mapping[str, Any]:
+    """The options of `reset()`; none for None."""
+    if options is None:
+        return {}
+    if not isinstance(options, Mapping):
+        refuse("options", "a dictionary or None", options)
     for name in options:
-        if name not in RESET_OPTIONS:
-            hint = nearest(name, RESET_OPTIONS) or "the only option is reset_mask"
+        if name not in known:
+            hint = nearest(str(name), known) or f"the options are: {', '.join(known) or 'none'}"
             raise ArgumentError(f"{name!r} is not an option of reset()", argument="options", hint=hint)
-    return options.get("reset_mask")
+    return options
 
-
-def _host_arrays(device: str) -> Arrays:
-    if device != "cpu":
-        refuse("device", '"cpu"', device, "on a GPU use doorstep.envs.TorchEscapeRoomVectorEnv")
-    return numpy_arrays()
