@@ -5,6 +5,8 @@
 | gymnasium, one world | `EscapeRoomEnv`, `gymnasium.make("doorstep/EscapeRoom-v0")` |
 | gymnasium, many worlds | `EscapeRoomVectorEnv`, `gymnasium.make_vec("doorstep/EscapeRoom-v0", num_envs=...)` |
 | gymnasium with tensors of PyTorch | `TorchEscapeRoomVectorEnv` |
+| PettingZoo, one world | `EscapeRoomParallelEnv` |
+| TorchRL | `EscapeRoomTorchRLEnv` |
 """
 
 from __future__ import annotations
@@ -15,17 +17,27 @@ from typing import TYPE_CHECKING, Any
 from doorstep.errors import LibraryError
 
 if TYPE_CHECKING:
+    from doorstep.envs.pettingzoo import EscapeRoomParallelEnv
     from doorstep.envs.single import EscapeRoomEnv
+    from doorstep.envs.torchrl import EscapeRoomTorchRLEnv
     from doorstep.envs.vector import EscapeRoomVectorEnv, TorchEscapeRoomVectorEnv
 
 # name: (module, the framework that it imports, the extra that installs it)
 _ENVIRONMENTS = {
     "EscapeRoomEnv": ("single", "gymnasium"),
+    "EscapeRoomParallelEnv": ("pettingzoo", "pettingzoo"),
+    "EscapeRoomTorchRLEnv": ("torchrl", "torchrl"),
     "EscapeRoomVectorEnv": ("vector", "gymnasium"),
     "TorchEscapeRoomVectorEnv": ("vector", "gymnasium"),
 }
 
-__all__ = ["EscapeRoomEnv", "EscapeRoomVectorEnv", "TorchEscapeRoomVectorEnv"]
+__all__ = [
+    "EscapeRoomEnv",
+    "EscapeRoomParallelEnv",
+    "EscapeRoomTorchRLEnv",
+    "EscapeRoomVectorEnv",
+    "TorchEscapeRoomVectorEnv",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,0 +1,197 @@
+"""One world as a parallel environment of PettingZoo."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+from pettingzoo import ParallelEnv
+
+from doorstep._arguments import check_choice, refuse
+from doorstep._native import ACTIONS, STATE_FIELDS
+from doorstep.config import SimulatorConfig
+from doorstep.envs._rooms import ObservationKind, Rooms
+from doorstep.envs._spaces import observation_space
+from doorstep.errors import StateError
+from doorstep.simulator import Simulator
+
+RENDER_MODES = ("rgb_array",)
+# The number of an episode is no part of what happens in it.
+STATE_PARTS = tuple(row.name for row in STATE_FIELDS if row.name != "episode_index")
+
+
+class EscapeRoomParallelEnv(ParallelEnv[str, Any, Any]):
+    """One world, whose agents "agent_0", "agent_1", ... act at once. All leave when the episode ends.
+
+    >>> import doorstep.envs
+    >>> env = doorstep.envs.EscapeRoomParallelEnv(num_agents=3)
+    >>> observations, infos = env.reset(seed=5)
+    >>> env.agents
+    ['agent_0', 'agent_1', 'agent_2']
+    >>> observations["agent_2"].shape
+    (97,)
+    >>> actions = {agent: env.action_space(agent).sample() for agent in env.agents}
+    >>> observations, rewards, terminations, truncations, infos = env.step(actions)
+    >>> env.close()
+
+    Args:
+        num_agents: 1 to 8.
+        observations: "flat": one vector. "dict": the parts of it by name. "pixels": the views of `cameras`; a
+            dictionary, if the cameras make several tensors.
+        render_mode: "rgb_array" or None.
+        rules: of the simulator, by name: `seed`, `episode_length`, `cameras`, ... as for `doorstep.SimulatorConfig`.
+
+    Raises:
+        ArgumentError: an argument is out of range; the message names it.
+    """
+
+    metadata = {  # noqa: RUF012
+        "name": "doorstep_escape_room_v0",
+        "render_modes": list(RENDER_MODES),
+        "render_fps": 25,
+        "is_parallelizable": True,
+    }
+
+    def __init__(
+        self,
+        *,
+        num_agents: int = SimulatorConfig.num_agents,
+        observations: ObservationKind = "flat",
+        render_mode: str | None = None,
+        **rules: Any,
+    ) -> None:
+        if render_mode is not None:
+            check_choice("render_mode", render_mode, RENDER_MODES)
+        self._rooms = Rooms(
+            1, observations=observations, autoreset="disabled", rules={**rules, "num_agents": num_agents}
+        )
+        self.render_mode = render_mode
+        self.possible_agents = [f"agent_{index}" for index in range(self._rooms.num_agents)]
+        self.agents: list[str] = []
+        # Each agent has spaces of its own, as spaces have random numbers of their own.
+        self.observation_spaces = {
+            agent: _space_of_agent(observation_space(self._rooms)) for agent in self.possible_agents
+        }
+        self.action_spaces = {agent: spaces.MultiDiscrete(ACTIONS) for agent in self.possible_agents}
+        self.state_space = spaces.Box(-np.inf, np.inf, self.state().shape, np.float32)
+
+    @property
+    def simulator(self) -> Simulator:
+        """The simulator of the world. `reset(seed=...)` replaces it."""
+        return self._rooms.simulator
+
+    def observation_space(self, agent: str) -> spaces.Space[Any]:
+        """The space of an agent's observations; the same object at every call."""
+        return self.observation_spaces[agent]
+
+    def action_space(self, agent: str) -> spaces.Space[Any]:
+        """The space of an agent's actions: `MultiDiscrete([4, 8, 5, 2])`; the same object at every call."""
+        return self.action_spaces[agent]
+
+    def reset(
+        self, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+        """Begins an episode, in which all agents take part.
+
+        Args:
+            seed: of the levels, 0 to 2**32 - 1. None: the level that follows.
+            options: have no effect.
+
+        Returns:
+            Observations and empty dictionaries, by agent.
+        """
+        observation = self._rooms.start(seed)
+        self.agents = list(self.possible_agents)
+        return self._by_agent(observation), {agent: {} for agent in self.agents}
+
+    def step(
+        self, actions: Mapping[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]:
+        """One step.
+
+        Args:
+            actions: integers [4], by agent.
+
+        Returns:
+            Observations, rewards, terminations, truncations and infos, by agent. After the step that ended the episode,
+            infos have its `episode_returns` and `episode_lengths`, and `agents` is empty.
+
+        Raises:
+            ArgumentError: an agent has no action, or one of another shape, or is not there.
+            StateError: no episode has begun, or it has ended.
+        """
+        agents = self.agents
+        if not agents:
+            raise StateError("no agent takes part in an episode", hint="call reset()")
+        outcome = self._rooms.step(self._side_by_side(actions))
+        rewards = _by_agent_of_world(agents, self.simulator.rewards.to_numpy())
+        infos: dict[str, dict[str, Any]] = {agent: {} for agent in agents}
+        if outcome.ended[0]:
+            length = int(self._rooms.final_lengths()[0])
+            for agent, total in _by_agent_of_world(agents, self.simulator.episode_returns.to_numpy()).items():
+                infos[agent] = {"episode_returns": total, "episode_lengths": length}
+            self.agents = []
+        terminations = dict.fromkeys(agents, bool(outcome.terminations[0]))
+        truncations = dict.fromkeys(agents, bool(outcome.truncations[0]))
+        return self._by_agent(outcome.observation), rewards, terminations, truncations, infos
+
+    def state(self) -> NDArray[np.float32]:
+        """All of the world, with what agents do not see: float32, one dimension.
+
+        The fields of `simulator.state` one after the other, without `episode_index`, and the steps that remain of the
+        episode. Positions are in metres; nothing is scaled.
+        """
+        fields = self.simulator.state
+        parts = [getattr(fields, name).to_numpy()[0] for name in STATE_PARTS]
+        parts.append(self.simulator.steps_remaining.to_numpy()[0, 0])
+        return np.concatenate([np.ravel(part) for part in parts], dtype=np.float32)
+
+    def render(self) -> NDArray[np.uint8] | None:
+        """With render_mode "rgb_array": a picture of the world, uint8 [height, width, 3]."""
+        if self.render_mode is None:
+            return None
+        picture: NDArray[np.uint8] = self._rooms.render(0)
+        return picture
+
+    def close(self) -> None:
+        """Closes the simulator."""
+        self._rooms.close()
+
+    def _by_agent(self, observation: Any) -> dict[str, Any]:
+        """What the only row has for each agent."""
+        if isinstance(observation, dict):
+            return {
+                agent: {name: array[0, index] for name, array in observation.items()}
+                for index, agent in enumerate(self.possible_agents)
+            }
+        return dict(zip(self.possible_agents, observation[0], strict=True))
+
+    def _side_by_side(self, actions: Mapping[str, Any]) -> NDArray[Any]:
+        if not isinstance(actions, Mapping) or set(actions) != set(self.agents):
+            given = sorted(map(str, actions)) if isinstance(actions, Mapping) else actions
+            refuse("actions", f"a dictionary of the actions of {', '.join(self.agents)}", given)
+        rows = [np.asarray(actions[agent]) for agent in self.agents]
+        for agent, row in zip(self.agents, rows, strict=True):
+            if row.shape != (len(ACTIONS),):
+                refuse(
+                    "actions",
+                    f"arrays of the shape [{len(ACTIONS)}] by agent",
+                    f"an array of the shape {list(row.shape)} for {agent}",
+                )
+        return np.concatenate(rows)[np.newaxis]
+
+
+def _by_agent_of_world(agents: list[str], numbers: NDArray[np.float32]) -> dict[str, float]:
+    """Numbers [1, A, 1] by agent."""
+    return dict(zip(agents, numbers[0, :, 0].tolist(), strict=True))
+
+
+def _space_of_agent(space: spaces.Space[Any]) -> spaces.Space[Any]:
+    """Of the space of a world's observations, whose first dimension is its agents."""
+    if isinstance(space, spaces.Dict):
+        return spaces.Dict({name: _space_of_agent(part) for name, part in space.items()})
+    assert isinstance(space, spaces.Box)
+    return spaces.Box(space.low[0], space.high[0], dtype=space.dtype.type)
