@@ -12,9 +12,8 @@ from pettingzoo import ParallelEnv
 
 from doorstep._arguments import check_choice, refuse
 from doorstep._native import ACTIONS, STATE_FIELDS
-from doorstep.config import SimulatorConfig
-from doorstep.envs._rooms import ObservationKind, Rooms
-from doorstep.envs._spaces import observation_space
+from doorstep.envs._rooms import ObservationKind, Rooms, as_array, rows_of_worlds
+from doorstep.envs._spaces import action_space, observation_space
 from doorstep.errors import StateError
 from doorstep.simulator import Simulator
 
@@ -23,7 +22,7 @@ RENDER_MODES = ("rgb_array",)
 STATE_PARTS = tuple(row.name for row in STATE_FIELDS if row.name != "episode_index")
 
 
-class EscapeRoomParallelEnv(ParallelEnv[str, Any, Any]):
+class EscapeRoomParallelEnv(ParallelEnv[str, Any, Any]):  # type: ignore[misc]
     """One world, whose agents "agent_0", "agent_1", ... act at once. All leave when the episode ends.
 
     >>> import doorstep.envs
@@ -38,11 +37,11 @@ class EscapeRoomParallelEnv(ParallelEnv[str, Any, Any]):
     >>> env.close()
 
     Args:
-        num_agents: 1 to 8.
         observations: "flat": one vector. "dict": the parts of it by name. "pixels": the views of `cameras`; a
             dictionary, if the cameras make several tensors.
         render_mode: "rgb_array" or None.
-        rules: of the simulator, by name: `seed`, `episode_length`, `cameras`, ... as for `doorstep.SimulatorConfig`.
+        rules: of the simulator, by name: `num_agents`, `seed`, `episode_length`, `cameras`, ... as for
+            `doorstep.SimulatorConfig`.
 
     Raises:
         ArgumentError: an argument is out of range; the message names it.
@@ -56,26 +55,18 @@ class EscapeRoomParallelEnv(ParallelEnv[str, Any, Any]):
     }
 
     def __init__(
-        self,
-        *,
-        num_agents: int = SimulatorConfig.num_agents,
-        observations: ObservationKind = "flat",
-        render_mode: str | None = None,
-        **rules: Any,
+        self, *, observations: ObservationKind = "flat", render_mode: str | None = None, **rules: Any
     ) -> None:
         if render_mode is not None:
             check_choice("render_mode", render_mode, RENDER_MODES)
-        self._rooms = Rooms(
-            1, observations=observations, autoreset="disabled", rules={**rules, "num_agents": num_agents}
-        )
+        rows = rows_of_worlds(1, rules)
+        self._rooms = Rooms(rows, agents="rows", observations=observations, autoreset="disabled", rules=rules)
         self.render_mode = render_mode
-        self.possible_agents = [f"agent_{index}" for index in range(self._rooms.num_agents)]
+        self.possible_agents = [f"agent_{index}" for index in range(rows)]
         self.agents: list[str] = []
         # Each agent has spaces of its own, as spaces have random numbers of their own.
-        self.observation_spaces = {
-            agent: _space_of_agent(observation_space(self._rooms)) for agent in self.possible_agents
-        }
-        self.action_spaces = {agent: spaces.MultiDiscrete(ACTIONS) for agent in self.possible_agents}
+        self.observation_spaces = {agent: observation_space(self._rooms) for agent in self.possible_agents}
+        self.action_spaces = {agent: action_space(self._rooms) for agent in self.possible_agents}
         self.state_space = spaces.Box(-np.inf, np.inf, self.state().shape, np.float32)
 
     @property
@@ -126,16 +117,17 @@ class EscapeRoomParallelEnv(ParallelEnv[str, Any, Any]):
         agents = self.agents
         if not agents:
             raise StateError("no agent takes part in an episode", hint="call reset()")
-        outcome = self._rooms.step(self._side_by_side(actions))
-        rewards = _by_agent_of_world(agents, self.simulator.rewards.to_numpy())
+        outcome = self._rooms.step(self._rows_of(actions))
         infos: dict[str, dict[str, Any]] = {agent: {} for agent in agents}
         if outcome.ended[0]:
-            length = int(self._rooms.final_lengths()[0])
-            for agent, total in _by_agent_of_world(agents, self.simulator.episode_returns.to_numpy()).items():
-                infos[agent] = {"episode_returns": total, "episode_lengths": length}
+            returns, lengths = self._rooms.final_returns().tolist(), self._rooms.final_lengths().tolist()
+            for info, episode_return, length in zip(infos.values(), returns, lengths, strict=True):
+                info.update(episode_returns=episode_return, episode_lengths=length)
             self.agents = []
-        terminations = dict.fromkeys(agents, bool(outcome.terminations[0]))
-        truncations = dict.fromkeys(agents, bool(outcome.truncations[0]))
+        rewards, terminations, truncations = (
+            dict(zip(agents, rows.tolist(), strict=True))
+            for rows in (outcome.rewards, outcome.terminations, outcome.truncations)
+        )
         return self._by_agent(outcome.observation), rewards, terminations, truncations, infos
 
     def state(self) -> NDArray[np.float32]:
@@ -153,45 +145,26 @@ class EscapeRoomParallelEnv(ParallelEnv[str, Any, Any]):
         """With render_mode "rgb_array": a picture of the world, uint8 [height, width, 3]."""
         if self.render_mode is None:
             return None
-        picture: NDArray[np.uint8] = self._rooms.render(0)
-        return picture
+        return self.simulator.render(0, "overview")
 
     def close(self) -> None:
         """Closes the simulator."""
         self._rooms.close()
 
     def _by_agent(self, observation: Any) -> dict[str, Any]:
-        """What the only row has for each agent."""
         if isinstance(observation, dict):
             return {
-                agent: {name: array[0, index] for name, array in observation.items()}
-                for index, agent in enumerate(self.possible_agents)
+                agent: {name: array[row] for name, array in observation.items()}
+                for row, agent in enumerate(self.possible_agents)
             }
-        return dict(zip(self.possible_agents, observation[0], strict=True))
+        return dict(zip(self.possible_agents, observation, strict=True))
 
-    def _side_by_side(self, actions: Mapping[str, Any]) -> NDArray[Any]:
+    def _rows_of(self, actions: Mapping[str, Any]) -> NDArray[Any]:
         if not isinstance(actions, Mapping) or set(actions) != set(self.agents):
             given = sorted(map(str, actions)) if isinstance(actions, Mapping) else actions
             refuse("actions", f"a dictionary of the actions of {', '.join(self.agents)}", given)
-        rows = [np.asarray(actions[agent]) for agent in self.agents]
+        rows = [as_array("actions", actions[agent]) for agent in self.agents]
         for agent, row in zip(self.agents, rows, strict=True):
             if row.shape != (len(ACTIONS),):
-                refuse(
-                    "actions",
-                    f"arrays of the shape [{len(ACTIONS)}] by agent",
-                    f"an array of the shape {list(row.shape)} for {agent}",
-                )
-        return np.concatenate(rows)[np.newaxis]
-
-
-def _by_agent_of_world(agents: list[str], numbers: NDArray[np.float32]) -> dict[str, float]:
-    """Numbers [1, A, 1] by agent."""
-    return dict(zip(agents, numbers[0, :, 0].tolist(), strict=True))
-
-
-def _space_of_agent(space: spaces.Space[Any]) -> spaces.Space[Any]:
-    """Of the space of a world's observations, whose first dimension is its agents."""
-    if isinstance(space, spaces.Dict):
-        return spaces.Dict({name: _space_of_agent(part) for name, part in space.items()})
-    assert isinstance(space, spaces.Box)
-    return spaces.Box(space.low[0], space.high[0], dtype=space.dtype.type)
+                refuse(f"actions[{agent!r}]", f"of the shape [{len(ACTIONS)}]", f"of the shape {list(row.shape)}")
+        return np.stack(rows)
