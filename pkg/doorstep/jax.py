@@ -187,17 +187,49 @@ def step(state: BatchState, actions: jax.Array, resets: jax.Array | None = None)
     kept = [name for name in program.outputs if name in OUTLIVING]
     for name in kept:
         _check_array(name, state.tensors.get(name), _shape(name, program, num_worlds))
-    arguments = [state.worlds, actions, *_reset_column(resets, num_worlds), *(state.tensors[name] for name in kept)]
-    first_kept, places = len(arguments) - len(kept), {name: 2 + i for i, name in enumerate(program.outputs)}
-    call = jax.ffi.ffi_call(
-        _targets()["step"],
-        _results(program, num_worlds, program.outputs),
-        vmap_method="sequential",
-        input_output_aliases={0: 0} | {first_kept + i: places[name] for i, name in enumerate(kept)},
-    )
-    attribute = _rule_attribute(program, program.outputs, has_resets=resets is not None)
-    worlds, _, *tensors = call(*arguments, rules=attribute)
+    reset_column = _reset_column(resets, num_worlds)
+    step_rows = _step_rows(program, has_resets=bool(reset_column))
+    worlds, *tensors = step_rows(state.worlds, actions, *reset_column, *(state.tensors[name] for name in kept))
     return BatchState(worlds, dict(zip(program.outputs, tensors, strict=True)), program)
+
+
+@functools.cache
+def _step_rows(program: Program, *, has_resets: bool) -> Callable[..., list[jax.Array]]:
+    """The custom call of a step: from worlds, actions, resets and the outputs that outlive it to worlds and outputs.
+
+    Worlds are rows, and batches of them longer batches: `vmap` of this is one call on all rows.
+    """
+    kept = [name for name in program.outputs if name in OUTLIVING]
+    first_kept, places = 2 + has_resets, {name: 2 + i for i, name in enumerate(program.outputs)}
+    aliases = {0: 0} | {first_kept + i: places[name] for i, name in enumerate(kept)}
+    attribute = _rule_attribute(program, program.outputs, has_resets=has_resets)
+
+    def step_rows(*arguments: jax.Array) -> list[jax.Array]:
+        results = _results(program, arguments[0].shape[0], program.outputs)
+        call = jax.ffi.ffi_call(_targets()["step"], results, input_output_aliases=aliases)
+        worlds, _, *tensors = call(*arguments, rules=attribute)
+        return [worlds, *tensors]
+
+    def step_batches(size: int, batched: list[bool], *arguments: jax.Array) -> tuple[list[jax.Array], list[bool]]:
+        joined = [_join(array, None if has_axis else size) for array, has_axis in zip(arguments, batched, strict=True)]
+        split = [_split(array, size) for array in function(*joined)]
+        return split, [True] * len(split)
+
+    function = jax.custom_batching.custom_vmap(step_rows)
+    function.def_vmap(step_batches)
+    return function  # type: ignore[no-any-return]
+
+
+def _join(batches: jax.Array, repeats: int | None) -> jax.Array:
+    """[B, N, ...] as [B * N, ...], or [N, ...] that many times."""
+    if repeats is not None:
+        batches = jnp.broadcast_to(batches, (repeats, *batches.shape))
+    return batches.reshape(batches.shape[0] * batches.shape[1], *batches.shape[2:])
+
+
+def _split(rows: jax.Array, batches: int) -> jax.Array:
+    """[B * N, ...] as [B, N, ...]."""
+    return rows.reshape(batches, rows.shape[0] // batches, *rows.shape[1:])
 
 
 def _count_worlds(state: BatchState) -> int:

@@ -1,0 +1,208 @@
+"""One world as an environment of JAX programs, with the functions of gymnax."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import Any, Literal, final
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import doorstep.jax
+from doorstep._arguments import check_choice, refuse
+from doorstep._batches import OUTLIVING
+from doorstep._native import ACTIONS
+from doorstep.config import as_config
+from doorstep.envs._jax_spaces import Box, Dict, MultiDiscrete
+from doorstep.envs._rooms import AGENTS_VIEWS, FLAT_OBSERVATION, OBSERVATION_PARTS, AgentsView
+from doorstep.errors import ArgumentError
+from doorstep.jax import BatchState
+
+OBSERVATIONS = ("flat", "dict")
+READ = ("rewards", "terminations", "truncations", "episode_returns", "episode_lengths")
+# Rules that the environment decides, and what to use in their place
+DECIDED = {
+    "num_worlds": "jax.vmap makes many",
+    "auto_reset": "a step that ends an episode begins the next one",
+    "flat_observations": "pass observations",
+    "seed": "the key of reset() chooses the levels",
+}
+
+
+@final
+@functools.partial(jax.tree_util.register_dataclass, data_fields=(), meta_fields=("max_steps_in_episode",))
+@dataclass(frozen=True)
+class EnvParams:
+    """The rules that programs written for gymnax ask for. They are fixed when an environment is made."""
+
+    max_steps_in_episode: int
+
+
+@final
+class EscapeRoomJaxEnv:
+    """One world as pure functions, with the arguments and results of gymnax 1.0.
+
+    `jax.vmap` of them is many worlds, which each step steps in one call. Nothing of this needs gymnax.
+
+    >>> import doorstep.envs, jax
+    >>> env = doorstep.envs.EscapeRoomJaxEnv(agents="rows")
+    >>> keys = jax.random.split(jax.random.key(0), 16)
+    >>> observations, states = jax.vmap(env.reset)(keys)
+    >>> observations.shape
+    (16, 2, 94)
+    >>> actions = jax.vmap(env.action_space().sample)(keys)
+    >>> observations, states, rewards, terminated, truncated, info = jax.vmap(env.step)(keys, states, actions)
+    >>> rewards.shape
+    (16, 2)
+
+    Args:
+        agents: "joint": an action is the actions of all agents side by side, a reward their mean, the flags scalars.
+            "rows": all of these have a first dimension of agents. Observations have it in both.
+        observations: "flat": one vector for each agent. "dict": the parts of it by name.
+        rules: as for `doorstep.jax.make`: `num_agents`, `episode_length`, `device`, ...
+
+    Raises:
+        ArgumentError: an argument is out of range; the message names it.
+        DeviceError: the device cannot be used.
+    """
+
+    def __init__(
+        self, *, agents: AgentsView = "joint", observations: Literal["flat", "dict"] = "flat", **rules: Any
+    ) -> None:
+        check_choice("agents", agents, AGENTS_VIEWS)
+        check_choice("observations", observations, OBSERVATIONS)
+        for name in DECIDED.keys() & rules.keys():
+            raise ArgumentError(f"{name} is not an argument of this environment", argument=name, hint=DECIDED[name])
+        config = as_config(1, rules)
+        self.num_agents = config.num_agents
+        self._by_agent = agents == "rows"
+        self._params = EnvParams(config.episode_length)
+        self._parts = _parts_of(observations, config.num_agents)
+        finals = [f"final_{name}" for name in self._parts]
+        self._rooms = doorstep.jax.make(config, outputs=[*self._parts, *finals, *READ])
+        self._program = jax.eval_shape(self._rooms.init).program
+
+    # ---- What it is ----
+
+    @property
+    def name(self) -> str:
+        return "EscapeRoom"
+
+    @property
+    def default_params(self) -> EnvParams:
+        """The rules, as an argument for the functions; None means the same."""
+        return self._params
+
+    def observation_space(self, params: EnvParams | None = None) -> Box | Dict:
+        """The space of one world's observations; `sample(key)` and `contains(x)` may be traced."""
+        self._check_params(params)
+        boxes = {name: self._box(name) for name in self._parts}
+        return Dict(boxes) if len(boxes) > 1 else boxes[self._parts[0]]
+
+    def action_space(self, params: EnvParams | None = None) -> MultiDiscrete:
+        """The space of one world's actions: int32 [components of all agents], or [agents, components] with "rows"."""
+        self._check_params(params)
+        one = tuple(ACTIONS)
+        return MultiDiscrete((one,) * self.num_agents if self._by_agent else one * self.num_agents)
+
+    # ---- Episodes ----
+
+    @functools.partial(jax.jit, static_argnames=("self",))
+    def reset(self, key: jax.Array, params: EnvParams | None = None) -> tuple[Any, BatchState]:
+        """Begins the first episode.
+
+        Args:
+            key: chooses the levels of this episode and of all that follow it.
+            params: `default_params` or None.
+
+        Returns:
+            The observation, float32 [agents, size] or a dictionary of arrays, and the state: a
+            `doorstep.jax.BatchState` without the dimension of worlds, which `jax.vmap` adds.
+        """
+        self._check_params(params)
+        batch = self._rooms.init(jax.random.bits(key, (), jnp.uint32))
+        return self._observation(batch), self._state(batch)
+
+    @functools.partial(jax.jit, static_argnames=("self",))
+    def step(
+        self, key: jax.Array | None, state: BatchState, action: jax.Array, params: EnvParams | None = None
+    ) -> tuple[Any, BatchState, jax.Array, jax.Array, jax.Array, dict[str, Any]]:
+        """One step. If it ends the episode, it also begins the next one.
+
+        Args:
+            key: not used: a world knows the levels that follow.
+            state: of `reset()` or `step()`.
+            action: integers of the shape of `action_space()`.
+            params: `default_params` or None.
+
+        Returns:
+            Observation, state, reward (float32), terminated, truncated (bool), info. Where an episode has ended, the
+            observation is the first one of the next. `info` has `terminated`, `truncated` and
+
+            - `final_observation`: what the action led to, also where the episode has ended;
+            - `episode_returns`, `episode_lengths`: of the episode that ended last; 0 before.
+
+        Raises:
+            ArgumentError: `state` is none of an environment, or the action has another shape or dtype.
+        """
+        self._check_params(params)
+        if not isinstance(state, BatchState) or state.program is not self._program:
+            refuse("state", "a state of this environment, as reset() and step() return", state)
+        batch = self._rooms.step(jax.tree_util.tree_map(lambda array: array[None], state), self._actions(action))
+        terminated, truncated = batch.terminations[0, :, 0] != 0, batch.truncations[0, :, 0] != 0
+        ended = (terminated | truncated)[0]
+        final = {
+            name: jnp.where(ended, batch.tensors[f"final_{name}"][0], batch.tensors[name][0]) for name in self._parts
+        }
+        if not self._by_agent:
+            terminated, truncated = terminated[0], truncated[0]
+        info = {
+            "terminated": terminated,
+            "truncated": truncated,
+            "final_observation": self._joined(final),
+            "episode_returns": self._reward(batch.episode_returns),
+            "episode_lengths": jnp.broadcast_to(batch.episode_lengths[0, 0], terminated.shape),
+        }
+        return self._observation(batch), self._state(batch), self._reward(batch.rewards), terminated, truncated, info
+
+    # ---- Steps of these ----
+
+    def _check_params(self, params: object) -> None:
+        if params is not None and params != self._params:
+            refuse("params", "None or default_params", params, "rules are arguments of the environment itself")
+
+    def _actions(self, action: Any) -> jax.Array:
+        """As the batch of one world takes them."""
+        space = self.action_space()
+        shape, dtype = jnp.shape(action), jnp.result_type(action)
+        if shape != space.shape or not jnp.issubdtype(dtype, jnp.integer):
+            refuse("action", f"integers of the shape {list(space.shape)}", f"{dtype}{list(shape)}")
+        return jnp.asarray(action).astype(jnp.int32).reshape(1, self.num_agents, len(ACTIONS))
+
+    def _state(self, batch: BatchState) -> BatchState:
+        """One world, with no more than it needs to be stepped: what outlives a step."""
+        kept = {name: array[0] for name, array in batch.tensors.items() if name in OUTLIVING}
+        return BatchState(batch.worlds[0], kept, batch.program)
+
+    def _observation(self, batch: BatchState) -> Any:
+        return self._joined({name: batch.tensors[name][0] for name in self._parts})
+
+    def _joined(self, parts: dict[str, jax.Array]) -> Any:
+        return parts if len(parts) > 1 else parts[self._parts[0]]
+
+    def _reward(self, by_agent: jax.Array) -> jax.Array:
+        return by_agent[0, :, 0] if self._by_agent else by_agent[0, :, 0].mean()
+
+    def _box(self, name: str) -> Box:
+        array = self._rooms.shapes[name]
+        counts = array.dtype == np.int32
+        low, high = (0.0, float(self._params.max_steps_in_episode)) if counts else (-np.inf, np.inf)
+        return Box(low, high, tuple(array.shape[1:]), array.dtype)
+
+
+def _parts_of(observations: str, num_agents: int) -> tuple[str, ...]:
+    if observations == "flat":
+        return (FLAT_OBSERVATION,)
+    return tuple(name for name in OBSERVATION_PARTS if name != "partner_observations" or num_agents > 1)
