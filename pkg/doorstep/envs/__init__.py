@@ -6,7 +6,12 @@
 | gymnasium, many worlds | `EscapeRoomVectorEnv`, `gymnasium.make_vec("doorstep/EscapeRoom-v0", num_envs=...)` |
 | gymnasium with tensors of PyTorch | `TorchEscapeRoomVectorEnv` |
 | PettingZoo, one world | `EscapeRoomParallelEnv` |
+| JAX, with the functions of gymnax | `EscapeRoomJaxEnv` |
 | TorchRL | `EscapeRoomTorchRLEnv` |
+| skrl | `EscapeRoomSkrlEnv` |
+| skrl, multi-agent algorithms | `EscapeRoomSkrlMultiAgentEnv` |
+| rsl_rl | `EscapeRoomRslRlEnv`, with actions of `MultiDiscreteDistribution` |
+| trainers with a class of torch.distributions | `MultiDiscrete` |
 """
 
 from __future__ import annotations
@@ -17,25 +22,41 @@ from typing import TYPE_CHECKING, Any
 from doorstep.errors import LibraryError
 
 if TYPE_CHECKING:
+    from doorstep.envs.distributions import MultiDiscrete
+    from doorstep.envs.jax import EscapeRoomJaxEnv
     from doorstep.envs.pettingzoo import EscapeRoomParallelEnv
+    from doorstep.envs.rsl_rl import EscapeRoomRslRlEnv, MultiDiscreteDistribution
     from doorstep.envs.single import EscapeRoomEnv
+    from doorstep.envs.skrl import EscapeRoomSkrlEnv, EscapeRoomSkrlMultiAgentEnv
     from doorstep.envs.torchrl import EscapeRoomTorchRLEnv
     from doorstep.envs.vector import EscapeRoomVectorEnv, TorchEscapeRoomVectorEnv
 
 # name: (module, the framework that it imports, the extra that installs it)
 _ENVIRONMENTS = {
     "EscapeRoomEnv": ("single", "gymnasium"),
+    "EscapeRoomJaxEnv": ("jax", "jax"),
     "EscapeRoomParallelEnv": ("pettingzoo", "pettingzoo"),
+    "EscapeRoomRslRlEnv": ("rsl_rl", "rsl-rl"),
+    "EscapeRoomSkrlEnv": ("skrl", "skrl"),
+    "EscapeRoomSkrlMultiAgentEnv": ("skrl", "skrl"),
     "EscapeRoomTorchRLEnv": ("torchrl", "torchrl"),
     "EscapeRoomVectorEnv": ("vector", "gymnasium"),
+    "MultiDiscrete": ("distributions", "torch"),
+    "MultiDiscreteDistribution": ("rsl_rl", "rsl-rl"),
     "TorchEscapeRoomVectorEnv": ("vector", "gymnasium"),
 }
 
 __all__ = [
     "EscapeRoomEnv",
+    "EscapeRoomJaxEnv",
     "EscapeRoomParallelEnv",
+    "EscapeRoomRslRlEnv",
+    "EscapeRoomSkrlEnv",
+    "EscapeRoomSkrlMultiAgentEnv",
     "EscapeRoomTorchRLEnv",
     "EscapeRoomVectorEnv",
+    "MultiDiscrete",
+    "MultiDiscreteDistribution",
     "TorchEscapeRoomVectorEnv",
 ]
 

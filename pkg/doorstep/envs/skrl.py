@@ -1,0 +1,340 @@
+"""Environments of skrl: one agent or one world in each row, or the agents of a world by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from gymnasium import spaces
+from skrl.envs.wrappers.torch import MultiAgentEnvWrapper, Wrapper
+from skrl.utils.spaces.torch import flatten_tensorized_space
+
+from doorstep._arguments import check_choice, refuse
+from doorstep.envs._arrays import torch_arrays
+from doorstep.envs._rooms import AgentsView, Autoreset, ObservationKind, Outcome, Rooms, rows_of_worlds
+from doorstep.envs._spaces import action_space, observation_space
+from doorstep.simulator import Simulator
+
+OBSERVATION_KINDS = ("flat", "dict")
+
+
+class EscapeRoomSkrlEnv(Wrapper):  # type: ignore[misc]
+    """An environment for skrl's agents. It has skrl's interface: it needs no `wrap_env()`, which does not know it.
+
+    Tensors stay on the simulator's device, and no step waits for a GPU. A step that ends an episode begins the next one
+    and returns its first observation; a single environment (`num_envs=1`) is reset by skrl's trainers instead.
+
+    >>> import torch, doorstep.envs
+    >>> env = doorstep.envs.EscapeRoomSkrlEnv(8, seed=3)    # 4 worlds of 2 agents
+    >>> observations, infos = env.reset()
+    >>> observations.shape, env.action_space
+    (torch.Size([8, 94]), MultiDiscrete([4 8 5 2]))
+    >>> observations, rewards, terminated, truncated, infos = env.step(torch.zeros(8, 4, dtype=torch.int64))
+    >>> rewards.shape, truncated.shape
+    (torch.Size([8, 1]), torch.Size([8, 1]))
+    >>> env.close()
+
+    Args:
+        num_envs: environments.
+        agents: what an environment is. "rows": an agent of a world, so that one policy controls all agents; `num_envs`
+            is then a multiple of `num_agents`. "joint": a world; its action is the actions of all agents side by side,
+            its reward their mean.
+        observations: "flat": one vector for each agent. "dict": its parts, in a space of gymnasium's Dict; tensors are
+            flat all the same, as skrl has them, and `unflatten_tensorized_space()` takes them apart.
+        rules: of the simulator, by name: `seed`, `device`, `num_agents`, `episode_length`, ... as for
+            `doorstep.SimulatorConfig`.
+
+    Raises:
+        ArgumentError: an argument is out of range; the message names it.
+    """
+
+    def __init__(
+        self,
+        num_envs: int = 2,
+        *,
+        agents: AgentsView = "rows",
+        observations: ObservationKind = "flat",
+        **rules: Any,
+    ) -> None:
+        check_choice("observations", observations, OBSERVATION_KINDS)
+        self._rooms = Rooms(
+            num_envs,
+            agents=agents,
+            observations=observations,
+            autoreset=_autoreset_of(num_envs),
+            arrays=torch_arrays,
+            rules=rules,
+        )
+        super().__init__(_Inner(self._rooms))
+        self._observation_space = observation_space(self._rooms)
+        self._action_space = action_space(self._rooms)
+
+    @property
+    def simulator(self) -> Simulator:
+        """The simulator whose worlds these are. `reset(seed=...)` replaces it."""
+        return self._rooms.simulator
+
+    @property
+    def num_envs(self) -> int:
+        """Environments."""
+        return self._rooms.num_rows
+
+    @property
+    def num_agents(self) -> int:
+        """1: skrl sees no agents in it."""
+        return 1
+
+    @property
+    def state_space(self) -> None:
+        """None: there is no state beside the observations."""
+
+    @property
+    def observation_space(self) -> spaces.Space[Any]:
+        """Of one environment."""
+        return self._observation_space
+
+    @property
+    def action_space(self) -> spaces.MultiDiscrete:
+        """Of one environment."""
+        return self._action_space
+
+    def reset(self, *, seed: int | None = None) -> tuple[torch.Tensor, dict[str, Any]]:
+        """Begins new episodes everywhere.
+
+        Args:
+            seed: of the levels, 0 to 2**32 - 1. None: the levels that follow those seen.
+
+        Returns:
+            Observations, [num_envs, features], and an empty dictionary.
+        """
+        return flatten_tensorized_space(self._rooms.start(seed)), {}
+
+    def step(
+        self, actions: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, dict[str, Any]]:
+        """Steps every environment once.
+
+        Args:
+            actions: integers [num_envs, components].
+
+        Returns:
+            Observations [num_envs, features]; rewards, float32 [num_envs, 1]; terminated and truncated, bool
+            [num_envs, 1]; infos. In infos are the "final_observations" of episodes that ended in this step, 0
+            elsewhere, and by environment the "episode_returns" and "episode_lengths" of its latest ended episode.
+
+        Raises:
+            ArgumentError: the actions have another shape.
+            StateError: reset() was not called; or, of a single environment, not after the end of its episode.
+        """
+        outcome = self._rooms.step(actions)
+        return (
+            flatten_tensorized_space(outcome.observation),
+            outcome.rewards[:, None],
+            outcome.terminations[:, None],
+            outcome.truncations[:, None],
+            _infos(self._rooms, outcome),
+        )
+
+    def state(self) -> None:
+        """None: there is no state beside the observations."""
+
+    def render(self, *args: Any, **kwargs: Any) -> Any:
+        """A picture of the first environment, uint8 [height, width, 3]; options as for `Simulator.render()`."""
+        return self._rooms.render(0, *args, **kwargs)
+
+    def close(self) -> None:
+        """Closes the simulator."""
+        self._rooms.close()
+
+
+class EscapeRoomSkrlMultiAgentEnv(MultiAgentEnvWrapper):  # type: ignore[misc]
+    """An environment for skrl's multi-agent algorithms (IPPO, MAPPO): dictionaries by agent, "agent_0" and so on.
+
+    It has skrl's interface, as `EscapeRoomSkrlEnv` has. The state of a world, for centralised critics, is the flat
+    observations of its agents side by side.
+
+    >>> import torch, doorstep.envs
+    >>> env = doorstep.envs.EscapeRoomSkrlMultiAgentEnv(4, seed=3)
+    >>> observations, infos = env.reset()
+    >>> env.possible_agents, observations["agent_0"].shape, env.state()["agent_0"].shape
+    (['agent_0', 'agent_1'], torch.Size([4, 94]), torch.Size([4, 188]))
+    >>> actions = {agent: torch.zeros(4, 4, dtype=torch.int64) for agent in env.agents}
+    >>> observations, rewards, terminated, truncated, infos = env.step(actions)
+    >>> rewards["agent_1"].shape
+    torch.Size([4, 1])
+    >>> env.close()
+
+    Args:
+        num_envs: worlds.
+        rules: of the simulator, by name: `seed`, `device`, `num_agents`, `episode_length`, ... as for
+            `doorstep.SimulatorConfig`.
+
+    Raises:
+        ArgumentError: an argument is out of range; the message names it.
+    """
+
+    def __init__(self, num_envs: int = 1, **rules: Any) -> None:
+        self._rooms = Rooms(
+            rows_of_worlds(num_envs, rules),
+            agents="rows",
+            autoreset=_autoreset_of(num_envs),
+            arrays=torch_arrays,
+            rules=rules,
+        )
+        super().__init__(_Inner(self._rooms))
+        self._num_envs = num_envs
+        self._possible_agents = [f"agent_{agent}" for agent in range(self._rooms.num_agents)]
+        of_agent, of_action = observation_space(self._rooms), action_space(self._rooms)
+        state = spaces.Box(-float("inf"), float("inf"), (self._rooms.num_agents * _length_of(of_agent),))
+        self._observation_spaces = dict.fromkeys(self._possible_agents, of_agent)
+        self._action_spaces = dict.fromkeys(self._possible_agents, of_action)
+        self._state_spaces = dict.fromkeys(self._possible_agents, state)
+        self._state: torch.Tensor | None = None
+        self._has_ended = False
+
+    @property
+    def simulator(self) -> Simulator:
+        """The simulator whose worlds these are. `reset(seed=...)` replaces it."""
+        return self._rooms.simulator
+
+    @property
+    def num_envs(self) -> int:
+        """Worlds."""
+        return self._num_envs
+
+    @property
+    def num_agents(self) -> int:
+        """Agents of a world."""
+        return len(self._possible_agents)
+
+    @property
+    def max_num_agents(self) -> int:
+        """Agents of a world."""
+        return len(self._possible_agents)
+
+    @property
+    def possible_agents(self) -> list[str]:
+        """Names of the agents."""
+        return list(self._possible_agents)
+
+    @property
+    def agents(self) -> list[str]:
+        """The same names; none after the episode of a single world has ended, until reset()."""
+        return [] if self._has_ended else list(self._possible_agents)
+
+    @property
+    def state_spaces(self) -> dict[str, spaces.Space[Any]]:
+        """Of a world, by agent."""
+        return self._state_spaces
+
+    @property
+    def observation_spaces(self) -> dict[str, spaces.Space[Any]]:
+        """By agent."""
+        return self._observation_spaces
+
+    @property
+    def action_spaces(self) -> dict[str, spaces.Space[Any]]:
+        """By agent."""
+        return self._action_spaces
+
+    def reset(self, *, seed: int | None = None) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
+        """Begins new episodes everywhere.
+
+        Args:
+            seed: of the levels, 0 to 2**32 - 1. None: the levels that follow those seen.
+
+        Returns:
+            Observations by agent, [num_envs, features], and an empty dictionary.
+        """
+        observation = self._rooms.start(seed)
+        self._has_ended = False
+        self._state = observation.reshape(self._num_envs, -1)
+        return self._by_agent(observation), {}
+
+    def step(
+        self, actions: Mapping[str, torch.Tensor]
+    ) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor], dict[str, torch.Tensor], dict[str, torch.Tensor], Any]:
+        """Steps every world once.
+
+        Args:
+            actions: by agent, integers [num_envs, 4].
+
+        Returns:
+            By agent: observations [num_envs, features]; rewards, float32 [num_envs, 1]; terminated and truncated, bool
+            [num_envs, 1]. And infos, as of `EscapeRoomSkrlEnv`, [num_envs, num_agents, ...].
+
+        Raises:
+            ArgumentError: an agent has no actions, or of another shape, or there is no such agent.
+            StateError: reset() was not called; or, of a single world, not after the end of its episode.
+        """
+        outcome = self._rooms.step(self._joined(actions))
+        if self._num_envs == 1:
+            self._has_ended = bool(outcome.ended.any())
+        self._state = outcome.observation.reshape(self._num_envs, -1)
+        infos = {name: self._by_world(value) for name, value in _infos(self._rooms, outcome).items()}
+        return (
+            self._by_agent(outcome.observation),
+            self._by_agent(outcome.rewards[:, None]),
+            self._by_agent(outcome.terminations[:, None]),
+            self._by_agent(outcome.truncations[:, None]),
+            infos,
+        )
+
+    def state(self) -> dict[str, torch.Tensor | None]:
+        """The state of every world, [num_envs, num_agents * features], by agent; None before reset()."""
+        return dict.fromkeys(self._possible_agents, self._state)
+
+    def render(self, *args: Any, **kwargs: Any) -> Any:
+        """A picture of the first world, uint8 [height, width, 3]; arguments as for `Simulator.render()`."""
+        return self.simulator.render(*args, **kwargs)
+
+    def close(self) -> None:
+        """Closes the simulator."""
+        self._rooms.close()
+
+    def _by_world(self, array: torch.Tensor) -> torch.Tensor:
+        return array.reshape(self._num_envs, self.num_agents, *array.shape[1:])
+
+    def _by_agent(self, array: torch.Tensor) -> dict[str, torch.Tensor]:
+        return dict(zip(self._possible_agents, self._by_world(array).unbind(1), strict=True))
+
+    def _joined(self, actions: Mapping[str, torch.Tensor]) -> torch.Tensor:
+        """Actions of all agents, [num_envs * num_agents, 4]."""
+        if not isinstance(actions, Mapping) or set(actions) != set(self._possible_agents):
+            shown = list(actions) if isinstance(actions, Mapping) else actions
+            refuse("actions", f"a dictionary of {self._possible_agents}", shown)
+        expected = [self._num_envs, len(self._rooms.action_sizes)]
+        for agent, chosen in actions.items():
+            if list(getattr(chosen, "shape", ())) != expected:
+                refuse(f"actions[{agent!r}]", f"a tensor of the shape {expected}", chosen)
+        return torch.stack([actions[agent] for agent in self._possible_agents], 1).flatten(0, 1)
+
+
+class _Inner:
+    """What skrl's base classes ask of the environment that they wrap."""
+
+    def __init__(self, rooms: Rooms) -> None:
+        self.device = rooms.simulator.device
+
+
+def _autoreset_of(num_envs: int) -> Autoreset:
+    """skrl's trainers reset a single environment when its episode ends, but never one of several."""
+    return "disabled" if num_envs == 1 else "same_step"
+
+
+def _infos(rooms: Rooms, outcome: Outcome) -> dict[str, Any]:
+    if rooms.autoreset == "same_step":
+        final = flatten_tensorized_space(rooms.final_observation(outcome.ended))
+    else:
+        final = flatten_tensorized_space(outcome.observation) * outcome.ended[:, None]
+    return {
+        "final_observations": final,
+        "episode_returns": rooms.final_returns(),
+        "episode_lengths": rooms.final_lengths(),
+    }
+
+
+def _length_of(space: spaces.Space[Any]) -> int:
+    assert space.shape is not None
+    return int(space.shape[0])
