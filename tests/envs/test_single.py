@@ -1,0 +1,189 @@
+"""EscapeRoomEnv: gymnasium's checker, one world's episodes, bad input."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.envs.histories import PARTS, Worlds, actions_of
+
+import doorstep
+
+gymnasium: Any = pytest.importorskip("gymnasium")
+
+from gymnasium.utils.env_checker import check_env  # noqa: E402
+
+from doorstep.envs import EscapeRoomEnv  # noqa: E402
+from doorstep.envs.registration import ENVIRONMENT_ID  # noqa: E402
+
+LENGTH = 5
+
+
+def make(**arguments: Any) -> Any:
+    return EscapeRoomEnv(**{"episode_length": LENGTH, "num_threads": 1, **arguments})
+
+
+@pytest.mark.filterwarnings("ignore:.*A Box observation space (minimum|maximum) value is .*infinity")
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {},
+        {"num_agents": 1},
+        {"num_agents": 3, "observations": "dict"},
+        {"observations": "dict", "num_agents": 1},
+        {"observations": "pixels", "cameras": doorstep.Cameras(width=16, height=8, depth=False)},
+        {"observations": "pixels", "cameras": doorstep.Cameras(width=16, height=8, segmentation=True, normals=True)},
+    ],
+    ids=str,
+)
+def test_gymnasiums_checker_accepts_it(arguments: dict[str, Any]) -> None:
+    """Its warnings are errors, except that it regrets values without bounds."""
+    env = gymnasium.make(ENVIRONMENT_ID, render_mode="rgb_array", **arguments)
+    check_env(env.unwrapped)
+    env.close()
+
+
+@pytest.mark.parametrize("kind", ["flat", "dict"])
+@pytest.mark.parametrize("num_agents", [1, 3])
+def test_episodes_are_those_of_a_plain_simulator(kind: str, num_agents: int) -> None:
+    env = make(observations=kind, num_agents=num_agents)
+    worlds = Worlds(1, num_agents=num_agents, seed=6, episode_length=LENGTH)
+    names = [name for name in PARTS if name != "partner_observations" or num_agents > 1]
+    actions = actions_of(1, 4 * LENGTH, 1, num_agents)
+
+    def check(found: Any, expected: dict[str, Any]) -> None:
+        assert found in env.observation_space
+        if kind == "flat":
+            np.testing.assert_array_equal(found, expected["observations"][0])
+            return
+        assert list(found) == names
+        for name in names:
+            np.testing.assert_array_equal(found[name], expected[name][0])
+
+    for episode in range(4):
+        if episode:
+            worlds.reset(np.array([True]))
+        check(env.reset(seed=None if episode else 6)[0], worlds.observe())
+        for step in range(LENGTH):
+            taken = actions[episode * LENGTH + step]
+            found, reward, terminated, truncated, info = env.step(taken.reshape(-1))
+            told = worlds.step(taken)
+            check(found, told.observations)
+            assert reward == told.rewards.mean(1)[0]
+            assert (type(reward), terminated, truncated) == (float, False, step == LENGTH - 1)
+        assert info == {"episode_returns": pytest.approx(told.returns.mean(), rel=1e-5), "episode_lengths": LENGTH}
+    env.close()
+
+
+def test_what_is_returned_is_not_overwritten() -> None:
+    env = make()
+    kept = [env.reset(seed=1)[0]]
+    kept += [env.step(env.action_space.sample())[0] for _ in range(3)]
+    copies = [array.copy() for array in kept]
+    env.reset()
+    for array, copy in zip(kept, copies, strict=True):
+        np.testing.assert_array_equal(array, copy)
+    env.close()
+
+
+def test_a_picture_is_the_simulators() -> None:
+    env = make(render_mode="rgb_array")
+    env.reset(seed=1)
+    np.testing.assert_array_equal(env.render(), env.simulator.render(0, "overview"))
+    env.close()
+    env = make()
+    env.reset()
+    assert env.render() is None
+    env.close()
+
+
+def test_an_ended_episode_is_not_stepped() -> None:
+    env = make(episode_length=1)
+    with pytest.raises(doorstep.StateError, match="reset"):
+        env.step(env.action_space.sample())
+    env.reset()
+    env.step(env.action_space.sample())
+    before = env.simulator.hash()
+    with pytest.raises(doorstep.StateError, match="reset"):
+        env.step(env.action_space.sample())
+    assert env.simulator.hash() == before
+    env.reset()
+    env.step(env.action_space.sample())
+    env.close()
+
+
+@pytest.mark.parametrize(
+    "action", [np.zeros(4, int), np.zeros((1, 8), int), 0, None, [0] * 7, [[0], [0, 0]], np.zeros(8), "forward"]
+)
+def test_bad_actions_are_refused_and_change_nothing(action: Any) -> None:
+    env = make()
+    env.reset(seed=1)
+    before = env.simulator.hash()
+    with pytest.raises(doorstep.ArgumentError) as caught:
+        env.step(action)
+    assert caught.value.argument in ("action", "actions")
+    assert env.simulator.hash() == before
+    env.close()
+
+
+@pytest.mark.parametrize("options", [{"reset_mask": np.ones(1, bool)}, {"level": 3}, [1]])
+def test_there_are_no_options(options: Any) -> None:
+    env = make()
+    with pytest.raises(doorstep.ArgumentError) as caught:
+        env.reset(options=options)
+    assert caught.value.argument == "options"
+    env.reset(options={})
+    env.close()
+
+
+@pytest.mark.parametrize("seed", [-1, 2**32, "1", 1.0])
+def test_bad_seeds_are_refused_and_change_nothing(seed: Any) -> None:
+    env = make()
+    env.reset(seed=1)
+    before = env.simulator.hash()
+    with pytest.raises(doorstep.ArgumentError) as caught:
+        env.reset(seed=seed)
+    assert caught.value.argument == "seed"
+    assert env.simulator.hash() == before
+    env.close()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        ({"render_mode": "human"}, "render_mode"),
+        ({"observations": "image"}, "observations"),
+        ({"observations": "pixels"}, "cameras"),
+        ({"num_worlds": 2}, "num_worlds"),
+        ({"num_envs": 2}, "num_envs"),
+        ({"num_agents": 9}, "num_agents"),
+    ],
+    ids=str,
+)
+def test_the_constructor_names_the_bad_argument(arguments: dict[str, Any], named: str) -> None:
+    with pytest.raises(doorstep.ArgumentError) as caught:
+        make(**arguments)
+    assert caught.value.argument == named
+
+
+def test_a_closed_environment_says_so() -> None:
+    env = make()
+    env.close()
+    env.close()
+    for call in (env.reset, lambda: env.reset(seed=1)):
+        with pytest.raises(doorstep.ClosedError):
+            call()
+
+
+def test_wrappers_of_single_environments_accept_it() -> None:
+    wrappers = gymnasium.wrappers
+    env = gymnasium.make(ENVIRONMENT_ID, observations="dict", episode_length=LENGTH)
+    env = wrappers.NormalizeObservation(wrappers.FlattenObservation(wrappers.RecordEpisodeStatistics(env)))
+    env.reset(seed=1)
+    for _ in range(LENGTH):
+        observation, *_, info = env.step(env.action_space.sample())
+    assert observation.shape == env.observation_space.shape
+    assert info["episode"]["l"] == LENGTH == info["episode_lengths"]
+    assert info["episode"]["r"] == pytest.approx(info["episode_returns"], rel=1e-5)
+    env.close()
