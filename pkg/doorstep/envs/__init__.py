@@ -6,6 +6,7 @@
 | gymnasium, many worlds | `EscapeRoomVectorEnv`, `gymnasium.make_vec("doorstep/EscapeRoom-v0", num_envs=...)` |
 | gymnasium with tensors of PyTorch | `TorchEscapeRoomVectorEnv` |
 | PettingZoo, one world | `EscapeRoomParallelEnv` |
+| Stable-Baselines3 | `EscapeRoomVecEnv` |
 | JAX, with the functions of gymnax | `EscapeRoomJaxEnv` |
 | TorchRL | `EscapeRoomTorchRLEnv` |
 | skrl | `EscapeRoomSkrlEnv` |
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from doorstep.envs.rsl_rl import EscapeRoomRslRlEnv, MultiDiscreteDistribution
     from doorstep.envs.single import EscapeRoomEnv
     from doorstep.envs.skrl import EscapeRoomSkrlEnv, EscapeRoomSkrlMultiAgentEnv
+    from doorstep.envs.stable_baselines3 import EscapeRoomVecEnv
     from doorstep.envs.torchrl import EscapeRoomTorchRLEnv
     from doorstep.envs.vector import EscapeRoomVectorEnv, TorchEscapeRoomVectorEnv
 
@@ -40,6 +42,7 @@ _ENVIRONMENTS = {
     "EscapeRoomSkrlEnv": ("skrl", "skrl"),
     "EscapeRoomSkrlMultiAgentEnv": ("skrl", "skrl"),
     "EscapeRoomTorchRLEnv": ("torchrl", "torchrl"),
+    "EscapeRoomVecEnv": ("stable_baselines3", "stable-baselines3"),
     "EscapeRoomVectorEnv": ("vector", "gymnasium"),
     "MultiDiscrete": ("distributions", "torch"),
     "MultiDiscreteDistribution": ("rsl_rl", "rsl-rl"),
@@ -54,6 +57,7 @@ __all__ = [
     "EscapeRoomSkrlEnv",
     "EscapeRoomSkrlMultiAgentEnv",
     "EscapeRoomTorchRLEnv",
+    "EscapeRoomVecEnv",
     "EscapeRoomVectorEnv",
     "MultiDiscrete",
     "MultiDiscreteDistribution",
