@@ -1,0 +1,96 @@
+"""doorstep/EscapeRoom-v0: names in gymnasium."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.conftest import RunPython
+
+gymnasium: Any = pytest.importorskip("gymnasium")
+
+from doorstep.envs import EscapeRoomEnv, EscapeRoomVectorEnv  # noqa: E402
+from doorstep.envs.registration import ENVIRONMENT_ID, register  # noqa: E402
+
+MODES = ("vector_entry_point", "sync", "async")
+RULES = {"episode_length": 3, "num_threads": 1}
+
+
+def test_the_name_with_its_module_needs_no_import(run_python: RunPython) -> None:
+    name = "doorstep.envs.registration:doorstep/EscapeRoom-v0"
+    code = f"""
+import gymnasium, sys
+assert not any(name.startswith("doorstep") for name in sys.modules)
+env = gymnasium.make_vec({name!r}, num_envs=4, vectorization_mode="vector_entry_point")
+print(type(env).__name__, env.num_envs, env.spec.id)
+env = gymnasium.make({name!r})
+print(type(env.unwrapped).__name__, env.spec.id)
+"""
+    assert run_python(code).splitlines() == [
+        "EscapeRoomVectorEnv 4 doorstep/EscapeRoom-v0",
+        "EscapeRoomEnv doorstep/EscapeRoom-v0",
+    ]
+
+
+def test_frameworks_are_imported_only_when_they_are_used(run_python: RunPython) -> None:
+    code = """
+import sys, doorstep, doorstep.envs
+print([name for name in ("gymnasium", "torch", "jax", "pettingzoo", "stable_baselines3") if name in sys.modules])
+doorstep.envs.EscapeRoomVectorEnv
+print([name for name in ("gymnasium", "torch", "jax", "pettingzoo", "stable_baselines3") if name in sys.modules])
+"""
+    assert run_python(code).splitlines() == ["[]", "['gymnasium']"]
+
+
+def test_registering_again_changes_nothing() -> None:
+    before = gymnasium.registry[ENVIRONMENT_ID]
+    register()
+    assert gymnasium.registry[ENVIRONMENT_ID] is before
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_make_vec_steps_in_every_mode(mode: str) -> None:
+    env = gymnasium.make_vec(ENVIRONMENT_ID, num_envs=2, vectorization_mode=mode, num_agents=1, **RULES)
+    env.action_space.seed(1)
+    observations, _ = env.reset(seed=1)
+    assert observations.shape == (2, 1, 91)
+    for step in range(5):
+        truncations = env.step(env.action_space.sample())[3]
+        assert truncations.tolist() == [step == 2] * 2
+    env.close()
+
+
+def test_make_vec_passes_arguments_on() -> None:
+    mode = gymnasium.vector.AutoresetMode.SAME_STEP
+    env = gymnasium.make_vec(ENVIRONMENT_ID, num_envs=4, agents="rows", autoreset_mode=mode, seed=3, **RULES)
+    assert isinstance(env, EscapeRoomVectorEnv)
+    assert env.metadata["autoreset_mode"] is mode
+    assert (env.simulator.num_worlds, env.simulator.seed, env.simulator.episode_length) == (2, 3, 3)
+    again = gymnasium.make_vec(env.spec)
+    assert (again.num_envs, again.metadata["autoreset_mode"], again.simulator.config) == (4, mode, env.simulator.config)
+    env.close()
+    again.close()
+
+
+def test_make_passes_arguments_on() -> None:
+    env = gymnasium.make(ENVIRONMENT_ID, num_agents=4, render_mode="rgb_array")
+    assert isinstance(env.unwrapped, EscapeRoomEnv)
+    assert env.unwrapped.simulator.num_agents == 4
+    env.reset()
+    assert env.render().shape == (480, 640, 3)
+    env.close()
+
+
+def test_a_framework_that_is_not_installed_is_named(run_python: RunPython) -> None:
+    code = """
+import sys
+sys.modules["gymnasium"] = None
+import doorstep, doorstep.envs
+try:
+    doorstep.envs.EscapeRoomVectorEnv
+except doorstep.LibraryError as error:
+    print(error)
+"""
+    message = run_python(code)
+    assert "gymnasium" in message
+    assert 'pip install "doorstep[gymnasium]"' in message
