@@ -114,7 +114,8 @@ class EscapeRoomJaxEnv:
         """Begins the first episode.
 
         Args:
-            key: chooses the levels of this episode and of all that follow it.
+            key: chooses the levels of this episode and of all that follow it: those of the seed
+                `jax.random.bits(key, (), "uint32")`.
             params: `default_params` or None.
 
         Returns:

@@ -1,0 +1,309 @@
+"""EscapeRoomJaxEnv: one call for all worlds, episodes as plain simulators have them, under every transformation."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.envs.histories import PARTS, Array, History, actions_of
+
+import doorstep
+
+jax = pytest.importorskip("jax")
+
+import jax.numpy as jnp  # noqa: E402
+
+import doorstep.jax  # noqa: E402
+from doorstep.envs import EscapeRoomJaxEnv  # noqa: E402
+
+PROJECT = Path(__file__).resolve().parents[2]
+WORLDS, LENGTH = 4, 6
+VIEWS = ("joint", "rows")
+
+
+def keys_of(seed: int, *shape: int) -> Any:
+    return jax.random.split(jax.random.key(seed), shape)
+
+
+def row_action(actions: Array, agents: str) -> Any:
+    """[..., A, 4] as an environment takes it."""
+    return jnp.asarray(actions if agents == "rows" else actions.reshape(*actions.shape[:-2], -1))
+
+
+def calls_in(compiled: str) -> tuple[int, list[int]]:
+    """How many steps a compiled program calls, and the worlds of each."""
+    lines = [line for line in compiled.splitlines() if 'custom_call_target="doorstep_step"' in line]
+    return len(lines), [int(re.findall(r"= \(u32\[(\d+),", line)[0]) for line in lines]
+
+
+# ---- One call ----
+
+
+@pytest.mark.parametrize("shape", [(64,), (8, 8)], ids=["vmap", "vmap of vmap"])
+@pytest.mark.parametrize("agents", VIEWS)
+def test_many_worlds_are_stepped_by_one_call(agents: Any, shape: tuple[int, ...]) -> None:
+    env = EscapeRoomJaxEnv(agents=agents)
+    reset, step = env.reset, env.step
+    for _ in shape:
+        reset, step = jax.vmap(reset), jax.vmap(step)
+    keys = keys_of(0, *shape)
+    _, states = reset(keys)
+    actions = jnp.zeros((*shape, *env.action_space().shape), jnp.int32)
+    compiled = jax.jit(step).lower(keys, states, actions).compile().as_text()
+    assert calls_in(compiled) == (1, [64])
+    assert "while" not in compiled
+
+
+def test_worlds_whose_actions_have_no_axis_are_stepped_by_one_call() -> None:
+    env = EscapeRoomJaxEnv()
+    _, states = jax.vmap(env.reset)(keys_of(0, 5))
+    step = jax.jit(jax.vmap(env.step, in_axes=(None, 0, None)))
+    action = jnp.asarray([3, 0, 2, 0] * 2)
+    assert calls_in(step.lower(None, states, action).compile().as_text()) == (1, [5])
+    repeated = jax.vmap(env.step)(keys_of(0, 5), states, jnp.tile(action, (5, 1)))
+    assert_same(step(None, states, action), repeated)
+
+
+def test_many_worlds_are_those_of_a_batch() -> None:
+    env, rooms = EscapeRoomJaxEnv(agents="rows", episode_length=LENGTH), doorstep.jax.make(3, episode_length=LENGTH)
+    _, states = jax.vmap(env.reset)(jnp.stack([jax.random.key(7)] * 3))
+    whole = rooms.init(int(jax.random.bits(jax.random.key(7), (), jnp.uint32)))
+    states = jax.tree_util.tree_map(lambda array: array, states)
+    for actions in actions_of(2, 9, 3, 2):
+        states = jax.vmap(env.step)(keys_of(1, 3), states, jnp.asarray(actions))[1]
+        whole = rooms.step(whole, jnp.asarray(actions))
+    assert_same(states.worlds[0], whole.worlds[0])
+    assert states.worlds.shape == whole.worlds.shape
+
+
+def assert_same(one: Any, other: Any) -> None:
+    leaves, others = jax.tree_util.tree_leaves(one), jax.tree_util.tree_leaves(other)
+    assert len(leaves) == len(others)
+    for leaf, expected in zip(leaves, others, strict=True):
+        np.testing.assert_array_equal(leaf, expected)
+
+
+# ---- Episodes ----
+
+
+@pytest.mark.parametrize("agents", VIEWS)
+@pytest.mark.parametrize("num_agents", [1, 2, 3])
+def test_episodes_are_those_of_simulators(agents: Any, num_agents: int) -> None:
+    rules = {"num_agents": num_agents, "episode_length": LENGTH}
+    env, keys = EscapeRoomJaxEnv(agents=agents, **rules), keys_of(5, WORLDS)
+    seeds = [int(jax.random.bits(key, (), jnp.uint32)) for key in keys]
+    histories = [History("same_step", 1, seed=seed, **rules) for seed in seeds]
+    observations, states = jax.vmap(env.reset)(keys)
+    step = jax.jit(jax.vmap(env.step))
+    expected = np.concatenate([history.worlds.observe()["observations"] for history in histories])
+    np.testing.assert_array_equal(observations, expected)
+    ended_before = np.zeros(WORLDS, bool)
+    for actions in actions_of(3, 3 * LENGTH, WORLDS, num_agents):
+        result = step(keys, states, row_action(actions, agents))
+        observations, states, rewards, terminated, truncated, info = result
+        for world, history in enumerate(histories):
+            told = history.step(actions[world : world + 1])
+            np.testing.assert_array_equal(observations[world], told.observations["observations"][0])
+            assert history.final is not None
+            np.testing.assert_array_equal(info["final_observation"][world], history.final["observations"][0])
+            mean = np.mean if agents == "joint" else np.array
+            np.testing.assert_allclose(rewards[world], mean(told.rewards[0]), rtol=1e-6)
+            ended = terminated[world] | truncated[world]
+            assert (ended == told.ended[0]).all()
+            assert ended.shape == (() if agents == "joint" else (num_agents,))
+            if told.ended[0]:
+                np.testing.assert_allclose(info["episode_returns"][world], mean(told.returns[0]), rtol=1e-5)
+                assert (info["episode_lengths"][world] == told.lengths[0]).all()
+                ended_before[world] = True
+    assert ended_before.all()
+
+
+def test_the_time_truncates_and_the_task_terminates() -> None:
+    env = EscapeRoomJaxEnv(episode_length=LENGTH, num_agents=1)
+    _, state = env.reset(jax.random.key(0))
+    for step in range(LENGTH):
+        _, state, _, terminated, truncated, info = env.step(None, state, jnp.asarray([0, 0, 2, 0]))
+        assert bool(truncated) == (step == LENGTH - 1)
+        assert not terminated
+        assert (terminated, truncated) == (info["terminated"], info["truncated"])
+
+
+def test_observations_may_be_parts_by_name() -> None:
+    env, flat = EscapeRoomJaxEnv(observations="dict", episode_length=LENGTH), EscapeRoomJaxEnv(episode_length=LENGTH)
+    key = jax.random.key(3)
+    seed = int(jax.random.bits(key, (), jnp.uint32))
+    history = History("same_step", 1, seed=seed, episode_length=LENGTH)
+    parts, state = env.reset(key)
+    assert set(parts) == set(env.observation_space().spaces) == set(PARTS)
+    told = history.worlds.observe()
+    _, other = flat.reset(key)
+    for actions in actions_of(0, LENGTH + 2, 1, 2):
+        for name, part in parts.items():
+            np.testing.assert_array_equal(part, told[name][0])
+        action = row_action(actions[0], "joint")
+        parts, state, _, _, _, info = env.step(None, state, action)
+        other = flat.step(None, other, action)[1]
+        told = history.step(actions).observations
+        assert history.final is not None
+        for name, part in info["final_observation"].items():
+            np.testing.assert_array_equal(part, history.final[name][0])
+    np.testing.assert_array_equal(state.worlds, other.worlds)
+
+
+def test_keys_choose_the_levels() -> None:
+    env = EscapeRoomJaxEnv()
+    observations, _ = jax.vmap(env.reset)(keys_of(0, 32))
+    assert len({np.asarray(row).tobytes() for row in observations}) == 32
+    again = [env.reset(key)[0] for key in keys_of(0, 32)]
+    np.testing.assert_array_equal(np.stack(again), observations)
+    old = env.reset(jax.random.key_data(jax.random.key(3)))[0]  # keys as arrays of uint32
+    np.testing.assert_array_equal(old, env.reset(jax.random.key(3))[0])
+
+
+# ---- Transformations ----
+
+
+def test_a_scan_is_the_loop() -> None:
+    env, keys = EscapeRoomJaxEnv(episode_length=LENGTH), keys_of(2, WORLDS)
+    actions = jnp.asarray(actions_of(0, 15, WORLDS, 2).reshape(15, WORLDS, 8))
+
+    def body(states: Any, step_actions: Any) -> Any:
+        observations, states, *rest = jax.vmap(env.step)(keys, states, step_actions)
+        return states, (observations, *rest)
+
+    first = jax.vmap(env.reset)(keys)[1]
+    states, told = jax.jit(lambda states: jax.lax.scan(body, states, actions))(first)
+    kept, looped = [], first
+    for step_actions in actions:
+        looped, step_told = body(looped, step_actions)
+        kept.append(step_told)
+    assert_same(states, looped)
+    assert_same(told, jax.tree_util.tree_map(lambda *rows: jnp.stack(rows), *kept))
+
+
+def test_gradients_flow_around_steps() -> None:
+    env, keys = EscapeRoomJaxEnv(agents="rows"), keys_of(4, WORLDS)
+
+    def loss(weights: Any) -> Any:
+        def body(carry: Any, _: None) -> Any:
+            observations, states = carry
+            scores = observations @ weights
+            actions = jnp.argmax(scores, -1)[..., None] * jnp.asarray([1, 0, 0, 0]) + jnp.asarray([0, 0, 2, 0])
+            observations, states, rewards, *_ = jax.vmap(env.step)(keys, states, actions)
+            return (observations, states), (jax.nn.log_softmax(scores)[..., 0] * rewards).sum()
+
+        return jax.lax.scan(body, jax.vmap(env.reset)(keys), None, length=3)[1].sum()
+
+    gradient = jax.jit(jax.grad(loss))(jnp.zeros((94, 4)).at[0, 3].set(1.0))
+    assert np.isfinite(gradient).all()
+    assert float(jnp.abs(gradient).max()) > 0
+
+
+def test_nothing_that_is_kept_is_overwritten() -> None:
+    env, keys = EscapeRoomJaxEnv(episode_length=3), keys_of(0, WORLDS)
+    observations, states = jax.vmap(env.reset)(keys)
+    kept, copies = [observations, states], [jax.tree_util.tree_map(np.array, (observations, states))]
+    for actions in actions_of(1, 5, WORLDS, 2):
+        result = jax.vmap(env.step)(keys, states, row_action(actions, "joint"))
+        assert_same(kept[:2], list(copies[0]))
+        states = result[1]
+
+
+# ---- Spaces ----
+
+
+@pytest.mark.parametrize("agents", VIEWS)
+def test_actions_of_the_space_are_legal(agents: Any) -> None:
+    env = EscapeRoomJaxEnv(agents=agents, num_agents=3)
+    space = env.action_space(env.default_params)
+    sampled = jax.vmap(space.sample)(keys_of(0, 300))
+    assert sampled.shape == (300, 12) if agents == "joint" else (300, 3, 4)
+    assert sampled.dtype == jnp.int32
+    by_component = np.asarray(sampled).reshape(-1, 4)
+    assert by_component.max(0).tolist() == [count - 1 for count in doorstep.ACTIONS]
+    assert by_component.min(0).tolist() == [0, 0, 0, 0]
+    assert jax.jit(space.contains)(sampled[0])
+    assert not space.contains(sampled[0].at[..., 2].set(5))
+
+
+@pytest.mark.parametrize("observations", ["flat", "dict"])
+def test_observations_are_in_the_space(observations: Any) -> None:
+    env = EscapeRoomJaxEnv(observations=observations)
+    space = env.observation_space(env.default_params)
+    observation, _ = env.reset(jax.random.key(0))
+    assert space.contains(observation)
+    sample = space.sample(jax.random.key(1))
+    shapes = jax.tree_util.tree_map(lambda array: (array.shape, array.dtype), observation)
+    assert jax.tree_util.tree_map(lambda array: (array.shape, array.dtype), sample) == shapes
+    assert space.contains(sample)
+
+
+# ---- Bad input ----
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"agents": "both"}, "agents is 'both'; it must be one of 'joint', 'rows'"),
+        ({"observations": "pixels"}, "observations is 'pixels'; it must be one of 'flat', 'dict'"),
+        ({"num_agents": 9}, "num_agents is 9"),
+        ({"num_worlds": 4}, r"num_worlds is not an argument.*jax\.vmap"),
+        ({"seed": 4}, r"seed is not an argument.*key of reset"),
+        ({"num_agent": 2}, "did you mean 'num_agents'"),
+        ({"action_check": "raise"}, "action_check is 'raise'"),
+        ({"cameras": doorstep.Cameras()}, "cameras is"),
+    ],
+)
+def test_arguments_are_checked(arguments: Any, message: str) -> None:
+    with pytest.raises(doorstep.ArgumentError, match=message) as caught:
+        EscapeRoomJaxEnv(**arguments)
+    assert caught.value.argument == next(iter(arguments))
+
+
+@pytest.mark.parametrize(
+    ("agents", "action"),
+    [
+        ("joint", np.zeros((2, 4), np.int32)),
+        ("rows", np.zeros(8, np.int32)),
+        ("joint", np.zeros(8, np.float32)),
+        ("joint", np.zeros(8, bool)),
+        ("joint", 3),
+    ],
+)
+def test_actions_of_other_shapes_and_dtypes_are_refused(agents: Any, action: Any) -> None:
+    env = EscapeRoomJaxEnv(agents=agents)
+    _, state = env.reset(jax.random.key(0))
+    with pytest.raises(doorstep.ArgumentError, match="action is .*; it must be integers of the shape") as caught:
+        env.step(None, state, action)
+    assert caught.value.argument == "action"
+
+
+def test_states_and_params_of_others_are_refused() -> None:
+    env, other = EscapeRoomJaxEnv(), EscapeRoomJaxEnv(episode_length=9)
+    _, state = env.reset(jax.random.key(0))
+    action = jnp.zeros(8, jnp.int32)
+    for wrong in (other.reset(jax.random.key(0))[1], None, state.worlds):
+        with pytest.raises(doorstep.ArgumentError, match="it must be a state of this environment"):
+            env.step(None, wrong, action)
+    env.step(None, state, action, env.default_params)
+    with pytest.raises(doorstep.ArgumentError, match="params is"):
+        env.step(None, state, action, other.default_params)
+    with pytest.raises(doorstep.ArgumentError, match="params is"):
+        env.reset(jax.random.key(0), other.default_params)
+
+
+# ---- Training ----
+
+
+@pytest.mark.slow
+def test_the_example_learns() -> None:
+    program = PROJECT / "docs/examples/jax_ppo.py"
+    done = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, timeout=280, check=False)
+    assert done.returncode == 0, done.stderr
+    returns = [float(number) for number in re.findall(r"return +(-?[\d.]+)", done.stdout)]
+    assert returns[-1] > returns[0] + 1, done.stdout
