@@ -278,7 +278,7 @@ def test_arguments_are_checked(arguments: Any, message: str) -> None:
 def test_actions_of_other_shapes_and_dtypes_are_refused(agents: Any, action: Any) -> None:
     env = EscapeRoomJaxEnv(agents=agents)
     _, state = env.reset(jax.random.key(0))
-    with pytest.raises(doorstep.ArgumentError, match="action is .*; it must be integers of the shape") as caught:
+    with pytest.raises(doorstep.ArgumentError, match=r"action is .*; it must be integers of the shape") as caught:
         env.step(None, state, action)
     assert caught.value.argument == "action"
 
@@ -305,5 +305,5 @@ def test_the_example_learns() -> None:
     program = PROJECT / "docs/examples/jax_ppo.py"
     done = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, timeout=280, check=False)
     assert done.returncode == 0, done.stderr
-    returns = [float(number) for number in re.findall(r"return +(-?[\d.]+)", done.stdout)]
-    assert returns[-1] > returns[0] + 1, done.stdout
+    returns = [float(number) for number in re.findall(r"return (-?[\d.]+)", done.stdout)]
+    assert returns[-1] > 1.5 * returns[0] > 0, done.stdout
