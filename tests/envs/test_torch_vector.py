@@ -63,6 +63,21 @@ def test_it_equals_the_numpy_environment(mode: str, view: str, kind: str) -> Non
     tensors.close()
 
 
+@pytest.mark.parametrize("num_agents", range(1, 9))
+def test_rewards_of_worlds_have_the_same_bits(num_agents: int) -> None:
+    made = [kind(64, num_agents=num_agents, episode_length=12) for kind in (EscapeRoomVectorEnv, TorchEscapeRoomVectorEnv)]
+    seen = 0
+    for env in made:
+        env.reset(seed=1)
+    for actions in actions_of(1, 12, 64, num_agents).reshape(12, 64, -1):
+        arrays, tensors = (env.step(actions) for env in made)
+        equal(tensors, arrays)
+        seen += np.count_nonzero(arrays[1])
+    assert seen > 100
+    for env in made:
+        env.close()
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_what_a_gpu_would_be_asked_is_the_same(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without asking for values, as on a GPU, `info` always has its keys; where the masks are set it is the same."""

@@ -254,7 +254,12 @@ class Rooms:
     def _mean_reward(self, array: Any) -> Any:
         if self._agents_are_rows:
             return self._arrays.copy(array.reshape(self.num_rows))
-        return array.mean(1)
+        # mean(1) gives other bits in each library, and takes ten times as long in numpy.
+        total = self._arrays.copy(array[:, 0])
+        for agent in range(1, self.num_agents):
+            total += array[:, agent]
+        total *= 1 / self.num_agents
+        return total
 
     def _no_rows(self) -> Any:
         return self._arrays.to_bool(self._terminations) & False
