@@ -102,7 +102,7 @@ class MultiDiscrete(Distribution):  # type: ignore[misc]
         return (logits.softmax(-1) * numbers**power).sum(-1)
 
 
-@register_kl(MultiDiscrete, MultiDiscrete)
+@register_kl(MultiDiscrete, MultiDiscrete)  # type: ignore[untyped-decorator]
 def _kl(old: MultiDiscrete, new: MultiDiscrete) -> torch.Tensor:
     total = torch.zeros(old.batch_shape, device=old.logits.device, dtype=old.logits.dtype)
     for of_old, of_new in zip(old._components(), new._components(), strict=True):

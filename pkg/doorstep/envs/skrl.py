@@ -17,6 +17,7 @@ from doorstep.envs._spaces import action_space, observation_space
 from doorstep.simulator import Simulator
 
 OBSERVATION_KINDS = ("flat", "dict")
+RENDER_MODES = ("rgb_array",)
 
 
 class EscapeRoomSkrlEnv(Wrapper):  # type: ignore[misc]
@@ -42,6 +43,8 @@ class EscapeRoomSkrlEnv(Wrapper):  # type: ignore[misc]
             its reward their mean.
         observations: "flat": one vector for each agent. "dict": its parts, in a space of gymnasium's Dict; tensors are
             flat all the same, as skrl has them, and `unflatten_tensorized_space()` takes them apart.
+        render_mode: "rgb_array", or None: `render()`, which skrl's trainers call after every step unless they are
+            `headless`, does nothing.
         rules: of the simulator, by name: `seed`, `device`, `num_agents`, `episode_length`, ... as for
             `doorstep.SimulatorConfig`.
 
@@ -55,9 +58,11 @@ class EscapeRoomSkrlEnv(Wrapper):  # type: ignore[misc]
         *,
         agents: AgentsView = "rows",
         observations: ObservationKind = "flat",
+        render_mode: str | None = None,
         **rules: Any,
     ) -> None:
         check_choice("observations", observations, OBSERVATION_KINDS)
+        self.render_mode = _checked_render_mode(render_mode)
         self._rooms = Rooms(
             num_envs,
             agents=agents,
@@ -140,8 +145,8 @@ class EscapeRoomSkrlEnv(Wrapper):  # type: ignore[misc]
         """None: there is no state beside the observations."""
 
     def render(self, *args: Any, **kwargs: Any) -> Any:
-        """A picture of the first environment, uint8 [height, width, 3]; options as for `Simulator.render()`."""
-        return self._rooms.render(0, *args, **kwargs)
+        """With render_mode "rgb_array": a picture of the first environment, uint8 [height, width, 3]."""
+        return None if self.render_mode is None else self._rooms.render(0)
 
     def close(self) -> None:
         """Closes the simulator."""
@@ -167,6 +172,8 @@ class EscapeRoomSkrlMultiAgentEnv(MultiAgentEnvWrapper):  # type: ignore[misc]
 
     Args:
         num_envs: worlds.
+        render_mode: "rgb_array", or None: `render()`, which skrl's trainers call after every step unless they are
+            `headless`, does nothing.
         rules: of the simulator, by name: `seed`, `device`, `num_agents`, `episode_length`, ... as for
             `doorstep.SimulatorConfig`.
 
@@ -174,7 +181,8 @@ class EscapeRoomSkrlMultiAgentEnv(MultiAgentEnvWrapper):  # type: ignore[misc]
         ArgumentError: an argument is out of range; the message names it.
     """
 
-    def __init__(self, num_envs: int = 1, **rules: Any) -> None:
+    def __init__(self, num_envs: int = 1, *, render_mode: str | None = None, **rules: Any) -> None:
+        self.render_mode = _checked_render_mode(render_mode)
         self._rooms = Rooms(
             rows_of_worlds(num_envs, rules),
             agents="rows",
@@ -286,8 +294,8 @@ class EscapeRoomSkrlMultiAgentEnv(MultiAgentEnvWrapper):  # type: ignore[misc]
         return dict.fromkeys(self._possible_agents, self._state)
 
     def render(self, *args: Any, **kwargs: Any) -> Any:
-        """A picture of the first world, uint8 [height, width, 3]; arguments as for `Simulator.render()`."""
-        return self.simulator.render(*args, **kwargs)
+        """With render_mode "rgb_array": a picture of the first world, uint8 [height, width, 3]."""
+        return None if self.render_mode is None else self.simulator.render(0, "overview")
 
     def close(self) -> None:
         """Closes the simulator."""
@@ -316,6 +324,10 @@ class _Inner:
 
     def __init__(self, rooms: Rooms) -> None:
         self.device = rooms.simulator.device
+
+
+def _checked_render_mode(mode: str | None) -> str | None:
+    return None if mode is None else check_choice("render_mode", mode, RENDER_MODES)
 
 
 def _autoreset_of(num_envs: int) -> Autoreset:
