@@ -12,7 +12,7 @@ MAKEFLAGS += --no-builtin-rules --no-print-directory
 PYTHON ?= python3
 # Dependency groups of pyproject.toml to install for the tests; tests that need others are skipped. For example,
 # make test-wheel TEST_GROUPS='test test-oldest'
-TEST_GROUPS ?= test test-torch test-jax test-pictures
+TEST_GROUPS ?= test test-torch test-jax test-gymnasium test-pictures
 # Folder for a Vulkan driver and a browser for the tests, fetched by apt-get without root: see tests/system_packages.py.
 # Empty: tests that need them are skipped.
 DOORSTEP_TEST_SYSTEM ?= $(CURDIR)/build/system
@@ -33,7 +33,7 @@ pip = $(call bin,$(1))/python -m pip --quiet --disable-pip-version-check
 # Installs the finished wheel and its dependencies, and nothing else of this project, into an environment.
 install_wheel = $(call pip,$(1)) --quiet uninstall --yes doorstep && $(call pip,$(1)) install dist/doorstep-*.whl
 
-.PHONY: help demo test test-wheel wheel wheels sdist check-wheel try-wheel lint gpu-test gpu-first-contact test-native test-asan test-tsan bench bench-interop bench-render bench-view bench-kernels bench-gpu soak docs docs-site clean
+.PHONY: help demo test test-wheel wheel wheels sdist check-wheel try-wheel lint gpu-test gpu-first-contact test-native test-asan test-tsan bench bench-interop bench-envs bench-render bench-view bench-kernels bench-gpu soak docs docs-site clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -121,6 +121,11 @@ bench-interop: wheel ## Measure the cost of calls and tensors between Python, na
 	@$(call environment,interop,test-torch test-jax bench-interop build)
 	@$(call install_wheel,interop)
 	@$(call bin,interop)/python -m tests.benchmarks.interop $(BENCH_ARGUMENTS)
+
+bench-envs: wheel ## Measure the cost of environments of gymnasium, compared with the simulator's steps
+	@$(call environment,envs,test-torch test-gymnasium)
+	@$(call install_wheel,envs)
+	@$(call bin,envs)/python -m tests.benchmarks.envs $(BENCH_ARGUMENTS)
 
 bench-render: wheel test-native ## Measure the cost of cameras on the CPU, compared with a plain loop over Embree
 	@$(call environment,demo,)

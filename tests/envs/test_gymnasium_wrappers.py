@@ -69,7 +69,7 @@ class Only:
 
 @pytest.mark.parametrize("view", ["joint", "rows"])
 @pytest.mark.parametrize("mode", MODES)
-def test_one_sub_environment_steps_as_the_checks_ask(mode: str, view: str) -> None:
+def test_one_sub_environment_steps_as_the_checks_ask(mode: Any, view: Any) -> None:
     env = EscapeRoomVectorEnv(1, agents=view, autoreset_mode=mode, num_agents=1)
     env_checker.check_step_determinism(Only(env))
     env.reset()
@@ -80,7 +80,7 @@ def test_one_sub_environment_steps_as_the_checks_ask(mode: str, view: str) -> No
 @pytest.mark.skipif(not hasattr(env_checker, "check_returned_data_not_reused"), reason="gymnasium before 1.4")
 @pytest.mark.parametrize("kind", ["flat", "dict"])
 @pytest.mark.parametrize("mode", MODES)
-def test_the_check_of_reused_data_tells_copies_from_memory(mode: str, kind: str) -> None:
+def test_the_check_of_reused_data_tells_copies_from_memory(mode: Any, kind: Any) -> None:
     """Every step ends an episode, so that the infos are compared too."""
     copied, memory = (
         EscapeRoomVectorEnv(1, observations=kind, autoreset_mode=mode, copy=copies, episode_length=1)

@@ -13,7 +13,7 @@ from doorstep.envs import EscapeRoomEnv, EscapeRoomVectorEnv  # noqa: E402
 from doorstep.envs.registration import ENVIRONMENT_ID, register  # noqa: E402
 
 MODES = ("vector_entry_point", "sync", "async")
-RULES = {"episode_length": 3, "num_threads": 1}
+RULES: dict[str, Any] = {"episode_length": 3, "num_threads": 1}
 
 
 def test_the_name_with_its_module_needs_no_import(run_python: RunPython) -> None:

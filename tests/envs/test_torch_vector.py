@@ -18,7 +18,7 @@ from doorstep.envs._arrays import torch_arrays  # noqa: E402
 
 MODES = ("next_step", "same_step", "disabled")
 WORLDS, AGENTS, LENGTH = 4, 2, 5
-RULES = {"num_agents": AGENTS, "episode_length": LENGTH, "num_threads": 1}
+RULES: dict[str, Any] = {"num_agents": AGENTS, "episode_length": LENGTH, "num_threads": 1}
 
 
 def pair(**arguments: Any) -> tuple[Any, Any]:
@@ -65,7 +65,8 @@ def test_it_equals_the_numpy_environment(mode: str, view: str, kind: str) -> Non
 
 @pytest.mark.parametrize("num_agents", range(1, 9))
 def test_rewards_of_worlds_have_the_same_bits(num_agents: int) -> None:
-    made = [kind(64, num_agents=num_agents, episode_length=12) for kind in (EscapeRoomVectorEnv, TorchEscapeRoomVectorEnv)]
+    kinds: Any = (EscapeRoomVectorEnv, TorchEscapeRoomVectorEnv)
+    made = [kind(64, num_agents=num_agents, episode_length=12) for kind in kinds]
     seen = 0
     for env in made:
         env.reset(seed=1)

@@ -96,6 +96,7 @@ class Rooms:
         self._make_arrays = arrays
         self._needs_start = True
         self._running: StepEvent | None = None
+        self._ended: Any = None  # by row: the last step ended the episode
         self._open(self._config)
 
     # ---- What it is ----

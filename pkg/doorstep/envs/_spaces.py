@@ -24,6 +24,8 @@ def action_space(rooms: Rooms) -> spaces.MultiDiscrete:
 
 
 def _box(element: Element, rooms: Rooms) -> spaces.Box:
+    low: float
+    high: float
     if element.dtype == np.uint8:
         low, high = 0, 255
     elif element.dtype == np.int32:

@@ -15,7 +15,7 @@ from doorstep.envs.vector import RENDER_MODES, check_options
 from doorstep.simulator import Simulator
 
 
-class EscapeRoomEnv(gymnasium.Env[Any, Any]):
+class EscapeRoomEnv(gymnasium.Env[Any, Any]):  # type: ignore[misc]
     """One world; its action is the actions of all agents side by side, its reward their mean.
 
     >>> import doorstep.envs
@@ -74,7 +74,7 @@ class EscapeRoomEnv(gymnasium.Env[Any, Any]):
         reward = float(outcome.rewards[0])
         return observation, reward, bool(outcome.terminations[0]), bool(outcome.truncations[0]), info
 
-    def render(self) -> NDArray[np.uint8] | None:  # type: ignore[override]
+    def render(self) -> NDArray[np.uint8] | None:
         """With render_mode "rgb_array": a picture of the world, uint8 [height, width, 3]."""
         if self.render_mode is None:
             return None

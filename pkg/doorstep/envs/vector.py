@@ -21,9 +21,10 @@ RENDER_MODES = ("rgb_array",)
 RESET_OPTIONS = ("reset_mask",)
 
 
-class _RoomsVectorEnv(VectorEnv[Any, Any, Any]):
+class _RoomsVectorEnv(VectorEnv[Any, Any, Any]):  # type: ignore[misc]
     """What both environments share; `_arrays` makes the difference."""
 
+    metadata: dict[str, Any]
     _arrays: Callable[[str], Arrays]
 
     def __init__(
