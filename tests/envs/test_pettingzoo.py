@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import doorstep
-from doorstep.envs import EscapeRoomEnv
 from doorstep.errors import ArgumentError, ClosedError, StateError
 
 pytest.importorskip("pettingzoo")
@@ -16,7 +15,7 @@ pytest.importorskip("pettingzoo")
 from pettingzoo.test import parallel_api_test, parallel_seed_test, render_test, state_test
 from pettingzoo.utils.conversions import parallel_to_aec
 
-from doorstep.envs import EscapeRoomParallelEnv
+from doorstep.envs import EscapeRoomEnv, EscapeRoomParallelEnv
 
 SEED = 11
 LENGTH = 7
