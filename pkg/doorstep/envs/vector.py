@@ -120,7 +120,8 @@ class _RoomsVectorEnv(VectorEnv[Any, Any, Any]):  # type: ignore[misc]
 
     def close_extras(self, **kwargs: Any) -> None:
         """Closes the simulator."""
-        self._rooms.close()
+        if "_rooms" in vars(self):  # older versions of gymnasium close what could not be made, too
+            self._rooms.close()
 
 
 class EscapeRoomVectorEnv(_RoomsVectorEnv):
