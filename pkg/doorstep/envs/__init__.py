@@ -5,9 +5,12 @@
 | gymnasium, one world | `EscapeRoomEnv`, `gymnasium.make("doorstep/EscapeRoom-v0")` |
 | gymnasium, many worlds | `EscapeRoomVectorEnv`, `gymnasium.make_vec("doorstep/EscapeRoom-v0", num_envs=...)` |
 | gymnasium with tensors of PyTorch | `TorchEscapeRoomVectorEnv` |
+| numpy, stepped in groups that overlap, as with EnvPool | `AsyncEscapeRooms` |
 | PettingZoo, one world | `EscapeRoomParallelEnv` |
 | Stable-Baselines3 | `EscapeRoomVecEnv` |
 | JAX, with the functions of gymnax | `EscapeRoomJaxEnv` |
+| RLlib | `EscapeRoomRLlibEnv` |
+| PufferLib | `EscapeRoomPufferEnv` |
 | TorchRL | `EscapeRoomTorchRLEnv` |
 | skrl | `EscapeRoomSkrlEnv` |
 | skrl, multi-agent algorithms | `EscapeRoomSkrlMultiAgentEnv` |
@@ -23,9 +26,12 @@ from typing import TYPE_CHECKING, Any
 from doorstep.errors import LibraryError
 
 if TYPE_CHECKING:
+    from doorstep.envs.asynchronous import AsyncEscapeRooms
     from doorstep.envs.distributions import MultiDiscrete
     from doorstep.envs.jax import EscapeRoomJaxEnv
     from doorstep.envs.pettingzoo import EscapeRoomParallelEnv
+    from doorstep.envs.pufferlib import EscapeRoomPufferEnv
+    from doorstep.envs.rllib import EscapeRoomRLlibEnv
     from doorstep.envs.rsl_rl import EscapeRoomRslRlEnv, MultiDiscreteDistribution
     from doorstep.envs.single import EscapeRoomEnv
     from doorstep.envs.skrl import EscapeRoomSkrlEnv, EscapeRoomSkrlMultiAgentEnv
@@ -35,9 +41,12 @@ if TYPE_CHECKING:
 
 # name: (module, the framework that it imports, the extra that installs it)
 _ENVIRONMENTS = {
+    "AsyncEscapeRooms": ("asynchronous", "gymnasium"),
     "EscapeRoomEnv": ("single", "gymnasium"),
     "EscapeRoomJaxEnv": ("jax", "jax"),
     "EscapeRoomParallelEnv": ("pettingzoo", "pettingzoo"),
+    "EscapeRoomPufferEnv": ("pufferlib", "pufferlib"),
+    "EscapeRoomRLlibEnv": ("rllib", "rllib"),
     "EscapeRoomRslRlEnv": ("rsl_rl", "rsl-rl"),
     "EscapeRoomSkrlEnv": ("skrl", "skrl"),
     "EscapeRoomSkrlMultiAgentEnv": ("skrl", "skrl"),
@@ -50,9 +59,12 @@ _ENVIRONMENTS = {
 }
 
 __all__ = [
+    "AsyncEscapeRooms",
     "EscapeRoomEnv",
     "EscapeRoomJaxEnv",
     "EscapeRoomParallelEnv",
+    "EscapeRoomPufferEnv",
+    "EscapeRoomRLlibEnv",
     "EscapeRoomRslRlEnv",
     "EscapeRoomSkrlEnv",
     "EscapeRoomSkrlMultiAgentEnv",
