@@ -274,18 +274,20 @@ def _arrays_in(value: Any) -> list[Array]:
 def test_what_is_returned_belongs_to_the_caller(mode: str, view: str) -> None:
     """It is not overwritten by later calls, nor do changes to it matter to them."""
     changed, kept = (make(agents=view, autoreset_mode=mode) for _ in range(2))
-    returned, copies = [], []
+    returned: list[Array] = []
+    copies: list[Array] = []
     for step, actions in enumerate(actions_of(6, 20, WORLDS, AGENTS).reshape(20, *kept.action_space.shape)):
         if step % LENGTH == 0 and (mode == "disabled" or step == 0):
             outcomes = [(env.reset()[0],) for env in (changed, kept)]
         else:
             outcomes = [env.step(actions) for env in (changed, kept)]
-        for found, expected in zip(outcomes[0], outcomes[1], strict=True):
-            for array, unchanged in zip(_arrays_in(found), _arrays_in(expected), strict=True):
-                equal(array, unchanged)
-                returned.append(unchanged)
-                copies.append(unchanged.copy())
-                array[...] = True if array.dtype == bool else 99
+        found, expected = ([array for part in outcome for array in _arrays_in(part)] for outcome in outcomes)
+        for array, unchanged in zip(found, expected, strict=True):
+            equal(array, unchanged)
+            returned.append(unchanged)
+            copies.append(unchanged.copy())
+        for array in {id(array): array for array in found}.values():
+            array[...] = ~array if array.dtype == bool else 99
     for array, copy in zip(returned, copies, strict=True):
         equal(array, copy)
     changed.close()
