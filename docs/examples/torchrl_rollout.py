@@ -29,7 +29,9 @@ critic = TensorDictModule(
     MLP(features, 1, num_cells=[64, 64]), in_keys=[("agents", "observation")], out_keys=[("agents", "value")]
 )
 
-loss = ClipPPOLoss(policy, critic, entropy_coeff=0.001, normalize_advantage=True, normalize_advantage_exclude_dims=(-2,))
+loss = ClipPPOLoss(
+    policy, critic, entropy_coeff=0.001, normalize_advantage=True, normalize_advantage_exclude_dims=(-2,)
+)
 keys = {name: ("agents", name) for name in ("reward", "action", "done", "terminated", "value")}
 loss.set_keys(**keys, sample_log_prob=("agents", "action_log_prob"))
 loss.make_value_estimator(ValueEstimators.GAE, gamma=0.97, lmbda=0.95)
