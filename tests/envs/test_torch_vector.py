@@ -199,6 +199,26 @@ def test_bad_masks_are_refused(mask: Any) -> None:
     env.close()
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_wrappers_for_numpy_follow_a_conversion(mode: str) -> None:
+    """gymnasium's statistics are made by numpy."""
+    gymnasium: Any = pytest.importorskip("gymnasium")
+    to_numpy: Any = pytest.importorskip("array_api_compat.numpy")
+    to_torch: Any = pytest.importorskip("array_api_compat.torch")
+    wrappers = gymnasium.wrappers.vector
+    env = TorchEscapeRoomVectorEnv(WORLDS, autoreset_mode=mode, **RULES)
+    converted = wrappers.array_conversion.ArrayConversion(env, env_xp=to_torch, target_xp=to_numpy)
+    wrapped = wrappers.RecordEpisodeStatistics(converted)
+    wrapped.reset(seed=1)
+    for _ in range(LENGTH):
+        observations, *_, info = wrapped.step(np.ones((WORLDS, 4 * AGENTS), np.int32))
+    assert isinstance(observations, np.ndarray)
+    own = info["final_info"] if mode == "same_step" else info
+    np.testing.assert_array_equal(info["episode"]["l"], own["episode_lengths"])
+    np.testing.assert_allclose(info["episode"]["r"], own["episode_returns"], rtol=1e-5)
+    env.close()
+
+
 def test_an_ended_episode_is_not_stepped_with_disabled() -> None:
     env = TorchEscapeRoomVectorEnv(WORLDS, autoreset_mode="disabled", **RULES)
     env.reset()

@@ -2,8 +2,8 @@
 
 | framework | environment |
 |---|---|
-| gymnasium, one world | `EscapeRoomEnv`, `gymnasium.make("doorstep/EscapeRoom-v0")` |
-| gymnasium, many worlds | `EscapeRoomVectorEnv`, `gymnasium.make_vec("doorstep/EscapeRoom-v0", num_envs=...)` |
+| gymnasium, one world | `EscapeRoomEnv`, `gymnasium.make("doorstep.envs.registration:doorstep/EscapeRoom-v0")` |
+| gymnasium, many worlds | `EscapeRoomVectorEnv`, and `gymnasium.make_vec` with that name |
 | gymnasium with tensors of PyTorch | `TorchEscapeRoomVectorEnv` |
 | numpy, stepped in groups that overlap, as with EnvPool | `AsyncEscapeRooms` |
 | PettingZoo, one world | `EscapeRoomParallelEnv` |

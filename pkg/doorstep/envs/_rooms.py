@@ -220,7 +220,7 @@ class Rooms:
             )
         self._simulator.actions = self._by_agent(actions)
         if self.autoreset == "next_step":
-            self._resets[:, 0] = self._arrays.to_int32(idle[:: self.rows_per_world])
+            self._resets[:, 0] = idle[:: self.rows_per_world]
         return idle
 
     def _open(self, config: SimulatorConfig) -> None:
@@ -273,7 +273,7 @@ class Rooms:
         arrays = self._arrays
         rewards = self._mean_reward(self._rewards)
         terminations, truncations = arrays.to_bool(self._terminations), arrays.to_bool(self._truncations)
-        if self.autoreset == "next_step":
+        if self.autoreset == "next_step" and (not arrays.may_ask or idle.any()):
             rewards[idle] = 0
             terminations &= ~idle
             truncations &= ~idle
