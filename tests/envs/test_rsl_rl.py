@@ -256,7 +256,7 @@ def test_sizes_that_do_not_fit_are_refused() -> None:
 
 
 def config_of(model: str) -> dict[str, Any]:
-    network = {"class_name": model, "hidden_dims": [16]}
+    network: dict[str, Any] = {"class_name": model, "hidden_dims": [16]}
     if model == "RNNModel":
         network = {**network, "rnn_type": "lstm", "rnn_hidden_dim": 8}
     actor = {**network, "distribution_cfg": {"class_name": "doorstep.envs:MultiDiscreteDistribution"}}
@@ -298,7 +298,8 @@ def test_the_runner_logs_and_exports(tmp_path: Path) -> None:
     runner.export_policy_to_jit(str(tmp_path))
     policy = torch.jit.load(tmp_path / "policy.pt")
     observations = env.get_observations()
-    assert torch.equal(policy(observations["policy"]), runner.get_inference_policy()(observations))
+    with torch.inference_mode():
+        assert torch.equal(policy(observations["policy"]), runner.get_inference_policy()(observations))
     env.close()
 
 

@@ -337,21 +337,25 @@ def test_ppo_trains(rows: int) -> None:
 def test_multi_agent_ppo_trains(algorithm: Any, config: Any, worlds: int) -> None:
     torch.manual_seed(0)
     env = make_multi(worlds)
-    of = {"observation_spaces": env.observation_spaces, "action_spaces": env.action_spaces}
-    if algorithm is MAPPO:
-        of["state_spaces"] = env.state_spaces
     models: dict[str, Any] = {}
     for name in env.possible_agents:
-        spaces = {kind.removesuffix("s"): by_name[name] for kind, by_name in of.items()}
+        spaces = {"observation_space": env.observation_space(name), "action_space": env.action_space(name)}
+        if algorithm is MAPPO:
+            spaces["state_space"] = env.state_space(name)
         models[name] = {"policy": Policy(**spaces, device=env.device), "value": Value(**spaces, device=env.device)}
     memories = {name: RandomMemory(memory_size=8, num_envs=worlds, device=env.device) for name in env.possible_agents}
+    # skrl 2.1.1 refuses the empty dictionaries that are the defaults of these.
+    kinds = ("learning_rate_scheduler", "observation_preprocessor", "state_preprocessor", "value_preprocessor")
+    options: dict[str, Any] = {f"{kind}_kwargs": {name: {} for name in env.possible_agents} for kind in kinds}
     agents = algorithm(
         possible_agents=env.possible_agents,
         models=models,
         memories=memories,
-        cfg=quiet(config(rollouts=8, learning_epochs=2, mini_batches=2)),
+        cfg=quiet(config(rollouts=8, learning_epochs=2, mini_batches=2, **options)),
+        observation_spaces=env.observation_spaces,
+        state_spaces=env.state_spaces,
+        action_spaces=env.action_spaces,
         device=env.device,
-        **of,
     )
     modules = [module for by_role in models.values() for module in by_role.values()]
     before = weights(modules)

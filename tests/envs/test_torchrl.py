@@ -58,7 +58,7 @@ def test_it_passes_torchrls_check(kind: str, num_agents: int) -> None:
 
 @pytest.mark.parametrize("outputs", [("depth",), ("rgb", "depth")])
 def test_pixels_are_the_cameras_views(outputs: tuple[str, ...]) -> None:
-    cameras = doorstep.Cameras(width=8, height=6, **{name: name in outputs for name in ("rgb", "depth")})
+    cameras = doorstep.Cameras(width=8, height=6, rgb="rgb" in outputs, depth="depth" in outputs)
     env = make(observations="pixels", cameras=cameras)
     check_env_specs(env, seed=0)
     tensordict = env.reset()
