@@ -3,6 +3,8 @@
 pip install "doorstep[pettingzoo]"
 """
 
+import numpy as np
+
 import doorstep.envs
 
 env = doorstep.envs.EscapeRoomParallelEnv(num_agents=3, episode_length=100, render_mode="rgb_array")
@@ -19,5 +21,5 @@ for episode in range(3):
 
 state = env.state()
 print(f"the state of the world has {state.size} numbers; an observation, {observations['agent_0'].size}")
-print(f"a picture: {env.render().shape}")
+print("a picture:", np.asarray(env.render()).shape)
 env.close()

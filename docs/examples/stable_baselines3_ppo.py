@@ -5,23 +5,12 @@ pip install "doorstep[stable-baselines3]"
 
 import torch
 from stable_baselines3 import PPO
-from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.utils import safe_mean
 from stable_baselines3.common.vec_env import VecNormalize
 
 import doorstep.envs
 
 torch.set_num_threads(1)  # the network is small; other processors step the worlds
-
-
-class PrintReturns(BaseCallback):
-    def _on_step(self) -> bool:
-        return True
-
-    def _on_rollout_end(self) -> None:
-        returns = [episode["r"] for episode in self.model.ep_info_buffer]
-        if returns:
-            print(f"{self.num_timesteps:7d} steps: mean return {sum(returns) / len(returns):6.3f}")
-
 
 # 128 worlds of 2 agents; each agent is a sub-environment.
 env = VecNormalize(doorstep.envs.EscapeRoomVecEnv(256, episode_length=60, seed=1), norm_obs=False, gamma=0.98)
@@ -38,5 +27,8 @@ model = PPO(
     device="cpu",
     stats_window_size=256,
 )
-model.learn(120_000, callback=PrintReturns())
+for _ in range(8):
+    model.learn(60 * 256, reset_num_timesteps=False)
+    mean_return = safe_mean([episode["r"] for episode in model.ep_info_buffer or ()])
+    print(f"{model.num_timesteps:7d} steps: mean return {mean_return:6.3f}")
 env.close()

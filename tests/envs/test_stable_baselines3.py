@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,7 @@ from doorstep.envs import EscapeRoomEnv, EscapeRoomVecEnv
 
 WORLDS, AGENTS, LENGTH, SEED = 5, 3, 7, 11
 ROWS = WORLDS * AGENTS
-RULES = {"num_agents": AGENTS, "episode_length": LENGTH, "num_threads": 1}
+RULES: dict[str, Any] = {"num_agents": AGENTS, "episode_length": LENGTH, "num_threads": 1}
 
 
 @pytest.fixture
@@ -162,7 +162,7 @@ def test_what_callers_write_into_infos_is_gone_in_the_next_step(env: Any) -> Non
 
 def test_cameras_show_the_last_view_of_an_episode() -> None:
     cameras = doorstep.Cameras(width=36, height=36, depth=False)
-    rules = {"cameras": cameras, "seed": SEED, "num_agents": 2, "episode_length": 3, "num_threads": 1}
+    rules: dict[str, Any] = {"cameras": cameras, "seed": SEED, "episode_length": 3, "num_threads": 1}
     env = EscapeRoomVecEnv(4, observations="pixels", **rules)
     sim = doorstep.Simulator(2, auto_reset=False, **rules)
     np.testing.assert_array_equal(env.reset(), sim.rgb.to_numpy().reshape(4, 36, 36, 4))
@@ -240,7 +240,11 @@ def test_attributes_and_methods_are_those_of_all(env: Any) -> None:
     assert env.get_attr("colour", [0]) == ["red"]
     assert env.env_method("seed", 3) == [[3] * ROWS] * ROWS
     assert env.env_is_wrapped(Monitor, [1, 2]) == [False, False]
-    for call in (lambda: env.set_attr("colour", "blue", [0]), lambda: env.env_method("reset", indices=1)):
+    calls: list[Callable[[], Any]] = [
+        lambda: env.set_attr("colour", "blue", [0]),
+        lambda: env.env_method("reset", indices=1),
+    ]
+    for call in calls:
         with pytest.raises(ArgumentError) as caught:
             call()
         assert caught.value.argument == "indices"
@@ -254,7 +258,7 @@ def test_attributes_and_methods_are_those_of_all(env: Any) -> None:
 def test_pictures_stand_side_by_side() -> None:
     env = EscapeRoomVecEnv(4, render_mode="rgb_array")
     env.reset()
-    assert env.render().shape == (2 * 480, 2 * 640, 3)
+    assert np.shape(env.render()) == (2 * 480, 2 * 640, 3)
     first, second = env.env_method("render", indices=[0, 3], width=32, height=24)
     assert first.shape == second.shape == (24, 32, 3)
     assert not np.array_equal(first, second)
@@ -347,7 +351,7 @@ def test_wrappers_see_terminal_observations_and_returns(env: Any) -> None:
     plain.close()
 
 
-class Returns(BaseCallback):
+class Returns(BaseCallback):  # type: ignore[misc]
     """The mean return of episodes that ended in each rollout."""
 
     def __init__(self) -> None:
