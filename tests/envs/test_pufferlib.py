@@ -1,0 +1,235 @@
+"""EscapeRoomPufferEnv: PufferLib's buffers are the simulator's memory; episodes are those of a plain simulator.
+
+PufferLib's pins conflict with those of other frameworks, and it has to be built, with PyTorch and downloads. Where it is
+not installed, tests/envs/stand_ins/pufferlib.py takes its place: its contract, written down as a class. Where it is
+installed these tests run against it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from multiprocessing.shared_memory import SharedMemory
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.envs.histories import Array, History, actions_of
+
+import doorstep
+
+pytest.importorskip("gymnasium")
+
+PROJECT = Path(__file__).resolve().parents[2]
+STAND_INS = Path(__file__).parent / "stand_ins"
+WORLDS, AGENTS, LENGTH = 5, 3, 7
+SIZE = 97  # of an observation of three agents
+RULES: dict[str, Any] = {"num_agents": AGENTS, "episode_length": LENGTH}
+BUFFERS = {
+    "observations": ((SIZE,), np.float32),
+    "rewards": ((), np.float32),
+    "terminals": ((), np.bool_),
+    "truncations": ((), np.bool_),
+    "masks": ((), np.bool_),
+    "actions": ((4,), np.int32),
+}
+TENSOR_OF = {"terminals": "terminations"}  # those of another name
+
+
+@pytest.fixture(scope="module")
+def environment() -> Iterator[Any]:
+    """The class; without PufferLib the stand-in is there only meanwhile."""
+    if importlib.util.find_spec("pufferlib") is not None:
+        yield importlib.import_module("doorstep.envs").EscapeRoomPufferEnv
+        return
+    sys.path.insert(0, str(STAND_INS))
+    try:
+        yield importlib.import_module("doorstep.envs").EscapeRoomPufferEnv
+    finally:
+        sys.path.remove(str(STAND_INS))
+        for name in ("pufferlib", "doorstep.envs.pufferlib"):
+            sys.modules.pop(name, None)
+
+
+def addresses(env: Any) -> dict[str, int]:
+    return {name: getattr(env, name).ctypes.data for name in BUFFERS}
+
+
+def assert_plays_as_plain(env: Any, seed: int, *, reset_seed: int | None = None) -> None:
+    """Against a plain simulator of the seed, and in the same memory from the first to the last step."""
+    before, history = addresses(env), History("same_step", WORLDS, seed=seed, **RULES)
+    observations, infos = env.reset(reset_seed)
+    assert infos == []
+    np.testing.assert_array_equal(observations, history.worlds.observe()["observations"].reshape(-1, SIZE))
+    ends = 0
+    for actions in actions_of(4, 3 * LENGTH, WORLDS, AGENTS):
+        observations, rewards, terminals, truncations, infos = env.step(actions.reshape(-1, 4))
+        told = history.step(actions)
+        np.testing.assert_array_equal(observations, told.observations["observations"].reshape(-1, SIZE))
+        np.testing.assert_array_equal(rewards, told.rewards.reshape(-1))
+        np.testing.assert_array_equal(terminals | truncations, told.ended.repeat(AGENTS))
+        assert len(infos) == bool(told.ended.any())
+        for info in infos:
+            assert info["episode_return"] == pytest.approx(told.returns[told.ended].mean(), rel=1e-5)
+            assert info["episode_length"] == pytest.approx(told.lengths[told.ended].mean())
+            ends += 1
+    assert ends >= 2
+    assert addresses(env) == before
+    for name in BUFFERS.keys() - {"masks"}:
+        tensor = env.simulator.tensors[TENSOR_OF.get(name, name)]
+        assert tensor.to_numpy().__array_interface__["data"][0] == before[name], name
+    assert env.masks.all()
+
+
+def test_own_buffers_are_the_simulators_memory(environment: Any) -> None:
+    env = environment(WORLDS, seed=6, **RULES)
+    assert env.num_agents == WORLDS * AGENTS
+    for name, (shape, dtype) in BUFFERS.items():
+        assert (getattr(env, name).shape, getattr(env, name).dtype) == ((env.num_agents, *shape), dtype), name
+    assert_plays_as_plain(env, 6)
+    env.close()
+
+
+def test_shared_buffers_are_the_simulators_memory(environment: Any) -> None:
+    memory = SharedMemory(create=True, size=1 << 16)
+    try:
+        env = environment(WORLDS, buf=views_of(memory), **RULES)
+        assert_plays_as_plain(env, 0)
+        env.close()
+        del env
+        for _ in range(100):  # owners are let go by Python's main thread when it comes to it
+            sum(range(10))
+        memory.close()
+    finally:
+        memory.unlink()
+
+
+def views_of(memory: SharedMemory) -> dict[str, Array]:
+    """Buffers in one shared memory, as workers get them."""
+    buffers, offset, rows = {}, 0, WORLDS * AGENTS
+    for name, (shape, dtype) in BUFFERS.items():
+        offset += -offset % 64
+        array: Array = np.ndarray((rows, *shape), dtype, memory.buf, offset)
+        buffers[name] = array
+        offset += array.nbytes
+    buffers["masks"][:] = True
+    return buffers
+
+
+def test_a_seed_makes_its_levels_in_the_same_buffers(environment: Any) -> None:
+    env = environment(WORLDS, **RULES)
+    assert_plays_as_plain(env, 9, reset_seed=9)
+    assert_plays_as_plain(env, 2, reset_seed=2)
+    first = env.reset(2)[0].copy()
+    following = env.reset()[0].copy()
+    assert (first != following).any()
+    assert not env.terminals.any()
+    assert not env.truncations.any()
+
+
+def test_actions_written_in_place_are_not_copied(environment: Any) -> None:
+    env, other = environment(WORLDS, **RULES), environment(WORLDS, **RULES)
+    env.reset()
+    other.reset()
+    for actions in actions_of(0, LENGTH + 3, WORLDS, AGENTS).reshape(-1, WORLDS * AGENTS, 4):
+        env.actions[:] = actions
+        env.step(env.actions)
+        other.step(actions.astype(np.int64).tolist())
+        np.testing.assert_array_equal(env.observations, other.observations)
+
+
+def test_vectors_drive_it(environment: Any) -> None:
+    env = environment(WORLDS, **RULES)
+    env.async_reset(3)
+    with doorstep.Simulator(WORLDS, seed=3, flat_observations=True, **RULES) as plain:
+        for actions in actions_of(1, LENGTH + 2, WORLDS, AGENTS):
+            env.send(actions.reshape(-1, 4))
+            plain.actions = actions
+            plain.step()
+            observations, rewards, terminals, truncations, infos, ids, masks = env.recv()
+            np.testing.assert_array_equal(observations, plain.observations.to_numpy().reshape(-1, SIZE))
+            np.testing.assert_array_equal(rewards, plain.rewards.to_numpy().ravel())
+            np.testing.assert_array_equal(truncations, plain.truncations.to_numpy().ravel())
+            np.testing.assert_array_equal(terminals, plain.terminations.to_numpy().ravel())
+            assert bool(infos) == (terminals | truncations).any()
+            assert ids.tolist() == list(range(WORLDS * AGENTS))
+            assert masks.all()
+    assert env.observation_space.shape == env.observations.shape
+    assert env.action_space.shape == env.actions.shape
+
+
+def test_pictures_show_a_world(environment: Any) -> None:
+    env = environment(2)
+    assert env.render().shape == (480, 640, 3)
+    assert env.render_mode == "rgb_array"
+    assert (env.render(1) != env.render(0)).any()
+
+
+# ---- Bad input
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"num_envs": 0}, "num_envs is 0"),
+        ({"num_envs": "4"}, "num_envs is '4'"),
+        ({"num_worlds": 4}, "num_worlds is not an argument.*num_envs"),
+        ({"auto_reset": False}, "auto_reset is not an argument"),
+        ({"num_agents": 9}, "num_agents is 9"),
+        ({"seed": -1}, "seed is -1"),
+        ({"device": "cuda"}, "device is 'cuda'; it must be 'cpu'"),
+        ({"cameras": doorstep.Cameras()}, "cameras is"),
+        ({"episode_lenght": 3}, "did you mean 'episode_length'"),
+    ],
+)
+def test_arguments_are_checked(environment: Any, arguments: Any, message: str) -> None:
+    with pytest.raises(doorstep.ArgumentError, match=message) as caught:
+        environment(**arguments)
+    assert caught.value.argument == next(iter(arguments))
+
+
+def test_a_step_needs_a_reset(environment: Any) -> None:
+    env = environment(WORLDS, **RULES)
+    with pytest.raises(doorstep.StateError, match=r"call reset\(\) first"):
+        env.step(env.actions)
+
+
+@pytest.mark.parametrize(
+    "actions", [np.zeros((WORLDS, 4), np.int32), np.zeros((WORLDS * AGENTS, 4), np.float32), [[0], [0, 1]], 3, None]
+)
+def test_actions_that_do_not_fit_change_nothing(environment: Any, actions: Any) -> None:
+    env = environment(WORLDS, **RULES)
+    env.reset()
+    before, written = env.simulator.hash(), env.actions.copy()
+    with pytest.raises(doorstep.ArgumentError) as caught:
+        env.step(actions)
+    assert caught.value.argument == "actions"
+    assert env.simulator.hash() == before
+    np.testing.assert_array_equal(env.actions, written)
+
+
+def test_buffers_that_do_not_fit_are_refused(environment: Any) -> None:
+    env = environment(WORLDS, **RULES)
+    buffers = {name: getattr(env, name).copy() for name in BUFFERS}
+    environment(WORLDS, buf=buffers, **RULES)
+    with pytest.raises(doorstep.ArgumentError, match="rewards"):
+        environment(WORLDS, buf={**buffers, "rewards": np.zeros(3, np.float32)}, **RULES)
+
+
+# ---- The example
+
+
+def test_the_example_runs(environment: Any) -> None:
+    program, paths = PROJECT / "docs/examples/pufferlib_rollout.py", list(sys.path)
+    variables = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in paths if path)}
+    done = subprocess.run(
+        [sys.executable, str(program)], env=variables, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert float(re.findall(r"return (-?[\d.]+)", done.stdout)[-1]) > 0, done.stdout
