@@ -202,12 +202,12 @@ def test_bad_masks_are_refused(mask: Any) -> None:
 @pytest.mark.parametrize("mode", MODES)
 def test_wrappers_for_numpy_follow_a_conversion(mode: str) -> None:
     """gymnasium's statistics are made by numpy."""
-    gymnasium: Any = pytest.importorskip("gymnasium")
+    conversion: Any = pytest.importorskip("gymnasium.wrappers.vector.array_conversion")
+    wrappers: Any = pytest.importorskip("gymnasium.wrappers.vector")
     to_numpy: Any = pytest.importorskip("array_api_compat.numpy")
     to_torch: Any = pytest.importorskip("array_api_compat.torch")
-    wrappers = gymnasium.wrappers.vector
     env = TorchEscapeRoomVectorEnv(WORLDS, autoreset_mode=mode, **RULES)
-    converted = wrappers.array_conversion.ArrayConversion(env, env_xp=to_torch, target_xp=to_numpy)
+    converted = conversion.ArrayConversion(env, env_xp=to_torch, target_xp=to_numpy)
     wrapped = wrappers.RecordEpisodeStatistics(converted)
     wrapped.reset(seed=1)
     for _ in range(LENGTH):
