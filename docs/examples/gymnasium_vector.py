@@ -35,7 +35,7 @@ def choose(observations):
 for update in range(UPDATES):
     observations, info = env.reset()  # one episode of every world: other levels each time
     seen, gradients, rewards = [], [], []
-    for step in range(STEPS):
+    while len(rewards) < STEPS:
         actions, gradient_of_step = choose(observations)
         seen.append(observations)
         gradients.append(gradient_of_step)

@@ -44,7 +44,8 @@ def test_one_step_runs_at_a_time() -> None:
         running.finish()
     taken = actions(1)[0]
     running.begin(taken)
-    for call in (lambda: running.begin(taken), lambda: running.step(taken), lambda: running.start(rows=[True] * WORLDS)):
+    everywhere = np.ones(WORLDS, bool)
+    for call in (lambda: running.begin(taken), lambda: running.step(taken), lambda: running.start(rows=everywhere)):
         with pytest.raises(doorstep.StateError, match="a step is running"):
             call()
     running.finish()
