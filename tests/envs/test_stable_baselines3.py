@@ -280,6 +280,21 @@ def test_steps_are_refused_out_of_turn(env: Any) -> None:
     env.step_wait()
 
 
+def test_a_step_in_two_calls_is_a_step(env: Any) -> None:
+    other = EscapeRoomVecEnv(ROWS, seed=SEED, **RULES)
+    env.reset()
+    other.reset()
+    for chosen in actions(2 * LENGTH):
+        sent = chosen.copy()
+        env.step_async(sent)
+        sent[:] = 0
+        found, expected = env.step_wait(), other.step(chosen)
+        for value, wanted in zip(found[:3], expected[:3], strict=True):
+            equal(value, wanted)
+        assert [info.keys() for info in found[3]] == [info.keys() for info in expected[3]]
+    other.close()
+
+
 def test_a_reset_drops_the_step_that_runs(env: Any) -> None:
     env.reset()
     env.step_async(actions(1)[0])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,9 @@ from doorstep.envs._rooms import AgentsView, ObservationKind, Outcome, Rooms
 from doorstep.envs._spaces import action_space, observation_space
 from doorstep.envs.vector import RENDER_MODES, check_options
 from doorstep.simulator import Simulator
+
+# Observations, rewards, dones, infos.
+Stepped: TypeAlias = tuple[Any, NDArray[np.float32], NDArray[np.bool_], list[dict[str, Any]]]
 
 
 class EscapeRoomVecEnv(VecEnv):  # type: ignore[misc]
@@ -99,7 +102,7 @@ class EscapeRoomVecEnv(VecEnv):  # type: ignore[misc]
         """
         self._rooms.begin(actions)
 
-    def step_wait(self) -> tuple[Any, NDArray[np.float32], NDArray[np.bool_], list[dict[str, Any]]]:
+    def step_wait(self) -> Stepped:
         """Waits for the step that `step_async()` began.
 
         Returns:
@@ -108,16 +111,11 @@ class EscapeRoomVecEnv(VecEnv):  # type: ignore[misc]
         Raises:
             StateError: no step has begun.
         """
-        outcome = self._rooms.finish()
-        observations = outcome.observation
-        # A dictionary with something in it is the caller's from now on; it takes long to make thousands of empty ones.
-        self._infos = [{} if info else info for info in self._infos]
-        if outcome.ended.any():
-            for row, info in self._infos_of_ended(outcome):
-                self._infos[row] = info
-            if self._rooms.autoreset == "disabled":
-                observations = self._rooms.start(rows=outcome.ended)
-        return observations, outcome.rewards, outcome.ended, self._infos.copy()
+        return self._told(self._rooms.finish())
+
+    def step(self, actions: NDArray[Any]) -> Stepped:
+        """`step_async(actions)`, then `step_wait()`, without the way to another thread and back."""
+        return self._told(self._rooms.step(actions))
 
     def seed(self, seed: int | None = None) -> Sequence[int | None]:
         """Sets the seed of the levels for the next `reset()`, 0 to 2**32 - 1; None: a random one of numpy.
@@ -170,6 +168,17 @@ class EscapeRoomVecEnv(VecEnv):  # type: ignore[misc]
     def close(self) -> None:
         """Closes the simulator."""
         self._rooms.close()
+
+    def _told(self, outcome: Outcome) -> Stepped:
+        observations = outcome.observation
+        # A dictionary with something in it is the caller's from now on; it takes long to make thousands of empty ones.
+        self._infos = [{} if info else info for info in self._infos]
+        if outcome.ended.any():
+            for row, info in self._infos_of_ended(outcome):
+                self._infos[row] = info
+            if self._rooms.autoreset == "disabled":
+                observations = self._rooms.start(rows=outcome.ended)
+        return observations, outcome.rewards, outcome.ended, self._infos.copy()
 
     def _infos_of_ended(self, outcome: Outcome) -> Iterable[tuple[int, dict[str, Any]]]:
         replaced = self._rooms.autoreset == "same_step"
