@@ -13,8 +13,9 @@ import doorstep
 pytest.importorskip("gymnasium")
 torch: Any = pytest.importorskip("torch")
 
+from tests.envs.torch_checks import NoWaits, arrays_of_a_gpu  # noqa: E402
+
 from doorstep.envs import EscapeRoomVectorEnv, TorchEscapeRoomVectorEnv  # noqa: E402
-from doorstep.envs._arrays import torch_arrays  # noqa: E402
 
 MODES = ("next_step", "same_step", "disabled")
 WORLDS, AGENTS, LENGTH = 4, 2, 5
@@ -81,21 +82,16 @@ def test_rewards_of_worlds_have_the_same_bits(num_agents: int) -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_what_a_gpu_would_be_asked_is_the_same(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without asking for values, as on a GPU, `info` always has its keys; where the masks are set it is the same."""
-    arrays, _ = asking = pair(autoreset_mode=mode)
-    asking[1].close()
-
-    def unasked(device: str) -> Any:
-        import dataclasses
-
-        return dataclasses.replace(torch_arrays("cuda" if device == "cpu" else device), view=torch_arrays("cpu").view)
-
-    monkeypatch.setattr(TorchEscapeRoomVectorEnv, "_arrays", staticmethod(unasked))
+    """Steps on a GPU ask for no values: `info` always has its keys, and is the same where its masks are set."""
+    arrays = EscapeRoomVectorEnv(WORLDS, autoreset_mode=mode, **RULES)
+    monkeypatch.setattr(TorchEscapeRoomVectorEnv, "_arrays", staticmethod(arrays_of_a_gpu))
     tensors = TorchEscapeRoomVectorEnv(WORLDS, autoreset_mode=mode, **RULES)
     equal(tensors.reset(seed=1)[0], arrays.reset(seed=1)[0])
     keys = set()
     for actions in actions_of(7, 20, WORLDS, AGENTS).reshape(20, WORLDS, -1):
-        expected, found = arrays.step(actions), tensors.step(torch.from_numpy(actions))
+        taken, expected = torch.from_numpy(actions), arrays.step(actions)
+        with NoWaits():
+            found = tensors.step(taken)
         equal(found[:4], expected[:4])
         keys.add(tuple(found[4]))
         if expected[4]:

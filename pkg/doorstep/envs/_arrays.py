@@ -21,6 +21,7 @@ class Arrays:
         view: the memory of a Tensor as an array.
         copy: an array with memory of its own.
         to_bool: a copy of numbers: whether they are not 0.
+        clear: sets the elements to 0 where a flag is set.
         repeat: each element of one dimension that many times.
         rows_where: a copy of the rows where a flag of one dimension is set; 0 elsewhere.
         may_ask: whether the values of flags may decide what is done. Not on a GPU, where asking waits for its work.
@@ -29,6 +30,7 @@ class Arrays:
     view: Callable[[Tensor], Any]
     copy: Callable[[Any], Any]
     to_bool: Callable[[Any], Any]
+    clear: Callable[[Any, Any], object]
     repeat: Callable[[Any, int], Any]
     rows_where: Callable[[Any, Any], Any]
     may_ask: bool
@@ -42,6 +44,7 @@ def host_arrays(device: str) -> Arrays:
         view=Tensor.to_numpy,
         copy=np.array,
         to_bool=lambda numbers: numbers != 0,
+        clear=lambda array, flags: np.putmask(array, flags, 0),
         repeat=lambda array, times: np.repeat(array, times),
         rows_where=_numpy_rows,
         may_ask=True,
@@ -65,6 +68,7 @@ def torch_arrays(device: str) -> Arrays:
         view=Tensor.to_torch,
         copy=torch.clone,
         to_bool=lambda numbers: numbers != 0,
+        clear=lambda array, flags: array.masked_fill_(flags, 0),
         repeat=lambda array, times: array.repeat_interleave(times),
         rows_where=written_rows if on_cpu else chosen_rows,
         may_ask=on_cpu,

@@ -274,7 +274,7 @@ class Rooms:
         rewards = self._mean_reward(self._rewards)
         terminations, truncations = arrays.to_bool(self._terminations), arrays.to_bool(self._truncations)
         if self.autoreset == "next_step" and (not arrays.may_ask or idle.any()):
-            rewards[idle] = 0
+            arrays.clear(rewards, idle)
             terminations &= ~idle
             truncations &= ~idle
         ended = terminations | truncations
