@@ -17,7 +17,7 @@ config = (
 )
 algorithm = config.build_algo()
 
-for iteration in range(6):
+for iteration in range(5):
     runners = algorithm.train()["env_runners"]
     print(
         f"iteration {iteration}: return {runners['episode_return_mean']:.3f},"

@@ -206,18 +206,19 @@ def _step_rows(program: Program, *, has_resets: bool) -> Callable[..., list[jax.
 
     def step_rows(*arguments: jax.Array) -> list[jax.Array]:
         results = _results(program, arguments[0].shape[0], program.outputs)
-        call = jax.ffi.ffi_call(_targets()["step"], results, input_output_aliases=aliases)
-        worlds, _, *tensors = call(*arguments, rules=attribute)
+        step_batch = jax.ffi.ffi_call(_targets()["step"], results, input_output_aliases=aliases)
+        worlds, _, *tensors = step_batch(*arguments, rules=attribute)
         return [worlds, *tensors]
 
     def step_batches(size: int, batched: list[bool], *arguments: jax.Array) -> tuple[list[jax.Array], list[bool]]:
         joined = [_join(array, None if has_axis else size) for array, has_axis in zip(arguments, batched, strict=True)]
-        split = [_split(array, size) for array in function(*joined)]
+        split = [_split(array, size) for array in call(*joined)]
         return split, [True] * len(split)
 
-    function = jax.custom_batching.custom_vmap(step_rows)
-    function.def_vmap(step_batches)
-    return function  # type: ignore[no-any-return]
+    call: Any = jax.custom_batching.custom_vmap(step_rows)
+    call.def_vmap(step_batches)
+    stepped: Callable[..., list[jax.Array]] = call
+    return stepped
 
 
 def _join(batches: jax.Array, repeats: int | None) -> jax.Array:

@@ -1,7 +1,7 @@
 """EscapeRoomPufferEnv: PufferLib's buffers are the simulator's memory; episodes are those of a plain simulator.
 
-PufferLib's pins conflict with those of other frameworks, and it has to be built, with PyTorch and downloads. Where it is
-not installed, tests/envs/stand_ins/pufferlib.py takes its place: its contract, written down as a class. Where it is
+PufferLib's pins conflict with those of other frameworks, and it has to be built, with PyTorch and downloads. Where it
+is not installed, tests/envs/stand_ins/pufferlib.py takes its place: its contract, written down as a class. Where it is
 installed these tests run against it.
 """
 
