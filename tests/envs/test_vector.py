@@ -216,6 +216,15 @@ def test_rows_are_the_agents_of_joint_worlds(num_agents: int) -> None:
     rows.close()
 
 
+def test_spaces_of_all_rows_are_made_when_they_are_read() -> None:
+    """They fill more memory than the observations."""
+    env = make()
+    assert not {"observation_space", "action_space"} & set(vars(env))
+    assert env.observation_space is env.observation_space
+    assert gymnasium.wrappers.vector.RecordEpisodeStatistics(env).action_space is env.action_space
+    env.close()
+
+
 def test_a_lone_agent_has_no_partners() -> None:
     env = make(observations="dict", num_agents=1)
     assert "partner_observations" not in env.single_observation_space.spaces

@@ -18,6 +18,8 @@ from doorstep.simulator import Simulator
 class EscapeRoomEnv(gymnasium.Env[Any, Any]):  # type: ignore[misc]
     """One world; its action is the actions of all agents side by side, its reward their mean.
 
+    Environments that are made alike begin with the same levels: give each a `seed` or a `world_offset` of its own.
+
     >>> import doorstep.envs
     >>> env = doorstep.envs.EscapeRoomEnv(num_agents=1)
     >>> observation, info = env.reset(seed=5)

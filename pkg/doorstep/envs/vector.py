@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -55,8 +56,18 @@ class _RoomsVectorEnv(VectorEnv[Any, Any, Any]):  # type: ignore[misc]
         self.num_envs = self._rooms.num_rows
         self.single_observation_space = observation_space(self._rooms)
         self.single_action_space = action_space(self._rooms)
-        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
-        self.action_space = batch_space(self.single_action_space, self.num_envs)
+
+    # Bounds of every element fill more memory than the observations: those that nobody reads are not made.
+
+    @functools.cached_property
+    def observation_space(self) -> Any:
+        """The space of all observations."""
+        return batch_space(self.single_observation_space, self.num_envs)
+
+    @functools.cached_property
+    def action_space(self) -> Any:
+        """The space of all actions: integers [num_envs, components]."""
+        return batch_space(self.single_action_space, self.num_envs)
 
     @property
     def simulator(self) -> Simulator:
