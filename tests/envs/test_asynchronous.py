@@ -222,7 +222,7 @@ def test_a_reset_drops_what_was_not_received(env: AsyncEscapeRooms) -> None:
         np.testing.assert_array_equal(found, observations[info["env_id"]])
         assert not rewards.any()
         assert not truncations.any()
-    with pytest.raises(StateError):
+    with pytest.raises(StateError, match="nothing to receive"):
         env.recv()
     expected.close()
 
@@ -310,3 +310,15 @@ def test_a_step_that_runs_refuses_others() -> None:
     rooms.finish()
     rooms.step(actions)
     rooms.close()
+
+
+def test_the_end_of_a_step_is_awaited_before_it_is_read() -> None:
+    """It takes milliseconds."""
+    rooms, others = (Rooms(2000, rules={"num_threads": 1}) for _ in range(2))
+    np.testing.assert_array_equal(rooms.start(SEED), others.start(SEED))
+    for actions in actions_of(1, 5, 2000, AGENTS).reshape(5, 2000, -1):
+        rooms.begin(actions)
+        for value, expected in zip(rooms.finish(), others.step(actions), strict=True):
+            equal(value, expected)
+    rooms.close()
+    others.close()
