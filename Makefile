@@ -33,7 +33,7 @@ pip = $(call bin,$(1))/python -m pip --quiet --disable-pip-version-check
 # Installs the finished wheel and its dependencies, and nothing else of this project, into an environment.
 install_wheel = $(call pip,$(1)) --quiet uninstall --yes doorstep && $(call pip,$(1)) install dist/doorstep-*.whl
 
-.PHONY: help demo test test-wheel wheel wheels sdist check-wheel try-wheel lint gpu-test gpu-first-contact test-native test-asan test-tsan bench bench-interop bench-envs bench-render bench-view bench-kernels bench-gpu soak docs docs-site clean
+.PHONY: help demo test test-wheel test-frameworks wheel wheels sdist check-wheel try-wheel lint gpu-test gpu-first-contact test-native test-asan test-tsan bench bench-interop bench-envs bench-render bench-view bench-kernels bench-gpu soak docs docs-site clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -53,6 +53,14 @@ ifneq ($(DOORSTEP_TEST_SYSTEM),)
 endif
 	@echo "doorstep: testing the installed wheel"
 	@DOORSTEP_TEST_SYSTEM=$(DOORSTEP_TEST_SYSTEM) $(call bin,test)/pytest $(PYTEST_ARGUMENTS)
+
+test-frameworks: ## Test the wheel in dist/ with RLlib, and with what PufferLib pins, each in an environment of its own
+	@$(call environment,rllib,test test-rllib)
+	@$(call install_wheel,rllib)
+	@DOORSTEP_REQUIRE_ALL=1 $(call bin,rllib)/pytest $(PYTEST_ARGUMENTS) tests/envs/test_rllib.py
+	@$(call environment,pufferlib,test test-pufferlib)
+	@$(call install_wheel,pufferlib)
+	@DOORSTEP_REQUIRE_ALL=1 $(call bin,pufferlib)/pytest $(PYTEST_ARGUMENTS) tests/envs/test_pufferlib.py
 
 wheel: ## Build and check the wheel; its path is the last line
 	@$(call environment,build,build repair)
