@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -94,3 +97,12 @@ except doorstep.LibraryError as error:
     message = run_python(code)
     assert "gymnasium" in message
     assert 'pip install "doorstep[gymnasium]"' in message
+
+
+@pytest.mark.slow
+def test_the_example_of_the_documentation_learns() -> None:
+    example = Path(__file__).resolve().parents[2] / "docs" / "examples" / "gymnasium_vector.py"
+    done = subprocess.run([sys.executable, str(example)], capture_output=True, text=True, timeout=200, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    returns = [float(line.split()[-1]) for line in done.stdout.splitlines()]
+    assert returns[-1] > returns[0] + 0.25
