@@ -172,9 +172,9 @@ class Rooms:
         """What the step did that `begin()` began; waits for its end, but for work on a GPU only the stream waits."""
         if self._running is None:
             raise StateError("no step has begun", hint="begin one first")
-        event, self._running = self._running, None
         if self._arrays.may_ask:
-            event.wait()
+            self._running.wait()
+        self._running = None
         return self._read(self._idle)
 
     def final_observation(self, ended: Any) -> Any:
