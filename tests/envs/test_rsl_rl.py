@@ -87,12 +87,16 @@ def test_episodes_that_are_moved_ahead_end_early() -> None:
     env.episode_length_buf = torch.tensor([0, 0, 5, 5, 2, 2, 3, 3])
     assert env.episode_length_buf.tolist() == [0, 0, 5, 5, 2, 2, 3, 3]
     left = np.array([6, 1, 4, 3])  # steps until the end of each world's episode
+    returns, lengths = np.zeros((WORLDS, AGENTS)), np.zeros(WORLDS)  # of the latest episodes
     for actions in actions_for("rows", 2 * LENGTH):
         observations, rewards, dones, extras = env.step(actions)
         told = history.worlds.step(actions.numpy().reshape(WORLDS, AGENTS, 4))
         left -= 1
         ended = left == 0
         left[ended] = LENGTH
+        returns[ended], lengths[ended] = told.returns[ended], told.lengths[ended]
+        assert extras["log"]["Episode/return"] == pytest.approx(returns[lengths > 0].mean(), rel=1e-5)
+        assert extras["log"]["Episode/length"] == pytest.approx(lengths[lengths > 0].mean())
         np.testing.assert_array_equal(dones.numpy(), by_row(ended, "rows"))
         np.testing.assert_array_equal(extras["time_outs"].numpy(), by_row(ended, "rows"))
         final = np.where(by_row(ended, "rows")[:, None], by_row(told.observations["observations"], "rows"), 0)
@@ -155,6 +159,7 @@ def test_bad_actions_are_refused_and_change_nothing(actions: Any) -> None:
         env.step(actions)
     assert caught.value.argument == "actions"
     assert env.simulator.hash() == before
+    assert not np.asarray(env.simulator.resets).any()
     env.close()
 
 

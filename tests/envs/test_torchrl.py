@@ -170,6 +170,10 @@ def test_what_is_returned_belongs_to_the_caller() -> None:
         return stepped
 
     assert_kept(step, 3 * LENGTH)
+    tensordict = env.reset()
+    tensordict["agents", "done"][0, 0] = True
+    assert tensordict["agents", "done"].sum() == 1
+    assert not tensordict["done"].any()
     env.close()
 
 
