@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -322,3 +325,11 @@ def test_the_end_of_a_step_is_awaited_before_it_is_read() -> None:
             equal(value, expected)
     rooms.close()
     others.close()
+
+
+@pytest.mark.slow
+def test_the_example_of_the_documentation_runs() -> None:
+    example = Path(__file__).resolve().parents[2] / "docs" / "examples" / "asynchronous.py"
+    done = subprocess.run([sys.executable, str(example)], capture_output=True, text=True, timeout=200, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.count(" ms") == 2

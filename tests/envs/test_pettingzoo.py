@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -200,3 +203,11 @@ def test_wrong_arguments_are_named(name: str, value: object) -> None:
     with pytest.raises(ArgumentError) as caught:
         EscapeRoomParallelEnv(**{name: value})  # type: ignore[arg-type]
     assert caught.value.argument == name
+
+
+@pytest.mark.slow
+def test_the_example_of_the_documentation_runs() -> None:
+    example = Path(__file__).resolve().parents[2] / "docs" / "examples" / "pettingzoo_parallel.py"
+    done = subprocess.run([sys.executable, str(example)], capture_output=True, text=True, timeout=200, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.count("has a return of") == 9  # 3 agents in 3 episodes

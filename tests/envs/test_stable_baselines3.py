@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import copy
 import math
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -413,3 +416,12 @@ def test_ppo_runs_on_dictionaries() -> None:
     env = EscapeRoomVecEnv(8, observations="dict", episode_length=5)
     PPO("MultiInputPolicy", env, n_steps=8, batch_size=64, n_epochs=1, device="cpu").learn(128)
     env.close()
+
+
+@pytest.mark.slow
+def test_the_example_of_the_documentation_learns() -> None:
+    example = Path(__file__).resolve().parents[2] / "docs" / "examples" / "stable_baselines3_ppo.py"
+    done = subprocess.run([sys.executable, str(example)], capture_output=True, text=True, timeout=200, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    returns = [float(line.split()[-1]) for line in done.stdout.splitlines()]
+    assert returns[-1] > returns[0] + 0.25

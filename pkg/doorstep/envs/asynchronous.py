@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
-from gymnasium import spaces
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
@@ -52,7 +52,6 @@ class AsyncEscapeRooms:
         num_groups: groups.
         batch_size: sub-environments of a group: `num_envs / num_groups`.
         single_observation_space, single_action_space: of one sub-environment.
-        observation_space, action_space: of a group, as `recv()` returns and `send()` takes them.
 
     Raises:
         ArgumentError: an argument is out of range; the message names it.
@@ -94,8 +93,18 @@ class AsyncEscapeRooms:
         self._running: dict[int, StepEvent] = {}
         self.single_observation_space = observation_space(self._groups[0])
         self.single_action_space = action_space(self._groups[0])
-        self.observation_space: spaces.Space[Any] = batch_space(self.single_observation_space, self.batch_size)
-        self.action_space: spaces.Space[Any] = batch_space(self.single_action_space, self.batch_size)
+
+    # Bounds of every element fill more memory than the observations: those that nobody reads are not made.
+
+    @functools.cached_property
+    def observation_space(self) -> Any:
+        """The space of a group's observations, as `recv()` returns them."""
+        return batch_space(self.single_observation_space, self.batch_size)
+
+    @functools.cached_property
+    def action_space(self) -> Any:
+        """The space of a group's actions, as `send()` takes them: integers [batch_size, components]."""
+        return batch_space(self.single_action_space, self.batch_size)
 
     @property
     def simulators(self) -> tuple[Simulator, ...]:
