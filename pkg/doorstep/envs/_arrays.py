@@ -20,7 +20,7 @@ class Arrays:
     Attributes:
         view: the memory of a Tensor as an array.
         copy: an array with memory of its own.
-        to_bool: a copy of numbers: whether they are not 0.
+        as_bool: the same memory of uint8, 0 or 1, as booleans.
         clear: sets the elements to 0 where a flag is set.
         repeat: each element of one dimension that many times.
         rows_where: a copy of the rows where a flag of one dimension is set; 0 elsewhere.
@@ -29,7 +29,7 @@ class Arrays:
 
     view: Callable[[Tensor], Any]
     copy: Callable[[Any], Any]
-    to_bool: Callable[[Any], Any]
+    as_bool: Callable[[Any], Any]
     clear: Callable[[Any, Any], object]
     repeat: Callable[[Any, int], Any]
     rows_where: Callable[[Any, Any], Any]
@@ -43,7 +43,7 @@ def host_arrays(device: str) -> Arrays:
     return Arrays(
         view=Tensor.to_numpy,
         copy=np.array,
-        to_bool=lambda numbers: numbers != 0,
+        as_bool=lambda flags: flags.view(np.bool_),
         clear=lambda array, flags: np.putmask(array, flags, 0),
         repeat=lambda array, times: np.repeat(array, times),
         rows_where=_numpy_rows,
@@ -67,7 +67,7 @@ def torch_arrays(device: str) -> Arrays:
     return Arrays(
         view=Tensor.to_torch,
         copy=torch.clone,
-        to_bool=lambda numbers: numbers != 0,
+        as_bool=lambda flags: flags.view(torch.bool),
         clear=lambda array, flags: array.masked_fill_(flags, 0),
         repeat=lambda array, times: array.repeat_interleave(times),
         rows_where=written_rows if on_cpu else chosen_rows,

@@ -237,7 +237,8 @@ class Rooms:
         }
         self._rewards, self._returns = (arrays.view(tensors[name])[..., 0] for name in ("rewards", "episode_returns"))
         self._terminations, self._truncations = (
-            self._first_agent(arrays.view(tensors[name])[..., 0]) for name in ("terminations", "truncations")
+            self._first_agent(arrays.as_bool(arrays.view(tensors[name]))[..., 0])
+            for name in ("terminations", "truncations")
         )
         self._lengths = arrays.view(tensors["episode_lengths"])[:, 0]
         self._resets = arrays.view(tensors["resets"])
@@ -263,7 +264,7 @@ class Rooms:
         return total
 
     def _no_rows(self) -> Any:
-        return self._arrays.to_bool(self._terminations) & False
+        return self._terminations & False
 
     def _observe(self) -> Any:
         parts = {name: self._arrays.copy(view) if self.copies else view for name, view, _ in self._observed}
@@ -272,7 +273,7 @@ class Rooms:
     def _read(self, idle: Any) -> Outcome:
         arrays = self._arrays
         rewards = self._mean_reward(self._rewards)
-        terminations, truncations = arrays.to_bool(self._terminations), arrays.to_bool(self._truncations)
+        terminations, truncations = arrays.copy(self._terminations), arrays.copy(self._truncations)
         if self.autoreset == "next_step" and (not arrays.may_ask or idle.any()):
             arrays.clear(rewards, idle)
             terminations &= ~idle
