@@ -249,6 +249,18 @@ def test_excluded_choices_are_not_drawn_and_add_nothing() -> None:
     assert torch.equal(distribution.kl_divergence((logits,), (logits,)), torch.zeros(500))
 
 
+def test_the_distribution_does_not_wait_for_a_gpu() -> None:
+    distribution = MultiDiscreteDistribution(4)
+    with NoWaits():
+        distribution.update(torch.zeros(3, 19, dtype=torch.bfloat16))
+        actions = distribution.sample()
+        assert distribution.log_prob(actions).shape == distribution.entropy.shape == (3,)
+        assert distribution.mean.shape == distribution.std.shape == actions.shape
+        distribution.deterministic_output(distribution.params[0])
+        assert distribution.kl_divergence(distribution.params, distribution.params).shape == (3,)
+    torch.testing.assert_close(distribution.entropy, torch.full((3,), 320.0).log())
+
+
 def test_sizes_that_do_not_fit_are_refused() -> None:
     for output_dim, sizes in ((3, None), (4, [2, 3])):
         with pytest.raises(doorstep.ArgumentError, match="sizes"):
