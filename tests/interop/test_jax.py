@@ -195,6 +195,27 @@ def test_vmap_is_the_loop_over_its_axis() -> None:
         assert_same(jax.tree_util.tree_map(lambda array, i=i: array[i], states), state)
 
 
+@pytest.mark.parametrize("num_agents", [1, 2])
+def test_vmap_is_one_call_also_of_batches_of_batches(num_agents: int) -> None:
+    rooms = functions(3, EVERYTHING, episode_length=4, num_agents=num_agents)
+    step = jax.vmap(jax.vmap(rooms.step, in_axes=(0, None, 0)), in_axes=(1, 0, None), out_axes=1)
+    states = jax.vmap(jax.vmap(rooms.init))(jnp.arange(10, dtype=jnp.uint32).reshape(2, 5))
+    actions = actions_of(5, 3, num_agents)
+    resets = jnp.asarray([[True, False, False], [False, True, True]])
+    compiled = jax.jit(step).lower(states, actions, resets).compile().as_text()
+    assert compiled.count('custom_call_target="doorstep_step"') == 1
+    assert "while" not in compiled
+    assert "u32[30," in compiled
+    for _ in range(6):
+        states = step(states, actions, resets)
+    for i in range(2):
+        for j in range(5):
+            state = rooms.init(5 * i + j)
+            for _ in range(6):
+                state = rooms.step(state, actions[j], resets[i])
+            assert_same(jax.tree_util.tree_map(lambda array, i=i, j=j: array[i, j], states), state)
+
+
 def test_gradients_flow_around_steps() -> None:
     rooms = functions(2, ("lidar", "rewards"))
     start = rooms.init(0)
