@@ -216,7 +216,7 @@ class Rooms:
             raise StateError(
                 f"the episode of row {first} has ended",
                 argument="actions",
-                hint='reset it: reset(options={"reset_mask": mask})',
+                hint='call reset(), with options={"reset_mask": mask} for some rows only',
             )
         self._simulator.actions = self._by_agent(actions)
         if self.autoreset == "next_step":
