@@ -16,7 +16,9 @@ env = gymnasium.make_vec(
     episode_length=STEPS,
 )
 sizes = env.single_action_space.nvec
-component = np.repeat(np.arange(len(sizes)), sizes)  # of an action, that each output of the policy scores a value of
+# Each output of the policy is the score of a value that a component of the action can have.
+component = np.repeat(np.arange(len(sizes)), sizes)
+value = np.concatenate([np.arange(size) for size in sizes])
 weights = np.zeros((env.single_observation_space.shape[0], sizes.sum()))
 generator = np.random.default_rng(0)
 
@@ -28,7 +30,7 @@ def choose(observations):
     probabilities = [part / part.sum(1, keepdims=True) for part in parts]
     actions = [(part.cumsum(1) < generator.random((len(part), 1))).sum(1) for part in probabilities]
     actions = np.minimum(np.stack(actions, 1), sizes - 1)
-    chosen = np.arange(len(component)) - np.repeat(np.cumsum(sizes) - sizes, sizes) == actions[:, component]
+    chosen = actions[:, component] == value
     return actions, chosen - np.concatenate(probabilities, 1)
 
 
