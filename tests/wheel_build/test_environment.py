@@ -50,15 +50,15 @@ def test_what_pip_builds_with_is_what_the_makefile_builds_with() -> None:
 def test_everything_is_pinned_that_only_development_needs() -> None:
     groups = PYPROJECT.partition("\n[dependency-groups]\n")[2].partition("\n[")[0]
     requirements = re.findall(r'"([^"]+)"', re.sub(r'include-group = "[^"]+"', "", groups))
-    unpinned = [text for text in requirements if not re.match(r"[\w.-]+==\d[\w.]*(; python_version|$)", text)]
+    unpinned = [text for text in requirements if not re.match(r"[\w.-]+(\[\w+\])?==\d[\w.]*(; python_version|$)", text)]
     assert unpinned == ["numpy"]
 
 
 def test_the_extras_accept_packages_that_users_have() -> None:
     extras = PYPROJECT.partition("\n[project.optional-dependencies]\n")[2].partition("\n[")[0]
     requirements = re.findall(r'"([^"]+)"', extras)
-    assert len(requirements) == 6
-    assert all(re.fullmatch(r"\w+>=\d+(\.\d+)?(,<\d+)?", text) for text in requirements)
+    assert len(requirements) == 9
+    assert all(re.fullmatch(r"[\w-]+(\[\w+\])?>=\d+(\.\d+)?(,<\d+)?", text) for text in requirements)
 
 
 def test_an_environment_is_made_once_and_again_for_other_groups(

@@ -1,7 +1,8 @@
 """What PufferLib 3 asks of an environment, written from its contract; PufferLib itself can hardly be installed.
 
 Its source distribution builds only with PyTorch there and fetches libraries meanwhile. The class checks what the
-contract says an environment sets before and after, makes the buffers, and drives the environment as PufferLib's vectors do.
+contract says an environment sets before and after, makes the buffers, and drives the environment as PufferLib's own
+vectors do.
 """
 
 from __future__ import annotations
