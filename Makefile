@@ -12,7 +12,7 @@ MAKEFLAGS += --no-builtin-rules --no-print-directory
 PYTHON ?= python3
 # Dependency groups of pyproject.toml to install for the tests; tests that need others are skipped. For example,
 # make test-wheel TEST_GROUPS='test test-oldest'
-TEST_GROUPS ?= test test-torch test-jax test-gymnasium test-pictures
+TEST_GROUPS ?= test test-torch test-jax test-gymnasium test-trainers test-pictures
 # Folder for a Vulkan driver and a browser for the tests, fetched by apt-get without root: see tests/system_packages.py.
 # Empty: tests that need them are skipped.
 DOORSTEP_TEST_SYSTEM ?= $(CURDIR)/build/system

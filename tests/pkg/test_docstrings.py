@@ -8,6 +8,16 @@ import pytest
 MODULES = [
     "doorstep.action_dump",
     "doorstep.cameras",
+    "doorstep.envs.asynchronous",
+    "doorstep.envs.distributions",
+    "doorstep.envs.jax",
+    "doorstep.envs.pettingzoo",
+    "doorstep.envs.rsl_rl",
+    "doorstep.envs.single",
+    "doorstep.envs.skrl",
+    "doorstep.envs.stable_baselines3",
+    "doorstep.envs.torchrl",
+    "doorstep.envs.vector",
     "doorstep.event",
     "doorstep.interop",
     "doorstep.notebook",
@@ -22,12 +32,26 @@ MODULES = [
     "doorstep._native.c_api",
     "doorstep._native.process",
 ]
+# What a module's examples need.
+NEEDED = {
+    "doorstep.envs.asynchronous": "gymnasium",
+    "doorstep.envs.distributions": "torch",
+    "doorstep.envs.jax": "jax",
+    "doorstep.envs.pettingzoo": "pettingzoo",
+    "doorstep.envs.rsl_rl": "rsl_rl",
+    "doorstep.envs.single": "gymnasium",
+    "doorstep.envs.skrl": "skrl",
+    "doorstep.envs.stable_baselines3": "stable_baselines3",
+    "doorstep.envs.torchrl": "torchrl",
+    "doorstep.envs.vector": "gymnasium",
+    "doorstep.video": "av",
+}
 
 
 @pytest.mark.parametrize("name", MODULES)
 def test_examples_are_true(name: str) -> None:
-    if name == "doorstep.video":
-        pytest.importorskip("av")
+    if name in NEEDED:
+        pytest.importorskip(NEEDED[name])
     failed, attempted = doctest.testmod(importlib.import_module(name))
     assert attempted > 0
     assert failed == 0
