@@ -124,7 +124,11 @@ def test_installation_commands_name_the_requirements_of_the_package() -> None:
     found = {name for path in texts for name in re.findall(r'pip install "([^"]+)"', path.read_text("utf-8"))}
     found |= set(re.findall(r'_look_for_package\("([^"]+)"', (ROOT / "pkg/doorstep/cli/doctor.py").read_text("utf-8")))
     assert {"av>=14", "numpy>=1.26", "torch>=2.6", "viser>=1.1,<2"} <= found
-    assert {requirement for requirement in found if f'"{requirement}"' not in required} == {"{requirement}"}
+    extras = {name for name in found if re.fullmatch(r"doorstep\[[\w-]+\]", name)}
+    assert len(extras) > 5
+    assert all(f"\n{name[len('doorstep[') : -1]} = [" in required for name in extras)
+    others = {name for name in found - extras if f'"{name}"' not in required}
+    assert others == {"{requirement}", "doorstep[{extra}]"}
 
 
 def test_lines_of_prose_are_short() -> None:
