@@ -120,7 +120,7 @@ def test_every_option_of_a_command_is_in_its_section(command: str) -> None:
 
 def test_installation_commands_name_the_requirements_of_the_package() -> None:
     required = (ROOT / "pyproject.toml").read_text("utf-8")
-    texts = [*PAGES, *(ROOT / "pkg").rglob("*.py")]
+    texts = [*PAGES, *(ROOT / "pkg").rglob("*.py"), *(DOCS / "examples").glob("*.py")]
     found = {name for path in texts for name in re.findall(r'pip install "([^"]+)"', path.read_text("utf-8"))}
     found |= set(re.findall(r'_look_for_package\("([^"]+)"', (ROOT / "pkg/doorstep/cli/doctor.py").read_text("utf-8")))
     assert {"av>=14", "numpy>=1.26", "torch>=2.6", "viser>=1.1,<2"} <= found
