@@ -10,9 +10,15 @@ from pathlib import Path
 
 import pytest
 from tests.docs.pages import ROOT
+from tests.envs.stand_ins import pufferlib_or_stand_in
 
 PACKAGE = ROOT / "pkg" / "doorstep"
-NEEDED = {"jax": r"^jax\.py", "torch": r"^torch/", "av": r"^(video|notebook)\.py"}
+NEEDED = {
+    "jax": r"^(envs/)?jax\.py",
+    "gymnasium": r"^envs/",
+    "torch": r"^torch/",
+    "av": r"^(video|notebook)\.py",
+}
 
 
 def docstrings(path: Path) -> Iterator[tuple[str, str]]:
@@ -33,8 +39,9 @@ def test_examples_run_as_they_are_pasted(name: str, tmp_path: Path, monkeypatch:
         if re.match(pattern, name):
             pytest.importorskip(package)
     monkeypatch.chdir(tmp_path)
-    for owner, text in docstrings(PACKAGE / name):
-        test = doctest.DocTestParser().get_doctest(text, {}, owner, name, 0)
-        output: list[str] = []
-        doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test, out=output.append)
-        assert not output, "".join(output)
+    with pufferlib_or_stand_in():
+        for owner, text in docstrings(PACKAGE / name):
+            test = doctest.DocTestParser().get_doctest(text, {}, owner, name, 0)
+            output: list[str] = []
+            doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test, out=output.append)
+            assert not output, "".join(output)

@@ -8,7 +8,6 @@ installed these tests run against it.
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import os
 import re
 import subprocess
@@ -21,13 +20,13 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.envs.histories import Array, History, actions_of
+from tests.envs.stand_ins import pufferlib_or_stand_in
 
 import doorstep
 
 pytest.importorskip("gymnasium")
 
 PROJECT = Path(__file__).resolve().parents[2]
-STAND_INS = Path(__file__).parent / "stand_ins"
 WORLDS, AGENTS, LENGTH = 5, 3, 7
 SIZE = 97  # of an observation of three agents
 RULES: dict[str, Any] = {"num_agents": AGENTS, "episode_length": LENGTH}
@@ -44,17 +43,9 @@ TENSOR_OF = {"terminals": "terminations"}  # those of another name
 
 @pytest.fixture(scope="module")
 def environment() -> Iterator[Any]:
-    """The class; without PufferLib the stand-in is there only meanwhile."""
-    if importlib.util.find_spec("pufferlib") is not None:
+    """The class."""
+    with pufferlib_or_stand_in():
         yield importlib.import_module("doorstep.envs").EscapeRoomPufferEnv
-        return
-    sys.path.insert(0, str(STAND_INS))
-    try:
-        yield importlib.import_module("doorstep.envs").EscapeRoomPufferEnv
-    finally:
-        sys.path.remove(str(STAND_INS))
-        for name in ("pufferlib", "doorstep.envs.pufferlib"):
-            sys.modules.pop(name, None)
 
 
 def addresses(env: Any) -> dict[str, int]:

@@ -1,0 +1,25 @@
+"""Takes the place of packages that can hardly be installed."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def pufferlib_or_stand_in() -> Iterator[None]:
+    """PufferLib can be imported, also by programs that get `sys.path`; without it the stand-in is there meanwhile."""
+    if importlib.util.find_spec("pufferlib") is not None:
+        yield
+        return
+    folder = str(Path(__file__).parent)
+    sys.path.insert(0, folder)
+    try:
+        yield
+    finally:
+        sys.path.remove(folder)
+        for name in ("pufferlib", "doorstep.envs.pufferlib"):
+            sys.modules.pop(name, None)
