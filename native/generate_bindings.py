@@ -355,7 +355,7 @@ def errors_module(header: Header) -> str:
             sections.append(
                 f'class {row.python_class}({bases}):\n    """{row.sentence}"""\n\n    status = Status.{row.name}'
             )
-    sections.append(ABSENT_TENSOR_CLASS)
+    sections += [ABSENT_TENSOR_CLASS, REPLAY_CLASS]
     lines = [f"    Status.{row.name}: {row.python_class}," for row in classes]
     sections.append("\n".join([f"ERROR_CLASSES: dict[int, type[{ERROR_ROOT}]] = {{", *lines, "}"]))
     return "\n\n\n".join(sections) + "\n"
@@ -391,6 +391,25 @@ ABSENT_TENSOR_SENTENCE = "The simulator was made without this tensor."
 ABSENT_TENSOR_CLASS = f'''class AbsentTensorError(ArgumentError, AttributeError):
     """{ABSENT_TENSOR_SENTENCE} Also an AttributeError, so that `hasattr()` returns False."""'''
 
+REPLAY_SENTENCE = "A replay's worlds differ from the recorded ones."
+REPLAY_CLASS = f'''class ReplayError(StateError):
+    """{REPLAY_SENTENCE}
+
+    Attributes:
+        equal_step: the worlds were equal after this many steps; None: they were not compared before.
+        different_step: the worlds differ after this many steps; between the two nothing was compared.
+        worlds: slots of the worlds that differ.
+    """
+
+    equal_step: int | None = None
+    different_step: int = 0
+    worlds: tuple[int, ...] = ()'''
+
+EXTRA_CLASSES = {  # by their base: name, and the sentence of the tree
+    "ArgumentError": ("AbsentTensorError(AttributeError)", ABSENT_TENSOR_SENTENCE),
+    "StateError": ("ReplayError", REPLAY_SENTENCE),
+}
+
 
 def error_tree(header: Header) -> str:
     """The classes, each below its base, with their sentences."""
@@ -402,10 +421,9 @@ def error_tree(header: Header) -> str:
         line = f"    {'    ' * depth + row.python_class + base:<46}{row.sentence}"
         children = [child for child in rows if child.python_base == row.python_class]
         below = [text for child in children for text in branch(child, depth + 1)]
-        if row.python_class == "ArgumentError":
-            below.append(
-                f"    {'    ' * (depth + 1) + 'AbsentTensorError(AttributeError)':<46}{ABSENT_TENSOR_SENTENCE}"
-            )
+        if row.python_class in EXTRA_CLASSES:
+            name, sentence = EXTRA_CLASSES[row.python_class]
+            below.append(f"    {'    ' * (depth + 1) + name:<46}{sentence}")
         return [line, *below]
 
     root = next(row for row in rows if row.python_class == ERROR_ROOT)

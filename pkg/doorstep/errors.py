@@ -4,6 +4,7 @@
         ArgumentError(ValueError)                 An argument is outside its allowed range.
             AbsentTensorError(AttributeError)     The simulator was made without this tensor.
         StateError(ValueError)                    Saved bytes are invalid, damaged or do not fit the simulator.
+            ReplayError                           A replay's worlds differ from the recorded ones.
         ClosedError(RuntimeError)                 The object was closed or never existed.
         OutOfMemoryError(MemoryError)             The requested memory cannot be allocated.
         LibraryError(ImportError)                 The native library is missing, outdated or not doorstep's.
@@ -159,6 +160,20 @@ class ShaderError(DoorstepError, ValueError):
 
 class AbsentTensorError(ArgumentError, AttributeError):
     """The simulator was made without this tensor. Also an AttributeError, so that `hasattr()` returns False."""
+
+
+class ReplayError(StateError):
+    """A replay's worlds differ from the recorded ones.
+
+    Attributes:
+        equal_step: the worlds were equal after this many steps; None: they were not compared before.
+        different_step: the worlds differ after this many steps; between the two nothing was compared.
+        worlds: slots of the worlds that differ.
+    """
+
+    equal_step: int | None = None
+    different_step: int = 0
+    worlds: tuple[int, ...] = ()
 
 
 ERROR_CLASSES: dict[int, type[DoorstepError]] = {

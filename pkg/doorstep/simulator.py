@@ -98,6 +98,7 @@ class Simulator(TensorProperties, CameraProperties):
         "__weakref__",
         "_config",
         "_device",
+        "_interventions",
         "_renderer",
         "_session",
         "_set_actions",
@@ -151,6 +152,8 @@ class Simulator(TensorProperties, CameraProperties):
         self._set_resets = self._session.setter(TENSOR_INDEX["resets"])
         self._state = StateFields(self._session, self._device)
         self._renderer = ""
+        # resets and restores so far: a recording refuses those that it was not told of
+        self._interventions = 0
         if cameras is not None:
             self._give(cameras)
 
@@ -221,6 +224,7 @@ class Simulator(TensorProperties, CameraProperties):
             self._session.reset_mask(selection)
         else:
             self._session.reset(selection)
+        self._interventions += 1
 
     def refresh(self) -> None:
         """Recomputes all observations from the current state, after edits of `state`."""
@@ -299,6 +303,7 @@ class Simulator(TensorProperties, CameraProperties):
             StateError: the bytes are damaged, not a save, or of other rules or capacities. Nothing has changed.
         """
         self._session.restore(check_bytes("data", data), self._slots(worlds))
+        self._interventions += 1
 
     def hash(self, worlds: WorldSelection = None) -> int:
         """The sum of the worlds' hashes (None: all) modulo 2**64: the hashes of shards add up to that of the whole."""
