@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import doorstep
-from doorstep.action_dump import read_action_dump
+from doorstep.compat.madrona_escape_room.action_dump import read_action_dump
 
 SCRIPTS = Path(__file__).parent / "scripts"
 

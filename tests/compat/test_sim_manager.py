@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import doorstep
-from doorstep.action_dump import read_action_dump
 from doorstep.compat.madrona_escape_room import SimManager, madrona
+from doorstep.compat.madrona_escape_room.action_dump import read_action_dump
 from doorstep.compat.madrona_escape_room.madrona import ExecMode, Tensor
 
 torch = pytest.importorskip("torch")

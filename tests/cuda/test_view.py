@@ -1,5 +1,7 @@
 """The viewer shows worlds on a GPU as it shows them on the CPU."""
 
+import tempfile
+
 import numpy as np
 import pytest
 from tests.cuda.on_stand_in import on_stand_in
@@ -14,7 +16,7 @@ def test_what_is_shown_of_a_gpu_is_what_is_shown_of_the_cpu() -> None:
     from doorstep.policies import make_policy
     from doorstep.view import agent_panel, world_arrays
     from doorstep.view.page import place_behind
-    from doorstep.view.play import LivePlay, RecordedPlay
+    from doorstep.view.play import LivePlay
     from doorstep.view.world_arrays import Layout
 
     with doorstep.Simulator(5, seed=3) as cpu, doorstep.Simulator(5, seed=3, device="cuda") as gpu:
@@ -42,9 +44,22 @@ def test_what_is_shown_of_a_gpu_is_what_is_shown_of_the_cpu() -> None:
             assert np.array_equal(here, there)
         assert agent_panel.table(cpu, 2, 1, None) == agent_panel.table(gpu, 2, 1, None)
         assert np.array_equal(place_behind(cpu, 2, 1, offset), place_behind(gpu, 2, 1, offset))
-        recorded = RecordedPlay(gpu, np.ones((45, 5, 2, 4), np.int32))
-        recorded.seek(45)
-        end = gpu.hash()
-        recorded.seek(21)
-        recorded.seek(45)
-        assert gpu.hash() == end
+
+
+@on_stand_in()
+def test_jumps_in_a_recording_lead_to_its_worlds() -> None:
+    from doorstep.recording import Recording, RecordingWriter
+    from doorstep.view.play import RecordedPlay
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/run.rec"
+        with doorstep.Simulator(5) as cpu, RecordingWriter(path, cpu) as writer:
+            cpu.actions[:] = 1
+            for _ in range(45):
+                writer.step()
+            end = cpu.hash()
+        with Recording(path) as recording, doorstep.Simulator(5, device="cuda") as gpu:
+            recorded = RecordedPlay(gpu, recording)
+            for goal in (45, 21, 45):
+                recorded.seek(goal)
+            assert gpu.hash() == end

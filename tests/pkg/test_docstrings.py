@@ -6,8 +6,8 @@ import importlib
 import pytest
 
 MODULES = [
-    "doorstep.action_dump",
     "doorstep.cameras",
+    "doorstep.compat.madrona_escape_room.action_dump",
     "doorstep.envs.asynchronous",
     "doorstep.envs.distributions",
     "doorstep.envs.jax",
@@ -22,6 +22,7 @@ MODULES = [
     "doorstep.interop",
     "doorstep.notebook",
     "doorstep.policies",
+    "doorstep.recording",
     "doorstep.render.camera",
     "doorstep.render.png",
     "doorstep.replay",

@@ -11,14 +11,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from tests.cli.conftest import Command, command  # noqa: F401 (a fixture)
+from tests.pkg import recording_files as files
 from tests.render.pixels import read_png
 
 import doorstep
-from doorstep.action_dump import ActionDumpWriter
 from doorstep.cli import main
 from doorstep.cli.random_actions import ActionTable
 from doorstep.cli.render import side_by_side
 from doorstep.cli.rooms_start import RoomsStart
+from doorstep.recording import RecordingWriter
 
 SMALL = ("--size", "96x64", "--threads", "1")
 
@@ -38,13 +39,12 @@ def record(path: Path, steps: int, num_worlds: int = 3, **settings: Any) -> list
     generator = np.random.default_rng(2)
     with (
         doorstep.Simulator(num_worlds, num_threads=1, **settings) as sim,
-        ActionDumpWriter(path, num_worlds, sim.num_agents) as dump,
+        RecordingWriter(path, sim) as writer,
     ):
         frames = [sim.render(1, width=96, height=64)]
         for _ in range(steps):
             sim.actions.to_numpy()[:] = generator.integers(0, doorstep.ACTIONS, sim.actions.shape)
-            dump.append(sim.actions)
-            sim.step()
+            writer.step()
             frames.append(sim.render(1, width=96, height=64))
     return frames
 
@@ -121,20 +121,20 @@ def test_a_grid_is_about_as_wide_as_high() -> None:
 
 
 def test_a_recording_is_replayed_to_its_end(tmp_path: Path) -> None:
-    dump = tmp_path / "actions.bin"
-    frames = record(dump, 30, seed=8)
-    shown = picture(tmp_path, "--actions", str(dump), "--worlds", "3", "--seed", "8", "--show", "1")
+    recording = tmp_path / "run.rec"
+    frames = record(recording, 30, seed=8)
+    shown = picture(tmp_path, "--actions", str(recording), "--show", "1")
     assert np.array_equal(shown, frames[30])
-    early = picture(tmp_path, "--actions", str(dump), "--worlds", "3", "--seed", "8", "--show", "1", "--steps", "12")
+    rules = ("--worlds", "3", "--seed", "8", "--agents", "2", "--episode-length", "200")  # as it was recorded
+    early = picture(tmp_path, "--actions", str(recording), *rules, "--show", "1", "--steps", "12")
     assert np.array_equal(early, frames[12])
 
 
 def test_a_video_has_every_moment_of_a_recording_from_before_its_first_step_to_after_its_last(tmp_path: Path) -> None:
     av = pytest.importorskip("av")
-    dump = tmp_path / "actions.bin"
-    frames = record(dump, 12, seed=8, num_agents=3, episode_length=7)
-    made_with = ("--worlds", "3", "--seed", "8", "--agents", "3", "--episode-length", "7")
-    video = render(tmp_path, "video.mp4", "--actions", str(dump), *made_with, "--show", "1", "--skip", "2")
+    recording = tmp_path / "run.rec"
+    frames = record(recording, 12, seed=8, num_agents=3, episode_length=7)
+    video = render(tmp_path, "video.mp4", "--actions", str(recording), "--show", "1", "--skip", "2")
     with av.open(str(video)) as container:
         shown = [frame.to_ndarray(format="rgb24") for frame in container.decode(video=0)]
     assert len(shown) == 13 - 2
@@ -233,51 +233,76 @@ def test_a_mistake_is_one_line_and_leaves_no_file(
     assert not list(tmp_path.iterdir())
 
 
-def test_an_empty_recording_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "empty.bin").write_bytes(b"")
-    assert main(["render", "--output", str(tmp_path / "a.png"), "--actions", str(tmp_path / "empty.bin")]) == 2
-    assert "empty.bin has no steps" in capsys.readouterr().err
+def test_a_recording_without_steps_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    record(tmp_path / "empty.rec", 0)
+    assert main(["render", "--output", str(tmp_path / "a.png"), "--actions", str(tmp_path / "empty.rec")]) == 2
+    assert "empty.rec has no steps" in capsys.readouterr().err
     assert not (tmp_path / "a.png").exists()
-
-
-def test_a_recording_larger_than_the_memory_is_played(tmp_path: Path) -> None:
-    with (tmp_path / "sparse.bin").open("wb") as file:
-        file.truncate(1 << 40)  # zeros, without blocks on the disk
-    shown = picture(tmp_path, "--actions", str(tmp_path / "sparse.bin"), "--steps", "3")
-    with doorstep.Simulator(1) as sim:
-        for _ in range(3):
-            sim.actions.to_numpy()[:] = 0
-            sim.step()
-        assert np.array_equal(shown, sim.render(width=96, height=64))
 
 
 @pytest.mark.parametrize(("outside", "says"), [(1, "1 action value of FILE was"), (3, "3 action values of FILE were")])
 def test_clamped_actions_of_a_recording_are_reported(
     outside: int, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    dump = tmp_path / "actions.bin"
-    actions = np.zeros((4, 1, 2, 4), np.int32)
-    actions[3, 0].ravel()[:outside] = 99
-    actions.astype("<i4").tofile(dump)
-    picture(tmp_path, "--actions", str(dump))
+    path = tmp_path / "run.rec"
+    with doorstep.Simulator(1) as sim, RecordingWriter(path, sim) as writer:
+        for step in range(4):
+            sim.actions.to_numpy().ravel()[:outside] = 99 * (step == 3)
+            writer.step()
+    picture(tmp_path, "--actions", str(path))
     *_, last = capsys.readouterr().err.splitlines()
-    assert last == f"doorstep render: note: {says} out of range and clamped".replace("FILE", str(dump))
+    assert last == f"doorstep render: note: {says} out of range and clamped".replace("FILE", str(path))
 
 
 def test_legal_actions_of_a_recording_are_no_news(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    np.zeros((4, 1, 2, 4), "<i4").tofile(tmp_path / "actions.bin")
-    picture(tmp_path, "--actions", str(tmp_path / "actions.bin"))
+    record(tmp_path / "run.rec", 4)
+    picture(tmp_path, "--actions", str(tmp_path / "run.rec"))
     assert "note" not in capsys.readouterr().err
 
 
-def test_a_recording_of_other_sizes_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    dump = tmp_path / "actions.bin"
-    record(dump, 5)
-    assert main(["render", "--output", str(tmp_path / "a.png"), "--actions", str(dump), "--worlds", "2"]) == 2
-    assert "480 bytes, but a step of 2 worlds with 2 agents takes 64" in capsys.readouterr().err
-    arguments = ["--actions", str(dump), "--worlds", "3", "--steps", "6"]
-    assert main(["render", "--output", str(tmp_path / "a.png"), *arguments]) == 2
-    assert f"--steps is 6, but {dump} has 5 steps" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--worlds", "2"], "--worlds is 2, but FILE was recorded with 3. (Leave --worlds out.)"),
+        (["--agents", "1"], "--agents is 1, but FILE was recorded with 2. (Leave --agents out.)"),
+        (["--seed", "0"], "--seed is 0, but FILE was recorded with 4. (Leave --seed out.)"),
+        (["--episode-length", "9"], "--episode-length is 9, but FILE was recorded with 200. (Leave --episode-length"),
+        (["--policy", "random"], "--policy is given together with --actions, which has its own."),
+        (["--start", "rooms"], "--start is given together with --actions, which has its own."),
+        (["--steps", "6"], "--steps is 6, but FILE has 5 steps."),
+        (["--show", "3"], "--show names world 3 of 3 worlds, counted from 0.\n"),
+    ],
+)
+def test_options_that_contradict_a_recording_are_refused(
+    arguments: list[str], says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "run.rec"
+    record(path, 5, seed=4)
+    assert main(["render", "--output", str(tmp_path / "a.png"), "--actions", str(path), *arguments]) == 2
+    assert says.replace("FILE", str(path)) in capsys.readouterr().err
+    assert not (tmp_path / "a.png").exists()
+
+
+def test_a_truncated_recording_is_shown_on_demand(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "run.rec"
+    frames = record(path, 80)
+    path.write_bytes(path.read_bytes()[:-1])
+    assert main(["render", "--output", str(tmp_path / "a.png"), "--actions", str(path)]) == 2
+    assert "truncated" in capsys.readouterr().err
+    assert np.array_equal(picture(tmp_path, "--actions", str(path), "--incomplete", "--show", "1"), frames[80])
+    assert main(["render", "--output", str(tmp_path / "a.png"), "--incomplete"]) == 2
+    assert "--incomplete is given without --actions" in capsys.readouterr().err
+
+
+def test_a_recording_that_does_not_fit_its_worlds_is_no_picture(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "run.rec"
+    record(path, 5)
+    data = files.with_changed(path.read_bytes(), "HASH", 1, lambda chunk: chunk._replace(payload=bytes(8 * 3)))
+    path.write_bytes(data)
+    assert main(["render", "--output", str(tmp_path / "a.png"), "--actions", str(path), *SMALL]) == 3
+    assert "worlds 0, 1, 2 differ from the recording after step 5" in capsys.readouterr().err
     assert not (tmp_path / "a.png").exists()
 
 

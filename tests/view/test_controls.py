@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from tests.view.running import PATIENCE, Watch, Watched, until
 from viser._messages import GuiUpdateMessage
 
 import doorstep
-from doorstep.action_dump import ActionDumpWriter
+from doorstep.recording import Recording, RecordingWriter, Replay
 from doorstep.view.viewer import Viewer
 
 pytestmark = pytest.mark.slow
@@ -68,26 +69,27 @@ def test_the_speed_is_what_the_slider_says(watch: Watch) -> None:
 
 
 @pytest.fixture
-def recording(tmp_path: Path) -> Path:
-    path = tmp_path / "actions.bin"
+def recording(tmp_path: Path) -> Iterator[Recording]:
     actions = np.random.default_rng(3).integers(0, doorstep.ACTIONS, (230, 2, 2, 4))
-    with ActionDumpWriter(path, num_worlds=2) as dump:
+    with doorstep.Simulator(2, seed=7) as sim, RecordingWriter(tmp_path / "run.rec", sim) as writer:
         for step in actions:
-            dump.append(step)
-    return path
+            sim.actions = step
+            writer.step()
+    with Recording(tmp_path / "run.rec") as opened:
+        yield opened
 
 
-def recorded_hash(recording: Path, step: int) -> int:
+def recorded_hash(recording: Recording, step: int) -> int:
     """Of the worlds after so many steps, without a viewer."""
     with doorstep.Simulator(2, seed=7) as sim:
-        for actions in doorstep.action_dump.read_action_dump(recording, 2)[:step]:
-            sim.actions = actions
-            sim.step()
+        replay = Replay(recording, sim)
+        for _ in range(step):
+            replay.step()
         return sim.hash()
 
 
-def test_scrubbing_shows_the_recorded_state(watch: Watch, recording: Path) -> None:
-    with watch(worlds=2, seed=7, actions=recording, rate=0) as watched:
+def test_scrubbing_shows_the_recorded_state(watch: Watch, recording: Recording) -> None:
+    with watch(recording=recording, rate=0) as watched:
         for goal in (205, 41, 40, 230, 0):
             set_number(watched, "step", goal)
             until_at(watched, goal)
@@ -97,8 +99,10 @@ def test_scrubbing_shows_the_recorded_state(watch: Watch, recording: Path) -> No
         assert watched.page.get_by_role("button", name="reset world").count() == 0
 
 
-def test_the_step_slider_shows_where_the_recording_is_whatever_was_on_its_way(watch: Watch, recording: Path) -> None:
-    with watch(worlds=2, seed=7, actions=recording, rate=0) as watched:
+def test_the_step_slider_shows_where_the_recording_is_whatever_was_on_its_way(
+    watch: Watch, recording: Recording
+) -> None:
+    with watch(recording=recording, rate=0) as watched:
         slider: Any = watched.ask(lambda viewer: viewer._page.controls.position)
         asked = threading.Event()
 
@@ -116,8 +120,8 @@ def test_the_step_slider_shows_where_the_recording_is_whatever_was_on_its_way(wa
         assert watched.position() == 41
 
 
-def test_a_recording_stops_at_its_end(watch: Watch, recording: Path) -> None:
-    with watch(worlds=2, seed=7, actions=recording, rate=1000) as watched:
+def test_a_recording_stops_at_its_end(watch: Watch, recording: Recording) -> None:
+    with watch(recording=recording, rate=1000) as watched:
         watched.page.get_by_role("button", name="resume").wait_for()
         assert watched.position() == 230
         assert watched.ask(lambda viewer: viewer._sim.hash()) == recorded_hash(recording, 230)

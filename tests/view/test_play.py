@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ pytest.importorskip("viser", reason="the viewer needs viser")
 
 import doorstep
 from doorstep.policies import make_policy
+from doorstep.recording import Recording, RecordingWriter
 from doorstep.view.play import LivePlay, Pace, RecordedPlay
 
 
@@ -56,19 +58,22 @@ def actions() -> Any:
     return np.random.default_rng(1).integers(0, doorstep.ACTIONS, (330, 5, 2, 4), np.int32)
 
 
-def test_a_jump_leads_to_what_stepping_leads_to(actions: Any) -> None:
+def test_a_jump_leads_to_what_stepping_leads_to(actions: Any, tmp_path: Path) -> None:
     hashes, rewards = [], []
-    with doorstep.Simulator(5, seed=9) as sim:
+    with doorstep.Simulator(5, seed=9) as sim, RecordingWriter(tmp_path / "run.rec", sim) as writer:
         hashes.append(sim.hash())
-        for step in actions:
+        for number, step in enumerate(actions):
             sim.actions = step
-            sim.step()
+            sim.resets[3] = int(number == 33)
+            writer.step()
+            if number == 44:
+                writer.reset([1])
             hashes.append(sim.hash())
             rewards.append(sim.rewards.copy_to_host())
-    with doorstep.Simulator(5, seed=9) as sim:
-        recorded = RecordedPlay(sim, actions)
+    with Recording(tmp_path / "run.rec") as recording, doorstep.Simulator(5, seed=9) as sim:
+        recorded = RecordedPlay(sim, recording)
         assert recorded.length == 330
-        for goal in (300, 20, 21, 19, 0, 199, 200, 201, 330, 330, 60, 40, 41):
+        for goal in (300, 20, 21, 19, 0, 45, 44, 199, 200, 201, 330, 330, 60, 40, 41):
             recorded.seek(goal)
             assert recorded.position == goal
             assert sim.hash() == hashes[goal]

@@ -18,8 +18,9 @@ pytest.importorskip("viser", reason="the viewer needs viser")
 from tests.view.running import OpenViewer, Visitor, until
 from websockets.exceptions import InvalidStatus
 
-from doorstep.action_dump import ActionDumpWriter
+import doorstep
 from doorstep.cli import main
+from doorstep.recording import RecordingWriter
 from doorstep.view.server import address, is_own_page
 
 
@@ -109,12 +110,12 @@ def test_a_mistake_is_one_line(arguments: list[str], says: str, capsys: pytest.C
     assert output.err.count("\n") == 1
 
 
-def test_a_recording_of_other_sizes_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "actions.bin"
-    with ActionDumpWriter(path, num_worlds=3) as dump:
-        dump.append([[[0, 0, 2, 0]] * 2] * 3)
+def test_a_recording_that_an_option_contradicts_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "run.rec"
+    with doorstep.Simulator(3) as sim, RecordingWriter(path, sim) as writer:
+        writer.step()
     assert main(["view", "--port", "0", "--worlds", "2", "--actions", str(path)]) == 2
-    assert "which does not divide it" in capsys.readouterr().err
+    assert f"--worlds is 2, but {path} was recorded with 3. (Leave --worlds out.)" in capsys.readouterr().err
 
 
 def test_without_viser_it_says_what_to_install(run_python: RunPython) -> None:

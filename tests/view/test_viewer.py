@@ -16,6 +16,7 @@ from tests.view.running import OpenViewer, until
 
 import doorstep
 from doorstep.policies import make_policy
+from doorstep.recording import Recording, RecordingWriter
 from doorstep.view import agent_panel
 from doorstep.view.keyboard import Keyboard
 from doorstep.view.page import Page
@@ -205,9 +206,18 @@ def test_a_picture_that_cannot_be_drawn_is_an_error_in_the_page(
     assert viewer.error == "DeviceError: no renderer"
 
 
-def test_a_recording_ignores_players_and_resets(sim: doorstep.Simulator) -> None:
+def test_a_recording_ignores_players_and_resets(tmp_path: Path) -> None:
     page = FakePage()
-    recorded = RecordedPlay(sim, np.zeros((5, 4, 2, 4), np.int32))
+    with doorstep.Simulator(4) as sim, RecordingWriter(tmp_path / "run.rec", sim) as writer:
+        for _ in range(5):
+            writer.step()
+    with Recording(tmp_path / "run.rec") as recording, doorstep.Simulator(4) as sim:
+        check_that_players_and_resets_are_ignored(sim, RecordedPlay(sim, recording), page)
+
+
+def check_that_players_and_resets_are_ignored(
+    sim: doorstep.Simulator, recorded: RecordedPlay, page: FakePage
+) -> None:
     viewer = viewer_of(sim, recorded, page)
     before = sim.hash()
     viewer.reset_world()

@@ -1,10 +1,10 @@
-"""The command `doorstep`: demo, render, view, bench, doctor.
+"""The command `doorstep`: demo, record, replay, render, view, bench, doctor.
 
 Each command is a module with three names: SUMMARY, `add_arguments(parser)` and `run(arguments)`, which returns the
 exit code.
 
-Exit codes: 0 done, 1 doorstep cannot work here, 2 wrong arguments or a file that cannot be read or written,
-130 interrupted, 141 the reader of a pipe has closed it.
+Exit codes: 0 done, 1 doorstep cannot work here, 2 wrong arguments or a file that cannot be read or written, 3 a replay
+differs from its recording, 130 interrupted, 141 the reader of a pipe has closed it.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any, NoReturn, Protocol, TextIO
 
 from doorstep._native import VERSION_STRING
-from doorstep.cli import bench, demo, doctor, render, view
+from doorstep.cli import bench, demo, doctor, record, render, replay, view
 from doorstep.cli.terminal import coloured
-from doorstep.errors import DoorstepError, LibraryError
+from doorstep.errors import DoorstepError, LibraryError, ReplayError
 
 
 class _Command(Protocol):
@@ -32,9 +32,17 @@ class _Command(Protocol):
     def run(self, arguments: argparse.Namespace) -> int: ...
 
 
-_COMMANDS: dict[str, _Command] = {"demo": demo, "render": render, "view": view, "bench": bench, "doctor": doctor}
+_COMMANDS: dict[str, _Command] = {
+    "demo": demo,
+    "record": record,
+    "replay": replay,
+    "render": render,
+    "view": view,
+    "bench": bench,
+    "doctor": doctor,
+}
 _EPILOG = """\
-Exit codes: 0 done, 1 doorstep cannot work here, 2 wrong arguments or files.
+Exit codes: 0 done, 1 doorstep cannot work here, 2 wrong arguments or files, 3 a replay differs.
 Completion of commands and options by the Tab key, with the extra doorstep[cli]; add to ~/.bashrc:
   eval "$(doorstep --print-completion bash)"
 """
@@ -115,6 +123,8 @@ def _guarded(name: str, run: Callable[[], int]) -> int:
         return 141
     except LibraryError as error:
         return _fail(name, _error(str(error)), 1)
+    except ReplayError as error:
+        return _fail(name, _error(str(error)), 3)
     except (DoorstepError, OSError) as error:
         return _fail(name, _error(str(error)), 2)
     finally:

@@ -9,6 +9,7 @@ from pathlib import Path
 from doorstep._files import check_replaceable
 from doorstep.errors import ArgumentError
 from doorstep.policies import Policy
+from doorstep.recording import Recording
 from doorstep.simulator import Simulator
 
 
@@ -37,10 +38,11 @@ def count(number: int, thing: str) -> str:
     return f"{number:,} {thing}{'s' * (number != 1)}"
 
 
-def check_output(output: Path, endings: Iterable[str]) -> str:
-    """Refuses an output that cannot be written, before the work; returns its ending, which is one of `endings`."""
-    ending = output.suffix.lower()
-    if ending not in endings:
+def check_output(output: Path, endings: Iterable[str] = ()) -> str:
+    """Refuses an output that cannot be written, before the work; returns its ending, which is one of `endings` if there
+    are any."""
+    ending, endings = output.suffix.lower(), tuple(endings)
+    if endings and ending not in endings:
         allowed = " or ".join(endings)
         raise ArgumentError(f"--output {output} must end in {allowed}.", argument="output")
     try:
@@ -57,8 +59,23 @@ def add_world_arguments(parser: argparse.ArgumentParser, worlds: int, what: str 
     parser.add_argument("--worlds", type=positive_integer, default=worlds, metavar="N", help=f"{what} ({worlds})")
     parser.add_argument("--agents", type=positive_integer, default=2, metavar="N", help="agents in each world, 1-8 (2)")
     parser.add_argument("--seed", type=int, default=0, help="seed of the levels and of the actions (0)")
+    add_device_argument(parser)
+
+
+def add_device_argument(parser: argparse.ArgumentParser) -> None:
+    """Where the worlds are."""
     parser.add_argument(
         "--device", default="cpu", metavar="DEVICE", help="device of the worlds: cpu, cuda, cuda:K or auto (cpu)"
+    )
+
+
+def add_threads_argument(parser: argparse.ArgumentParser) -> None:
+    """How many threads step."""
+    parser.add_argument(
+        "--threads",
+        type=positive_integer,
+        metavar="N",
+        help="threads that step; without it as many as this process may use",
     )
 
 
@@ -72,28 +89,89 @@ def add_policy_argument(parser: argparse.ArgumentParser) -> None:
     )
 
 
+# Options that a recording decides: the field of its configuration, and the default without a recording.
+_RECORDED = {
+    "worlds": ("num_worlds", 1),
+    "agents": ("num_agents", 2),
+    "seed": ("seed", 0),
+    "episode_length": ("episode_length", 200),
+}
+# Options that have no meaning for a recording, and their defaults without one.
+_NOT_RECORDED = {"policy": "random", "start": "normal"}
+
+
 def add_recording_arguments(parser: argparse.ArgumentParser) -> None:
-    """An action dump to play, and the length of its episodes."""
+    """A recording to play instead of a policy, and the length of episodes; call it after the functions above.
+
+    Afterwards the options that a recording decides are None unless they are given: `open_recording()` sets them.
+    """
     parser.add_argument(
         "--actions",
         type=Path,
         metavar="FILE",
-        help="an action dump to play; give the --worlds, --agents, --seed and --episode-length it was made with",
+        help="a recording to play; its worlds, agents, seed and episode length are those of the file",
     )
+    add_incomplete_argument(parser)
     parser.add_argument(
         "--episode-length", type=positive_integer, default=200, metavar="N", help="steps of an episode (200)"
     )
+    decided = [option for option in (*_RECORDED, *_NOT_RECORDED) if parser.get_default(option) is not None]
+    parser.set_defaults(**dict.fromkeys(decided))
+
+
+def add_incomplete_argument(parser: argparse.ArgumentParser) -> None:
+    """Whether a truncated recording is read."""
+    parser.add_argument(
+        "--incomplete",
+        action="store_true",
+        help="read a recording whose end is missing, because its writer died, as far as it is complete",
+    )
+
+
+def open_recording(arguments: argparse.Namespace) -> Recording | None:
+    """The recording of --actions; None without one. Sets the options that it decides, or else their defaults.
+
+    Raises:
+        ArgumentError: an option contradicts the recording, or has no meaning for one.
+        StateError: the file is not a recording, or damaged.
+    """
+    if arguments.actions is None:
+        if arguments.incomplete:
+            raise ArgumentError("--incomplete is given without --actions.", argument="incomplete")
+        defaults = {option: default for option, (_, default) in _RECORDED.items()} | _NOT_RECORDED
+        for option, given in vars(arguments).items():
+            if given is None and option in defaults:
+                setattr(arguments, option, defaults[option])
+        return None
+    for option in _NOT_RECORDED:
+        if getattr(arguments, option, None) is not None:
+            raise ArgumentError(f"--{option} is given together with --actions, which has its own.", argument=option)
+    recording = Recording(arguments.actions, incomplete=arguments.incomplete)
+    try:
+        _take_rules(arguments, recording)
+    except BaseException:
+        recording.close()
+        raise
+    return recording
+
+
+def _take_rules(arguments: argparse.Namespace, recording: Recording) -> None:
+    for option, (field, _) in _RECORDED.items():
+        given, recorded = getattr(arguments, option), getattr(recording.config, field)
+        if given not in (None, recorded):
+            name = f"--{option.replace('_', '-')}"
+            raise ArgumentError(
+                f"{name} is {given}, but {recording.path} was recorded with {recorded}.",
+                argument=option,
+                hint=f"Leave {name} out.",
+            )
+        setattr(arguments, option, recorded)
 
 
 def add_simulator_arguments(parser: argparse.ArgumentParser, worlds: int = 1024) -> None:
     """Options of a command that steps a simulator by itself; worlds: the default number."""
     add_world_arguments(parser, worlds)
-    parser.add_argument(
-        "--threads",
-        type=positive_integer,
-        metavar="N",
-        help="threads that step; without it as many as this process may use",
-    )
+    add_threads_argument(parser)
     parser.add_argument(
         "--start",
         choices=("normal", "rooms"),

@@ -1,8 +1,9 @@
-"""`doorstep render`: a picture, a video or a replay of worlds, under random actions or those of an action dump."""
+"""`doorstep render`: a picture, a video or a replay of worlds, under a policy or of a recording."""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import itertools
 import math
 import re
@@ -15,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 import doorstep
-from doorstep.action_dump import read_action_dump
 from doorstep.cli.argument_types import (
     add_policy_argument,
     add_recording_arguments,
@@ -23,6 +23,7 @@ from doorstep.cli.argument_types import (
     check_output,
     count,
     non_negative_integer,
+    open_recording,
     positive_integer,
     simulator_of,
 )
@@ -31,6 +32,7 @@ from doorstep.cli.rooms_start import RoomsStart
 from doorstep.cli.terminal import Progress
 from doorstep.errors import ArgumentError
 from doorstep.policies import find_policy
+from doorstep.recording import Recording, Replay
 from doorstep.render import write_png
 from doorstep.render.camera import NAMED_CAMERAS
 from doorstep.render.drawing import Drawing
@@ -88,47 +90,38 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Simulates, draws and writes."""
     write = _writer(arguments.output)
-    dump = _read_dump(arguments)
-    policy = find_policy(arguments.policy)
-    arguments.steps = _number_of_steps(arguments, dump)
-    with simulator_of(arguments, policy, arguments.episode_length) as sim:
-        _check_shown(sim, arguments)
-        with Progress(arguments.steps, sys.stderr) as progress:
-            act = acting(policy, sim) if dump is None else _playing(dump, sim)
-            written = write(sim, _moments(sim, arguments, act, progress), arguments)
-        if dump is not None:
-            _report_clamped(sim, arguments.actions)
+    with open_recording(arguments) or contextlib.nullcontext() as recording:
+        _check_steps(arguments, recording)
+        with _player(arguments, recording) as (sim, take):
+            _check_shown(sim, arguments)
+            with Progress(arguments.steps, sys.stderr) as progress:
+                written = write(sim, _moments(arguments, take, progress), arguments)
+            if recording is not None:
+                _report_clamped(sim, arguments.actions)
     print(f"{arguments.output}: {written}")
     return 0
 
 
 # ---- Steps
 
-Moments = Iterator[int]  # the number of steps taken; the simulator steps when the next one is asked for
-Act = Callable[[int], None]  # sets the actions of a step; steps are counted from 1
+Moments = Iterator[int]  # the number of steps taken; the next step is taken when the next one is asked for
+Take = Callable[[int], object]  # takes a step; steps are counted from 1
 
 
-def _read_dump(arguments: argparse.Namespace) -> NDArray[np.int32] | None:
-    if arguments.actions is None:
-        return None
-    dump = read_action_dump(arguments.actions, arguments.worlds, arguments.agents)
-    if not len(dump):
-        raise ArgumentError(f"--actions {arguments.actions} has no steps.", argument="actions")
-    return dump
-
-
-def _number_of_steps(arguments: argparse.Namespace, dump: NDArray[np.int32] | None) -> int:
+def _check_steps(arguments: argparse.Namespace, recording: Recording | None) -> None:
     # The last step of an episode already shows the next one.
-    available = arguments.episode_length - 1 if dump is None else len(dump)
-    steps: int = available if arguments.steps is None else arguments.steps
-    if dump is not None and steps > available:
+    available = arguments.episode_length - 1 if recording is None else recording.num_steps
+    if recording is not None and not available:
+        raise ArgumentError(f"--actions {arguments.actions} has no steps.", argument="actions")
+    if arguments.steps is None:
+        arguments.steps = available
+    if recording is not None and arguments.steps > available:
         raise ArgumentError(
-            f"--steps is {steps}, but {arguments.actions} has {count(available, 'step')}.", argument="steps"
+            f"--steps is {arguments.steps}, but {arguments.actions} has {count(available, 'step')}.", argument="steps"
         )
-    if arguments.skip > steps:
-        taken = f"{count(steps, 'step')} {'is' if steps == 1 else 'are'} taken"
+    if arguments.skip > arguments.steps:
+        taken = f"{count(arguments.steps, 'step')} {'is' if arguments.steps == 1 else 'are'} taken"
         raise ArgumentError(f"--skip is {arguments.skip}, but only {taken}.", argument="skip")
-    return steps
 
 
 def _check_shown(sim: doorstep.Simulator, arguments: argparse.Namespace) -> None:
@@ -137,29 +130,48 @@ def _check_shown(sim: doorstep.Simulator, arguments: argparse.Namespace) -> None
         raise ArgumentError(
             f"--show names world {outside[0]} of {count(sim.num_worlds, 'world')}, counted from 0.",
             argument="show",
-            hint="Give more --worlds.",
+            hint="" if arguments.actions else "Give more --worlds.",
         )
     Drawing(num_agents=sim.num_agents, **_view(arguments))  # refuses what render() would refuse after the steps
 
 
-def _moments(sim: doorstep.Simulator, arguments: argparse.Namespace, act: Act, progress: Progress) -> Moments:
-    """Every moment that is shown, from before the first step to after the last."""
-    rooms_start = RoomsStart(sim) if arguments.start == "rooms" else None
+@contextlib.contextmanager
+def _player(
+    arguments: argparse.Namespace, recording: Recording | None
+) -> Iterator[tuple[doorstep.Simulator, Take]]:
+    """A simulator, and what takes its steps: a policy, or a recording."""
+    if recording is not None:
+        config = recording.config.replace(device=arguments.device, num_threads=arguments.threads)
+        with doorstep.Simulator.from_config(config) as sim:
+            play = Replay(recording, sim)
+            yield sim, lambda _: play.step()
+        return
+    policy = find_policy(arguments.policy)
+    with simulator_of(arguments, policy, arguments.episode_length) as sim:
+        yield sim, _taking_steps(sim, acting(policy, sim), RoomsStart(sim) if arguments.start == "rooms" else None)
+
+
+def _taking_steps(sim: doorstep.Simulator, act: Callable[[int], None], rooms_start: RoomsStart | None) -> Take:
     if rooms_start:
         rooms_start.place(np.arange(sim.num_worlds))
+
+    def take(step: int) -> None:
+        act(step)
+        sim.step()
+        if rooms_start:
+            rooms_start.place(np.flatnonzero(sim.dones.copy_to_host().any(axis=(1, 2))))
+
+    return take
+
+
+def _moments(arguments: argparse.Namespace, take: Take, progress: Progress) -> Moments:
+    """Every moment that is shown, from before the first step to after the last."""
     for step in range(arguments.steps + 1):
         if step > 0:
-            act(step)
-            sim.step()
-            if rooms_start:
-                rooms_start.place(np.flatnonzero(sim.dones.copy_to_host().any(axis=(1, 2))))
+            take(step)
             progress.update(step, "")
         if step >= arguments.skip:
             yield step
-
-
-def _playing(dump: NDArray[np.int32], sim: doorstep.Simulator) -> Act:
-    return lambda step: sim.actions.copy_from_host(dump[step - 1])
 
 
 def _report_clamped(sim: doorstep.Simulator, path: Path) -> None:

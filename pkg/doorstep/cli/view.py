@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 from collections.abc import Callable
 from typing import TypeVar
 
-from doorstep.cli.argument_types import add_policy_argument, add_recording_arguments, add_world_arguments
+from doorstep.cli.argument_types import (
+    add_policy_argument,
+    add_recording_arguments,
+    add_world_arguments,
+    open_recording,
+)
 from doorstep.errors import LibraryError
 
 _Number = TypeVar("_Number", int, float)
@@ -37,7 +43,9 @@ def run(arguments: argparse.Namespace) -> int:
         raise LibraryError(f"The viewer needs the package viser: {error}.", hint=hint) from None
     from doorstep.view.server import Settings, serve
 
-    serve(Settings(**{name: value for name, value in vars(arguments).items() if name != "command"}))
+    with open_recording(arguments) or contextlib.nullcontext() as recording:
+        settings = vars(arguments).keys() - {"command", "actions", "incomplete"}
+        serve(Settings(**{name: getattr(arguments, name) for name in settings}, recording=recording))
     return 0
 
 

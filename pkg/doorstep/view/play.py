@@ -8,9 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
+from doorstep.recording import Recording, Replay
 from doorstep.simulator import Simulator
 
 PlayerAction = Callable[[], tuple[int, int, int, int]]
@@ -21,8 +19,9 @@ _LONGEST_DELAY = 0.1  # seconds; steps that are later than this are dropped
 class Play(Protocol):
     """A simulator with the actions of its steps."""
 
-    position: int
-    """Steps taken."""
+    @property
+    def position(self) -> int:
+        """Steps taken."""
 
     @property
     def length(self) -> int | None:
@@ -70,33 +69,32 @@ _FEWEST_STEPS_BETWEEN_SNAPSHOTS = 20
 
 
 class RecordedPlay:
-    """Recorded actions; `seek()` brings the simulator to any of their steps.
+    """A recording; `seek()` brings the simulator to any of its steps.
 
     A snapshot is kept every so many steps. A jump restores the last snapshot before its goal and steps from there, so
     that worlds, rewards and dones are exactly those of the recording.
 
     Args:
-        sim: as it was when the recording began: the same seed, and no step taken.
-        actions: int32 [steps, N, A, 4].
+        sim: a new simulator with the rules of the recording.
+        recording: stays open as long as it is played.
     """
 
-    def __init__(self, sim: Simulator, actions: NDArray[np.int32]) -> None:
-        self.position = 0
+    def __init__(self, sim: Simulator, recording: Recording) -> None:
         self._sim = sim
-        self._actions = actions
+        self._replay = Replay(recording, sim)
+        self.length = recording.num_steps
         self._snapshots = {0: sim.save()}
         most_snapshots = max(_MOST_SNAPSHOT_BYTES // len(self._snapshots[0]), 1)
-        self._spacing = max(_FEWEST_STEPS_BETWEEN_SNAPSHOTS, -(-len(actions) // most_snapshots))
+        self._spacing = max(_FEWEST_STEPS_BETWEEN_SNAPSHOTS, -(-self.length // most_snapshots))
 
     @property
-    def length(self) -> int:
-        return len(self._actions)
+    def position(self) -> int:
+        """Steps taken."""
+        return self._replay.position
 
     def step(self) -> None:
         if self.position < self.length:
-            self._sim.actions = self._actions[self.position]
-            self._sim.step()
-            self.position += 1
+            self._replay.step()
             if self.position % self._spacing == 0 and self.position not in self._snapshots:
                 self._snapshots[self.position] = self._sim.save()
 
@@ -107,7 +105,7 @@ class RecordedPlay:
         start = max(at for at in self._snapshots if at < max(position, 1))
         if not start <= self.position <= position:
             self._sim.restore(self._snapshots[start])
-            self.position = start
+            self._replay.position = start
         while self.position < position:
             self.step()
 

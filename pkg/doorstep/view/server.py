@@ -11,7 +11,6 @@ import os
 import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -19,9 +18,9 @@ import viser
 import websockets.asyncio.server as websocket_server
 from websockets.http11 import Request, Response
 
-from doorstep.action_dump import read_action_dump
 from doorstep.errors import ArgumentError, LibraryError
 from doorstep.policies import Policy, find_policy, make_policy
+from doorstep.recording import Recording
 from doorstep.simulator import Simulator
 from doorstep.view import keyboard
 from doorstep.view.keyboard import Keyboard
@@ -35,15 +34,18 @@ MOST_SHOWN = 64  # worlds on the page at once
 
 @dataclass(frozen=True)
 class Settings:
-    """What to watch, and where to serve it; the names are those of the command's options."""
+    """What to watch, and where to serve it; most names are those of the command's options.
+
+    An open recording decides worlds, agents, seed, episode length and actions.
+    """
 
     worlds: int = 1
     agents: int = 2
     seed: int = 0
     device: str = "cpu"
     episode_length: int = 200
-    policy: str = "random"
-    actions: Path | None = None
+    policy: str | None = "random"
+    recording: Recording | None = None
     rate: float = 20.0
     keep_running: bool = False
     host: str = "127.0.0.1"
@@ -55,7 +57,8 @@ def serve(settings: Settings) -> None:
 
     Raises:
         ArgumentError: a setting is out of range, the policy cannot be imported, or the port is in use.
-        StateError: the recording has another number of worlds or agents.
+        StateError: the recording has saved worlds of another version of doorstep.
+        ReplayError: the worlds differ from those at the beginning of the recording.
         DeviceError: the device cannot be used.
     """
     with opened(settings) as (viewer, server), contextlib.suppress(KeyboardInterrupt):
@@ -77,7 +80,8 @@ def address(host: str, port: int) -> str:
 @contextlib.contextmanager
 def opened(settings: Settings) -> Iterator[tuple[Viewer, viser.ViserServer]]:
     """A viewer that is ready to run, and the server of its page."""
-    policy = find_policy(settings.policy)  # first: what is wrong with it is said before a GPU is prepared
+    # first: what is wrong with it is said before a GPU is prepared
+    policy = find_policy("random" if settings.policy is None else settings.policy)
     with _simulator(settings, flat_observations=callable(policy)) as sim:
         play = _play(sim, policy, settings)
         with _serving(settings.host, settings.port) as server:
@@ -94,6 +98,8 @@ def opened(settings: Settings) -> Iterator[tuple[Viewer, viser.ViserServer]]:
 
 
 def _simulator(settings: Settings, *, flat_observations: bool) -> Simulator:
+    if settings.recording is not None:
+        return Simulator.from_config(settings.recording.config.replace(device=settings.device))
     return Simulator(
         settings.worlds,
         seed=settings.seed,
@@ -105,9 +111,9 @@ def _simulator(settings: Settings, *, flat_observations: bool) -> Simulator:
 
 
 def _play(sim: Simulator, policy: str | Policy, settings: Settings) -> Play:
-    if settings.actions is None:
+    if settings.recording is None:
         return LivePlay(sim, make_policy(policy, sim))
-    return RecordedPlay(sim, read_action_dump(settings.actions, sim.num_worlds, sim.num_agents))
+    return RecordedPlay(sim, settings.recording)
 
 
 # ---- Starting viser's server ----

@@ -1,0 +1,71 @@
+"""`doorstep record`: steps worlds under a policy and records them."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from doorstep.cli.argument_types import (
+    add_policy_argument,
+    add_simulator_arguments,
+    check_output,
+    count,
+    positive_integer,
+    simulator_of,
+)
+from doorstep.cli.random_actions import acting
+from doorstep.cli.rooms_start import RoomsStart
+from doorstep.cli.terminal import Progress
+from doorstep.policies import find_policy
+from doorstep.recording import RecordingWriter
+
+SUMMARY = "Step worlds and record them, for replay, view and render."
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the options."""
+    add = parser.add_argument
+    add_simulator_arguments(parser)
+    add_policy_argument(parser)
+    add("--steps", type=positive_integer, default=1000, metavar="N", help="number of steps (1000)")
+    add("--episode-length", type=positive_integer, default=200, metavar="N", help="steps of an episode (200)")
+    add(
+        "--output", type=Path, default=Path("doorstep.rec"), metavar="FILE", help="the recording (doorstep.rec)"
+    )
+    add(
+        "--hash-interval",
+        type=positive_integer,
+        default=64,
+        metavar="N",
+        help="steps from one record of all worlds' hashes, which a replay compares, to the next (64)",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Steps and records. After Ctrl-C the file has all steps that were taken."""
+    check_output(arguments.output)
+    policy = find_policy(arguments.policy)
+    with simulator_of(arguments, policy, arguments.episode_length) as sim:
+        act = acting(policy, sim)
+        rooms_start = RoomsStart(sim) if arguments.start == "rooms" else None
+        if rooms_start:
+            rooms_start.place(np.arange(sim.num_worlds))
+        with (
+            RecordingWriter(arguments.output, sim, hash_interval=arguments.hash_interval) as writer,
+            Progress(arguments.steps, sys.stderr) as progress,
+        ):
+            for step in range(1, arguments.steps + 1):
+                act(step)
+                writer.step()
+                if rooms_start:
+                    ended = np.flatnonzero(sim.dones.copy_to_host().any(axis=(1, 2)))
+                    rooms_start.place(ended)
+                    if ended.size:
+                        writer.checkpoint()
+                progress.update(step, "")
+    what = f"{count(arguments.steps, 'step')} of {count(arguments.worlds, 'world')}"
+    print(f"{arguments.output}: {what}, {count(arguments.output.stat().st_size, 'byte')}")
+    return 0

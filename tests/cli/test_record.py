@@ -1,0 +1,119 @@
+"""`doorstep record` and `doorstep replay`: what is recorded replays, and differences are an exit code of their own."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.cli.conftest import Command
+from tests.pkg import recording_files as files
+
+import doorstep
+from doorstep.cli import main
+from doorstep.cli.random_actions import ActionTable
+from doorstep.recording import Recording, replay
+
+
+def test_what_is_recorded_replays(command: Command, tmp_path: Path) -> None:
+    options = ("--worlds", "6", "--agents", "3", "--seed", "4", "--steps", "70", "--episode-length", "30")
+    finished = command("record", *options, "--hash-interval", "20", "--threads", "2")
+    assert finished.returncode == 0
+    size = (tmp_path / "doorstep.rec").stat().st_size
+    assert finished.stdout == f"doorstep.rec: 70 steps of 6 worlds, {size:,} bytes\n"
+    with Recording(tmp_path / "doorstep.rec") as recording:
+        assert recording.config == doorstep.SimulatorConfig(6, num_agents=3, seed=4, episode_length=30)
+        assert recording.hashed_steps == (0, 20, 40, 60, 70)
+        table, expected = ActionTable(4), np.empty((6, 3, 4), np.int32)
+        for step in (0, 69):
+            table.copy_into(expected, step + 1)
+            assert (recording.actions(step) == expected).all()
+    finished = command("replay", "doorstep.rec", "--threads", "1")
+    assert finished.returncode == 0
+    assert finished.stdout == (
+        "doorstep.rec: 70 steps of 6 worlds replayed on cpu, all worlds equal in 5 comparisons\n"
+    )
+
+
+@pytest.mark.parametrize("options", [["--policy", "idle"], ["--start", "rooms"]])
+def test_policies_and_starts_are_recorded(options: list[str], tmp_path: Path) -> None:
+    path = str(tmp_path / "run.rec")
+    assert main(["record", "--worlds", "4", "--steps", "25", "--episode-length", "9", "--output", path, *options]) == 0
+    with Recording(path) as recording:
+        assert recording.num_steps == 25
+        assert recording.same_version_only == ("rooms" in options)
+        replay(recording)
+
+
+def test_a_difference_is_exit_code_3(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "run.rec"
+    assert main(["record", "--worlds", "2", "--steps", "70", "--output", str(path)]) == 0
+
+    def change(chunk: files.Chunk) -> files.Chunk:
+        return chunk._replace(payload=chunk.payload[:8] + bytes(8))
+
+    path.write_bytes(files.with_changed(path.read_bytes(), "HASH", 2, change))
+    capsys.readouterr()
+    assert main(["replay", str(path)]) == 3
+    output = capsys.readouterr()
+    assert output.out == ""
+    *_, last = output.err.splitlines()
+    assert last.startswith(f"doorstep replay: error: {path}: world 1 differs from the recording after step 70;")
+
+
+def test_a_truncated_recording_is_replayed_on_demand(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "run.rec"
+    assert main(["record", "--worlds", "2", "--steps", "100", "--output", str(path)]) == 0
+    path.write_bytes(path.read_bytes()[:-100])
+    capsys.readouterr()
+    assert main(["replay", str(path)]) == 2
+    assert "is truncated" in capsys.readouterr().err
+    assert main(["replay", str(path), "--incomplete"]) == 0
+    assert capsys.readouterr().out.startswith(f"{path}: 64 steps of 2 worlds replayed on cpu")
+
+
+def test_an_interrupted_recording_has_all_its_steps(tmp_path: Path) -> None:
+    path = tmp_path / "run.rec"
+    arguments = ["record", "--worlds", "2", "--steps", "100000000", "--output", str(path)]
+    with subprocess.Popen(
+        [sys.executable, "-m", "doorstep", *arguments], stderr=subprocess.PIPE, text=True, env=os.environ
+    ) as process:
+        while not path.exists() or path.stat().st_size < 5000:
+            assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 130
+    with Recording(path) as recording:
+        assert recording.num_steps > 64
+        replay(recording)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["record", "--output", "missing/run.rec"], "record: error: --output missing/run.rec is not a file in an"),
+        (["record", "--output", "."], "record: error: --output . is not a file in an existing folder"),
+        (["record", "--hash-interval", "0"], "record: error: argument --hash-interval: 0 is not allowed"),
+        (["record", "--agents", "9"], "record: error: num_agents is 9"),
+        (["record", "--policy", "wise"], "record: error: policy is 'wise'"),
+        (["replay"], "replay: error: the following arguments are required: FILE"),
+        (["replay", "missing.rec"], "replay: error: [Errno 2] No such file or directory: 'missing.rec'"),
+        (["replay", os.devnull], f"replay: error: path is '{os.devnull}'; it must be a regular file"),
+        (["replay", __file__], f"replay: error: {__file__} is not a recording of doorstep: it begins"),
+    ],
+)
+def test_a_mistake_is_one_line_and_leaves_no_file(
+    arguments: list[str],
+    says: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(arguments) == 2
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert output.err.startswith(f"doorstep {says}")
+    assert output.err.count("\n") == 1
+    assert not list(tmp_path.iterdir())
