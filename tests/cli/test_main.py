@@ -18,7 +18,7 @@ from doorstep.cli import main
 def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--help"]) == 0
     output = capsys.readouterr().out
-    assert all(name in output for name in ("demo", "bench", "doctor"))
+    assert all(name in output for name in ("demo", "record", "replay", "bench", "doctor"))
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_all_commands_have_the_seed_of_the_simulator(capsys: pytest.CaptureFixture[str]) -> None:
-    for command in ("demo", "render", "view", "bench"):
+    for command in ("demo", "record", "render", "view", "bench"):
         assert main([command, "--help"]) == 0
         assert re.search(r"--seed SEED\s+seed of the levels and of the actions\s+\(0\)", capsys.readouterr().out)
     assert main(["bench", "--json", "--worlds", "1", "--steps", "1"]) == 0

@@ -10,7 +10,7 @@ import pytest
 from tests.docs.pages import DOCS, PAGES, ROOT
 
 import doorstep
-from doorstep.cli import bench, demo, doctor, render, view
+from doorstep.cli import bench, demo, doctor, record, render, replay, view
 
 MODULES = {
     path.stem if path.stem != "__init__" else path.parent.name
@@ -22,7 +22,15 @@ DOCUMENTED_ELSEWHERE = {
     *("cli", "picture", "view"),
 }
 LINK = re.compile(r"(?<!!)\[(?P<text>[^\]]*)\]\((?P<target>[^)#:\s]+\.md)(?:#[^)]*)?\)")
-COMMANDS = {"demo": demo, "view": view, "render": render, "bench": bench, "doctor": doctor}
+COMMANDS = {
+    "demo": demo,
+    "record": record,
+    "replay": replay,
+    "view": view,
+    "render": render,
+    "bench": bench,
+    "doctor": doctor,
+}
 
 
 def navigation() -> dict[str, str]:
