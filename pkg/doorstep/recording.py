@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterator
 from contextlib import closing
 from types import TracebackType
-from typing import final
+from typing import NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,8 +33,17 @@ _RULES = ("num_worlds", "seed", "num_agents", "episode_length", "auto_reset", "w
 _MOST_BUFFERED_STEPS = 64
 _MOST_BUFFERED_BYTES = 4 << 20
 _MOST_CONFIG_BYTES = 1 << 20
-_WORLDS_COMPARED_AT_ONCE = 1024
+_WORLDS_COMPARED_AT_ONCE = 4096
 _WORLDS_NAMED = 5
+
+
+class _Written(NamedTuple):
+    """How far a file has been written."""
+
+    offset: int  # bytes
+    num_chunks: int
+    num_steps: int
+    num_buffered: int  # further steps that are in memory only
 
 
 @final
@@ -81,15 +90,13 @@ class RecordingWriter:
         self._sim = sim
         self._first_step = sim.step_count
         self._interventions = sim._interventions
-        self._position = 0  # steps recorded, with those in the buffer
+        self._written = _Written(len(layout.head()), 0, 0, 0)
         self._hashed_at = -1  # the last position with hashes
-        self._num_chunks = 0
-        self._num_buffered = 0
         self._actions, self._resets = _step_buffers(sim)
         saved = b"" if _is_new(sim) else _save(sim)
         hashes = sim.world_hashes()
         self._file = layout.create(path)
-        self._write(layout.head())
+        self._write_at(0, layout.head())
         self._write_chunk(layout.CONFIG, _config_text(sim.config))
         if saved:
             self._write_chunk(layout.SAVE, saved)
@@ -98,7 +105,7 @@ class RecordingWriter:
     @property
     def num_steps(self) -> int:
         """Steps recorded so far."""
-        return self._position
+        return self._written.num_steps + self._written.num_buffered
 
     def append(self) -> None:
         """Records the actions and pending resets of the next step; call it right before that step.
@@ -110,12 +117,12 @@ class RecordingWriter:
             OSError: the file cannot be written. The writer is closed.
         """
         self._settle()
-        if self._num_buffered == len(self._actions):
+        if self._written.num_buffered == len(self._actions):
             self._flush()
-        self._actions[self._num_buffered] = self._sim.actions.copy_to_host()
-        self._resets[self._num_buffered] = self._sim.resets.copy_to_host().reshape(-1) != 0
-        self._num_buffered += 1
-        self._position += 1
+        index = self._written.num_buffered
+        self._actions[index] = self._sim.actions.copy_to_host()
+        self._resets[index] = self._sim.resets.copy_to_host().reshape(-1) != 0
+        self._written = self._written._replace(num_buffered=index + 1)
 
     def step(self) -> None:
         """`append()` and `sim.step()`; a step that raises and was not taken is not recorded.
@@ -142,11 +149,11 @@ class RecordingWriter:
         """
         self._settle()
         self._sim.reset(worlds)
-        self._interventions = self._sim._interventions
         chosen = np.zeros(self._sim.num_worlds, np.bool_)
         chosen[slice(None) if worlds is None else check_slots(worlds, self._sim.num_worlds)] = True
         self._flush()
         self._write_chunk(layout.RESET, np.packbits(chosen, bitorder="little").tobytes())
+        self._interventions = self._sim._interventions
 
     def checkpoint(self) -> None:
         """Records the worlds as they are now, after edits of `sim.state` or `sim.restore()`; calls `sim.refresh()`.
@@ -161,9 +168,9 @@ class RecordingWriter:
         self._check_open()
         self._check_steps()
         saved = _save(self._sim)
-        self._interventions = self._sim._interventions
         self._flush()
         self._write_chunk(layout.SAVE, saved)
+        self._interventions = self._sim._interventions
         self._write_due_hashes()
 
     def close(self) -> None:
@@ -219,7 +226,7 @@ class RecordingWriter:
             raise ClosedError("This recording is closed.", hint="Make a new RecordingWriter.")
 
     def _check_steps(self) -> None:
-        surplus = self._sim.step_count - self._first_step - self._position
+        surplus = self._surplus()
         if surplus < 0:
             raise StateError(
                 "The step of the last append() was not taken.",
@@ -232,51 +239,62 @@ class RecordingWriter:
                 f"{taken} taken without append().", argument="sim", hint="Call append() once before each step."
             )
 
+    def _surplus(self) -> int:
+        """Steps taken but not recorded; -1: one was recorded but not taken."""
+        return self._sim.step_count - self._first_step - self.num_steps
+
     def _forget_untaken(self) -> None:
-        if self._num_buffered and self._sim.step_count - self._first_step < self._position:
-            self._num_buffered -= 1
-            self._position -= 1
+        if self._written.num_buffered and self._surplus() < 0:
+            self._written = self._written._replace(num_buffered=self._written.num_buffered - 1)
 
     # ---- Chunks
 
     def _finish(self) -> None:
         self._forget_untaken()
-        as_recorded = self._sim.step_count - self._first_step == self._position
-        as_recorded &= self._sim._interventions == self._interventions
-        if as_recorded and self._hashed_at < self._position:
+        as_recorded = self._surplus() == 0 and self._sim._interventions == self._interventions
+        if as_recorded and self._hashed_at < self.num_steps:
             hashes = self._sim.world_hashes()
             self._flush()
             self._write_hashes(hashes)
         self._flush()
-        self._write_chunk(layout.END, self._num_chunks.to_bytes(8, "little"))
+        self._write_chunk(layout.END, self._written.num_chunks.to_bytes(8, "little"))
 
     def _write_due_hashes(self) -> None:
-        if self._position % self._hash_interval == 0 and self._hashed_at < self._position:
+        if self.num_steps % self._hash_interval == 0 and self._hashed_at < self.num_steps:
             hashes = self._sim.world_hashes()
             self._flush()
             self._write_hashes(hashes)
 
     def _write_hashes(self, hashes: NDArray[np.uint64]) -> None:
         self._write_chunk(layout.HASHES, hashes.astype("<u8", copy=False).tobytes())
-        self._hashed_at = self._position
+        self._hashed_at = self.num_steps
 
     def _flush(self) -> None:
-        count = self._num_buffered
+        count = self._written.num_buffered
         if count:
             self._write_chunk(layout.STEPS, layout.pack_steps(self._actions[:count], self._resets[:count]))
-            self._num_buffered = 0
 
     def _write_chunk(self, kind: bytes, payload: bytes) -> None:
-        self._write(layout.chunk(kind, self._position, payload))
-        self._num_chunks += 1
+        """Only what the one assignment at the end says has been written: Ctrl-C may come at any time."""
+        chunk = layout.chunk(kind, self.num_steps, payload)
+        self._write_at(self._written.offset, chunk)
+        self._written = _Written(
+            self._written.offset + len(chunk),
+            self._written.num_chunks + 1,
+            self.num_steps if kind == layout.STEPS else self._written.num_steps,
+            0 if kind == layout.STEPS else self._written.num_buffered,
+        )
 
-    def _write(self, data: bytes) -> None:
+    def _write_at(self, offset: int, data: bytes) -> None:
         """A file that could not be written is not continued: what follows a part of a chunk could not be read."""
         rest = memoryview(data)
         try:
+            if self._file.seekable() and self._file.tell() != offset:  # a part of a chunk, after Ctrl-C
+                self._file.seek(offset)
+                self._file.truncate()
             while rest:
                 rest = rest[self._file.write(rest) :]
-        except BaseException:
+        except OSError:
             self._file.close()
             raise
 

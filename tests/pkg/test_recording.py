@@ -13,6 +13,7 @@ import tracemalloc
 import zlib
 from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -428,11 +429,11 @@ def test_a_simulator_that_is_not_new_is_recorded_from_where_it_is(
 
 
 def test_a_new_simulator_of_many_worlds_needs_no_save(path: Path) -> None:
-    with doorstep.Simulator(2500, world_offset=123) as sim, RecordingWriter(path, sim):
+    with doorstep.Simulator(5000, world_offset=123) as sim, RecordingWriter(path, sim):
         pass
     assert kinds(path) == ["CONF", "HASH", "END "]
-    with doorstep.Simulator(2500) as sim:
-        sim.state.agent_max_y[2400, 1] = 3.0
+    with doorstep.Simulator(5000) as sim:
+        sim.state.agent_max_y[4900, 1] = 3.0
         with RecordingWriter(path, sim):
             pass
     assert kinds(path) == ["CONF", "SAVE", "HASH", "END "]
@@ -538,6 +539,43 @@ def test_a_closed_writer_and_a_closed_simulator_are_refused(path: Path) -> None:
         writer.close()
     with pytest.raises(doorstep.StateError, match="truncated"):
         Recording(path)
+
+
+def test_ctrl_c_at_any_place_leaves_a_complete_recording(path: Path) -> None:
+    """KeyboardInterrupt at every line that the writer executes in turn, as a signal may raise it."""
+    actions = random_actions(9)
+    for interrupted_line in range(0, 400, 3):
+        lines = 0
+
+        def interrupt(frame: FrameType, event: str, _: Any, stop: int = interrupted_line) -> Any:
+            nonlocal lines
+            if not frame.f_code.co_filename.endswith("recording.py") or frame.f_code.co_name in ("close", "_finish"):
+                return None
+            lines += event == "line"
+            if lines == stop:
+                lines += 1
+                raise KeyboardInterrupt
+            return interrupt
+
+        with doorstep.Simulator(WORLDS) as sim, RecordingWriter(path, sim, hash_interval=3) as writer:
+            sys.settrace(interrupt)
+            try:
+                for step, each in enumerate(actions):
+                    sim.actions = each
+                    writer.step()
+                    if step == 4:
+                        writer.reset([2])
+            except KeyboardInterrupt:
+                pass
+            finally:
+                sys.settrace(None)
+            taken = sim.step_count
+        with Recording(path) as recording:
+            assert recording.num_steps == taken
+            replay(recording)
+        if lines < interrupted_line:
+            break
+    assert lines > 100
 
 
 @pytest.mark.parametrize("interval", [0, -1, True, 1.5, None])
