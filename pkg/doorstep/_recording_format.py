@@ -86,10 +86,10 @@ def pack_steps(actions: NDArray[np.int32], resets: NDArray[np.bool_]) -> bytes:
     the time of a search for matches, and better than its fastest level.
     """
     num_steps = len(actions)
-    by_component = actions.reshape(num_steps, -1, _COMPONENTS).transpose(2, 1, 0)
-    packed = _pack_fields(by_component)
-    packing = _INTEGERS if packed is None else _FIELDS
-    rows = np.ascontiguousarray(by_component, "<i4") if packed is None else packed
+    components = actions.reshape(-1, _COMPONENTS).T
+    packing = _FIELDS if _fit_fields(components) else _INTEGERS
+    planes = _packed_fields(components) if packing == _FIELDS else components.astype("<i4", copy=False)
+    rows = np.ascontiguousarray(planes.reshape(len(planes), num_steps, -1).transpose(0, 2, 1))
     with_resets = bool(resets.any())
     compressor = zlib.compressobj(1, zlib.DEFLATED, zlib.MAX_WBITS, zlib.DEF_MEM_LEVEL, zlib.Z_RLE)
     compressed = compressor.compress(rows.tobytes())
@@ -98,13 +98,16 @@ def pack_steps(actions: NDArray[np.int32], resets: NDArray[np.bool_]) -> bytes:
     return _STEPS_HEAD.pack(packing, with_resets, 0, num_steps) + compressed + compressor.flush()
 
 
-def _pack_fields(actions: NDArray[np.int32]) -> NDArray[np.uint8] | None:
-    """Two bytes per action, as planes [2, N * A, S]; None: a value needs more bits than its field has."""
-    amount, angle, turn, grab = actions
-    for values, field in zip(actions, (3, 7, 7, 1), strict=True):
-        if int(np.bitwise_or.reduce(values, axis=None)) & ~field:  # also of negative values
-            return None
-    packed = np.empty((2, *amount.shape), np.uint8)
+def _fit_fields(components: NDArray[np.int32]) -> bool:
+    """Whether no value has a bit beyond its field; negative ones do."""
+    fields = zip(components, (3, 7, 7, 1), strict=True)
+    return not any(int(np.bitwise_or.reduce(values)) & ~field for values, field in fields)
+
+
+def _packed_fields(components: NDArray[np.int32]) -> NDArray[np.uint8]:
+    """Two bytes per action: [2, S * N * A]."""
+    amount, angle, turn, grab = components
+    packed = np.empty((2, amount.size), np.uint8)
     np.bitwise_or(amount, angle << 2, out=packed[0], casting="unsafe")
     np.bitwise_or(turn, grab << 3, out=packed[1], casting="unsafe")
     return packed
