@@ -1,15 +1,20 @@
-"""Reads and writes recordings as docs/reference/recording_format.md describes them, without doorstep."""
+"""Recordings for tests; they are read and written as docs/reference/recording_format.md describes them."""
 
 import json
 import struct
 import zlib
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+import doorstep
+from doorstep.recording import RecordingWriter
+
 HEAD_BYTES, HEADER_BYTES = 16, 28
+WORLDS = 5
 
 
 class Chunk(NamedTuple):
@@ -91,3 +96,26 @@ def pack_steps(actions: NDArray[Any]) -> bytes:
     num_steps = len(actions)
     planes = actions.reshape(num_steps, -1, 4).transpose(2, 1, 0)
     return struct.pack("<BBHI", 1, 0, 0, num_steps) + zlib.compress(np.ascontiguousarray(planes, "<i4").tobytes())
+
+
+# ---- Recordings of doorstep
+
+
+def random_actions(steps: int, worlds: int = WORLDS, agents: int = 2) -> NDArray[np.int32]:
+    return np.random.default_rng(1).integers(doorstep.ACTIONS, size=(steps, worlds, agents, 4), dtype=np.int32)
+
+
+def record(path: Path, actions: NDArray[Any], hash_interval: int = 64, **rules: Any) -> NDArray[np.uint64]:
+    """Records a new simulator; returns the hashes of its worlds at the end."""
+    _, worlds, agents, _ = actions.shape
+    with doorstep.Simulator(worlds, num_agents=agents, **rules) as sim:
+        with RecordingWriter(path, sim, hash_interval=hash_interval) as writer:
+            play(writer, sim, actions)
+        return sim.world_hashes()
+
+
+def play(writer: RecordingWriter, sim: doorstep.Simulator, actions: NDArray[Any]) -> None:
+    for step in actions:
+        sim.actions = step
+        writer.append()
+        sim.step()

@@ -215,9 +215,7 @@ def test_a_recording_ignores_players_and_resets(tmp_path: Path) -> None:
         check_that_players_and_resets_are_ignored(sim, RecordedPlay(sim, recording), page)
 
 
-def check_that_players_and_resets_are_ignored(
-    sim: doorstep.Simulator, recorded: RecordedPlay, page: FakePage
-) -> None:
+def check_that_players_and_resets_are_ignored(sim: doorstep.Simulator, recorded: RecordedPlay, page: FakePage) -> None:
     viewer = viewer_of(sim, recorded, page)
     before = sim.hash()
     viewer.reset_world()

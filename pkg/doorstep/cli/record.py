@@ -32,9 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_policy_argument(parser)
     add("--steps", type=positive_integer, default=1000, metavar="N", help="number of steps (1000)")
     add("--episode-length", type=positive_integer, default=200, metavar="N", help="steps of an episode (200)")
-    add(
-        "--output", type=Path, default=Path("doorstep.rec"), metavar="FILE", help="the recording (doorstep.rec)"
-    )
+    add("--output", type=Path, default=Path("doorstep.rec"), metavar="FILE", help="the recording (doorstep.rec)")
     add(
         "--hash-interval",
         type=positive_integer,

@@ -136,9 +136,7 @@ def _check_shown(sim: doorstep.Simulator, arguments: argparse.Namespace) -> None
 
 
 @contextlib.contextmanager
-def _player(
-    arguments: argparse.Namespace, recording: Recording | None
-) -> Iterator[tuple[doorstep.Simulator, Take]]:
+def _player(arguments: argparse.Namespace, recording: Recording | None) -> Iterator[tuple[doorstep.Simulator, Take]]:
     """A simulator, and what takes its steps: a policy, or a recording."""
     if recording is not None:
         config = recording.config.replace(device=arguments.device, num_threads=arguments.threads)

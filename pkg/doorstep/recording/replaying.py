@@ -1,0 +1,205 @@
+"""`Replay` and `replay`: step a simulator through a recording, and compare its worlds."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doorstep._arguments import refuse
+from doorstep._native import VERSION_STRING
+from doorstep.errors import ArgumentError, ReplayError, StateError
+from doorstep.recording import layout
+from doorstep.recording.reader import Recording
+from doorstep.recording.rules import RULES
+from doorstep.simulator import Simulator
+
+_WORLDS_NAMED = 5
+
+
+@final
+class Replay:
+    """Steps a simulator through a recording, and compares its worlds wherever the recording has their hashes.
+
+    After each step, the resets and restored worlds that were recorded before the next one are applied too.
+
+    >>> import doorstep, os, tempfile
+    >>> from doorstep.recording import Recording, RecordingWriter, Replay
+    >>> path = os.path.join(tempfile.mkdtemp(), "run.rec")
+    >>> with doorstep.Simulator(2, seed=7) as sim, RecordingWriter(path, sim) as writer:
+    ...     for _ in range(5):
+    ...         writer.step()
+    >>> with Recording(path) as recording, doorstep.Simulator.from_config(recording.config) as sim:
+    ...     play = Replay(recording, sim)
+    ...     while play.position < recording.num_steps:
+    ...         play.step()
+    ...     play.comparisons
+    2
+
+    Args:
+        recording: an open recording.
+        sim: a new simulator with the rules of `recording.config`, on any device. Cameras and everything else that does
+            not change results are free. If the recording begins with saved worlds, they are restored.
+
+    Raises:
+        ArgumentError: the simulator has other rules.
+        StateError: the recording has saved worlds and was written by another version of doorstep.
+        ReplayError: the worlds differ from those at the beginning of the recording.
+    """
+
+    def __init__(self, recording: Recording, sim: Simulator) -> None:
+        if not isinstance(recording, Recording):
+            refuse("recording", "a doorstep.recording.Recording", recording)
+        if not isinstance(sim, Simulator):
+            refuse("sim", "a doorstep.Simulator", sim)
+        _check_rules(recording, sim)
+        _check_version(recording)
+        self.position = 0
+        """Steps replayed. Set it after you have restored the simulator to a moment of this replay."""
+        self.comparisons = 0
+        """How many times the hashes of all worlds were compared."""
+        self._equal_at: int | None = None
+        self._recording = recording
+        self._sim = sim
+        self._apply_events()
+
+    def step(self) -> None:
+        """Takes the next step.
+
+        Raises:
+            ArgumentError: all steps have been taken.
+            ReplayError: the worlds differ from the recorded ones; the step has been taken.
+            StateError: the file is damaged there.
+            SimulationError, RendererError: as `Simulator.step()`.
+        """
+        if self.position >= self._recording.num_steps:
+            raise ArgumentError(f"{self._recording.path} has no further step.", argument="position")
+        actions, resets = self._recording.actions(self.position), self._recording.resets(self.position)
+        self._sim.actions = actions
+        self._sim.resets = resets.astype(np.int32)
+        self._sim.step()
+        self.position += 1
+        self._apply_events()
+
+    def _apply_events(self) -> None:
+        """What the file says between the last step and the next one, in its order."""
+        for chunk in self._recording._events.get(self.position, ()):
+            payload = self._recording._payload(chunk)
+            if chunk.kind == layout.HASHES:
+                self._compare(np.frombuffer(payload, "<u8"))
+            elif chunk.kind == layout.RESET:
+                bits = np.unpackbits(np.frombuffer(payload, np.uint8), bitorder="little")
+                self._sim.reset(bits[: self._sim.num_worlds] != 0)
+            elif chunk.kind == layout.SAVE:
+                self._restore(payload)
+
+    def _restore(self, saved: bytes) -> None:
+        try:
+            self._sim.restore(saved)
+        except StateError as error:
+            path = self._recording.path
+            raise StateError(f"{path}: the worlds saved at step {self.position} cannot be restored: {error}") from error
+
+    def _compare(self, recorded: NDArray[np.uint64]) -> None:
+        different = np.flatnonzero(self._sim.world_hashes() != recorded)
+        if not different.size:
+            self._equal_at = self.position
+            self.comparisons += 1
+            return
+        error = ReplayError(self._difference(different), argument="recording", hint=self._reason())
+        error.equal_step, error.different_step = self._equal_at, self.position
+        error.worlds = tuple(different.tolist())
+        raise error
+
+    def _difference(self, different: NDArray[np.intp]) -> str:
+        named = ", ".join(map(str, different[:_WORLDS_NAMED].tolist()))
+        more = f" and {different.size - _WORLDS_NAMED} more" if different.size > _WORLDS_NAMED else ""
+        verb = f"world {named} differs" if different.size == 1 else f"worlds {named}{more} differ"
+        differs = f"{self._recording.path}: {verb} from the recording"
+        if self.position == 0:
+            return f"{differs} before the first step."
+        if self._equal_at is None:
+            return f"{differs} after step {self.position}, the first that is compared."
+        return f"{differs} after step {self.position}; after step {self._equal_at} all were equal."
+
+    def _reason(self) -> str:
+        recorded = self._recording.version
+        if recorded != VERSION_STRING:
+            return f"doorstep {recorded} recorded it; results of doorstep {VERSION_STRING} may differ, see its changes."
+        if self.position == 0:
+            return "Replay it with a new simulator."
+        return "The file was changed, or sim.state was edited during the recording without a checkpoint()."
+
+
+def replay(
+    recording: Recording, sim: Simulator | None = None, *, device: str | None = None, num_threads: int | None = None
+) -> None:
+    """Replays a recording to its end and compares the worlds wherever it has their hashes.
+
+    The results are exact: equal on the CPU and on GPUs, with any number of threads.
+
+    >>> import doorstep, os, tempfile
+    >>> from doorstep.recording import Recording, RecordingWriter, replay
+    >>> path = os.path.join(tempfile.mkdtemp(), "run.rec")
+    >>> with doorstep.Simulator(8) as sim, RecordingWriter(path, sim) as writer:
+    ...     for _ in range(20):
+    ...         writer.step()
+    ...     final = sim.hash()
+    >>> with Recording(path) as recording, doorstep.Simulator(8, num_threads=1) as sim:
+    ...     replay(recording, sim)
+    ...     sim.hash() == final
+    True
+
+    Args:
+        recording: an open recording.
+        sim: the simulator that is stepped, as for `Replay`; None: one that this function makes and closes.
+        device: device of the simulator that it makes; None: "cpu".
+        num_threads: its threads; None: as many as this process may use.
+
+    Raises:
+        ReplayError: the worlds differ; its attributes say between which steps, and which worlds.
+        StateError: the file is damaged, or has saved worlds and was written by another version of doorstep.
+        ArgumentError: the simulator has other rules, or both a simulator and its device or threads are given.
+        DeviceError: the device cannot be used.
+    """
+    if not isinstance(recording, Recording):
+        refuse("recording", "a doorstep.recording.Recording", recording)
+    if sim is not None:
+        if device is not None or num_threads is not None:
+            given = "num_threads" if device is None else "device"
+            raise ArgumentError(f"{given} is given together with sim, which has its own.", argument=given)
+        _replay_all(recording, sim)
+        return
+    _check_version(recording)
+    config = recording.config.replace(device="cpu" if device is None else device, num_threads=num_threads)
+    with closing(Simulator.from_config(config)) as made:
+        _replay_all(recording, made)
+
+
+def _replay_all(recording: Recording, sim: Simulator) -> None:
+    play = Replay(recording, sim)
+    while play.position < recording.num_steps:
+        play.step()
+
+
+def _check_rules(recording: Recording, sim: Simulator) -> None:
+    for name in RULES:
+        recorded, given = getattr(recording.config, name), getattr(sim.config, name)
+        if recorded != given:
+            raise ArgumentError(
+                f"sim has {name} {given!r}, but {recording.path} was recorded with {recorded!r}.",
+                argument="sim",
+                hint="Make it with Simulator.from_config(recording.config).",
+            )
+
+
+def _check_version(recording: Recording) -> None:
+    if recording.version != VERSION_STRING and recording.same_version_only:
+        raise StateError(
+            f"{recording.path} has saved worlds of doorstep {recording.version}, which doorstep {VERSION_STRING} "
+            "cannot restore.",
+            argument="recording",
+            hint=f"Replay it with doorstep {recording.version}.",
+        )

@@ -1,0 +1,46 @@
+"""The rules of a simulator as they stand in a recording."""
+
+from __future__ import annotations
+
+import json
+
+from doorstep._native import VERSION_STRING
+from doorstep.config import SimulatorConfig
+from doorstep.errors import ArgumentError
+
+# The fields of a configuration that change results; the others do not, and are not recorded.
+RULES = ("num_worlds", "seed", "num_agents", "episode_length", "auto_reset", "world_offset", "action_check")
+
+
+def config_text(config: SimulatorConfig) -> bytes:
+    """The payload of CONF."""
+    rules = {name: getattr(config, name) for name in RULES}
+    return json.dumps({"doorstep": VERSION_STRING, "config": rules}).encode()
+
+
+def parse_config_text(payload: bytes) -> tuple[str, dict[str, object]]:
+    """The version of doorstep that wrote a payload of CONF, and its rules, which are not checked.
+
+    Raises:
+        ValueError: it is not such a payload.
+    """
+    try:
+        content = json.loads(payload.decode())
+        return str(content["doorstep"]), dict(content["config"])
+    except (TypeError, KeyError, RecursionError) as error:
+        raise ValueError(str(error)) from error
+
+
+def config_of(rules: dict[str, object]) -> SimulatorConfig:
+    """All rules must be there and no others: one that is unknown would change the results.
+
+    Raises:
+        ArgumentError: a rule is absent, unknown or out of range.
+    """
+    for name in RULES:
+        if name not in rules:
+            raise ArgumentError(f"{name} is absent", argument=name)
+    for name in rules:
+        if name not in RULES:
+            raise ArgumentError(f"{name!r} is unknown", argument=name)
+    return SimulatorConfig.from_dict(rules)
