@@ -1,10 +1,14 @@
 """A real GPU gives the CPU's bits."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from tests.cuda.twins import Twins
+from tests.scenes import random_actions
 
 import doorstep
+from doorstep.recording import Recording, RecordingWriter, replay
 
 
 @pytest.mark.parametrize("num_worlds", [1, 31, 100, 1024, 8192])
@@ -29,6 +33,19 @@ def test_actions_out_of_range_are_treated_alike() -> None:
             for seed in range(20):
                 twins.step(np.random.default_rng(seed).integers(-40, 40, (300, 2, 4), dtype=np.int32))
             twins.assert_same()
+
+
+@pytest.mark.parametrize(("recorded_on", "replayed_on"), [("cpu", "cuda"), ("cuda", "cpu")])
+def test_a_recording_of_one_device_replays_on_the_other(recorded_on: str, replayed_on: str, tmp_path: Path) -> None:
+    with doorstep.Simulator(500, device=recorded_on, episode_length=80) as sim:
+        with RecordingWriter(tmp_path / "run.rec", sim) as writer:
+            for actions in random_actions(1, 200, 500):
+                sim.actions = actions
+                writer.step()
+            writer.reset([7, 499])
+            writer.step()
+    with Recording(tmp_path / "run.rec") as recording:
+        replay(recording, device=replayed_on)
 
 
 def test_edited_states_are_stepped_alike() -> None:

@@ -11,6 +11,7 @@ from doorstep.errors import ERROR_CLASSES
 TREE = [
     (doorstep.ArgumentError, doorstep.DoorstepError, ValueError),
     (doorstep.StateError, doorstep.DoorstepError, ValueError),
+    (doorstep.ReplayError, doorstep.StateError, ValueError),
     (doorstep.ClosedError, doorstep.DoorstepError, RuntimeError),
     (doorstep.OutOfMemoryError, doorstep.DoorstepError, MemoryError),
     (doorstep.LibraryError, doorstep.DoorstepError, ImportError),
@@ -52,6 +53,15 @@ def test_error_carries_status_argument_and_hint(error: type[doorstep.DoorstepErr
     assert (raised.argument, raised.hint, raised.driver_code) == ("seed", "do better", 0)
     assert error("it went wrong", driver_code=999).driver_code == 999
     assert ERROR_CLASSES[raised.status] is error
+
+
+def test_a_replay_error_keeps_where_the_worlds_differ() -> None:
+    raised = doorstep.ReplayError("it went wrong")
+    assert (raised.equal_step, raised.different_step, raised.worlds) == (None, 0, ())
+    raised.equal_step, raised.different_step, raised.worlds = 64, 128, (3, 5)
+    for other in (pickle.loads(pickle.dumps(raised)), copy.copy(raised)):
+        assert type(other) is doorstep.ReplayError
+        assert (other.equal_step, other.different_step, other.worlds) == (64, 128, (3, 5))
 
 
 @pytest.mark.parametrize("error", list(ERROR_CLASSES.values()))

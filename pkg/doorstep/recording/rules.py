@@ -34,6 +34,8 @@ def parse_config_text(payload: bytes) -> tuple[str, dict[str, object]]:
 def config_of(rules: dict[str, object]) -> SimulatorConfig:
     """All rules must be there and no others: one that is unknown would change the results.
 
+    A rule that is added to RULES needs the value that files without it had.
+
     Raises:
         ArgumentError: a rule is absent, unknown or out of range.
     """
