@@ -36,7 +36,7 @@ install_wheel = $(call pip,$(1)) --quiet uninstall --yes doorstep && $(call pip,
 .PHONY: help demo test test-wheel test-frameworks wheel wheels sdist check-wheel try-wheel lint gpu-test gpu-first-contact test-native test-asan test-tsan bench bench-interop bench-envs bench-render bench-view bench-kernels bench-gpu soak docs docs-site clean
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
 
 demo: wheel ## Build and install the wheel, then step 1,024 worlds and draw some of them
 	@$(call environment,demo,)
