@@ -111,7 +111,8 @@ def stage_table() -> str:
 
 def accesses(parameters: str) -> tuple[list[str], list[str]]:
     """What a stage reads and what it writes, by the types of its parameters; see DS_STAGE_TABLE."""
-    reads, writes = [], []
+    reads: list[str] = []
+    writes: list[str] = []
     for parameter in parameters.split(", "):
         kind = parameter.rsplit(" ", 1)[0]
         plain = re.sub(r"const |Each<|[>&]", "", kind)
