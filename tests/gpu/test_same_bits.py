@@ -37,14 +37,14 @@ def test_actions_out_of_range_are_treated_alike() -> None:
 
 @pytest.mark.parametrize(("recorded_on", "replayed_on"), [("cpu", "cuda"), ("cuda", "cpu")])
 def test_a_recording_of_one_device_replays_on_the_other(recorded_on: str, replayed_on: str, tmp_path: Path) -> None:
-    with doorstep.Simulator(500, device=recorded_on, episode_length=80) as sim:
-        with RecordingWriter(tmp_path / "run.rec", sim) as writer:
-            for actions in random_actions(1, 200, 500):
-                sim.actions = actions
-                writer.step()
-            writer.reset([7, 499])
+    path = tmp_path / "run.rec"
+    with doorstep.Simulator(500, device=recorded_on, episode_length=80) as sim, RecordingWriter(path, sim) as writer:
+        for actions in random_actions(1, 200, 500):
+            sim.actions = actions
             writer.step()
-    with Recording(tmp_path / "run.rec") as recording:
+        writer.reset([7, 499])
+        writer.step()
+    with Recording(path) as recording:
         replay(recording, device=replayed_on)
 
 
