@@ -29,7 +29,7 @@ class EscapeRoomRslRlEnv(VecEnv):  # type: ignore[misc]
 
     rsl_rl has no discrete distribution: give its actor `MultiDiscreteDistribution`.
 
-    >>> import doorstep.envs
+    >>> import torch, doorstep.envs
     >>> env = doorstep.envs.EscapeRoomRslRlEnv(8, seed=3)    # 4 worlds of 2 agents
     >>> env.get_observations()["policy"].shape
     torch.Size([8, 94])

@@ -10,7 +10,8 @@ import pytest
 
 BUILD = Path(__file__).resolve().parents[3] / "build"
 # zig has no OpenMP. It compiles its C++ library first, which takes a minute, but not where the wheel was built: for the
-# same target, and no particular processor, that one is in the cache. Asked for its version, it takes no target.
+# same target, and no particular processor, that one is in the cache. Asked for its version, it takes no target. A part
+# of the headers of Debian's Python is in /usr/include.
 COMPILER = """#!/bin/sh
 : "${{ZIG_GLOBAL_CACHE_DIR:={cache}}}" "${{ZIG_LOCAL_CACHE_DIR:={cache}}}"
 export ZIG_GLOBAL_CACHE_DIR ZIG_LOCAL_CACHE_DIR
@@ -22,7 +23,7 @@ for argument do
         *) set -- "$@" "$argument" ;;
     esac
 done
-exec "{zig}" c++ -target x86_64-linux-gnu.2.28 -I"{headers}" "$@"
+exec "{zig}" c++ -target x86_64-linux-gnu.2.28 -I"{headers}" "$@" -idirafter /usr/include
 """
 OMP_HEADER = """#pragma once
 inline int omp_get_max_threads() { return 1; }
