@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -85,3 +86,14 @@ def browser() -> Iterator[Any]:
         launched = playwright.chromium.launch(executable_path=str(path), args=options, env=environment)
         yield launched
         launched.close()
+
+
+@pytest.fixture(params=["device", "fifo", "folder"])
+def irregular_file(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A path at which there is something else than a regular file."""
+    path = Path("/dev/zero") if request.param == "device" else tmp_path / request.param
+    if request.param == "fifo":
+        os.mkfifo(path)  # without a writer: a plain open() would wait for one
+    if request.param == "folder":
+        path.mkdir()
+    return path

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all."""
+"""Files: checked paths, reading of regular files only, writing whole or not at all."""
 
 from __future__ import annotations
 
@@ -13,6 +13,31 @@ from typing import BinaryIO
 from doorstep._arguments import refuse
 
 
+def checked_path(path: object) -> str:
+    """A str or a path object as text.
+
+    Raises:
+        ArgumentError: it is neither.
+    """
+    if not isinstance(path, (str, os.PathLike)):
+        refuse("path", "the path of a file", path)
+    return os.fsdecode(path)
+
+
+def open_regular(path: str) -> int:
+    """A descriptor for reading, without waiting for the writer of a FIFO.
+
+    Raises:
+        ArgumentError: `path` is a folder, a device or a pipe.
+        OSError: the file cannot be read.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        refuse("path", "a regular file", path, "copy the output of a pipe or a device into a file first")
+    return descriptor
+
+
 @contextmanager
 def replaced_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """A new file in the folder of `path`, open for writing, that replaces `path` at the end; an error removes it.
@@ -23,9 +48,7 @@ def replaced_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         ArgumentError: `path` is neither a str nor a path object.
         OSError: the file cannot be created; raised before the block begins.
     """
-    if not isinstance(path, (str, os.PathLike)):
-        refuse("path", "the path of a file", path)
-    target = os.path.realpath(os.fsdecode(path))
+    target = os.path.realpath(checked_path(path))
     mode = _mode_of(target)
     if mode is not None and not stat.S_ISREG(mode):
         with open(target, "wb") as file:

@@ -111,3 +111,14 @@ def actions_of(seed: int, steps: int, num_worlds: int, num_agents: int) -> Array
     actions[..., 0] = np.maximum(actions[..., 0], 2)
     actions[..., 1] = np.where(actions[..., 1] < 4, 0, actions[..., 1])
     return actions
+
+
+def equal(found: Any, expected: Any) -> None:
+    """The same values, dtypes, shapes and keys."""
+    if isinstance(expected, dict):
+        assert list(found) == list(expected)
+        for name in expected:
+            equal(found[name], expected[name])
+    else:
+        assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
+        np.testing.assert_array_equal(found, expected)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.envs.histories import Array, actions_of
+from tests.envs.histories import Array, actions_of, equal
 
 from doorstep.errors import ArgumentError, ClosedError, StateError
 
@@ -29,16 +29,6 @@ def env() -> Iterator[AsyncEscapeRooms]:
     made = AsyncEscapeRooms(WORLDS, **RULES)
     yield made
     made.close()
-
-
-def equal(found: Any, expected: Any) -> None:
-    if isinstance(expected, dict):
-        assert set(found) == set(expected)
-        for name in expected:
-            equal(found[name], expected[name])
-    else:
-        assert found.dtype == expected.dtype
-        np.testing.assert_array_equal(found, expected)
 
 
 def rows_of(observations: Any, rows: Array) -> Any:

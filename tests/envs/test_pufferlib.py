@@ -94,7 +94,7 @@ def test_shared_buffers_are_the_simulators_memory(environment: Any) -> None:
         assert_plays_as_plain(env, 0)
         env.close()
         del env
-        for _ in range(100):  # owners are let go by Python's main thread when it comes to it
+        for _ in range(100):  # Python's main thread releases owners between two of its instructions
             sum(range(10))
         memory.close()
     finally:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.envs.histories import PARTS, Array, History, actions_of
+from tests.envs.histories import PARTS, Array, History, actions_of, equal
 
 import doorstep
 from doorstep.errors import ArgumentError, StateError
@@ -50,17 +50,6 @@ def observed(told: dict[str, Array], kind: str, agents: str) -> Any:
     if kind == "flat":
         return by_row(told["observations"], agents)
     return {name: by_row(told[name], agents) for name in PARTS}
-
-
-def equal(found: Any, expected: Any) -> None:
-    """The same values, dtypes and keys."""
-    if isinstance(expected, dict):
-        assert set(found) == set(expected)
-        for name in expected:
-            equal(found[name], expected[name])
-    else:
-        assert found.dtype == expected.dtype
-        np.testing.assert_array_equal(found, expected)
 
 
 def row_of(observations: Any, row: int) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.envs.histories import PARTS, Array, History, actions_of, some_worlds
+from tests.envs.histories import PARTS, Array, History, actions_of, equal, some_worlds
 
 import doorstep
 
@@ -42,17 +42,6 @@ def reward_by_row(values: Array, view: str) -> Array:
 
 def flags_by_row(values: Array, view: str, num_agents: int = AGENTS) -> Array:
     return np.repeat(values, num_agents) if view == "rows" else values
-
-
-def equal(found: Any, expected: Any) -> None:
-    """The same values, dtypes, shapes and keys."""
-    if isinstance(expected, dict):
-        assert list(found) == list(expected)
-        for name in expected:
-            equal(found[name], expected[name])
-    else:
-        assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
-        np.testing.assert_array_equal(found, expected)
 
 
 def observed(told: dict[str, Array], kind: str, view: str) -> Any:

@@ -128,7 +128,7 @@ def test_shared_buffers_are_the_simulators_memory() -> None:
 
 
 def wait_for_main_thread() -> None:
-    """Owners are let go by Python's main thread when it comes to it."""
+    """Python's main thread releases owners between two of its instructions."""
     for _ in range(100):
         sum(range(10))
 

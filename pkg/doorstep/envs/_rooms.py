@@ -23,6 +23,7 @@ Autoreset: TypeAlias = Literal["next_step", "same_step", "disabled"]
 AGENTS_VIEWS = ("joint", "rows")
 OBSERVATION_KINDS = ("flat", "dict", "pixels")
 AUTORESETS = ("next_step", "same_step", "disabled")
+RENDER_MODES = ("rgb_array",)
 
 FLAT_OBSERVATION = "observations"
 # Tensors of one agent's observation; each has a final_ twin.
@@ -192,6 +193,15 @@ class Rooms:
         """int32 by row: the steps of the last ended episode."""
         return self._arrays.repeat(self._lengths, self.rows_per_world)
 
+    def statistics(self, ended: Any) -> dict[str, Any]:
+        """What infos say of the episodes that ended in this step; names of masks begin with an underscore."""
+        return {
+            "episode_returns": self.final_returns(),
+            "_episode_returns": ended,
+            "episode_lengths": self.final_lengths(),
+            "_episode_lengths": ended,
+        }
+
     def render(self, row: int, **options: Any) -> Any:
         """A picture of a row: its world, or, where agents are rows, that agent from behind."""
         world, agent = divmod(row, self.rows_per_world)
@@ -284,13 +294,7 @@ class Rooms:
 
     def _by_agent(self, actions: Any) -> Any:
         """A row's actions as [N, A, 4], or as they are, if the simulator takes that shape."""
-        expected = (self.num_rows, len(self.action_sizes))
-        shape = getattr(actions, "shape", None)
-        if shape is None:
-            actions = as_array("actions", actions)
-            shape = actions.shape
-        if tuple(shape) != expected:
-            refuse("actions", f"an array of the shape {list(expected)}", f"an array of the shape {list(shape)}")
+        actions = shaped("actions", actions, (self.num_rows, len(self.action_sizes)))
         return actions.reshape(-1, self.num_agents, len(ACTIONS))
 
     def _as_flags(self, rows: Any) -> Any:
@@ -329,6 +333,35 @@ def as_array(name: str, value: Any) -> NDArray[Any]:
         raise ArgumentError(f"{name} cannot be an array: {error}", argument=name) from error
 
 
+def shaped(name: str, value: Any, shape: tuple[int, ...]) -> Any:
+    """An array of any library as it is, nested sequences as an array of numpy.
+
+    Raises:
+        ArgumentError: it has another shape.
+    """
+    array = value if getattr(value, "shape", None) is not None else as_array(name, value)
+    if tuple(array.shape) != shape:
+        refuse(name, f"an array of the shape {list(shape)}", f"an array of the shape {list(array.shape)}")
+    return array
+
+
+def check_render_mode(mode: str | None) -> str | None:
+    return None if mode is None else check_choice("render_mode", mode, RENDER_MODES)
+
+
+def refuse_decided(rules: Mapping[str, Any], decided: Mapping[str, str]) -> None:
+    """Refuses rules that an environment decides; what to use in their place is by their names."""
+    for name in decided.keys() & rules.keys():
+        raise ArgumentError(f"{name} is not an argument of this environment", argument=name, hint=decided[name])
+
+
+def parts_of_agent(observations: str, num_agents: int) -> tuple[str, ...]:
+    """The tensors of an agent's observation, "flat" or "dict"."""
+    if observations == "flat":
+        return (FLAT_OBSERVATION,)
+    return tuple(name for name in OBSERVATION_PARTS if name != "partner_observations" or num_agents > 1)
+
+
 def rows_of_worlds(num_worlds: int, rules: Mapping[str, Any]) -> int:
     """The rows of so many worlds where a row is an agent."""
     num_agents = check_integer("num_agents", rules.get("num_agents", SimulatorConfig(1).num_agents), 1, MAX_AGENTS)
@@ -360,9 +393,7 @@ def _config_of(
 
 
 def _parts_of(observations: ObservationKind, config: SimulatorConfig) -> tuple[str, ...]:
-    if observations == "flat":
-        return (FLAT_OBSERVATION,)
-    if observations == "dict":
-        return tuple(name for name in OBSERVATION_PARTS if name != "partner_observations" or config.num_agents > 1)
+    if observations != "pixels":
+        return parts_of_agent(observations, config.num_agents)
     assert config.cameras is not None
     return config.cameras.outputs

@@ -164,7 +164,8 @@ class AsyncEscapeRooms:
             outcome = self._groups[group].finish()
         else:
             raise StateError("there is nothing to receive", hint="call async_reset() or send() first")
-        info = {"env_id": self._ids[group], **self._statistics(group, outcome.ended)}
+        statistics = self._groups[group].statistics(outcome.ended) if outcome.ended.any() else {}
+        info = {"env_id": self._ids[group], **statistics}
         return outcome.observation, outcome.rewards, outcome.terminations, outcome.truncations, info
 
     def step(
@@ -193,14 +194,3 @@ class AsyncEscapeRooms:
         if not (0 <= group < self.num_groups and np.array_equal(ids, self._ids[group])):
             refuse("env_id", f"the {self.batch_size} numbers of a group, as recv() returned them", ids.tolist())
         return group
-
-    def _statistics(self, group: int, ended: NDArray[np.bool_]) -> dict[str, Any]:
-        if not ended.any():
-            return {}
-        rooms = self._groups[group]
-        return {
-            "episode_returns": rooms.final_returns(),
-            "_episode_returns": ended,
-            "episode_lengths": rooms.final_lengths(),
-            "_episode_lengths": ended,
-        }

@@ -16,8 +16,7 @@ from doorstep._batches import OUTLIVING
 from doorstep._native import ACTIONS
 from doorstep.config import as_config
 from doorstep.envs._jax_spaces import Box, Dict, MultiDiscrete
-from doorstep.envs._rooms import AGENTS_VIEWS, FLAT_OBSERVATION, OBSERVATION_PARTS, AgentsView
-from doorstep.errors import ArgumentError
+from doorstep.envs._rooms import AGENTS_VIEWS, AgentsView, parts_of_agent, refuse_decided
 from doorstep.jax import BatchState
 
 OBSERVATIONS = ("flat", "dict")
@@ -73,13 +72,12 @@ class EscapeRoomJaxEnv:
     ) -> None:
         check_choice("agents", agents, AGENTS_VIEWS)
         check_choice("observations", observations, OBSERVATIONS)
-        for name in DECIDED.keys() & rules.keys():
-            raise ArgumentError(f"{name} is not an argument of this environment", argument=name, hint=DECIDED[name])
+        refuse_decided(rules, DECIDED)
         config = as_config(1, rules)
         self.num_agents = config.num_agents
         self._by_agent = agents == "rows"
         self._params = EnvParams(config.episode_length)
-        self._parts = _parts_of(observations, config.num_agents)
+        self._parts = parts_of_agent(observations, config.num_agents)
         finals = [f"final_{name}" for name in self._parts]
         self._rooms = doorstep.jax.make(config, outputs=[*self._parts, *finals, *READ])
         self._program = jax.eval_shape(self._rooms.init).program
@@ -146,7 +144,7 @@ class EscapeRoomJaxEnv:
             - `episode_returns`, `episode_lengths`: of the episode that ended last; 0 before.
 
         Raises:
-            ArgumentError: `state` is none of an environment, or the action has another shape or dtype.
+            ArgumentError: `state` was not returned by this environment, or the action has another shape or dtype.
         """
         self._check_params(params)
         if not isinstance(state, BatchState) or state.program is not self._program:
@@ -201,9 +199,3 @@ class EscapeRoomJaxEnv:
         counts = array.dtype == np.int32
         low, high = (0.0, float(self._params.max_steps_in_episode)) if counts else (-np.inf, np.inf)
         return Box(low, high, tuple(array.shape[1:]), array.dtype)
-
-
-def _parts_of(observations: str, num_agents: int) -> tuple[str, ...]:
-    if observations == "flat":
-        return (FLAT_OBSERVATION,)
-    return tuple(name for name in OBSERVATION_PARTS if name != "partner_observations" or num_agents > 1)

@@ -10,14 +10,13 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 from pettingzoo import ParallelEnv
 
-from doorstep._arguments import check_choice, refuse
+from doorstep._arguments import refuse
 from doorstep._native import ACTIONS, STATE_FIELDS
-from doorstep.envs._rooms import ObservationKind, Rooms, as_array, rows_of_worlds
+from doorstep.envs._rooms import RENDER_MODES, ObservationKind, Rooms, as_array, check_render_mode, rows_of_worlds
 from doorstep.envs._spaces import action_space, observation_space
 from doorstep.errors import StateError
 from doorstep.simulator import Simulator
 
-RENDER_MODES = ("rgb_array",)
 # The number of an episode is no part of what happens in it.
 STATE_PARTS = tuple(row.name for row in STATE_FIELDS if row.name != "episode_index")
 
@@ -57,11 +56,10 @@ class EscapeRoomParallelEnv(ParallelEnv[str, Any, Any]):  # type: ignore[misc]
     def __init__(
         self, *, observations: ObservationKind = "flat", render_mode: str | None = None, **rules: Any
     ) -> None:
-        if render_mode is not None:
-            check_choice("render_mode", render_mode, RENDER_MODES)
+        mode = check_render_mode(render_mode)
         rows = rows_of_worlds(1, rules)
         self._rooms = Rooms(rows, agents="rows", observations=observations, autoreset="disabled", rules=rules)
-        self.render_mode = render_mode
+        self.render_mode = mode
         self.possible_agents = [f"agent_{index}" for index in range(rows)]
         self.agents: list[str] = []
         # Each agent has spaces of its own, as spaces have random numbers of their own.

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from doorstep._arguments import refuse
 from doorstep._native import ACTIONS
 from doorstep.config import SimulatorConfig, as_config
-from doorstep.envs._rooms import as_array
+from doorstep.envs._rooms import refuse_decided, shaped
 from doorstep.errors import ArgumentError, StateError
 from doorstep.simulator import Simulator
 
@@ -142,11 +142,7 @@ class EscapeRoomPufferEnv(pufferlib.PufferEnv):  # type: ignore[misc]
         simulator.bind(**{tensor: getattr(self, name) for name, tensor in BUFFERS.items()})
 
     def _take(self, actions: Any) -> None:
-        given = actions if hasattr(actions, "shape") else as_array("actions", actions)
-        expected = self.actions.shape
-        if tuple(given.shape) != expected:
-            refuse("actions", f"an array of the shape {list(expected)}", f"an array of the shape {list(given.shape)}")
-        self._simulator.actions = given
+        self._simulator.actions = shaped("actions", actions, self.actions.shape)
 
     def _infos(self) -> list[dict[str, float]]:
         if not (self.terminals.any() or self.truncations.any()):
@@ -158,8 +154,7 @@ class EscapeRoomPufferEnv(pufferlib.PufferEnv):  # type: ignore[misc]
 
 
 def _config_of(num_envs: int, rules: Mapping[str, Any]) -> SimulatorConfig:
-    for name in DECIDED.keys() & rules.keys():
-        raise ArgumentError(f"{name} is not an argument of this environment", argument=name, hint=DECIDED[name])
+    refuse_decided(rules, DECIDED)
     try:
         config = as_config(num_envs, {**rules, "flat_observations": True})
     except ArgumentError as error:

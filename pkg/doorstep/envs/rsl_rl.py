@@ -141,8 +141,8 @@ class EscapeRoomRslRlEnv(VecEnv):  # type: ignore[misc]
 
             - "time_outs": bool [num_envs], where the time ended the episode, not the task.
             - "final_observations": the last observations of the episodes that ended in this step; 0 elsewhere.
-            - "log": the mean return and length of the latest episode of each environment that has ended one; 0 as long
-              as there is none.
+            - "log": the mean return and length of the latest episode of each environment that has ended one; 0 before
+              the first episode ends.
 
         Raises:
             ArgumentError: the actions have another shape.

@@ -8,10 +8,9 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from doorstep._arguments import check_choice, refuse
-from doorstep.envs._rooms import ObservationKind, Rooms, as_array
+from doorstep.envs._rooms import RENDER_MODES, ObservationKind, Rooms, as_array, check_render_mode, shaped
 from doorstep.envs._spaces import action_space, observation_space
-from doorstep.envs.vector import RENDER_MODES, check_options
+from doorstep.envs.vector import check_options
 from doorstep.simulator import Simulator
 
 
@@ -37,10 +36,9 @@ class EscapeRoomEnv(gymnasium.Env[Any, Any]):  # type: ignore[misc]
     def __init__(
         self, *, observations: ObservationKind = "flat", render_mode: str | None = None, **rules: Any
     ) -> None:
-        if render_mode is not None:
-            check_choice("render_mode", render_mode, RENDER_MODES)
+        mode = check_render_mode(render_mode)
         self._rooms = Rooms(1, observations=observations, autoreset="disabled", rules=rules)
-        self.render_mode = render_mode
+        self.render_mode = mode
         self.observation_space = observation_space(self._rooms)
         self.action_space = action_space(self._rooms)
 
@@ -63,10 +61,7 @@ class EscapeRoomEnv(gymnasium.Env[Any, Any]):  # type: ignore[misc]
             ArgumentError: the action has another shape.
             StateError: no episode has begun, or it has ended.
         """
-        values = as_array("action", action)
-        if values.shape != self.action_space.shape:
-            expected, given = list(self.action_space.shape), list(values.shape)
-            refuse("action", f"an array of the shape {expected}", f"an array of the shape {given}")
+        values = shaped("action", as_array("action", action), self.action_space.shape)
         outcome = self._rooms.step(values[np.newaxis])
         info: dict[str, Any] = {}
         if outcome.ended[0]:

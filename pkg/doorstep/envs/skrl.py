@@ -12,12 +12,19 @@ from skrl.utils.spaces.torch import flatten_tensorized_space
 
 from doorstep._arguments import check_choice, refuse
 from doorstep.envs._arrays import torch_arrays
-from doorstep.envs._rooms import AgentsView, Autoreset, ObservationKind, Outcome, Rooms, rows_of_worlds
+from doorstep.envs._rooms import (
+    AgentsView,
+    Autoreset,
+    ObservationKind,
+    Outcome,
+    Rooms,
+    check_render_mode,
+    rows_of_worlds,
+)
 from doorstep.envs._spaces import action_space, observation_space
 from doorstep.simulator import Simulator
 
 OBSERVATION_KINDS = ("flat", "dict")
-RENDER_MODES = ("rgb_array",)
 
 
 class EscapeRoomSkrlEnv(Wrapper):  # type: ignore[misc]
@@ -62,7 +69,7 @@ class EscapeRoomSkrlEnv(Wrapper):  # type: ignore[misc]
         **rules: Any,
     ) -> None:
         check_choice("observations", observations, OBSERVATION_KINDS)
-        self.render_mode = _checked_render_mode(render_mode)
+        self.render_mode = check_render_mode(render_mode)
         self._rooms = Rooms(
             num_envs,
             agents=agents,
@@ -182,7 +189,7 @@ class EscapeRoomSkrlMultiAgentEnv(MultiAgentEnvWrapper):  # type: ignore[misc]
     """
 
     def __init__(self, num_envs: int = 1, *, render_mode: str | None = None, **rules: Any) -> None:
-        self.render_mode = _checked_render_mode(render_mode)
+        self.render_mode = check_render_mode(render_mode)
         self._rooms = Rooms(
             rows_of_worlds(num_envs, rules),
             agents="rows",
@@ -324,10 +331,6 @@ class _Inner:
 
     def __init__(self, rooms: Rooms) -> None:
         self.device = rooms.simulator.device
-
-
-def _checked_render_mode(mode: str | None) -> str | None:
-    return None if mode is None else check_choice("render_mode", mode, RENDER_MODES)
 
 
 def _autoreset_of(num_envs: int) -> Autoreset:

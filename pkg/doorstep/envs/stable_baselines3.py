@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 
-from doorstep._arguments import check_choice, check_integer, is_integer, refuse
+from doorstep._arguments import check_integer, is_integer, refuse
 from doorstep._native import MAX_SEED
-from doorstep.envs._rooms import AgentsView, ObservationKind, Outcome, Rooms
+from doorstep.envs._rooms import AgentsView, ObservationKind, Outcome, Rooms, check_render_mode
 from doorstep.envs._spaces import action_space, observation_space
-from doorstep.envs.vector import RENDER_MODES, check_options
+from doorstep.envs.vector import check_options
 from doorstep.simulator import Simulator
 
 # Observations, rewards, dones, infos.
@@ -66,9 +66,7 @@ class EscapeRoomVecEnv(VecEnv):  # type: ignore[misc]
         render_mode: str | None = None,
         **rules: Any,
     ) -> None:
-        if render_mode is not None:
-            check_choice("render_mode", render_mode, RENDER_MODES)
-        self.render_mode = render_mode
+        self.render_mode = check_render_mode(render_mode)
         # Cameras draw no view of an episode that is replaced in the same step: here a reset replaces it after the step.
         autoreset: Any = "disabled" if observations == "pixels" else "same_step"
         self._rooms = Rooms(num_envs, agents=agents, observations=observations, autoreset=autoreset, rules=rules)

@@ -13,12 +13,19 @@ from numpy.typing import NDArray
 
 from doorstep._arguments import check_choice, nearest, refuse
 from doorstep.envs._arrays import Arrays, host_arrays, torch_arrays
-from doorstep.envs._rooms import AgentsView, Autoreset, ObservationKind, Outcome, Rooms
+from doorstep.envs._rooms import (
+    RENDER_MODES,
+    AgentsView,
+    Autoreset,
+    ObservationKind,
+    Outcome,
+    Rooms,
+    check_render_mode,
+)
 from doorstep.envs._spaces import action_space, observation_space
 from doorstep.errors import ArgumentError
 from doorstep.simulator import Simulator
 
-RENDER_MODES = ("rgb_array",)
 RESET_OPTIONS = ("reset_mask",)
 
 
@@ -40,8 +47,7 @@ class _RoomsVectorEnv(VectorEnv[Any, Any, Any]):  # type: ignore[misc]
         **rules: Any,
     ) -> None:
         mode = check_autoreset_mode(autoreset_mode)
-        if render_mode is not None:
-            check_choice("render_mode", render_mode, RENDER_MODES)
+        render_mode = check_render_mode(render_mode)
         self._rooms = Rooms(
             num_envs,
             agents=agents,
@@ -112,12 +118,7 @@ class _RoomsVectorEnv(VectorEnv[Any, Any, Any]):  # type: ignore[misc]
         ended = outcome.ended
         if self._rooms.may_ask and not ended.any():
             return {}
-        statistics = {
-            "episode_returns": self._rooms.final_returns(),
-            "_episode_returns": ended,
-            "episode_lengths": self._rooms.final_lengths(),
-            "_episode_lengths": ended,
-        }
+        statistics = self._rooms.statistics(ended)
         if self._rooms.autoreset != "same_step":
             return statistics
         final = self._rooms.final_observation(ended)

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, NamedTuple, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from doorstep._arguments import refuse
+from doorstep._files import checked_path, open_regular
 from doorstep.errors import OutOfMemoryError, StateError
 
 FORMAT_VERSION = 1
@@ -59,9 +59,7 @@ class Chunk(NamedTuple):
 
 def create(path: str | os.PathLike[str]) -> BinaryIO:
     """A new file without a buffer. An older one is unlinked, so that those who have it open keep it."""
-    if not isinstance(path, (str, os.PathLike)):
-        refuse("path", "the path of a file", path)
-    target = os.path.realpath(os.fsdecode(path))
+    target = os.path.realpath(checked_path(path))
     with contextlib.suppress(FileNotFoundError):
         if stat.S_ISREG(os.stat(target).st_mode):
             os.unlink(target)
@@ -144,8 +142,8 @@ class ChunkFile:
     """A file of chunks, open for reading. Every method raises StateError where the file is not as it must be."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = _checked_path(path)
-        self._descriptor = _open_regular(self.path)
+        self.path = checked_path(path)
+        self._descriptor = open_regular(self.path)
         self.size = os.fstat(self._descriptor).st_size
 
     def close(self) -> None:
@@ -253,18 +251,3 @@ class ChunkFile:
             pieces.append(piece)
             offset, length = offset + len(piece), length - len(piece)
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
-
-
-def _checked_path(path: object) -> str:
-    if not isinstance(path, (str, os.PathLike)):
-        refuse("path", "the path of a file", path)
-    return os.fsdecode(path)
-
-
-def _open_regular(path: str) -> int:
-    """Without waiting for a FIFO's writer."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        refuse("path", "a regular file", path, "copy the output of a pipe or a device into a file first")
-    return descriptor

@@ -128,7 +128,7 @@ class RecordingWriter:
             worlds: a boolean mask [N], distinct slots, or None for all.
 
         Raises:
-            ArgumentError: `worlds` is none of these. Nothing has changed.
+            ArgumentError: `worlds` is of another kind. Nothing has changed.
             StateError, ClosedError, OSError: as `append()`.
         """
         self._settle()

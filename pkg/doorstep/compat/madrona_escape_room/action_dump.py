@@ -9,13 +9,12 @@ import errno
 import math
 import mmap
 import os
-import stat
 from typing import BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from doorstep._arguments import refuse
+from doorstep._files import open_regular
 from doorstep.errors import ArgumentError, OutOfMemoryError, StateError
 
 _ELEMENT = np.dtype("<i4")
@@ -47,22 +46,13 @@ def read_action_dump(path: str | os.PathLike[str], num_worlds: int, num_agents: 
         OSError: the file cannot be read.
     """
     shape = _step_shape(num_worlds, num_agents)
-    with _open_regular(path) as file:
+    with open(open_regular(os.fsdecode(path)), "rb") as file:
         num_bytes = os.fstat(file.fileno()).st_size
         _check_whole_steps(path, num_bytes, shape)
         if num_bytes == 0:
             return np.empty((0, *shape), np.int32)
         mapped = _map(path, file, num_bytes)
     return np.frombuffer(mapped, _ELEMENT).reshape(-1, *shape)
-
-
-def _open_regular(path: str | os.PathLike[str]) -> BinaryIO:
-    """Without waiting for a FIFO's writer."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        refuse("path", "a regular file", os.fspath(path), "copy the output of a pipe or a device into a file first")
-    return open(descriptor, "rb")
 
 
 def _check_whole_steps(path: str | os.PathLike[str], num_bytes: int, shape: tuple[int, int, int]) -> None:
