@@ -50,7 +50,7 @@ LINE_LENGTH = 120
 MARGIN = " " * 8
 ERROR_ROOT = "DoorstepError"
 
-SHAPE_LEGEND = "N worlds, A agents, F values of the flat observation"
+SHAPE_LEGEND = "N worlds, A agents, F values of the flat observation, L levels"
 STATE_LEGEND = "N worlds, B bodies (agents first, then cubes), S statics, K buttons, D doors, A agents"
 CAMERA_LEGEND = "N worlds, A agents, H rows and W columns of pixels, from the top left"
 
@@ -183,6 +183,7 @@ TENSOR_ROW = '''class TensorRow(NamedTuple):
     writable: bool
     sentence: str
     flat: bool = False  # exists only with flat_observations
+    levels: bool = False  # exists only with max_levels
     outlives_step: bool = False  # written where an episode ends, kept until the next one does'''
 
 
@@ -243,7 +244,7 @@ def table(name: str, rows: tuple[TensorRow, ...]) -> str:
         shape = ", ".join(f'"{symbol}"' for symbol in row.shape) + ("," if len(row.shape) == 1 else "")
         lines += ["    TensorRow(", f'        "{row.name}",', f'        "{row.dtype}",', f"        ({shape}),"]
         lines += [f"        {row.writable},", *wrapped_literal(row.sentence, 8)]
-        lines += [f"        {flag}=True," for flag in ("flat", "outlives_step") if getattr(row, flag)]
+        lines += [f"        {flag}=True," for flag in ("flat", "levels", "outlives_step") if getattr(row, flag)]
         lines += ["    ),"]
     return "\n".join([*lines, ")"])
 
@@ -264,14 +265,21 @@ def structure(struct: Struct) -> str:
 
 def field_type(field: Field) -> str:
     pointer = (field.type.endswith("*") and field.type not in VALUE_TYPES) or field.type in FUNCTION_POINTERS
-    base = "ctypes.c_void_p" if pointer else VALUE_TYPES[field.type]
+    base = "ctypes.c_void_p" if pointer else value_type(field)
     return f"{base} * {field.length}" if field.length else base
+
+
+def value_type(field: Field) -> str:
+    """Of a number, or of a struct of this header in another one."""
+    return VALUE_TYPES.get(field.type) or python_name(field.type)
 
 
 def annotation(field: Field) -> str:
     if field.length and field.type != "char":
-        return f"ctypes.Array[{VALUE_TYPES[field.type]}]"
+        return f"ctypes.Array[{value_type(field)}]"
     pointer = field.type.endswith("*") or field.type in FUNCTION_POINTERS
+    if not pointer and field.type not in VALUE_TYPES:
+        return value_type(field)
     return ANNOTATIONS.get(field.type, "int | None" if pointer else "int")
 
 

@@ -86,6 +86,7 @@ class TensorRow:
     writable: bool
     sentence: str
     flat: bool = False  # exists only with flat_observations
+    levels: bool = False  # exists only with max_levels
     outlives_step: bool = False  # written where an episode ends, kept until the next one does
 
 
@@ -168,6 +169,7 @@ def _parse_tensor_table(text: str, table: str) -> tuple[TensorRow, ...]:
             access == "READ_WRITE",
             sentence,
             flat="FLAT" in columns,
+            levels="LEVELS" in columns,
             outlives_step="EPISODE" in columns,
         )
         for name, dtype, shape, access, *columns, sentence in _parse_table(text, table)

@@ -21,7 +21,7 @@
 
 #include <stdint.h>
 
-#define DS_ABI_VERSION 4
+#define DS_ABI_VERSION 5
 #define DS_VERSION_STRING "0.1.0"
 #define DS_SAVE_FORMAT_VERSION 2
 
@@ -159,6 +159,7 @@ enum {
     DS_MAX_EPISODE_LENGTH = 1000000,
     DS_MAX_WORLDS = 1073741824, /* 2**30 */
     DS_MAX_THREADS = 1024,
+    DS_MAX_LEVELS = 1048576, /* 2**20 */
     DS_MAX_DIMENSIONS = 5,
     DS_MAX_ACTION_COMPONENTS = 16,
 };
@@ -191,9 +192,9 @@ typedef enum ds_action_component {
 
 /* All tensors that a simulator exports, in the order used everywhere.
    X(name, dtype, shape, access, presence, lifetime, saving, sentence).
-   shape: N worlds, A agents; F is the length of the flat observation (94 for two agents). All are C-contiguous and
+   shape: N worlds, A agents; F is the length of the flat observation (94 for two agents), L is max_levels. All are C-contiguous and
    aligned to 256 bytes.
-   presence: ALWAYS, or FLAT: only with flat_observations.
+   presence: ALWAYS, FLAT: only with flat_observations, or LEVELS: only with max_levels > 0.
    lifetime: STEP: written by every step; EPISODE: written where an episode ends, and kept until the next one does.
    saving: SAVED: a save contains it; UNSAVED: recomputed from the world, or left as it is. */
 #define DS_TENSOR_TABLE(X)                                                                                         \
@@ -237,7 +238,10 @@ typedef enum ds_action_component {
     X(final_observations, FLOAT32, "N,A,F", READ, FLAT, EPISODE, UNSAVED, "Likewise, observations.")               \
     X(episode_returns, FLOAT32, "N,A,1", READ, ALWAYS, EPISODE, SAVED,                                             \
       "Sum of rewards of the latest ended episode.")                                                               \
-    X(episode_lengths, INT32, "N,1", READ, ALWAYS, EPISODE, SAVED, "Steps of the latest ended episode.")
+    X(episode_lengths, INT32, "N,1", READ, ALWAYS, EPISODE, SAVED, "Steps of the latest ended episode.")          \
+    X(level_weights, FLOAT32, "N,L", READ_WRITE, LEVELS, EPISODE, UNSAVED,                                         \
+      "How likely each world draws each level at a reset, relative to the sum of its row; negative is 0.")         \
+    X(levels, INT32, "N,1", READ, LEVELS, STEP, UNSAVED, "Index of the present level.")
 
 typedef enum ds_tensor_id {
 #define DS_TENSOR_ENUM(name, ...) DS_TENSOR_##name,
@@ -305,6 +309,141 @@ typedef void (*ds_run)(void* pool, int64_t count, ds_task task, void* context);
 struct ds_turn;
 typedef ds_status (*ds_update)(void* context, const struct ds_turn* turn);
 
+/* ---- Levels ------------------------------------------------------------------------------------------------ */
+
+/* Capacities of a level; those of the worlds of a simulator with levels (max_levels > 0). */
+enum {
+    DS_LEVEL_MAX_STATICS = 32, /* walls and doors together */
+    DS_LEVEL_MAX_DOORS = 8,
+    DS_LEVEL_MAX_BUTTONS = 12,
+    DS_LEVEL_MAX_CUBES = 24,
+    DS_LEVEL_MAX_ROOMS = 8,
+    DS_LEVEL_GENERATED_ROOMS = 3,
+};
+
+/* Where the contents of a level come from. FIXED: from its fields. GENERATED: drawn at every reset as the reference
+   does, from room_types; goal, rewards, physics and episode_length are still the level's. */
+typedef enum ds_level_source {
+    DS_LEVEL_SOURCE_FIXED = 0,
+    DS_LEVEL_SOURCE_GENERATED = 1,
+} ds_level_source;
+
+/* Rooms of the reference's generator. Its own levels are DOUBLE_BUTTON, CUBE_BLOCKING, CUBE_BUTTONS. */
+typedef enum ds_room_type {
+    DS_ROOM_ANY = -1, /* one of those below, all equally likely */
+    DS_ROOM_SINGLE_BUTTON = 0,
+    DS_ROOM_DOUBLE_BUTTON = 1,
+    DS_ROOM_CUBE_BLOCKING = 2,
+    DS_ROOM_CUBE_BUTTONS = 3,
+} ds_room_type;
+
+/* Which agents must be in the goal for the episode to end. */
+typedef enum ds_goal_agents {
+    DS_GOAL_NONE = 0, /* there is no goal */
+    DS_GOAL_ANY = 1,
+    DS_GOAL_ALL = 2,
+} ds_goal_agents;
+
+/* A number drawn at every reset, uniform in [low, high); low where they are equal. */
+typedef struct ds_range {
+    float low;
+    float high;
+} ds_range;
+
+/* An axis-aligned box: bottom centre and full extents, metres. */
+typedef struct ds_level_box {
+    float x;
+    float y;
+    float z;
+    float size_x;
+    float size_y;
+    float size_z;
+} ds_level_box;
+
+typedef struct ds_level_door {
+    ds_level_box panel;
+    int32_t persistent; /* 1: stays open once opened */
+} ds_level_door;
+
+typedef struct ds_level_button {
+    float x;
+    float y;
+    int32_t door; /* index of the door; it opens while all of its buttons are pressed */
+} ds_level_button;
+
+typedef struct ds_level_cube {
+    float x;
+    float y;
+    float yaw; /* radians, counter-clockwise */
+} ds_level_cube;
+
+typedef struct ds_level_agent {
+    ds_range x;
+    ds_range y;
+    ds_range yaw; /* radians, counter-clockwise from +y */
+} ds_level_agent;
+
+/* Rooms follow each other along y. An agent observes the door and the first six entities (buttons, then cubes, by their
+   position at the start) of its room. The first room extends to minus infinity, the last one to infinity. */
+typedef struct ds_level_room {
+    float start;
+    float end; /* y in metres; the end is the start of the next room */
+    int32_t door;     /* index of the door that agents observe in this room, or -1 */
+} ds_level_room;
+
+typedef struct ds_level_goal {
+    int32_t agents; /* ds_goal_agents */
+    float min_x;
+    float max_x;
+    float min_y;
+    float max_y; /* metres; an agent is in the goal when its centre is */
+} ds_level_goal;
+
+/* Reward of an agent per step: progress per metre beyond its largest y so far, or idle if there is none; progress is
+   multiplied by bonus_factor while the largest y of all other agents is within bonus_distance metres. room: for every
+   room that it enters for the first time. goal: for all agents, in the step in which the goal ends the episode. */
+typedef struct ds_level_rewards {
+    float progress;
+    float idle;
+    float bonus_factor;
+    float bonus_distance;
+    float room;
+    float goal;
+    float max_y; /* metres; y beyond it is no progress */
+} ds_level_rewards;
+
+typedef struct ds_level_physics {
+    ds_range cube_mass;      /* kilograms, 1 .. 1000; agents have 1 kg */
+    ds_range friction;       /* factor of all friction coefficients, 0 .. 2 */
+    ds_range walking_force;  /* newtons at move amount 3, 0 .. 2000 */
+    ds_range turning_torque; /* newton metres at the hardest turn, 0 .. 640 */
+    ds_range door_speed;     /* metres per second, 0.1 .. 100 */
+} ds_level_physics;
+
+/* A level. Start from ds_level_default(), which is the reference's generator. */
+typedef struct ds_level {
+    uint32_t struct_size;
+    int32_t source; /* ds_level_source */
+    int32_t room_types[3]; /* GENERATED: ds_room_type of each room */
+    int32_t num_walls;
+    int32_t num_doors;
+    int32_t num_buttons;
+    int32_t num_cubes;
+    int32_t num_agents;
+    int32_t num_rooms; /* FIXED */
+    int32_t min_episode_length;
+    int32_t max_episode_length; /* drawn at every reset, both inclusive; 0: the simulator's */
+    ds_level_goal goal;
+    ds_level_rewards rewards;
+    ds_level_physics physics;
+    ds_level_box walls[32]; /* DS_LEVEL_MAX_STATICS */
+    ds_level_door doors[8];
+    ds_level_button buttons[12];
+    ds_level_cube cubes[24];
+    ds_level_agent agents[8]; /* DS_MAX_AGENTS; at least as many as the simulator has */
+    ds_level_room rooms[8];
+} ds_level;
+
 /* ---- Configuration ----------------------------------------------------------------------------------------- */
 
 /* Configuration of a simulator. Start from ds_simulator_config_default(). */
@@ -322,6 +461,7 @@ typedef struct ds_simulator_config {
     int32_t action_check;       /* ds_action_check */
     int32_t strict;             /* 0 or 1: trouble in a world (ds_health) makes the next call fail */
     int32_t flat_observations;  /* 0 or 1: also write "observations" */
+    int64_t max_levels;         /* 0 .. DS_MAX_LEVELS: room for this many levels; 0: the reference's levels only */
     uint64_t stream;            /* CUDA: a CUstream, or DS_STREAM_OWN; DS_STREAM_OWN on the CPU */
 } ds_simulator_config;
 
@@ -429,6 +569,16 @@ DS_API ds_status ds_simulator_reset(ds_simulator simulator, const int64_t* world
 
 /* As ds_simulator_reset for the slots whose mask byte is not zero; count must equal num_worlds. */
 DS_API ds_status ds_simulator_reset_mask(ds_simulator simulator, const uint8_t* mask, uint64_t count);
+
+/* Fills in the reference's generator, rewards and physics; level->struct_size must be set. */
+DS_API ds_status ds_level_default(ds_level* level);
+
+/* Replaces the levels from which worlds draw at their next resets, ordered after all work begun on the simulator;
+   worlds keep their present ones until then. weights: count numbers that are not negative and not all zero, written to
+   the rows of the tensor "level_weights" of all worlds; null: all equal. INVALID_ARGUMENT if count exceeds max_levels,
+   or if a level is refused: a field out of range, or fewer agents than the simulator's. */
+DS_API ds_status ds_simulator_set_levels(ds_simulator simulator, const ds_level* levels, uint64_t count,
+                                         const float* weights);
 
 /* Recomputes all observations from the current state, after edits. */
 DS_API ds_status ds_simulator_refresh(ds_simulator simulator);

@@ -20,7 +20,7 @@
 /* Name of the capsule that doorstep.capi() returns. */
 #define DS_API_CAPSULE "doorstep.ds_api"
 
-/* X(result, name, parameters): the function ds_<name>. As long as DS_ABI_VERSION is 4, rows keep their
+/* X(result, name, parameters): the function ds_<name>. As long as DS_ABI_VERSION is 5, rows keep their
    places and new ones come last. */
 #define DS_API_TABLE(X) \
     X(ds_status, check_version, (uint32_t abi_version, const char* version)) \
@@ -42,6 +42,9 @@
     X(ds_status, simulator_get_end, (ds_simulator simulator, ds_event* event)) \
     X(ds_status, simulator_reset, (ds_simulator simulator, const int64_t* worlds, uint64_t count)) \
     X(ds_status, simulator_reset_mask, (ds_simulator simulator, const uint8_t* mask, uint64_t count)) \
+    X(ds_status, level_default, (ds_level* level)) \
+    X(ds_status, simulator_set_levels, (ds_simulator simulator, const ds_level* levels, uint64_t count, const float* \
+      weights)) \
     X(ds_status, simulator_refresh, (ds_simulator simulator)) \
     X(ds_status, simulator_get_health, (ds_simulator simulator, ds_health* health)) \
     X(ds_status, simulator_set_stream, (ds_simulator simulator, uint64_t stream)) \
@@ -49,6 +52,7 @@
     X(ds_status, simulator_get_state, (ds_simulator simulator, int32_t field, ds_tensor_info* info)) \
     X(ds_status, simulator_view_state, (ds_simulator simulator, int32_t field, ds_tensor_info* info)) \
     X(ds_status, simulator_get_memory, (ds_simulator simulator, ds_memory* memory)) \
+    X(ds_status, memory_share, (ds_memory memory, ds_memory* shared)) \
     X(ds_status, memory_release, (ds_memory memory)) \
     X(ds_status, memory_read, (ds_memory memory, const ds_tensor_info* info, void* host, uint64_t bytes)) \
     X(ds_status, memory_write, (ds_memory memory, const ds_tensor_info* info, const void* host, uint64_t bytes)) \
@@ -59,6 +63,7 @@
     X(ds_status, simulator_set_tensor, (ds_simulator simulator, int32_t tensor, const void* data, uint64_t bytes, \
       int32_t device_kind)) \
     X(ds_status, simulator_attach, (ds_simulator simulator, const ds_attachment* attachment)) \
+    X(ds_status, simulator_has_attachment, (ds_simulator simulator, int32_t* attached)) \
     X(ds_status, batch_get_info, (const ds_batch* batch, ds_batch_info* info)) \
     X(ds_status, batch_prepare, (const ds_batch* batch)) \
     X(ds_status, batch_release, (const ds_batch* batch)) \
@@ -116,6 +121,7 @@
     X(ds_status, semaphore_signal, (ds_resource semaphore, ds_resource stream, uint64_t value)) \
     X(ds_status, semaphore_wait, (ds_resource semaphore, ds_resource stream, uint64_t value)) \
     X(ds_status, module_load, (ds_resource context, const void* image, ds_resource* module)) \
+    X(ds_status, module_load_builtin, (ds_resource context, const char* name, ds_resource* module)) \
     X(ds_status, kernel_get, (ds_resource module, const char* name, ds_resource* kernel)) \
     X(ds_status, kernel_launch, (ds_resource kernel, ds_resource stream, const uint32_t* grid, const uint32_t* block, \
       uint32_t shared_bytes, void** arguments)) \
@@ -153,10 +159,7 @@
       nbytes)) \
     X(ds_status, python_empty_like, (void* object, void** made)) \
     X(ds_status, python_zeros_like, (void* object, void** made)) \
-    X(ds_status, python_tensor_over, (void* type, void* managed, void** made)) \
-    X(ds_status, memory_share, (ds_memory memory, ds_memory* shared)) \
-    X(ds_status, module_load_builtin, (ds_resource context, const char* name, ds_resource* module)) \
-    X(ds_status, simulator_has_attachment, (ds_simulator simulator, int32_t* attached))
+    X(ds_status, python_tensor_over, (void* type, void* managed, void** made))
 
 typedef struct ds_api {
     uint32_t abi_version; /* DS_ABI_VERSION */

@@ -13,13 +13,14 @@ from doorstep.tensor import Tensor
 class TensorProperties:
     """One property per tensor.
 
-    N worlds, A agents, F values of the flat observation.
+    N worlds, A agents, F values of the flat observation, L levels.
     """
 
     __slots__ = ()
 
     _set_resets: Callable[[object], bool]
     _set_actions: Callable[[object], bool]
+    _set_level_weights: Callable[[object], bool]
 
     def _tensor(self, name: str) -> Tensor:
         raise NotImplementedError
@@ -236,6 +237,26 @@ class TensorProperties:
     @episode_lengths.setter
     def episode_lengths(self, value: NoReturn) -> None:
         self._assign("episode_lengths", value)
+
+    @property
+    def level_weights(self) -> Tensor:
+        """float32 [N, L], writable. How likely each world draws each level at a reset, relative to the sum of its
+        row; negative is 0."""
+        return self._tensor("level_weights")
+
+    @level_weights.setter
+    def level_weights(self, value: object) -> None:
+        if not self._set_level_weights(value):
+            self._assign("level_weights", value)
+
+    @property
+    def levels(self) -> Tensor:
+        """int32 [N, 1], read-only. Index of the present level."""
+        return self._tensor("levels")
+
+    @levels.setter
+    def levels(self, value: NoReturn) -> None:
+        self._assign("levels", value)
 
 
 class CameraProperties:

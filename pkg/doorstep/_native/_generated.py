@@ -8,7 +8,7 @@ import ctypes
 from enum import IntEnum
 from typing import Any, ClassVar, NamedTuple
 
-ABI_VERSION = 4
+ABI_VERSION = 5
 SAVE_FORMAT_VERSION = 2
 MAX_SEED = 4294967295
 MAX_GLOBAL_WORLDS = 4294967296
@@ -18,8 +18,15 @@ MAX_AGENTS = 8
 MAX_EPISODE_LENGTH = 1000000
 MAX_WORLDS = 1073741824
 MAX_THREADS = 1024
+MAX_LEVELS = 1048576
 MAX_DIMENSIONS = 5
 MAX_ACTION_COMPONENTS = 16
+LEVEL_MAX_STATICS = 32
+LEVEL_MAX_DOORS = 8
+LEVEL_MAX_BUTTONS = 12
+LEVEL_MAX_CUBES = 24
+LEVEL_MAX_ROOMS = 8
+LEVEL_GENERATED_ROOMS = 3
 PYTHON_SIGNATURE_BYTES = 512
 
 
@@ -107,6 +114,32 @@ class Ownership(IntEnum):
     FOREIGN = 2
 
 
+class LevelSource(IntEnum):
+    """Where the contents of a level come from. FIXED: from its fields. GENERATED: drawn at every reset as the
+    reference does, from room_types; goal, rewards, physics and episode_length are still the level's."""
+
+    FIXED = 0
+    GENERATED = 1
+
+
+class RoomType(IntEnum):
+    """Rooms of the reference's generator. Its own levels are DOUBLE_BUTTON, CUBE_BLOCKING, CUBE_BUTTONS."""
+
+    ANY = -1
+    SINGLE_BUTTON = 0
+    DOUBLE_BUTTON = 1
+    CUBE_BLOCKING = 2
+    CUBE_BUTTONS = 3
+
+
+class GoalAgents(IntEnum):
+    """Which agents must be in the goal for the episode to end."""
+
+    NONE = 0
+    ANY = 1
+    ALL = 2
+
+
 class Trouble(IntEnum):
     """Kinds of trouble, each a word of ds_batch::trouble: contacts beyond the capacity of a world; values that are
     not finite; indices edited to impossible values."""
@@ -178,6 +211,7 @@ class TensorRow(NamedTuple):
     writable: bool
     sentence: str
     flat: bool = False  # exists only with flat_observations
+    levels: bool = False  # exists only with max_levels
     outlives_step: bool = False  # written where an episode ends, kept until the next one does
 
 
@@ -349,6 +383,23 @@ TENSORS: tuple[TensorRow, ...] = (
         "Steps of the latest ended episode.",
         outlives_step=True,
     ),
+    TensorRow(
+        "level_weights",
+        "float32",
+        ("N", "L"),
+        True,
+        "How likely each world draws each level at a reset, relative to the sum of its row; negative is 0.",
+        levels=True,
+        outlives_step=True,
+    ),
+    TensorRow(
+        "levels",
+        "int32",
+        ("N", "1"),
+        False,
+        "Index of the present level.",
+        levels=True,
+    ),
 )
 
 
@@ -519,6 +570,212 @@ class TensorInfo(ctypes.Structure):
     )
 
 
+class Range(ctypes.Structure):
+    """ds_range"""
+
+    low: float
+    high: float
+
+    _fields_: ClassVar = (
+        ("low", ctypes.c_float),
+        ("high", ctypes.c_float),
+    )
+
+
+class LevelBox(ctypes.Structure):
+    """ds_level_box"""
+
+    x: float
+    y: float
+    z: float
+    size_x: float
+    size_y: float
+    size_z: float
+
+    _fields_: ClassVar = (
+        ("x", ctypes.c_float),
+        ("y", ctypes.c_float),
+        ("z", ctypes.c_float),
+        ("size_x", ctypes.c_float),
+        ("size_y", ctypes.c_float),
+        ("size_z", ctypes.c_float),
+    )
+
+
+class LevelDoor(ctypes.Structure):
+    """ds_level_door"""
+
+    panel: LevelBox
+    persistent: int
+
+    _fields_: ClassVar = (
+        ("panel", LevelBox),
+        ("persistent", ctypes.c_int32),
+    )
+
+
+class LevelButton(ctypes.Structure):
+    """ds_level_button"""
+
+    x: float
+    y: float
+    door: int
+
+    _fields_: ClassVar = (
+        ("x", ctypes.c_float),
+        ("y", ctypes.c_float),
+        ("door", ctypes.c_int32),
+    )
+
+
+class LevelCube(ctypes.Structure):
+    """ds_level_cube"""
+
+    x: float
+    y: float
+    yaw: float
+
+    _fields_: ClassVar = (
+        ("x", ctypes.c_float),
+        ("y", ctypes.c_float),
+        ("yaw", ctypes.c_float),
+    )
+
+
+class LevelAgent(ctypes.Structure):
+    """ds_level_agent"""
+
+    x: Range
+    y: Range
+    yaw: Range
+
+    _fields_: ClassVar = (
+        ("x", Range),
+        ("y", Range),
+        ("yaw", Range),
+    )
+
+
+class LevelRoom(ctypes.Structure):
+    """ds_level_room"""
+
+    start: float
+    end: float
+    door: int
+
+    _fields_: ClassVar = (
+        ("start", ctypes.c_float),
+        ("end", ctypes.c_float),
+        ("door", ctypes.c_int32),
+    )
+
+
+class LevelGoal(ctypes.Structure):
+    """ds_level_goal"""
+
+    agents: int
+    min_x: float
+    max_x: float
+    min_y: float
+    max_y: float
+
+    _fields_: ClassVar = (
+        ("agents", ctypes.c_int32),
+        ("min_x", ctypes.c_float),
+        ("max_x", ctypes.c_float),
+        ("min_y", ctypes.c_float),
+        ("max_y", ctypes.c_float),
+    )
+
+
+class LevelRewards(ctypes.Structure):
+    """ds_level_rewards"""
+
+    progress: float
+    idle: float
+    bonus_factor: float
+    bonus_distance: float
+    room: float
+    goal: float
+    max_y: float
+
+    _fields_: ClassVar = (
+        ("progress", ctypes.c_float),
+        ("idle", ctypes.c_float),
+        ("bonus_factor", ctypes.c_float),
+        ("bonus_distance", ctypes.c_float),
+        ("room", ctypes.c_float),
+        ("goal", ctypes.c_float),
+        ("max_y", ctypes.c_float),
+    )
+
+
+class LevelPhysics(ctypes.Structure):
+    """ds_level_physics"""
+
+    cube_mass: Range
+    friction: Range
+    walking_force: Range
+    turning_torque: Range
+    door_speed: Range
+
+    _fields_: ClassVar = (
+        ("cube_mass", Range),
+        ("friction", Range),
+        ("walking_force", Range),
+        ("turning_torque", Range),
+        ("door_speed", Range),
+    )
+
+
+class Level(ctypes.Structure):
+    """ds_level"""
+
+    struct_size: int
+    source: int
+    room_types: ctypes.Array[ctypes.c_int32]
+    num_walls: int
+    num_doors: int
+    num_buttons: int
+    num_cubes: int
+    num_agents: int
+    num_rooms: int
+    min_episode_length: int
+    max_episode_length: int
+    goal: LevelGoal
+    rewards: LevelRewards
+    physics: LevelPhysics
+    walls: ctypes.Array[LevelBox]
+    doors: ctypes.Array[LevelDoor]
+    buttons: ctypes.Array[LevelButton]
+    cubes: ctypes.Array[LevelCube]
+    agents: ctypes.Array[LevelAgent]
+    rooms: ctypes.Array[LevelRoom]
+
+    _fields_: ClassVar = (
+        ("struct_size", ctypes.c_uint32),
+        ("source", ctypes.c_int32),
+        ("room_types", ctypes.c_int32 * 3),
+        ("num_walls", ctypes.c_int32),
+        ("num_doors", ctypes.c_int32),
+        ("num_buttons", ctypes.c_int32),
+        ("num_cubes", ctypes.c_int32),
+        ("num_agents", ctypes.c_int32),
+        ("num_rooms", ctypes.c_int32),
+        ("min_episode_length", ctypes.c_int32),
+        ("max_episode_length", ctypes.c_int32),
+        ("goal", LevelGoal),
+        ("rewards", LevelRewards),
+        ("physics", LevelPhysics),
+        ("walls", LevelBox * 32),
+        ("doors", LevelDoor * 8),
+        ("buttons", LevelButton * 12),
+        ("cubes", LevelCube * 24),
+        ("agents", LevelAgent * 8),
+        ("rooms", LevelRoom * 8),
+    )
+
+
 class SimulatorConfig(ctypes.Structure):
     """ds_simulator_config"""
 
@@ -535,6 +792,7 @@ class SimulatorConfig(ctypes.Structure):
     action_check: int
     strict: int
     flat_observations: int
+    max_levels: int
     stream: int
 
     _fields_: ClassVar = (
@@ -551,6 +809,7 @@ class SimulatorConfig(ctypes.Structure):
         ("action_check", ctypes.c_int32),
         ("strict", ctypes.c_int32),
         ("flat_observations", ctypes.c_int32),
+        ("max_levels", ctypes.c_int64),
         ("stream", ctypes.c_uint64),
     )
 
@@ -1044,6 +1303,17 @@ class PythonRules(ctypes.Structure):
 STRUCTURES: tuple[tuple[str, type[ctypes.Structure]], ...] = (
     ("ds_error", Error),
     ("ds_tensor_info", TensorInfo),
+    ("ds_range", Range),
+    ("ds_level_box", LevelBox),
+    ("ds_level_door", LevelDoor),
+    ("ds_level_button", LevelButton),
+    ("ds_level_cube", LevelCube),
+    ("ds_level_agent", LevelAgent),
+    ("ds_level_room", LevelRoom),
+    ("ds_level_goal", LevelGoal),
+    ("ds_level_rewards", LevelRewards),
+    ("ds_level_physics", LevelPhysics),
+    ("ds_level", Level),
     ("ds_simulator_config", SimulatorConfig),
     ("ds_simulator_info", SimulatorInfo),
     ("ds_health", Health),
@@ -1088,6 +1358,12 @@ FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
     ("ds_simulator_get_end", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)),
     ("ds_simulator_reset", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64)),
     ("ds_simulator_reset_mask", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64)),
+    ("ds_level_default", ctypes.c_int, (ctypes.POINTER(Level),)),
+    (
+        "ds_simulator_set_levels",
+        ctypes.c_int,
+        (ctypes.c_void_p, ctypes.POINTER(Level), ctypes.c_uint64, ctypes.c_void_p),
+    ),
     ("ds_simulator_refresh", ctypes.c_int, (ctypes.c_void_p,)),
     ("ds_simulator_get_health", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(Health))),
     ("ds_simulator_set_stream", ctypes.c_int, (ctypes.c_void_p, ctypes.c_uint64)),
@@ -1261,6 +1537,8 @@ class Functions:
     ds_simulator_get_end: Any
     ds_simulator_reset: Any
     ds_simulator_reset_mask: Any
+    ds_level_default: Any
+    ds_simulator_set_levels: Any
     ds_simulator_refresh: Any
     ds_simulator_get_health: Any
     ds_simulator_set_stream: Any
