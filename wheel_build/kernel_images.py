@@ -25,7 +25,7 @@ from pathlib import Path
 
 from build_steps import BuildError, exclusive, say
 from cuda_packages import CudaPackages
-from kernel_image_file import PTX, TRAINING, VIEWS, ImageName, pack
+from kernel_image_file import LEVELS, PTX, TRAINING, VIEWS, ImageName, pack
 from kernel_report import KernelReport, parse_log
 
 INCLUDE_FOLDERS = (Path("native/src"), Path("native/include"))
@@ -63,9 +63,17 @@ class KernelModule:
 
 NUM_AGENTS = range(1, 9)
 WORLDS_SOURCE = Path("native/src/exec/cuda/kernels.cu")
+
+
+def worlds_module(number: int, agents: int, name: str, capacity: str) -> KernelModule:
+    """The kernels that step worlds of a number of agents and a capacity (native/src/sim/world.h)."""
+    return KernelModule(number, name, WORLDS_SOURCE, (f"-DDS_AGENTS={agents}", f"-DDS_CAPACITY={capacity}"))
+
+
 MODULES = (
     KernelModule(TRAINING, "training", Path("native/src/training/kernels.cu")),
-    *(KernelModule(agents, f"{agents}_agents", WORLDS_SOURCE, (f"-DDS_AGENTS={agents}",)) for agents in NUM_AGENTS),
+    *(worlds_module(agents, agents, f"{agents}_agents", "ReferenceCapacity") for agents in NUM_AGENTS),
+    *(worlds_module(LEVELS + agents, agents, f"{agents}_agents_levels", "LevelCapacity") for agents in NUM_AGENTS),
     KernelModule(VIEWS, "views", Path("native/src/render/raycast/kernels.cu")),
 )
 

@@ -159,6 +159,18 @@ def check_slots(worlds: object, num_worlds: int) -> NDArray[np.int64]:
     return selection.astype(np.int64, copy=False)
 
 
+def check_weights(name: str, value: object, count: int) -> NDArray[np.float32]:
+    """float32 [count]: relative probabilities."""
+    requirement = f"{count} numbers that are not negative and not all zero"
+    try:
+        weights = np.asarray(value, np.float32)
+    except (TypeError, ValueError):
+        refuse(name, requirement, value)
+    if weights.shape != (count,) or not np.isfinite(weights).all() or (weights < 0).any() or not weights.any():
+        refuse(name, requirement, value)
+    return np.ascontiguousarray(weights)
+
+
 def check_bytes(name: str, value: object) -> NDArray[np.uint8]:
     """The bytes of any contiguous bytes-like object, without a copy."""
     try:

@@ -9,10 +9,11 @@ from doorstep.config import SimulatorConfig
 from doorstep.errors import ArgumentError, DeviceError
 from doorstep.simulator import choose_device
 
-NAMES = tuple(row.name for row in TENSORS)
-INPUTS = tuple(row.name for row in TENSORS if row.writable)  # which a step writes too
-OUTLIVING = tuple(row.name for row in TENSORS if row.outlives_step)
-FLAT = tuple(row.name for row in TENSORS if row.flat)  # which a step writes only if they exist
+WORLD_TENSORS = tuple(row for row in TENSORS if not row.levels)  # batches play the reference's levels
+NAMES = tuple(row.name for row in WORLD_TENSORS)
+INPUTS = tuple(row.name for row in WORLD_TENSORS if row.writable)  # which a step writes too
+OUTLIVING = tuple(row.name for row in WORLD_TENSORS if row.outlives_step)
+FLAT = tuple(row.name for row in WORLD_TENSORS if row.flat)  # which a step writes only if they exist
 
 
 class BatchRules(NamedTuple):
@@ -34,6 +35,8 @@ def batch_rules(config: SimulatorConfig) -> BatchRules:
         _refuse("action_check", config.action_check, "'clamp' or 'off'", "a step within a program cannot raise")
     if config.strict:
         _refuse("strict", config.strict, "False", "a step within a program cannot raise")
+    if config.max_levels:
+        _refuse("max_levels", config.max_levels, "0", "only a Simulator plays other levels than the reference's")
     if config.cameras is not None:
         _refuse("cameras", config.cameras, "None", "only a Simulator draws what cameras see")
     return BatchRules(

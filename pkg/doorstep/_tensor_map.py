@@ -13,13 +13,14 @@ from doorstep._native.foreign_tensor import ELEMENT_TYPES, ForeignTensor
 from doorstep._tensors.checks import ReadRules, check_fits, refuse_gaps
 from doorstep._tensors.libraries import INTEGERS, contiguous_copy, int32_copy, is_convertible, memory_owner
 from doorstep._tensors.reader import read_memory
+from doorstep.config import SimulatorConfig
 from doorstep.errors import AbsentTensorError, ArgumentError
 from doorstep.tensor import Tensor, describe
 
 TENSOR_INDEX = {row.name: index for index, row in enumerate(TENSORS)}
 CAMERA_TENSOR_NAMES = tuple(row.name for row in CAMERA_TENSORS)
 FLAT_TENSORS = tuple(row.name for row in TENSORS if row.flat)
-
+LEVEL_TENSORS = tuple(row.name for row in TENSORS if row.levels)
 
 INT32 = ELEMENT_TYPES["int32"]  # of the tensors that can be assigned
 
@@ -30,7 +31,7 @@ class TensorMap:
 
     __slots__ = ("_accepted", "_binding", "_device", "_session", "_tensors")
 
-    def __init__(self, session: Session, device: str, *, flat_observations: bool) -> None:
+    def __init__(self, session: Session, device: str, config: SimulatorConfig) -> None:
         self._session = session
         self._device = device
         # Held while tensors are bound to other memory; reentrant, because a signal handler may run in the same thread.
@@ -38,7 +39,7 @@ class TensorMap:
         self._accepted: dict[
             str, tuple[object, ...]
         ] = {}  # dtype, shape and device that each tensor was set from last: checked already
-        absent = () if flat_observations else FLAT_TENSORS
+        absent = {*(() if config.flat_observations else FLAT_TENSORS), *(() if config.max_levels else LEVEL_TENSORS)}
         memory = session.memory
         self._tensors: Mapping[str, Tensor] = MappingProxyType(
             {
@@ -71,6 +72,12 @@ class TensorMap:
             )
         if name not in TENSOR_INDEX:
             refuse("tensors", "the name of a tensor", name, f"this simulator has {', '.join(tensors)}")
+        if name in LEVEL_TENSORS:
+            raise AbsentTensorError(
+                f"max_levels is 0; it must be at least 1 for {name!r} to exist",
+                argument="max_levels",
+                hint="make the simulator with max_levels=8, or as many as you have",
+            )
         raise AbsentTensorError(
             f"flat_observations is False; it must be True for {name!r} to exist",
             argument="flat_observations",

@@ -14,6 +14,7 @@ from doorstep._native import (
     MAX_AGENTS,
     MAX_EPISODE_LENGTH,
     MAX_GLOBAL_WORLDS,
+    MAX_LEVELS,
     MAX_SEED,
     MAX_THREADS,
     MAX_WORLDS,
@@ -59,6 +60,7 @@ class SimulatorConfig:
     action_check: ActionCheckName = "clamp"
     strict: bool = False
     flat_observations: bool = False
+    max_levels: int = 0
     cameras: Cameras | None = None
 
     def __post_init__(self) -> None:
@@ -76,6 +78,7 @@ class SimulatorConfig:
             "auto_reset": check_flag("auto_reset", self.auto_reset),
             "strict": check_flag("strict", self.strict),
             "flat_observations": check_flag("flat_observations", self.flat_observations),
+            "max_levels": check_integer("max_levels", self.max_levels, 0, MAX_LEVELS),
         }
         if self.num_threads is not None:
             checked["num_threads"] = check_integer("num_threads", self.num_threads, 1, MAX_THREADS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Literal, final
 
@@ -16,6 +16,7 @@ from doorstep._arguments import (
     check_device,
     check_integer,
     check_slots,
+    check_weights,
     check_worlds,
     refuse,
 )
@@ -36,6 +37,7 @@ from doorstep.cameras import Cameras, settings_of
 from doorstep.config import ActionCheckName, SimulatorConfig
 from doorstep.event import StepEvent
 from doorstep.health import Health
+from doorstep.levels import AnyLevel, Level, to_native_array
 from doorstep.render.camera import CameraPose
 from doorstep.render.drawing import Drawing
 from doorstep.render.objects import Snapshot, take_snapshots
@@ -78,6 +80,8 @@ class Simulator(TensorProperties, CameraProperties):
             counted in `health`. "raise": `step()` raises and steps no world. "off": values within +-32767 are applied.
         strict: after an error inside a world (see `health`) the next call raises SimulationError.
         flat_observations: also write `observations`, all observations side by side, and `final_observations`.
+        max_levels: room for this many levels of your own, 0 to 2**20, see `set_levels()`. 0: the reference's levels
+            only, which is fastest.
         stream: the CUDA stream that all work is ordered on: a doorstep.cuda.Stream, a torch.cuda.Stream, any object
             with `__cuda_stream__()`, or a CUstream as an integer; the simulator keeps a reference to it. None: at every
             call PyTorch's current stream on the device for that thread, if PyTorch uses CUDA, else a stream that the
@@ -122,6 +126,7 @@ class Simulator(TensorProperties, CameraProperties):
         action_check: ActionCheckName = "clamp",
         strict: bool = False,
         flat_observations: bool = False,
+        max_levels: int = 0,
         stream: object = None,
         cameras: Cameras | None = None,
     ) -> None:
@@ -137,6 +142,7 @@ class Simulator(TensorProperties, CameraProperties):
             action_check=action_check,
             strict=strict,
             flat_observations=flat_observations,
+            max_levels=max_levels,
             cameras=cameras,
         )
         settings = _native_settings(config, stream)
@@ -147,7 +153,7 @@ class Simulator(TensorProperties, CameraProperties):
         self._step_handle = 0 if self._session.stream else self._session.handle
         info = self._session.info()
         self._device = "cpu" if info.device_kind == DeviceKind.CPU else f"cuda:{info.device_index}"
-        self._tensors = TensorMap(self._session, self._device, flat_observations=config.flat_observations)
+        self._tensors = TensorMap(self._session, self._device, config)
         self._set_actions = self._session.setter(TENSOR_INDEX["actions"])
         self._set_resets = self._session.setter(TENSOR_INDEX["resets"])
         self._state = StateFields(self._session, self._device)
@@ -225,6 +231,38 @@ class Simulator(TensorProperties, CameraProperties):
         else:
             self._session.reset(selection)
         self._interventions += 1
+
+    def set_levels(
+        self, levels: Sequence[AnyLevel], weights: Sequence[float] | NDArray[Any] | None = None
+    ) -> None:
+        """Replaces the levels that worlds play: each world draws one at every reset, by its row of `level_weights`.
+
+        Worlds keep the levels that they have until their next reset; `reset()` begins the new ones at once. The draw
+        depends only on seed, global world and episode.
+
+        >>> import doorstep
+        >>> sim = doorstep.Simulator(4, max_levels=2)
+        >>> sim.set_levels([doorstep.levels.reference(), doorstep.levels.curated()["one door"]], weights=(0, 1))
+        >>> sim.reset()
+        >>> sim.levels[:, 0].tolist()
+        [1, 1, 1, 1]
+        >>> sim.level_weights[0] = (1, 0)    # world 0 plays the other one from its next reset on
+
+        Args:
+            levels: 1 to `max_levels` of them; each has a spawn for every agent.
+            weights: how likely each one is, relative to their sum, written to all rows of `level_weights`; not
+                negative and not all zero. None: all are equally likely.
+
+        Raises:
+            ArgumentError: there are too many levels for `max_levels`, a level has fewer spawns than the simulator has
+                agents, or the weights do not fit. Nothing has changed.
+        """
+        table = to_native_array(levels)
+        for index, level in enumerate(levels):
+            if isinstance(level, Level) and len(level.spawns) < self.num_agents:
+                hint = "add spawns, or make the simulator with fewer agents"
+                refuse("levels", f"at least {self.num_agents} spawns in each", f"levels[{index}] with {len(level.spawns)}", hint)
+        self._session.set_levels(table, None if weights is None else check_weights("weights", weights, len(table)))
 
     def refresh(self) -> None:
         """Recomputes all observations from the current state, after edits of `state`."""
@@ -538,6 +576,7 @@ def _native_settings(config: SimulatorConfig, stream: object) -> dict[str, int]:
         "action_check": ActionCheck[config.action_check.upper()],
         "strict": config.strict,
         "flat_observations": config.flat_observations,
+        "max_levels": config.max_levels,
         "stream": _choose_stream(stream, config.device, kind, index),
     }
 

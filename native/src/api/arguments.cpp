@@ -75,7 +75,9 @@ ds_status check_tensor(const Simulator& simulator, int64_t tensor) {
         return status;
     }
     if (simulator.has_tensor(static_cast<int>(tensor))) return DS_STATUS_OK;
-    return fail(DS_STATUS_INVALID_ARGUMENT, "tensor", "create the simulator with flat_observations",
+    const bool flat = kTensorRows[tensor].presence == Presence::FLAT;
+    return fail(DS_STATUS_INVALID_ARGUMENT, "tensor",
+                flat ? "create the simulator with flat_observations" : "create the simulator with max_levels",
                 "this simulator has no tensor %s", kTensorRows[tensor].name);
 }
 

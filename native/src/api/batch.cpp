@@ -57,7 +57,7 @@ bool all_in_order(void* const* tensors) {
     uint64_t wrong = 0;
     for (int tensor = 0; tensor < DS_TENSOR_COUNT; ++tensor) {
         const uint64_t address = reinterpret_cast<uint64_t>(tensors[tensor]);
-        wrong |= (address & (kAlignments[tensor] - 1)) | static_cast<uint64_t>(!address & !kTensorRows[tensor].flat);
+        wrong |= (address & (kAlignments[tensor] - 1)) | static_cast<uint64_t>(!address & !kTensorRows[tensor].may_be_absent());
     }
     return wrong == 0;
 }
@@ -69,7 +69,7 @@ ds_status check_addresses(const ds_batch& batch) {
     for (int tensor = 0; tensor < DS_TENSOR_COUNT; ++tensor) {
         const void* address = batch.tensors[tensor];
         const TensorRow& row = kTensorRows[tensor];
-        if (!address && row.flat) continue;
+        if (!address && row.may_be_absent()) continue;
         if (const ds_status status = check_address(row.name, address, kAlignments[tensor])) return status;
     }
     return DS_STATUS_OK;
@@ -98,7 +98,7 @@ ds_status clear(const ds_batch& batch, void* memory, int64_t bytes) {
 // seed_and_offset: on the batch's device; null: use the numbers instead.
 ds_status create_checked(const ds_batch& batch, uint32_t seed, uint64_t world_offset, const uint32_t* seed_and_offset) {
     // Cleared first: the bytes between two worlds belong to the first one's block
-    const int64_t world_bytes = static_cast<int64_t>(find_world_model(static_cast<int>(batch.num_agents)).world_bytes);
+    const int64_t world_bytes = static_cast<int64_t>(find_world_model(kind_of(batch)).world_bytes);
     if (const ds_status status = clear(batch, batch.worlds, batch.num_worlds * world_bytes)) return status;
     if (is_on_cuda(batch)) return create_on_cuda(batch, seed, world_offset, seed_and_offset);
     return create_on_cpu(batch, seed_and_offset ? seed_and_offset[0] : seed,
@@ -116,7 +116,7 @@ ds_status ds_batch_get_info(const ds_batch* batch, ds_batch_info* info) {
     if (const ds_status status = check_kind(batch)) return status;
     if (const ds_status status = check_struct(info, "info")) return status;
     if (const ds_status status = check_num_worlds(batch->num_worlds)) return status;
-    const WorldModel& model = find_world_model(static_cast<int>(batch->num_agents));
+    const WorldModel& model = find_world_model(kind_of(*batch));
     const int64_t world_bytes = static_cast<int64_t>(model.world_bytes);
     ds_batch_info found = {info->struct_size, model.flat_observation_size, world_bytes, 0, 0};
     if (is_on_cuda(*batch))

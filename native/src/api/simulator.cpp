@@ -23,6 +23,10 @@ ds_status check_config(const ds_simulator_config& config) {
                                              DS_ACTION_CHECK_CLAMP, DS_ACTION_CHECK_OFF)) {
         return status;
     }
+    if (const ds_status status = check_range("max_levels", "0 plays the reference's levels only", config.max_levels, 0,
+                                             DS_MAX_LEVELS)) {
+        return status;
+    }
     return check_device(config.device_kind, config.device_index, DS_DEVICE_AUTO);
 }
 

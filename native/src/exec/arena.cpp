@@ -5,6 +5,15 @@ namespace {
 
 constexpr int64_t kAlignment = 256;
 
+bool is_present(Presence presence, const ds_simulator_config& config) {
+    switch (presence) {
+        case Presence::ALWAYS: return true;
+        case Presence::FLAT: return config.flat_observations != 0;
+        case Presence::LEVELS: return config.max_levels > 0;
+    }
+    return false;
+}
+
 }  // namespace
 
 // ---- Layout
@@ -17,7 +26,7 @@ int64_t Parts::place(int64_t part_bytes) {
 }
 
 Dimensions dimensions_of(const ds_simulator_config& config, const WorldModel& model) {
-    return {config.num_worlds, config.num_agents, model.flat_observation_size};
+    return {config.num_worlds, config.num_agents, model.flat_observation_size, config.max_levels};
 }
 
 int64_t constant_bytes(const WorldModel& model, int field) {
@@ -31,11 +40,12 @@ int64_t constant_bytes(const WorldModel& model, int field) {
 ArenaLayout lay_out_arena(const ds_simulator_config& config, const WorldModel& model) {
     ArenaLayout layout;
     layout.worlds = layout.place(config.num_worlds * static_cast<int64_t>(model.world_bytes));
+    layout.levels = config.max_levels > 0 ? layout.place(config.max_levels * static_cast<int64_t>(sizeof(ds_level))) : -1;
     for (int tensor = 0; tensor < DS_TENSOR_COUNT; ++tensor) {
         const TensorRow& row = kTensorRows[tensor];
         ds_tensor_info info;
         describe_tensor(row, dimensions_of(config, model), &info);
-        layout.tensors[tensor] = config.flat_observations || !row.flat ? layout.place(tensor_bytes(info)) : -1;
+        layout.tensors[tensor] = is_present(row.presence, config) ? layout.place(tensor_bytes(info)) : -1;
     }
     for (int field = 0; field < DS_STATE_COUNT; ++field) {
         const bool constant = model.state_fields[field].offset < 0;
@@ -63,6 +73,7 @@ void locate(const ArenaLayout& layout, char* base, Simulation* simulation) {
     DS_ASSERT(reinterpret_cast<uintptr_t>(base) % kAlignment == 0);
     const auto address = [&](int64_t offset) -> void* { return offset < 0 ? nullptr : base + offset; };
     simulation->worlds = address(layout.worlds);
+    simulation->levels = static_cast<ds_level*>(address(layout.levels));
     for (int tensor = 0; tensor < DS_TENSOR_COUNT; ++tensor) {
         set_tensor_address(&simulation->tensors, tensor, address(layout.tensors[tensor]));
     }

@@ -26,9 +26,15 @@ struct Parts {
 // Offsets in bytes from the start of the memory; -1 for parts that the simulator does not have.
 struct ArenaLayout : Parts {
     int64_t worlds;
+    int64_t levels;
     int64_t tensors[DS_TENSOR_COUNT];
     int64_t constants[DS_STATE_COUNT];  // state fields that the model fixes; -1: the blocks contain it
 };
+
+// The worlds of a simulator.
+inline WorldKind kind_of(const ds_simulator_config& config) {
+    return {static_cast<int>(config.num_agents), config.max_levels > 0};
+}
 
 ArenaLayout lay_out_arena(const ds_simulator_config& config, const WorldModel& model);
 

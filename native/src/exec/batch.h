@@ -9,8 +9,11 @@ namespace doorstep {
 // ds_batch in the terms of the simulation.
 inline Simulation simulation_of(const ds_batch& batch) {
     const Rules rules{static_cast<int32_t>(batch.episode_length), batch.auto_reset, batch.action_check, 0};
-    return {batch.worlds, tensors_of(batch.tensors), rules};
+    return {batch.worlds, tensors_of(batch.tensors), rules, nullptr, 0};
 }
+
+// Batches play the reference's levels.
+inline WorldKind kind_of(const ds_batch& batch) { return {static_cast<int>(batch.num_agents), false}; }
 
 // ---- On the CPU. The calling thread steps a small batch; larger ones take turns on threads that the whole process
 // shares. They are created for the first such batch and kept until the process ends.

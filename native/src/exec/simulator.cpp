@@ -1,18 +1,31 @@
 #include "exec/simulator.h"
 
+#include <algorithm>
+#include <memory>
 #include <new>
 
+#include "sim/reference_level.h"
+
 namespace doorstep {
+namespace {
+
+ds_status fail_table(int64_t count) {
+    return fail(DS_STATUS_OUT_OF_MEMORY, "max_levels", "use fewer worlds or levels, or raise the memory limit",
+                "no memory is left to pass on %lld levels and their weights", static_cast<long long>(count));
+}
+
+}  // namespace
 
 Simulator::Simulator(const ds_simulator_config& config, int32_t device_kind)
     : config_(config),
-      model_(&find_world_model(static_cast<int>(config.num_agents))),
+      model_(&find_world_model(kind_of(config))),
       layout_(lay_out_arena(config, *model_)),
       bytes_for_attachments_(Ref<ByteCount>::adopt(new (std::nothrow) ByteCount)) {
     config_.device_kind = device_kind;
     simulation_.rules.episode_length = static_cast<int32_t>(config.episode_length);
     simulation_.rules.auto_reset = config.auto_reset;
     simulation_.rules.action_check = config.action_check;
+    simulation_.max_levels = config.max_levels;
 }
 
 ds_status Simulator::fail_records() {
@@ -30,6 +43,30 @@ ds_status Simulator::allocate(int64_t bytes, Ref<Memory>* memory) {
     if (const ds_status status = take_memory(bytes, memory)) return status;
     (*memory)->count_in(bytes_for_attachments_);
     return DS_STATUS_OK;
+}
+
+ds_status Simulator::set_first_levels() {
+    if (config_.max_levels == 0) return DS_STATUS_OK;
+    const int64_t count = config_.max_levels;
+    const std::unique_ptr<ds_level[]> levels(new (std::nothrow) ds_level[static_cast<size_t>(count)]);
+    const std::unique_ptr<float[]> weights(new (std::nothrow) float[static_cast<size_t>(count)]);
+    if (!levels || !weights) return fail_table(count);
+    std::fill_n(levels.get(), count, reference_level());
+    std::fill_n(weights.get(), count, 0.f);
+    weights[0] = 1.f;
+    return set_levels(levels.get(), count, weights.get());
+}
+
+ds_status Simulator::set_levels(const ds_level* levels, int64_t count, const float* weights) {
+    DS_ASSERT(count >= 1 && count <= config_.max_levels);
+    const int64_t row = config_.max_levels, worlds = config_.num_worlds;
+    const std::unique_ptr<float[]> rows(new (std::nothrow) float[static_cast<size_t>(worlds * row)]);
+    if (!rows) return fail_table(count);
+    for (int64_t i = 0; i < worlds * row; ++i) rows[i] = i % row >= count ? 0.f : weights ? weights[i % row] : 1.f;
+    const int64_t level_bytes = count * static_cast<int64_t>(sizeof(ds_level));
+    const int64_t weight_bytes = worlds * row * static_cast<int64_t>(sizeof(float));
+    if (const ds_status status = memory_->write(memory_->data() + layout_.levels, level_bytes, levels)) return status;
+    return memory_of(DS_TENSOR_level_weights)->write(simulation_.tensors.level_weights, weight_bytes, rows.get());
 }
 
 void Simulator::describe_tensor(int tensor, ds_tensor_info* info) const {

@@ -122,6 +122,8 @@ public:
     virtual ds_status reset(const uint8_t* mask) = 0;    // on the host; null: all worlds
     virtual ds_status refresh(const uint8_t* mask) = 0;  // likewise
     virtual ds_status set_stream(uint64_t stream) = 0;
+    // weights: `count` numbers for every world, or null for equal ones. Levels have been checked.
+    ds_status set_levels(const ds_level* levels, int64_t count, const float* weights);
     void look_for_edits() { simulation_.rules.look_for_edits = 1; }
 
     // The attached library, called at the end of operations, after begin_operation().
@@ -167,6 +169,8 @@ protected:
     bool has_records() const { return static_cast<bool>(bytes_for_attachments_); }
     static ds_status fail_records();
 
+    // The reference's generator in every place, the only one that is drawn the first.
+    ds_status set_first_levels();
     // Allocates the memory that layout_ describes.
     void take_over(Ref<Memory> memory);
     // Fills in everything except the memory of allocate(); needs no turn.

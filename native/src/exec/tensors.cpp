@@ -12,12 +12,13 @@ namespace {
 
 // ---- Shapes
 
-// The value of "N", "A", "A-1", "F" or a number.
+// The value of "N", "A", "A-1", "F", "L" or a number.
 int64_t dimension(const char* text, const Dimensions& dimensions) {
     switch (*text) {
         case 'N': return dimensions.num_worlds;
         case 'A': return dimensions.num_agents + strtoll(text + 1, nullptr, 10);
         case 'F': return dimensions.flat_observation_size;
+        case 'L': return dimensions.max_levels;
         default: return strtoll(text, nullptr, 10);
     }
 }

@@ -12,6 +12,9 @@ namespace doorstep {
 
 // ---- The tables
 
+// Which simulators have a tensor: all, those with flat_observations, those with max_levels.
+enum class Presence { ALWAYS, FLAT, LEVELS };
+
 // The columns of DS_TENSOR_TABLE; state fields have those of the first line only.
 struct TensorRow {
     const char* name;
@@ -19,20 +22,21 @@ struct TensorRow {
     const char* shape;  // "N,A,4"
     ds_access access;
 
-    bool flat = false;           // exists only with flat_observations
+    Presence presence = Presence::ALWAYS;
     bool outlives_step = false;  // written where an episode ends, and kept until the next one does
     bool saved = false;
+
+    constexpr bool may_be_absent() const { return presence != Presence::ALWAYS; }
 };
 
 namespace columns {
-constexpr bool ALWAYS = false, FLAT = true;
 constexpr bool STEP = false, EPISODE = true;
 constexpr bool UNSAVED = false, SAVED = true;
 }  // namespace columns
 
 inline constexpr TensorRow kTensorRows[DS_TENSOR_COUNT] = {
 #define DS_ROW(name, dtype, shape, access, presence, lifetime, saving, sentence) \
-    {#name, DS_DTYPE_##dtype, shape, DS_ACCESS_##access, columns::presence, columns::lifetime, columns::saving},
+    {#name, DS_DTYPE_##dtype, shape, DS_ACCESS_##access, Presence::presence, columns::lifetime, columns::saving},
     DS_TENSOR_TABLE(DS_ROW)
 #undef DS_ROW
 };
@@ -58,6 +62,7 @@ struct Dimensions {
     int64_t num_worlds;             // N
     int64_t num_agents;             // A
     int64_t flat_observation_size;  // F
+    int64_t max_levels;             // L
 };
 
 // Fills in dtype, access, rank, shape and C-contiguous strides of a tensor; not its address.

@@ -64,6 +64,9 @@ DS_INLINE int32_t clamp(int32_t value, int32_t low, int32_t high) {
     return value < low ? low : value > high ? high : value;
 }
 
+// The lowest `count` bits, 0 to 32.
+constexpr uint32_t low_bits(int count) { return count == 32 ? ~0u : (1u << count) - 1u; }
+
 // Index of the lowest set bit, which is then cleared; bits must not be zero.
 DS_INLINE int take_lowest_bit(uint32_t& bits) {
     DS_ASSERT(bits != 0);

@@ -49,7 +49,7 @@ DS_INLINE void find_candidate_pairs(const W& world, CoupledWorld<W>& coupled) {
         solid |= lane_bits((Float(0.f) < s.top) & (s.bottom < s.top)) << lane;
     }
     for (int slot = 0; slot < problem.body_count; slot++) {
-        uint32_t bits = statics_in<Float>(world, grown(areas[slot], kShoveMargin)) & solid & ((1u << W::kStatics) - 1u);
+        uint32_t bits = statics_in<Float>(world, grown(areas[slot], kShoveMargin)) & solid & low_bits(W::kStatics);
         used |= bits;
         DS_ASSERT(problem.static_pair_count + count_bits(bits) <= Problem<W>::kMaxStaticPairs);
         while (bits)

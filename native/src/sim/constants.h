@@ -16,8 +16,11 @@ constexpr float kRoomWallHeight = 4.375f;  // end walls and doors
 
 constexpr float kDoorSlot = kWorldWidth / 3.f;      // opening of an end wall
 constexpr float kDoorWidth = 0.8f * kDoorSlot;      // the panel in it
-constexpr float kDoorDrop = 1.2f;                   // metres a panel moves per step
-constexpr float kDoorSinkLimit = -4.5f;             // an open panel above this keeps sinking
+constexpr float kStepsPerSecond = 25.f;
+constexpr float kDoorSpeed = 30.f;                  // metres per second
+constexpr float kDoorDrop = kDoorSpeed / kStepsPerSecond;  // metres a panel moves per step
+constexpr float kDoorClearance = 0.125f;            // how far below the floor an open panel's top sinks, at least
+constexpr float kDoorSinkLimit = -(kRoomWallHeight + kDoorClearance);  // an open panel above this keeps sinking
 
 constexpr float kButtonSize = 1.3f;
 constexpr float kButtonHalf = 0.65f;

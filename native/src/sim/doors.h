@@ -16,13 +16,14 @@ DS_INLINE bool is_closing(const W& world, int door) {
 
 // Uses the flag of the last step: four steps to open, four to close.
 template <WorldTile TileT>
-DS_METHOD void Stages<TileT>::move_doors(const Doors& doors, Statics& statics) {
-    for (int d = 0; d < World::kDoors; d++) {
-        float& z = statics.z[doors.panel_of(d)];
+DS_METHOD void Stages<TileT>::move_doors(const Terms& terms, const Doors& doors, Statics& statics) {
+    for (int d = 0; d < terms.doors(World::kDoors); d++) {
+        const int panel = doors.panel_of(d);
+        float& z = statics.z[panel];
         if (doors.open[d]) {
-            if (z > kDoorSinkLimit) z -= kDoorDrop;
+            if (z > terms.sink_limit(statics.size_z[panel])) z -= terms.door_drop();
         } else if (z < 0.f) {
-            z = minimum(z + kDoorDrop, 0.f);
+            z = minimum(z + terms.door_drop(), 0.f);
         }
     }
 }
@@ -48,15 +49,15 @@ DS_METHOD void Stages<TileT>::press_buttons(ButtonIndex button, const Bodies& bo
 
 // A door opens when all its buttons are pressed, and closes again unless it is persistent.
 template <WorldTile TileT>
-DS_METHOD void Stages<TileT>::open_doors(const Buttons& buttons, Doors& doors) {
+DS_METHOD void Stages<TileT>::open_doors(const Terms& terms, const Buttons& buttons, Doors& doors) {
     uint32_t linked = 0, waiting = 0;
-    for (int b = 0; b < World::kButtons; b++) {
+    for (int b = 0; b < terms.buttons(World::kButtons); b++) {
         DS_ASSERT(buttons.door[b] >= 0 && buttons.door[b] < World::kDoors);
         const uint32_t door = 1u << (buttons.door[b] & 31);
         linked |= door;
         if (!buttons.pressed[b]) waiting |= door;
     }
-    for (int d = 0; d < World::kDoors; d++) {
+    for (int d = 0; d < terms.doors(World::kDoors); d++) {
         if ((linked & ~waiting) >> d & 1) doors.open[d] = 1;
         else if (!doors.persistent[d]) doors.open[d] = 0;
     }

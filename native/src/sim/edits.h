@@ -38,6 +38,12 @@ DS_INLINE bool has_valid_indices(const W& world) {
     return valid;
 }
 
+// The static that a door gets in place of an impossible one: the reference's panel, where there is one.
+template <class W>
+DS_INLINE int32_t spare_panel(int door) {
+    return clamp(3 * door + 5, 0, W::kStatics - 1);
+}
+
 // Returns how many were out of range.
 template <class W>
 DS_NOINLINE uint32_t repair_indices(W& world) {
@@ -45,7 +51,7 @@ DS_NOINLINE uint32_t repair_indices(W& world) {
     for (int i = 0; i < W::kStaticLanes; i++)
         repaired += repair(world.statics.kind[i], 0, i < W::kStatics ? kEntityKinds - 1 : 0, 0);
     for (int b = 0; b < W::kButtonLanes; b++) repaired += repair(world.buttons.door[b], 0, W::kDoors - 1, 0);
-    for (int d = 0; d < W::kDoors; d++) repaired += repair(world.doors.panel[d], 0, W::kStatics - 1, 3 * d + 5);
+    for (int d = 0; d < W::kDoors; d++) repaired += repair(world.doors.panel[d], 0, W::kStatics - 1, spare_panel<W>(d));
     for (int a = 0; a < W::kAgents; a++) {
         if (grabs_a_cube_or_nothing(world, a)) continue;
         world.grabs.held[a] = -1;
@@ -94,7 +100,7 @@ DS_INLINE uint32_t moved_or_moving(const W& world) {
                             bits_of(load(bodies.spin_y)) | bits_of(load(bodies.spin_z));
         bits |= lane_bits(~(in_place & (absolute(float_of(speeds)) <= Float(0.f)))) << lane;
     }
-    return bits & ((1u << W::kBodies) - 1u);
+    return bits & low_bits(W::kBodies);
 }
 
 // Bounds follow poses; a sleeping cube that was moved or given a velocity wakes.
@@ -163,7 +169,8 @@ DS_METHOD void Stages<TileT>::absorb_edits(const Rules& rules, World& world, Tro
 }
 
 template <WorldTile TileT>
-DS_METHOD void Stages<TileT>::absorb_chosen(const Chosen& chosen, World& world, TroubleBits& trouble) {
+DS_METHOD void Stages<TileT>::absorb_chosen(const Chosen& chosen, LevelSource source, World& world, TroubleBits& trouble) {
+    if (chosen.yes) world.terms.tell_level(source.drawn);
     trouble.bits = chosen.yes ? absorb_world_edits<Float>(world) : static_cast<uint32_t>(kTroubleNone);
 }
 

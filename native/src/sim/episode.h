@@ -1,7 +1,7 @@
 // Starting an episode: in a step, and outside of it at creation and reset.
 #pragma once
 
-#include "sim/level.h"
+#include "sim/level_source.h"
 #include "sim/observe.h"
 #include "sim/score.h"
 
@@ -16,9 +16,9 @@ DS_INLINE void give_identity(W& world, uint32_t seed, uint64_t global_index) {
 }
 
 template <class W>
-DS_INLINE void next_level(const Rules& rules, W& world, ActionRows actions) {
+DS_INLINE void next_level(const Rules& rules, const LevelSource& source, W& world, ActionRows actions) {
     world.identity.episode_index++;
-    generate_level(world, rules.episode_length);
+    begin_episode(world, rules, source);
     for (int i = 0; i < W::kAgents * kActionComponents; i++)
         actions.first[i] = kNeutralAction[i % kActionComponents];
 }
@@ -26,9 +26,9 @@ DS_INLINE void next_level(const Rules& rules, W& world, ActionRows actions) {
 // ---- Stages
 
 template <WorldTile TileT>
-DS_METHOD void Stages<TileT>::reset_levels(const Rules& rules, World& world, ActionRows actions, Each<Yaw> yaws,
-                                           Each<StaticsInSight> sights) {
-    next_level(rules, world, actions);
+DS_METHOD void Stages<TileT>::reset_levels(const Rules& rules, LevelSource source, World& world, ActionRows actions,
+                                           Each<Yaw> yaws, Each<StaticsInSight> sights) {
+    next_level(rules, source, world, actions);
     for (int a = 0; a < World::kAgents; a++) {
         yaws[a] = measure_yaw(world, a);
         if constexpr (Float::kLanes == 1) sights[a] = statics_in_sight(world, a);
@@ -50,13 +50,13 @@ DS_METHOD void Stages<TileT>::choose_worlds(WorldIndex index, const Request& req
 
 // Reward 0, not done, neutral actions.
 template <WorldTile TileT>
-DS_METHOD void Stages<TileT>::begin_levels(const Rules& rules, World& world, ResetRow reset, ActionRows actions,
-                                           ScoreRows scores) {
+DS_METHOD void Stages<TileT>::begin_levels(const Rules& rules, LevelSource source, World& world, ResetRow reset,
+                                           ActionRows actions, ScoreRows scores) {
     const Reward no_rewards[World::kAgents] = {};
-    next_level(rules, world, actions);
+    next_level(rules, source, world, actions);
     world.episode.done = 0;
     *reset.first = 0;
-    write_score<World>({no_rewards}, world.episode, false, scores);
+    write_score<World>({no_rewards}, world.episode, Ending::kNone, scores);
 }
 
 }  // namespace doorstep

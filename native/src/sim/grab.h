@@ -35,7 +35,7 @@ DS_INLINE uint32_t bodies_along(const W& world, Vec3 origin, Vec3 forward) {
         bits |= lane_bits((Float::load(bodies.min_x + lane) <= max_x) & (min_x <= Float::load(bodies.max_x + lane)) &
                           (Float::load(bodies.min_y + lane) <= max_y) & (min_y <= Float::load(bodies.max_y + lane)))
                 << lane;
-    return bits & ((1u << W::kBodies) - 1u);
+    return bits & low_bits(W::kBodies);
 }
 
 template <FloatLanes Float, class W>

@@ -45,6 +45,13 @@ using ActionRow = Row<&TensorPointers::actions, kActionComponents>;
 struct ActionRows {
     int32_t* first;  // of all agents of a world
 };
+// The levels that a world may draw, its weights for them, and where the one that it drew is written.
+struct LevelSource {
+    const ds_level* levels;
+    const float* weights;
+    int32_t* drawn;
+    int64_t count;
+};
 struct ScoreRows {
     float* rewards;
     int32_t* dones;
@@ -90,6 +97,7 @@ struct WorldItem {
     DS_METHOD operator Episode&() const { return world().episode; }
     DS_METHOD operator Identity&() const { return world().identity; }
     DS_METHOD operator WorldHealth&() const { return world().health; }
+    DS_METHOD operator const typename W::Terms&() const { return world().terms; }
 
     // A copy: a reference into the parameters of a CUDA kernel costs a conversion of its address
     DS_METHOD operator Rules() const { return tile.simulation.rules; }
@@ -99,6 +107,11 @@ struct WorldItem {
         return {tensors().*tensor + slot() * kWidth};
     }
     DS_METHOD operator ActionRows() const { return {tensors().actions + agent_row() * kActionComponents}; }
+    DS_METHOD operator LevelSource() const {
+        const Simulation& simulation = tile.simulation;
+        return {simulation.levels, tensors().level_weights + slot() * simulation.max_levels, tensors().levels + slot(),
+                simulation.max_levels};
+    }
     DS_METHOD operator ScoreRows() const {
         const int64_t row = agent_row();
         return {tensors().rewards + row, tensors().dones + row, tensors().terminations + row,

@@ -260,7 +260,7 @@ DS_INLINE void cast_at_bodies(Lines& lines, const W& world, int agent, Vec3 orig
         uint32_t bits = 0;
         for (int lane = 0; lane < W::kBodyLanes; lane += Float::kLanes)
             bits |= lane_bits(is_body_in_span<Float>(world, lane, origin, span)) << lane;
-        bits &= ((1u << W::kBodies) - 1u) & ~(1u << agent);
+        bits &= low_bits(W::kBodies) & ~(1u << agent);
         while (bits) cast_at_body(lines, world, take_lowest_bit(bits), origin);
     }
 }

@@ -24,7 +24,8 @@ struct Sights {
 template <class W>
 DS_INLINE void collect_sights(const W& world, int agent, int room, Sights<W>& sights) {
     using S = Sights<W>;
-    const int door = world.doors.panel_of(room);
+    // Without a door its position is not used
+    const int door = world.doors.panel_of(clamp(world.terms.door_of(room), 0, W::kDoors - 1));
     sights.x[S::kDoor] = world.statics.x[door];
     sights.y[S::kDoor] = world.statics.y[door];
     for (int k = 0; k < kEntitySlots; k++) {
@@ -56,7 +57,7 @@ template <class W>
 DS_INLINE void write_self(const W& world, int agent, int room, float yaw, float* out) {
     const float x = world.bodies.x[W::kButtonLanes + agent], y = world.bodies.y[W::kButtonLanes + agent];
     out[0] = x * 0.1f;
-    out[1] = (y - kRoomLength * static_cast<float>(room)) * (1.f / kRoomLength);
+    out[1] = world.terms.place_in_room(y, room);
     out[2] = x * kDistanceScale;
     out[3] = y * kDistanceScale;
     out[4] = world.bodies.z[W::kButtonLanes + agent] * kDistanceScale;
@@ -89,9 +90,11 @@ DS_INLINE void write_room_entities(const W& world, int room, const Sights<W>& si
 
 template <class W>
 DS_INLINE void write_door(const W& world, int room, const Sights<W>& sights, float* out) {
-    out[0] = sights.x[Sights<W>::kDoor];
-    out[1] = sights.y[Sights<W>::kDoor];
-    out[2] = world.doors.open[room] ? 1.f : 0.f;
+    const int door = world.terms.door_of(room);
+    const bool none = door < 0;
+    out[0] = none ? 0.f : sights.x[Sights<W>::kDoor];
+    out[1] = none ? 1.f : sights.y[Sights<W>::kDoor];
+    out[2] = !none && world.doors.open[door] ? 1.f : 0.f;
 }
 
 DS_INLINE float* append(float* to, const float* from, int count) {
@@ -102,14 +105,14 @@ DS_INLINE float* append(float* to, const float* from, int count) {
 
 // Concatenates the parts of an agent's observation, read from the tensors just written.
 template <class W>
-DS_INLINE void concatenate(const Rules& rules, const Episode& episode, int agent, const ObservationRow& row) {
+DS_INLINE void concatenate(const Episode& episode, int32_t episode_length, int agent, const ObservationRow& row) {
     DS_ASSERT(row.flat);
     float* out = append(row.flat, row.self, kSelfSize);
     out = append(out, row.partners, kPolarSize * (W::kAgents - 1));
     out = append(out, row.room_entities, kPolarSize * kEntitySlots);
     out = append(out, row.doors, kPolarSize);
     out = append(out, row.lidar, kLidarSize);
-    out[0] = static_cast<float>(episode.steps_remaining) / static_cast<float>(rules.episode_length);
+    out[0] = static_cast<float>(episode.steps_remaining) / static_cast<float>(episode_length);
     out[1] = static_cast<float>(agent) / static_cast<float>(W::kAgents > 1 ? W::kAgents - 1 : 1);
     DS_ASSERT(out + 2 == row.flat + flat_size(W::kAgents));
 }
@@ -117,7 +120,7 @@ DS_INLINE void concatenate(const Rules& rules, const Episode& episode, int agent
 // All but lidar and the flat observation.
 template <FloatLanes Float, class W>
 DS_INLINE void observe_agent(const W& world, int agent, Yaw yaw, const ObservationRow& row) {
-    const int room = room_of(world.bodies.y[W::kButtonLanes + agent]);
+    const int room = world.terms.room_of(world.bodies.y[W::kButtonLanes + agent]);
     Sights<W> sights;
     collect_sights(world, agent, room, sights);
     to_polar<Float>(world, agent, world.bodies.heading(agent), sights);
@@ -174,15 +177,15 @@ DS_METHOD void Stages<TileT>::cast_final_lidar(LineIndex line, const World& worl
 }
 
 template <WorldTile TileT>
-DS_METHOD void Stages<TileT>::flatten(AgentIndex agent, const Rules& rules, const Episode& episode,
-                                      ObservationRow row) {
-    concatenate<World>(rules, episode, agent.agent, row);
+DS_METHOD void Stages<TileT>::flatten(AgentIndex agent, const Rules& rules, const Terms& terms,
+                                      const Episode& episode, ObservationRow row) {
+    concatenate<World>(episode, terms.episode_length(rules.episode_length), agent.agent, row);
 }
 
 template <WorldTile TileT>
-DS_METHOD void Stages<TileT>::flatten_final(AgentIndex agent, const Rules& rules, const Episode& episode,
-                                            FinalObservationRow row) {
-    concatenate<World>(rules, episode, agent.agent, row.row);
+DS_METHOD void Stages<TileT>::flatten_final(AgentIndex agent, const Rules& rules, const Terms& terms,
+                                            const Episode& episode, FinalObservationRow row) {
+    concatenate<World>(episode, terms.episode_length(rules.episode_length), agent.agent, row.row);
 }
 
 }  // namespace doorstep

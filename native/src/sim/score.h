@@ -1,4 +1,4 @@
-// Reward, bonus, and the counter of steps that ends an episode.
+// Reward, bonus, goal, and the counter of steps: what ends an episode.
 #pragma once
 
 #include "sim/stages.h"
@@ -7,81 +7,111 @@ namespace doorstep {
 
 // Reward for every metre beyond the largest y so far.
 template <class W>
-DS_INLINE void reward_progress(const typename W::Bodies& bodies, typename W::Progress& progress, Each<Reward> rewards) {
+DS_INLINE void reward_progress(const typename W::Terms& terms, const typename W::Bodies& bodies,
+                               typename W::Progress& progress, Each<Reward> rewards) {
     for (int a = 0; a < W::kAgents; a++) {
-        const float y = bodies.y[W::kButtonLanes + a], reached = minimum(y, kMaxProgress);
+        const float y = bodies.y[W::kButtonLanes + a], reached = minimum(y, terms.largest_y());
         const float gain = reached - progress.max_y[a];
         // minimum() turns a NaN into the limit; from minus infinity all y are progress
         const bool gained = gain > 0.f && is_finite(y - progress.max_y[a]);
-        rewards[a].value = gained ? kRewardPerMetre * gain : kSlackReward;
+        rewards[a].value = gained ? terms.reward_of_progress(gain) : terms.idle_reward();
         if (gained) progress.max_y[a] = reached;
     }
 }
 
 // Bonus for progress made while all other agents are close, by their largest y.
 template <class W>
-DS_INLINE void share_bonus(const typename W::Progress& progress, Each<Reward> rewards) {
+DS_INLINE void share_bonus(const typename W::Terms& terms, const typename W::Progress& progress, Each<Reward> rewards) {
     if (W::kAgents == 1) return;
     for (int a = 0; a < W::kAgents; a++) {
         bool close = true;
         for (int b = 0; b < W::kAgents; b++)
-            close &= absolute(progress.max_y[a] - progress.max_y[b]) <= kBonusDistance;
-        if (close && rewards[a].value > 0.f) rewards[a].value *= kBonusFactor;
+            close &= absolute(progress.max_y[a] - progress.max_y[b]) <= terms.bonus_distance();
+        if (close && rewards[a].value > 0.f) rewards[a].value *= terms.bonus_factor();
     }
 }
 
-// Returns whether the episode has run out of steps.
+// For every room that an agent enters for the first time, by its largest y before and after.
 template <class W>
-DS_INLINE bool use_step(Each<const Reward> rewards, int32_t episode_length, typename W::Progress& progress,
-                        Episode& episode) {
-    DS_ASSERT(episode.steps_remaining >= 0 && episode.steps_remaining <= episode_length);
-    if (episode.steps_remaining == 0) return false;
+DS_INLINE void reward_rooms(const typename W::Terms& terms, const float (&before)[W::kAgents],
+                            const typename W::Progress& progress, Each<Reward> rewards) {
+    for (int a = 0; a < W::kAgents; a++)
+        rewards[a].value += terms.reward_of_rooms(terms.room_of(progress.max_y[a]) - terms.room_of(before[a]));
+}
+
+template <class W>
+DS_INLINE bool reaches_goal(const typename W::Terms& terms, const typename W::Bodies& bodies) {
+    int inside = 0;
+    for (int a = 0; a < W::kAgents; a++)
+        inside += terms.is_in_goal(bodies.x[W::kButtonLanes + a], bodies.y[W::kButtonLanes + a]);
+    return terms.goal_agents() == DS_GOAL_ALL ? inside == W::kAgents
+                                              : terms.goal_agents() == DS_GOAL_ANY && inside > 0;
+}
+
+// Returns whether the episode ends.
+template <class W>
+DS_INLINE bool use_step(const typename W::Terms& terms, const Rules& rules, Each<const Reward> rewards, bool at_goal,
+                        typename W::Progress& progress, Episode& episode) {
+    const int32_t length = terms.episode_length(rules.episode_length);
+    DS_ASSERT(episode.steps_remaining >= 0 && episode.steps_remaining <= length);
+    if (terms.is_over(episode)) return false;
     for (int a = 0; a < W::kAgents; a++) progress.episode_return[a] += rewards[a].value;
     episode.steps_remaining--;
-    if (episode.steps_remaining == episode_length - 1) episode.done = 0;
-    if (episode.steps_remaining > 0) return false;
+    if (episode.steps_remaining == length - 1) episode.done = 0;
+    if (episode.steps_remaining > 0 && !at_goal) return false;
     episode.done = 1;
     return true;
 }
 
+// How an episode ended in this step: in its goal, or by its length; or not at all.
+enum class Ending { kNone, kTerminated, kTruncated };
+
 template <class W>
-DS_INLINE void write_score(Each<const Reward> rewards, const Episode& episode, bool truncated, const ScoreRows& rows) {
+DS_INLINE void write_score(Each<const Reward> rewards, const Episode& episode, Ending ending, const ScoreRows& rows) {
     for (int a = 0; a < W::kAgents; a++) {
         rows.rewards[a] = rewards[a].value;
         rows.dones[a] = episode.done;
-        rows.terminations[a] = 0;
-        rows.truncations[a] = truncated;
+        rows.terminations[a] = ending == Ending::kTerminated;
+        rows.truncations[a] = ending == Ending::kTruncated;
     }
 }
 
 // ---- Stages
 
 template <WorldTile TileT>
-DS_METHOD void Stages<TileT>::score_progress(const Bodies& bodies, Progress& progress, Each<Reward> rewards) {
-    reward_progress<World>(bodies, progress, rewards);
-    share_bonus<World>(progress, rewards);
+DS_METHOD void Stages<TileT>::score_progress(const Terms& terms, const Bodies& bodies, const Episode& episode,
+                                             Progress& progress, Each<Reward> rewards, GoalReached& reached) {
+    float before[World::kAgents];
+    for (int a = 0; a < World::kAgents; a++) before[a] = progress.max_y[a];
+    reward_progress<World>(terms, bodies, progress, rewards);
+    share_bonus<World>(terms, progress, rewards);
+    if (terms.reward_of_rooms(1) != 0.f) reward_rooms<World>(terms, before, progress, rewards);
+    reached.yes = terms.goal_agents() != DS_GOAL_NONE && !terms.is_over(episode) && reaches_goal<World>(terms, bodies);
+    if (!reached.yes) return;
+    for (int a = 0; a < World::kAgents; a++) rewards[a].value += terms.reward_of_goal();
 }
 
 template <WorldTile TileT>
-DS_METHOD void Stages<TileT>::count_step(const Rules& rules, Each<const ClampedCount> clamped,
-                                         Each<const Reward> rewards, ResetRow reset, Progress& progress,
-                                         Episode& episode, Identity& identity, WorldHealth& health, EpisodeEnd& end,
-                                         ScoreRows scores) {
+DS_METHOD void Stages<TileT>::count_step(const Rules& rules, const Terms& terms, Each<const ClampedCount> clamped,
+                                         Each<const Reward> rewards, const GoalReached& reached, ResetRow reset,
+                                         Progress& progress, Episode& episode, Identity& identity, WorldHealth& health,
+                                         EpisodeEnd& end, ScoreRows scores) {
     for (int a = 0; a < World::kAgents; a++) health.clamped_actions += clamped[a].components;
     identity.age++;
-    const bool truncated = use_step<World>(rewards, rules.episode_length, progress, episode);
+    const bool ended = use_step<World>(terms, rules, rewards, reached.yes, progress, episode);
     const bool requested = *reset.first != 0;
-    end.ends = truncated || requested;
+    end.ends = ended || requested;
     end.regenerates = requested || (episode.done && rules.auto_reset);
     *reset.first = 0;
-    write_score<World>(rewards, episode, truncated, scores);
+    const Ending ending = reached.yes ? Ending::kTerminated : ended ? Ending::kTruncated : Ending::kNone;
+    write_score<World>(rewards, episode, ending, scores);
 }
 
 template <WorldTile TileT>
-DS_METHOD void Stages<TileT>::record_episodes(const Rules& rules, const Progress& progress, const Episode& episode,
-                                              EpisodeRows rows) {
+DS_METHOD void Stages<TileT>::record_episodes(const Rules& rules, const Terms& terms, const Progress& progress,
+                                              const Episode& episode, EpisodeRows rows) {
     for (int a = 0; a < World::kAgents; a++) rows.returns[a] = progress.episode_return[a];
-    *rows.length = rules.episode_length - episode.steps_remaining;
+    *rows.length = terms.episode_length(rules.episode_length) - episode.steps_remaining;
 }
 
 }  // namespace doorstep

@@ -18,7 +18,8 @@ namespace doorstep {
       (AgentIndex agent, const ActionRow& row, const Rules& rules, const FlightTable& flights,                     \
        const Bodies& bodies, Action& action, ClampedCount& clamped, Motion& motion, FlownPose& flown, Path& path), \
       "Looks up each agent's free motion.")                                                                        \
-    X(move_doors, Worlds, (const Doors& doors, Statics& statics), "Moves panels by the last step's flag.")         \
+    X(move_doors, Worlds, (const Terms& terms, const Doors& doors, Statics& statics),                              \
+      "Moves panels by the last step's flag.")                                                                  \
     X(toggle_grabs, Agents, (AgentIndex agent, const Action& action, const World& world, Grabs& grabs),            \
       "Grabs or releases a cube in front.")                                                                        \
     X(classify_agents, Agents,                                                                                     \
@@ -38,18 +39,21 @@ namespace doorstep {
       "Moves everything else.")                                                                                    \
     X(press_buttons, ButtonVectors, (ButtonIndex first, const Bodies& bodies, Buttons& buttons),                   \
       "Finds the buttons that bodies press.")                                                                      \
-    X(open_doors, Worlds, (const Buttons& buttons, Doors& doors), "Opens doors whose buttons are all pressed.")    \
-    X(score_progress, Worlds, (const Bodies& bodies, Progress& progress, Each<Reward> rewards),                    \
-      "Rewards progress, with the bonus.")                                                                         \
+    X(open_doors, Worlds, (const Terms& terms, const Buttons& buttons, Doors& doors),                              \
+      "Opens doors whose buttons are all pressed.")                                                              \
+    X(score_progress, Worlds,                                                                                      \
+      (const Terms& terms, const Bodies& bodies, const Episode& episode, Progress& progress, Each<Reward> rewards, \
+       GoalReached& reached),                                                                                      \
+      "Rewards progress, with the bonus, rooms and the goal.")                                                                         \
     X(count_step, Worlds,                                                                                          \
-      (const Rules& rules, Each<const ClampedCount> clamped, Each<const Reward> rewards, ResetRow reset,           \
-       Progress& progress, Episode& episode, Identity& identity, WorldHealth& health, EpisodeEnd& end,             \
-       ScoreRows scores),                                                                                          \
+      (const Rules& rules, const Terms& terms, Each<const ClampedCount> clamped, Each<const Reward> rewards,       \
+       const GoalReached& reached, ResetRow reset, Progress& progress, Episode& episode, Identity& identity,       \
+       WorldHealth& health, EpisodeEnd& end, ScoreRows scores),                                                                                          \
       "Counts the step, finds ending episodes.")                                                                   \
     X(prepare_sights, AgentVectors, (const AgentVector& agents, Each<Yaw> yaws, Each<StaticsInSight> sights),      \
       "Computes what the rays and observations of an agent share.")                                                \
     X(record_episodes, EndingWorlds,                                                                               \
-      (const Rules& rules, const Progress& progress, const Episode& episode, EpisodeRows rows),                    \
+      (const Rules& rules, const Terms& terms, const Progress& progress, const Episode& episode, EpisodeRows rows),                  \
       "Writes return and length of ended episodes.")                                                               \
     X(observe_final, EndingAgents,                                                                                 \
       (AgentIndex agent, const World& world, const Yaw& yaw, FinalObservationRow row),                             \
@@ -58,17 +62,19 @@ namespace doorstep {
       (LineIndex line, const World& world, const StaticsInSight& sight, FinalObservationRow row),                  \
       "Casts the lidar rays of worlds before their reset.")                                                        \
     X(flatten_final, EndingFlatAgents,                                                                             \
-      (AgentIndex agent, const Rules& rules, const Episode& episode, FinalObservationRow row),                     \
+      (AgentIndex agent, const Rules& rules, const Terms& terms, const Episode& episode, FinalObservationRow row),                 \
       "Concatenates the final observations.")                                                                      \
     X(reset_levels, RegeneratingWorlds,                                                                            \
-      (const Rules& rules, World& world, ActionRows actions, Each<Yaw> yaws, Each<StaticsInSight> sights),         \
+      (const Rules& rules, LevelSource source, World& world, ActionRows actions, Each<Yaw> yaws,            \
+       Each<StaticsInSight> sights),                                                                               \
       "Generates the next level.")                                                                                 \
     X(observe, Agents, (AgentIndex agent, const World& world, const Yaw& yaw, ObservationRow row),                 \
       "Writes all observations but lidar.")                                                                        \
     X(cast_lidar, Lines,                                                                                           \
       (LineIndex line, const World& world, const StaticsInSight& sight, ObservationRow row),                       \
       "Casts the lidar rays.")                                                                                     \
-    X(flatten, FlatAgents, (AgentIndex agent, const Rules& rules, const Episode& episode, ObservationRow row),     \
+    X(flatten, FlatAgents,                                                                                         \
+      (AgentIndex agent, const Rules& rules, const Terms& terms, const Episode& episode, ObservationRow row),      \
       "Concatenates the observations.")
 
 // Stages of creation, reset and refresh, which also run some of those above; see sim/step.h.
@@ -77,9 +83,11 @@ namespace doorstep {
       "Gives new worlds their identity.")                                                                          \
     X(choose_worlds, Worlds, (WorldIndex index, const Request& request, Chosen& chosen), "Reads the mask.")        \
     X(begin_levels, ChosenWorlds,                                                                                  \
-      (const Rules& rules, World& world, ResetRow reset, ActionRows actions, ScoreRows scores),                    \
+      (const Rules& rules, LevelSource source, World& world, ResetRow reset, ActionRows actions,            \
+       ScoreRows scores),                                                                                          \
       "Generates the next level, before any step.")                                                                \
-    X(absorb_chosen, Worlds, (const Chosen& chosen, World& world, TroubleBits& trouble),                           \
+    X(absorb_chosen, Worlds,                                                                                       \
+      (const Chosen& chosen, LevelSource source, World& world, TroubleBits& trouble),                       \
       "Validates edits of the chosen worlds and applies them.")
 
 enum Stage {

@@ -15,6 +15,7 @@ struct Stages {
     using Doors = typename World::Doors;
     using Grabs = typename World::Grabs;
     using Progress = typename World::Progress;
+    using Terms = typename World::Terms;
     using Solver = CoupledWorld<World>;
     using SlideBatch = doorstep::SlideBatch<Float>;
     using AgentVector = doorstep::AgentVector<TileT>;

@@ -19,6 +19,9 @@ struct Chosen {
 struct Coupled {
     bool yes;  // needs the general solver
 };
+struct GoalReached {
+    bool yes;  // by as many agents as the level asks for
+};
 struct EpisodeEnd {
     bool ends;         // the episode ends in this step
     bool regenerates;  // a new level follows
@@ -28,6 +31,7 @@ struct EpisodeEnd {
     X(TroubleBits, trouble)  \
     X(Chosen, chosen)        \
     X(Coupled, coupled)      \
+    X(GoalReached, reached)  \
     X(EpisodeEnd, ends)
 
 // ---- Records of an agent in a step

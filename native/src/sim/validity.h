@@ -9,7 +9,8 @@ namespace doorstep {
 template <class W>
 DS_INLINE bool has_valid_counters(const W& world, int32_t episode_length) {
     const Episode& episode = world.episode;
-    return episode.steps_remaining >= 0 && episode.steps_remaining <= episode_length &&
+    return episode.steps_remaining >= 0 &&
+           episode.steps_remaining <= world.terms.episode_length(episode_length) &&
            (episode.done == 0 || episode.done == 1);
 }
 
@@ -19,7 +20,8 @@ DS_INLINE bool has_valid_bodies(const W& world) {
         if (world.bodies.min_x[i] != kNowhere || world.bodies.x[W::kButtonLanes + i] != kNowhere) return false;
     for (int i = 0; i < W::kBodyLanes; i++) {
         const int32_t kind = i < W::kAgents ? DS_ENTITY_AGENT : i < W::kBodies ? DS_ENTITY_CUBE : DS_ENTITY_NONE;
-        if (world.bodies.kind[i] != kind) return false;
+        const bool unused = !W::Terms::kAllCubesUsed && i >= W::kAgents && world.bodies.kind[i] == DS_ENTITY_NONE;
+        if (world.bodies.kind[i] != kind && !unused) return false;
     }
     return (world.sleep.cubes & ~W::kCubeBits) == 0;
 }
@@ -44,7 +46,7 @@ DS_INLINE bool has_valid_room_slots(const W& world) {
 // Indices and counters in range, unused slots empty.
 template <class W>
 DS_INLINE bool is_valid(const W& world, int32_t episode_length) {
-    return has_valid_indices(world) && has_valid_counters(world, episode_length) && has_valid_bodies(world) &&
+    return world.terms.is_valid() && has_valid_indices(world) && has_valid_counters(world, episode_length) && has_valid_bodies(world) &&
            has_valid_joints(world) && has_valid_room_slots(world);
 }
 

@@ -8,7 +8,7 @@
 #include "math/vector.h"
 #include "physics/grab_joint.h"
 #include "sim/constants.h"
-#include "sim/world_model.h"
+#include "sim/terms.h"
 
 namespace doorstep {
 
@@ -103,9 +103,10 @@ struct DoorRows {
 };
 
 // The things observed in each room: indices into the rows of positions, or kEmptySlot.
+template <int Rooms>
 struct RoomSlots {
-    uint8_t thing[kRooms][kEntitySlots];
-    uint8_t padding[2];  // zero
+    uint8_t thing[Rooms][kEntitySlots];
+    uint8_t padding[4 - Rooms * kEntitySlots % 4];  // zero
 };
 
 // What each agent holds.
@@ -133,30 +134,45 @@ struct Sleep {
     uint32_t cubes;  // bit per body: a cube at rest, not simulated until something hits it
 };
 
-struct Episode {
-    int32_t steps_remaining;
-    int32_t done;  // as the dones tensor
-};
-
 struct Identity {
     uint32_t seed, global_index;
     uint32_t episode_index;  // of the current level
     uint32_t age;            // steps since creation
 };
 
-template <int Agents>
+// The capacities of worlds that play the reference's levels only.
+struct ReferenceCapacity {
+    static constexpr int kRooms = doorstep::kRooms, kDoors = kRooms, kButtons = 2 * kRooms, kStatics = 12;
+    static constexpr int cubes(int agents) { return agents == 1 ? 6 : 5; }  // a lone agent gets one, in the first room
+    using Terms = ReferenceTerms;
+};
+
+// Those of worlds that play any levels.
+struct LevelCapacity {
+    static constexpr int kRooms = DS_LEVEL_MAX_ROOMS, kDoors = DS_LEVEL_MAX_DOORS, kButtons = DS_LEVEL_MAX_BUTTONS;
+    static constexpr int kStatics = DS_LEVEL_MAX_STATICS;
+    static constexpr int cubes(int) { return DS_LEVEL_MAX_CUBES; }
+    using Terms = LevelTerms;
+};
+
+constexpr int padded_to_lanes(int count) { return (count + kLanes - 1) / kLanes * kLanes; }
+
+template <int Agents, class Capacity = ReferenceCapacity>
 struct World {
     static constexpr int kAgents = Agents;
-    static constexpr int kCubes = Agents == 1 ? 6 : 5;  // a lone agent gets one more, in the first room
+    static constexpr int kRooms = Capacity::kRooms;
+    static constexpr int kCubes = Capacity::cubes(Agents);
     static constexpr int kBodies = kAgents + kCubes;
-    static constexpr int kBodyLanes = (kBodies + kLanes - 1) / kLanes * kLanes;
-    static constexpr int kStatics = 12;
-    static constexpr int kStaticLanes = 16;
-    static constexpr int kButtons = 2 * kRooms;
-    static constexpr int kButtonLanes = 8;
-    static constexpr int kDoors = kRooms;
+    static constexpr int kBodyLanes = padded_to_lanes(kBodies);
+    static constexpr int kStatics = Capacity::kStatics;
+    static constexpr int kStaticLanes = padded_to_lanes(kStatics);
+    static constexpr int kButtons = Capacity::kButtons;
+    static constexpr int kButtonLanes = padded_to_lanes(kButtons);
+    static constexpr int kDoors = Capacity::kDoors;
     static constexpr int kThings = kButtonLanes + kBodyLanes;
-    static constexpr uint32_t kCubeBits = ((1u << kCubes) - 1u) << kAgents;
+    static constexpr uint32_t kCubeBits = low_bits(kCubes) << kAgents;
+    static_assert(kBodies <= 32 && kStatics <= 32 && kButtons <= 32 && kDoors <= 32, "sets of them are 32 bits");
+    static_assert(kThings < kEmptySlot);
 
     using Bodies = BodyRows<kAgents, kBodyLanes, kButtonLanes>;
     using Statics = StaticRows<kStaticLanes>;
@@ -164,18 +180,21 @@ struct World {
     using Doors = DoorRows<kDoors, kStaticLanes>;
     using Grabs = GrabRows<kAgents, kCubes>;
     using Progress = ProgressRows<kAgents>;
+    using Rooms = RoomSlots<kRooms>;
+    using Terms = typename Capacity::Terms;
 
     Bodies bodies;
     Statics statics;
     Buttons buttons;
     Doors doors;
-    RoomSlots rooms;
+    Rooms rooms;
     Grabs grabs;
     Progress progress;
     Sleep sleep;
     Episode episode;
     Identity identity;
     WorldHealth health;
+    [[no_unique_address]] Terms terms;  // empty where they are constants
 
     static DS_METHOD int thing_of_body(int body) { return kButtonLanes + body; }
 };
@@ -183,9 +202,6 @@ struct World {
 // Distance in memory from one world's block to the next; each begins a cache line.
 template <class W>
 constexpr int kBlockBytes = static_cast<int>((sizeof(W) + 63) / 64 * 64);
-
-// Rooms divide y equally; the first and last extend to infinity. Safe for any value.
-DS_INLINE int room_of(float y) { return y < kRoomLength ? 0 : y < 2.f * kRoomLength ? 1 : 2; }
 
 DS_INLINE Bounds body_bounds(bool is_agent, Vec3 p, Quat q) {
     if (is_agent || tilt_of(q) <= kExactlyUpright) {
@@ -211,22 +227,26 @@ DS_INLINE void refresh_bounds(Bodies& bodies, int body) {
 
 // The layout is what saves contain and what hashes cover: a change needs a new version of the save format.
 constexpr size_t kWorldBytes[DS_MAX_AGENTS] = {1372, 1420, 1468, 2124, 2172, 2220, 2268, 2316};
+template <class W>
+constexpr size_t kRoomsBytes = (kEntitySlots * W::kRooms / 4 + 1) * 4;
 #if !defined(__CUDACC__)  // which has no offsetof, and the host's layout
 template <class W>
 constexpr bool kHasSavedLayout =
-    sizeof(W) == kWorldBytes[W::kAgents - 1] && alignof(W) == 4 && offsetof(W, bodies) == 0 &&
+    alignof(W) == 4 && offsetof(W, bodies) == 0 &&
     offsetof(W, statics) == 4 * (3 * W::kThings + 16 * W::kBodyLanes) &&
     offsetof(W, buttons) == offsetof(W, statics) + 4 * 7 * W::kStaticLanes &&
     offsetof(W, doors) == offsetof(W, buttons) + 4 * 2 * W::kButtonLanes &&
     offsetof(W, rooms) == offsetof(W, doors) + 4 * 3 * W::kDoors &&
-    offsetof(W, grabs) == offsetof(W, rooms) + kRooms * kEntitySlots + 2 &&
+    offsetof(W, grabs) == offsetof(W, rooms) + kRoomsBytes<W> &&
     offsetof(W, progress) == offsetof(W, grabs) + (8 + sizeof(GrabJoint)) * W::kAgents &&
     offsetof(W, sleep) == offsetof(W, progress) + 8 * W::kAgents && offsetof(W, episode) == offsetof(W, sleep) + 4 &&
     offsetof(W, identity) == offsetof(W, episode) + 8 && offsetof(W, health) == offsetof(W, identity) + 16 &&
-    sizeof(W) == offsetof(W, health) + 24;
-static_assert(kHasSavedLayout<World<1>> && kHasSavedLayout<World<2>> && kHasSavedLayout<World<3>> &&
-              kHasSavedLayout<World<4>> && kHasSavedLayout<World<5>> && kHasSavedLayout<World<6>> &&
-              kHasSavedLayout<World<7>> && kHasSavedLayout<World<8>>);
+    sizeof(W) == offsetof(W, health) + 24 + W::Terms::kSavedBytes;
+template <int Agents>
+constexpr bool kHaveSavedLayouts = kHasSavedLayout<World<Agents>> && kHasSavedLayout<World<Agents, LevelCapacity>> &&
+                                   sizeof(World<Agents>) == kWorldBytes[Agents - 1];
+static_assert(kHaveSavedLayouts<1> && kHaveSavedLayouts<2> && kHaveSavedLayouts<3> && kHaveSavedLayouts<4> &&
+              kHaveSavedLayouts<5> && kHaveSavedLayouts<6> && kHaveSavedLayouts<7> && kHaveSavedLayouts<8>);
 #endif
 
 }  // namespace doorstep

@@ -1,4 +1,5 @@
-// The simulation for one number of agents (DS_AGENTS), eight lanes wide. Compiled once per number, for AVX2.
+// The simulation for one number of agents (DS_AGENTS) and one capacity (DS_CAPACITY), eight lanes wide. Compiled once
+// for each, for AVX2.
 #include "sim/world_model.h"
 
 #include <string.h>
@@ -12,7 +13,7 @@ namespace doorstep {
 namespace {
 
 using Float = WideFloat;
-using W = World<DS_AGENTS>;
+using W = World<DS_AGENTS, DS_CAPACITY>;
 using TileT = TileInPlace<W, Float>;
 
 FlightTable flight_table;
@@ -132,11 +133,11 @@ constexpr WorldModel kModel = make_model();
 }  // namespace
 
 template <>
-const WorldModel& world_model<DS_AGENTS>() {
+const WorldModel& world_model<DS_AGENTS, DS_CAPACITY>() {
     return kModel;
 }
 template <>
-void prepare_world_model<DS_AGENTS>() {
+void prepare_world_model<DS_AGENTS, DS_CAPACITY>() {
     make_flight_table(flight_table);
 }
 

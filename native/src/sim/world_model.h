@@ -1,7 +1,7 @@
 // The interface of sim/ for the layers above: sizes and fields of a world, and functions on runs of worlds.
 //
-// Worlds are compiled once per number of agents (sizes are compile-time constants in every loop of a step). A
-// WorldModel is the table of one such instance; find_world_model() returns it. All functions process the worlds
+// Worlds are compiled once per number of agents and capacity (sizes are compile-time constants in every loop of a step).
+// A WorldModel is the table of one such instance; find_world_model() returns it. All functions process the worlds
 // [first, first + count) of a Simulation, allocate nothing, cannot fail, and may run on any number of threads as
 // long as no two of them share a world.
 #pragma once
@@ -48,6 +48,8 @@ struct Simulation {
     void* worlds;              // blocks, world_bytes apart, 64-byte aligned
     TensorPointers tensors;
     Rules rules;
+    const ds_level* levels;    // max_levels of them, and as many in each row of level_weights
+    int64_t max_levels;        // 0 in worlds that play the reference's levels only
 };
 
 // The place of a state field in a block. Strides in bytes; the stride over worlds is the block size.
@@ -75,6 +77,12 @@ struct BadAction {
     int32_t agent, component, value, maximum;
 };
 
+// What worlds are compiled for.
+struct WorldKind {
+    int num_agents;
+    bool plays_levels;  // any levels; otherwise the reference's
+};
+
 struct WorldModel {
     int32_t num_agents, num_bodies, num_statics, num_buttons, num_doors, flat_observation_size;
     size_t world_bytes;
@@ -100,8 +108,7 @@ struct WorldModel {
 };
 
 #if !defined(__CUDACC__)
-// The model for 1 .. DS_MAX_AGENTS agents.
-const WorldModel& find_world_model(int num_agents);
+const WorldModel& find_world_model(WorldKind kind);  // 1 .. DS_MAX_AGENTS agents
 
 // Names of the stages, kNumStages of them.
 extern const char* const kStageNames[kNumStages];

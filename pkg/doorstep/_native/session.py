@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 
-from doorstep._native._generated import Binding, DeviceKind, Health, SimulatorConfig, SimulatorInfo, TensorInfo
+from doorstep._native._generated import Binding, DeviceKind, Health, Level, SimulatorConfig, SimulatorInfo, TensorInfo
 from doorstep._native.calls import check, fast_calls, wait
 from doorstep._native.library import LIBRARY_PATH, PYTHON, load
 from doorstep._native.memory import Memory
@@ -112,6 +112,12 @@ class Session:
         with self.turn:
             check(self.functions.ds_simulator_view_state(self.handle, index, ctypes.byref(info)))
         return info
+
+    def set_levels(self, levels: ctypes.Array[Level], weights: NDArray[np.float32] | None) -> None:
+        """weights: as many as levels, or None for equal ones."""
+        pointer = None if weights is None else weights.ctypes.data
+        with self.turn:
+            check(self.functions.ds_simulator_set_levels(self.handle, levels, len(levels), pointer))
 
     def on_stream(self, stream: int | None) -> AbstractContextManager[None]:
         """Within it, calls use the CUstream, if one is given."""

@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
-from doorstep._batches import FLAT, INPUTS, OUTLIVING, BatchRules
-from doorstep._native._generated import TENSORS, DeviceKind, OperatorFunction
+from doorstep._batches import FLAT, INPUTS, OUTLIVING, WORLD_TENSORS, BatchRules
+from doorstep._native._generated import DeviceKind, OperatorFunction
 from doorstep._native.batches import batch_info, batch_struct, create_batch, prepare_batches
 from doorstep._native.tensor_calls import DeviceStream, OperandAccess, TensorCall, TensorSpec
 from doorstep._tensors.checks import refuse_tensor
@@ -24,7 +24,7 @@ def _operands(inputs: OperandAccess) -> tuple[TensorSpec, ...]:
     worlds = TensorSpec("worlds", "int32", ("N", "W"), inputs)
     scratch = TensorSpec("scratch", "uint8", ("X",), OperandAccess.WRITE)
     tensors = []
-    for row in TENSORS:
+    for row in WORLD_TENSORS:
         other = OperandAccess.READ_WRITE if row.name in OUTLIVING else OperandAccess.WRITE
         access = inputs if row.name in INPUTS else other
         tensors.append(TensorSpec(row.name, row.dtype, row.shape, access, optional=row.name in FLAT))

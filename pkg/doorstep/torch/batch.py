@@ -8,8 +8,8 @@ from typing import Any, final
 import torch
 
 from doorstep._arguments import check_integer, refuse
-from doorstep._batches import FLAT, NAMES, batch_rules, usable_device
-from doorstep._native import MAX_GLOBAL_WORLDS, MAX_SEED, TENSORS, DeviceKind
+from doorstep._batches import FLAT, NAMES, WORLD_TENSORS, batch_rules, usable_device
+from doorstep._native import MAX_GLOBAL_WORLDS, MAX_SEED, DeviceKind
 from doorstep._tensors.checks import refuse_tensor
 from doorstep.config import SimulatorConfig, as_config
 from doorstep.torch._batch_operators import STATE_DTYPES, extents_of, step_in_place
@@ -80,7 +80,7 @@ class Batch:
         offset = check_integer("world_offset", offset, 0, largest)
         extents = self._extents
         tensors = {}
-        for row in TENSORS:
+        for row in WORLD_TENSORS:
             if row.name in self._names:
                 shape = [extents[symbol] if symbol in extents else int(symbol) for symbol in row.shape]
                 tensors[row.name] = torch.zeros(shape, dtype=STATE_DTYPES[row.dtype], device=self.device)

@@ -83,7 +83,7 @@ ds_status check_blocks(const ds_batch& batch, const WorldModel& model) {
 
 ds_status create_on_cpu(const ds_batch& batch, uint32_t seed, uint64_t world_offset) {
     const DefaultFloatEnvironment environment;
-    const WorldModel& model = find_world_model(static_cast<int>(batch.num_agents));
+    const WorldModel& model = find_world_model(kind_of(batch));
     const Simulation simulation = simulation_of(batch);
     return run(batch.num_worlds, [&](int64_t first, int64_t count) {
         model.create(simulation, first, count, seed, world_offset);
@@ -92,7 +92,7 @@ ds_status create_on_cpu(const ds_batch& batch, uint32_t seed, uint64_t world_off
 
 ds_status step_on_cpu(const ds_batch& batch) {
     const DefaultFloatEnvironment environment;
-    const WorldModel& model = find_world_model(static_cast<int>(batch.num_agents));
+    const WorldModel& model = find_world_model(kind_of(batch));
     if (const ds_status status = check_blocks(batch, model)) return status;
     const Simulation simulation = simulation_of(batch);
     std::atomic<uint32_t> trouble{kTroubleNone};

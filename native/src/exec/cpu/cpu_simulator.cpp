@@ -92,6 +92,7 @@ ds_status CpuSimulator::create(const ds_simulator_config& config, Ref<Simulator>
     if (!self.pool_.initialize(self.config_.num_threads, config.num_worlds)) return fail_records();
     if (!self.take_own_memory()) return DS_STATUS_OUT_OF_MEMORY;
     if (const ds_status status = self.prepare()) return status;
+    if (const ds_status status = self.set_first_levels()) return status;
     self.pool_.run(config.num_worlds, [&self](int64_t first, int64_t count, int) {
         self.model_->create(self.simulation_, first, count, static_cast<uint32_t>(self.config_.seed),
                             static_cast<uint64_t>(self.config_.world_offset));

@@ -56,7 +56,7 @@ Ref<BatchKernels> load_kernels(const ds_batch& batch) {
     made->context = Context::of_device(batch.device_index);
     if (!made->context) return {};
     made->module = batch.num_agents;
-    made->kernels = KernelModule::find(made->context, static_cast<int>(batch.num_agents));
+    made->kernels = KernelModule::find(made->context, kind_of(batch));
     if (!made->kernels || upload_flights(*made)) return {};
     return made;
 }
@@ -114,7 +114,7 @@ ds_status size_scratch_on_cuda(const ds_batch& batch, ds_batch_info* info) {
     if (in_forked_process()) return fail_driver(kCalledInForkedProcess, "");
     const Ref<Context> context = Context::of_device(batch.device_index);
     if (!context) return last_status();
-    const Ref<KernelModule> kernels = KernelModule::find(context, static_cast<int>(batch.num_agents));
+    const Ref<KernelModule> kernels = KernelModule::find(context, kind_of(batch));
     if (!kernels) return last_status();
     const int64_t block = kernels->shape().workspace_bytes_per_block;
     info->scratch_bytes = kTroubleBytes + useful_blocks(*kernels, batch.num_worlds) * block;

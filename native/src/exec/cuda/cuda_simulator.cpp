@@ -85,7 +85,7 @@ ds_status CudaMemory::write(void* start, int64_t bytes, const void* host) {
 
 Ref<KernelModule> CudaSimulator::find_usable(const ds_simulator_config& config) {
     const Ref<Context> context = Context::of_device(config.device_index);
-    return context ? KernelModule::find(context, static_cast<int>(config.num_agents)) : Ref<KernelModule>();
+    return context ? KernelModule::find(context, kind_of(config)) : Ref<KernelModule>();
 }
 
 ds_status CudaSimulator::create(const ds_simulator_config& config, Ref<Simulator>* simulator) {
@@ -97,6 +97,7 @@ ds_status CudaSimulator::create(const ds_simulator_config& config, Ref<Simulator
     if (const ds_status status = made->take_scratch()) return status;
     if (const ds_status status = made->take_pinned()) return status;
     if (const ds_status status = made->upload_constants()) return status;
+    if (const ds_status status = made->set_first_levels()) return status;
     if (const ds_status status = made->generate_levels()) return status;
     *simulator = made;
     return DS_STATUS_OK;
@@ -105,7 +106,7 @@ ds_status CudaSimulator::create(const ds_simulator_config& config, Ref<Simulator
 ds_status CudaSimulator::find_device() {
     const Ref<Context> context = Context::of_device(config_.device_index);
     if (!context) return last_status();
-    kernels_ = KernelModule::find(context, static_cast<int>(config_.num_agents));
+    kernels_ = KernelModule::find(context, kind_of(config_));
     if (!kernels_) return last_status();
     order_ = WorkOrder::create(context, config_.stream);
     if (!order_) return last_status();

@@ -39,7 +39,7 @@ struct FileEntry {
 
 static_assert(sizeof(FileHeader) == 32 && sizeof(FileEntry) == 24, "must equal wheel_build/kernel_image_file.py");
 
-constexpr int kMaxImages = 128;
+constexpr int kMaxImages = 256;
 
 struct ImageTable {
     ImageTable() {

@@ -10,18 +10,21 @@
 #include <memory>
 
 #include "doorstep.h"
+#include "sim/world_model.h"
 
 namespace doorstep {
 
 // ---- Embedded images
 
-// The kernels that an image contains: those that step worlds of a number of agents, the training kernels, or the kernel
-// that draws views.
+// The kernels that an image contains: those that step one kind of worlds, the training kernels, or the kernel that draws
+// views.
 constexpr int kTrainingModule = 0;
 constexpr int kViewsModule = 9;
+constexpr int kFirstLevelsModule = 10;
+constexpr int module_of(WorldKind kind) { return kind.num_agents + (kind.plays_levels ? kFirstLevelsModule : 0); }
 
 struct KernelImage {
-    int32_t module;        // number of agents, kTrainingModule or kViewsModule
+    int32_t module;        // as above
     int32_t architecture;  // 90: machine code for sm_90; 0: PTX text that ends with a zero
     const void* data;
     size_t bytes;

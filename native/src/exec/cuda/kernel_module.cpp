@@ -59,17 +59,17 @@ Ref<Module> load_module(const Ref<Context>& context, int module) {
     return image ? Module::load(context, image, "") : Ref<Module>();
 }
 
-Ref<KernelModule> KernelModule::find(const Ref<Context>& context, int num_agents) {
-    DS_ASSERT(num_agents >= 1 && num_agents <= DS_MAX_AGENTS);
+Ref<KernelModule> KernelModule::find(const Ref<Context>& context, WorldKind kind) {
+    DS_ASSERT(kind.num_agents >= 1 && kind.num_agents <= DS_MAX_AGENTS);
     MutexGuard guard(list_mutex);
     Ref<KernelModule> module;
     loaded_modules.find([&](KernelModule& listed) {
-        if (listed.context_.get() != context.get() || listed.num_agents_ != num_agents) return false;
+        if (listed.context_.get() != context.get() || module_of(listed.kind_) != module_of(kind)) return false;
         module = Ref<KernelModule>::share_if_alive(&listed);
         return static_cast<bool>(module);
     });
     if (module) return module;
-    module = load(context, num_agents);
+    module = load(context, kind);
     if (!module) return {};
     module->listed_ = true;
     loaded_modules.insert(module.get());
@@ -83,10 +83,10 @@ KernelModule::~KernelModule() {
     DS_ASSERT(was_listed);
 }
 
-Ref<KernelModule> KernelModule::load(const Ref<Context>& context, int num_agents) {
-    const Ref<Module> module = load_module(context, num_agents);
+Ref<KernelModule> KernelModule::load(const Ref<Context>& context, WorldKind kind) {
+    const Ref<Module> module = load_module(context, module_of(kind));
     if (!module) return {};
-    const Ref<KernelModule> made = check_allocated(new (std::nothrow) KernelModule(context, num_agents));
+    const Ref<KernelModule> made = check_allocated(new (std::nothrow) KernelModule(context, kind));
     if (!made || made->get_kernels(module) || made->count_resident_blocks()) return {};
     return made;
 }

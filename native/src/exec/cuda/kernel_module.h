@@ -29,27 +29,27 @@ class KernelModule final : public RefCounted {
 public:
     KernelModule* next_listed = nullptr;  // in the list of loaded modules
 
-    // Loads the kernels for a number of agents, or shares them if they are in use already. Null, with the thread's
+    // Loads the kernels for a kind of worlds, or shares them if they are in use already. Null, with the thread's
     // error set, on failure.
-    static Ref<KernelModule> find(const Ref<Context>& context, int num_agents);
+    static Ref<KernelModule> find(const Ref<Context>& context, WorldKind kind);
     ~KernelModule();
 
     Kernel& kernel(KernelId id) const {
         DS_ASSERT(id >= 0 && id < kKernelCount);
         return *kernels_[id];
     }
-    const KernelShape& shape() const { return find_kernel_shape(num_agents_); }
+    const KernelShape& shape() const { return find_kernel_shape(kind_); }
     // Number of blocks that the whole device runs at once.
     int resident_blocks() const { return resident_blocks_; }
 
 private:
-    KernelModule(const Ref<Context>& context, int num_agents) : context_(context), num_agents_(num_agents) {}
-    static Ref<KernelModule> load(const Ref<Context>& context, int num_agents);
+    KernelModule(const Ref<Context>& context, WorldKind kind) : context_(context), kind_(kind) {}
+    static Ref<KernelModule> load(const Ref<Context>& context, WorldKind kind);
     ds_status get_kernels(const Ref<Module>& module);
     ds_status count_resident_blocks();
 
     Ref<Context> context_;
-    int num_agents_;
+    WorldKind kind_;
     int resident_blocks_ = 0;
     Ref<Kernel> kernels_[kKernelCount];
     bool listed_ = false;

@@ -1,4 +1,4 @@
-// The kernels of a module, for one number of agents (DS_AGENTS).
+// The kernels of a module, for one number of agents (DS_AGENTS) and capacity (DS_CAPACITY).
 #include "exec/cuda/block.h"
 
 namespace doorstep {
@@ -13,7 +13,7 @@ struct CudaBlock {
     }
 };
 
-using DeviceWorld = World<DS_AGENTS>;
+using DeviceWorld = World<DS_AGENTS, DS_CAPACITY>;
 
 alignas(16) extern __shared__ char shared_memory[];
 

@@ -1,6 +1,6 @@
 // The kernels: names, parameters and launch configuration.
 //
-// A module is compiled per number of agents. Its kernels process whole tiles of worlds: block b processes the tiles b,
+// A module is compiled per kind of worlds. Its kernels process whole tiles of worlds: block b processes the tiles b,
 // b + grid, b + 2 grid, ..., so that any grid size gives the same result. A kernel reads and writes only the memory
 // that KernelArguments points to, allocates nothing and cannot fail.
 #pragma once
@@ -42,7 +42,7 @@ struct KernelArguments {
     const uint32_t* seed_and_offset;  // create: two words used instead of the two numbers; or null
 };
 
-// Launch configuration of the kernels of a module, for one number of agents.
+// Launch configuration of the kernels of a module, for one kind of worlds.
 struct KernelShape {
     int32_t tile_worlds;                // worlds a block takes at a time; the grid needs no more than
                                         // ceil(num_worlds / tile_worlds) blocks
@@ -53,6 +53,6 @@ struct KernelShape {
 
 constexpr int kTroubleKinds = DS_TROUBLE_KINDS;
 
-const KernelShape& find_kernel_shape(int num_agents);
+const KernelShape& find_kernel_shape(WorldKind kind);
 
 }  // namespace doorstep

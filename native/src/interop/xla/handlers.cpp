@@ -52,7 +52,7 @@ struct AllWorldSizes {
             of[agents].words = info.world_bytes / 4;
             for (int tensor = 0; tensor < DS_TENSOR_COUNT; ++tensor) {
                 ds_tensor_info row;
-                describe_tensor(kTensorRows[tensor], {1, agents, info.flat_observation_size}, &row);
+                describe_tensor(kTensorRows[tensor], {1, agents, info.flat_observation_size, 0}, &row);
                 of[agents].bytes[tensor] = tensor_bytes(row);
                 of[agents].elements[tensor] = tensor_bytes(row) / dtype_bytes(row.dtype);
             }
@@ -185,7 +185,7 @@ ds_status use_scratch(const Buffer& scratch, const WorldSizes& sizes, BatchCall*
     int64_t left = count_elements(scratch) - gap;
     char* part = static_cast<char*>(scratch.data) + gap;
     for (int tensor = 0; tensor < DS_TENSOR_COUNT; ++tensor) {
-        if (call->tensors[tensor] || kTensorRows[tensor].flat) continue;
+        if (call->tensors[tensor] || kTensorRows[tensor].may_be_absent()) continue;
         const int64_t bytes = batch.num_worlds * sizes.bytes[tensor];
         const int64_t rounded = (bytes + kAlignment - 1) & ~(kAlignment - 1);
         call->tensors[tensor] = part;

@@ -1,0 +1,191 @@
+// The level of a world's next episode: the reference's, or one drawn from a table, with its terms.
+#pragma once
+
+#include "sim/level.h"
+#include "sim/stages.h"
+
+namespace doorstep {
+
+// Draws for anything but the contents of generated levels begin here in the episode's stream, so that they leave the
+// reference's draws as they are.
+constexpr uint32_t kFirstOtherDraw = 1u << 24;
+
+// ---- The choice
+
+DS_INLINE double usable_weight(float weight) { return weight > 0.f && is_finite(weight) ? weight : 0.0; }
+
+// A level, with the probabilities of the world's weights. Level 0, which always exists, and trouble if there are none.
+template <class W>
+DS_INLINE int32_t draw_level(W& world, const LevelSource& source, RandomStream& random) {
+    double total = 0.0;
+    for (int64_t i = 0; i < source.count; i++) total += usable_weight(source.weights[i]);
+    const double drawn = total * static_cast<double>(random.uniform());
+    double sum = 0.0;
+    int64_t level = -1;
+    for (int64_t i = 0; i < source.count && !(sum > drawn); i++) {
+        const double weight = usable_weight(source.weights[i]);
+        if (weight > 0.0) level = i;
+        sum += weight;
+    }
+    if (level >= 0) return static_cast<int32_t>(level);
+    note_trouble(world.health, world.identity, -1);
+    world.health.repaired_indices++;
+    return 0;
+}
+
+// ---- Terms
+
+// Rooms as in ReferenceTerms, bit by bit.
+DS_INLINE void set_reference_rooms(LevelTerms& terms, UsedParts used) {
+    terms.num_rooms = terms.num_doors = kRooms;
+    terms.num_buttons = used.buttons;
+    for (int room = 0; room < LevelTerms::kRooms; room++) {
+        terms.room_start[room] = kRoomLength * static_cast<float>(room);
+        terms.room_scale[room] = 1.f / kRoomLength;
+        terms.room_door[room] = room < kRooms ? room : -1;
+    }
+}
+
+DS_INLINE void set_fixed_rooms(LevelTerms& terms, const ds_level& level) {
+    terms.num_rooms = level.num_rooms;
+    terms.num_doors = level.num_doors;
+    terms.num_buttons = level.num_buttons;
+    for (int i = 0; i < LevelTerms::kRooms; i++) {
+        const bool used = i < level.num_rooms;
+        terms.room_start[i] = used ? level.rooms[i].start : 0.f;
+        terms.room_scale[i] = used ? 1.f / (level.rooms[i].end - level.rooms[i].start) : 1.f;
+        terms.room_door[i] = used ? level.rooms[i].door : -1;
+    }
+}
+
+DS_INLINE float draw(ds_range range, RandomStream& random) {
+    const float drawn = random.uniform();
+    return range.low == range.high ? range.low : minimum(drawn * (range.high - range.low) + range.low, range.high);
+}
+
+DS_INLINE int32_t draw_length(const ds_level& level, const Rules& rules, RandomStream& random) {
+    const float drawn = random.uniform();
+    const int32_t low = level.min_episode_length, high = level.max_episode_length;
+    if (high == 0) return rules.episode_length;
+    return low + clamp(static_cast<int32_t>(drawn * static_cast<float>(high - low + 1)), 0, high - low);
+}
+
+DS_INLINE void set_terms(LevelTerms& terms, const ds_level& level, const Rules& rules, RandomStream& random) {
+    terms.goal = level.goal;
+    terms.rewards = level.rewards;
+    terms.length = draw_length(level, rules, random);
+    terms.drop = draw(level.physics.door_speed, random) / kStepsPerSecond;
+}
+
+// ---- Contents
+
+template <class W>
+DS_INLINE void place_level_agents(W& world, const ds_level& level, RandomStream& random) {
+    for (int a = 0; a < W::kAgents; a++) {
+        const float x = draw(level.agents[a].x, random), y = draw(level.agents[a].y, random);
+        const Heading half_yaw = sine_cosine(0.5f * draw(level.agents[a].yaw, random));
+        place_body(world, a, DS_ENTITY_AGENT, {x, y, 0.f}, {half_yaw.cosine, 0.f, 0.f, half_yaw.sine});
+    }
+}
+
+template <class W>
+DS_INLINE void place_level_box(W& world, int slot, int kind, const ds_level_box& box) {
+    place_static(world, slot, kind, box.x, box.y, {box.size_x, box.size_y, box.size_z});
+    world.statics.z[slot] = box.z;
+}
+
+// Walls, then the panels of doors. Doors that the level does not have refer to the first static, and are not moved.
+template <class W>
+DS_INLINE void place_level_statics(W& world, const ds_level& level) {
+    for (int i = 0; i < level.num_walls; i++) place_level_box(world, i, DS_ENTITY_WALL, level.walls[i]);
+    for (int d = 0; d < W::kDoors; d++) {
+        const bool used = d < level.num_doors;
+        const int panel = used ? level.num_walls + d : 0;
+        if (used) place_level_box(world, panel, DS_ENTITY_DOOR, level.doors[d].panel);
+        world.doors.open[d] = 0;
+        world.doors.panel[d] = panel;
+        world.doors.persistent[d] = used && level.doors[d].persistent;
+    }
+}
+
+template <class W>
+DS_INLINE void place_level_objects(W& world, const ds_level& level) {
+    for (int b = 0; b < level.num_buttons; b++)
+        place_button(world, b, level.buttons[b].door, level.buttons[b].x, level.buttons[b].y);
+    for (int c = 0; c < level.num_cubes; c++) {
+        const ds_level_cube& cube = level.cubes[c];
+        const Heading half_yaw = sine_cosine(0.5f * cube.yaw);
+        place_body(world, W::kAgents + c, DS_ENTITY_CUBE, {cube.x, cube.y, kCubeHalfExtent},
+                   {half_yaw.cosine, 0.f, 0.f, half_yaw.sine});
+    }
+}
+
+// The first of the room's buttons and cubes, by their place at the start.
+template <class W>
+DS_INLINE void show_in_rooms(W& world, UsedParts used) {
+    for (int room = 0; room < W::kRooms; room++) {
+        int slot = 0;
+        for (int i = 0; i < used.buttons + used.cubes && slot < kEntitySlots; i++) {
+            const int thing = i < used.buttons ? i : W::thing_of_body(W::kAgents + i - used.buttons);
+            if (world.terms.room_of(world.bodies.y[thing]) == room)
+                world.rooms.thing[room][slot++] = static_cast<uint8_t>(thing);
+        }
+        while (slot < kEntitySlots) world.rooms.thing[room][slot++] = kEmptySlot;
+    }
+}
+
+template <class W>
+DS_INLINE UsedParts place_fixed_level(W& world, const ds_level& level, RandomStream& random) {
+    const UsedParts used{level.num_walls + level.num_doors, level.num_buttons, level.num_cubes};
+    set_fixed_rooms(world.terms, level);
+    place_level_agents(world, level, random);
+    place_level_statics(world, level);
+    place_level_objects(world, level);
+    show_in_rooms(world, used);
+    return used;
+}
+
+// Doors and rooms beyond the generator's.
+template <class W>
+DS_INLINE void clear_unused_rooms(W& world) {
+    for (int d = kRooms; d < W::kDoors; d++) world.doors.open[d] = world.doors.panel[d] = world.doors.persistent[d] = 0;
+    for (int room = kRooms; room < W::kRooms; room++)
+        for (uint8_t& thing : world.rooms.thing[room]) thing = kEmptySlot;
+}
+
+template <class W>
+DS_INLINE UsedParts generate_level(W& world, const ds_level& level, RandomStream& random) {
+    RoomTypes types;
+    for (int room = 0; room < kRooms; room++) {
+        const int32_t drawn = clamp(static_cast<int32_t>(4.f * random.uniform()), 0, DS_ROOM_CUBE_BUTTONS);
+        types.of[room] = level.room_types[room] == DS_ROOM_ANY ? drawn : level.room_types[room];
+    }
+    const UsedParts used = generate_contents(world, types);
+    set_reference_rooms(world.terms, used);
+    clear_unused_rooms(world);
+    return used;
+}
+
+// ---- The next episode's level: by the kind of world
+
+template <int Agents>
+DS_NOINLINE void begin_episode(World<Agents>& world, const Rules& rules, const LevelSource&) {
+    const UsedParts used = generate_contents(world, kReferenceRooms);
+    start_episode(world, used, rules.episode_length);
+}
+
+template <int Agents>
+DS_NOINLINE void begin_episode(World<Agents, LevelCapacity>& world, const Rules& rules, const LevelSource& source) {
+    RandomStream random = draws_of(world);
+    random.count = kFirstOtherDraw;
+    const int32_t drawn = draw_level(world, source, random);
+    const ds_level& level = source.levels[drawn];
+    const UsedParts used = level.source == DS_LEVEL_SOURCE_GENERATED ? generate_level(world, level, random)
+                                                                    : place_fixed_level(world, level, random);
+    set_terms(world.terms, level, rules, random);
+    world.terms.level = drawn;
+    start_episode(world, used, world.terms.length);
+    *source.drawn = drawn;
+}
+
+}  // namespace doorstep

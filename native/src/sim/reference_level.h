@@ -1,0 +1,21 @@
+// The reference's generator, rewards and physics as a level.
+#pragma once
+
+#include "sim/constants.h"
+
+namespace doorstep {
+
+inline ds_level reference_level() {
+    ds_level level{};
+    level.struct_size = sizeof level;
+    level.source = DS_LEVEL_SOURCE_GENERATED;
+    level.room_types[0] = DS_ROOM_DOUBLE_BUTTON;
+    level.room_types[1] = DS_ROOM_CUBE_BLOCKING;
+    level.room_types[2] = DS_ROOM_CUBE_BUTTONS;
+    level.rewards = {kRewardPerMetre, kSlackReward, kBonusFactor, kBonusDistance, 0.f, 0.f, kMaxProgress};
+    const float mass = 1.f / kCubeInverseMass, force = kForcePerAmount * 3.f, torque = kTorquePerTurn * 2.f;
+    level.physics = {{mass, mass}, {1.f, 1.f}, {force, force}, {torque, torque}, {kDoorSpeed, kDoorSpeed}};
+    return level;
+}
+
+}  // namespace doorstep

@@ -1,0 +1,120 @@
+// The terms of an episode: its rooms, goal, rewards, length, and what parts of the world it uses.
+//
+// Worlds that play the reference's levels only have ReferenceTerms, which are constants and take no memory. Worlds that
+// play any levels have LevelTerms, which a reset copies from the level. Both have the same functions.
+#pragma once
+
+#include "sim/constants.h"
+#include "sim/world_model.h"
+
+namespace doorstep {
+
+struct Episode {
+    int32_t steps_remaining;
+    int32_t done;  // as the dones tensor
+};
+
+// Rooms of the reference divide y equally; the first and last extend to infinity.
+struct ReferenceTerms {
+    static constexpr size_t kSavedBytes = 0;
+    static constexpr bool kAllCubesUsed = true;
+    DS_METHOD bool is_valid() const { return true; }
+
+    // Which door agents observe in a room, or -1.
+    DS_METHOD int door_of(int room) const { return room; }
+    // Safe for any value.
+    DS_METHOD int room_of(float y) const { return y < kRoomLength ? 0 : y < 2.f * kRoomLength ? 1 : 2; }
+    // 0 where the room starts, 1 where it ends.
+    DS_METHOD float place_in_room(float y, int room) const {
+        return (y - kRoomLength * static_cast<float>(room)) * (1.f / kRoomLength);
+    }
+
+    // How many of the capacity are in use.
+    DS_METHOD int doors(int capacity) const { return capacity; }
+    DS_METHOD int buttons(int capacity) const { return capacity; }
+
+    // of_rules: the simulator's.
+    DS_METHOD int32_t episode_length(int32_t of_rules) const { return of_rules; }
+    // Whether an episode has ended that no reset has followed.
+    DS_METHOD bool is_over(const Episode& episode) const { return episode.steps_remaining == 0; }
+
+    DS_METHOD float largest_y() const { return kMaxProgress; }
+    DS_METHOD float reward_of_progress(float metres) const { return kRewardPerMetre * metres; }
+    DS_METHOD float reward_of_rooms(int) const { return 0.f; }
+    DS_METHOD float reward_of_goal() const { return 0.f; }
+    DS_METHOD float idle_reward() const { return kSlackReward; }
+    DS_METHOD float bonus_factor() const { return kBonusFactor; }
+    DS_METHOD float bonus_distance() const { return kBonusDistance; }
+
+    // Which agents must be in the goal for it to be reached, and whether a position is in it.
+    DS_METHOD int32_t goal_agents() const { return DS_GOAL_NONE; }
+    DS_METHOD bool is_in_goal(float, float) const { return false; }
+
+    // Writes which level of the table this is.
+    DS_METHOD void tell_level(int32_t*) const {}
+
+    // Metres that a door's panel moves per step, and the height below which an open panel of some size stops.
+    DS_METHOD float door_drop() const { return kDoorDrop; }
+    DS_METHOD float sink_limit(float) const { return kDoorSinkLimit; }
+};
+
+struct LevelTerms {
+    static constexpr int kRooms = DS_LEVEL_MAX_ROOMS;
+    static constexpr size_t kSavedBytes = 4 * (3 + 3 * kRooms + 5 + 7 + 3);
+
+    int32_t num_rooms, num_doors, num_buttons;
+    float room_start[kRooms];      // metres; the first is not used to find an agent's room
+    float room_scale[kRooms];      // 1 / length
+    int32_t room_door[kRooms];
+    ds_level_goal goal;
+    ds_level_rewards rewards;
+    float drop;                    // of open doors, metres per step
+    int32_t length;                // steps
+    int32_t level;                 // its index in the table
+
+    static constexpr bool kAllCubesUsed = false;
+
+    // Indices and counts in range.
+    DS_METHOD bool is_valid() const {
+        bool valid = num_rooms >= 1 && num_rooms <= kRooms && num_doors >= 0 && num_doors <= DS_LEVEL_MAX_DOORS &&
+                     num_buttons >= 0 && num_buttons <= DS_LEVEL_MAX_BUTTONS && length >= 1 && level >= 0;
+        for (int32_t door : room_door) valid = valid && door >= -1 && door < DS_LEVEL_MAX_DOORS;
+        return valid;
+    }
+
+    DS_METHOD int door_of(int room) const { return room_door[room]; }
+    DS_METHOD int room_of(float y) const {
+        int room = 0;
+        for (int i = 1; i < kRooms; i++) room += i < num_rooms && !(y < room_start[i]);
+        return room;
+    }
+    DS_METHOD float place_in_room(float y, int room) const { return (y - room_start[room]) * room_scale[room]; }
+
+    DS_METHOD int doors(int) const { return num_doors; }
+    DS_METHOD int buttons(int) const { return num_buttons; }
+
+    DS_METHOD int32_t episode_length(int32_t) const { return length; }
+    DS_METHOD bool is_over(const Episode& episode) const {
+        return episode.steps_remaining == 0 || (episode.done && episode.steps_remaining < length);
+    }
+
+    DS_METHOD float largest_y() const { return rewards.max_y; }
+    DS_METHOD float reward_of_progress(float metres) const { return rewards.progress * metres; }
+    DS_METHOD float reward_of_rooms(int rooms) const { return rewards.room * static_cast<float>(rooms); }
+    DS_METHOD float reward_of_goal() const { return rewards.goal; }
+    DS_METHOD float idle_reward() const { return rewards.idle; }
+    DS_METHOD float bonus_factor() const { return rewards.bonus_factor; }
+    DS_METHOD float bonus_distance() const { return rewards.bonus_distance; }
+
+    DS_METHOD int32_t goal_agents() const { return goal.agents; }
+    DS_METHOD bool is_in_goal(float x, float y) const {
+        return goal.min_x <= x && x <= goal.max_x && goal.min_y <= y && y <= goal.max_y;
+    }
+
+    DS_METHOD void tell_level(int32_t* drawn) const { *drawn = level; }
+
+    DS_METHOD float door_drop() const { return drop; }
+    DS_METHOD float sink_limit(float height) const { return -(height + kDoorClearance); }
+};
+
+}  // namespace doorstep
