@@ -1,0 +1,195 @@
+"""Levels as dictionaries, JSON and files. A document says what it is and which version of the format it has."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from doorstep._arguments import check_integer, nearest, refuse
+from doorstep._files import replaced_file
+from doorstep.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from typing_extensions import Self  # known to type checkers; not needed to run
+
+VERSION = 1
+
+
+class Document:
+    """A dataclass that can be stored. Fields that hold other dataclasses are in the two tables."""
+
+    _kind: ClassVar[str]
+    _lists: ClassVar[Mapping[str, type]] = {}  # fields that are sequences of a dataclass
+    _values: ClassVar[Mapping[str, type]] = {}  # fields that are one, or None
+
+    def replace(self, **changes: Any) -> Self:
+        """A level with other values of some fields.
+
+        Raises:
+            ArgumentError: a name is not a field, or a value is refused.
+        """
+        _check_names(type(self), "", changes)
+        return dataclasses.replace(self, **changes)  # type: ignore[type-var]
+
+    def to_dict(self) -> dict[str, Any]:
+        """All fields by name, in values that JSON can hold, after what the document is and its version."""
+        return {"doorstep": self._kind, "version": VERSION, **_plain(self)}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """The level of a dictionary as `to_dict()` makes it. Absent fields have their defaults.
+
+        Raises:
+            ArgumentError: it is another document or of a later version, or a field is unknown, absent or refused; the
+                message names it, as in `walls[3].size_x`.
+        """
+        fields = checked_document("values", values, cls._kind)
+        _check_names(cls, "", fields)
+        for name, part in cls._lists.items():
+            if name in fields:
+                fields[name] = [made(part, f"{name}[{i}]", entry) for i, entry in _entries(name, fields[name])]
+        for name, part in cls._values.items():
+            if fields.get(name) is not None:
+                fields[name] = made(part, name, fields[name])
+        _check_presence(cls, "", fields)
+        return cls(**fields)
+
+    def to_json(self) -> str:
+        """`to_dict()` as JSON, with a line for each part."""
+        return written(self.to_dict())
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Self:
+        """The level of a JSON text as `to_json()` makes it.
+
+        Raises:
+            ArgumentError: as `from_dict()`, or the text is not JSON.
+        """
+        return cls.from_dict(parsed(text))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes `to_json()` to a file, which is replaced whole or not at all.
+
+        Raises:
+            OSError: the file cannot be written.
+        """
+        with replaced_file(path) as file:
+            file.write(self.to_json().encode())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """The level of a file that `save()` wrote.
+
+        Raises:
+            ArgumentError: as `from_json()`; the message begins with the path.
+            OSError: the file cannot be read.
+        """
+        text = read(path)
+        try:
+            return cls.from_json(text)
+        except ArgumentError as error:
+            raise prefixed(f"{os.fspath(path)}: ", error) from None
+
+
+# ---- Text ----
+
+
+def read(path: str | os.PathLike[str]) -> bytes:
+    if not isinstance(path, (str, os.PathLike)):
+        refuse("path", "the path of a file", path)
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def written(document: Mapping[str, Any]) -> str:
+    """JSON with a line for each field, and for each part of a list: people edit and compare these files."""
+    import json  # here: `import doorstep` does not pay for it
+
+    def value_of(value: Any) -> str:
+        if isinstance(value, list) and value and isinstance(value[0], dict):
+            return "[\n    " + ",\n    ".join(map(json.dumps, value)) + "\n  ]"
+        return json.dumps(value)
+
+    return (
+        "{\n  " + ",\n  ".join(f"{json.dumps(name)}: {value_of(value)}" for name, value in document.items()) + "\n}\n"
+    )
+
+
+def parsed(text: str | bytes) -> Any:
+    import json
+
+    try:
+        return json.loads(text)
+    except (ValueError, TypeError, RecursionError) as error:
+        raise ArgumentError(f"text is not JSON: {error}", argument="text") from error
+
+
+# ---- Fields ----
+
+
+def checked_document(name: str, values: object, kind: str) -> dict[str, Any]:
+    """The fields of a document without its kind and version."""
+    if not isinstance(values, Mapping):
+        refuse(name, f"a dictionary of a {kind}", values)
+    fields = dict(values)
+    found = fields.pop("doorstep", None)
+    if found != kind:
+        what = f"of a {found!r}" if isinstance(found, str) else "without its kind"
+        raise ArgumentError(
+            f'the document is {what}; it must have "doorstep": "{kind}"',
+            argument="doorstep",
+            hint="" if found is None else "levels.load_levels() reads files with any kind of levels",
+        )
+    version = check_integer("version", fields.pop("version", None), 1, 2**31)
+    if version > VERSION:
+        message = f"version is {version}; this release of doorstep reads version {VERSION}"
+        raise ArgumentError(message, argument="version", hint="install a later doorstep")
+    return fields
+
+
+def made(cls: type, path: str, values: object) -> Any:
+    """The dataclass of a dictionary of its fields. Errors name the path of the field."""
+    if not isinstance(values, Mapping):
+        refuse(path, f"a dictionary of the fields of {cls.__name__}", values)
+    _check_names(cls, f"{path}.", values)
+    _check_presence(cls, f"{path}.", values)
+    try:
+        return cls(**values)
+    except ArgumentError as error:
+        raise prefixed(f"{path}.", error) from None
+
+
+def prefixed(prefix: str, error: ArgumentError) -> ArgumentError:
+    argument = f"{prefix}{error.argument}" if prefix.endswith(".") else error.argument
+    return ArgumentError(f"{prefix}{error.args[0]}", argument=argument, hint=error.hint)
+
+
+def _entries(name: str, values: object) -> list[tuple[int, Any]]:
+    if not isinstance(values, Sequence) or isinstance(values, (str, bytes)):
+        refuse(name, "a list", values)
+    return list(enumerate(values))
+
+
+def _check_names(cls: Any, prefix: str, values: Mapping[str, Any]) -> None:
+    known = [field.name for field in dataclasses.fields(cls)]
+    for name in values:
+        if name not in known:
+            path = f"{prefix}{name}"
+            hint = nearest(str(name), known) or f"the fields are {', '.join(known)}"
+            raise ArgumentError(f"{path!r} is not a field of {cls.__name__}", argument=path, hint=hint)
+
+
+def _check_presence(cls: Any, prefix: str, values: Mapping[str, Any]) -> None:
+    for field in dataclasses.fields(cls):
+        has_default = not (field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING)
+        if not has_default and field.name not in values:
+            path = f"{prefix}{field.name}"
+            raise ArgumentError(f"{path} is absent; it must be given", argument=path)
+
+
+def _plain(value: Any) -> Any:
+    if dataclasses.is_dataclass(value):
+        return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    return list(map(_plain, value)) if isinstance(value, (tuple, list)) else value

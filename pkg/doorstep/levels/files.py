@@ -1,0 +1,87 @@
+"""Files with several levels."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from doorstep._arguments import refuse
+from doorstep._files import replaced_file
+from doorstep.errors import ArgumentError
+from doorstep.levels.document import VERSION, checked_document, parsed, prefixed, read, written
+from doorstep.levels.generated import GeneratedLevel
+from doorstep.levels.level import Level
+
+AnyLevel: TypeAlias = "Level | GeneratedLevel"
+
+_KIND = "levels"
+_CLASSES: dict[str, type[Level] | type[GeneratedLevel]] = {cls._kind: cls for cls in (Level, GeneratedLevel)}
+
+
+def save_levels(path: str | os.PathLike[str], levels: Sequence[AnyLevel]) -> None:
+    """Writes levels to a file of JSON, a line for each. The file is replaced whole or not at all.
+
+    Raises:
+        ArgumentError: there is no level, or one is something else.
+        OSError: the file cannot be written.
+    """
+    check_levels(levels)
+    text = written({"doorstep": _KIND, "version": VERSION, "levels": [level.to_dict() for level in levels]})
+    with replaced_file(path) as file:
+        file.write(text.encode())
+
+
+def load_levels(path: str | os.PathLike[str]) -> list[AnyLevel]:
+    """The levels of a file that `save_levels()` or `save()` wrote.
+
+    >>> import tempfile
+    >>> from doorstep import levels
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     levels.save_levels(f"{folder}/mine.json", [levels.reference()])
+    ...     levels.load_levels(f"{folder}/mine.json") == [levels.reference()]
+    True
+
+    Raises:
+        ArgumentError: the file has no levels, those of a later version, or one is refused; the message begins with the
+            path and names the field, as in `levels[2].walls[3].size_x`.
+        OSError: the file cannot be read.
+    """
+    text = read(path)
+    try:
+        return _levels_of(parsed(text))
+    except ArgumentError as error:
+        raise prefixed(f"{os.fspath(path)}: ", error) from None
+
+
+def check_levels(levels: object) -> None:
+    """Refuses all but sequences of levels with at least one.
+
+    Raises:
+        ArgumentError: names the index.
+    """
+    if not isinstance(levels, Sequence) or isinstance(levels, str) or not levels:
+        refuse("levels", "a sequence of doorstep.Level or doorstep.levels.GeneratedLevel, at least one", levels)
+    for i, level in enumerate(levels):
+        if not isinstance(level, (Level, GeneratedLevel)):
+            refuse(f"levels[{i}]", "a doorstep.Level or a doorstep.levels.GeneratedLevel", level)
+
+
+def _levels_of(document: object) -> list[AnyLevel]:
+    if isinstance(document, dict) and document.get("doorstep") in _CLASSES:
+        return [_CLASSES[document["doorstep"]].from_dict(document)]
+    entries = checked_document("the file", document, _KIND).get("levels")
+    if not isinstance(entries, list) or not entries:
+        refuse("levels", "a list of levels, at least one", entries)
+    return [_level_of(f"levels[{i}].", entry) for i, entry in enumerate(entries)]
+
+
+def _level_of(prefix: str, entry: object) -> AnyLevel:
+    kind = entry.get("doorstep") if isinstance(entry, dict) else None
+    cls = _CLASSES.get(kind) if isinstance(kind, str) else None
+    if cls is None:
+        refuse(f"{prefix}doorstep", "one of " + ", ".join(map(repr, _CLASSES)), kind)
+    try:
+        return cls.from_dict(entry)  # type: ignore[arg-type]
+    except ArgumentError as error:
+        raise prefixed(prefix, error) from None

@@ -1,0 +1,247 @@
+"""`Level`: an escape room as data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, final
+
+from doorstep._arguments import refuse
+from doorstep._native._generated import (
+    LEVEL_MAX_BUTTONS,
+    LEVEL_MAX_CUBES,
+    LEVEL_MAX_DOORS,
+    LEVEL_MAX_ROOMS,
+    LEVEL_MAX_STATICS,
+    MAX_AGENTS,
+    MAX_EPISODE_LENGTH,
+)
+from doorstep.errors import ArgumentError
+from doorstep.levels.ascii_map import read_map
+from doorstep.levels.document import Document
+from doorstep.levels.numbers import NumberOrRange, check_integer_range
+from doorstep.levels.overlap import check_overlaps
+from doorstep.levels.parts import WALL_HEIGHT, Button, Cube, Door, Goal, GoalAgentsName, Room, Spawn, Wall
+from doorstep.levels.rooms import Part, check_rooms, derive_rooms
+from doorstep.levels.rules import REFERENCE_PHYSICS, REFERENCE_REWARDS, Physics, Rewards
+
+# The most of each that a level has; walls and doors share one capacity.
+CAPACITIES = {
+    "walls": LEVEL_MAX_STATICS,
+    "doors": LEVEL_MAX_DOORS,
+    "buttons": LEVEL_MAX_BUTTONS,
+    "cubes": LEVEL_MAX_CUBES,
+    "spawns": MAX_AGENTS,
+    "rooms": LEVEL_MAX_ROOMS,
+}
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Level(Document):
+    """An escape room: what stands where, and by which rules. Checked when it is made.
+
+    >>> import doorstep
+    >>> from doorstep.levels import Button, Cube, Door, Goal, Spawn, Wall
+    >>> level = doorstep.Level(
+    ...     walls=[Wall(x=-6, y=10, size_x=8, size_y=1), Wall(x=6, y=10, size_x=8, size_y=1)],
+    ...     doors=[Door(x=0, y=10, size_x=4)],
+    ...     buttons=[Button(x=-5, y=6, door=0)],
+    ...     cubes=[Cube(x=5, y=5)],
+    ...     spawns=[Spawn(x=(-8, -2), y=2), Spawn(x=(2, 8), y=2)],
+    ...     goal=Goal(min_x=-10, max_x=10, min_y=12, max_y=16),
+    ... )
+    >>> level.rooms
+    (Room(start=1.0, end=10.5, door=0), Room(start=10.5, end=16.0, door=None))
+    >>> doorstep.Level.from_json(level.to_json()) == level
+    True
+
+    Attributes:
+        walls: at most 32 together with the doors.
+        doors: at most 8; each has a button.
+        buttons: at most 12. They may be below cubes.
+        cubes: at most 24.
+        spawns: of agents 0, 1, ..., 1 to 8 of them: at least as many as the simulators that use the level have agents.
+        rooms: at most 8, in the order of y. None or empty: a room ends at the far side of each row of doors.
+        goal: ends the episode; None: only the step limit does.
+        rewards: what agents are rewarded for.
+        physics: constants of the physics.
+        episode_length: steps; (low, high): drawn at every reset, both inclusive; None: the simulator's.
+        name: for people.
+        description: for people.
+
+    Raises:
+        ArgumentError: a value is out of range, there is too much of something, something refers to what does not exist,
+            or a cube or an agent would start inside something; the message names the field, as in `walls[3]`.
+    """
+
+    walls: Sequence[Wall] = ()
+    doors: Sequence[Door] = ()
+    buttons: Sequence[Button] = ()
+    cubes: Sequence[Cube] = ()
+    spawns: Sequence[Spawn]
+    rooms: Sequence[Room] = ()
+    goal: Goal | None = None
+    rewards: Rewards = REFERENCE_REWARDS
+    physics: Physics = REFERENCE_PHYSICS
+    episode_length: int | tuple[int, int] | None = None
+    name: str = ""
+    description: str = ""
+
+    _kind: ClassVar[str] = "level"
+    _lists: ClassVar[Mapping[str, type]] = {
+        "walls": Wall,
+        "doors": Door,
+        "buttons": Button,
+        "cubes": Cube,
+        "spawns": Spawn,
+        "rooms": Room,
+    }
+    _values: ClassVar[Mapping[str, type]] = {"goal": Goal, "rewards": Rewards, "physics": Physics}
+
+    def __post_init__(self) -> None:
+        self._check_parts()
+        check_rules(self)
+        self._check_capacities()
+        self._check_buttons()
+        self._settle_rooms()
+        check_overlaps(self.walls, self.doors, self.cubes, self.spawns)
+
+    @classmethod
+    def from_ascii(
+        cls,
+        text: str,
+        *,
+        cell: float | tuple[float, float] = 1.0,
+        origin: tuple[float, float] | None = None,
+        height: float = WALL_HEIGHT,
+        closing_doors: str = "",
+        spawn_yaw: NumberOrRange = 0.0,
+        goal_agents: GoalAgentsName = "all",
+        rooms: Sequence[Room] = (),
+        rewards: Rewards = REFERENCE_REWARDS,
+        physics: Physics = REFERENCE_PHYSICS,
+        episode_length: int | tuple[int, int] | None = None,
+        name: str = "",
+        description: str = "",
+    ) -> Level:
+        """The level of a map, seen from above with +y upwards.
+
+        `#` is wall, `.` or a space floor. `A` to `H` are doors: the cells of a letter form one rectangle. `a` to `h`
+        are buttons of these doors, a button for each letter. `O` is the centre of a cube. `1` to `8` are the spawns of
+        the agents; the cells of a digit form one rectangle, between whose cells' centres the spawn is drawn. `X` is the
+        goal, one rectangle. Doors are numbered in the order of their letters. Empty lines before and after the map, and
+        indentation that all lines share, do not count.
+
+        >>> import doorstep
+        >>> level = doorstep.Level.from_ascii('''
+        ...     ###########
+        ...     #XXXXXXXXX#
+        ...     #XXXXXXXXX#
+        ...     ###AAAAA###
+        ...     #.........#
+        ...     #.a.....a.#
+        ...     #.........#
+        ...     #..1...2..#
+        ...     #.........#
+        ...     ###########
+        ... ''')
+        >>> level.doors
+        (Door(x=0.0, y=5.5, size_x=5.0, size_y=1.0, height=4.375, persistent=True),)
+        >>> len(level.walls), level.goal
+        (6, Goal(min_x=-4.5, max_x=4.5, min_y=6.0, max_y=8.0, agents='all'))
+
+        Args:
+            text: the map.
+            cell: metres of the sides of a character's cell, or (width, height): (1, 2) looks right in most fonts.
+            origin: (x, y) of the map's lower left corner. None: x = 0 is the map's middle, y = 0 the upper side of its
+                lowest line, which is usually a wall.
+            height: of walls and doors, metres.
+            closing_doors: letters of the doors that close again when a button is released.
+            spawn_yaw: of all spawns, radians, or a range.
+            goal_agents: "all" or "any", as in `Goal`.
+            rooms: as in `Level`.
+            rewards: as in `Level`.
+            physics: as in `Level`.
+            episode_length: as in `Level`.
+            name: as in `Level`.
+            description: as in `Level`.
+
+        Raises:
+            ArgumentError: as `Level`, or a character or a rectangle is not as above; the message names the line and the
+                column, counted from 1, blank lines and indentation of `text` included.
+        """
+        found = read_map(text, cell, origin, height, closing_doors, spawn_yaw, goal_agents)
+        rules: dict[str, Any] = {"rewards": rewards, "physics": physics, "episode_length": episode_length}
+        try:
+            return cls(**found.parts, **rules, rooms=rooms, name=name, description=description)
+        except ArgumentError as error:
+            raise found.located(error) from None
+
+    def _check_parts(self) -> None:
+        for name, part in self._lists.items():
+            object.__setattr__(self, name, _checked_parts(name, getattr(self, name), part))
+
+    def _check_capacities(self) -> None:
+        for name, capacity in CAPACITIES.items():
+            check_capacity(name, len(getattr(self, name)), capacity)
+        hint = "use fewer and longer walls"
+        check_capacity("walls", len(self.walls) + len(self.doors), LEVEL_MAX_STATICS, "walls and doors together", hint)
+        if not self.spawns:
+            raise ArgumentError("spawns is empty; a level has a Spawn for each agent", argument="spawns")
+
+    def _check_buttons(self) -> None:
+        for i, button in enumerate(self.buttons):
+            if button.door >= len(self.doors):
+                refuse(f"buttons[{i}].door", f"the index of one of {len(self.doors)} doors", button.door)
+            for k, wall in enumerate(self.walls):
+                if _is_inside(button, wall):
+                    message = f"buttons[{i}] is inside walls[{k}]; nobody can stand on it"
+                    raise ArgumentError(message, argument=f"buttons[{i}]", hint="move it")
+        for i in set(range(len(self.doors))) - {button.door for button in self.buttons}:
+            hint = f"add a Button(x, y, door={i}), or make it a Wall"
+            raise ArgumentError(f"doors[{i}] has no button; it would never open", argument=f"doors[{i}]", hint=hint)
+
+    def _settle_rooms(self) -> None:
+        if self.rooms:
+            check_rooms(self.rooms, len(self.doors))
+            return
+        parts: tuple[Part, ...] = (*self.walls, *self.doors, *self.buttons, *self.cubes, *self.spawns)
+        object.__setattr__(self, "rooms", derive_rooms(parts, self.doors, self.goal))
+
+
+def check_rules(level: Any) -> None:
+    """Checks the fields that all kinds of levels have."""
+    for name, cls in (("rewards", Rewards), ("physics", Physics)):
+        if not isinstance(getattr(level, name), cls):
+            refuse(name, f"a doorstep.levels.{cls.__name__}", getattr(level, name))
+    if level.goal is not None and not isinstance(level.goal, Goal):
+        refuse("goal", "a doorstep.levels.Goal or None", level.goal)
+    for name in ("name", "description"):
+        if not isinstance(getattr(level, name), str):
+            refuse(name, "a text", getattr(level, name))
+    if level.episode_length is not None:
+        length = check_integer_range("episode_length", level.episode_length, 1, MAX_EPISODE_LENGTH)
+        object.__setattr__(level, "episode_length", length)
+
+
+def check_capacity(name: str, count: int, capacity: int, of_what: str = "", hint: str = "") -> None:
+    if count > capacity:
+        message = f"{of_what or name} are {count}; a level has at most {capacity}"
+        raise ArgumentError(message, argument=name, hint=hint)
+
+
+def _checked_parts(name: str, parts: object, cls: type) -> tuple[Any, ...]:
+    if parts is None and name == "rooms":
+        return ()
+    if not isinstance(parts, Sequence) or isinstance(parts, (str, bytes)):
+        refuse(name, f"a sequence of doorstep.levels.{cls.__name__}", parts)
+    for i, part in enumerate(parts):
+        if not isinstance(part, cls):
+            refuse(f"{name}[{i}]", f"a doorstep.levels.{cls.__name__}", part)
+    return tuple(parts)
+
+
+def _is_inside(button: Button, wall: Wall) -> bool:
+    across, along = abs(button.x - wall.x) < wall.size_x / 2, abs(button.y - wall.y) < wall.size_y / 2
+    return across and along and wall.z < 2

@@ -1,0 +1,98 @@
+"""The rules of a level: what agents are rewarded for, and the constants of its physics."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+
+from doorstep._arguments import refuse
+from doorstep.levels.numbers import NumberOrRange, check_finite, check_range
+
+
+@dataclass(frozen=True)
+class Rewards:
+    """The reward of an agent per step. The defaults are the reference's.
+
+    >>> from doorstep.levels import Rewards
+    >>> Rewards.sparse().goal
+    1.0
+
+    Attributes:
+        progress: per metre beyond its largest y so far.
+        idle: in a step without progress.
+        bonus_factor: of progress while the largest y of all other agents is within bonus_distance of its own.
+        bonus_distance: metres, not negative.
+        room: for every room that it enters for the first time.
+        goal: for all agents, in the step in which the goal ends the episode.
+        max_y: metres; y beyond it is no progress.
+
+    Raises:
+        ArgumentError: a number is not finite, or the distance is negative; the message names the field.
+    """
+
+    progress: float = 0.05
+    idle: float = -0.005
+    bonus_factor: float = 1.25
+    bonus_distance: float = 2.0
+    room: float = 0.0
+    goal: float = 0.0
+    max_y: float = 80.0
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            object.__setattr__(self, field.name, check_finite(field.name, getattr(self, field.name)))
+        if self.bonus_distance < 0:
+            hint = "bonus_factor=1 is no bonus"
+            refuse("bonus_distance", "a number of metres, not negative", self.bonus_distance, hint)
+
+    @classmethod
+    def sparse(cls, goal: float = 1.0) -> Rewards:
+        """Nothing but the goal is rewarded."""
+        return cls(progress=0.0, idle=0.0, bonus_factor=1.0, goal=goal)
+
+
+# Least, largest and unit of each constant.
+_LIMITS = {
+    "cube_mass": (1.0, 1000.0, "kilograms"),
+    "friction": (0.0, 2.0, "times the usual friction"),
+    "walking_force": (0.0, 2000.0, "newtons"),
+    "turning_torque": (0.0, 640.0, "newton metres"),
+    "door_speed": (0.1, 100.0, "metres per second"),
+}
+
+
+@dataclass(frozen=True)
+class Physics:
+    """Constants of the physics: each a number, or a range (low, high) from which it is drawn at every reset.
+
+    The defaults are the reference's.
+
+    >>> from doorstep.levels import Physics
+    >>> Physics(cube_mass=(10, 20)).cube_mass
+    (10.0, 20.0)
+
+    Attributes:
+        cube_mass: kilograms, 1 to 1000. An agent has 1 kg.
+        friction: factor of all coefficients of friction, 0 to 2.
+        walking_force: newtons at move amount 3, 0 to 2000; 1000 moves a free agent by a metre per step.
+        turning_torque: newton metres at the hardest turn, 0 to 640; 320 turns a free agent by 27.4 degrees per step.
+        door_speed: metres per second, 0.1 to 100.
+
+    Raises:
+        ArgumentError: a number is out of range, or a range is reversed; the message names the field.
+    """
+
+    cube_mass: NumberOrRange = 40 / 3
+    friction: NumberOrRange = 1.0
+    walking_force: NumberOrRange = 1000.0
+    turning_torque: NumberOrRange = 320.0
+    door_speed: NumberOrRange = 30.0
+
+    def __post_init__(self) -> None:
+        for name, (low, high, unit) in _LIMITS.items():
+            object.__setattr__(self, name, check_range(name, getattr(self, name), low, high, unit))
+
+
+# What a level has unless it says otherwise.
+REFERENCE_REWARDS = Rewards()
+REFERENCE_PHYSICS = Physics()

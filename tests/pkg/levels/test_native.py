@@ -1,0 +1,87 @@
+"""Levels as structs of the C API: every field arrives."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import pytest
+
+import doorstep
+from doorstep import levels
+from doorstep._native import _generated as native
+from doorstep.levels import Button, Cube, Door, GeneratedLevel, Goal, Level, Physics, Rewards, Room, Spawn, Wall
+
+LEVEL = Level(
+    walls=[Wall(1, 20, 3, 4, 5, 6), Wall(1.5, 30.25, 3, 4)],
+    doors=[Door(10, 20, 3, 2, 1, persistent=False), Door(-10, 20)],
+    buttons=[Button(0, 5, 1), Button(1, 6, 0)],
+    cubes=[Cube(7, 7, 0.25)],
+    spawns=[Spawn((-3, -1), (2, 3), (-0.5, 0.5)), Spawn(1.5, 3)],
+    rooms=[Room(0, 5, 1), Room(5, 9)],
+    goal=Goal(0, 1, 2, 3, "any"),
+    rewards=Rewards(1, 2, 3, 4, 5, 6, 7),
+    physics=Physics(2, (0, 1), 3, 4, (5, 6)),
+    episode_length=(7, 8),
+)
+
+
+def plain(value: Any) -> Any:
+    """A struct as tuples."""
+    if isinstance(value, ctypes.Structure):
+        return tuple(plain(getattr(value, name)) for name, *_ in value._fields_)
+    return [plain(element) for element in value] if isinstance(value, ctypes.Array) else value
+
+
+def test_every_part_of_a_level_arrives() -> None:
+    struct = levels.to_native(LEVEL)
+    assert struct.struct_size == ctypes.sizeof(native.Level)
+    assert struct.source == native.LevelSource.FIXED
+    counts = (struct.num_walls, struct.num_doors, struct.num_buttons, struct.num_cubes)
+    assert (*counts, struct.num_agents, struct.num_rooms) == (2, 2, 2, 1, 2, 2)
+    assert plain(struct.walls)[:3] == [(1, 20, 6, 3, 4, 5), (1.5, 30.25, 0, 3, 4, 4.375), (0,) * 6]
+    width = ctypes.c_float(16 / 3).value
+    assert plain(struct.doors)[:2] == [((10, 20, 0, 3, 2, 1), 0), ((-10, 20, 0, width, 1, 4.375), 1)]
+    assert plain(struct.buttons)[:3] == [(0, 5, 1), (1, 6, 0), (0, 0, 0)]
+    assert plain(struct.cubes)[:2] == [(7, 7, 0.25), (0, 0, 0)]
+    assert plain(struct.agents)[:2] == [((-3, -1), (2, 3), (-0.5, 0.5)), ((1.5, 1.5), (3, 3), (0, 0))]
+    assert plain(struct.rooms)[:2] == [(0, 5, 1), (5, 9, -1)]
+    assert plain(struct.goal) == (native.GoalAgents.ANY, 0, 1, 2, 3)
+    assert plain(struct.rewards) == (1, 2, 3, 4, 5, 6, 7)
+    assert plain(struct.physics) == ((2, 2), (0, 1), (3, 3), (4, 4), (5, 6))
+    assert (struct.min_episode_length, struct.max_episode_length) == (7, 8)
+
+
+def test_fields_of_rules_have_the_order_and_names_of_the_c_api() -> None:
+    assert [name for name, _ in native.LevelRewards._fields_] == list(vars(Rewards()))
+    assert [name for name, _ in native.LevelPhysics._fields_] == list(vars(Physics()))
+
+
+def test_a_generated_level_arrives() -> None:
+    level = GeneratedLevel(room_types=("any", "single_button", "cube_buttons"), goal=Goal(0, 1, 2, 3), episode_length=9)
+    struct = levels.to_native(level)
+    assert struct.source == native.LevelSource.GENERATED
+    assert list(struct.room_types) == [-1, 0, 3]
+    assert plain(struct.goal) == (native.GoalAgents.ALL, 0, 1, 2, 3)
+    assert (struct.min_episode_length, struct.max_episode_length) == (9, 9)
+    assert (struct.num_walls, struct.num_agents, struct.num_rooms) == (0, 0, 0)
+
+
+def test_without_a_goal_or_an_episode_length_both_are_zero() -> None:
+    struct = levels.to_native(levels.reference())
+    assert struct.goal.agents == native.GoalAgents.NONE
+    assert (struct.min_episode_length, struct.max_episode_length) == (0, 0)
+
+
+def test_several_levels_lie_one_after_the_other() -> None:
+    array = levels.to_native_array([LEVEL, levels.reference(), LEVEL])
+    assert ctypes.sizeof(array) == 3 * ctypes.sizeof(native.Level)
+    assert [plain(struct) for struct in array] == [
+        plain(levels.to_native(level)) for level in (LEVEL, levels.reference(), LEVEL)
+    ]
+
+
+@pytest.mark.parametrize("wrong", [[], None, LEVEL, [LEVEL, 3]])
+def test_what_is_no_level_is_refused(wrong: Any) -> None:
+    with pytest.raises(doorstep.ArgumentError, match=r"^levels(\[1\])? is "):
+        levels.to_native_array(wrong)
