@@ -9,7 +9,7 @@ from doorstep._native import _generated as native
 from doorstep.levels.files import AnyLevel, check_levels
 from doorstep.levels.level import Level
 from doorstep.levels.numbers import NumberOrRange, ends_of
-from doorstep.levels.parts import Door, Goal, Spawn, Wall
+from doorstep.levels.parts import Door, Goal, Room, Spawn, Wall
 from doorstep.levels.rules import Physics, Rewards
 
 
@@ -43,8 +43,7 @@ def _place_parts(level: Level, struct: native.Level) -> None:
     _fill(struct, "buttons", [native.LevelButton(button.x, button.y, button.door) for button in level.buttons])
     _fill(struct, "cubes", [native.LevelCube(cube.x, cube.y, cube.yaw) for cube in level.cubes])
     _fill(struct, "agents", [_agent(spawn) for spawn in level.spawns])
-    rooms = [native.LevelRoom(room.start, room.end, -1 if room.door is None else room.door) for room in level.rooms]
-    _fill(struct, "rooms", rooms)
+    _fill(struct, "rooms", _rooms(level.rooms))
 
 
 def _fill(struct: native.Level, name: str, parts: list[Any]) -> None:
@@ -59,6 +58,13 @@ def _box(box: Wall | Door) -> native.LevelBox:
 
 def _agent(spawn: Spawn) -> native.LevelAgent:
     return native.LevelAgent(_range(spawn.x), _range(spawn.y), _range(spawn.yaw))
+
+
+def _rooms(rooms: Sequence[Room]) -> list[native.LevelRoom]:
+    """Each begins exactly where the one before it ends."""
+    starts = [rooms[0].start, *(room.end for room in rooms[:-1])]
+    doors = [-1 if room.door is None else room.door for room in rooms]
+    return [native.LevelRoom(start, room.end, door) for start, room, door in zip(starts, rooms, doors, strict=True)]
 
 
 def _goal(goal: Goal | None) -> native.LevelGoal:

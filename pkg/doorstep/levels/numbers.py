@@ -6,13 +6,13 @@ from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
 
-from doorstep._arguments import check_between, check_integer, refuse
+from doorstep._arguments import check_integer, refuse
 
 # A number, or (low, high): drawn at every reset, uniform in [low, high).
 NumberOrRange: TypeAlias = "float | tuple[float, float]"
 
 MAX_COORDINATE = 1000.0  # metres; lidar reaches 200, and far from 0 single precision is too coarse for contacts
-LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
+MIN_SIZE = 0.01  # metres
 
 
 def check_number(name: str, value: object, low: float, high: float, unit: str) -> float:
@@ -21,19 +21,12 @@ def check_number(name: str, value: object, low: float, high: float, unit: str) -
     return float(value)
 
 
-def check_finite(name: str, value: object) -> float:
-    """A number that single precision holds."""
-    if not _is_number(value) or not abs(value) <= LARGEST_FLOAT32:
-        refuse(name, "a finite number", value)
-    return float(value)
-
-
 def check_coordinate(name: str, value: object) -> float:
     return check_number(name, value, -MAX_COORDINATE, MAX_COORDINATE, "metres")
 
 
 def check_size(name: str, value: object) -> float:
-    return check_between(name, value, 2 * MAX_COORDINATE, "metres")
+    return check_number(name, value, MIN_SIZE, MAX_COORDINATE, "metres")
 
 
 def check_range(name: str, value: object, low: float, high: float, unit: str, hint: str = "") -> NumberOrRange:

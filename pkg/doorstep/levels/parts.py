@@ -21,6 +21,7 @@ GoalAgentsName: TypeAlias = Literal["all", "any"]
 
 AGENT_SIZE, CUBE_SIZE = 2.0, 3.0  # metres, in x, y and z
 BUTTON_SIZE = 1.3  # metres, in x and y
+MIN_LENGTH = 0.1  # metres; of a room, by whose length agents' places in it are divided
 WALL_HEIGHT = 4.375  # metres; of the reference's walls between rooms, and of its doors
 DOOR_WIDTH = 16 / 3  # metres; of the reference's doors
 _RADIANS = "math.radians() converts degrees"
@@ -40,7 +41,7 @@ class Wall:
         size_x: full extent along x, metres.
         size_y: full extent along y, metres.
         height: full extent along z, metres.
-        z: of its bottom, metres; agents, who are 2 high, walk below a wall with z = 2 or more.
+        z: of its bottom, metres, not negative; agents, who are 2 high, walk below a wall with z = 2 or more.
 
     Raises:
         ArgumentError: a number is not finite or out of range; the message names the field.
@@ -55,7 +56,7 @@ class Wall:
 
     def __post_init__(self) -> None:
         _check_box(self)
-        _set(self, z=check_coordinate("z", self.z))
+        _set(self, z=check_number("z", self.z, 0, MAX_COORDINATE, "metres"))
 
 
 @dataclass(frozen=True)
@@ -181,9 +182,9 @@ class Room:
 
     def __post_init__(self) -> None:
         start = check_coordinate("start", self.start)
-        end = check_number("end", self.end, -MAX_COORDINATE, MAX_COORDINATE, "metres")
-        if end <= start:
-            refuse("end", f"more than start, {start:g}", self.end)
+        end = check_coordinate("end", self.end)
+        if end < start + MIN_LENGTH:
+            refuse("end", f"at least {MIN_LENGTH:g} m beyond start, {start:g}", self.end)
         door = None if self.door is None else check_integer("door", self.door, 0, LEVEL_MAX_DOORS - 1)
         _set(self, start=start, end=end, door=door)
 

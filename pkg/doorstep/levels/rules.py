@@ -5,8 +5,9 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 
-from doorstep._arguments import refuse
-from doorstep.levels.numbers import NumberOrRange, check_finite, check_range
+from doorstep.levels.numbers import NumberOrRange, check_number, check_range
+
+LARGEST_REWARD = 1e6  # either sign; returns are sums in single precision
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Rewards:
         max_y: metres; y beyond it is no progress.
 
     Raises:
-        ArgumentError: a number is not finite, or the distance is negative; the message names the field.
+        ArgumentError: a number is not within +-1e6, or the distance is negative; the message names the field.
     """
 
     progress: float = 0.05
@@ -40,10 +41,10 @@ class Rewards:
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
-            object.__setattr__(self, field.name, check_finite(field.name, getattr(self, field.name)))
-        if self.bonus_distance < 0:
-            hint = "bonus_factor=1 is no bonus"
-            refuse("bonus_distance", "a number of metres, not negative", self.bonus_distance, hint)
+            unit = "metres" if field.name in ("bonus_distance", "max_y") else "reward"
+            low = 0.0 if field.name == "bonus_distance" else -LARGEST_REWARD
+            value = check_number(field.name, getattr(self, field.name), low, LARGEST_REWARD, unit)
+            object.__setattr__(self, field.name, value)
 
     @classmethod
     def sparse(cls, goal: float = 1.0) -> Rewards:

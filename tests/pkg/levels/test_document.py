@@ -93,7 +93,7 @@ def changed(**fields: Any) -> dict[str, Any]:
         ),
         (
             changed(walls=[{"x": 1, "y": 2, "size_x": 3, "size_y": 0}]),
-            r"walls\[0\].size_y is 0; it must be a number of metres, more than 0",
+            r"walls\[0\].size_y is 0; it must be a number of metres, 0.01 to 1000",
             "walls[0].size_y",
         ),
         (

@@ -49,9 +49,11 @@ def test_every_field_refuses_what_is_no_number_by_its_name(cls: type, name: str)
 @pytest.mark.parametrize(
     ("cls", "name", "value", "says"),
     [
-        (Wall, "size_x", 0, "size_x is 0; it must be a number of metres, more than 0 and less than 2000"),
-        (Door, "size_y", -1, "size_y is -1; it must be a number of metres, more than 0"),
-        (Wall, "height", 1e-60, "height is 1e-60; it must be a number of metres, more than 0"),
+        (Wall, "size_x", 0, "size_x is 0; it must be a number of metres, 0.01 to 1000"),
+        (Door, "size_y", -1, "size_y is -1; it must be a number of metres, 0.01 to 1000"),
+        (Wall, "height", 1e-60, "height is 1e-60; it must be a number of metres, 0.01"),
+        (Wall, "z", -1, "z is -1; it must be a number of metres, 0 to 1000"),
+        (Rewards, "goal", 2e6, r"goal is 2000000.0; it must be a number of reward, -1e\+06 to 1e\+06"),
         (Wall, "x", 1001, "x is 1001; it must be a number of metres, -1000 to 1000"),
         (Button, "door", 8, "door is 8; it must be an integer, 0 to 7"),
         (Button, "door", -1, "door is -1; it must be an integer, 0 to 7"),
@@ -60,11 +62,11 @@ def test_every_field_refuses_what_is_no_number_by_its_name(cls: type, name: str)
         (Spawn, "x", (2, 1), r"x is \(2, 1\); it must be a range \(low, high\) with low <= high \(exchange the two\)"),
         (Spawn, "y", (0, 1, 2), "y is .*; it must be a number of metres or a range"),
         (Spawn, "yaw", (0, math.nan), "yaw is .*; it must be a number of radians or a range"),
-        (Room, "end", 1, "end is 1; it must be more than start, 1"),
+        (Room, "end", 1, "end is 1; it must be at least 0.1 m beyond start, 1"),
         (Goal, "max_x", 1, r"max_x is 1.0; it must be more than min_x, 1 \(a goal without area is never reached\)"),
         (Goal, "max_y", -3, "max_y is -3.0; it must be more than min_y, 3"),
         (Goal, "agents", "both", "agents is 'both'; it must be one of 'all', 'any'"),
-        (Rewards, "bonus_distance", -1, "bonus_distance is -1.0; it must be a number of metres, not negative"),
+        (Rewards, "bonus_distance", -1, r"bonus_distance is -1; it must be a number of metres, 0 to 1e\+06"),
         (Door, "persistent", 1, "persistent is 1; it must be True or False"),
     ],
 )

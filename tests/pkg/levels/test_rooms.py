@@ -7,7 +7,7 @@ import random
 import pytest
 
 import doorstep
-from doorstep.levels import Button, Door, Goal, Level, Room, Spawn, Wall
+from doorstep.levels import Button, Door, Goal, Level, Room, Spawn, Wall, to_native
 
 SPAWNS = (Spawn(0, 3),)
 
@@ -53,6 +53,14 @@ def test_more_rooms_than_a_level_can_have_are_refused() -> None:
 def test_rooms_that_are_given_stay() -> None:
     rooms = (Room(-5, 3), Room(3, 8))
     assert Level(spawns=SPAWNS, rooms=rooms).rooms == rooms
+
+
+def test_rooms_may_have_gaps_of_rounding_only() -> None:
+    level = Level(spawns=SPAWNS, rooms=[Room(0, 0.3), Room(0.1 + 0.2, 1)])
+    native = to_native(level).rooms
+    assert native[0].end == native[1].start
+    with pytest.raises(doorstep.ArgumentError, match=r"rooms\[1\].start is 0.31"):
+        level.replace(rooms=[Room(0, 0.3), Room(0.31, 1)])
 
 
 @pytest.mark.parametrize("seed", range(10))
