@@ -262,6 +262,8 @@ void a_box_upon_another_is_no_matter_of_the_plane() {
 // ---- The floor
 
 // A cube that fell at 1 m/s; at that speed this substep's motion explains an overlap of up to 1.2 cm.
+using Body = BodyOf<ReferenceMaterial>;
+
 Body falling_cube(float height, Quat rotation) {
     Body cube{};
     cube.position = cube.previous_position = {2.f, 3.f, height};

@@ -6,7 +6,24 @@
 
 namespace doorstep {
 
-struct Body {
+// What a cube is made of: constants in worlds that play the reference's levels.
+struct ReferenceMaterial {
+    DS_METHOD float cube_inverse_mass() const { return kCubeInverseMass; }
+    DS_METHOD float cube_inverse_inertia() const { return kCubeInverseInertia; }
+    // Multiplies the coefficients of friction.
+    DS_METHOD float friction() const { return 1.f; }
+};
+
+struct LevelMaterial {
+    float inverse_mass, inverse_inertia, friction_factor;
+
+    DS_METHOD float cube_inverse_mass() const { return inverse_mass; }
+    DS_METHOD float cube_inverse_inertia() const { return inverse_inertia; }
+    DS_METHOD float friction() const { return friction_factor; }
+};
+
+template <class Material>
+struct BodyOf {
     Vec3 position;
     Quat rotation;
     Vec3 velocity;  // linear
@@ -26,31 +43,38 @@ struct Body {
     bool yaws_only;          // an agent: inverse inertia only about z
     bool nearly_upright;     // may use upright_contact()
     bool asleep;             // at rest: not integrated until a body hits it
+    [[no_unique_address]] Material material;
 };
 
 // Tilt up to which two boxes collide as if upright; see tilt_of(). 1e-5 is 0.36 degrees, 1 cm over the edge of a cube.
 constexpr float kNearlyUpright = 1e-5f;
 
-DS_INLINE float inverse_mass(const Body& body) { return body.yaws_only ? kAgentInverseMass : kCubeInverseMass; }
+template <class Body>
+DS_INLINE float inverse_mass(const Body& body) { return body.yaws_only ? kAgentInverseMass : body.material.cube_inverse_mass(); }
+template <class Body>
 DS_INLINE float inverse_inertia(const Body& body) {
-    return body.yaws_only ? kAgentInverseInertia : kCubeInverseInertia;
+    return body.yaws_only ? kAgentInverseInertia : body.material.cube_inverse_inertia();
 }
 
 DS_INLINE Vec3 rotate(bool yaws_only, Quat q, Vec3 v) {
     return yaws_only ? rotate(heading_of(q.w, q.z), v) : rotate(q, v);
 }
+template <class Body>
 DS_INLINE Vec3 to_world(const Body& body, Vec3 v) { return rotate(body.yaws_only, body.rotation, v); }
+template <class Body>
 DS_INLINE Vec3 to_local(const Body& body, Vec3 v) {
     return rotate(body.yaws_only, conjugate(body.rotation), v);
 }
 
 // Angular velocity gained by an angular impulse.
+template <class Body>
 DS_INLINE Vec3 spin_change(const Body& body, Vec3 moment) {
     const float inertia = inverse_inertia(body);
     return body.yaws_only ? Vec3{0.f, 0.f, inertia * moment.z} : moment * inertia;
 }
 
 // Generalised inverse mass of the point at arm r (from the body's origin), along n. Mueller et al. 2020, eq. 2.
+template <class Body>
 DS_INLINE float inverse_mass_at(const Body& body, Vec3 r, Vec3 n) {
     DS_ASSERT(inverse_mass(body) > 0.f && inverse_inertia(body) > 0.f);
     const Vec3 c = cross(r, n);
@@ -58,13 +82,16 @@ DS_INLINE float inverse_mass_at(const Body& body, Vec3 r, Vec3 n) {
 }
 
 // The same along a vector v of any length; inverse_v2 is 1 / |v|^2.
+template <class Body>
 DS_INLINE float inverse_mass_along(const Body& body, Vec3 r, Vec3 v, float inverse_v2) {
     DS_ASSERT(inverse_mass(body) > 0.f && !(inverse_v2 < 0.f));
     const Vec3 c = cross(r, v);
     return inverse_mass(body) + inverse_inertia(body) * ((body.yaws_only ? c.z * c.z : dot(c, c)) * inverse_v2);
 }
 
+template <class Body>
 DS_INLINE Vec3 velocity_at(const Body& body, Vec3 r) { return body.velocity + cross(body.spin, r); }
+template <class Body>
 DS_INLINE Vec3 approach_velocity_at(const Body& body, Vec3 r) {
     return body.approach_velocity + cross(body.approach_spin, r);
 }
@@ -81,6 +108,7 @@ DS_INLINE bool may_be_rotation(Quat q) {
     return length2 == 0.f || may_be_unit(length2);
 }
 
+template <class Body>
 DS_INLINE void turn(Body& body, Vec3 rotation) {
     if (body.yaws_only) yaw(body.rotation, rotation.z);
     else body.rotation = turned(body.rotation, rotation);
@@ -88,18 +116,21 @@ DS_INLINE void turn(Body& body, Vec3 rotation) {
 }
 
 // The part of a displacement or velocity change that applies to a body: a standing one keeps its height.
+template <class Body>
 DS_INLINE Vec3 along_floor(const Body& body, Vec3 change) {
     DS_ASSERT(body.lift == 0.f || body.lift == 1.f);
     return {change.x, change.y, change.z * body.lift};
 }
 
 // Applies a positional impulse at arm r; pairs apply it with opposite signs. Eq. 6-9.
+template <class Body>
 DS_INLINE void apply_position_impulse(Body& body, Vec3 r, Vec3 impulse) {
     body.position = body.position + along_floor(body, impulse * inverse_mass(body));
     turn(body, spin_change(body, cross(r, impulse)));
 }
 
 // Displaces a body and its pose before the substep, so that it gains no velocity.
+template <class Body>
 DS_INLINE void shift(Body& body, Vec3 by) {
     by = along_floor(body, by);
     DS_ASSERT(body.lift == 1.f || by.z == 0.f || !is_finite(by.z));
@@ -123,16 +154,19 @@ DS_INLINE float friction_scale(float share, float v2, float inverse_v2, float we
     return minimum(share * inverse * inverse_length, 1.f) * inverse;
 }
 
+template <class Body>
 DS_INLINE void apply_impulse(Body& body, Vec3 r, Vec3 impulse) {
     body.velocity = body.velocity + along_floor(body, impulse * inverse_mass(body));
     body.spin = body.spin + spin_change(body, cross(r, impulse));
 }
 
 // Position before the substep of a point of the body (local axes).
+template <class Body>
 DS_INLINE Vec3 previous_place(const Body& body, Vec3 local) {
     return body.previous_position + rotate(body.yaws_only, body.previous_rotation, local);
 }
 
+template <class Body>
 DS_INLINE void refresh_box(Body& body) {
     DS_ASSERT(body.asleep || may_be_rotation(body.rotation));  // a sleeping one may have been given any
     if (body.yaws_only) {
@@ -151,6 +185,7 @@ DS_INLINE void refresh_box(Body& body) {
 }
 
 // Semi-implicit Euler over one substep. The cube's inertia is isotropic, so there is no gyroscopic term.
+template <class Body>
 DS_INLINE void integrate(Body& body) {
     DS_ASSERT(!body.asleep);
     body.previous_position = body.position;
@@ -166,6 +201,7 @@ DS_INLINE void integrate(Body& body) {
 }
 
 // Derives velocities from the corrected poses. Eq. 12 and algorithm 2 of the paper.
+template <class Body>
 DS_INLINE void derive_velocity(Body& body) {
     body.velocity = (body.position - body.previous_position) * kInverseSubstep;
     const Quat q = body.rotation, p = body.previous_rotation;

@@ -27,6 +27,7 @@ constexpr float kAgentInverseInertia = 1.5f;
 constexpr float kCubeHalfExtent = 1.5f;
 constexpr float kCubeInverseMass = 0.075f;
 constexpr float kCubeInverseInertia = 0.1125f;
+constexpr float kCubeInertiaPerMass = 2.f / 3.f;
 
 // The place where an agent holds a cube, in its own frame; the grabbing ray starts at this height, on the agent's axis.
 constexpr float kHoldForward = 1.25f;

@@ -37,6 +37,7 @@ DS_INLINE void lowest_corners(const Box& box, Vec3 corners[4]) {
 }
 
 // Static friction: the anchor's slip since the start of the substep is undone if that needs less than mu_s lambda.
+template <class Body>
 DS_INLINE void stick_to_floor(const FloorContact& contact, Body& cube) {
     const Vec3 r = to_world(cube, contact.anchor);
     Vec3 slip = cube.position + r - previous_place(cube, contact.anchor);
@@ -44,11 +45,12 @@ DS_INLINE void stick_to_floor(const FloorContact& contact, Body& cube) {
     const float distance2 = dot(slip, slip);
     if (!(distance2 > kTinyLength2)) return;
     const float weight = inverse_mass_along(cube, r, slip, 1.f / distance2);
-    const float most = kStaticFriction * contact.lambda * weight;
+    const float most = kStaticFriction * cube.material.friction() * contact.lambda * weight;
     if (distance2 < most * most) apply_position_impulse(cube, r, slip * (-1.f / weight));
 }
 
 // Finds the contact of a cube at its pose after integration. Returns whether the cube touches the floor.
+template <class Body>
 DS_INLINE bool find_floor_contact(FloorContact& contact, const Body& cube) {
     contact.lambda = contact.depth_sum = 0.f;
     const Box& box = cube.box;
@@ -71,6 +73,7 @@ DS_INLINE bool find_floor_contact(FloorContact& contact, const Body& cube) {
     return true;
 }
 
+template <class Body>
 DS_INLINE void solve_cube_floor_position(FloorContact& contact, Body& cube) {
     DS_ASSERT(!cube.yaws_only);
     if (!(contact.depth_sum > 0.f)) return;
@@ -87,7 +90,8 @@ DS_INLINE void solve_cube_floor_position(FloorContact& contact, Body& cube) {
 
 // The fraction of its sliding velocity that each of the four corners may stop in a pass: together they remove nine
 // tenths of the speed of a cube that slides without turning, and never overshoot. With m and i the inverse mass and
-// inertia and arms (+-1.5, +-1.5, -1.5), a single corner has w = m + 4.5 i, all four together 4 (m + 2.25 i).
+// inertia and arms (+-1.5, +-1.5, -1.5), a single corner has w = m + 4.5 i, all four together 4 (m + 2.25 i); their
+// ratio does not depend on the mass, because i is 1.5 m for any mass.
 constexpr float kCornerPart = 0.9f * (kCubeInverseMass + 4.5f * kCubeInverseInertia) /
                               (4.f * (kCubeInverseMass + 2.25f * kCubeInverseInertia));
 
@@ -97,10 +101,12 @@ constexpr int kFrictionPasses = 4;
 
 // Coulomb friction at the corners. In a pass all of them use the same velocities, and each spends from its share
 // mu lambda d_i / (h sum(d)) until that is used up or the corner stands still.
+template <class Body>
 DS_INLINE void rub_on_floor(const FloorContact& contact, Body& cube) {
     DS_ASSERT(contact.depth_sum > 0.f && !(contact.lambda < 0.f));
-    const float per_depth =
-        (kDynamicFriction + kCubeExtraDynamicFriction) * kInverseSubstep * contact.lambda / contact.depth_sum;
+    const float inverse_mass = cube.material.cube_inverse_mass(), inertia = cube.material.cube_inverse_inertia();
+    const float coefficient = (kDynamicFriction + kCubeExtraDynamicFriction) * cube.material.friction();
+    const float per_depth = coefficient * kInverseSubstep * contact.lambda / contact.depth_sum;
     float x[4], y[4], z[4], left[4];
     for (int i = 0; i < 4; i++) {
         x[i] = contact.arm[i].x;
@@ -117,7 +123,7 @@ DS_INLINE void rub_on_floor(const FloorContact& contact, Body& cube) {
             const float speed2 = maximum(vx * vx + vy * vy, kTinyLength2);
             const float speed = square_root(speed2), inverse2 = 1.f / speed2;
             const float about_z = x[i] * vy - y[i] * vx;
-            const float weight = kCubeInverseMass + kCubeInverseInertia * (z[i] * z[i] + about_z * about_z * inverse2);
+            const float weight = inverse_mass + inertia * (z[i] * z[i] + about_z * about_z * inverse2);
             const float inverse_weight = 1.f / weight;
             const float spent = minimum(left[i], kCornerPart * speed * weight);
             left[i] -= spent;
@@ -130,12 +136,13 @@ DS_INLINE void rub_on_floor(const FloorContact& contact, Body& cube) {
             mz[i] = -about_z * scale;
         }
         const auto sum = [](const float* v) { return (v[0] + v[1]) + (v[2] + v[3]); };
-        cube.velocity = cube.velocity + Vec3{sum(fx), sum(fy), 0.f} * kCubeInverseMass;
-        cube.spin = cube.spin + Vec3{sum(mx), sum(my), sum(mz)} * kCubeInverseInertia;
+        cube.velocity = cube.velocity + Vec3{sum(fx), sum(fy), 0.f} * inverse_mass;
+        cube.spin = cube.spin + Vec3{sum(mx), sum(my), sum(mz)} * inertia;
         if (!(sum(left) > 0.f)) return;
     }
 }
 
+template <class Body>
 DS_INLINE void solve_cube_floor_velocity(const FloorContact& contact, Body& cube) {
     if (!(contact.lambda > 0.f)) return;
     const Vec3 r = to_world(cube, contact.anchor);
@@ -147,6 +154,7 @@ DS_INLINE void solve_cube_floor_velocity(const FloorContact& contact, Body& cube
 }
 
 // Returns the normal multiplier: the depth of the agent below the floor (its inverse mass is 1).
+template <class Body>
 DS_INLINE float solve_agent_floor_position(Body& agent) {
     DS_ASSERT(agent.yaws_only);
     const float depth = -agent.position.z;
@@ -154,7 +162,7 @@ DS_INLINE float solve_agent_floor_position(Body& agent) {
     agent.position.z = 0.f;
     agent.previous_position.z += old_overlap(depth, agent.approach_velocity.z);
     const float dx = agent.position.x - agent.previous_position.x, dy = agent.position.y - agent.previous_position.y;
-    const float limit = kStaticFriction * depth;
+    const float limit = kStaticFriction * agent.material.friction() * depth;
     if (dx * dx + dy * dy < limit * limit) {
         agent.position.x = agent.previous_position.x;
         agent.position.y = agent.previous_position.y;

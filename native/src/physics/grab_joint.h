@@ -21,6 +21,7 @@ DS_INLINE GrabJoint make_joint(Vec3 agent_position, Quat agent_rotation, Vec3 cu
 }
 
 // Solves the orientation, then the anchors. Mueller et al. 2020, sections 3.3.1 and 3.3.2.
+template <class Body>
 DS_INLINE void solve_joint(const GrabJoint& joint, Body& agent, Body& cube) {
     constexpr float kTinyError2 = 1e-14f;
     DS_ASSERT(agent.yaws_only && !cube.yaws_only);
@@ -30,7 +31,7 @@ DS_INLINE void solve_joint(const GrabJoint& joint, Body& agent, Body& cube) {
     const Vec3 error{d.x * sign, d.y * sign, d.z * sign};
     const float angle2 = dot(error, error);
     if (angle2 > kTinyError2) {
-        const float weight = kAgentInverseInertia * error.z * error.z / angle2 + kCubeInverseInertia;
+        const float weight = kAgentInverseInertia * error.z * error.z / angle2 + inverse_inertia(cube);
         DS_ASSERT(!(weight <= 0.f));
         const Vec3 correction = error * (1.f / weight);
         turn(agent, spin_change(agent, correction));

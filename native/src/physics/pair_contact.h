@@ -64,6 +64,7 @@ struct StaticPartner {
     DS_METHOD float weight(Vec3, Vec3) const { return 0.f; }
     DS_METHOD float weight_along(Vec3, Vec3, float) const { return 0.f; }
     DS_METHOD void push(Vec3, Vec3) {}
+    template <class Body>
     DS_METHOD void part(Body& a, Vec3 n, float distance) {
         shift(a, parting_direction(n) * distance);
     }
@@ -76,6 +77,7 @@ struct StaticPartner {
     DS_METHOD float extra_friction() const { return 0.f; }
 };
 
+template <class Body>
 struct BodyPartner {
     Body& body;
     DS_METHOD Vec3 arm(Vec3 anchor) const { return to_world(body, anchor); }
@@ -103,7 +105,7 @@ struct BodyPartner {
 };
 
 // From the manifold of two boxes at their poses after integration.
-template <class Partner>
+template <class Partner, class Body>
 DS_INLINE void prepare_contact(const Manifold& manifold, const Body& a, const Partner& b, PairContact& contact) {
     DS_ASSERT(has_points(manifold));
     Vec3 weighted{0.f, 0.f, 0.f};
@@ -125,10 +127,11 @@ DS_INLINE void prepare_contact(const Manifold& manifold, const Body& a, const Pa
     contact.anchor_a = to_local(a, on_a - a.position);
     contact.anchor_b = b.anchor(on_b);
     contact.approach_speed = dot(n, approach_velocity_at(a, on_a - a.position) - b.approach(b.from_origin(on_b)));
-    contact.dynamic_friction = kDynamicFriction + (a.yaws_only ? 0.f : kCubeExtraDynamicFriction) + b.extra_friction();
+    contact.dynamic_friction =
+        (kDynamicFriction + (a.yaws_only ? 0.f : kCubeExtraDynamicFriction) + b.extra_friction()) * a.material.friction();
 }
 
-template <class Partner>
+template <class Partner, class Body>
 DS_INLINE void solve_contact_position(PairContact& contact, Body& a, Partner b) {
     const Vec3 n = contact.normal;
     DS_ASSERT(contact.lambda == 0.f);
@@ -155,18 +158,18 @@ DS_INLINE void solve_contact_position(PairContact& contact, Body& a, Partner b) 
     const float inverse2 = 1.f / distance2;
     const float weight = inverse_mass_along(a, ra, slip, inverse2) + b.weight_along(rb, slip, inverse2);
     DS_ASSERT(!(weight <= 0.f));
-    const float most = kStaticFriction * lambda * weight;
+    const float most = kStaticFriction * a.material.friction() * lambda * weight;
     if (!(distance2 < most * most)) return;
     const Vec3 friction = slip * (-1.f / weight);
     apply_position_impulse(a, ra, friction);
     b.push(rb, friction);
 }
 
-template <class Partner>
+template <class Partner, class Body>
 DS_INLINE void solve_contact_velocity(const PairContact& contact, Body& a, Partner b) {
     if (!(contact.lambda > 0.f)) return;
     DS_ASSERT(contact.count >= 1 && contact.count <= 4);
-    DS_ASSERT(!(contact.depth_sum <= 0.f) && contact.dynamic_friction >= kDynamicFriction);
+    DS_ASSERT(!(contact.depth_sum <= 0.f) && !(contact.dynamic_friction < 0.f));
     const Vec3 n = contact.normal;
     const Vec3 ra = to_world(a, contact.anchor_a), rb = b.arm(contact.anchor_b);
     const float speed = dot(n, velocity_at(a, ra) - b.velocity(rb));

@@ -31,8 +31,9 @@ struct HeldJoint {
 };
 
 // One world's bodies to be solved. Capacities are per number of agents; `Agents` comes first among the bodies.
-template <int Bodies, int Statics, int Agents>
+template <int Bodies, int Statics, int Agents, class Material = ReferenceMaterial>
 struct SolverProblem {
+    using Body = BodyOf<Material>;
     static constexpr int kMaxJoints = Agents;
     static constexpr int kMaxBodyPairs = Bodies * (Bodies - 1) / 2;
     static constexpr int kMaxStaticPairs = Bodies * Statics;
@@ -60,6 +61,7 @@ struct SolverProblem {
     Manifold manifold;  // of the current pair
 };
 
+template <class Body>
 DS_INLINE bool overlap_of(const Body& a, const Box& b, bool b_upright, BoxScratch& scratch, Manifold& manifold) {
     if (a.nearly_upright && b_upright) {
         const Overlap overlap = upright_contact(a.box, b, manifold);
@@ -68,6 +70,7 @@ DS_INLINE bool overlap_of(const Body& a, const Box& b, bool b_upright, BoxScratc
     return box_contact(a.box, b, scratch, manifold);
 }
 
+template <class Body>
 DS_INLINE void wake(Body& body) {
     if (!body.asleep) return;
     DS_ASSERT(!body.yaws_only);  // only cubes sleep
@@ -79,7 +82,7 @@ DS_INLINE void wake(Body& body) {
 template <class Problem>
 DS_INLINE void integrate_bodies(Problem& problem) {
     for (int i = 0; i < problem.body_count; i++) {
-        Body& body = problem.bodies[i];
+        auto& body = problem.bodies[i];
         if (body.asleep) continue;
         integrate(body);
         refresh_box(body);
@@ -96,8 +99,8 @@ DS_INLINE void drop_contact(Problem& problem, int body) {
 template <class Problem>
 DS_INLINE void find_body_contact(Problem& problem, CandidatePair pair) {
     DS_ASSERT(pair.a < pair.b && pair.b < problem.body_count);
-    Body& a = problem.bodies[pair.a];
-    Body& b = problem.bodies[pair.b];
+    auto& a = problem.bodies[pair.a];
+    auto& b = problem.bodies[pair.b];
     if (absolute(a.position.x - b.position.x) >= a.reach_x + b.reach_x) return;
     if (absolute(a.position.y - b.position.y) >= a.reach_y + b.reach_y) return;
     if (!overlap_of(a, b.box, b.nearly_upright, problem.boxes, problem.manifold)) return;
@@ -117,7 +120,7 @@ DS_INLINE void find_body_contact(Problem& problem, CandidatePair pair) {
 template <class Problem>
 DS_INLINE void find_floor_contacts(Problem& problem) {
     for (int i = 0; i < problem.body_count; i++) {
-        const Body& body = problem.bodies[i];
+        const auto& body = problem.bodies[i];
         if (body.asleep || body.yaws_only) continue;
         problem.on_floor[i] |= find_floor_contact(problem.floor[i], body);
     }
@@ -143,6 +146,7 @@ DS_INLINE void find_body_contacts(Problem& problem) {
 }
 
 // A body farther than this from a box along x or y cannot touch it in any orientation.
+template <class Body>
 DS_INLINE bool is_clear_of(const Body& body, const StaticBox& box) {
     constexpr float kCubeRadius = 1.7321f * kCubeHalfExtent, kAgentRadius = 1.4143f * kAgentHalfExtent;
     const float radius = body.yaws_only ? kAgentRadius : kCubeRadius;
@@ -157,7 +161,7 @@ DS_INLINE void find_static_contacts(Problem& problem) {
     for (int i = 0; i < problem.static_pair_count; i++) {
         const CandidatePair pair = problem.static_pairs[i];
         DS_ASSERT(pair.a < problem.body_count);
-        Body& body = problem.bodies[pair.a];
+        auto& body = problem.bodies[pair.a];
         const StaticBox& box = problem.statics[pair.b];
         if (body.asleep || is_clear_of(body, box)) continue;
         if (refreshed != pair.a) refresh_box(body);
@@ -194,7 +198,7 @@ template <class Problem>
 DS_INLINE void solve_body_positions(Problem& problem) {
     solve_body_contact_positions(problem, /*stacked=*/false);
     for (int i = 0; i < problem.body_count; i++) {
-        Body& body = problem.bodies[i];
+        auto& body = problem.bodies[i];
         if (!body.asleep && !body.yaws_only) solve_cube_floor_position(problem.floor[i], body);
     }
     solve_body_contact_positions(problem, /*stacked=*/true);
@@ -212,11 +216,12 @@ DS_INLINE void solve_static_positions(Problem& problem) {
         solve_contact_position(contact, problem.bodies[contact.a], StaticPartner{});
     }
     for (int i = 0; i < problem.body_count; i++) {
-        Body& body = problem.bodies[i];
+        auto& body = problem.bodies[i];
         if (!body.asleep && body.yaws_only) problem.agent_floor[i] = solve_agent_floor_position(body);
     }
 }
 
+template <class Body>
 DS_INLINE void solve_agent_floor_velocity(Body& agent, float lambda) {
     DS_ASSERT(agent.yaws_only);
     if (!(lambda > 0.f)) return;
@@ -226,7 +231,7 @@ DS_INLINE void solve_agent_floor_velocity(Body& agent, float lambda) {
     const Heading heading = heading_of(agent.rotation.w, agent.rotation.z);
     const auto friction = agent_corner_friction<NarrowFloat>(
         agent.velocity.x, agent.velocity.y, agent.spin.z, heading.cosine, heading.sine,
-        kDynamicFriction * kInverseSubstep * 0.25f * lambda);
+        kDynamicFriction * agent.material.friction() * kInverseSubstep * 0.25f * lambda);
     agent.velocity.x -= friction.x.v;
     agent.velocity.y -= friction.y.v;
     agent.spin.z -= kAgentInverseInertia * friction.moment.v;
@@ -245,7 +250,7 @@ DS_INLINE void solve_velocities(Problem& problem) {
         solve_contact_velocity(contact, problem.bodies[contact.a], StaticPartner{});
     }
     for (int i = 0; i < problem.body_count; i++) {
-        Body& body = problem.bodies[i];
+        auto& body = problem.bodies[i];
         if (body.asleep) continue;
         if (body.yaws_only) solve_agent_floor_velocity(body, problem.agent_floor[i]);
         else solve_cube_floor_velocity(problem.floor[i], body);

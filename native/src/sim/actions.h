@@ -43,13 +43,15 @@ DS_INLINE int read_action(const int32_t* row, int32_t action_check, Action& acti
     return moved;
 }
 
-DS_INLINE Vec3 force_of(Action action, Heading heading) {
-    const float magnitude = static_cast<float>(action.amount) * kForcePerAmount;
+DS_INLINE Vec3 force_of(Action action, Heading heading, float per_amount = kForcePerAmount) {
+    const float magnitude = static_cast<float>(action.amount) * per_amount;
     const Heading direction = move_direction(action.angle);
     return rotate(heading, Vec3{magnitude * direction.sine, magnitude * direction.cosine, 0.f});
 }
 
-DS_INLINE float torque_of(Action action) { return static_cast<float>(action.turn - kNeutralTurn) * kTorquePerTurn; }
+DS_INLINE float torque_of(Action action, float per_turn = kTorquePerTurn) {
+    return static_cast<float>(action.turn - kNeutralTurn) * per_turn;
+}
 
 // True, and *bad filled, if a component of an action of the worlds [first, first + count) is out of range.
 template <class W>

@@ -35,8 +35,10 @@ constexpr int32_t kNeutralAction[] = {DS_ACTION_TABLE(DS_NEUTRAL_VALUE)};
 constexpr int kActionComponents = sizeof(kActionSizes) / sizeof(kActionSizes[0]);
 constexpr int kMoveAmounts = kActionSizes[0], kMoveAngles = kActionSizes[1], kTurns = kActionSizes[2];
 constexpr int kNeutralTurn = kNeutralAction[2];
-constexpr float kForcePerAmount = 1000.f / 3.f;
-constexpr float kTorquePerTurn = 160.f;
+constexpr float kWalkingForce = 1000.f;    // newtons at the largest amount
+constexpr float kTurningTorque = 320.f;    // newton metres at the hardest turn
+constexpr float kForcePerAmount = kWalkingForce / static_cast<float>(kMoveAmounts - 1);
+constexpr float kTorquePerTurn = kTurningTorque / static_cast<float>(kNeutralTurn);
 constexpr int kMaxAction = 32767;  // unchecked actions are clamped to this
 constexpr float kGrabRange = 2.f;
 

@@ -21,7 +21,7 @@ DS_INLINE void load_bodies(const W& world, Participants chosen, Each<const Path>
         const bool is_agent = i < W::kAgents;
         coupled.body_of[slot] = i;
         coupled.slot_of[i] = slot;
-        Body& body = problem.bodies[slot];
+        auto& body = problem.bodies[slot];
         body.position = world.bodies.position(i);
         body.rotation = world.bodies.rotation(i);
         body.velocity = world.bodies.velocity(i);
@@ -29,10 +29,11 @@ DS_INLINE void load_bodies(const W& world, Participants chosen, Each<const Path>
         body.yaws_only = is_agent;
         body.lift = is_agent && body.position.z == 0.f && world.grabs.held_by(i) < 0 ? 0.f : 1.f;
         body.asleep = !(chosen.awake >> i & 1);
-        body.force = is_agent ? force_of(actions[i], world.bodies.heading(i)) : Vec3{0.f, 0.f, 0.f};
-        body.torque = is_agent ? torque_of(actions[i]) : 0.f;
+        body.force = is_agent ? force_of(actions[i], world.bodies.heading(i), world.terms.force_per_amount()) : Vec3{0.f, 0.f, 0.f};
+        body.torque = is_agent ? torque_of(actions[i], world.terms.torque_per_turn()) : 0.f;
         coupled.areas[slot] = is_agent ? grown(paths[i].area, kContactMargin) : sweep_of(world, i);
         problem.on_floor[slot] = false;
+        body.material = world.terms.of_cubes();
         if (body.asleep) refresh_box(body);
     }
 }
@@ -66,7 +67,7 @@ constexpr float kSleepSpeed2 = 0.2f * 0.2f;
 constexpr float kSleepHeight = 5e-3f;
 constexpr float kSleepTilt = 1e-6f;
 
-template <class W>
+template <class W, class Body>
 DS_INLINE bool has_come_to_rest(const W& world, int cube, const Body& body) {
     const Vec3 moved = body.position - world.bodies.position(cube);
     const Quat p = body.rotation, q = world.bodies.rotation(cube);
@@ -77,6 +78,7 @@ DS_INLINE bool has_come_to_rest(const W& world, int cube, const Body& body) {
 }
 
 // The remaining tilt is removed, so that the sleeping cube is an upright box for all tests.
+template <class Body>
 DS_INLINE void put_to_sleep(int cube, Body& body, Sleep& sleep) {
     DS_ASSERT(!body.yaws_only);
     sleep.cubes |= 1u << cube;
@@ -90,7 +92,7 @@ DS_INLINE void put_to_sleep(int cube, Body& body, Sleep& sleep) {
 // of solving agents, joints and walls that squeeze a cube one after the other, and are clamped.
 constexpr float kFastestRise = 3.f;
 
-template <class W>
+template <class W, class Body>
 DS_INLINE void store_body(const W& world, int i, Body& body, bool on_floor, typename W::Bodies& bodies, Sleep& sleep) {
     if (i < W::kAgents) {
         body.velocity = {0.f, 0.f, minimum(body.velocity.z, 0.f)};

@@ -77,13 +77,15 @@ DS_INLINE void settle_agent(Bodies& bodies, int agent, float x, float y, float w
 
 template <WorldTile TileT>
 DS_METHOD void Stages<TileT>::load_actions(AgentIndex index, const ActionRow& row, const Rules& rules,
-                                           const FlightTable& flights, const Bodies& bodies, Action& action,
-                                           ClampedCount& clamped, Motion& motion, FlownPose& flown, Path& path) {
+                                           const Terms& terms, const FlightTable& flights, const Bodies& bodies,
+                                           Action& action, ClampedCount& clamped, Motion& motion, FlownPose& flown,
+                                           Path& path) {
     const int agent = index.agent;
     Action read;
-    const int moved = read_action(row.first, rules.action_check, read), flight = flight_of(read);
+    const int moved = read_action(row.first, rules.action_check, read);
+    const int flight = terms.has_reference_motion() ? flight_of(read) : -1;
     DS_ASSERT(flight < kFlights && moved <= kActionComponents);
-    if (flight < 0) path = bound_any_path(bodies.position(agent), force_of(read, bodies.heading(agent)));
+    if (flight < 0) path = bound_any_path(bodies.position(agent), force_of(read, bodies.heading(agent), terms.force_per_amount()));
     else fly(bodies, agent, flights.flights[flight], flown, path);
     action = read;
     motion = flight < 0 ? kCoupled : kFree;

@@ -70,11 +70,21 @@ DS_INLINE int32_t draw_length(const ds_level& level, const Rules& rules, RandomS
     return low + clamp(static_cast<int32_t>(drawn * static_cast<float>(high - low + 1)), 0, high - low);
 }
 
+DS_INLINE void set_physics(LevelTerms& terms, const ds_level_physics& physics, RandomStream& random) {
+    const float mass = draw(physics.cube_mass, random), friction = draw(physics.friction, random);
+    const float force = draw(physics.walking_force, random), torque = draw(physics.turning_torque, random);
+    terms.material = {1.f / mass, 1.f / (mass * kCubeInertiaPerMass), friction};
+    terms.force = force / static_cast<float>(kMoveAmounts - 1);
+    terms.torque = torque / static_cast<float>(kNeutralTurn);
+    terms.reference_motion = friction == 1.f && force == kWalkingForce && torque == kTurningTorque;
+    terms.drop = draw(physics.door_speed, random) / kStepsPerSecond;
+}
+
 DS_INLINE void set_terms(LevelTerms& terms, const ds_level& level, const Rules& rules, RandomStream& random) {
     terms.goal = level.goal;
     terms.rewards = level.rewards;
     terms.length = draw_length(level, rules, random);
-    terms.drop = draw(level.physics.door_speed, random) / kStepsPerSecond;
+    set_physics(terms, level.physics, random);
 }
 
 // ---- Contents

@@ -13,8 +13,12 @@ inline ds_level reference_level() {
     level.room_types[1] = DS_ROOM_CUBE_BLOCKING;
     level.room_types[2] = DS_ROOM_CUBE_BUTTONS;
     level.rewards = {kRewardPerMetre, kSlackReward, kBonusFactor, kBonusDistance, 0.f, 0.f, kMaxProgress};
-    const float mass = 1.f / kCubeInverseMass, force = kForcePerAmount * 3.f, torque = kTorquePerTurn * 2.f;
-    level.physics = {{mass, mass}, {1.f, 1.f}, {force, force}, {torque, torque}, {kDoorSpeed, kDoorSpeed}};
+    const float mass = 1.f / kCubeInverseMass;
+    level.physics = {{mass, mass},
+                     {1.f, 1.f},
+                     {kWalkingForce, kWalkingForce},
+                     {kTurningTorque, kTurningTorque},
+                     {kDoorSpeed, kDoorSpeed}};
     return level;
 }
 

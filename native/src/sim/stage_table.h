@@ -15,8 +15,9 @@ namespace doorstep {
     X(absorb_edits, Worlds, (const Rules& rules, World& world, TroubleBits& trouble),                              \
       "Validates edits and applies them.")                                                                         \
     X(load_actions, Agents,                                                                                        \
-      (AgentIndex agent, const ActionRow& row, const Rules& rules, const FlightTable& flights,                     \
-       const Bodies& bodies, Action& action, ClampedCount& clamped, Motion& motion, FlownPose& flown, Path& path), \
+      (AgentIndex agent, const ActionRow& row, const Rules& rules, const Terms& terms,                             \
+       const FlightTable& flights, const Bodies& bodies, Action& action, ClampedCount& clamped, Motion& motion,    \
+       FlownPose& flown, Path& path),                                                                              \
       "Looks up each agent's free motion.")                                                                        \
     X(move_doors, Worlds, (const Terms& terms, const Doors& doors, Statics& statics),                              \
       "Moves panels by the last step's flag.")                                                                  \

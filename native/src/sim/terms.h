@@ -4,6 +4,7 @@
 // play any levels have LevelTerms, which a reset copies from the level. Both have the same functions.
 #pragma once
 
+#include "physics/body.h"
 #include "sim/constants.h"
 #include "sim/world_model.h"
 
@@ -18,7 +19,15 @@ struct Episode {
 struct ReferenceTerms {
     static constexpr size_t kSavedBytes = 0;
     static constexpr bool kAllCubesUsed = true;
+    using Material = ReferenceMaterial;
+
     DS_METHOD bool is_valid() const { return true; }
+    DS_METHOD Material of_cubes() const { return {}; }
+
+    // Whether agents that touch nothing, or walls only, move as in the reference: what the flight table has.
+    DS_METHOD bool has_reference_motion() const { return true; }
+    DS_METHOD float force_per_amount() const { return kForcePerAmount; }
+    DS_METHOD float torque_per_turn() const { return kTorquePerTurn; }
 
     // Which door agents observe in a room, or -1.
     DS_METHOD int door_of(int room) const { return room; }
@@ -60,7 +69,7 @@ struct ReferenceTerms {
 
 struct LevelTerms {
     static constexpr int kRooms = DS_LEVEL_MAX_ROOMS;
-    static constexpr size_t kSavedBytes = 4 * (3 + 3 * kRooms + 5 + 7 + 3);
+    static constexpr size_t kSavedBytes = 4 * (3 + 3 * kRooms + 5 + 7 + 3 + 6);
 
     int32_t num_rooms, num_doors, num_buttons;
     float room_start[kRooms];      // metres; the first is not used to find an agent's room
@@ -68,11 +77,15 @@ struct LevelTerms {
     int32_t room_door[kRooms];
     ds_level_goal goal;
     ds_level_rewards rewards;
+    LevelMaterial material;
+    float force, torque;           // per amount, per turn
+    int32_t reference_motion;      // 0 or 1
     float drop;                    // of open doors, metres per step
     int32_t length;                // steps
     int32_t level;                 // its index in the table
 
     static constexpr bool kAllCubesUsed = false;
+    using Material = LevelMaterial;
 
     // Indices and counts in range.
     DS_METHOD bool is_valid() const {
@@ -89,6 +102,11 @@ struct LevelTerms {
         return room;
     }
     DS_METHOD float place_in_room(float y, int room) const { return (y - room_start[room]) * room_scale[room]; }
+
+    DS_METHOD Material of_cubes() const { return material; }
+    DS_METHOD bool has_reference_motion() const { return reference_motion; }
+    DS_METHOD float force_per_amount() const { return force; }
+    DS_METHOD float torque_per_turn() const { return torque; }
 
     DS_METHOD int doors(int) const { return num_doors; }
     DS_METHOD int buttons(int) const { return num_buttons; }

@@ -130,7 +130,7 @@ struct ThreadShare {
 static_assert(WorkerShare<WholeShare> && WorkerShare<ThreadShare>);
 
 template <class W>
-using Problem = SolverProblem<W::kBodies, W::kStatics, W::kAgents>;
+using Problem = SolverProblem<W::kBodies, W::kStatics, W::kAgents, typename W::Terms::Material>;
 
 // One world in the general solver.
 template <class W>

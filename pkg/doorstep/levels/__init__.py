@@ -7,6 +7,7 @@ simulator, whose worlds draw from them.
 
 from __future__ import annotations
 
+from doorstep.levels.curated import curated
 from doorstep.levels.files import AnyLevel, load_levels, save_levels
 from doorstep.levels.generated import GeneratedLevel, RoomTypeName, reference
 from doorstep.levels.level import Level
@@ -30,6 +31,7 @@ __all__ = [
     "RoomTypeName",
     "Spawn",
     "Wall",
+    "curated",
     "load_levels",
     "reference",
     "save_levels",
