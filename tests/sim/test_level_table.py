@@ -1,0 +1,383 @@
+"""Worlds that play levels of their own: what they draw, what stands in them, by which rules they end."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import doorstep
+from doorstep import levels
+from doorstep.levels import Button, Cube, Door, GeneratedLevel, Goal, Level, Physics, Rewards, Room, Spawn, Wall
+
+FAR = Goal(min_x=-50, max_x=50, min_y=30, max_y=60)
+WALK, TURN_LEFT = (3, 0, 2, 0), (0, 0, 4, 0)
+
+
+def hall(**changes: Any) -> Level:
+    """Two agents on an endless floor, side by side."""
+    return Level(**{"spawns": (Spawn(-5, 0), Spawn(5, 0)), "rooms": (Room(0, 40),), **changes})
+
+
+def playing(*table: Level | GeneratedLevel, num_worlds: int = 1, **config: Any) -> doorstep.Simulator:
+    """A simulator whose worlds play the levels in turn."""
+    sim = doorstep.Simulator(num_worlds, max_levels=len(table), **config)
+    sim.set_levels(table)
+    sim.level_weights[:] = np.eye(len(table))[np.arange(num_worlds) % len(table)]
+    sim.reset()
+    return sim
+
+
+def walk(sim: doorstep.Simulator, steps: int, action: tuple[int, ...] = WALK) -> None:
+    for _ in range(steps):
+        sim.actions[:] = action
+        sim.step()
+
+
+# ---- The reference's levels
+
+
+@pytest.mark.parametrize("num_agents", [1, 2, 3, 8])
+def test_the_reference_as_a_level_has_the_bits_of_the_reference(num_agents: int) -> None:
+    rules = {"num_agents": num_agents, "seed": 3, "episode_length": 60, "flat_observations": True}
+    own, table = doorstep.Simulator(64, **rules), doorstep.Simulator(64, max_levels=3, **rules)
+    draws = np.random.default_rng(num_agents)
+    for _ in range(150):
+        actions = np.stack([draws.integers(0, size, (64, num_agents)) for size in doorstep.ACTIONS], -1)
+        actions[..., 1:3] = np.where(draws.random((64, num_agents, 2)) < 0.6, (0, 2), actions[..., 1:3])
+        for sim in (own, table):
+            sim.actions = actions
+            sim.step()
+        for name, tensor in own.tensors.items():
+            np.testing.assert_array_equal(tensor.to_numpy(), table.tensors[name].to_numpy(), err_msg=name)
+
+
+def test_room_types_have_their_buttons_and_cubes() -> None:
+    counts = {"single_button": (1, 0), "double_button": (2, 0), "cube_blocking": (2, 3), "cube_buttons": (2, 2)}
+    for name, (buttons, cubes) in counts.items():
+        sim = playing(GeneratedLevel(room_types=(name, name, name)), num_worlds=32)
+        kinds = sim.state.body_kinds.to_numpy()
+        x, y = np.moveaxis(sim.state.button_positions.to_numpy(), -1, 0)[:2]
+        assert ((kinds == 2).sum(1) == 3 * cubes).all()
+        assert ((np.abs(x) < 10).sum(1) == 3 * buttons).all()
+        for room in range(3):
+            inside = (y > 40 / 3 * room) & (y < 40 / 3 * (room + 1))
+            assert (inside.sum(1) == buttons).all()
+
+
+def test_rooms_of_any_type_are_all_types() -> None:
+    sim = playing(GeneratedLevel(room_types=("any", "any", "any")), num_worlds=400)
+    first_room = sim.state.body_positions.to_numpy()[:, 2:, 1] < 40 / 3
+    cubes = np.bincount(first_room.sum(1), minlength=4)
+    assert cubes[1] == 0
+    # 200 worlds without cubes expected, 100 with two, 100 with three; five standard deviations
+    assert abs(cubes[0] - 200) < 50
+    assert abs(cubes[2] - 100) < 44
+    assert abs(cubes[3] - 100) < 44
+
+
+# ---- Which level a world draws
+
+
+def test_levels_are_drawn_by_their_weights() -> None:
+    sim = doorstep.Simulator(3000, max_levels=4)
+    sim.set_levels([hall()] * 4, weights=(1, 0, 2, 3))
+    sim.reset()
+    drawn = np.bincount(sim.levels[:, 0], minlength=4)
+    assert drawn[1] == 0
+    for level, expected in ((0, 500), (2, 1000), (3, 1500)):
+        assert abs(drawn[level] - expected) < 5 * math.sqrt(expected)
+
+
+def test_a_world_takes_another_level_at_its_next_reset_only() -> None:
+    sim = playing(hall(), hall(), num_worlds=4, episode_length=5)
+    assert sim.levels[:, 0].tolist() == [0, 1, 0, 1]
+    sim.level_weights[:] = (0, 1)
+    walk(sim, 4)
+    assert sim.levels[:, 0].tolist() == [0, 1, 0, 1]
+    walk(sim, 1)
+    assert sim.levels[:, 0].tolist() == [1, 1, 1, 1]
+
+
+def test_draws_depend_on_seed_world_and_episode_alone() -> None:
+    table = [levels.reference(), hall(physics=Physics(cube_mass=(5, 20)), episode_length=(20, 40))]
+
+    def states(num_worlds: int, world_offset: int, num_threads: int) -> list[int]:
+        sim = doorstep.Simulator(
+            num_worlds, world_offset=world_offset, num_threads=num_threads, seed=9, max_levels=2
+        )
+        sim.set_levels(table)
+        sim.reset()
+        walk(sim, 90)
+        return [int(value) for value in sim.world_hashes()]
+
+    whole = states(12, 0, 1)
+    assert states(12, 0, 2) == whole
+    assert states(5, 0, 1) + states(7, 5, 2) == whole
+    assert len(set(whole)) == 12
+
+
+def test_weights_that_allow_no_level_are_counted_and_give_the_first() -> None:
+    sim = playing(hall(), hall(), num_worlds=3)
+    sim.level_weights[:] = ((0, 0), (-1, np.nan), (0, np.inf))
+    sim.reset()
+    assert sim.levels[:, 0].tolist() == [0, 0, 0]
+    assert sim.health.repaired_indices == 3
+    sim.level_weights[:] = ((0, 1), (-1, 1), (np.nan, 1))
+    sim.reset()
+    assert sim.levels[:, 0].tolist() == [1, 1, 1]
+    assert sim.health.repaired_indices == 3
+
+
+# ---- What stands in it
+
+
+def test_a_level_stands_as_it_was_written() -> None:
+    level = Level(
+        walls=(Wall(0, -1, 22, 1), Wall(-8, 10, 4, 1, height=3, z=0.5)),
+        doors=(Door(0, 10), Door(5, 20, 3, 1, 2.5, persistent=False)),
+        buttons=(Button(-3, 4, 0), Button(3, 4, 1), Button(3, 14, 1)),
+        cubes=(Cube(0, 15), Cube(-5, 15, yaw=0.5)),
+        spawns=(Spawn(-5, 2, 0.25), Spawn((4, 6), (2, 3), (-0.5, 0.5))),
+        rooms=(Room(0, 10, 0), Room(10, 30, 1)),
+    )
+    sim = playing(level, num_worlds=50)
+    state = sim.state
+    for world in range(50):
+        positions, kinds = state.static_positions.to_numpy()[world], state.static_kinds.to_numpy()[world]
+        assert kinds.tolist() == [3, 3, 5, 5] + [0] * 28
+        np.testing.assert_allclose(positions[:4], [(0, -1, 0), (-8, 10, 0.5), (0, 10, 0), (5, 20, 0)])
+        np.testing.assert_allclose(state.static_sizes.to_numpy()[world, 3], (3, 1, 2.5))
+        assert state.door_static.to_numpy()[world, :2].tolist() == [2, 3]
+        np.testing.assert_allclose(state.button_positions.to_numpy()[world, 2], (3, 14, 0))
+        assert state.button_doors.to_numpy()[world, :3].tolist() == [0, 1, 1]
+        bodies = state.body_positions.to_numpy()[world]
+        np.testing.assert_allclose(bodies[[0, 2, 3]], [(-5, 2, 0), (0, 15, 1.5), (-5, 15, 1.5)])
+        assert 4 <= bodies[1, 0] < 6
+        assert 2 <= bodies[1, 1] < 3
+        rotations = state.body_rotations.to_numpy()[world]
+        np.testing.assert_allclose(rotations[3], (math.cos(0.25), 0, 0, math.sin(0.25)), atol=1e-6)
+        np.testing.assert_allclose(rotations[0], (math.cos(0.125), 0, 0, math.sin(0.125)), atol=1e-6)
+    assert len(set(state.body_positions.to_numpy()[:, 1, 0].tolist())) == 50
+
+
+def test_agents_observe_the_entities_and_the_door_of_their_room() -> None:
+    level = hall(
+        doors=(Door(0, 20),),
+        buttons=(Button(-2, 5, 0), Button(2, 25, 0)),
+        cubes=(Cube(0, 8), Cube(0, 30)),
+        spawns=(Spawn(-5, 0), Spawn(5, 23)),
+        rooms=(Room(0, 15, 0), Room(15, 40)),
+    )
+    sim = playing(level)
+    entities, doors, own = sim.room_entity_observations[0], sim.door_observations[0], sim.self_observations[0]
+    distances = [[math.hypot(3, 5), math.hypot(5, 8)], [math.hypot(3, 2), math.hypot(5, 7)]]
+    np.testing.assert_allclose(entities[:, :2, 0] * 40, distances, rtol=1e-5)
+    np.testing.assert_allclose(entities[:, :, 2] * 6, [[1, 2, 0, 0, 0, 0]] * 2)
+    np.testing.assert_allclose(doors[0, 0] * 40, math.hypot(5, 20), rtol=1e-5)
+    assert doors[1].tolist() == [0, 1, 0]
+    np.testing.assert_allclose(own[:, 1], [0, (23 - 15) / 25], atol=1e-6)
+
+
+def test_full_capacity_is_stepped() -> None:
+    draws = np.random.default_rng(1)
+    crowd = Level(
+        walls=[Wall(4 * i - 46, 70, 3, 1) for i in range(24)],
+        doors=[Door(8 * i - 28, 60, 4) for i in range(8)],
+        buttons=[Button(4 * i - 22, 50, i % 8) for i in range(12)],
+        cubes=[Cube(5 * (i % 6) - 12.5, 10 + 5 * (i // 6), 0.1 * i) for i in range(24)],
+        spawns=[Spawn(4 * i - 14, 0) for i in range(8)],
+        rooms=[Room(8 * i, 8 * i + 8, i) for i in range(8)],
+    )
+    sim = playing(crowd, num_worlds=16, num_agents=8)
+    for _ in range(300):
+        sim.actions = np.stack([draws.integers(0, size, (16, 8)) for size in doorstep.ACTIONS], -1)
+        sim.step()
+    assert np.isfinite(sim.state.body_positions.to_numpy()).all()
+    assert sim.health.nonfinite_values == sim.health.dropped_contacts == 0
+    cubes = sim.state.body_positions.to_numpy()[:, 8:, :2]
+    starts = np.array([(cube.x, cube.y) for cube in crowd.cubes])
+    assert (np.abs(cubes - starts).max((1, 2)) > 0.1).all()  # agents have pushed some in every world
+
+
+# ---- Goals, rewards, length
+
+
+def test_a_goal_for_any_agent_ends_the_episode_and_a_goal_for_all_waits() -> None:
+    one_far = (Spawn(-5, 0), Spawn(5, 20))
+    levels_of = [hall(spawns=one_far, goal=replace(FAR, agents=agents)) for agents in ("any", "all")]
+    sim = playing(*levels_of, num_worlds=2, auto_reset=False)
+    ends = []
+    for step in range(1, 41):
+        walk(sim, 1)
+        if sim.terminations[:, 0, 0].any():
+            ends.append((step, sim.terminations[:, 0, 0].tolist()))
+    # 20 + 0.9995 k > 30 after 11 steps; 0.9995 k > 30 after 31
+    assert ends == [(11, [1, 0]), (31, [0, 1])]
+    assert sim.truncations.to_numpy().sum() == 0
+    assert sim.dones[:, 0, 0].tolist() == [1, 1]
+    assert sim.episode_lengths[:, 0].tolist() == [11, 31]
+
+
+def test_a_reached_goal_regenerates_the_world_and_keeps_the_last_observation() -> None:
+    sim = playing(hall(goal=FAR))
+    walk(sim, 31)
+    assert sim.terminations[0, :, 0].tolist() == [1, 1]
+    assert sim.steps_remaining[0, 0, 0] == 200
+    np.testing.assert_allclose(sim.final_self_observations[0, :, 3] * 40, [30.98] * 2, atol=0.05)
+    np.testing.assert_allclose(sim.self_observations[0, :, 3], 0, atol=1e-6)
+    walk(sim, 1)
+    assert sim.terminations[0, :, 0].tolist() == [0, 0]
+    assert sim.dones[0, :, 0].tolist() == [0, 0]
+
+
+def test_rewards_are_those_of_the_level() -> None:
+    rewards = Rewards(progress=1.0, idle=-0.5, bonus_factor=3.0, bonus_distance=1.0, room=10.0, goal=100.0)
+    near_goal = Goal(min_x=-50, max_x=50, min_y=2.5, max_y=9)
+    level = hall(spawns=(Spawn(-5, 0), Spawn(5, 0)), rooms=(Room(0, 1.5), Room(1.5, 9)), rewards=rewards, goal=near_goal)
+    sim = playing(level, auto_reset=False)
+    seen = []
+    for _ in range(4):
+        walk(sim, 1)
+        seen.append(sim.rewards[0, 0, 0])
+    step = 0.9995  # metres
+    np.testing.assert_allclose(seen, [3 * step, 3 * step + 10, 3 * step + 100, 3 * step], atol=0.01)
+    sim.reset()
+    sim.actions[0] = (WALK, (0, 0, 2, 0))
+    sim.step()
+    np.testing.assert_allclose(sim.rewards[0, :, 0], [3 * step, -0.5], atol=0.01)
+
+
+def test_episode_lengths_are_drawn_between_their_ends() -> None:
+    sim = playing(hall(episode_length=(10, 13)), hall(episode_length=7), hall(), num_worlds=300, episode_length=50)
+    lengths = sim.steps_remaining[:, 0, 0]
+    assert set(lengths[::3].tolist()) == {10, 11, 12, 13}
+    assert set(lengths[1::3].tolist()) == {7}
+    assert set(lengths[2::3].tolist()) == {50}
+    walk(sim, 7)
+    assert sim.truncations[:, 0, 0].tolist() == [0, 1, 0] * 100
+    assert set(sim.episode_lengths[1::3, 0].tolist()) == {7}
+
+
+# ---- Physics
+
+
+def test_forces_and_torques_scale_motion() -> None:
+    def after(action: tuple[int, ...], **physics: Any) -> tuple[float, float]:
+        sim = playing(hall(physics=Physics(**physics)))
+        walk(sim, 1, action)
+        w, _, _, z = sim.state.body_rotations.to_numpy()[0, 0]
+        return float(sim.state.body_positions.to_numpy()[0, 0, 1]), 2 * math.atan2(z, w)
+
+    # Free displacement in a step: F / m h^2 (1 + 2 + 3 + 4), less what friction takes: below 1 mm at the usual one
+    for force in (300.0, 1000.0, 1900.0):
+        assert after(WALK, walking_force=force)[0] == pytest.approx(force * 1e-3, abs=1e-3)
+    # A substep's turn is of first order: 1.2% short at the largest torque
+    for torque in (100.0, 320.0, 600.0):
+        assert after(TURN_LEFT, turning_torque=torque)[1] == pytest.approx(torque * 1.5e-3, rel=0.013)
+    without = after(WALK, friction=0.0)[0]
+    assert without == pytest.approx(1.0, abs=1e-6)
+    assert after(WALK, friction=2.0)[0] < after(WALK)[0] < without
+
+
+def test_heavier_cubes_and_rougher_floors_are_harder_to_push() -> None:
+    def pushed(**physics: Any) -> float:
+        sim = playing(hall(cubes=(Cube(-5, 3),), physics=Physics(**physics)))
+        walk(sim, 10, (2, 0, 2, 0))
+        return float(sim.state.body_positions.to_numpy()[0, 2, 1]) - 3
+
+    for values in ((5.0, 40 / 3, 40.0), (0.25, 1.0, 2.0)):
+        name = "cube_mass" if values[0] == 5.0 else "friction"
+        distances = [pushed(**{name: value}) for value in values]
+        assert distances[0] > distances[1] > distances[2] > 0.1
+
+
+def test_without_friction_a_cube_slides_on() -> None:
+    sim = playing(hall(cubes=(Cube(0, 10),), physics=Physics(friction=0.0)), hall(cubes=(Cube(0, 10),)), num_worlds=2)
+    sim.state.body_linear_velocities[:, 2] = (0, 1, 0)
+    walk(sim, 50, (0, 0, 2, 0))
+    y = sim.state.body_positions.to_numpy()[:, 2, 1]
+    assert y[0] == pytest.approx(12.0, abs=0.02)
+    assert y[1] < 10.5
+
+
+def test_physics_is_drawn_at_every_reset() -> None:
+    sim = playing(hall(physics=Physics(walking_force=(500, 1500))), num_worlds=200)
+    walk(sim, 1)
+    first = sim.state.body_positions.to_numpy()[:, 0, 1].copy()
+    sim.reset()
+    walk(sim, 1)
+    second = sim.state.body_positions.to_numpy()[:, 0, 1]
+    for drawn in (first, second):
+        assert 0.49 < drawn.min() < 0.55
+        assert 1.45 < drawn.max() < 1.51
+    assert np.abs(first - second).min() < np.abs(first - second).max()
+    assert (first != second).mean() > 0.99
+
+
+def test_doors_move_at_their_speed() -> None:
+    level = hall(doors=(Door(0, 20, height=4.0),), buttons=(Button(-5, 0, 0),), physics=Physics(door_speed=10.0))
+    sim = playing(level)
+    heights = []
+    for _ in range(13):
+        walk(sim, 1, (0, 0, 2, 0))
+        heights.append(float(sim.state.static_positions.to_numpy()[0, 0, 2]))
+    # The step of the press moves nothing; then 0.4 m a step until the top is 0.125 m below the floor
+    np.testing.assert_allclose(heights, [-min(0.4 * step, 4.4) for step in range(13)], atol=1e-4)
+
+
+# ---- Saves
+
+
+def test_saves_continue_bit_for_bit_and_fit_their_capacity_only() -> None:
+    table = [hall(goal=FAR, physics=Physics(friction=(0.5, 1.5))), levels.reference()]
+    sim, other = playing(*table, num_worlds=6), playing(*table, num_worlds=6, seed=5)
+    walk(sim, 20)
+    saved = sim.save()
+    other.restore(saved)
+    assert other.hash() == sim.hash()
+    assert other.levels[:, 0].tolist() == sim.levels[:, 0].tolist()
+    for simulator in (sim, other):
+        walk(simulator, 30)
+    assert other.hash() == sim.hash()
+    with pytest.raises(doorstep.StateError):
+        doorstep.Simulator(6).restore(saved)
+    with pytest.raises(doorstep.StateError):
+        sim.restore(doorstep.Simulator(6).save())
+
+
+# ---- Bad input
+
+
+def refused(call: Any) -> doorstep.ArgumentError:
+    with pytest.raises(doorstep.ArgumentError) as info:
+        call()
+    return info.value
+
+
+def test_bad_tables_change_nothing() -> None:
+    sim = playing(hall(), hall(goal=FAR))
+    before = (sim.hash(), sim.level_weights.to_numpy().tolist())
+    alone = replace(hall(), spawns=(Spawn(0, 0),))
+    assert "max_levels" in str(refused(lambda: sim.set_levels([hall()] * 3)))
+    assert "spawns" in str(refused(lambda: sim.set_levels([hall(), alone])))
+    assert refused(lambda: sim.set_levels([])).argument == "levels"
+    assert refused(lambda: sim.set_levels([hall(), 3])).argument.startswith("levels")
+    for weights in ((1,), (1, -1), (0, 0), (1, math.nan), (1, math.inf), "ab"):
+        assert refused(lambda weights=weights: sim.set_levels([hall()] * 2, weights)).argument == "weights"
+    sim.reset()
+    sim.reset()
+    assert (sim.level_weights.to_numpy().tolist()) == before[1]
+    assert sim.levels[0, 0] == 0
+
+
+def test_without_max_levels_there_are_no_level_tensors() -> None:
+    sim = doorstep.Simulator(2)
+    with pytest.raises(doorstep.AbsentTensorError, match="max_levels"):
+        _ = sim.level_weights
+    assert "levels" not in sim.tensors
+    assert refused(lambda: sim.set_levels([hall()])).argument == "levels"
+    assert refused(lambda: doorstep.Simulator(2, max_levels=-1)).argument == "max_levels"
