@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, TypeAlias
 
 from doorstep._arguments import check_vector, refuse
-from doorstep._native._generated import LEVEL_MAX_DOORS, MAX_AGENTS
+from doorstep._native._generated import LEVEL_MAX_DOORS, LEVEL_MAX_STATICS, MAX_AGENTS
 from doorstep.errors import ArgumentError
 from doorstep.levels.numbers import NumberOrRange, check_size
 from doorstep.levels.parts import Button, Cube, Door, Goal, GoalAgentsName, Spawn, Wall
@@ -17,6 +18,7 @@ WALL, CUBE, GOAL, FLOOR = "#", "O", "X", ". "
 DOORS = "ABCDEFGH"
 BUTTONS = DOORS.lower()
 SPAWNS = "12345678"
+LONGEST = 256  # lines, and columns, of a map
 assert len(DOORS) == LEVEL_MAX_DOORS
 assert len(SPAWNS) == MAX_AGENTS
 
@@ -145,7 +147,12 @@ def _lines(text: object) -> tuple[int, int, list[str]]:
     used = [i for i, line in enumerate(lines) if line]
     lines, first = lines[used[0] : used[-1] + 1], used[0] + 1
     indentation = min(len(line) - len(line.lstrip(" ")) for line in lines if line)
-    return first, indentation, [line[indentation:] for line in lines]
+    lines = [line[indentation:] for line in lines]
+    if max(len(lines), *map(len, lines)) > LONGEST:
+        shape = f"a map of {max(map(len, lines))} x {len(lines)} characters"
+        message = f"text is {shape}; it must be at most {LONGEST} x {LONGEST}"
+        raise ArgumentError(message, argument="text", hint="make cells larger")
+    return first, indentation, lines
 
 
 def _cell_sizes(cell: object) -> tuple[float, float]:
@@ -161,7 +168,10 @@ def _cell_sizes(cell: object) -> tuple[float, float]:
 
 
 def _walls(grid: _Grid, height: float) -> Placed:
-    rectangles = merge(grid.cells.get(WALL, set()))
+    rectangles = list(islice(merge(grid.cells.get(WALL, ())), LEVEL_MAX_STATICS + 1))
+    if len(rectangles) > LEVEL_MAX_STATICS:
+        message = f"the walls of the map are more than {LEVEL_MAX_STATICS} rectangles, the most that a level has"
+        raise ArgumentError(message, argument="text", hint="use fewer and longer walls")
     return [(rectangle.first_cell, Wall(*grid.box(rectangle), height=height)) for rectangle in rectangles]
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Set
+from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 Cell: TypeAlias = "tuple[int, int]"  # row, column
 
@@ -29,13 +32,16 @@ class Rectangle(NamedTuple):
         return {(row, column) for row in rows for column in columns}
 
 
-def merge(cells: Set[Cell]) -> list[Rectangle]:
+def merge(cells: Collection[Cell]) -> Iterator[Rectangle]:
     """Rectangles that cover exactly these cells, each once; the largest that is left comes first, again and again."""
-    left, rectangles = set(cells), []
-    while left:
-        rectangles.append(_largest(left))
-        left -= rectangles[-1].cells()
-    return rectangles
+    if not cells:
+        return
+    left = np.zeros(np.max(list(cells), axis=0) + 1, np.bool_)
+    left[tuple(zip(*cells, strict=True))] = True
+    while left.any():
+        largest = _largest(left)
+        left[largest.first_row : largest.last_row, largest.first_column : largest.last_column] = False
+        yield largest
 
 
 def bounds(cells: Iterable[Cell]) -> Rectangle:
@@ -44,25 +50,26 @@ def bounds(cells: Iterable[Cell]) -> Rectangle:
     return Rectangle(min(rows), min(columns), max(rows) + 1, max(columns) + 1)
 
 
-def _largest(cells: set[Cell]) -> Rectangle:
-    """Of those that are equally large the first in reading order, so that a map always has the same walls."""
-    return max((_largest_from(cell, cells) for cell in sorted(cells)), key=lambda rectangle: rectangle.area)
+def _largest(cells: NDArray[np.bool_]) -> Rectangle:
+    """Of those that are equally large the first one from the top left: a map always has the same walls."""
+    runs = _runs(cells)
+    largest = Rectangle(0, 0, 0, 0)
+    for first_row in range(len(runs)):
+        widths = runs[first_row]  # from each column, of the rows from the first one to the last one
+        for last_row in range(first_row + 1, len(runs) + 1):
+            widths = np.minimum(widths, runs[last_row - 1])
+            column = int(widths.argmax())
+            width = int(widths[column])
+            if width == 0:
+                break
+            if width * (last_row - first_row) > largest.area:
+                largest = Rectangle(first_row, column, last_row, column + width)
+    return largest
 
 
-def _largest_from(cell: Cell, cells: set[Cell]) -> Rectangle:
-    """The largest with its upper left corner in a cell: rows are added while they narrow it."""
-    row, column = cell
-    best, width, last = Rectangle(row, column, row, column), len(cells), row
-    while width:
-        width = _run(last, column, width, cells)
-        last += 1
-        best = max(best, Rectangle(row, column, last, column + width), key=lambda rectangle: rectangle.area)
-    return best
-
-
-def _run(row: int, column: int, limit: int, cells: set[Cell]) -> int:
-    """How many cells follow each other in a row, up to a limit."""
-    length = 0
-    while length < limit and (row, column + length) in cells:
-        length += 1
-    return length
+def _runs(cells: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """How many cells follow each other to the right, from each cell on."""
+    runs = np.zeros((cells.shape[0], cells.shape[1] + 1), np.int64)
+    for column in reversed(range(cells.shape[1])):
+        runs[:, column] = np.where(cells[:, column], runs[:, column + 1] + 1, 0)
+    return runs[:, :-1]

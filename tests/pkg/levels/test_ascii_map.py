@@ -114,6 +114,8 @@ def test_what_is_wrong_is_shown_by_line_and_column(old: str, new: str, says: str
     [
         ({"text": ""}, "text is ''; it must be a map of characters"),
         ({"text": 3}, "text is 3; it must be a map"),
+        ({"text": "#" * 257}, "text is a map of 257 x 1 characters; it must be at most 256 x 256"),
+        ({"text": "1\n" + "# # # #\n\n" * 9}, "the walls of the map are more than 32 rectangles, the most that a"),
         ({"text": MAP, "cell": 0}, "cell is 0; it must be a number of metres, 0.01 to 1000"),
         ({"text": MAP, "cell": (1, -1)}, r"cell\[1\] is -1; it must be a number of metres, 0.01 to 1000"),
         ({"text": MAP, "cell": (1, 2, 3)}, r"cell is \(1, 2, 3\); it must be a number of metres, or two"),

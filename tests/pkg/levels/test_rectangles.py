@@ -33,14 +33,24 @@ def test_rectangles_cover_the_cells_exactly_and_do_not_overlap(seed: int) -> Non
     ],
 )
 def test_rectangles_are_few(lines: tuple[str, ...], count: int) -> None:
-    assert len(merge(cells_of(*lines))) == count
+    assert len(list(merge(cells_of(*lines)))) == count
 
 
 def test_merging_depends_on_the_cells_alone() -> None:
     cells = sorted(cells_of("###.#", "##..#", "#####"))
     others = {*reversed(cells)}
-    assert merge(set(cells)) == merge(others)
-    assert merge(others)[0] == Rectangle(0, 0, 3, 2)
+    assert list(merge(cells)) == list(merge(others))
+    assert next(merge(others)) == Rectangle(0, 0, 3, 2)
+
+
+def test_each_rectangle_is_the_largest_that_is_left() -> None:
+    generator = random.Random(1)
+    cells = {(row, column) for row in range(7) for column in range(7) if generator.random() < 0.7}
+    for found in merge(cells):
+        corners = [(a, b, c, d) for a in range(7) for b in range(7) for c in range(a + 1, 8) for d in range(b + 1, 8)]
+        possible = [Rectangle(*corner) for corner in corners if Rectangle(*corner).cells() <= cells]
+        assert found.area == max(rectangle.area for rectangle in possible)
+        cells -= found.cells()
 
 
 def test_bounds_are_the_smallest_rectangle_around_cells() -> None:
