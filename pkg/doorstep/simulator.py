@@ -35,6 +35,7 @@ from doorstep._streams import CurrentStream, check_stream_on, current_device_ind
 from doorstep._tensor_map import TENSOR_INDEX, TensorMap
 from doorstep.cameras import Cameras, settings_of
 from doorstep.config import ActionCheckName, SimulatorConfig
+from doorstep.errors import ArgumentError
 from doorstep.event import StepEvent
 from doorstep.health import Health
 from doorstep.levels import AnyLevel, Level, to_native_array
@@ -260,8 +261,11 @@ class Simulator(TensorProperties, CameraProperties):
         table = to_native_array(levels)
         for index, level in enumerate(levels):
             if isinstance(level, Level) and len(level.spawns) < self.num_agents:
-                hint = "add spawns, or make the simulator with fewer agents"
-                refuse("levels", f"at least {self.num_agents} spawns in each", f"levels[{index}] with {len(level.spawns)}", hint)
+                raise ArgumentError(
+                    f"levels[{index}] has {len(level.spawns)} spawns; it must have at least {self.num_agents}",
+                    argument="levels",
+                    hint="add spawns, or make the simulator with fewer agents",
+                )
         self._session.set_levels(table, None if weights is None else check_weights("weights", weights, len(table)))
 
     def refresh(self) -> None:

@@ -12,11 +12,12 @@
 #include "exec/cuda/kernels.h"
 #include "exec/tensors.h"
 #include "math/float_environment.h"
+#include "sim/reference_level.h"
 
 namespace doorstep {
 
 // Runs a kernel to its end.
-using KernelRunner = void (*)(int num_agents, KernelId kernel, const KernelArguments& arguments, uint32_t grid,
+using KernelRunner = void (*)(WorldKind kind, KernelId kernel, const KernelArguments& arguments, uint32_t grid,
                               const char* way);
 
 // A configuration of a run: the number of blocks, and the name of the runner's variant.
@@ -28,8 +29,8 @@ struct KernelLaunch {
 
 class KernelBatches {
 public:
-    KernelBatches(int num_agents, int num_worlds, const KernelLaunch& launch)
-        : model_(find_world_model(num_agents)), num_worlds_(num_worlds), launch_(launch) {
+    KernelBatches(WorldKind kind, int num_worlds, const KernelLaunch& launch)
+        : model_(find_world_model(kind)), num_worlds_(num_worlds), launch_(launch) {
         make_flight_table(flights_);
         allocate(expected_);
         allocate(batch_);
@@ -83,7 +84,8 @@ private:
         batch.blocks.resize(world_bytes() * static_cast<size_t>(num_worlds_) + 64);  // kernels copy 16 bytes at a time
         char* aligned = batch.blocks.data() + (64 - reinterpret_cast<uintptr_t>(batch.blocks.data()) % 64);
         TensorPointers pointers;
-        const Dimensions dimensions{num_worlds_, model_.num_agents, model_.flat_observation_size};
+        const int64_t max_levels = model_.kind.plays_levels ? static_cast<int64_t>(levels_.size()) : 0;
+        const Dimensions dimensions{num_worlds_, model_.num_agents, model_.flat_observation_size, max_levels};
         for (const TensorRow& row : kTensorRows) {
             ds_tensor_info info;
             describe_tensor(row, dimensions, &info);
@@ -93,18 +95,42 @@ private:
     pointers.name = reinterpret_cast<decltype(pointers.name)>(batch.tensors[DS_TENSOR_##name].data());
         DS_TENSOR_TABLE(DS_POINT)
 #undef DS_POINT
-        batch.simulation = {aligned, pointers, {kEpisodeLength, 1, DS_ACTION_CHECK_CLAMP, 0}};
+        batch.simulation = {aligned, pointers, {kEpisodeLength, 1, DS_ACTION_CHECK_CLAMP, 0}, levels_.data(), max_levels};
+        for (int64_t i = 0; i < num_worlds_ * max_levels; i++) pointers.level_weights[i] = static_cast<float>(i % 3);
     }
 
     size_t world_bytes() const { return model_.world_bytes; }
 
+    // Generated rooms of any type with drawn physics and lengths; and a fixed level with all kinds of parts and a goal.
+    static std::vector<ds_level> make_levels() {
+        ds_level generated = reference_level();
+        for (int32_t& type : generated.room_types) type = DS_ROOM_ANY;
+        generated.physics.cube_mass = {5.f, 30.f};
+        generated.physics.friction = {0.5f, 1.5f};
+        generated.physics.walking_force = {500.f, 1500.f};
+        generated.min_episode_length = 5, generated.max_episode_length = 20;
+        ds_level fixed = reference_level();
+        fixed.source = DS_LEVEL_SOURCE_FIXED;
+        fixed.num_walls = 20, fixed.num_doors = 8, fixed.num_buttons = 12, fixed.num_cubes = 24;
+        fixed.num_agents = DS_MAX_AGENTS, fixed.num_rooms = 2;
+        for (int i = 0; i < fixed.num_walls; i++) fixed.walls[i] = {i * 2.f - 20.f, i % 3 * 12.f - 3.f, 0.f, 2.f, 1.f, 3.f};
+        for (int i = 0; i < 8; i++) fixed.doors[i] = {{i * 4.f - 14.f, 30.f, 0.f, 3.f, 1.f, 2.5f}, i % 2};
+        for (int i = 0; i < 12; i++) fixed.buttons[i] = {i * 3.f - 16.f, 6.f, i % 8};
+        for (int i = 0; i < 24; i++) fixed.cubes[i] = {i % 6 * 4.f - 10.f, 12.f + i / 6 * 4.f, 0.1f * i};
+        for (int i = 0; i < 8; i++) fixed.agents[i] = {{i * 4.f - 14.f, i * 4.f - 13.f}, {1.f, 2.f}, {-1.f, 1.f}};
+        fixed.rooms[0] = {0.f, 10.f, 3}, fixed.rooms[1] = {10.f, 25.f, -1};
+        fixed.goal = {DS_GOAL_ANY, -20.f, 20.f, 6.f, 30.f};
+        fixed.rewards.goal = 5.f, fixed.rewards.room = 0.5f;
+        return {reference_level(), generated, fixed};
+    }
+
     uint32_t run(KernelId kernel, const uint8_t* mask) {
-        const KernelShape& shape = find_kernel_shape(model_.num_agents);
+        const KernelShape& shape = find_kernel_shape(model_.kind);
         std::vector<uint64_t> workspace(static_cast<size_t>(shape.workspace_bytes_per_block) * launch_.grid / 8 + 1);
         uint32_t trouble[kTroubleKinds] = {};
         const KernelArguments arguments{batch_.simulation, &flights_,    workspace.data(), trouble, mask,
                                         num_worlds_,       kWorldOffset, kSeed,            0,       nullptr};
-        launch_.run(model_.num_agents, kernel, arguments, launch_.grid, launch_.way);
+        launch_.run(model_.kind, kernel, arguments, launch_.grid, launch_.way);
         uint32_t bits = 0;
         for (int kind = 0; kind < kTroubleKinds; kind++) bits |= trouble[kind] << kind;
         return bits;
@@ -198,6 +224,7 @@ private:
     const WorldModel& model_;
     const int num_worlds_;
     const KernelLaunch launch_;
+    const std::vector<ds_level> levels_ = make_levels();
     FlightTable flights_;
     Batch expected_, batch_;
 };

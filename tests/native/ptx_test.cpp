@@ -1,6 +1,7 @@
 // Interpreting the embedded PTX, from which machine code for every GPU is compiled, on the host gives the bytes of the
 // CPU executor.
 #include <algorithm>
+#include <map>
 #include <numeric>
 
 #include "exec/cuda/images.h"
@@ -12,29 +13,27 @@ namespace {
 
 using namespace doorstep;
 
-const ptx::Program& program_for(int num_agents) {
-    static const std::vector<ptx::Program> programs = [] {
-        std::vector<ptx::Program> read(DS_MAX_AGENTS + 1);
-        for (int agents = 1; agents <= DS_MAX_AGENTS; agents++)
-            read[static_cast<size_t>(agents)] = ptx::read_program(static_cast<const char*>(find_ptx(agents)->data));
-        return read;
-    }();
-    return programs[static_cast<size_t>(num_agents)];
+const ptx::Program& program_for(WorldKind kind) {
+    static std::map<int, ptx::Program> programs;
+    const int number = number_of(kind);
+    if (!programs.count(number))
+        programs.emplace(number, ptx::read_program(static_cast<const char*>(find_ptx(number)->data)));
+    return programs.at(number);
 }
 
-void run_interpreted(int num_agents, KernelId kernel, const KernelArguments& arguments, uint32_t grid,
+void run_interpreted(WorldKind kind, KernelId kernel, const KernelArguments& arguments, uint32_t grid,
                      const char* way) {
-    const KernelShape& shape = find_kernel_shape(num_agents);
+    const KernelShape& shape = find_kernel_shape(kind);
     std::vector<uint32_t> order(static_cast<size_t>(shape.threads));
     std::iota(order.begin(), order.end(), 0u);
     if (way[0] == 'b') std::reverse(order.begin(), order.end());
-    const ptx::Program& program = program_for(num_agents);
+    const ptx::Program& program = program_for(kind);
     ptx::launch(program, program.kernel(kKernelNames[kernel]),
                 {grid, static_cast<uint32_t>(shape.threads), shape.shared_bytes, &arguments, &order, nullptr});
 }
 
-void step_with(int num_agents, int num_worlds, int steps, const KernelLaunch& launch) {
-    KernelBatches batches(num_agents, num_worlds, launch);
+void step_with(WorldKind kind, int num_worlds, int steps, const KernelLaunch& launch) {
+    KernelBatches batches(kind, num_worlds, launch);
     batches.create();
     for (int step = 0; step < steps; step++) {
         batches.step(step);
@@ -44,13 +43,17 @@ void step_with(int num_agents, int num_worlds, int steps, const KernelLaunch& la
 }
 
 void the_ptx_for_two_agents_gives_the_bytes_of_the_cpu() {
-    step_with(2, 37, 60, {run_interpreted, 2, "forwards"});
-    step_with(2, 37, 30, {run_interpreted, 3, "backwards"});
+    step_with({2, false}, 37, 60, {run_interpreted, 2, "forwards"});
+    step_with({2, false}, 37, 30, {run_interpreted, 3, "backwards"});
 }
 
 void the_ptx_for_any_number_of_agents_gives_the_bytes_of_the_cpu() {
     for (int agents = 1; agents <= DS_MAX_AGENTS; agents++)
-        step_with(agents, 19, 12, {run_interpreted, 2, "backwards"});
+        step_with({agents, false}, 19, 12, {run_interpreted, 2, "backwards"});
+}
+
+void the_ptx_for_levels_gives_the_bytes_of_the_cpu() {
+    for (int agents : {1, 2, 8}) step_with({agents, true}, 19, 12, {run_interpreted, 2, "backwards"});
 }
 
 void run_training_interpreted(const char* kernel, const void* call, uint32_t grid, int) {
@@ -72,5 +75,6 @@ void the_ptx_of_the_training_kernels_gives_the_bytes_of_the_cpu() {
 int main() {
     RUN(the_ptx_for_two_agents_gives_the_bytes_of_the_cpu);
     RUN(the_ptx_for_any_number_of_agents_gives_the_bytes_of_the_cpu);
+    RUN(the_ptx_for_levels_gives_the_bytes_of_the_cpu);
     RUN(the_ptx_of_the_training_kernels_gives_the_bytes_of_the_cpu);
 }

@@ -55,7 +55,7 @@ const FlightTable& flights() {
 }
 
 TensorPointers allocate_tensors(std::vector<std::vector<uint8_t>>& tensors) {
-    const Dimensions dimensions{kWorlds, W::kAgents, flat_size(W::kAgents)};
+    const Dimensions dimensions{kWorlds, W::kAgents, flat_size(W::kAgents), 0};
     for (const TensorRow& row : kTensorRows) {
         ds_tensor_info info;
         describe_tensor(row, dimensions, &info);

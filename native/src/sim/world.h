@@ -142,6 +142,7 @@ struct Identity {
 
 // The capacities of worlds that play the reference's levels only.
 struct ReferenceCapacity {
+    static constexpr bool kPlaysLevels = false;
     static constexpr int kRooms = doorstep::kRooms, kDoors = kRooms, kButtons = 2 * kRooms, kStatics = 12;
     static constexpr int cubes(int agents) { return agents == 1 ? 6 : 5; }  // a lone agent gets one, in the first room
     using Terms = ReferenceTerms;
@@ -149,6 +150,7 @@ struct ReferenceCapacity {
 
 // Those of worlds that play any levels.
 struct LevelCapacity {
+    static constexpr bool kPlaysLevels = true;
     static constexpr int kRooms = DS_LEVEL_MAX_ROOMS, kDoors = DS_LEVEL_MAX_DOORS, kButtons = DS_LEVEL_MAX_BUTTONS;
     static constexpr int kStatics = DS_LEVEL_MAX_STATICS;
     static constexpr int cubes(int) { return DS_LEVEL_MAX_CUBES; }
@@ -160,6 +162,7 @@ constexpr int padded_to_lanes(int count) { return (count + kLanes - 1) / kLanes 
 template <int Agents, class Capacity = ReferenceCapacity>
 struct World {
     static constexpr int kAgents = Agents;
+    static constexpr bool kPlaysLevels = Capacity::kPlaysLevels;
     static constexpr int kRooms = Capacity::kRooms;
     static constexpr int kCubes = Capacity::cubes(Agents);
     static constexpr int kBodies = kAgents + kCubes;

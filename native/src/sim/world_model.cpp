@@ -105,6 +105,7 @@ int64_t count_valid(const void* blocks, int64_t count, int32_t episode_length) {
 
 constexpr WorldModel make_model() {
     WorldModel model{};
+    model.kind = {W::kAgents, W::kPlaysLevels};
     model.num_agents = W::kAgents;
     model.num_bodies = W::kBodies;
     model.num_statics = W::kStatics;

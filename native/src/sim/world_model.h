@@ -83,7 +83,13 @@ struct WorldKind {
     bool plays_levels;  // any levels; otherwise the reference's
 };
 
+// The number of a kind, of which 0 and 9 are none: 1 to 8, and 11 to 18 with levels.
+constexpr int kLevelKinds = 10;
+constexpr int number_of(WorldKind kind) { return kind.num_agents + (kind.plays_levels ? kLevelKinds : 0); }
+constexpr WorldKind kind_of_number(int number) { return {number % kLevelKinds, number > kLevelKinds}; }
+
 struct WorldModel {
+    WorldKind kind;
     int32_t num_agents, num_bodies, num_statics, num_buttons, num_doors, flat_observation_size;
     size_t world_bytes;
     StateField state_fields[DS_STATE_COUNT];

@@ -57,14 +57,14 @@ struct Pool {
 
 struct Module {
     Context* context = nullptr;
-    int num_agents = 0;
+    int kind_of_worlds = 0;
     std::set<std::string> kernels;
 };
 
 struct Kernel {
     uint64_t module = 0;
     std::string name;
-    int num_agents = 0;
+    int kind_of_worlds = 0;
     uint32_t shared_bytes_allowed = 48 * 1024;
     bool loaded = false;  // its code, which the first use loads
 };

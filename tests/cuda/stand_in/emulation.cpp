@@ -48,20 +48,24 @@ void run(const KernelArguments& arguments, uint32_t grid, uint32_t threads, Thre
 struct Row {
     EmulatedKernel kernels[kKernelCount];
 };
-template <int Agents>
+template <class W>
 constexpr Row row() {
-#define DS_ENTRY(name, sentence) run<World<Agents>, kKernel_##name>,
+#define DS_ENTRY(name, sentence) run<W, kKernel_##name>,
     return {{DS_KERNEL_TABLE(DS_ENTRY)}};
 #undef DS_ENTRY
 }
-constexpr Row kRows[DS_MAX_AGENTS] = {row<1>(), row<2>(), row<3>(), row<4>(), row<5>(), row<6>(), row<7>(), row<8>()};
+template <class Capacity>
+constexpr Row kRows[DS_MAX_AGENTS] = {row<World<1, Capacity>>(), row<World<2, Capacity>>(), row<World<3, Capacity>>(),
+                                      row<World<4, Capacity>>(), row<World<5, Capacity>>(), row<World<6, Capacity>>(),
+                                      row<World<7, Capacity>>(), row<World<8, Capacity>>()};
 
 }  // namespace
 
-EmulatedKernel find_emulated_kernel(int num_agents, const char* name) {
-    if (num_agents < 1 || num_agents > DS_MAX_AGENTS) return nullptr;
+EmulatedKernel find_emulated_kernel(WorldKind kind, const char* name) {
+    if (kind.num_agents < 1 || kind.num_agents > DS_MAX_AGENTS) return nullptr;
+    const Row& row = (kind.plays_levels ? kRows<LevelCapacity> : kRows<ReferenceCapacity>)[kind.num_agents - 1];
     for (int kernel = 0; kernel < kKernelCount; kernel++)
-        if (strcmp(name, kKernelNames[kernel]) == 0) return kRows[num_agents - 1].kernels[kernel];
+        if (strcmp(name, kKernelNames[kernel]) == 0) return row.kernels[kernel];
     return nullptr;
 }
 

@@ -11,7 +11,7 @@ namespace doorstep {
 
 // The kernels of the executor, by their names in kKernelNames. Null for other names.
 using EmulatedKernel = void (*)(const KernelArguments& arguments, uint32_t grid, uint32_t threads, ThreadOrder order);
-EmulatedKernel find_emulated_kernel(int num_agents, const char* name);
+EmulatedKernel find_emulated_kernel(WorldKind kind, const char* name);
 
 // The training kernels, one item per thread, by their names in the module. Null for other names.
 using EmulatedTrainingKernel = void (*)(const void* call, uint32_t grid, uint32_t threads, ThreadOrder order);

@@ -16,18 +16,25 @@ namespace {
 
 // ---- Worlds
 
-template <int... Index>
+template <class Capacity, int... Index>
 constexpr std::array<int64_t, DS_MAX_AGENTS> world_bytes(std::integer_sequence<int, Index...>) {
-    return {int64_t{doorstep::kBlockBytes<doorstep::World<Index + 1>>}...};
+    return {int64_t{doorstep::kBlockBytes<doorstep::World<Index + 1, Capacity>>}...};
 }
-constexpr auto kWorldBytes = world_bytes(std::make_integer_sequence<int, DS_MAX_AGENTS>());
+template <class Capacity>
+constexpr auto kWorldBytes = world_bytes<Capacity>(std::make_integer_sequence<int, DS_MAX_AGENTS>());
+
+int64_t bytes_of_world(doorstep::WorldKind kind) {
+    using namespace doorstep;
+    return (kind.plays_levels ? kWorldBytes<LevelCapacity> : kWorldBytes<ReferenceCapacity>)[kind.num_agents - 1];
+}
 
 // The bytes of a tensor, from the shape in its row of the table.
-int64_t tensor_bytes(const char* shape, int64_t element, int64_t num_worlds, int agents) {
+int64_t tensor_bytes(const char* shape, int64_t element, int64_t num_worlds, int agents, int64_t max_levels) {
     int64_t bytes = element;
     for (const char* at = shape; *at; ++at) {
         if (*at == ',') continue;
         if (*at == 'N') bytes *= num_worlds;
+        else if (*at == 'L') bytes *= max_levels;
         else if (*at == 'F') bytes *= doorstep::flat_size(agents);
         else if (*at != 'A') bytes *= strtol(at, const_cast<char**>(&at), 10), --at;
         else if (at[1] != '-') bytes *= agents;
@@ -37,25 +44,29 @@ int64_t tensor_bytes(const char* shape, int64_t element, int64_t num_worlds, int
 }
 
 void add_tensors(const doorstep::TensorPointers& tensors, int64_t num_worlds, int num_agents,
-                 Accesses& accesses) {
+                 int64_t max_levels, Accesses& accesses) {
 #define STAND_IN_TENSOR(name, dtype, shape, ...)                                                    \
-    const int64_t name##_bytes = tensor_bytes(shape, sizeof *tensors.name, num_worlds, num_agents); \
+    const int64_t name##_bytes =                                                                    \
+        tensor_bytes(shape, sizeof *tensors.name, num_worlds, num_agents, max_levels);              \
     if (tensors.name && name##_bytes) accesses.add_aligned(#name, tensors.name, name##_bytes, 256);
     DS_TENSOR_TABLE(STAND_IN_TENSOR)
 #undef STAND_IN_TENSOR
 }
 
 int make_world_launch(const Launch& launch, const doorstep::KernelArguments& arguments, Task* task) {
-    const doorstep::KernelShape& shape = doorstep::find_kernel_shape(launch.num_agents);
+    const doorstep::WorldKind kind = doorstep::kind_of_number(launch.kind_of_worlds);
+    const doorstep::KernelShape& shape = doorstep::find_kernel_shape(kind);
     if (const int code = check_shape(launch, static_cast<uint32_t>(shape.threads), shape.shared_bytes)) return code;
-    const doorstep::EmulatedKernel kernel = doorstep::find_emulated_kernel(launch.num_agents, launch.kernel.c_str());
+    const doorstep::EmulatedKernel kernel = doorstep::find_emulated_kernel(kind, launch.kernel.c_str());
     if (!kernel) return refuse(kNotFound, "there is no emulation of " + launch.kernel);
     task->what = text("%s of %ld worlds", launch.kernel.c_str(), arguments.num_worlds);
 
     Accesses accesses(launch, task);
     const int64_t num_worlds = arguments.num_worlds;
-    accesses.add_aligned("worlds", arguments.simulation.worlds, num_worlds * kWorldBytes[launch.num_agents - 1], 64);
-    add_tensors(arguments.simulation.tensors, num_worlds, launch.num_agents, accesses);
+    accesses.add_aligned("worlds", arguments.simulation.worlds, num_worlds * bytes_of_world(kind), 64);
+    const int64_t max_levels = arguments.simulation.max_levels;
+    add_tensors(arguments.simulation.tensors, num_worlds, kind.num_agents, max_levels, accesses);
+    accesses.add_given("levels", arguments.simulation.levels, max_levels * static_cast<int64_t>(sizeof(ds_level)), false);
     accesses.add("flights", arguments.flights, sizeof(doorstep::FlightTable), false);
     accesses.add("trouble", arguments.trouble, sizeof(uint32_t) * doorstep::kTroubleKinds, true);
     if (shape.workspace_bytes_per_block)
@@ -134,7 +145,7 @@ int check_shape(const Launch& launch, uint32_t threads, uint32_t shared_bytes) {
 }
 
 int make_launch(const Launch& launch, const void* parameter, Task* task) {
-    if (launch.num_agents)
+    if (launch.kind_of_worlds)
         return make_world_launch(launch, *static_cast<const doorstep::KernelArguments*>(parameter), task);
 #define STAND_IN_TRAINING(name, Call, items)                     \
     if (launch.kernel.starts_with("doorstep_" #name "_float"))   \

@@ -12,7 +12,7 @@ namespace stand_in {
 
 struct Launch {
     std::string kernel;
-    int num_agents;  // of a module of worlds; 0: another module
+    int kind_of_worlds;  // its number, see WorldKind; 0: a module without worlds
     int device;
     uint32_t grid, threads, shared_bytes;
 };

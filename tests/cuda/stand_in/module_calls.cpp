@@ -22,13 +22,13 @@ namespace {
 struct Image {
     int code = 0;           // result of loading it
     std::string problem{};  // the reason
-    int num_agents = 0;
+    int kind_of_worlds = 0;
     std::set<std::string> kernels{};
 };
 
 constexpr uint16_t kCudaMachine = 190;
 constexpr int kFirstAbiWithArchitectureAbove = 8;  // in the second byte of the flags, before in the first
-constexpr char kNumAgents[] = "doorstep_num_agents";
+constexpr char kKindOfWorlds[] = "doorstep_kind_of_worlds";
 
 template <class T>
 T read(const char* data, uint64_t offset) {
@@ -63,8 +63,8 @@ void read_symbols(const char* data, Image* image) {
             const std::string name = names + symbol.st_name;
             if (ELF64_ST_TYPE(symbol.st_info) == STT_FUNC && ELF64_ST_BIND(symbol.st_info) == STB_GLOBAL)
                 image->kernels.insert(name);
-            if (name == kNumAgents)
-                image->num_agents = read<int32_t>(data, section(symbol.st_shndx).sh_offset + symbol.st_value);
+            if (name == kKindOfWorlds)
+                image->kind_of_worlds = read<int32_t>(data, section(symbol.st_shndx).sh_offset + symbol.st_value);
         }
     }
 }
@@ -95,8 +95,8 @@ void read_ptx(const std::string& ptx, int64_t compute_capability, int64_t driver
         const size_t name = at + strlen(kEntry);
         image->kernels.insert(ptx.substr(name, ptx.find_first_of("( \n", name) - name));
     }
-    const size_t agents = ptx.find(kNumAgents);
-    if (agents != std::string::npos) image->num_agents = atoi(ptx.c_str() + ptx.find('=', agents) + 1);
+    const size_t kind = ptx.find(kKindOfWorlds);
+    if (kind != std::string::npos) image->kind_of_worlds = atoi(ptx.c_str() + ptx.find('=', kind) + 1);
 }
 
 Image read_image(const void* data, int64_t compute_capability, int64_t driver_version) {
@@ -163,7 +163,7 @@ int cuModuleLoadDataEx(uint64_t* handle, const void* data, unsigned count, int* 
         const Image image = read_image(data, settings.compute_capability, settings.driver_version);
         write_log(count, options, values, image.problem);
         if (image.code) return image.code;
-        *handle = driver().modules.add({context, image.num_agents, image.kernels});
+        *handle = driver().modules.add({context, image.kind_of_worlds, image.kernels});
         return kSuccess;
     });
 }
@@ -187,7 +187,7 @@ int cuModuleGetFunction(uint64_t* function, uint64_t handle, const char* name) {
         for (const auto& [known, kernel] : driver().kernels.alive) {
             if (kernel->module == handle && kernel->name == name) return *function = known, kSuccess;
         }
-        *function = driver().kernels.add({handle, name, module->num_agents});
+        *function = driver().kernels.add({handle, name, module->kind_of_worlds});
         return kSuccess;
     });
 }
@@ -253,7 +253,7 @@ int cuLaunchKernel(uint64_t function, unsigned grid_x, unsigned grid_y, unsigned
         if (const int code = check_dimensions(*kernel, grid, block, shared_bytes)) return code;
         if (const int code = load(*kernel)) return code;
         Task task;
-        const Launch launch{kernel->name, kernel->num_agents, context->device, grid_x, block_x, shared_bytes};
+        const Launch launch{kernel->name, kernel->kind_of_worlds, context->device, grid_x, block_x, shared_bytes};
         const bool draws = kernel->name == doorstep::kDrawViewsName;
         if (const int code = (draws ? make_view_launch : make_launch)(launch, arguments[0], &task)) return code;
         return begin(*stream, std::move(task));

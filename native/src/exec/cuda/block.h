@@ -20,7 +20,7 @@ constexpr int kSharedPitch = kBlockBytes<W> + 4;
 // Small tiles: a block takes as long as the slowest of its worlds, and eight blocks fit the shared memory of a
 // multiprocessor of compute capability 9.0 (227 KiB), three that of 8.6 (100 KiB).
 template <class W>
-constexpr int kSharedWorlds = W::kAgents <= 3 ? 16 : 8;
+constexpr int kSharedWorlds = W::kAgents <= 3 && !W::kPlaysLevels ? 16 : 8;
 
 // Threads of a block loop if a tile has more agents than the block has threads.
 template <class W>

@@ -16,12 +16,10 @@ namespace doorstep {
 
 // ---- Embedded images
 
-// The kernels that an image contains: those that step one kind of worlds, the training kernels, or the kernel that draws
-// views.
+// The kernels that an image contains: those that step worlds of the kind with this number, the training kernels, or the
+// kernel that draws views.
 constexpr int kTrainingModule = 0;
 constexpr int kViewsModule = 9;
-constexpr int kFirstLevelsModule = 10;
-constexpr int module_of(WorldKind kind) { return kind.num_agents + (kind.plays_levels ? kFirstLevelsModule : 0); }
 
 struct KernelImage {
     int32_t module;        // as above

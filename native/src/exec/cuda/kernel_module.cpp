@@ -64,7 +64,7 @@ Ref<KernelModule> KernelModule::find(const Ref<Context>& context, WorldKind kind
     MutexGuard guard(list_mutex);
     Ref<KernelModule> module;
     loaded_modules.find([&](KernelModule& listed) {
-        if (listed.context_.get() != context.get() || module_of(listed.kind_) != module_of(kind)) return false;
+        if (listed.context_.get() != context.get() || number_of(listed.kind_) != number_of(kind)) return false;
         module = Ref<KernelModule>::share_if_alive(&listed);
         return static_cast<bool>(module);
     });
@@ -84,7 +84,7 @@ KernelModule::~KernelModule() {
 }
 
 Ref<KernelModule> KernelModule::load(const Ref<Context>& context, WorldKind kind) {
-    const Ref<Module> module = load_module(context, module_of(kind));
+    const Ref<Module> module = load_module(context, number_of(kind));
     if (!module) return {};
     const Ref<KernelModule> made = check_allocated(new (std::nothrow) KernelModule(context, kind));
     if (!made || made->get_kernels(module) || made->count_resident_blocks()) return {};

@@ -28,5 +28,6 @@ alignas(16) extern __shared__ char shared_memory[];
     }
 DS_KERNEL_TABLE(DS_KERNEL)
 
-// The number of agents that the module is compiled for; the loader reads it.
-extern "C" __constant__ int doorstep_num_agents = DS_AGENTS;
+// The number of the kind of worlds that the module is compiled for; the loader reads it.
+extern "C" __constant__ int doorstep_kind_of_worlds =
+    doorstep::number_of({doorstep::DeviceWorld::kAgents, doorstep::DeviceWorld::kPlaysLevels});
