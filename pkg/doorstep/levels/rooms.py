@@ -8,8 +8,20 @@ from typing import TypeAlias
 from doorstep._arguments import refuse
 from doorstep._native._generated import LEVEL_MAX_ROOMS
 from doorstep.errors import ArgumentError
-from doorstep.levels.numbers import ends_of
-from doorstep.levels.parts import AGENT_SIZE, BUTTON_SIZE, CUBE_SIZE, Button, Cube, Door, Goal, Room, Spawn, Wall
+from doorstep.levels.numbers import MAX_COORDINATE, ends_of
+from doorstep.levels.parts import (
+    AGENT_SIZE,
+    BUTTON_SIZE,
+    CUBE_SIZE,
+    MIN_LENGTH,
+    Button,
+    Cube,
+    Door,
+    Goal,
+    Room,
+    Spawn,
+    Wall,
+)
 
 Part: TypeAlias = "Wall | Door | Button | Cube | Spawn"
 
@@ -30,14 +42,11 @@ def derive_rooms(parts: Iterable[Part], doors: Sequence[Door], goal: Goal | None
     Raises:
         ArgumentError: there are more rooms than a level can have.
     """
-    lows, highs = zip(*map(_extent_of, parts), strict=True)
-    low, high = min(lows), max(highs)
-    if goal is not None:
-        low, high = min(low, goal.min_y), max(high, goal.max_y)
+    low, high = _extent(parts, goal)
     rows = _rows(doors)
     starts = [low, *(end for end, _ in rows)]
-    rooms = [Room(start, end, door) for start, (end, door) in zip(starts, rows, strict=False)]
-    if high > starts[-1] + ROUNDING:
+    rooms = [Room(min(start, end - MIN_LENGTH), end, door) for start, (end, door) in zip(starts, rows, strict=False)]
+    if high >= starts[-1] + MIN_LENGTH:
         rooms.append(Room(starts[-1], high, _side_door(doors, starts[-1], high)))
     if len(rooms) > LEVEL_MAX_ROOMS:
         message = f"the doors end {len(rows)} rooms; a level has at most {LEVEL_MAX_ROOMS}"
@@ -55,9 +64,19 @@ def check_rooms(rooms: Sequence[Room], num_doors: int) -> None:
             refuse(f"rooms[{i}].start", f"the end of rooms[{i - 1}], {rooms[i - 1].end:g}", room.start, hint)
 
 
+def _extent(parts: Iterable[Part], goal: Goal | None) -> tuple[float, float]:
+    """Least and largest y of a level."""
+    lows, highs = map(list, zip(*map(_extent_of, parts), strict=True))
+    if goal is not None:
+        lows.append(goal.min_y)
+        highs.append(goal.max_y)
+    return max(min(lows), -MAX_COORDINATE), min(max(highs), MAX_COORDINATE)
+
+
 def _rows(doors: Sequence[Door]) -> list[tuple[float, int]]:
     """The far end of each row of doors, and its first door."""
-    ends = sorted((door.y + door.size_y / 2, i) for i, door in enumerate(doors) if door.size_x >= door.size_y)
+    across = [(i, door) for i, door in enumerate(doors) if door.size_x >= door.size_y]
+    ends = sorted((min(door.y + door.size_y / 2, MAX_COORDINATE), i) for i, door in across)
     rows: list[tuple[float, int]] = []
     for end, door in ends:
         if rows and end - rows[-1][0] < SAME_ROW:

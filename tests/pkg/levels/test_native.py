@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 from typing import Any
 
 import pytest
@@ -85,3 +86,33 @@ def test_several_levels_lie_one_after_the_other() -> None:
 def test_what_is_no_level_is_refused(wrong: Any) -> None:
     with pytest.raises(doorstep.ArgumentError, match=r"^levels(\[1\])? is "):
         levels.to_native_array(wrong)
+
+
+FAR = 1000.0
+EXTREMES = [
+    {"walls": [Wall(FAR, -FAR, 0.01, FAR, 0.01, FAR), Wall(-FAR, FAR, FAR, 0.01)]},
+    {"doors": [Door(FAR, FAR, 0.01, FAR, FAR)], "buttons": [Button(-FAR, -FAR, 0)]},
+    {"cubes": [Cube(FAR, -FAR, 6.283), Cube(-FAR, FAR, -6.283)]},
+    {"spawns": [Spawn((-FAR, FAR), (-FAR, 0), (-6.283, 6.283)), Spawn(FAR, FAR)]},
+    {"rooms": [Room(-FAR, -FAR + 0.1), Room(-FAR + 0.1, FAR)]},
+    {"rooms": [Room(0, 0.3), Room(0.1 + 0.2, 1)]},
+    {"goal": Goal(-FAR, FAR, -FAR, FAR)},
+    {"rewards": Rewards(-1e6, 1e6, -1e6, 1e6, -1e6, 1e6, -1e6)},
+    {"rewards": Rewards(bonus_distance=0)},
+    {"physics": Physics((1, 1000), (0, 2), (0, 2000), (0, 640), (0.1, 100))},
+    {"episode_length": (1, native.MAX_EPISODE_LENGTH)},
+]
+
+
+@pytest.mark.parametrize("fields", EXTREMES)
+def test_the_native_library_takes_what_a_level_may_hold(fields: dict[str, Any]) -> None:
+    level = Level(**{"spawns": [Spawn(0, 3), Spawn(5, 3)], **fields})
+    with doorstep.Simulator(1, max_levels=2) as sim:
+        sim.set_levels([level])
+
+
+@pytest.mark.parametrize("value", [-6.2831853, 6.2831853, 0.1, 1 / 3])
+def test_rounding_to_single_precision_leaves_limits_where_they_are(value: float) -> None:
+    with doorstep.Simulator(1, num_agents=1, max_levels=1) as sim:
+        sim.set_levels([Level(spawns=[Spawn(0, 3, value)])])
+        sim.set_levels([Level(spawns=[Spawn(0, 3, (-2 * math.pi, 2 * math.pi))])])
