@@ -68,8 +68,9 @@ def check_levels(levels: object) -> None:
 
 
 def _levels_of(document: object) -> list[AnyLevel]:
-    if isinstance(document, dict) and document.get("doorstep") in _CLASSES:
-        return [_CLASSES[document["doorstep"]].from_dict(document)]
+    cls = _class_of(document)
+    if cls is not None:
+        return [cls.from_dict(document)]  # type: ignore[arg-type]
     entries = checked_document("the file", document, _KIND).get("levels")
     if not isinstance(entries, list) or not entries:
         refuse("levels", "a list of levels, at least one", entries)
@@ -77,11 +78,16 @@ def _levels_of(document: object) -> list[AnyLevel]:
 
 
 def _level_of(prefix: str, entry: object) -> AnyLevel:
-    kind = entry.get("doorstep") if isinstance(entry, dict) else None
-    cls = _CLASSES.get(kind) if isinstance(kind, str) else None
+    cls = _class_of(entry)
     if cls is None:
+        kind = entry.get("doorstep") if isinstance(entry, dict) else None
         refuse(f"{prefix}doorstep", "one of " + ", ".join(map(repr, _CLASSES)), kind)
     try:
         return cls.from_dict(entry)  # type: ignore[arg-type]
     except ArgumentError as error:
         raise prefixed(prefix, error) from None
+
+
+def _class_of(document: object) -> type[Level] | type[GeneratedLevel] | None:
+    kind = document.get("doorstep") if isinstance(document, dict) else None
+    return _CLASSES.get(kind) if isinstance(kind, str) else None

@@ -178,6 +178,16 @@ class Level(Document):
         except ArgumentError as error:
             raise found.located(error) from None
 
+    def replace(self, **changes: Any) -> Level:
+        """A level with other values of some fields. Rooms that follow from the doors follow from the new ones.
+
+        Raises:
+            ArgumentError: a name is not a field, or a value is refused.
+        """
+        if "rooms" not in changes and self.rooms == self._derived_rooms():
+            changes["rooms"] = ()
+        return super().replace(**changes)
+
     def _check_parts(self) -> None:
         for name, part in self._lists.items():
             object.__setattr__(self, name, _checked_parts(name, getattr(self, name), part))
@@ -206,8 +216,13 @@ class Level(Document):
         if self.rooms:
             check_rooms(self.rooms, len(self.doors))
             return
+        object.__setattr__(self, "rooms", self._derived_rooms())
+        hint = "doors in rows end rooms; pass rooms="
+        check_capacity("rooms", len(self.rooms), LEVEL_MAX_ROOMS, hint=hint)
+
+    def _derived_rooms(self) -> tuple[Room, ...]:
         parts: tuple[Part, ...] = (*self.walls, *self.doors, *self.buttons, *self.cubes, *self.spawns)
-        object.__setattr__(self, "rooms", derive_rooms(parts, self.doors, self.goal))
+        return derive_rooms(parts, self.doors, self.goal)
 
 
 def check_rules(level: Any) -> None:

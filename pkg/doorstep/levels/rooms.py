@@ -6,8 +6,6 @@ from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 from doorstep._arguments import refuse
-from doorstep._native._generated import LEVEL_MAX_ROOMS
-from doorstep.errors import ArgumentError
 from doorstep.levels.numbers import MAX_COORDINATE, ends_of
 from doorstep.levels.parts import (
     AGENT_SIZE,
@@ -38,9 +36,6 @@ def derive_rooms(parts: Iterable[Part], doors: Sequence[Door], goal: Goal | None
 
     A door is in a row if it is at least as wide (x) as it is deep (y); others are side doors. Agents observe the door
     at the end of their room, the first one if there are several, else the first side door in it.
-
-    Raises:
-        ArgumentError: there are more rooms than a level can have.
     """
     low, high = _extent(parts, goal)
     rows = _rows(doors)
@@ -48,9 +43,6 @@ def derive_rooms(parts: Iterable[Part], doors: Sequence[Door], goal: Goal | None
     rooms = [Room(min(start, end - MIN_LENGTH), end, door) for start, (end, door) in zip(starts, rows, strict=False)]
     if high >= starts[-1] + MIN_LENGTH:
         rooms.append(Room(starts[-1], high, _side_door(doors, starts[-1], high)))
-    if len(rooms) > LEVEL_MAX_ROOMS:
-        message = f"the doors end {len(rows)} rooms; a level has at most {LEVEL_MAX_ROOMS}"
-        raise ArgumentError(message, argument="rooms", hint="pass rooms=")
     return tuple(rooms)
 
 

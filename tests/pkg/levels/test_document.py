@@ -130,6 +130,35 @@ def test_replace_changes_fields_by_name() -> None:
         FULL.replace(nam="other")
 
 
+JUNK: list[Any] = [None, True, -1, 0, 1e300, 10**400, "", "x", [], {}, [[]], {"x": 1}, [1, 2], [{}], "\ud800"]
+
+
+def damaged(value: Any, generator: random.Random) -> Any:
+    """A copy in which something, somewhere, is junk or missing."""
+    if generator.random() < 0.2 or not isinstance(value, (dict, list)) or not value:
+        return generator.choice(JUNK)
+    items = dict(value) if isinstance(value, dict) else dict(enumerate(value))
+    key = generator.choice(list(items))
+    if generator.random() < 0.1:
+        del items[key]
+    else:
+        items[key] = damaged(items[key], generator)
+    return items if isinstance(value, dict) else list(items.values())
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_damaged_documents_are_levels_or_refused(seed: int, tmp_path: Path) -> None:
+    generator, path, refused = random.Random(seed), tmp_path / "levels.json", 0
+    file = {"doorstep": "levels", "version": 1, "levels": [FULL.to_dict(), GENERATED.to_dict()]}
+    for _ in range(100):
+        path.write_text(json.dumps(damaged(generator.choice([file, FULL.to_dict(), GENERATED.to_dict()]), generator)))
+        try:
+            assert levels.load_levels(path)
+        except doorstep.ArgumentError as error:
+            refused += str(error).startswith(f"{path}: ")
+    assert refused > 50
+
+
 # ---- Files ----
 
 

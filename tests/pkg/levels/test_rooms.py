@@ -46,13 +46,23 @@ def test_side_doors_end_no_room() -> None:
 def test_more_rooms_than_a_level_can_have_are_refused() -> None:
     doors = [Door(0, 10 * i) for i in range(1, 9)]
     assert len(level_with(*doors).rooms) == 8
-    with pytest.raises(doorstep.ArgumentError, match=r"the doors end 8 rooms; a level has at most 8 \(pass rooms=\)"):
+    with pytest.raises(doorstep.ArgumentError, match=r"^rooms are 9; a level has at most 8 \(.*pass rooms=\)"):
         level_with(*doors, goal=Goal(-1, 1, 90, 95))
+    given = level_with(*doors).replace(rooms=[Room(0, 99)], goal=Goal(-1, 1, 90, 95))
+    assert given.replace(name="other").rooms == (Room(0, 99),)
 
 
 def test_rooms_that_are_given_stay() -> None:
     rooms = (Room(-5, 3), Room(3, 8))
     assert Level(spawns=SPAWNS, rooms=rooms).rooms == rooms
+
+
+def test_rooms_follow_changes_of_the_doors_unless_they_were_given() -> None:
+    derived = level_with(Door(0, 9.5))
+    assert derived.replace(doors=[Door(0, 19.5)]).rooms == (Room(2, 20, 0),)
+    assert derived.replace(doors=(), buttons=()).rooms == (Room(2, 4),)
+    given = derived.replace(rooms=[Room(0, 5)])
+    assert given.replace(doors=[Door(0, 19.5)]).rooms == (Room(0, 5),)
 
 
 def test_rooms_may_have_gaps_of_rounding_only() -> None:
