@@ -422,7 +422,7 @@ SKETCHES = (
 ######################
 """,
         closing_doors="B",
-        episode_length=400,
+        episode_length=600,
     ),
     Sketch(
         "cube in a cell",

@@ -59,7 +59,7 @@ class Walker:
     def carry(self, agent: int, cube: int, doors: frozenset[int], end: Place) -> None:
         """Pushes or pulls a cube along the straight parts of its way; after each part the way is found anew."""
         body = self.sim.num_agents + cube
-        for _ in range(30):
+        for _ in range(60):
             path = self.planner.path(CUBE_HALF, doors, self.at(body), end, self.others(body, agent))
             if math.dist(self.at(body), path[-1]) < CUBE_CLOSE:
                 return
