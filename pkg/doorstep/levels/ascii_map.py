@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, TypeAlias
 
-from doorstep._arguments import check_vector, refuse
+from doorstep._arguments import check_choice, check_vector, refuse
 from doorstep._native._generated import LEVEL_MAX_DOORS, LEVEL_MAX_STATICS, MAX_AGENTS
 from doorstep.errors import ArgumentError
-from doorstep.levels.numbers import NumberOrRange, check_size
-from doorstep.levels.parts import Button, Cube, Door, Goal, GoalAgentsName, Spawn, Wall
+from doorstep.levels.numbers import NumberOrRange, check_size, check_yaw
+from doorstep.levels.parts import GOAL_AGENTS, Button, Cube, Door, Goal, GoalAgentsName, Spawn, Wall
 from doorstep.levels.rectangles import Cell, Rectangle, bounds, merge
 
 WALL, CUBE, GOAL, FLOOR = "#", "O", "X", ". "
@@ -102,6 +102,8 @@ def read_map(
     Raises:
         ArgumentError: names the line and column of what cannot be read.
     """
+    check_choice("goal_agents", goal_agents, GOAL_AGENTS)
+    check_yaw("spawn_yaw", spawn_yaw)
     grid = _grid(text, cell, origin)
     letters = [letter for letter in DOORS if letter in grid.cells]
     found = {

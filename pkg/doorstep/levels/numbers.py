@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
@@ -38,6 +39,10 @@ def check_range(name: str, value: object, low: float, high: float, unit: str, hi
     if first > last:
         refuse(name, "a range (low, high) with low <= high", value, "exchange the two")
     return (first, last) if len(ends) == 2 else first
+
+
+def check_yaw(name: str, value: object) -> NumberOrRange:
+    return check_range(name, value, -2 * math.pi, 2 * math.pi, "radians", "math.radians() converts degrees")
 
 
 def check_integer_range(name: str, value: object, low: int, high: int) -> int | tuple[int, int]:

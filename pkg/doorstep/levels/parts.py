@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -15,16 +14,18 @@ from doorstep.levels.numbers import (
     check_number,
     check_range,
     check_size,
+    check_yaw,
 )
 
 GoalAgentsName: TypeAlias = Literal["all", "any"]
+
+GOAL_AGENTS = ("all", "any")
 
 AGENT_SIZE, CUBE_SIZE = 2.0, 3.0  # metres, in x, y and z
 BUTTON_SIZE = 1.3  # metres, in x and y
 MIN_LENGTH = 0.1  # metres; of a room, by whose length agents' places in it are divided
 WALL_HEIGHT = 4.375  # metres; of the reference's walls between rooms, and of its doors
 DOOR_WIDTH = 16 / 3  # metres; of the reference's doors
-_RADIANS = "math.radians() converts degrees"
 
 
 @dataclass(frozen=True)
@@ -127,7 +128,7 @@ class Cube:
     yaw: float = 0.0
 
     def __post_init__(self) -> None:
-        yaw = check_range("yaw", self.yaw, -2 * math.pi, 2 * math.pi, "radians", _RADIANS)
+        yaw = check_yaw("yaw", self.yaw)
         if isinstance(yaw, tuple):
             refuse("yaw", "a number", self.yaw, "only those of spawns are drawn")
         _set(self, x=check_coordinate("x", self.x), y=check_coordinate("y", self.y), yaw=yaw)
@@ -159,7 +160,7 @@ class Spawn:
             self,
             x=check_range("x", self.x, -MAX_COORDINATE, MAX_COORDINATE, "metres"),
             y=check_range("y", self.y, -MAX_COORDINATE, MAX_COORDINATE, "metres"),
-            yaw=check_range("yaw", self.yaw, -2 * math.pi, 2 * math.pi, "radians", _RADIANS),
+            yaw=check_yaw("yaw", self.yaw),
         )
 
 
@@ -216,7 +217,7 @@ class Goal:
             low, high = numbers[f"min_{axis}"], numbers[f"max_{axis}"]
             if high <= low:
                 refuse(f"max_{axis}", f"more than min_{axis}, {low:g}", high, "a goal without area is never reached")
-        _set(self, **numbers, agents=check_choice("agents", self.agents, ("all", "any")))
+        _set(self, **numbers, agents=check_choice("agents", self.agents, GOAL_AGENTS))
 
 
 def _check_box(box: Wall | Door) -> None:

@@ -122,8 +122,8 @@ def test_what_is_wrong_is_shown_by_line_and_column(old: str, new: str, says: str
         ({"text": MAP, "origin": 3}, "origin is 3; it must be None or two numbers"),
         ({"text": MAP, "closing_doors": "B"}, "closing_doors is 'B'; it must be letters of the map's doors, 'A'"),
         ({"text": MAP, "height": -1}, "height is -1; it must be a number of metres, 0.01 to 1000"),
-        ({"text": MAP, "spawn_yaw": 90}, "yaw is 90; it must be a number of radians"),
-        ({"text": MAP, "goal_agents": "one"}, "agents is 'one'; it must be one of 'all', 'any'"),
+        ({"text": MAP, "spawn_yaw": 90}, "spawn_yaw is 90; it must be a number of radians"),
+        ({"text": MAP, "goal_agents": "one"}, "goal_agents is 'one'; it must be one of 'all', 'any'"),
     ],
 )
 def test_arguments_are_checked(arguments: dict[str, Any], says: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import pickle
 from typing import Any
 
 import pytest
@@ -91,6 +92,7 @@ def test_sequences_become_tuples_and_levels_do_not_change() -> None:
     walls.clear()
     assert level.walls == (Wall(0, 50, 1, 1),)
     assert hash(level) == hash(level.replace())
+    assert pickle.loads(pickle.dumps(level)) == level
     with pytest.raises(dataclasses.FrozenInstanceError):
         level.walls = ()  # type: ignore[misc]
 
