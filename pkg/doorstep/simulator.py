@@ -38,7 +38,7 @@ from doorstep.config import ActionCheckName, SimulatorConfig
 from doorstep.errors import ArgumentError
 from doorstep.event import StepEvent
 from doorstep.health import Health
-from doorstep.levels import AnyLevel, Level, to_native_array
+from doorstep.levels import AnyLevel, Level, reference, to_native_array
 from doorstep.render.camera import CameraPose
 from doorstep.render.drawing import Drawing
 from doorstep.render.objects import Snapshot, take_snapshots
@@ -104,6 +104,7 @@ class Simulator(TensorProperties, CameraProperties):
         "_config",
         "_device",
         "_interventions",
+        "_levels",
         "_renderer",
         "_session",
         "_set_actions",
@@ -161,6 +162,8 @@ class Simulator(TensorProperties, CameraProperties):
         self._renderer = ""
         # resets and restores so far: a recording refuses those that it was not told of
         self._interventions = 0
+        # what set_levels() was given, for recordings; levels behind these are the reference's
+        self._levels: tuple[AnyLevel, ...] = (reference(),) if max_levels else ()
         if cameras is not None:
             self._give(cameras)
 
@@ -267,6 +270,7 @@ class Simulator(TensorProperties, CameraProperties):
                     hint="add spawns, or make the simulator with fewer agents",
                 )
         self._session.set_levels(table, None if weights is None else check_weights("weights", weights, len(table)))
+        self._levels = (*levels, *self._levels[len(table) :])
 
     def refresh(self) -> None:
         """Recomputes all observations from the current state, after edits of `state`."""

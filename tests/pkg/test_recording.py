@@ -94,6 +94,7 @@ def test_the_file_is_what_its_description_says(path: Path) -> None:
             "auto_reset": True,
             "world_offset": 0,
             "action_check": "clamp",
+            "max_levels": 0,
         },
     }
     assert [chunk.payload for chunk in chunks if chunk.kind == "HASH"] == [each.tobytes() for each in hashes]

@@ -231,12 +231,12 @@ def test_a_newer_version_of_the_format_is_refused_by_name(path: Path) -> None:
 def test_unknown_chunks_are_skipped_or_refused_by_name(path: Path) -> None:
     chunks = files.parse(small_file(path))
     end = chunks[-1]._replace(payload=struct.pack("<Q", len(chunks)))
-    for kind, skipped in (("levl", True), ("LEVL", False)):
+    for kind, skipped in (("note", True), ("NOTE", False)):
         path.write_bytes(files.build([*chunks[:3], Chunk(kind, chunks[2].position, b"?" * 9), *chunks[3:-1], end]))
         if skipped:
             assert outcome(path) != "refused"
         else:
-            with pytest.raises(doorstep.StateError, match=r"a chunk 'LEVL' at byte \d+, which this doorstep does not"):
+            with pytest.raises(doorstep.StateError, match=r"a chunk 'NOTE' at byte \d+, which this doorstep does not"):
                 Recording(path)
 
 
@@ -251,7 +251,7 @@ def test_bytes_behind_the_end_are_refused(path: Path) -> None:
 
 
 @pytest.mark.parametrize("length", [2**64 - 1, 2**63, 2**40, 10**6])
-@pytest.mark.parametrize("kind", ["CONF", "SAVE", "STEP", "HASH", "RSET", "END ", "levl"])
+@pytest.mark.parametrize("kind", ["CONF", "LEVL", "SAVE", "STEP", "HASH", "RSET", "END ", "note"])
 def test_absurd_lengths_are_not_allocated(kind: str, length: int, path: Path) -> None:
     chunks = files.parse(small_file(path))
     before = [] if kind == "CONF" else chunks[:2]

@@ -23,8 +23,9 @@ from doorstep.errors import OutOfMemoryError, StateError
 
 FORMAT_VERSION = 1
 
-CONFIG, SAVE, RESET, STEPS, HASHES, END = b"CONF", b"SAVE", b"RSET", b"STEP", b"HASH", b"END "
-KINDS = (CONFIG, SAVE, RESET, STEPS, HASHES, END)
+CONFIG, LEVELS, SAVE, RESET = b"CONF", b"LEVL", b"SAVE", b"RSET"
+STEPS, HASHES, END = b"STEP", b"HASH", b"END "
+KINDS = (CONFIG, LEVELS, SAVE, RESET, STEPS, HASHES, END)
 
 _MAGIC = b"\x89DSREC\r\n"  # damaged by transfers that cut the eighth bit or convert line ends
 _HEAD = struct.Struct("<8sII")  # magic, format version, CRC-32 of both
@@ -32,6 +33,7 @@ _HEADER = struct.Struct("<4sIQQ")  # kind, CRC-32 of the payload, its bytes, pos
 _CHECKSUM = struct.Struct("<I")  # CRC-32 of the header
 _HEADER_BYTES = _HEADER.size + _CHECKSUM.size
 _STEPS_HEAD = struct.Struct("<BBHI")  # packing, whether resets follow, zero, number of steps
+_LEVELS_HEAD = struct.Struct("<Q")  # bytes of the levels' JSON
 _MOST_READ = 1 << 30  # bytes at once; the system reads at most 2**31
 
 _FIELDS, _INTEGERS = 0, 1  # packings of actions
@@ -94,6 +96,11 @@ def pack_steps(actions: NDArray[np.int32], resets: NDArray[np.bool_]) -> bytes:
     if with_resets:
         compressed += compressor.compress(np.ascontiguousarray(resets.T).astype(np.uint8).tobytes())
     return _STEPS_HEAD.pack(packing, with_resets, 0, num_steps) + compressed + compressor.flush()
+
+
+def pack_levels(text: bytes, weights: NDArray[np.float32]) -> bytes:
+    """The payload of LEVL; text: JSON of the levels, weights: [N, L]."""
+    return _LEVELS_HEAD.pack(len(text)) + zlib.compress(text + weights.astype("<f4", copy=False).tobytes(), 1)
 
 
 def _fit_fields(components: NDArray[np.int32]) -> bool:
@@ -223,15 +230,24 @@ class ChunkFile:
         resets = np.frombuffer(raw, np.uint8, offset=num_bytes).reshape(num_worlds, num_steps) if with_resets else None
         return PackedSteps(packing, rows, resets)
 
+    def levels(self, chunk: Chunk, num_worlds: int, max_levels: int) -> tuple[bytes, NDArray[np.float32]]:
+        """The content of a chunk LEVL: JSON, and weights [N, L]."""
+        payload = self.payload(chunk)
+        (text_bytes,) = _LEVELS_HEAD.unpack_from(payload)
+        weight_bytes = 4 * num_worlds * max_levels
+        raw = self._decompressed(chunk, payload[_LEVELS_HEAD.size :], text_bytes + weight_bytes)
+        weights = np.frombuffer(raw, "<f4", offset=text_bytes).reshape(num_worlds, max_levels)
+        return raw[:text_bytes], weights.astype(np.float32)
+
     def _decompressed(self, chunk: Chunk, data: bytes, num_bytes: int) -> bytes:
-        what = f"a chunk STEP does not hold {num_bytes} bytes"
+        what = f"a chunk {chunk.name} does not hold {num_bytes} bytes"
         if num_bytes > len(data) * _MOST_EXPANSION:
             self.damaged(chunk.offset, what)
         decompressor = zlib.decompressobj()
         try:
             raw = decompressor.decompress(data, num_bytes + 1)
         except zlib.error as error:
-            self.damaged(chunk.offset, f"a chunk STEP cannot be decompressed: {error}")
+            self.damaged(chunk.offset, f"a chunk {chunk.name} cannot be decompressed: {error}")
         except MemoryError as error:
             raise self._too_large(num_bytes) from error
         if len(raw) != num_bytes or not decompressor.eof or decompressor.unused_data:

@@ -15,9 +15,10 @@ from doorstep._arguments import check_flag, check_integer, refuse
 from doorstep._native import VERSION_STRING
 from doorstep.config import SimulatorConfig
 from doorstep.errors import ArgumentError, ClosedError, StateError
+from doorstep.levels import AnyLevel
 from doorstep.recording import layout
 from doorstep.recording.layout import Chunk, ChunkFile, PackedSteps
-from doorstep.recording.rules import config_of, parse_config_text
+from doorstep.recording.rules import config_of, parse_config_text, parse_levels_text
 
 _MOST_CONFIG_BYTES = 1 << 20
 
@@ -66,6 +67,7 @@ class Recording:
         self._blocks: list[Chunk] = []
         self._block_ends: list[int] = []  # the position after each block
         self._events: dict[int, list[Chunk]] = {}  # everything but steps, by position, in the order of the file
+        self._levels: list[Chunk] = []
         self._unpacked: tuple[int, PackedSteps] | None = None
         self._file = ChunkFile(path)
         try:
@@ -202,8 +204,16 @@ class Recording:
         num_worlds = self._config.num_worlds
         if chunk.kind == layout.STEPS:
             self._check_length(chunk, 8, self._file.size)
+            if self._config.max_levels and not self._levels:
+                self._file.damaged(chunk.offset, "a chunk STEP comes before the first chunk LEVL")
             self._blocks.append(chunk)
             self._block_ends.append(chunk.position)
+        elif chunk.kind == layout.LEVELS:
+            if not self._config.max_levels:
+                self._file.damaged(chunk.offset, "it has a chunk LEVL, but its rules have no levels")
+            self._check_length(chunk, 8, self._file.size)
+            self._levels.append(chunk)
+            self._events.setdefault(chunk.position, []).append(chunk)
         elif chunk.kind in (layout.HASHES, layout.RESET, layout.SAVE):
             exact = {layout.HASHES: 8 * num_worlds, layout.RESET: (num_worlds + 7) // 8}.get(chunk.kind)
             if exact is not None:
@@ -271,6 +281,32 @@ class Recording:
     def _payload(self, chunk: Chunk) -> bytes:
         self._check_open()
         return self._file.payload(chunk)
+
+    def _levels_at(self, position: int) -> Chunk | None:
+        """The chunk LEVL that applies to the step after so many."""
+        later = bisect.bisect_right(self._levels, position, key=lambda chunk: chunk.position)
+        return self._levels[later - 1] if later else None
+
+    def _levels_of(self, chunk: Chunk) -> tuple[bytes, NDArray[np.float32]]:
+        """JSON of the levels, and their weights [N, L]."""
+        self._check_open()
+        return self._file.levels(chunk, self._config.num_worlds, self._config.max_levels)
+
+    def _parse_levels(self, chunk: Chunk, text: bytes) -> list[AnyLevel]:
+        try:
+            return parse_levels_text(text)
+        except ArgumentError as error:
+            raise self._unfit_levels(chunk, error) from error
+        except ValueError as error:
+            self._file.damaged(chunk.offset, f"the levels of a chunk LEVL cannot be read: {error}")
+
+    def _unfit_levels(self, chunk: Chunk, error: ArgumentError) -> StateError:
+        return StateError(
+            f"{self.path} has levels of doorstep {self.version} that doorstep {VERSION_STRING} does not take, in the "
+            f"chunk LEVL at byte {chunk.offset}: {error}.",
+            argument="path",
+            hint=f"Read it with doorstep {self.version}.",
+        )
 
     def _check_open(self) -> None:
         if self._file.closed:

@@ -8,10 +8,12 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from doorstep._arguments import refuse
+from doorstep._arguments import check_integer, refuse
 from doorstep._native import VERSION_STRING
 from doorstep.errors import ArgumentError, ReplayError, StateError
+from doorstep.levels import reference
 from doorstep.recording import layout
+from doorstep.recording.layout import Chunk
 from doorstep.recording.reader import Recording
 from doorstep.recording.rules import RULES
 from doorstep.simulator import Simulator
@@ -23,7 +25,7 @@ _WORLDS_NAMED = 5
 class Replay:
     """Steps a simulator through a recording, and compares its worlds wherever the recording has their hashes.
 
-    After each step, the resets and restored worlds that were recorded before the next one are applied too.
+    After each step, the levels, resets and restored worlds that were recorded before the next one are applied too.
 
     >>> import doorstep, os, tempfile
     >>> from doorstep.recording import Recording, RecordingWriter, Replay
@@ -56,14 +58,27 @@ class Replay:
             refuse("sim", "a doorstep.Simulator", sim)
         _check_rules(recording, sim)
         _check_version(recording)
-        self.position = 0
-        """Steps replayed. Set it after you have restored the simulator to a moment of this replay."""
+        self._position = 0
+        self._levels_text = b""  # of the levels that were set last
         self.comparisons = 0
         """How many times the hashes of all worlds were compared."""
         self._equal_at: int | None = None
         self._recording = recording
         self._sim = sim
         self._apply_events()
+
+    @property
+    def position(self) -> int:
+        """Steps replayed. Set it after you have restored the simulator to a moment of this replay; this sets the levels
+        and weights of that moment."""
+        return self._position
+
+    @position.setter
+    def position(self, value: int) -> None:
+        self._position = check_integer("position", value, 0, self._recording.num_steps)
+        chunk = self._recording._levels_at(self._position)
+        if chunk is not None:
+            self._set_levels(chunk)
 
     def step(self) -> None:
         """Takes the next step.
@@ -80,12 +95,15 @@ class Replay:
         self._sim.actions = actions
         self._sim.resets = resets.astype(np.int32)
         self._sim.step()
-        self.position += 1
+        self._position += 1
         self._apply_events()
 
     def _apply_events(self) -> None:
         """What the file says between the last step and the next one, in its order."""
         for chunk in self._recording._events.get(self.position, ()):
+            if chunk.kind == layout.LEVELS:
+                self._set_levels(chunk)
+                continue
             payload = self._recording._payload(chunk)
             if chunk.kind == layout.HASHES:
                 self._compare(np.frombuffer(payload, "<u8"))
@@ -94,6 +112,18 @@ class Replay:
                 self._sim.reset(bits[: self._sim.num_worlds] != 0)
             elif chunk.kind == layout.SAVE:
                 self._restore(payload)
+
+    def _set_levels(self, chunk: Chunk) -> None:
+        text, weights = self._recording._levels_of(chunk)
+        if text != self._levels_text:
+            levels = self._recording._parse_levels(chunk, text)
+            levels += [reference()] * (len(self._sim._levels) - len(levels))  # in place of levels set before
+            try:
+                self._sim.set_levels(levels)
+            except ArgumentError as error:
+                raise self._recording._unfit_levels(chunk, error) from error
+            self._levels_text = text
+        self._sim.level_weights.copy_from_host(weights)
 
     def _restore(self, saved: bytes) -> None:
         try:

@@ -1,15 +1,26 @@
-"""The rules of a simulator as they stand in a recording."""
+"""The rules and levels of a simulator as they stand in a recording."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 from doorstep._native import VERSION_STRING
 from doorstep.config import SimulatorConfig
 from doorstep.errors import ArgumentError
+from doorstep.levels import AnyLevel, GeneratedLevel, Level
 
 # The fields of a configuration that change results; the others do not, and are not recorded.
-RULES = ("num_worlds", "seed", "num_agents", "episode_length", "auto_reset", "world_offset", "action_check")
+RULES = (
+    "num_worlds",
+    "seed",
+    "num_agents",
+    "episode_length",
+    "auto_reset",
+    "world_offset",
+    "action_check",
+    "max_levels",
+)
 
 
 def config_text(config: SimulatorConfig) -> bytes:
@@ -46,3 +57,30 @@ def config_of(rules: dict[str, object]) -> SimulatorConfig:
         if name not in RULES:
             raise ArgumentError(f"{name!r} is unknown", argument=name)
     return SimulatorConfig.from_dict(rules)
+
+
+def levels_text(levels: Sequence[AnyLevel]) -> bytes:
+    """The levels of a chunk LEVL."""
+    return json.dumps([level.to_dict() for level in levels]).encode()
+
+
+def parse_levels_text(text: bytes) -> list[AnyLevel]:
+    """The levels of a chunk LEVL.
+
+    Raises:
+        ArgumentError: a level is of a later version, or refused.
+        ValueError: it is not such a text.
+    """
+    try:
+        documents = [dict(document) for document in json.loads(text.decode())]
+    except (TypeError, RecursionError) as error:
+        raise ValueError(str(error)) from error
+    return [_level_of(index, document) for index, document in enumerate(documents)]
+
+
+def _level_of(index: int, document: dict[str, object]) -> AnyLevel:
+    cls: type[AnyLevel] = Level if document.get("doorstep") == Level._kind else GeneratedLevel
+    try:
+        return cls.from_dict(document)
+    except ArgumentError as error:
+        raise ArgumentError(f"levels[{index}]: {error}", argument=error.argument) from error

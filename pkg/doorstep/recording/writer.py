@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from doorstep._arguments import WorldSelection, check_integer, check_slots, refuse
 from doorstep.config import SimulatorConfig
 from doorstep.errors import ClosedError, SimulationError, StateError
+from doorstep.levels import AnyLevel
 from doorstep.recording import layout
-from doorstep.recording.rules import config_text
+from doorstep.recording.rules import config_text, levels_text
 from doorstep.simulator import Simulator
 
 _MOST_BUFFERED_STEPS = 64
@@ -30,12 +31,21 @@ class _Written(NamedTuple):
     num_buffered: int  # further steps that are in memory only
 
 
+class _Table(NamedTuple):
+    """Levels as they were written last."""
+
+    levels: tuple[AnyLevel, ...]
+    text: bytes
+    weights: NDArray[np.float32]  # [N, L]
+
+
 @final
 class RecordingWriter:
     """Records the steps of a simulator into a new file.
 
-    The file begins with the rules of the simulator. If a new simulator with these rules would not have the same worlds
-    (this one has been stepped, reset, restored or edited), they are followed by a save of the worlds.
+    The file begins with the rules of the simulator and, if it has `max_levels`, its levels and their weights. If a new
+    simulator with these rules would not have the same worlds (this one has been stepped, reset, restored or edited),
+    they are followed by a save of the worlds.
 
     >>> import doorstep, os, tempfile
     >>> from doorstep.recording import Recording, RecordingWriter, replay
@@ -53,6 +63,9 @@ class RecordingWriter:
     What happens between two steps must pass through the writer: `reset()`, or `checkpoint()` after `sim.restore()` or
     edits of `sim.state`. Resets and restores that did not are refused by the next `append()`. Edits of `sim.state`
     cannot be noticed: a replay of such a recording raises ReplayError at the next hashes.
+
+    `append()`, `step()` and `reset()` notice and record what `sim.set_levels()` and edits of `sim.level_weights` have
+    changed. Levels that were set through the C API are not noticed.
 
     On a GPU each step waits for the actions. Steps of a CUDA graph cannot be recorded.
 
@@ -79,9 +92,11 @@ class RecordingWriter:
         self._actions, self._resets = _step_buffers(sim)
         saved = b"" if _is_new(sim) else _save(sim)
         hashes = sim.world_hashes()
+        self._table: _Table | None = None
         self._file = layout.create(path)
         self._write_at(0, layout.head())
         self._write_chunk(layout.CONFIG, config_text(sim.config))
+        self._write_changed_levels()
         if saved:
             self._write_chunk(layout.SAVE, saved)
         self._write_hashes(hashes)
@@ -92,7 +107,7 @@ class RecordingWriter:
         return self._written.num_steps + self._written.num_buffered
 
     def append(self) -> None:
-        """Records the actions and pending resets of the next step; call it right before that step.
+        """Records the actions, pending resets and changed levels of the next step; call it right before that step.
 
         Raises:
             StateError: the step of the last `append()` was not taken, a step was taken without one, or the simulator
@@ -194,7 +209,7 @@ class RecordingWriter:
     # ---- What has happened since the last call
 
     def _settle(self) -> None:
-        """Checks that exactly the recorded things have happened to the simulator, and writes hashes that are due."""
+        """Checks that exactly the recorded things have happened to the simulator, and writes what is due."""
         self._check_open()
         self._check_steps()
         if self._sim._interventions != self._interventions:
@@ -204,6 +219,7 @@ class RecordingWriter:
                 hint="Call the writer's reset(); after sim.restore() call its checkpoint().",
             )
         self._write_due_hashes()
+        self._write_changed_levels()
 
     def _check_open(self) -> None:
         if self._file.closed:
@@ -252,6 +268,20 @@ class RecordingWriter:
     def _write_hashes(self, hashes: NDArray[np.uint64]) -> None:
         self._write_chunk(layout.HASHES, hashes.astype("<u8", copy=False).tobytes())
         self._hashed_at = self.num_steps
+
+    def _write_changed_levels(self) -> None:
+        if not self._sim.config.max_levels:
+            return
+        levels, weights, last = self._sim._levels, self._sim.level_weights.copy_to_host(), self._table
+        if last is None or levels is not last.levels:
+            text = levels_text(levels)
+        elif np.array_equal(weights.view(np.uint32), last.weights.view(np.uint32)):  # bits: a NaN equals itself
+            return
+        else:
+            text = last.text
+        self._flush()
+        self._write_chunk(layout.LEVELS, layout.pack_levels(text, weights))
+        self._table = _Table(levels, text, weights)  # last: after Ctrl-C before it the chunk is written again
 
     def _flush(self) -> None:
         count = self._written.num_buffered
@@ -313,6 +343,7 @@ def _is_new(sim: Simulator) -> bool:
             episode_length=config.episode_length,
             auto_reset=config.auto_reset,
             world_offset=config.world_offset + begin,
+            max_levels=config.max_levels,
             num_threads=config.num_threads,
         )
         with Simulator.from_config(piece) as new:
