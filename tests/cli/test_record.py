@@ -14,6 +14,7 @@ from tests.pkg import recording_files as files
 import doorstep
 from doorstep.cli import main
 from doorstep.cli.random_actions import ActionTable
+from doorstep.levels import AnyLevel, GeneratedLevel, curated, save_levels
 from doorstep.recording import Recording, replay
 
 
@@ -45,6 +46,35 @@ def test_policies_and_starts_are_recorded(options: list[str], tmp_path: Path) ->
         assert recording.num_steps == 25
         assert recording.same_version_only == ("rooms" in options)
         replay(recording)
+
+
+def test_levels_of_a_file_are_recorded(tmp_path: Path) -> None:
+    table: list[AnyLevel] = [GeneratedLevel(room_types=("single_button",) * 3), curated()["one cube"]]
+    save_levels(tmp_path / "levels.json", table)
+    path = str(tmp_path / "run.rec")
+    arguments = ["record", "--worlds", "8", "--steps", "25", "--levels", str(tmp_path / "levels.json")]
+    assert main([*arguments, "--output", path]) == 0
+    with Recording(path) as recording, doorstep.Simulator.from_config(recording.config) as sim:
+        assert recording.config.max_levels == 2
+        assert not recording.same_version_only
+        replay(recording, sim)
+        assert set(sim.levels[:, 0].tolist()) == {0, 1}
+        assert sim.level_weights[:].tolist() == [[1, 1]] * 8
+    assert main(["replay", path]) == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [(["--agents", "3"], "levels[0] has 2 spawns"), (["--start", "rooms"], "--start rooms is given")],
+)
+def test_levels_that_do_not_fit_the_options_leave_no_file(
+    options: list[str], says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    save_levels(tmp_path / "levels.json", [curated()["one door"]])
+    path = tmp_path / "run.rec"
+    assert main(["record", "--levels", str(tmp_path / "levels.json"), "--output", str(path), *options]) == 2
+    assert capsys.readouterr().err.startswith(f"doorstep record: error: {says}")
+    assert not path.exists()
 
 
 def test_a_difference_is_exit_code_3(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -97,6 +127,8 @@ def test_an_interrupted_recording_has_all_its_steps(tmp_path: Path) -> None:
         (["record", "--hash-interval", "0"], "record: error: argument --hash-interval: 0 is not allowed"),
         (["record", "--agents", "9"], "record: error: num_agents is 9"),
         (["record", "--policy", "wise"], "record: error: policy is 'wise'"),
+        (["record", "--levels", "missing.json"], "record: error: [Errno 2] No such file or directory: 'missing.json'"),
+        (["record", "--levels", __file__], f"record: error: {__file__}: text is not JSON"),
         (["replay"], "replay: error: the following arguments are required: FILE"),
         (["replay", "missing.rec"], "replay: error: [Errno 2] No such file or directory: 'missing.rec'"),
         (["replay", os.devnull], f"replay: error: path is '{os.devnull}'; it must be a regular file"),

@@ -15,6 +15,7 @@ from tests.pkg import recording_files as files
 from tests.pkg.recording_files import Chunk, play, random_actions, record
 
 import doorstep
+from doorstep.levels import GeneratedLevel
 from doorstep.recording import Recording, RecordingWriter, Replay, replay
 
 WORLDS = 5
@@ -514,9 +515,11 @@ def test_a_closed_writer_and_a_closed_simulator_are_refused(path: Path) -> None:
         Recording(path)
 
 
-def test_ctrl_c_at_any_place_leaves_a_complete_recording(path: Path) -> None:
+@pytest.mark.parametrize("max_levels", [0, 2])
+def test_ctrl_c_at_any_place_leaves_a_complete_recording(max_levels: int, path: Path) -> None:
     """KeyboardInterrupt at every line that the writer executes in turn, as a signal may raise it."""
     actions = random_actions(9)
+    table = [GeneratedLevel(episode_length=length) for length in (4, 3, 4, 2, 3, 2)]
     for interrupted_line in range(0, 400, 3):
         lines = 0
 
@@ -531,12 +534,17 @@ def test_ctrl_c_at_any_place_leaves_a_complete_recording(path: Path) -> None:
                 raise KeyboardInterrupt
             return interrupt
 
-        with doorstep.Simulator(WORLDS) as sim, RecordingWriter(path, sim, hash_interval=3) as writer:
+        with (
+            doorstep.Simulator(WORLDS, max_levels=max_levels) as sim,
+            RecordingWriter(path, sim, hash_interval=3) as writer,
+        ):
             sys.settrace(interrupt)
             try:
                 for step, each in enumerate(actions):
                     sim.actions = each
                     writer.step()
+                    if max_levels and step in (1, 4):
+                        sim.set_levels(table[step : step + 2])
                     if step == 4:
                         writer.reset([2])
             except KeyboardInterrupt:

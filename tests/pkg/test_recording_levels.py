@@ -18,7 +18,7 @@ from tests.pkg.recording_files import Chunk, play, random_actions
 import doorstep
 from doorstep import levels
 from doorstep.levels import AnyLevel, Cube, GeneratedLevel, Level, Physics, Room, Spawn
-from doorstep.recording import Recording, RecordingWriter, Replay, replay
+from doorstep.recording import Recording, RecordingWriter, Replay, layout, replay
 
 WORLDS, MAX_LEVELS = 5, 3
 RULES: dict[str, Any] = {"seed": 4, "episode_length": 12, "max_levels": MAX_LEVELS}
@@ -123,6 +123,21 @@ def test_simulators_without_levels_are_recorded_without(path: Path) -> None:
     files.record(path, random_actions(3))
     assert kinds(path) == ["CONF", "HASH", "STEP", "HASH", "END "]
     assert files.config_of(path.read_bytes())["config"]["max_levels"] == 0
+
+
+def test_levels_whose_recording_was_interrupted_are_recorded_later(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object) -> bytes:
+        raise KeyboardInterrupt
+
+    with doorstep.Simulator(WORLDS, **RULES) as sim, RecordingWriter(path, sim) as writer:
+        sim.set_levels(table())
+        with monkeypatch.context() as patch:
+            patch.setattr(layout, "pack_levels", interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                writer.append()
+        play(writer, sim, random_actions(20))
+    with Recording(path) as recording:
+        replay(recording)
 
 
 def test_levels_after_the_last_step_are_not_recorded(path: Path) -> None:

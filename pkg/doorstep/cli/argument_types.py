@@ -182,7 +182,7 @@ def add_simulator_arguments(parser: argparse.ArgumentParser, worlds: int = 1024)
 
 
 def simulator_of(
-    arguments: argparse.Namespace, policy: str | Policy | None = None, episode_length: int = 200
+    arguments: argparse.Namespace, policy: str | Policy | None = None, episode_length: int = 200, max_levels: int = 0
 ) -> Simulator:
     """The simulator that the options of add_simulator_arguments() describe, with what a policy observes."""
     return Simulator(
@@ -193,4 +193,5 @@ def simulator_of(
         device=arguments.device,
         episode_length=episode_length,
         flat_observations=callable(policy),
+        max_levels=max_levels,
     )

@@ -19,6 +19,8 @@ from doorstep.cli.argument_types import (
 from doorstep.cli.random_actions import acting
 from doorstep.cli.rooms_start import RoomsStart
 from doorstep.cli.terminal import Progress
+from doorstep.errors import ArgumentError
+from doorstep.levels import load_levels
 from doorstep.policies import find_policy
 from doorstep.recording import RecordingWriter
 
@@ -32,6 +34,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_policy_argument(parser)
     add("--steps", type=positive_integer, default=1000, metavar="N", help="number of steps (1000)")
     add("--episode-length", type=positive_integer, default=200, metavar="N", help="steps of an episode (200)")
+    add(
+        "--levels",
+        type=Path,
+        metavar="FILE",
+        help="a file of doorstep.levels.save_levels(): every world draws one of its levels at each reset, all equally "
+        "likely; without it they are the reference's",
+    )
     add("--output", type=Path, default=Path("doorstep.rec"), metavar="FILE", help="the recording (doorstep.rec)")
     add(
         "--hash-interval",
@@ -46,7 +55,14 @@ def run(arguments: argparse.Namespace) -> int:
     """Steps and records. After Ctrl-C the file has all steps that were taken."""
     check_output(arguments.output)
     policy = find_policy(arguments.policy)
-    with simulator_of(arguments, policy, arguments.episode_length) as sim:
+    levels = [] if arguments.levels is None else load_levels(arguments.levels)
+    if levels and arguments.start != "normal":
+        raise ArgumentError(
+            "--start rooms is given together with --levels, which say where agents start.", argument="start"
+        )
+    with simulator_of(arguments, policy, arguments.episode_length, len(levels)) as sim:
+        if levels:
+            sim.set_levels(levels)
         act = acting(policy, sim)
         rooms_start = RoomsStart(sim) if arguments.start == "rooms" else None
         if rooms_start:
@@ -55,6 +71,8 @@ def run(arguments: argparse.Namespace) -> int:
             RecordingWriter(arguments.output, sim, hash_interval=arguments.hash_interval) as writer,
             Progress(arguments.steps, sys.stderr) as progress,
         ):
+            if levels:
+                writer.reset()  # all worlds begin with these levels; after sim.reset() the file would need their save
             for step in range(1, arguments.steps + 1):
                 act(step)
                 writer.step()
