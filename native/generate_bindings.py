@@ -463,7 +463,7 @@ def properties_module(header: Header, render: Header) -> str:
 def properties_class(name: str, noun: str, legend: str, rows: tuple[TensorRow, ...], *, settable: bool) -> str:
     docstring = f'    """One property per {noun}.\n\n    {legend}.\n    """'
     lines = [f"class {name}:", docstring, "", "    __slots__ = ()", ""]
-    setters = [f"    _set_{row.name}: Callable[[object], bool]" for row in rows if row.writable]
+    setters = [f"    _set_{row.name}: Callable[[object], bool]" for row in rows if is_set_every_step(row)]
     if settable and setters:
         lines += [*setters, ""]
     lines += ["    def _tensor(self, name: str) -> Tensor:", "        raise NotImplementedError"]
@@ -480,12 +480,17 @@ def properties_class(name: str, noun: str, legend: str, rows: tuple[TensorRow, .
     return "\n".join(lines)
 
 
+def is_set_every_step(row: TensorRow) -> bool:
+    """Whether a fast call sets the tensor."""
+    return row.writable and not row.outlives_step
+
+
 def setter(row: TensorRow) -> list[str]:
     """Read-only tensors have a setter too, so that assigning to them raises a helpful error; its type is NoReturn."""
     assign = f'self._assign("{row.name}", value)'
     value = "object" if row.writable else "NoReturn"
     lines = ["", f"    @{row.name}.setter", f"    def {row.name}(self, value: {value}) -> None:"]
-    if row.writable:
+    if is_set_every_step(row):
         return [*lines, f"        if not self._set_{row.name}(value):", f"            {assign}"]
     return [*lines, f"        {assign}"]
 

@@ -20,7 +20,6 @@ class TensorProperties:
 
     _set_resets: Callable[[object], bool]
     _set_actions: Callable[[object], bool]
-    _set_level_weights: Callable[[object], bool]
 
     def _tensor(self, name: str) -> Tensor:
         raise NotImplementedError
@@ -246,8 +245,7 @@ class TensorProperties:
 
     @level_weights.setter
     def level_weights(self, value: object) -> None:
-        if not self._set_level_weights(value):
-            self._assign("level_weights", value)
+        self._assign("level_weights", value)
 
     @property
     def levels(self) -> Tensor:

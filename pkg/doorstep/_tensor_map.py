@@ -22,7 +22,7 @@ CAMERA_TENSOR_NAMES = tuple(row.name for row in CAMERA_TENSORS)
 FLAT_TENSORS = tuple(row.name for row in TENSORS if row.flat)
 LEVEL_TENSORS = tuple(row.name for row in TENSORS if row.levels)
 
-INT32 = ELEMENT_TYPES["int32"]  # of the tensors that can be assigned
+INT32 = ELEMENT_TYPES["int32"]  # of `actions` and `resets`, which take other integers too
 
 
 @final
@@ -96,7 +96,7 @@ class TensorMap:
         """See Simulator: `sim.actions = value`."""
         tensor = self[name]
         if tensor.readonly:
-            hint = "set `actions` or `resets`"
+            hint = "set `actions`, `resets` or `level_weights`"
             if name in TENSOR_INDEX:
                 hint += "; with bind() the simulator writes to memory of yours"
             raise ArgumentError(f"only the simulator writes {describe(tensor)}", argument=name, hint=hint)
@@ -117,7 +117,7 @@ class TensorMap:
         if self._accepted.get(tensor.name) != kind:
             self._check_source(tensor, given)
             self._accepted[tensor.name] = kind
-        if given.dtype != INT32:
+        if ELEMENT_TYPES[str(tensor.dtype)] == INT32 != given.dtype:
             return read_memory(int32_copy(given), rules)
         if given.contiguous:
             return given
@@ -127,7 +127,8 @@ class TensorMap:
         return read_memory(copy, rules)
 
     def _check_source(self, tensor: Tensor, given: ForeignTensor) -> None:
-        convertible = given.dtype.name in INTEGERS or (given.dtype.name == "bool" and tensor.name == "resets")
+        from_integers = given.dtype.name in INTEGERS and str(tensor.dtype) == "int32"
+        convertible = from_integers or (given.dtype.name == "bool" and tensor.name == "resets")
         dtype = given.dtype.name if convertible and is_convertible(given) else str(tensor.dtype)
         device = "cpu" if given.device == "cpu" else self._device
         check_fits(given, tensor.name, dtype, tensor.shape, device, bool_allowed=False)

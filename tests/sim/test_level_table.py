@@ -102,6 +102,19 @@ def test_a_world_takes_another_level_at_its_next_reset_only() -> None:
     assert sim.levels[:, 0].tolist() == [1, 1, 1, 1]
 
 
+def test_weights_are_set_from_float32_arrays() -> None:
+    sim = playing(hall(), hall(), num_worlds=3)
+    given = np.array([(0, 1), (1, 0), (0, 0.5)], np.float32)
+    sim.level_weights = given
+    np.testing.assert_array_equal(sim.level_weights.to_numpy(), given)
+    sim.reset()
+    assert sim.levels[:, 0].tolist() == [1, 0, 1]
+    for wrong in (given.astype(np.int64), given.astype(np.float64), given[:2], given[:, :1]):
+        with pytest.raises(doorstep.ArgumentError, match="level_weights"):
+            sim.level_weights = wrong
+    np.testing.assert_array_equal(sim.level_weights.to_numpy(), given)
+
+
 def test_draws_depend_on_seed_world_and_episode_alone() -> None:
     table = [levels.reference(), hall(physics=Physics(cube_mass=(5, 20)), episode_length=(20, 40))]
 
