@@ -28,6 +28,7 @@ from doorstep.errors import (
 )
 from doorstep.event import StepEvent
 from doorstep.health import Health
+from doorstep.levels import Level
 from doorstep.render.camera import CameraPose
 from doorstep.simulator import Simulator
 from doorstep.state import StateFields
@@ -51,6 +52,7 @@ __all__ = [
     "DriverVersionError",
     "EntityKind",
     "Health",
+    "Level",
     "LibraryError",
     "NoDeviceError",
     "NoDriverError",
