@@ -47,7 +47,8 @@ class Replay:
 
     Raises:
         ArgumentError: the simulator has other rules.
-        StateError: the recording has saved worlds and was written by another version of doorstep.
+        StateError: the recording has saved worlds and was written by another version of doorstep, or it has levels that
+            this version does not take.
         ReplayError: the worlds differ from those at the beginning of the recording.
     """
 
@@ -190,7 +191,7 @@ def replay(
 
     Raises:
         ReplayError: the worlds differ; its attributes say between which steps, and which worlds.
-        StateError: the file is damaged, or has saved worlds and was written by another version of doorstep.
+        StateError: the file is damaged, or has saved worlds or levels of a version of doorstep that does not fit.
         ArgumentError: the simulator has other rules, or both a simulator and its device or threads are given.
         DeviceError: the device cannot be used.
     """
