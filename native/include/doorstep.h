@@ -697,11 +697,14 @@ typedef struct ds_batch {
     void* worlds;            /* num_worlds * world_bytes, aligned to 64 bytes; opaque: copy blocks only as a whole */
     void** tensors;          /* DS_TENSOR_COUNT addresses in the order of the table (a host array read in the call),
                                 each aligned to its elements; FLAT ones may be null. resets and actions are written too:
-                                0 and neutral actions after a reset. */
+                                0 and neutral actions after a reset; "levels" is written where an episode begins. */
     void* scratch;           /* CUDA: aligned to 256 bytes, any contents; null on the CPU */
     int64_t scratch_bytes;   /* see ds_batch_info; steps are slower with less */
     uint32_t* trouble;       /* DS_TROUBLE_KINDS words on the device, or null; a step sets the word of each kind of
                                 trouble it counts to 1 */
+    const ds_level* levels;  /* max_levels of them on the device, from which worlds draw by their rows of the tensor
+                                "level_weights"; not checked: pass levels that ds_simulator_set_levels accepts */
+    int64_t max_levels;      /* 0 .. DS_MAX_LEVELS; 0: the reference's levels, without the tensors of presence LEVELS */
 } ds_batch;
 
 /* Sizes of a batch. */
@@ -722,11 +725,13 @@ typedef enum ds_trouble {
     DS_TROUBLE_KINDS,
 } ds_trouble;
 
-/* The sizes for a batch's device, num_worlds and num_agents; its other fields may be zero. */
+/* The sizes for a batch's device, num_worlds and num_agents, and for max_levels being zero or not; its other fields may
+   be zero. */
 DS_API ds_status ds_batch_get_info(const ds_batch* batch, ds_batch_info* info);
 
-/* CUDA: loads the kernels for a batch's device and num_agents, and waits for them; its other fields may be zero. They
-   stay loaded until ds_batch_release() has been called as often. Does nothing on the CPU. */
+/* CUDA: loads the kernels for a batch's device and num_agents, and for max_levels being zero or not, and waits for
+   them; its other fields may be zero. They stay loaded until ds_batch_release() has been called as often. Does nothing
+   on the CPU. */
 DS_API ds_status ds_batch_prepare(const ds_batch* batch);
 DS_API ds_status ds_batch_release(const ds_batch* batch);
 

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from doorstep._native import TENSORS, ActionCheck, DeviceKind, batch_info
+from doorstep._native._generated import Level as NativeLevel
 from doorstep.config import SimulatorConfig
 from doorstep.errors import ArgumentError, DeviceError
-from doorstep.simulator import choose_device
+from doorstep.levels import AnyLevel, reference, to_native_array
+from doorstep.simulator import Simulator, choose_device
 
-WORLD_TENSORS = tuple(row for row in TENSORS if not row.levels)  # batches play the reference's levels
-NAMES = tuple(row.name for row in WORLD_TENSORS)
-INPUTS = tuple(row.name for row in WORLD_TENSORS if row.writable)  # which a step writes too
-OUTLIVING = tuple(row.name for row in WORLD_TENSORS if row.outlives_step)
-FLAT = tuple(row.name for row in WORLD_TENSORS if row.flat)  # which a step writes only if they exist
+NAMES = tuple(row.name for row in TENSORS)
+INPUTS = ("resets", "actions")  # which a step writes too
+LEVEL_NAMES = tuple(row.name for row in TENSORS if row.levels)  # only with max_levels
+FLAT = tuple(row.name for row in TENSORS if row.flat)  # which a step writes only if they exist
+# Written where an episode ends or begins; but "level_weights", which no step writes
+OUTLIVING = tuple(row.name for row in TENSORS if row.outlives_step or row.levels)
+LEVEL_WORDS = memoryview(NativeLevel()).nbytes // 4
 
 
 class BatchRules(NamedTuple):
@@ -23,6 +28,11 @@ class BatchRules(NamedTuple):
     episode_length: int
     auto_reset: bool
     action_check: ActionCheck
+    max_levels: int = 0
+
+    def has(self, name: str) -> bool:
+        """Whether worlds of these rules have a tensor."""
+        return self.max_levels > 0 or name not in LEVEL_NAMES
 
 
 def batch_rules(config: SimulatorConfig) -> BatchRules:
@@ -35,13 +45,29 @@ def batch_rules(config: SimulatorConfig) -> BatchRules:
         _refuse("action_check", config.action_check, "'clamp' or 'off'", "a step within a program cannot raise")
     if config.strict:
         _refuse("strict", config.strict, "False", "a step within a program cannot raise")
-    if config.max_levels:
-        _refuse("max_levels", config.max_levels, "0", "only a Simulator plays other levels than the reference's")
     if config.cameras is not None:
         _refuse("cameras", config.cameras, "None", "only a Simulator draws what cameras see")
-    return BatchRules(
-        config.num_agents, config.episode_length, config.auto_reset, ActionCheck[config.action_check.upper()]
-    )
+    action_check = ActionCheck[config.action_check.upper()]
+    return BatchRules(config.num_agents, config.episode_length, config.auto_reset, action_check, config.max_levels)
+
+
+def level_table(config: SimulatorConfig, levels: Sequence[AnyLevel] | None) -> bytes:
+    """The `max_levels` levels that a batch draws from, as the native library takes them.
+
+    Raises:
+        ArgumentError: as `Simulator.set_levels()`.
+    """
+    chosen: Sequence[AnyLevel] = [reference()] if levels is None else levels
+    # A simulator checks them: nothing else does before worlds read them
+    with Simulator(1, num_agents=config.num_agents, max_levels=config.max_levels, num_threads=1) as sim:
+        sim.set_levels(chosen)
+    return bytes(to_native_array(chosen)) + bytes(to_native_array([reference()])) * (config.max_levels - len(chosen))
+
+
+def check_no_levels(levels: object) -> None:
+    """Refuses levels for a batch without room for them."""
+    if levels is not None:
+        _refuse("max_levels", 0, "at least 1 for levels", "make the batch with max_levels=8, or as many as you have")
 
 
 def usable_device(config: SimulatorConfig) -> tuple[DeviceKind, int]:
@@ -54,7 +80,8 @@ def usable_device(config: SimulatorConfig) -> tuple[DeviceKind, int]:
     if kind == DeviceKind.CPU:
         return kind, index
     try:
-        batch_info(DeviceKind.CUDA, index, config.num_worlds, config.num_agents)  # loads the kernels there
+        # Loads the kernels there
+        batch_info(DeviceKind.CUDA, index, config.num_worlds, config.num_agents, config.max_levels)
     except DeviceError:
         if kind == DeviceKind.CUDA:
             raise

@@ -6,7 +6,7 @@ The worlds are data: a BatchState holds them, and a step makes the next BatchSta
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, final
 
@@ -15,13 +15,28 @@ import jax.numpy as jnp
 import numpy as np
 
 from doorstep._arguments import check_integer, refuse
-from doorstep._batches import FLAT, INPUTS, NAMES, OUTLIVING, BatchRules, batch_rules, usable_device
+from doorstep._batches import (
+    FLAT,
+    INPUTS,
+    LEVEL_WORDS,
+    NAMES,
+    OUTLIVING,
+    BatchRules,
+    batch_rules,
+    check_no_levels,
+    level_table,
+    usable_device,
+)
 from doorstep._native import MAX_GLOBAL_WORLDS, MAX_SEED, TENSORS, DeviceKind, batch_info, xla_handler
 from doorstep.config import SimulatorConfig, as_config
 from doorstep.errors import ArgumentError
+from doorstep.levels import AnyLevel
 
 DEFAULT_OUTPUTS = ("observations", "rewards", "dones")
+WEIGHTS = "level_weights"  # with levels, a tensor of each state; no output: the caller's to replace
 SCRATCH_ALIGNMENT = 256
+INPUT_RESETS, INPUT_LEVELS = 1, 2  # bits in the rules, see native/src/interop/xla/handlers.cpp
+KEPT_TABLES = 16  # of levels, with the functions made for them
 
 
 # ---- What users hold
@@ -55,7 +70,7 @@ class BatchState:
 
     Attributes:
         worlds: uint32 [N, words], one row per world, opaque. Rows may be split, joined, reordered and kept.
-        tensors: the outputs chosen in `make()`, by name.
+        tensors: the outputs chosen in `make()`, by name; with levels also `level_weights`, float32 [N, L].
         program: static.
     """
 
@@ -75,13 +90,18 @@ class Batch(NamedTuple):
 
     Attributes:
         init: `init(seed=None, world_offset=None) -> BatchState`, the first levels of `num_worlds` worlds: those of a
-            Simulator of the same seed and offset. Both may be traced; None: the config's.
-        step: `step(state, actions, resets=None) -> BatchState`, the same function for all batches.
+            Simulator of the same seed and offset. Both may be traced; None: the config's. With levels, also
+            `level_weights` and `levels`, as of `step`.
+        step: `step(state, actions, resets=None) -> BatchState`, the same function for all batches without levels.
             actions: int32 [N, A, 4]; the config's `action_check` says what happens to values out of range.
             resets: int32 or bool, [N] or [N, 1]; worlds where it is not zero are regenerated at the end of the step.
+            level_weights: float32 [N, L] or [L], only with levels: how likely each world draws each level from this
+            step on, relative to the sum of its row; None: `state.level_weights`.
+            levels: as the field `levels`: draw from these instead. They may be traced.
         num_worlds: N of `init`. A step takes any number of worlds.
         outputs: names of `BatchState.tensors`.
         shapes: shape and dtype of the actions, the worlds and each output, by name.
+        levels: the L levels of `make()`, opaque: uint32 [L, words]. None without levels.
     """
 
     init: Callable[..., BatchState]
@@ -89,9 +109,17 @@ class Batch(NamedTuple):
     num_worlds: int
     outputs: tuple[str, ...]
     shapes: Mapping[str, jax.ShapeDtypeStruct]
+    levels: np.ndarray[Any, Any] | None = None
 
 
-def make(config: SimulatorConfig | int, /, *, outputs: Iterable[str] = DEFAULT_OUTPUTS, **rules: Any) -> Batch:
+def make(
+    config: SimulatorConfig | int,
+    /,
+    *,
+    outputs: Iterable[str] = DEFAULT_OUTPUTS,
+    levels: Sequence[AnyLevel] | None = None,
+    **rules: Any,
+) -> Batch:
     """Pure functions that do what a simulator does.
 
     >>> import doorstep.jax, jax
@@ -105,23 +133,46 @@ def make(config: SimulatorConfig | int, /, *, outputs: Iterable[str] = DEFAULT_O
     Args:
         config: a SimulatorConfig, or the number of worlds. `num_threads` and `flat_observations` have no effect here.
         outputs: names of tensors that a BatchState has. Others are not kept; fewer make a step cheaper.
+        levels: 1 to L of them, where L is the config's `max_levels`: the worlds draw from these, at first all equally
+            likely. None: they play the reference's.
         rules: fields of the config by name; of those that are absent, the config's or the default.
 
     Raises:
-        ArgumentError: a rule is out of range, an output is not a tensor of a simulator, or a rule is one that only a
-            simulator has: `action_check="raise"`, `strict`, `cameras`.
+        ArgumentError: a rule is out of range, an output is not a tensor of a simulator, levels are refused as by
+            `Simulator.set_levels()`, or a rule is one that only a simulator has: `action_check="raise"`, `strict`,
+            `cameras`.
         DeviceError: the device cannot be used.
     """
     checked = as_config(config, rules)
-    program = _program(*usable_device(checked), batch_rules(checked), _check_outputs(outputs))
-    return _batch(program, checked.num_worlds, checked.seed, checked.world_offset)
+    checked_rules = batch_rules(checked)
+    program = _program(*usable_device(checked), checked_rules, _check_outputs(outputs, checked_rules))
+    numbers = checked.num_worlds, checked.seed, checked.world_offset
+    if checked.max_levels == 0:
+        check_no_levels(levels)
+        return _batch(program, *numbers)
+    table = _Table(level_table(checked, levels), 1 if levels is None else len(levels))
+    return _batch_of_levels(program, *numbers, table)
 
 
 # ---- Making the functions
 
 
-def _check_outputs(outputs: Iterable[str]) -> tuple[str, ...]:
-    known = [name for name in NAMES if name not in INPUTS]
+class _Table(NamedTuple):
+    """Levels as the native library takes them, and how many of them are of the caller."""
+
+    levels: bytes
+    given: int
+
+    def words(self) -> np.ndarray[Any, Any]:
+        return np.frombuffer(self.levels, np.uint32).reshape(-1, LEVEL_WORDS)
+
+    def weights(self) -> np.ndarray[Any, Any]:
+        """Of a world, as `Simulator.set_levels()` sets them."""
+        return (np.arange(len(self.words())) < self.given).astype(np.float32)
+
+
+def _check_outputs(outputs: Iterable[str], rules: BatchRules) -> tuple[str, ...]:
+    known = [name for name in NAMES if name not in (*INPUTS, WEIGHTS) and rules.has(name)]
     requirement = "names among " + ", ".join(known)
     try:
         chosen = {outputs} if isinstance(outputs, str) else set(outputs)
@@ -133,22 +184,69 @@ def _check_outputs(outputs: Iterable[str]) -> tuple[str, ...]:
     return tuple(name for name in known if name in chosen)
 
 
+# Both are cached, so that programs with these functions in them are traced once.
+
+
 @functools.cache
 def _batch(program: Program, num_worlds: int, config_seed: int, config_offset: int) -> Batch:
-    """Cached, so that programs with these functions in them are traced once."""
+    init_any = _init_function(program, num_worlds, config_seed, config_offset)
 
     def init(seed: Any = None, world_offset: Any = None) -> BatchState:
+        return init_any(seed, world_offset)
+
+    return Batch(init, step, num_worlds, program.outputs, _shapes(program, num_worlds))
+
+
+@functools.lru_cache(KEPT_TABLES)
+def _batch_of_levels(
+    program: Program, num_worlds: int, config_seed: int, config_offset: int, table: _Table
+) -> Batch:
+    init_any = _init_function(program, num_worlds, config_seed, config_offset)
+    step_levels = _step_function(table)
+
+    def init(seed: Any = None, world_offset: Any = None, level_weights: Any = None, levels: Any = None) -> BatchState:
+        weights = table.weights() if level_weights is None else level_weights
+        drawn = table.words() if levels is None else levels
+        return init_any(seed, world_offset, *_level_arguments(program, num_worlds, weights, drawn))
+
+    shapes = _shapes(program, num_worlds)
+    return Batch(init, step_levels, num_worlds, program.outputs, shapes, table.words())
+
+
+@functools.lru_cache(KEPT_TABLES)
+def _step_function(table: _Table) -> Callable[..., BatchState]:
+    def step_levels(
+        state: BatchState, actions: jax.Array, resets: Any = None, level_weights: Any = None, levels: Any = None
+    ) -> BatchState:
+        stepped: BatchState = step(state, actions, resets, level_weights, table.words() if levels is None else levels)
+        return stepped
+
+    return step_levels
+
+
+def _init_function(
+    program: Program, num_worlds: int, config_seed: int, config_offset: int
+) -> Callable[..., BatchState]:
+    def init(seed: Any, world_offset: Any, *levels: jax.Array) -> BatchState:
         offset = config_offset if world_offset is None else world_offset
         words = [
             _word("seed", config_seed if seed is None else seed, MAX_SEED),
             _word("world_offset", offset, MAX_GLOBAL_WORLDS - num_worlds),
         ]
-        state: BatchState = _create(jnp.stack(words), program=program, num_worlds=num_worlds)
+        state: BatchState = _create(jnp.stack(words), *levels, program=program, num_worlds=num_worlds)
         return state
 
+    return init
+
+
+def _shapes(program: Program, num_worlds: int) -> dict[str, jax.ShapeDtypeStruct]:
     shapes = {"actions": _shape("actions", program, num_worlds), "worlds": _worlds_shape(program, num_worlds)}
-    shapes |= {name: _shape(name, program, num_worlds) for name in program.outputs}
-    return Batch(init, step, num_worlds, program.outputs, shapes)
+    return shapes | {name: _shape(name, program, num_worlds) for name in _tensors_of(program)}
+
+
+def _tensors_of(program: Program) -> tuple[str, ...]:
+    """Names of the tensors of a state."""
+    return (*program.outputs, WEIGHTS) if program.rules.max_levels else program.outputs
 
 
 def _word(name: str, value: Any, largest: int) -> jax.Array:
@@ -164,22 +262,29 @@ def _word(name: str, value: Any, largest: int) -> jax.Array:
 
 
 @functools.partial(jax.jit, static_argnames=("program", "num_worlds"), inline=True)
-def _create(seed_and_offset: jax.Array, *, program: Program, num_worlds: int) -> BatchState:
-    fresh = tuple(name for name in program.outputs if name not in OUTLIVING)
+def _create(seed_and_offset: jax.Array, *levels: jax.Array, program: Program, num_worlds: int) -> BatchState:
+    """levels: weights and table, if there are any."""
+    fresh = tuple(name for name in program.outputs if name == "levels" or name not in OUTLIVING)
     call = jax.ffi.ffi_call(_targets()["create"], _results(program, num_worlds, fresh), vmap_method="sequential")
-    worlds, _, *tensors = call(seed_and_offset, rules=_rule_attribute(program, fresh, has_resets=False))
-    kept = {
-        name: jnp.zeros(**_shape_arguments(name, program, num_worlds)) for name in program.outputs if name in OUTLIVING
-    }
+    worlds, _, *tensors = call(seed_and_offset, *levels, rules=_rule_attribute(program, fresh, has_resets=False))
+    others = [name for name in program.outputs if name not in fresh]
+    kept = {name: jnp.zeros(**_shape_arguments(name, program, num_worlds)) for name in others}
+    kept |= {WEIGHTS: levels[0]} if levels else {}
     return BatchState(worlds, dict(zip(fresh, tensors, strict=True)) | kept, program)
 
 
 @functools.partial(jax.jit, inline=True)
-def step(state: BatchState, actions: jax.Array, resets: jax.Array | None = None) -> BatchState:
+def step(
+    state: BatchState,
+    actions: jax.Array,
+    resets: jax.Array | None = None,
+    level_weights: jax.Array | None = None,
+    levels: jax.Array | None = None,
+) -> BatchState:
     """One step of every world of a BatchState; see `Batch.step`.
 
     Raises:
-        ArgumentError: actions, resets or what the state has are no arrays, or have another shape or dtype.
+        ArgumentError: actions, resets, levels or what the state has are no arrays, or have another shape or dtype.
     """
     num_worlds = _count_worlds(state)
     program = state.program
@@ -188,19 +293,25 @@ def step(state: BatchState, actions: jax.Array, resets: jax.Array | None = None)
     for name in kept:
         _check_array(name, state.tensors.get(name), _shape(name, program, num_worlds))
     reset_column = _reset_column(resets, num_worlds)
+    weights = state.tensors.get(WEIGHTS) if level_weights is None else level_weights
+    drawn = _level_arguments(program, num_worlds, weights, levels)
     step_rows = _step_rows(program, has_resets=bool(reset_column))
-    worlds, *tensors = step_rows(state.worlds, actions, *reset_column, *(state.tensors[name] for name in kept))
-    return BatchState(worlds, dict(zip(program.outputs, tensors, strict=True)), program)
+    worlds, *tensors = step_rows(state.worlds, actions, *reset_column, *drawn, *(state.tensors[name] for name in kept))
+    given = {WEIGHTS: drawn[0]} if drawn else {}
+    return BatchState(worlds, dict(zip(program.outputs, tensors, strict=True)) | given, program)
 
 
 @functools.cache
 def _step_rows(program: Program, *, has_resets: bool) -> Callable[..., list[jax.Array]]:
-    """The custom call of a step: from worlds, actions, resets and the outputs that outlive it to worlds and outputs.
+    """The custom call of a step: from worlds, actions, resets, weights, table and the outputs that outlive it to worlds
+    and outputs.
 
     Worlds are rows, and batches of them longer batches: `vmap` of this is one call on all rows.
     """
     kept = [name for name in program.outputs if name in OUTLIVING]
-    first_kept, places = 2 + has_resets, {name: 2 + i for i, name in enumerate(program.outputs)}
+    has_levels = program.rules.max_levels > 0
+    table_at = 3 + has_resets if has_levels else -1
+    first_kept, places = 2 + has_resets + 2 * has_levels, {name: 2 + i for i, name in enumerate(program.outputs)}
     aliases = {0: 0} | {first_kept + i: places[name] for i, name in enumerate(kept)}
     attribute = _rule_attribute(program, program.outputs, has_resets=has_resets)
 
@@ -211,9 +322,24 @@ def _step_rows(program: Program, *, has_resets: bool) -> Callable[..., list[jax.
         return [worlds, *tensors]
 
     def step_batches(size: int, batched: list[bool], *arguments: jax.Array) -> tuple[list[jax.Array], list[bool]]:
-        joined = [_join(array, None if has_axis else size) for array, has_axis in zip(arguments, batched, strict=True)]
+        if has_levels and batched[table_at]:
+            return step_one_by_one(size, batched, *arguments)
+        shared = [at == table_at for at in range(len(arguments))]
+        joined = [
+            array if is_shared else _join(array, None if has_axis else size)
+            for array, has_axis, is_shared in zip(arguments, batched, shared, strict=True)
+        ]
         split = [_split(array, size) for array in call(*joined)]
         return split, [True] * len(split)
+
+    def step_one_by_one(size: int, batched: list[bool], *arguments: jax.Array) -> tuple[list[jax.Array], list[bool]]:
+        """A call takes one table of levels."""
+        spread = [
+            array if has_axis else jnp.broadcast_to(array, (size, *array.shape))
+            for array, has_axis in zip(arguments, batched, strict=True)
+        ]
+        stepped: list[jax.Array] = jax.lax.map(lambda rows: call(*rows), spread)
+        return stepped, [True] * len(stepped)
 
     call: Any = jax.custom_batching.custom_vmap(step_rows)
     call.def_vmap(step_batches)
@@ -270,6 +396,21 @@ def _reset_column(resets: Any, num_worlds: int) -> list[jax.Array]:
     return [resets.astype(jnp.int32).reshape(num_worlds, 1)]
 
 
+def _level_arguments(program: Program, num_worlds: int, weights: Any, table: Any) -> list[jax.Array]:
+    """The rows of weights and the table, checked; nothing for worlds without levels."""
+    count = program.rules.max_levels
+    if count == 0:
+        check_no_levels(table if weights is None else weights)
+        return []
+    weights, table = (jnp.asarray(each) if isinstance(each, np.ndarray) else each for each in (weights, table))
+    rows = _shape(WEIGHTS, program, num_worlds)
+    if isinstance(weights, jax.Array) and weights.shape == (count,):
+        weights = jnp.broadcast_to(weights, rows.shape)
+    _check_array(WEIGHTS, weights, rows)
+    _check_array("levels", table, jax.ShapeDtypeStruct((count, LEVEL_WORDS), jnp.uint32))
+    return [weights, table]
+
+
 # ---- The custom calls
 
 
@@ -287,28 +428,35 @@ def _targets() -> dict[str, str]:
 
 def _rule_attribute(program: Program, outputs: tuple[str, ...], *, has_resets: bool) -> Any:
     """The attribute "rules" that native/src/interop/xla/handlers.cpp describes."""
-    numbers = [program.device_kind, *program.rules]
-    return np.array([*numbers, has_resets, *map(NAMES.index, outputs)], np.int64)
+    *rules, max_levels = program.rules
+    inputs = INPUT_RESETS * has_resets + INPUT_LEVELS * (max_levels > 0)
+    return np.array([program.device_kind, *rules, inputs, *map(NAMES.index, outputs)], np.int64)
 
 
 def _results(program: Program, num_worlds: int, outputs: tuple[str, ...]) -> list[jax.ShapeDtypeStruct]:
     """Worlds, scratch memory for every tensor that is no output and for the device, outputs."""
-    absent = [_shape(name, program, num_worlds) for name in NAMES if name not in (*outputs, *FLAT)]
+    placed = [name for name in NAMES if name not in (*outputs, *FLAT, WEIGHTS) and program.rules.has(name)]
+    absent = [_shape(name, program, num_worlds) for name in placed]
     padded = [-(-tensor.size * tensor.dtype.itemsize // SCRATCH_ALIGNMENT) * SCRATCH_ALIGNMENT for tensor in absent]
-    for_device = _scratch_bytes(program.device_kind, program.device_index, num_worlds, program.rules.num_agents)
+    kind = program.rules.num_agents, program.rules.max_levels
+    for_device = _scratch_bytes(program.device_kind, program.device_index, num_worlds, *kind)
     # XLA aligns it less
     scratch = jax.ShapeDtypeStruct((SCRATCH_ALIGNMENT + sum(padded) + for_device,), jnp.uint8)
     return [_worlds_shape(program, num_worlds), scratch, *(_shape(name, program, num_worlds) for name in outputs)]
 
 
 @functools.cache
-def _scratch_bytes(device_kind: DeviceKind, device_index: int, num_worlds: int, num_agents: int) -> int:
+def _scratch_bytes(
+    device_kind: DeviceKind, device_index: int, num_worlds: int, num_agents: int, max_levels: int
+) -> int:
     """Cached: a GPU's driver may load the kernels for the answer."""
-    return int(batch_info(device_kind, device_index, num_worlds, num_agents).scratch_bytes)
+    return int(batch_info(device_kind, device_index, num_worlds, num_agents, max_levels).scratch_bytes)
 
 
 def _worlds_shape(program: Program, num_worlds: int) -> jax.ShapeDtypeStruct:
-    info = batch_info(DeviceKind.CPU, 0, num_worlds, program.rules.num_agents)  # which does not depend on the device
+    rules = program.rules
+    # Which does not depend on the device
+    info = batch_info(DeviceKind.CPU, 0, num_worlds, rules.num_agents, rules.max_levels)
     return jax.ShapeDtypeStruct((num_worlds, info.world_bytes // 4), jnp.uint32)
 
 
@@ -318,8 +466,9 @@ def _shape(name: str, program: Program, num_worlds: int) -> jax.ShapeDtypeStruct
 
 def _shape_arguments(name: str, program: Program, num_worlds: int) -> dict[str, Any]:
     agents = program.rules.num_agents
-    info = batch_info(DeviceKind.CPU, 0, num_worlds, agents)
+    info = batch_info(DeviceKind.CPU, 0, num_worlds, agents, program.rules.max_levels)
     symbols = {"N": num_worlds, "A": agents, "A-1": agents - 1, "F": info.flat_observation_size}
+    symbols |= {"L": program.rules.max_levels}
     row = TENSORS[NAMES.index(name)]
     shape = tuple(symbols[size] if size in symbols else int(size) for size in row.shape)
     return {"shape": shape, "dtype": np.dtype(row.dtype)}

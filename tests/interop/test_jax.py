@@ -24,10 +24,10 @@ jax = pytest.importorskip("jax")
 import jax.numpy as jnp  # noqa: E402
 
 import doorstep.jax  # noqa: E402
-from doorstep._batches import INPUTS, NAMES  # noqa: E402
+from doorstep._batches import INPUTS, LEVEL_NAMES, NAMES  # noqa: E402
 from doorstep._native import ActionCheck, DeviceKind, batch_info  # noqa: E402
 
-EVERYTHING = tuple(name for name in NAMES if name not in INPUTS)
+EVERYTHING = tuple(name for name in NAMES if name not in (*INPUTS, *LEVEL_NAMES))
 
 
 def functions(num_worlds: int, outputs: Any = doorstep.jax.DEFAULT_OUTPUTS, **options: Any) -> Any:
@@ -345,9 +345,9 @@ def test_a_state_can_be_pickled() -> None:
 def test_a_gpu_is_asked_once_for_its_memory_however_often_programs_are_traced(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
-    def info(kind: DeviceKind, _: int, num_worlds: int, num_agents: int) -> Any:
+    def info(kind: DeviceKind, _: int, num_worlds: int, num_agents: int, max_levels: int) -> Any:
         asked.append(kind)
-        return batch_info(DeviceKind.CPU, 0, num_worlds, num_agents)
+        return batch_info(DeviceKind.CPU, 0, num_worlds, num_agents, max_levels)
 
     monkeypatch.setattr(doorstep.jax, "batch_info", info)
     monkeypatch.setattr(doorstep.jax, "_scratch_bytes", functools.cache(doorstep.jax._scratch_bytes.__wrapped__))

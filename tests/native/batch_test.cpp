@@ -1,6 +1,7 @@
 // Worlds in the caller's memory: the same bits as a simulator, with any previous contents and no writes beyond.
 #include <limits>
 #include <thread>
+#include <utility>
 
 #include "batches.h"
 #include "draws.h"
@@ -26,10 +27,15 @@ void draw_inputs(const HostBatch& batch, Draws& draws, ds_simulator simulator) {
         memcpy(tensor_of(simulator, id).data, batch.tensors[id], static_cast<size_t>(batch.bytes_of(id)));
 }
 
-bool is_kept_between_episodes(int tensor) { return tensor >= DS_TENSOR_final_steps_remaining; }
+bool is_kept_between_episodes(int tensor) { return doorstep::kTensorRows[tensor].outlives_step; }
+
+bool has_tensor(const HostBatch& batch, int tensor) {
+    return batch.batch.max_levels > 0 || doorstep::kTensorRows[tensor].presence != doorstep::Presence::LEVELS;
+}
 
 void check_same(const HostBatch& batch, ds_simulator simulator) {
     for (int tensor = 0; tensor < DS_TENSOR_COUNT; ++tensor) {
+        if (!has_tensor(batch, tensor)) continue;
         const ds_tensor_info info = tensor_of(simulator, static_cast<ds_tensor_id>(tensor));
         CHECK_EQUAL(memcmp(info.data, batch.tensors[tensor], static_cast<size_t>(batch.bytes_of(tensor))), 0);
     }
@@ -70,15 +76,110 @@ void a_batch_is_a_simulator() {
     }
 }
 
+// Level 0 is the reference's generator, 1 has other rooms and physics, 2 is empty.
+std::vector<ds_level> some_levels() {
+    ds_level level = {};
+    level.struct_size = sizeof level;
+    CHECK_EQUAL(ds_level_default(&level), DS_STATUS_OK);
+    std::vector<ds_level> levels(3, level);
+    for (int32_t& type : levels[1].room_types) type = DS_ROOM_ANY;
+    levels[1].physics.cube_mass = {5.f, 20.f};
+    levels[1].max_episode_length = levels[1].min_episode_length = 4;
+    levels[2].source = DS_LEVEL_SOURCE_FIXED;
+    levels[2].num_agents = DS_MAX_AGENTS;
+    for (int agent = 0; agent < DS_MAX_AGENTS; ++agent) {
+        const float x = 4.f * static_cast<float>(agent) - 14.f;
+        levels[2].agents[agent] = {{x, x}, {0.f, 5.f}, {-3.f, 3.f}};
+    }
+    levels[2].num_rooms = 1;
+    levels[2].rooms[0] = {0.f, 40.f, -1};
+    return levels;
+}
+
+void write_weights(const HostBatch& batch, ds_simulator simulator, const std::vector<float>& weights) {
+    float* rows = batch.tensor<float>(DS_TENSOR_level_weights);
+    for (int64_t i = 0; i < batch.batch.num_worlds * 3; ++i) rows[i] = weights[static_cast<size_t>(i % 3)];
+    memcpy(tensor_of(simulator, DS_TENSOR_level_weights).data, rows,
+           static_cast<size_t>(batch.bytes_of(DS_TENSOR_level_weights)));
+}
+
+// A simulator's first levels are the reference's.
+void a_batch_with_levels_is_a_simulator() {
+    const std::vector<ds_level> levels = some_levels(), first(3, levels[0]);
+    struct {
+        int64_t worlds, agents;
+    } const cases[] = {{1, 2}, {130, 3}, {7, 8}};
+    for (const auto& [worlds, agents] : cases) {
+        ds_simulator_config config = default_config(worlds);
+        config.num_agents = agents;
+        config.episode_length = 9;
+        config.seed = 5;
+        config.flat_observations = 1;
+        config.max_levels = 3;
+        const ds_simulator simulator = make_simulator(config);
+        HostBatch batch(worlds, agents, 9, 0xA5, 3);
+        for (int tensor = 0; tensor < DS_TENSOR_COUNT; ++tensor)
+            if (is_kept_between_episodes(tensor))
+                memset(batch.tensors[tensor], 0, static_cast<size_t>(batch.bytes_of(tensor)));
+        write_weights(batch, simulator, {1.f, 0.f, 0.f});
+        batch.batch.levels = first.data();
+        CHECK_EQUAL(ds_batch_create(&batch.batch, 5, 0), DS_STATUS_OK);
+        batch.batch.levels = levels.data();
+        CHECK_EQUAL(ds_simulator_set_levels(simulator, levels.data(), levels.size(), nullptr), DS_STATUS_OK);
+        Draws draws{static_cast<uint64_t>(worlds)};
+        int32_t played[3] = {};
+        for (int step = 0; step < 60; ++step) {
+            if (step % 20 == 0) write_weights(batch, simulator, {1.f, 1.f, static_cast<float>(step)});
+            check_same(batch, simulator);
+            draw_inputs(batch, draws, simulator);
+            CHECK_EQUAL(ds_simulator_step(simulator), DS_STATUS_OK);
+            CHECK_EQUAL(ds_batch_step(&batch.batch), DS_STATUS_OK);
+            for (int64_t world = 0; world < worlds; ++world) played[batch.tensor<int32_t>(DS_TENSOR_levels)[world]]++;
+        }
+        check_same(batch, simulator);
+        if (worlds > 1) CHECK(played[0] && played[1] && played[2]);
+        close_simulator(simulator);
+    }
+}
+
+void levels_need_a_table_and_their_tensors() {
+    const std::vector<ds_level> levels = some_levels();
+    HostBatch batch(2, 2, 200, 0xA5, 3);
+    const auto check_refused = [&](const char* argument) {
+        CHECK_EQUAL(ds_batch_create(&batch.batch, 0, 0), DS_STATUS_INVALID_ARGUMENT);
+        CHECK(last_error_names(argument));
+        CHECK_EQUAL(ds_batch_step(&batch.batch), DS_STATUS_INVALID_ARGUMENT);
+    };
+    check_refused("levels");
+    batch.batch.levels = reinterpret_cast<const ds_level*>(reinterpret_cast<const char*>(levels.data()) + 1);
+    check_refused("levels");
+    batch.batch.levels = levels.data();
+    for (const int tensor : {DS_TENSOR_level_weights, DS_TENSOR_levels}) {
+        void* address = std::exchange(batch.tensors[tensor], nullptr);
+        check_refused(doorstep::kTensorRows[tensor].name);
+        batch.tensors[tensor] = address;
+    }
+    for (const int64_t count : {int64_t{-1}, int64_t{DS_MAX_LEVELS} + 1}) {
+        batch.batch.max_levels = count;
+        check_refused("max_levels");
+    }
+    HostBatch plain(2);
+    for (const int tensor : {DS_TENSOR_level_weights, DS_TENSOR_levels}) plain.tensors[tensor] = nullptr;
+    CHECK_EQUAL(ds_batch_create(&plain.batch, 0, 0), DS_STATUS_OK);
+    CHECK_EQUAL(ds_batch_step(&plain.batch), DS_STATUS_OK);
+}
+
 void what_the_memory_held_before_leaves_no_trace() {
     HostBatch first(70, 2, 200, 0x00), second(70, 2, 200, 0xFF);
     const uint32_t words[2] = {5, 3};
     CHECK_EQUAL(ds_batch_create(&first.batch, 5, 3), DS_STATUS_OK);
     CHECK_EQUAL(ds_batch_create_from(&second.batch, words), DS_STATUS_OK);
     CHECK(first.all_worlds() == second.all_worlds());
-    for (int tensor = 0; tensor < DS_TENSOR_final_steps_remaining; ++tensor)
+    for (int tensor = 0; tensor < DS_TENSOR_COUNT; ++tensor) {
+        if (is_kept_between_episodes(tensor) || !has_tensor(first, tensor)) continue;
         CHECK_EQUAL(memcmp(first.tensors[tensor], second.tensors[tensor], static_cast<size_t>(first.bytes_of(tensor))),
                     0);
+    }
 }
 
 void inputs_of_their_own_stay_as_they_are() {
@@ -114,7 +215,7 @@ void flat_observations_may_be_left_out() {
         }
         CHECK(batch.all_worlds() == whole.all_worlds());
         for (int tensor = 0; tensor < DS_TENSOR_COUNT; ++tensor) {
-            if (!batch.tensors[tensor]) continue;
+            if (!batch.tensors[tensor] || !has_tensor(batch, tensor)) continue;
             const size_t bytes = static_cast<size_t>(batch.bytes_of(tensor));
             CHECK_EQUAL(memcmp(batch.tensors[tensor], whole.tensors[tensor], bytes), 0);
         }
@@ -280,6 +381,8 @@ void a_forked_child_steps_its_batches() {
 
 int main() {
     RUN(a_batch_is_a_simulator);
+    RUN(a_batch_with_levels_is_a_simulator);
+    RUN(levels_need_a_table_and_their_tensors);
     RUN(what_the_memory_held_before_leaves_no_trace);
     RUN(inputs_of_their_own_stay_as_they_are);
     RUN(flat_observations_may_be_left_out);

@@ -27,12 +27,14 @@ inline std::unique_ptr<char, Free> take_memory(int64_t bytes, int filling) {
 
 class HostBatch {
 public:
-    explicit HostBatch(int64_t num_worlds, int64_t num_agents = 2, int64_t episode_length = 200, int filling = 0xA5) {
+    explicit HostBatch(int64_t num_worlds, int64_t num_agents = 2, int64_t episode_length = 200, int filling = 0xA5,
+                       int64_t max_levels = 0) {
         batch.struct_size = sizeof batch;
         batch.num_worlds = num_worlds;
         batch.num_agents = num_agents;
         batch.episode_length = episode_length;
         batch.auto_reset = 1;
+        batch.max_levels = max_levels;
         batch.tensors = tensors;
         batch.trouble = trouble;
         info.struct_size = sizeof info;
@@ -46,7 +48,8 @@ public:
     int64_t bytes_of(int tensor) const {
         ds_tensor_info row;
         doorstep::describe_tensor(doorstep::kTensorRows[tensor],
-                                  {batch.num_worlds, batch.num_agents, info.flat_observation_size}, &row);
+                                  {batch.num_worlds, batch.num_agents, info.flat_observation_size, batch.max_levels},
+                                  &row);
         return doorstep::tensor_bytes(row);
     }
     template <class Element>

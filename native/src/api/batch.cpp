@@ -12,6 +12,10 @@ namespace {
 ds_status check_kind(const ds_batch* batch) {
     if (const ds_status status = check_struct(batch, "batch")) return status;
     if (const ds_status status = check_num_agents(batch->num_agents)) return status;
+    if (const ds_status status = check_range("max_levels", "0 plays the reference's levels only", batch->max_levels, 0,
+                                             DS_MAX_LEVELS)) {
+        return status;
+    }
     if (const ds_status status = check_device(batch->device_kind, batch->device_index)) return status;
     return check_cpu();
 }
@@ -52,12 +56,17 @@ constexpr uint64_t kAlignments[DS_TENSOR_COUNT] = {
 #undef DS_ALIGNMENT
 };
 
+bool may_be_absent(const ds_batch& batch, const TensorRow& row) {
+    return row.presence == Presence::FLAT || (row.presence == Presence::LEVELS && batch.max_levels == 0);
+}
+
 // The common case, without a branch per tensor.
-bool all_in_order(void* const* tensors) {
+bool all_in_order(const ds_batch& batch) {
     uint64_t wrong = 0;
     for (int tensor = 0; tensor < DS_TENSOR_COUNT; ++tensor) {
-        const uint64_t address = reinterpret_cast<uint64_t>(tensors[tensor]);
-        wrong |= (address & (kAlignments[tensor] - 1)) | static_cast<uint64_t>(!address & !kTensorRows[tensor].may_be_absent());
+        const uint64_t address = reinterpret_cast<uint64_t>(batch.tensors[tensor]);
+        wrong |= address & (kAlignments[tensor] - 1);
+        wrong |= static_cast<uint64_t>(!address & !may_be_absent(batch, kTensorRows[tensor]));
     }
     return wrong == 0;
 }
@@ -65,20 +74,27 @@ bool all_in_order(void* const* tensors) {
 ds_status check_addresses(const ds_batch& batch) {
     if (const ds_status status = check_address("worlds", batch.worlds, 64)) return status;
     if (!batch.tensors) return fail_null("tensors");
-    if (all_in_order(batch.tensors)) return DS_STATUS_OK;
+    if (all_in_order(batch)) return DS_STATUS_OK;
     for (int tensor = 0; tensor < DS_TENSOR_COUNT; ++tensor) {
         const void* address = batch.tensors[tensor];
         const TensorRow& row = kTensorRows[tensor];
-        if (!address && row.may_be_absent()) continue;
+        if (!address && may_be_absent(batch, row)) continue;
         if (const ds_status status = check_address(row.name, address, kAlignments[tensor])) return status;
     }
     return DS_STATUS_OK;
+}
+
+// Its contents are the caller's promise: checks would take longer than the steps of few worlds, and cannot be made on a
+// device.
+ds_status check_table(const ds_batch& batch) {
+    return batch.max_levels > 0 ? check_address("levels", batch.levels, alignof(ds_level)) : DS_STATUS_OK;
 }
 
 ds_status check_batch(const ds_batch* batch) {
     if (const ds_status status = check_kind(batch)) return status;
     if (const ds_status status = check_rules(*batch)) return status;
     if (const ds_status status = check_addresses(*batch)) return status;
+    if (const ds_status status = check_table(*batch)) return status;
     if (is_on_cuda(*batch)) return check_address("scratch", batch->scratch, 256);
     return watch_forks_of_batches();
 }

@@ -9,11 +9,10 @@ namespace doorstep {
 // ds_batch in the terms of the simulation.
 inline Simulation simulation_of(const ds_batch& batch) {
     const Rules rules{static_cast<int32_t>(batch.episode_length), batch.auto_reset, batch.action_check, 0};
-    return {batch.worlds, tensors_of(batch.tensors), rules, nullptr, 0};
+    return {batch.worlds, tensors_of(batch.tensors), rules, batch.levels, batch.max_levels};
 }
 
-// Batches play the reference's levels.
-inline WorldKind kind_of(const ds_batch& batch) { return {static_cast<int>(batch.num_agents), false}; }
+inline WorldKind kind_of(const ds_batch& batch) { return {static_cast<int>(batch.num_agents), batch.max_levels > 0}; }
 
 // ---- On the CPU. The calling thread steps a small batch; larger ones take turns on threads that the whole process
 // shares. They are created for the first such batch and kept until the process ends.
@@ -29,7 +28,7 @@ void forget_batch_threads();  // in the child, where they do not exist
 // ---- On CUDA devices: one launch on the caller's stream, which may be captured. A launch also needs kernels and a
 // table. They are prepared beforehand, because they cannot be loaded during a capture.
 
-// Kept from the first prepare() until as many releases, per device and number of agents.
+// Kept from the first prepare() until as many releases, per device and kind of world.
 ds_status prepare_on_cuda(const ds_batch& batch);
 ds_status release_on_cuda(const ds_batch& batch);
 

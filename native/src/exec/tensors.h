@@ -25,8 +25,6 @@ struct TensorRow {
     Presence presence = Presence::ALWAYS;
     bool outlives_step = false;  // written where an episode ends, and kept until the next one does
     bool saved = false;
-
-    constexpr bool may_be_absent() const { return presence != Presence::ALWAYS; }
 };
 
 namespace columns {

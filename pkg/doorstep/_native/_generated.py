@@ -965,6 +965,8 @@ class Batch(ctypes.Structure):
     scratch: int | None
     scratch_bytes: int
     trouble: int | None
+    levels: int | None
+    max_levels: int
 
     _fields_: ClassVar = (
         ("struct_size", ctypes.c_uint32),
@@ -981,6 +983,8 @@ class Batch(ctypes.Structure):
         ("scratch", ctypes.c_void_p),
         ("scratch_bytes", ctypes.c_int64),
         ("trouble", ctypes.c_void_p),
+        ("levels", ctypes.c_void_p),
+        ("max_levels", ctypes.c_int64),
     )
 
 

@@ -9,7 +9,9 @@ from doorstep._native.calls import check
 from doorstep._native.library import load
 
 
-def batch_info(device_kind: DeviceKind, device_index: int, num_worlds: int, num_agents: int) -> BatchInfo:
+def batch_info(
+    device_kind: DeviceKind, device_index: int, num_worlds: int, num_agents: int, max_levels: int = 0
+) -> BatchInfo:
     """Sizes of a batch's tensors, in bytes. On CUDA this asks the device."""
     batch = Batch(
         struct_size=ctypes.sizeof(Batch),
@@ -17,13 +19,16 @@ def batch_info(device_kind: DeviceKind, device_index: int, num_worlds: int, num_
         device_index=device_index,
         num_worlds=num_worlds,
         num_agents=num_agents,
+        max_levels=max_levels,
     )
     info = BatchInfo(struct_size=ctypes.sizeof(BatchInfo))
     check(load().ds_batch_get_info(ctypes.byref(batch), ctypes.byref(info)))
     return info
 
 
-def batch_struct(num_agents: int, episode_length: int, auto_reset: bool, action_check: int) -> Batch:
+def batch_struct(
+    num_agents: int, episode_length: int, auto_reset: bool, action_check: int, max_levels: int
+) -> Batch:
     """The rules of a batch, without its tensors."""
     return Batch(
         ctypes.sizeof(Batch),
@@ -31,12 +36,15 @@ def batch_struct(num_agents: int, episode_length: int, auto_reset: bool, action_
         episode_length=episode_length,
         auto_reset=auto_reset,
         action_check=action_check,
+        max_levels=max_levels,
     )
 
 
-def prepare_batches(device_index: int, num_agents: int) -> None:
+def prepare_batches(device_index: int, num_agents: int, max_levels: int) -> None:
     """Loads what steps of worlds need on a CUDA device, for the rest of the process."""
-    batch = Batch(ctypes.sizeof(Batch), DeviceKind.CUDA, device_index, num_agents=num_agents)
+    batch = Batch(
+        ctypes.sizeof(Batch), DeviceKind.CUDA, device_index, num_agents=num_agents, max_levels=max_levels
+    )
     check(load().ds_batch_prepare(ctypes.byref(batch)))
 
 

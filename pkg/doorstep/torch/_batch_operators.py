@@ -8,7 +8,8 @@ from typing import Any
 
 import torch
 
-from doorstep._batches import FLAT, INPUTS, OUTLIVING, WORLD_TENSORS, BatchRules
+from doorstep._batches import FLAT, INPUTS, LEVEL_NAMES, LEVEL_WORDS, OUTLIVING, BatchRules
+from doorstep._native import TENSORS
 from doorstep._native._generated import DeviceKind, OperatorFunction
 from doorstep._native.batches import batch_info, batch_struct, create_batch, prepare_batches
 from doorstep._native.tensor_calls import DeviceStream, OperandAccess, TensorCall, TensorSpec
@@ -21,69 +22,79 @@ STATE_DTYPES = {"int32": torch.int32, "uint8": torch.uint8, "float32": torch.flo
 
 
 def _operands(inputs: OperandAccess) -> tuple[TensorSpec, ...]:
+    """inputs: how worlds, resets and actions are used."""
     worlds = TensorSpec("worlds", "int32", ("N", "W"), inputs)
+    table = TensorSpec("level_table", "int32", ("L", str(LEVEL_WORDS)), optional=True)
     scratch = TensorSpec("scratch", "uint8", ("X",), OperandAccess.WRITE)
     tensors = []
-    for row in WORLD_TENSORS:
-        other = OperandAccess.READ_WRITE if row.name in OUTLIVING else OperandAccess.WRITE
-        access = inputs if row.name in INPUTS else other
-        tensors.append(TensorSpec(row.name, row.dtype, row.shape, access, optional=row.name in FLAT))
-    return (worlds, *tensors, scratch)
+    for row in TENSORS:
+        optional = row.name in (*FLAT, *LEVEL_NAMES)
+        tensors.append(TensorSpec(row.name, row.dtype, row.shape, _access_of(row.name, inputs), optional))
+    return (worlds, *tensors, table, scratch)
 
 
-RULES = "int num_agents, int episode_length, bool auto_reset, int action_check"
+def _access_of(name: str, inputs: OperandAccess) -> OperandAccess:
+    if name == "level_weights":
+        return OperandAccess.READ
+    if name in INPUTS or name == "levels":
+        return inputs
+    return OperandAccess.READ_WRITE if name in OUTLIVING else OperandAccess.WRITE
+
+
+RULES = "int num_agents, int episode_length, bool auto_reset, int action_check, int max_levels"
 CREATE = OperatorSpec("create_", _operands(OperandAccess.WRITE), (), f"{RULES}, int seed, int world_offset")
 STEP = OperatorSpec("step_", _operands(OperandAccess.READ_WRITE), (), f"{RULES}, Tensor[] values")
 COUNT = len(STEP.operands)
 READ_AT = [index for index, operand in enumerate(STEP.operands) if operand.access is OperandAccess.READ_WRITE]
 
 
-def extents_of(where: DeviceStream, num_worlds: int, num_agents: int) -> dict[str, int]:
+def extents_of(where: DeviceStream, num_worlds: int, num_agents: int, max_levels: int) -> dict[str, int]:
     """The extents of all tensors of a batch, by symbol."""
-    info = batch_info(where.device_kind, where.device_index, num_worlds, num_agents)
+    info = batch_info(where.device_kind, where.device_index, num_worlds, num_agents, max_levels)
     return {
         "N": num_worlds,
         "A": num_agents,
         "A-1": num_agents - 1,
         "F": info.flat_observation_size,
+        "L": max_levels,
         "W": info.world_bytes // 4,
         "X": info.scratch_bytes,
     }
 
 
-def _prepare(worlds: torch.Tensor, num_agents: int) -> None:
+def _prepare(worlds: torch.Tensor, rules: BatchRules) -> None:
     """Loads what work on the worlds needs."""
     if worlds.is_cuda:
-        prepare_once(prepare_batches, worlds.get_device(), num_agents)
+        prepare_once(prepare_batches, worlds.get_device(), rules.num_agents, min(rules.max_levels, 1))
 
 
 @functools.cache
-def _extents(num_agents: int) -> dict[str, int]:
-    """Those that the number of agents decides. Scratch memory may have any size that the library takes."""
-    extents = extents_of(DeviceStream(DeviceKind.CPU, 0, 0), 1, num_agents)
+def _extents(rules: BatchRules) -> dict[str, int]:
+    """Those that the rules decide. Scratch memory may have any size that the library takes."""
+    extents = extents_of(DeviceStream(DeviceKind.CPU, 0, 0), 1, rules.num_agents, rules.max_levels)
     return {symbol: extent for symbol, extent in extents.items() if symbol not in ("N", "X")}
 
 
 @functools.cache
 def _call(rules: BatchRules) -> TensorCall:
     fields = {"N": "num_worlds", "X": "scratch_bytes"}
-    extents = _extents(rules.num_agents)
+    extents = _extents(rules)
     return TensorCall(OperatorFunction.STEP, batch_struct(*rules), STEP.tensors(), extents, fields)
 
 
 def _create(*arguments: Any) -> None:
     tensors, rules, seed, world_offset = arguments[:COUNT], BatchRules(*arguments[COUNT:-2]), *arguments[-2:]
-    _prepare(tensors[0], rules.num_agents)
-    operands = CREATE.read(tensors, **_extents(rules.num_agents))
+    _prepare(tensors[0], rules)
+    operands = CREATE.read(tensors, **_extents(rules))
     create_batch(_call(rules).fill(operands.where, None, operands.extents, operands.addresses), seed, world_offset)
 
 
 def _step(*arguments: Any) -> None:
     tensors, rules, values = arguments[:COUNT], BatchRules(*arguments[COUNT:-1]), arguments[-1]
-    _prepare(tensors[0], rules.num_agents)
+    _prepare(tensors[0], rules)
     if values:
         _take_values(tensors, values)
-    STEP.run(_call(rules), tensors, **_extents(rules.num_agents))
+    STEP.run(_call(rules), tensors, **_extents(rules))
 
 
 def _take_values(tensors: Sequence[torch.Tensor | None], values: Sequence[torch.Tensor]) -> None:
@@ -114,11 +125,11 @@ def read_by_step(tensors: Sequence[torch.Tensor | None]) -> list[torch.Tensor]:
 
 
 def _create_fake(*arguments: Any) -> None:
-    CREATE.check(arguments[:COUNT], **_extents(arguments[COUNT]))
+    CREATE.check(arguments[:COUNT], **_extents(BatchRules(*arguments[COUNT:-2])))
 
 
 def _step_fake(*arguments: Any) -> None:
-    STEP.check(arguments[:COUNT], **_extents(arguments[COUNT]))
+    STEP.check(arguments[:COUNT], **_extents(BatchRules(*arguments[COUNT:-1])))
     if arguments[-1]:
         _check_values(_pairs(arguments[:COUNT], arguments[-1]))
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
 import torch
 
 from doorstep._arguments import check_integer, refuse
-from doorstep._batches import FLAT, NAMES, WORLD_TENSORS, batch_rules, usable_device
-from doorstep._native import MAX_GLOBAL_WORLDS, MAX_SEED, DeviceKind
+from doorstep._batches import FLAT, LEVEL_WORDS, NAMES, batch_rules, check_no_levels, level_table, usable_device
+from doorstep._native import MAX_GLOBAL_WORLDS, MAX_SEED, TENSORS, DeviceKind
 from doorstep._tensors.checks import refuse_tensor
 from doorstep.config import SimulatorConfig, as_config
+from doorstep.levels import AnyLevel
 from doorstep.torch._batch_operators import STATE_DTYPES, extents_of, step_in_place
 from doorstep.torch._operators import device_stream
 
@@ -27,7 +29,8 @@ class BatchState:
         worlds: int32 [N, words], one row per world, opaque. Copy rows to keep, split or reorder worlds. On a GPU their
             contents are not validated: pass only rows that `init()` and `step()` made under the same rules.
         tensors: every tensor of a simulator by name, in the simulator's order; a step writes them in place. `actions`
-            and `resets` are its inputs.
+            and `resets` are its inputs. With levels also `level_weights`, float32 [N, L], which a step reads: write to
+            it to change what worlds draw at their next resets.
         scratch: memory for a step.
     """
 
@@ -51,28 +54,51 @@ class Batch:
         device: where the tensors are.
     """
 
-    def __init__(self, config: SimulatorConfig) -> None:
+    def __init__(self, config: SimulatorConfig, levels: Sequence[AnyLevel] | None = None) -> None:
         kind, index = usable_device(config)
         self.device = torch.device("cpu") if kind == DeviceKind.CPU else torch.device("cuda", index)
         self.config = config.replace(device=str(self.device))
         self._rules = batch_rules(config)
-        self._names = tuple(name for name in NAMES if config.flat_observations or name not in FLAT)
-        self._extents = extents_of(device_stream(self.device), config.num_worlds, config.num_agents)
+        absent = () if config.flat_observations else FLAT
+        self._names = tuple(name for name in NAMES if name not in absent and self._rules.has(name))
+        sizes = config.num_worlds, config.num_agents, config.max_levels
+        self._extents = extents_of(device_stream(self.device), *sizes)
+        self._level_table, self._count = self._make_table(levels)
 
     @property
     def num_worlds(self) -> int:
         """Worlds of a state that `init()` makes."""
         return self.config.num_worlds
 
-    def init(self, seed: int | None = None, world_offset: int | None = None) -> BatchState:
+    def set_levels(self, levels: Sequence[AnyLevel]) -> None:
+        """Replaces the levels from which the worlds of all states draw at their next resets, in place.
+
+        Their `level_weights` stay as they are; those of later states are equal for these levels.
+
+        Args:
+            levels: 1 to `max_levels` of them; each has a spawn for every agent.
+
+        Raises:
+            ArgumentError: as `Simulator.set_levels()`. Nothing has changed.
+        """
+        table, count = self._make_table(levels)
+        if self._level_table is not None and table is not None:
+            self._level_table.copy_(table)
+        self._count = count
+
+    def init(
+        self, seed: int | None = None, world_offset: int | None = None, level_weights: torch.Tensor | None = None
+    ) -> BatchState:
         """The first levels of `num_worlds` worlds: those of a Simulator of the same seed and offset.
 
         Args:
             seed: 0 to 2**32 - 1; None: the config's.
             world_offset: global number of the first world; None: the config's.
+            level_weights: float32 [N, L] or [L], only with levels: how likely each world draws each level, relative to
+                the sum of its row. None: all levels are equally likely.
 
         Raises:
-            ArgumentError: seed or world_offset is out of range.
+            ArgumentError: seed or world_offset is out of range, or level_weights is another tensor.
         """
         seed = self.config.seed if seed is None else check_integer("seed", seed, 0, MAX_SEED)
         largest = MAX_GLOBAL_WORLDS - self.num_worlds
@@ -80,13 +106,14 @@ class Batch:
         offset = check_integer("world_offset", offset, 0, largest)
         extents = self._extents
         tensors = {}
-        for row in WORLD_TENSORS:
+        for row in TENSORS:
             if row.name in self._names:
                 shape = [extents[symbol] if symbol in extents else int(symbol) for symbol in row.shape]
                 tensors[row.name] = torch.zeros(shape, dtype=STATE_DTYPES[row.dtype], device=self.device)
         worlds = torch.zeros((extents["N"], extents["W"]), dtype=torch.int32, device=self.device)
         scratch = torch.zeros(extents["X"], dtype=torch.uint8, device=self.device)
         state = BatchState(worlds, tensors, scratch)
+        self._write_weights(state, level_weights)
         torch.ops.doorstep.create_(*self._arguments(state), *self._rules, seed, offset)
         return state
 
@@ -118,12 +145,30 @@ class Batch:
         step_in_place(self._arguments(state), self._rules)
         return state
 
-    @staticmethod
-    def _arguments(state: BatchState) -> list[torch.Tensor | None]:
-        return [state.worlds, *(state.tensors.get(name) for name in NAMES), state.scratch]
+    def _arguments(self, state: BatchState) -> list[torch.Tensor | None]:
+        return [state.worlds, *(state.tensors.get(name) for name in NAMES), self._level_table, state.scratch]
+
+    def _make_table(self, levels: Sequence[AnyLevel] | None) -> tuple[torch.Tensor | None, int]:
+        """The levels as the native library takes them, and how many of them are of the caller."""
+        if self.config.max_levels == 0:
+            check_no_levels(levels)
+            return None, 0
+        made = bytearray(level_table(self.config, levels))
+        table = torch.frombuffer(made, dtype=torch.int32).reshape(-1, LEVEL_WORDS)
+        return table.to(self.device, copy=True), 1 if levels is None else len(levels)
+
+    def _write_weights(self, state: BatchState, level_weights: torch.Tensor | None) -> None:
+        if self.config.max_levels == 0:
+            check_no_levels(level_weights)
+        elif level_weights is None:
+            state.tensors["level_weights"][:, : self._count] = 1.0
+        else:
+            rows = state.tensors["level_weights"]
+            _check_weights(level_weights, rows)
+            rows.copy_(level_weights)
 
 
-def make(config: SimulatorConfig | int, /, **rules: Any) -> Batch:
+def make(config: SimulatorConfig | int, /, *, levels: Sequence[AnyLevel] | None = None, **rules: Any) -> Batch:
     """The worlds of a simulator, bit for bit, with all of their state in tensors of PyTorch.
 
     >>> import torch
@@ -138,14 +183,27 @@ def make(config: SimulatorConfig | int, /, **rules: Any) -> Batch:
 
     Args:
         config: a SimulatorConfig, or the number of worlds. `num_threads` has no effect here.
+        levels: 1 to L of them, where L is the config's `max_levels`: the worlds draw from these, at first all equally
+            likely. None: they play the reference's.
         rules: fields of the config by name; of those that are absent, the config's or the default.
 
     Raises:
         ArgumentError: a rule is out of range, or one that only a simulator has: `action_check="raise"`, `strict`,
-            `cameras`.
+            `cameras`; or levels are refused as by `Simulator.set_levels()`.
         DeviceError: the device cannot be used.
     """
-    return Batch(as_config(config, rules))
+    return Batch(as_config(config, rules), levels)
+
+
+def _check_weights(given: object, rows: torch.Tensor) -> None:
+    found = type(given).__name__
+    if isinstance(given, torch.Tensor):
+        fits = given.shape in (rows.shape, rows.shape[1:])
+        if fits and given.dtype == rows.dtype and given.device == rows.device:
+            return
+        found = f"{given.dtype} {list(given.shape)} on {given.device}"
+    wanted = f"{rows.dtype} {list(rows.shape)} or {list(rows.shape[1:])} on {rows.device}"
+    refuse_tensor("level_weights", found, f"a tensor, {wanted}")
 
 
 def _check_input(name: str, given: torch.Tensor, to: torch.Tensor) -> None:

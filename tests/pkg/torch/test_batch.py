@@ -106,7 +106,7 @@ def test_each_operator_loads_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> N
     loaded: list[tuple[Any, int]] = []
     rooms = make(2, num_agents=3)
     monkeypatch.setattr(
-        _batch_operators, "_prepare", lambda worlds, num_agents: loaded.append((worlds.device, num_agents))
+        _batch_operators, "_prepare", lambda worlds, rules: loaded.append((worlds.device, rules.num_agents))
     )
     state = rooms.init(0)
     assert loaded == [(torch.device("cpu"), 3)]
@@ -135,7 +135,7 @@ def test_worlds_that_are_none_are_refused() -> None:
 @pytest.mark.parametrize(
     ("name", "value"), [("action_check", "raise"), ("strict", True), ("cameras", doorstep.Cameras())]
 )
-def test_rules_that_only_a_simulator_has_are_refused(name: str, value: object) -> None:
+def test_rules_that_only_a_simulator_has_are_refused(name: str, value: Any) -> None:
     with pytest.raises(doorstep.ArgumentError, match=f"^{name} is .*; it must be ") as caught:
         make(1, **{name: value})
     assert caught.value.argument == name

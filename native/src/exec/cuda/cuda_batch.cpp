@@ -11,7 +11,7 @@
 namespace doorstep {
 namespace {
 
-// The module is the one for a number of agents.
+// The module is the number of a kind of world.
 struct BatchKernels final : Prepared<BatchKernels> {
     Ref<KernelModule> kernels;
     Ref<DeviceMemory> flights;
@@ -24,13 +24,14 @@ constexpr int64_t kTroubleBytes = 256;
 
 ds_status fail_unprepared(const ds_batch& batch) {
     return fail(DS_STATUS_INVALID_ARGUMENT, "batch", "call ds_batch_prepare() before a capture",
-                "batches of %lld agents on device %lld have not been prepared",
-                static_cast<long long>(batch.num_agents), static_cast<long long>(batch.device_index));
+                "batches of %lld agents with %s on device %lld have not been prepared",
+                static_cast<long long>(batch.num_agents), batch.max_levels > 0 ? "levels" : "the reference's levels",
+                static_cast<long long>(batch.device_index));
 }
 
 ds_status find_prepared(const ds_batch& batch, Ref<BatchKernels>* found) {
     const auto fail_missing = [&] { return fail_unprepared(batch); };
-    return prepared_batches.find(batch.device_index, batch.num_agents, fail_missing, found);
+    return prepared_batches.find(batch.device_index, number_of(kind_of(batch)), fail_missing, found);
 }
 
 // ---- Preparation
@@ -55,7 +56,7 @@ Ref<BatchKernels> load_kernels(const ds_batch& batch) {
     if (!made) return {};
     made->context = Context::of_device(batch.device_index);
     if (!made->context) return {};
-    made->module = batch.num_agents;
+    made->module = number_of(kind_of(batch));
     made->kernels = KernelModule::find(made->context, kind_of(batch));
     if (!made->kernels || upload_flights(*made)) return {};
     return made;
@@ -103,11 +104,12 @@ ds_status launch(const ds_batch& batch, KernelId id, KernelArguments arguments) 
 }  // namespace
 
 ds_status prepare_on_cuda(const ds_batch& batch) {
-    return prepared_batches.prepare(batch.device_index, batch.num_agents, [&] { return load_kernels(batch); });
+    return prepared_batches.prepare(batch.device_index, number_of(kind_of(batch)), [&] { return load_kernels(batch); });
 }
 
 ds_status release_on_cuda(const ds_batch& batch) {
-    return prepared_batches.release(batch.device_index, batch.num_agents, [&] { return fail_unprepared(batch); });
+    return prepared_batches.release(batch.device_index, number_of(kind_of(batch)),
+                                    [&] { return fail_unprepared(batch); });
 }
 
 ds_status size_scratch_on_cuda(const ds_batch& batch, ds_batch_info* info) {

@@ -2,15 +2,17 @@
 // of int64, and return worlds, scratch memory and the outputs that the rules list. Tensors that are not outputs are
 // placed in the scratch memory.
 //
-//     create(seed_and_offset u32[2])                                     -> worlds, scratch, outputs...
-//     step(worlds, actions[, resets], outputs that outlive a step...)    -> worlds, scratch, outputs...
+//     create(seed_and_offset u32[2][, level_weights, table])          -> worlds, scratch, outputs...
+//     step(worlds, actions[, resets][, level_weights, table], kept outputs...) -> worlds, scratch, outputs...
 //
-// worlds: u32[N, words of a block]; scratch: u8[bytes]. Worlds, and outputs that step() takes, are aliased with the
-// arguments. Actions and resets are not written.
+// worlds: u32[N, words of a block]; scratch: u8[bytes]; level_weights: f32[N, L]; table: u32[L, words of a ds_level].
+// Worlds, and outputs that step() takes, are aliased with the arguments. The other arguments are not written. Kept
+// outputs are those that outlive a step.
 #include <stdio.h>
 #include <string.h>
 
 #include "doorstep.h"
+#include "exec/batch.h"
 #include "exec/tensors.h"
 #include "interop/xla/xla_ffi.h"
 #include "runtime/status.h"
@@ -24,13 +26,20 @@ enum Rule {
     kRuleEpisodeLength,
     kRuleAutoReset,
     kRuleActionCheck,
-    kRuleHasResets,    // whether step() takes resets
+    kRuleInputs,       // what a call takes: kInputResets, kInputLevels
     kRuleFirstOutput,  // the rest are ds_tensor_ids of outputs
 };
 
+enum Input : int64_t { kInputResets = 1, kInputLevels = 2 };
+
+// Outputs that step() takes: it writes them where an episode ends or begins.
+constexpr bool outlives_step(int64_t tensor) {
+    return kTensorRows[tensor].outlives_step || tensor == DS_TENSOR_levels;
+}
+
 // ---- Inputs
 
-// Sizes of one world.
+// Sizes of one world, without level_weights, whose size is that of the argument.
 struct WorldSizes {
     int64_t words;                      // of its block
     int64_t elements[DS_TENSOR_COUNT];  // of its rows of the tensors
@@ -38,31 +47,36 @@ struct WorldSizes {
 };
 
 struct AllWorldSizes {
-    WorldSizes of[DS_MAX_AGENTS + 1];
+    WorldSizes of[2 * kLevelKinds];  // by the number of the kind
 
     AllWorldSizes() {
-        for (int64_t agents = 1; agents <= DS_MAX_AGENTS; ++agents) {
-            ds_batch batch = {};
-            batch.struct_size = sizeof batch;
-            batch.num_worlds = 1;
-            batch.num_agents = agents;
-            ds_batch_info info = {};
-            info.struct_size = sizeof info;
-            if (ds_batch_get_info(&batch, &info)) return;
-            of[agents].words = info.world_bytes / 4;
-            for (int tensor = 0; tensor < DS_TENSOR_COUNT; ++tensor) {
-                ds_tensor_info row;
-                describe_tensor(kTensorRows[tensor], {1, agents, info.flat_observation_size, 0}, &row);
-                of[agents].bytes[tensor] = tensor_bytes(row);
-                of[agents].elements[tensor] = tensor_bytes(row) / dtype_bytes(row.dtype);
-            }
+        for (int agents = 1; agents <= DS_MAX_AGENTS; ++agents)
+            for (const bool plays_levels : {false, true}) fill({agents, plays_levels});
+    }
+
+    void fill(WorldKind kind) {
+        ds_batch batch = {};
+        batch.struct_size = sizeof batch;
+        batch.num_worlds = 1;
+        batch.num_agents = kind.num_agents;
+        batch.max_levels = kind.plays_levels;
+        ds_batch_info info = {};
+        info.struct_size = sizeof info;
+        if (ds_batch_get_info(&batch, &info)) return;
+        WorldSizes& sizes = of[number_of(kind)];
+        sizes.words = info.world_bytes / 4;
+        for (int tensor = 0; tensor < DS_TENSOR_COUNT; ++tensor) {
+            ds_tensor_info row;
+            describe_tensor(kTensorRows[tensor], {1, kind.num_agents, info.flat_observation_size, 0}, &row);
+            sizes.bytes[tensor] = tensor_bytes(row);
+            sizes.elements[tensor] = tensor_bytes(row) / dtype_bytes(row.dtype);
         }
     }
 };
 
-const WorldSizes& sizes_of_world(int64_t num_agents) {
+const WorldSizes& sizes_of_world(WorldKind kind) {
     static const AllWorldSizes sizes;
-    return sizes.of[num_agents];
+    return sizes.of[number_of(kind)];
 }
 
 // XLA's type of each ds_dtype.
@@ -123,6 +137,8 @@ struct BatchCall {
     const int32_t* actions = nullptr;
     const int32_t* resets = nullptr;
     const uint32_t* seed_and_offset = nullptr;
+
+    bool takes(Input input) const { return (rules[kRuleInputs] & input) != 0; }
 };
 
 ds_status read_rules(const CallFrame& frame, int32_t device_kind, BatchCall* call) {
@@ -148,6 +164,7 @@ ds_status read_rules(const CallFrame& frame, int32_t device_kind, BatchCall* cal
     batch.episode_length = rules[kRuleEpisodeLength];
     batch.auto_reset = static_cast<int32_t>(rules[kRuleAutoReset]);
     batch.action_check = static_cast<int32_t>(rules[kRuleActionCheck]);
+    batch.max_levels = call->takes(kInputLevels);  // for the kind of the worlds; the arguments tell how many
     batch.tensors = call->tensors;
     return DS_STATUS_OK;
 }
@@ -163,10 +180,15 @@ ds_status take_worlds(Buffers& results, const WorldSizes& sizes, BatchCall* call
     return DS_STATUS_OK;
 }
 
+bool is_output(const ds_batch& batch, int64_t tensor) {
+    if (tensor < 0 || tensor >= DS_TENSOR_COUNT || tensor == DS_TENSOR_level_weights) return false;
+    return batch.max_levels > 0 || kTensorRows[tensor].presence != Presence::LEVELS;
+}
+
 ds_status take_outputs(Buffers& results, const WorldSizes& sizes, BatchCall* call) {
     for (int64_t i = kRuleFirstOutput; i < call->num_rules; ++i) {
         const int64_t tensor = call->rules[i];
-        if (tensor < 0 || tensor >= DS_TENSOR_COUNT) return fail_call("rules", "out of range");
+        if (!is_output(call->batch, tensor)) return fail_call("rules", "out of range");
         const TensorRow& row = kTensorRows[tensor];
         const int64_t elements = call->batch.num_worlds * sizes.elements[tensor];
         const Buffer* buffer = results.take(row.name, kDataTypes[row.dtype], elements);
@@ -185,7 +207,8 @@ ds_status use_scratch(const Buffer& scratch, const WorldSizes& sizes, BatchCall*
     int64_t left = count_elements(scratch) - gap;
     char* part = static_cast<char*>(scratch.data) + gap;
     for (int tensor = 0; tensor < DS_TENSOR_COUNT; ++tensor) {
-        if (call->tensors[tensor] || kTensorRows[tensor].may_be_absent()) continue;
+        if (call->tensors[tensor] || kTensorRows[tensor].presence == Presence::FLAT) continue;
+        if (!is_output(batch, tensor)) continue;
         const int64_t bytes = batch.num_worlds * sizes.bytes[tensor];
         const int64_t rounded = (bytes + kAlignment - 1) & ~(kAlignment - 1);
         call->tensors[tensor] = part;
@@ -209,6 +232,25 @@ ds_status take_results(const CallFrame& frame, const WorldSizes& sizes, BatchCal
     return use_scratch(*scratch, sizes, call);
 }
 
+// Their number is that of the weights of a world.
+ds_status take_levels(Buffers& arguments, BatchCall* call) {
+    if (!call->takes(kInputLevels)) return DS_STATUS_OK;
+    ds_batch& batch = call->batch;
+    const Buffer* weights = arguments.next();
+    if (!weights) return fail_call("level_weights", "missing");
+    if (weights->dtype != kF32 || weights->rank != 2 || weights->dims[0] != batch.num_worlds || weights->dims[1] < 1 ||
+        weights->dims[1] > DS_MAX_LEVELS) {
+        return fail_call("level_weights", "wrong element type or shape");
+    }
+    batch.max_levels = weights->dims[1];
+    call->tensors[DS_TENSOR_level_weights] = weights->data;
+    const int64_t words = static_cast<int64_t>(sizeof(ds_level) / sizeof(uint32_t));
+    const Buffer* table = arguments.take("levels", kU32, batch.max_levels * words);
+    if (!table) return last_status();
+    batch.levels = static_cast<const ds_level*>(table->data);
+    return DS_STATUS_OK;
+}
+
 ds_status take_step_arguments(const CallFrame& frame, const WorldSizes& sizes, BatchCall* call) {
     Buffers arguments(frame.args.args, frame.args.size);
     const int64_t num_worlds = call->batch.num_worlds;
@@ -222,14 +264,15 @@ ds_status take_step_arguments(const CallFrame& frame, const WorldSizes& sizes, B
     const Buffer* actions = take(DS_TENSOR_actions);
     if (!actions) return last_status();
     call->actions = static_cast<const int32_t*>(actions->data);
-    if (call->rules[kRuleHasResets]) {
+    if (call->takes(kInputResets)) {
         const Buffer* resets = take(DS_TENSOR_resets);
         if (!resets) return last_status();
         call->resets = static_cast<const int32_t*>(resets->data);
     }
+    if (const ds_status status = take_levels(arguments, call)) return status;
     for (int64_t i = kRuleFirstOutput; i < call->num_rules; ++i) {
         const int64_t tensor = call->rules[i];
-        if (!kTensorRows[tensor].outlives_step) continue;
+        if (!outlives_step(tensor)) continue;
         const Buffer* kept = take(tensor);
         if (!kept) return last_status();
         if (sizes.elements[tensor] && kept->data != call->tensors[tensor]) {
@@ -278,17 +321,17 @@ Error* answer(const CallFrame& frame, ds_status status) {
 
 ds_status read_create(const CallFrame& frame, int32_t device_kind, BatchCall* call) {
     if (const ds_status status = read_rules(frame, device_kind, call)) return status;
-    if (const ds_status status = take_results(frame, sizes_of_world(call->batch.num_agents), call)) return status;
+    if (const ds_status status = take_results(frame, sizes_of_world(kind_of(call->batch)), call)) return status;
     Buffers arguments(frame.args.args, frame.args.size);
     const Buffer* words = arguments.take("seed_and_offset", kU32, 2);
     if (!words) return last_status();
     call->seed_and_offset = static_cast<const uint32_t*>(words->data);
-    return DS_STATUS_OK;
+    return take_levels(arguments, call);
 }
 
 ds_status read_step(const CallFrame& frame, int32_t device_kind, BatchCall* call) {
     if (const ds_status status = read_rules(frame, device_kind, call)) return status;
-    const WorldSizes& sizes = sizes_of_world(call->batch.num_agents);
+    const WorldSizes& sizes = sizes_of_world(kind_of(call->batch));
     if (const ds_status status = take_results(frame, sizes, call)) return status;
     return take_step_arguments(frame, sizes, call);
 }

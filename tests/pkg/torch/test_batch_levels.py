@@ -1,0 +1,167 @@
+"""Worlds in tensors that play levels are a simulator's, bit for bit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.scenes import random_actions
+
+import doorstep
+from doorstep import levels
+from doorstep.levels import GeneratedLevel, Level, Physics, Room, Spawn
+
+torch = pytest.importorskip("torch")
+
+from doorstep.torch import make  # noqa: E402
+
+OPTIONS: dict[str, Any] = {"episode_length": 6, "max_levels": 4}
+
+
+def table_of() -> list[Level | GeneratedLevel]:
+    """A hall, two levels that come with doorstep, and the generator with other rules."""
+    spawns = (Spawn(-5, (0, 2)), Spawn(5, 0))
+    hall = Level(spawns=spawns, rooms=(Room(0, 40),), physics=Physics(friction=(0.5, 1.5)), episode_length=(2, 6))
+    first, second = list(levels.curated().values())[:2]
+    return [hall, first, GeneratedLevel(room_types=("any", "any", "any")), second]
+
+
+def assert_same(sim: doorstep.Simulator, state: Any) -> None:
+    assert state.tensors.keys() == sim.tensors.keys()
+    for name, tensor in sim.tensors.items():
+        assert state.tensors[name].numpy().tobytes() == tensor.copy_to_host().tobytes(), name
+
+
+@pytest.mark.parametrize("num_worlds", [1, 70])
+@pytest.mark.parametrize("flat_observations", [False, True])
+def test_steps_are_those_of_a_simulator(num_worlds: int, flat_observations: bool) -> None:
+    with doorstep.Simulator(num_worlds, seed=9, flat_observations=flat_observations, **OPTIONS) as sim:
+        rooms = make(sim.config)
+        state = rooms.init()
+        assert_same(sim, state)
+        rooms.set_levels(table_of())
+        sim.set_levels(table_of())
+        state.level_weights.fill_(1)
+        draw = np.random.default_rng(1)
+        played = set()
+        for step, actions in enumerate(random_actions(4, 40, num_worlds)):
+            if step == 15:
+                sim.level_weights[:] = weights = draw.random((num_worlds, 4), np.float32)
+                state.level_weights.copy_(torch.from_numpy(weights))
+            resets = draw.integers(0, 10, (num_worlds, 1), np.int32) == 0
+            sim.actions.to_numpy()[:], sim.resets.to_numpy()[:] = actions, resets
+            sim.step()
+            rooms.step(state, torch.from_numpy(actions), torch.from_numpy(resets))
+            assert_same(sim, state)
+            played |= set(state.levels[:, 0].tolist())
+        assert num_worlds == 1 or played == {0, 1, 2, 3}
+
+
+def test_the_first_levels_are_those_of_the_table() -> None:
+    rooms = make(200, levels=table_of(), **OPTIONS)
+    state = rooms.init()
+    assert set(state.levels[:, 0].tolist()) == {0, 1, 2, 3}
+    assert state.level_weights.eq(1).all()
+    for weights in (torch.tensor([0.0, 0, 0, 2]), torch.tensor([[0.0, 0, 0, 2]] * 200)):
+        only = rooms.init(level_weights=weights)
+        assert only.levels.eq(3).all()
+        assert only.level_weights.eq(weights).all()
+    rooms.set_levels(table_of()[:2])
+    assert rooms.init().level_weights[0].tolist() == [1, 1, 0, 0]
+    plain, without = make(200).init(5), make(200, **OPTIONS).init(5)
+    assert torch.equal(plain.lidar, without.lidar)
+
+
+def test_rows_may_be_moved() -> None:
+    rooms = make(4, levels=table_of(), **OPTIONS)
+    state, other = rooms.init(1), rooms.init(2)
+    for tensor, moved in ((state.worlds, other.worlds), (state.levels, other.levels)):
+        moved.copy_(tensor.flip(0))
+    for actions in torch.from_numpy(random_actions(0, 20, 4)):
+        rooms.step(state, actions)
+        rooms.step(other, actions.flip(0))
+        assert torch.equal(other.lidar.flip(0), state.lidar)
+        assert torch.equal(other.levels.flip(0), state.levels)
+
+
+# ---- Compiled
+
+
+def curriculum(rooms: Any, state: Any, actions: Any) -> Any:
+    """A rollout that moves the weights of worlds from the levels that they have played to the others."""
+    shown = []
+    for step_actions in actions:
+        played = torch.nn.functional.one_hot(state.levels[:, 0].long(), 4)
+        state.level_weights.mul_(1 - 0.5 * played * state.dones[:, :1, 0])
+        rooms.step(state, step_actions)
+        shown.append(state.levels.clone())
+    return torch.stack(shown)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("inductor")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
+def test_compiled_rollouts_are_the_same() -> None:
+    compare_compiled("inductor")
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
+def test_rollouts_are_the_same_without_inductor() -> None:
+    torch._dynamo.reset()
+    compare_compiled("aot_eager")
+
+
+def compare_compiled(backend: str) -> None:
+    rooms = make(5, levels=table_of(), episode_length=3, max_levels=4)
+    compiled = torch.compile(curriculum, fullgraph=True, backend=backend)
+    state, expected = rooms.init(8), rooms.init(8)
+    for seed in (1, 2):
+        actions = torch.from_numpy(random_actions(seed, 5, 5))
+        assert torch.equal(compiled(rooms, state, actions), curriculum(rooms, expected, actions))
+        assert torch.equal(state.worlds, expected.worlds)
+        for name, tensor in expected.tensors.items():
+            assert torch.equal(state.tensors[name], tensor), name
+        rooms.set_levels(table_of()[::-1])
+
+
+# ---- Mistakes
+
+
+def refused(call: Any) -> doorstep.ArgumentError:
+    with pytest.raises(doorstep.ArgumentError) as caught:
+        call()
+    return caught.value
+
+
+def test_tables_are_checked_as_a_simulator_does() -> None:
+    rooms: Any = make(1, **OPTIONS)
+    table = rooms._level_table.clone()
+    alone = Level(spawns=(Spawn(0, 0),), rooms=(Room(0, 40),))
+    assert "max_levels" in str(refused(lambda: rooms.set_levels([*table_of(), table_of()[0]])))
+    assert "spawns" in str(refused(lambda: make(1, levels=[alone], **OPTIONS)))
+    for wrong in ([], [3], "levels", 3):
+        assert refused(lambda wrong=wrong: rooms.set_levels(wrong)).argument.startswith("levels")
+    assert torch.equal(rooms._level_table, table)
+
+
+def test_weights_of_another_kind_are_refused() -> None:
+    rooms = make(3, levels=table_of(), **OPTIONS)
+    for weights in (torch.ones(2, 4), torch.ones(3), torch.ones(3, 4, dtype=torch.int32), [1, 1, 1, 1]):
+        assert refused(lambda weights=weights: rooms.init(level_weights=weights)).argument == "level_weights"
+    state = rooms.init()
+    for wrong in (torch.ones(3, 5), torch.ones(3, 4, dtype=torch.float64)):
+        state.tensors["level_weights"] = wrong
+        assert refused(lambda: rooms.step(state)).argument == "level_weights"
+    del state.tensors["level_weights"]
+    assert refused(lambda: rooms.step(state)).argument == "level_weights"
+
+
+def test_batches_without_levels_take_none() -> None:
+    rooms = make(2)
+    assert refused(lambda: rooms.init(level_weights=torch.ones(2, 1))).argument == "max_levels"
+    assert refused(lambda: rooms.set_levels(table_of())).argument == "max_levels"
+    assert refused(lambda: make(2, levels=table_of())).argument == "max_levels"
+    assert "levels" not in rooms.init().tensors
+    with pytest.raises(doorstep.ArgumentError, match="worlds is of shape"):
+        make(2, **OPTIONS).step(rooms.init())
