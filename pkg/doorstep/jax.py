@@ -99,7 +99,7 @@ class Batch(NamedTuple):
             step on, relative to the sum of its row; None: `state.level_weights`.
             levels: as the field `levels`: draw from these instead. They may be traced.
         num_worlds: N of `init`. A step takes any number of worlds.
-        outputs: names of `BatchState.tensors`.
+        outputs: names of `BatchState.tensors`, without `level_weights`.
         shapes: shape and dtype of the actions, the worlds and each output, by name.
         levels: the L levels of `make()`, opaque: uint32 [L, words]. None without levels.
     """
