@@ -22,7 +22,7 @@ def hall(**changes: Any) -> Level:
     return Level(**{"spawns": (Spawn(-5, 0), Spawn(5, 0)), "rooms": (Room(0, 40),), **changes})
 
 
-def playing(*table: Level | GeneratedLevel, num_worlds: int = 1, **config: Any) -> doorstep.Simulator:
+def playing(*table: levels.AnyLevel, num_worlds: int = 1, **config: Any) -> doorstep.Simulator:
     """A simulator whose worlds play the levels in turn."""
     sim = doorstep.Simulator(num_worlds, max_levels=len(table), **config)
     sim.set_levels(table)
@@ -42,7 +42,7 @@ def walk(sim: doorstep.Simulator, steps: int, action: tuple[int, ...] = WALK) ->
 
 @pytest.mark.parametrize("num_agents", [1, 2, 3, 8])
 def test_the_reference_as_a_level_has_the_bits_of_the_reference(num_agents: int) -> None:
-    rules = {"num_agents": num_agents, "seed": 3, "episode_length": 60, "flat_observations": True}
+    rules: dict[str, Any] = {"num_agents": num_agents, "seed": 3, "episode_length": 60, "flat_observations": True}
     own, table = doorstep.Simulator(64, **rules), doorstep.Simulator(64, max_levels=3, **rules)
     draws = np.random.default_rng(num_agents)
     for _ in range(150):
@@ -58,7 +58,8 @@ def test_the_reference_as_a_level_has_the_bits_of_the_reference(num_agents: int)
 def test_room_types_have_their_buttons_and_cubes() -> None:
     counts = {"single_button": (1, 0), "double_button": (2, 0), "cube_blocking": (2, 3), "cube_buttons": (2, 2)}
     for name, (buttons, cubes) in counts.items():
-        sim = playing(GeneratedLevel(room_types=(name, name, name)), num_worlds=32)
+        types: Any = (name, name, name)
+        sim = playing(GeneratedLevel(room_types=types), num_worlds=32)
         kinds = sim.state.body_kinds.to_numpy()
         x, y = np.moveaxis(sim.state.button_positions.to_numpy(), -1, 0)[:2]
         assert ((kinds == 2).sum(1) == 3 * cubes).all()
@@ -116,7 +117,7 @@ def test_weights_are_set_from_float32_arrays() -> None:
 
 
 def test_draws_depend_on_seed_world_and_episode_alone() -> None:
-    table = [levels.reference(), hall(physics=Physics(cube_mass=(5, 20)), episode_length=(20, 40))]
+    table: list[levels.AnyLevel] = [levels.reference(), hall(physics=Physics(cube_mass=(5, 20)), episode_length=(20, 40))]
 
     def states(num_worlds: int, world_offset: int, num_threads: int) -> list[int]:
         sim = doorstep.Simulator(
@@ -347,7 +348,7 @@ def test_doors_move_at_their_speed() -> None:
 
 
 def test_saves_continue_bit_for_bit_and_fit_their_capacity_only() -> None:
-    table = [hall(goal=FAR, physics=Physics(friction=(0.5, 1.5))), levels.reference()]
+    table: list[levels.AnyLevel] = [hall(goal=FAR, physics=Physics(friction=(0.5, 1.5))), levels.reference()]
     sim, other = playing(*table, num_worlds=6), playing(*table, num_worlds=6, seed=5)
     walk(sim, 20)
     saved = sim.save()
@@ -376,10 +377,11 @@ def test_bad_tables_change_nothing() -> None:
     sim = playing(hall(), hall(goal=FAR))
     before = (sim.hash(), sim.level_weights.to_numpy().tolist())
     alone = replace(hall(), spawns=(Spawn(0, 0),))
+    not_a_level: Any = 3
     assert "max_levels" in str(refused(lambda: sim.set_levels([hall()] * 3)))
     assert "spawns" in str(refused(lambda: sim.set_levels([hall(), alone])))
     assert refused(lambda: sim.set_levels([])).argument == "levels"
-    assert refused(lambda: sim.set_levels([hall(), 3])).argument.startswith("levels")
+    assert refused(lambda: sim.set_levels([hall(), not_a_level])).argument.startswith("levels")
     for weights in ((1,), (1, -1), (0, 0), (1, math.nan), (1, math.inf), "ab"):
         assert refused(lambda weights=weights: sim.set_levels([hall()] * 2, weights)).argument == "weights"
     sim.reset()
