@@ -12,20 +12,31 @@ from tests.interop import xla_frames
 
 from doorstep import cuda
 from doorstep._native import TENSORS, DeviceKind, batch_info, load
-from doorstep._native._generated import Batch
+from doorstep._native._generated import Batch, Level
+from doorstep.levels import AnyLevel, to_native_array
 
 NAMES = [row.name for row in TENSORS]
+LEVEL_BYTES = ctypes.sizeof(Level)
 
 
 class DeviceBatch:
-    """Worlds in buffers of their own, on a stream. Memory is not zero beforehand."""
+    """Worlds in buffers of their own, on a stream. Memory is not zero beforehand. Levels are all equally likely."""
 
-    def __init__(self, num_worlds: int, stream: cuda.Stream, *, num_agents: int = 2, episode_length: int = 200) -> None:
+    def __init__(
+        self,
+        num_worlds: int,
+        stream: cuda.Stream,
+        *,
+        num_agents: int = 2,
+        episode_length: int = 200,
+        levels: Sequence[AnyLevel] = (),
+    ) -> None:
         self.stream = stream
         self.num_worlds = num_worlds
         self.num_agents = num_agents
-        self.info = batch_info(DeviceKind.CUDA, 0, num_worlds, num_agents)
+        self.info = batch_info(DeviceKind.CUDA, 0, num_worlds, num_agents, len(levels))
         symbols = {"N": num_worlds, "A": num_agents, "A-1": num_agents - 1, "F": self.info.flat_observation_size}
+        symbols |= {"L": len(levels)}
         self.shapes = {
             row.name: tuple(symbols[size] if size in symbols else int(size) for size in row.shape) for row in TENSORS
         }
@@ -33,6 +44,10 @@ class DeviceBatch:
         self.tensors = {row.name: self.take(self.nbytes(row.name)) for row in TENSORS}
         self.scratch = self.take(self.info.scratch_bytes)
         self.trouble = self.take(12)
+        self.table = self.take(max(1, LEVEL_BYTES * len(levels)))
+        if levels:
+            self.table.copy_from_host(np.frombuffer(bytes(to_native_array(levels)), np.uint8))
+            self.write("level_weights", np.ones(self.shapes["level_weights"]))
         self.addresses = (ctypes.c_void_p * len(TENSORS))(*(buffer.pointer for buffer in self.tensors.values()))
         self.batch = Batch(
             struct_size=ctypes.sizeof(Batch),
@@ -47,6 +62,8 @@ class DeviceBatch:
             scratch=self.scratch.pointer,
             scratch_bytes=self.info.scratch_bytes,
             trouble=self.trouble.pointer,
+            levels=self.table.pointer,
+            max_levels=len(levels),
         )
 
     def nbytes(self, name: str) -> int:
@@ -90,10 +107,16 @@ class DeviceBatch:
             *map(self.xla_tensor, outputs),
         ]
 
+    def xla_levels(self) -> list[xla_frames.Tensor]:
+        """The arguments of a call that plays levels."""
+        shape = self.batch.max_levels, LEVEL_BYTES // 4
+        return [self.xla_tensor("level_weights"), xla_frames.Tensor(self.table.pointer, shape, "uint32")]
+
     def rules(self, outputs: Sequence[str], *, resets: bool = False) -> list[int]:
-        numbers = [DeviceKind.CUDA, self.num_agents, self.batch.episode_length, 1, 0, resets]
+        inputs = resets + 2 * (self.batch.max_levels > 0)
+        numbers = [DeviceKind.CUDA, self.num_agents, self.batch.episode_length, 1, 0, inputs]
         return [*map(int, numbers), *map(NAMES.index, outputs)]
 
     def close(self) -> None:
-        for buffer in (self.worlds, *self.tensors.values(), self.scratch, self.trouble):
+        for buffer in (self.worlds, *self.tensors.values(), self.scratch, self.trouble, self.table):
             buffer.close()

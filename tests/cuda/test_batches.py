@@ -14,7 +14,7 @@ from tests.interop import xla_frames
 from tests.scenes import random_actions
 
 import doorstep
-from doorstep import cuda
+from doorstep import cuda, levels
 from doorstep._native import check, load
 from doorstep.errors import Status
 
@@ -58,6 +58,38 @@ def test_a_batch_is_a_simulator(num_worlds: int, num_agents: int) -> None:
             assert batch.read(name).tobytes() == sim.tensors[name].to_numpy().tobytes(), name
     check(batch.call("ds_batch_release"))
     batch.close()
+
+
+@pytest.mark.parametrize("num_worlds", [1, 37])
+@on_stand_in()
+def test_a_batch_with_levels_is_a_simulator(num_worlds: int) -> None:
+    """Its first levels but the first one are the table's in both."""
+    table = list(levels.curated().values())[:3]
+    options: dict[str, Any] = {"episode_length": 4}
+    stream = cuda.Stream()
+    batch, plain = DeviceBatch(num_worlds, stream, levels=table, **options), DeviceBatch(num_worlds, stream)
+    check(batch.call("ds_batch_prepare"))
+    assert plain.call("ds_batch_create", 9, 3) == Status.INVALID_ARGUMENT  # worlds of another kind
+    check(batch.call("ds_batch_create", 9, 3))
+    with doorstep.Simulator(
+        num_worlds, seed=9, world_offset=3, flat_observations=True, max_levels=3, **options
+    ) as sim:
+        sim.set_levels(table)
+        for step, actions in enumerate(random_actions(1, 14, num_worlds)):
+            if step == 7:
+                sim.level_weights.to_numpy()[:] = (0, 1, 3)
+                batch.write("level_weights", sim.level_weights.to_numpy())
+            sim.actions.to_numpy()[:] = actions
+            sim.resets.to_numpy()[:] = step % 6 == 0
+            batch.write("actions", actions)
+            batch.write("resets", sim.resets.to_numpy())
+            sim.step()
+            check(batch.call("ds_batch_step"))
+            if step > 0:
+                assert_same(batch, sim)
+    check(batch.call("ds_batch_release"))
+    batch.close()
+    plain.close()
 
 
 @on_stand_in()
@@ -176,6 +208,37 @@ def test_custom_calls_of_xla_step_worlds(gap: int) -> None:
         assert batch.read("final_lidar").tobytes() == sim.final_lidar.to_numpy().tobytes()
     check(load().ds_batch_release(ctypes.byref(batch.batch)))
     for thing in (batch, scratch, words):
+        thing.close()
+
+
+@on_stand_in()
+def test_custom_calls_of_xla_step_worlds_with_levels() -> None:
+    table = list(levels.curated().values())[:3]
+    stream = cuda.Stream()
+    batch, expected = (DeviceBatch(20, stream, episode_length=4, levels=table) for _ in range(2))
+    outputs = ["rewards", "lidar", "levels"]
+    scratch = batch.take(batch.info.scratch_bytes + 20 * 8192)
+    words = cuda.Buffer(8, stream=stream)
+    words.copy_from_host(np.array([6, 1], np.uint32))
+    call: dict[str, Any] = {"stream": stream.handle, "device": 0}
+    rules, results = batch.rules(outputs), batch.xla_results(outputs, scratch)
+    xla_frames.call("initialize_cuda", [], [], rules, **call)
+    seed = xla_frames.Tensor(words.pointer, (2,), "uint32")
+    xla_frames.call("create_cuda", [seed, *batch.xla_levels()], results, rules, **call)
+    check(expected.call("ds_batch_create", 6, 1))
+    for actions in random_actions(2, 9, 20):
+        for each in (batch, expected):
+            each.write("actions", actions)
+        arguments = [results[0], batch.xla_tensor("actions"), *batch.xla_levels(), results[-1]]
+        xla_frames.call("step_cuda", arguments, results, rules, **call)
+        expected.write("resets", np.zeros((20, 1), np.int32))
+        check(expected.call("ds_batch_step"))
+        stream.synchronize()
+        for name in outputs:
+            assert batch.read(name).tobytes() == expected.read(name).tobytes(), name
+    assert len(set(batch.read("levels").ravel().tolist())) == 3
+    check(load().ds_batch_release(ctypes.byref(batch.batch)))
+    for thing in (batch, expected, scratch, words):
         thing.close()
 
 
