@@ -1,0 +1,334 @@
+"""Who does what in one world."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Iterable, Sequence
+from typing import final
+
+from doorstep.planner.actions import STAY, SWITCH_GRAB, Action
+from doorstep.planner.cube_moves import CubeMove, moves_aside, moves_onto
+from doorstep.planner.duties import Duty, Haul, Leave, Stand, Wait
+from doorstep.planner.geometry import Bounds, Point, Rectangle, overlap
+from doorstep.planner.level import BUTTON_HALF
+from doorstep.planner.scene import Body, Scene
+
+_THINK_EVERY = 40  # steps after which duties are given anew even if nothing has happened
+_STILL = 3  # steps without moving
+_EXACT = 4  # buttons up to which the best of all ways to share them out is found
+
+
+@final
+class Crew:
+    """The agents of one world: gives them duties when something has happened, and asks the duties for actions.
+
+    Args:
+        num_agents: in the world.
+        goal: where agents are to go; None: to the largest y.
+    """
+
+    def __init__(self, num_agents: int, goal: Bounds | None = None) -> None:
+        self._goal = goal
+        self._duties: list[Duty] = [Wait() for _ in range(num_agents)]
+        self._refused: set[tuple[object, ...]] = set()
+        self._seen: object = None
+        self._age = 0
+        self._places: list[Point] = [(math.inf, math.inf)] * num_agents
+        self._rest = [0] * num_agents
+
+    def act(self, scene: Scene) -> list[Action]:
+        """The agents' next actions."""
+        self._note_who_moves(scene)
+        if self._something_happened(scene):
+            self._give_duties(scene)
+        return [self._act_of(scene, agent) for agent in range(len(scene.agents))]
+
+    def _note_who_moves(self, scene: Scene) -> None:
+        for agent, body in enumerate(scene.agents):
+            if body is not None:
+                moved = math.dist(body.at, self._places[agent]) > 0.1
+                self._rest[agent] = 0 if moved else self._rest[agent] + 1
+                self._places[agent] = body.at
+
+    def _something_happened(self, scene: Scene) -> bool:
+        seen = scene.is_open, scene.pressed
+        self._age += 1
+        happened = seen != self._seen or self._age > _THINK_EVERY or any(duty.over for duty in self._duties)
+        self._seen = seen
+        return happened
+
+    def _act_of(self, scene: Scene, agent: int) -> Action:
+        if scene.agents[agent] is None:
+            return STAY
+        duty = self._duties[agent]
+        if scene.holds[agent] >= 0 and not isinstance(duty, Haul):
+            return SWITCH_GRAB
+        return duty.act(scene, agent, [other for other, rest in enumerate(self._rest) if rest >= _STILL])
+
+    # ---- Giving duties ----
+
+    def _give_duties(self, scene: Scene) -> None:
+        self._age = 0
+        old = self._duties
+        for duty in old:
+            if isinstance(duty, Haul) and duty.failed:
+                self._refused.add(_name(duty.move))
+        self._duties = _Plan(scene, old, self._refused, self._goal).duties
+
+
+def _name(move: CubeMove) -> tuple[object, ...]:
+    return move.cube, move.push, round(move.target[0]), round(move.target[1])
+
+
+@final
+class _Plan:
+    """One distribution of duties."""
+
+    def __init__(
+        self, scene: Scene, old: Sequence[Duty], refused: set[tuple[object, ...]], goal: Bounds | None
+    ) -> None:
+        self.scene, self.level = scene, scene.level
+        self.old, self.refused, self.goal = old, refused, goal
+        self.new: dict[int, Duty] = {}
+        self.places = [-1 if body is None else self.level.place_near(body.x, body.y) for body in scene.agents]
+        self._continue_hauls()
+        self._hold_doors()
+        self._open_next_door()
+        self._leave()
+
+    @property
+    def duties(self) -> list[Duty]:
+        """One for each agent."""
+        return [self.new.get(agent) or Wait() for agent in range(len(self.scene.agents))]
+
+    @property
+    def _free(self) -> list[int]:
+        return [agent for agent, place in enumerate(self.places) if place >= 0 and agent not in self.new]
+
+    def _continue_hauls(self) -> None:
+        for agent, duty in enumerate(self.old):
+            if isinstance(duty, Haul) and not duty.over and duty.holding and self.scene.agents[agent]:
+                self.new[agent] = duty
+
+    # ---- Ways ----
+
+    def _goal_places(self, agent: int) -> tuple[set[int], Point]:
+        """The places that an agent wants to get to, and a point there."""
+        level, body = self.level, self.scene.agents[agent]
+        assert body is not None
+        if self.goal is not None:
+            point = self.goal.nearest(*body.at)
+            return {level.place_near(*point)}, point
+        return level.highest_from(self.places[agent], body.x)
+
+    def _closed_doors(self, agent: int, is_open: Sequence[int]) -> list[int] | None:
+        places, _ = self._goal_places(agent)
+        return self.level.closed_doors_between(self.places[agent], places, is_open)
+
+    def _is_covered(self, button: int) -> bool:
+        """Whether a cube is on a button."""
+        return any(self._covers(cube, button) for cube in range(len(self.scene.cubes)))
+
+    def _covers(self, cube: int, button: int) -> bool:
+        rectangle = self.scene.cube_rectangle(cube)
+        x, y = self.level.buttons[button]
+        return rectangle is not None and overlap(rectangle, Rectangle(x, y, 1.0, 0.0, BUTTON_HALF, BUTTON_HALF))
+
+    # ---- Doors that close ----
+
+    def _hold_doors(self) -> None:
+        """Agents on the buttons of doors that would close stay there until all others are through."""
+        for door, is_open in enumerate(self.scene.is_open):
+            if not is_open or self.scene.lasting[door]:
+                continue
+            holders = [
+                agent
+                for agent in self._free
+                if isinstance(duty := self.old[agent], Stand)
+                and duty.button in self.level.buttons_of[door]
+                and not self._is_covered(duty.button)
+            ]
+            closed = [flag and index != door for index, flag in enumerate(self.scene.is_open)]
+            others = [agent for agent in self._free if agent not in holders]
+            if any(door in (self._closed_doors(agent, closed) or []) for agent in others):
+                self.new.update({agent: self.old[agent] for agent in holders})
+
+    # ---- Opening doors ----
+
+    def _open_next_door(self) -> None:
+        routes = {agent: self._closed_doors(agent, self.scene.is_open) or [] for agent in self._free}
+        doors = sorted({(-len(route), route[0]) for route in routes.values() if route})
+        for _, door in doors[:1]:
+            self._open(door, set())
+
+    def _open(self, door: int, tried: set[int]) -> None:
+        """Gives duties to open a door; first the doors before its buttons."""
+        tried.add(door)
+        needed = [
+            button
+            for button in self.level.buttons_of[door]
+            if not self._is_covered(button) and not self._is_on_its_way(button)
+        ]
+        for button in needed:
+            for before in self._doors_before(button):
+                if before not in tried:
+                    self._open(before, tried)
+                    return
+        if self.scene.lasting[door]:
+            self._haul_onto(needed[: max(len(needed) - len(self._free), 0)] and needed, door, len(needed) - len(self._free))
+        else:
+            self._haul_onto(needed, door, len(needed))
+        self._stand_on([button for button in needed if not self._is_on_its_way(button)])
+
+    def _is_on_its_way(self, button: int) -> bool:
+        return any(isinstance(duty, Haul) and duty.button == button for duty in self.new.values())
+
+    def _doors_before(self, button: int) -> list[int]:
+        place = self.level.place_near(*self.level.buttons[button])
+        ways = [
+            self.level.closed_doors_between(self.places[agent], {place}, self.scene.is_open) for agent in self._free
+        ]
+        found = [way for way in ways if way is not None]
+        return min(found, key=len)[:1] if found else []
+
+    def _stand_on(self, buttons: Sequence[int]) -> None:
+        agents = self._free
+        count = min(len(buttons), len(agents))
+        if not count:
+            return
+        for agent, button in _shared_out(agents, buttons, self._distance_to):
+            duty = self.old[agent]
+            self.new[agent] = duty if isinstance(duty, Stand) and duty.button == button and not duty.over else Stand(
+                button
+            )
+            self._clear_the_way(agent, self.level.buttons[button], 1.2)
+
+    def _distance_to(self, agent: int, button: int) -> float:
+        body = self.scene.agents[agent]
+        assert body is not None
+        place = self.level.place_near(*self.level.buttons[button])
+        within = place in self.level.reachable(self.places[agent], self.scene.is_open)
+        return math.dist(body.at, self.level.buttons[button]) + (0.0 if within else 1000.0)
+
+    # ---- Cubes ----
+
+    def _haul_onto(self, buttons: Sequence[int], door: int, most: int) -> None:
+        """Gives agents cubes to put on buttons, at most some."""
+        options = sorted(
+            (self._rough_cost(agent, cube, button), agent, cube, button)
+            for agent, cube, button in itertools.product(self._free, self._spare_cubes(door), buttons)
+        )
+        taken: set[int] = set()
+        given = 0
+        for _, agent, cube, button in options:
+            if given >= most or agent in self.new or cube in taken or self._is_on_its_way(button):
+                continue
+            duty = self._continued(agent, cube, button) or self._new_haul(agent, cube, button)
+            if duty:
+                self.new[agent] = duty
+                taken.add(cube)
+                given += 1
+
+    def _rough_cost(self, agent: int, cube: int, button: int) -> float:
+        body, moved = self.scene.agents[agent], self.scene.cubes[cube]
+        assert body is not None
+        assert moved is not None
+        return math.dist(body.at, moved.at) + 2 * math.dist(moved.at, self.level.buttons[button])
+
+    def _spare_cubes(self, door: int) -> list[int]:
+        """Cubes that are within reach and not on a button that they are needed on."""
+        needed = [
+            button
+            for of, buttons in enumerate(self.level.buttons_of)
+            if of == door or not self.scene.lasting[of]
+            for button in buttons
+        ]
+        hauled = {duty.move.cube for duty in self.new.values() if isinstance(duty, Haul)}
+        within: set[int] = set()
+        for agent in self._free:
+            within |= self.level.reachable(self.places[agent], self.scene.is_open)
+        return [
+            cube
+            for cube, body in enumerate(self.scene.cubes)
+            if body is not None
+            and cube not in hauled
+            and self.level.place_near(*body.at) in within
+            and not any(self._covers(cube, button) for button in needed)
+        ]
+
+    def _continued(self, agent: int, cube: int, button: int) -> Haul | None:
+        duty = self.old[agent]
+        same = isinstance(duty, Haul) and not duty.over and duty.move.cube == cube and duty.button == button
+        return duty if same else None  # type: ignore[return-value]
+
+    def _new_haul(self, agent: int, cube: int, button: int) -> Haul | None:
+        body = self.scene.agents[agent]
+        assert body is not None
+        for move in moves_onto(self.scene, cube, button, body, self.refused):
+            if self.scene.find_path(body.at, move.stand, tolerance=1.2):
+                return Haul(move, button)
+        return None
+
+    # ---- Leaving ----
+
+    def _leave(self) -> None:
+        for agent in self._free:
+            if self._closed_doors(agent, self.scene.is_open) == []:
+                _, point = self._goal_places(agent)
+                old = self.old[agent]
+                go_on = isinstance(old, Leave) and not old.over and math.dist(old.goal, point) < 6
+                self.new[agent] = old if go_on else Leave(point, onwards=self.goal is None)
+                self._clear_the_way(agent, point, 1.0)
+
+    def _clear_the_way(self, agent: int, goal: Point, tolerance: float) -> None:
+        """If cubes block the way of an agent, it gets the duty to move one; if it cannot, it waits."""
+        body = self.scene.agents[agent]
+        assert body is not None
+        if self.scene.find_path(body.at, goal, tolerance=tolerance):
+            return
+        path = self.scene.find_path(body.at, goal, tolerance=tolerance, through_cubes=True)
+        old = self.old[agent]
+        self.new[agent] = Wait()
+        busy = {duty.move.cube for duty in self.new.values() if isinstance(duty, Haul)}
+        for cube in self.scene.cubes_on(path):
+            if cube in busy:
+                return
+            if isinstance(old, Haul) and old.move.cube == cube and not old.over and old.button is None:
+                self.new[agent] = old
+                return
+            move = self._move_aside(cube, body, goal, tolerance)
+            if move:
+                self.new[agent] = Haul(move, None)
+                return
+
+    def _move_aside(self, cube: int, agent: Body, goal: Point, tolerance: float) -> CubeMove | None:
+        body = self.scene.cubes[cube]
+        assert body is not None
+        for move in moves_aside(self.scene, cube, agent, self.refused):
+            if not self.scene.find_path(agent.at, move.stand, tolerance=1.2):
+                continue
+            moved = dataclasses.replace(body, x=move.target[0], y=move.target[1])
+            cubes = [moved if index == cube else other for index, other in enumerate(self.scene.cubes)]
+            after = dataclasses.replace(self.scene, cubes=cubes, _obstacles={})
+            end = move.stand[0] + moved.x - body.x, move.stand[1] + moved.y - body.y
+            if after.find_path(end, goal, tolerance=tolerance):
+                return move
+        return None
+
+
+def _shared_out(agents: Sequence[int], buttons: Sequence[int], cost: object) -> Iterable[tuple[int, int]]:
+    """Pairs of agents and buttons with the least sum of costs, or nearly so where there are many."""
+    price = {(agent, button): cost(agent, button) for agent in agents for button in buttons}  # type: ignore[operator]
+    count = min(len(agents), len(buttons))
+    if max(len(agents), len(buttons)) <= _EXACT:
+        few, many = (agents, buttons) if len(agents) <= len(buttons) else (buttons, agents)
+        pairings = (list(zip(few, chosen, strict=True)) for chosen in itertools.permutations(many, count))
+        ordered = ([pair if few is agents else pair[::-1] for pair in pairing] for pairing in pairings)
+        return min(ordered, key=lambda pairing: sum(price[pair] for pair in pairing))
+    found: list[tuple[int, int]] = []
+    for pair in sorted(price, key=lambda pair: (price[pair], pair)):
+        if all(pair[0] != agent and pair[1] != button for agent, button in found):
+            found.append(pair)
+    return found

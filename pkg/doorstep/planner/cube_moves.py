@@ -1,0 +1,109 @@
+"""Where cubes can be moved: in straight lines, by an agent that pushes from behind or pulls from ahead.
+
+A grab ray that goes through the middle of a cube makes a handle along which force does not turn the cube, from any
+side, also obliquely. So a move has any direction, and needs only that what agent and cube sweep is free.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Collection, Iterator
+from typing import NamedTuple
+
+from doorstep.planner.geometry import Point, Rectangle, extent, facing, overlaps_any, swept, yaw_towards
+from doorstep.planner.level import BUTTON_HALF
+from doorstep.planner.scene import CUBE_HALF, Body, Scene
+
+_HANDLE = 1.45  # metres from an agent that grabs to the face of the cube; the ray is 2 long
+_HAUL_PRICE = 2.0  # of hauling a metre, in metres walked
+_GRAB_PRICE = 4.0  # of turning, grabbing and releasing, in metres walked
+_ON_BUTTON = CUBE_HALF + BUTTON_HALF - 0.75  # metres that a cube's centre may be off along both axes
+_SHORTEST = 0.3  # metres
+
+
+class CubeMove(NamedTuple):
+    """A cube's way to a target in one straight line.
+
+    Attributes:
+        cube: which one.
+        target: of its centre, metres.
+        push: the agent is behind the cube; otherwise before it.
+        stand: where the agent grabs, metres.
+        cost: in metres walked.
+    """
+
+    cube: int
+    target: Point
+    push: bool
+    stand: Point
+    cost: float
+
+
+def handle_length(cube: Body, direction: Point) -> float:
+    """Metres from the centre of a cube to an agent that grabs it looking along a direction."""
+    angle = yaw_towards(*direction) - cube.yaw
+    return CUBE_HALF / max(abs(math.cos(angle)), abs(math.sin(angle))) + _HANDLE
+
+
+def moves_onto(scene: Scene, cube: int, button: int, agent: Body, refused: Collection[tuple[object, ...]] = ()) -> Iterator[CubeMove]:
+    """The moves that put a cube on a button, the cheapest for the agent first."""
+    body, (x, y) = scene.cubes[cube], scene.level.buttons[button]
+    if body is None:
+        return
+    near = min(max(body.x, x - _ON_BUTTON), x + _ON_BUTTON), min(max(body.y, y - _ON_BUTTON), y + _ON_BUTTON)
+    offsets = (0.0, -_ON_BUTTON + 0.2, _ON_BUTTON - 0.2)
+    targets = [near, *((x + dx, y + dy) for dx, dy in itertools.product(offsets, offsets))]
+    yield from _free_moves(scene, cube, targets, agent, refused)
+
+
+def moves_aside(scene: Scene, cube: int, agent: Body, refused: Collection[tuple[object, ...]] = ()) -> Iterator[CubeMove]:
+    """The moves of a cube along its faces by lengths that may clear a way, the cheapest for the agent first."""
+    body = scene.cubes[cube]
+    if body is None:
+        return
+    targets = []
+    for quarter, length in itertools.product(range(4), (3.0, 4.5, 6.0, 8.0)):
+        x, y = facing(body.yaw + quarter * math.pi / 2)
+        targets.append((body.x + length * x, body.y + length * y))
+    yield from _free_moves(scene, cube, targets, agent, refused)
+
+
+def _free_moves(
+    scene: Scene, cube: int, targets: list[Point], agent: Body, refused: Collection[tuple[object, ...]]
+) -> Iterator[CubeMove]:
+    body = scene.cubes[cube]
+    assert body is not None
+    moves = [move for target in targets for push in (True, False) if (move := _move(body, cube, target, push, agent))]
+    things = scene.footprints(without=(cube,))
+    for move in sorted(moves, key=lambda move: move.cost):
+        if (move.cube, move.push, round(move.target[0]), round(move.target[1])) in refused:
+            continue
+        if _is_free(body, move, things):
+            yield move
+
+
+def _move(body: Body, cube: int, target: Point, push: bool, agent: Body) -> CubeMove | None:
+    length = math.dist(body.at, target)
+    if length < _SHORTEST:
+        return None
+    x, y = (target[0] - body.x) / length, (target[1] - body.y) / length
+    sign = -1 if push else 1
+    handle = handle_length(body, (x, y))
+    stand = body.x + sign * handle * x, body.y + sign * handle * y
+    cost = math.dist(agent.at, stand) + _HAUL_PRICE * length + _GRAB_PRICE
+    if push and (agent.x - body.x) * x + (agent.y - body.y) * y > 0:
+        cost += 3.0  # the way around the cube
+    return CubeMove(cube, target, push, stand, cost)
+
+
+def _is_free(body: Body, move: CubeMove, things: Collection[Rectangle]) -> bool:
+    (tx, ty), length = move.target, math.dist(body.at, move.target)
+    direction = (tx - body.x) / length, (ty - body.y) / length
+    half = extent(yaw_towards(*direction) - body.yaw, CUBE_HALF)
+    of_cube = swept(body.at, move.target, direction, half - 0.1, half - 0.1)
+    if overlaps_any(of_cube, things):
+        return False
+    end = move.stand[0] + tx - body.x, move.stand[1] + ty - body.y
+    of_agent = swept(move.stand, end, direction, 1.05, 1.1)
+    return not overlaps_any(of_agent, things)

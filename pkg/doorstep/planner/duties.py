@@ -1,0 +1,254 @@
+"""What one agent does: stand on a button, haul a cube, leave, or wait. A duty is given once and acts step by step."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from typing import Protocol, final
+
+from doorstep.planner.actions import STAY, SWITCH_GRAB, Action, haul, walk
+from doorstep.planner.cube_moves import CubeMove, handle_length
+from doorstep.planner.geometry import Bounds, Point, facing, sees, wrapped, yaw_towards
+from doorstep.planner.level import BUTTON_HALF
+from doorstep.planner.scene import CUBE_HALF, Body, Scene
+
+_STAND_ON = BUTTON_HALF + 0.3  # metres that the centre of an agent on a button may be off; 1.65 is the most
+_LOOK_EVERY = 4  # steps between looks at whether the way is still free
+_STALL = 6  # steps in which an agent that walks must get somewhere
+_STALL_LENGTH = 0.5  # metres
+_SIDESTEP = 4  # steps
+_LONGEST_HAUL = 60  # steps
+_LONGEST_APPROACH = 60  # steps
+
+
+class Duty(Protocol):
+    """What an agent does until it is `over`; `failed` says that it came to nothing."""
+
+    over: bool
+    failed: bool
+
+    def act(self, scene: Scene, agent: int, still: Collection[int]) -> Action:
+        """The agent's next action. `still` are the agents that have not moved for a while."""
+
+
+@final
+class Walk:
+    """Walks to points, around what is in the way, and around other agents if that fails."""
+
+    def __init__(self) -> None:
+        self.lost = False  # no way was found
+        self._path: list[Point] = []
+        self._goal: Point | None = None
+        self._steps = 0
+        self._stalls = 0
+        self._sidestep = 0
+        self._mark: tuple[int, Point] = (0, (math.inf, math.inf))
+
+    def towards(
+        self,
+        scene: Scene,
+        agent: int,
+        goal: Point,
+        still: Collection[int],
+        *,
+        yaw: float | None = None,
+        tolerance: float = 1.0,
+    ) -> Action:
+        """The next action on the way to a point, which may move."""
+        body = scene.agents[agent]
+        assert body is not None
+        self._steps += 1
+        if self._is_stalled(body):
+            self._stalls += 1
+            self._path = []
+            self._sidestep = _SIDESTEP if self._stalls % 2 == 0 else 0
+            still = [other for other in range(len(scene.agents)) if other != agent]
+        if self._sidestep:
+            self._sidestep -= 1
+            x, y = facing(math.pi / 4 + math.pi / 2 * (agent + self._stalls // 2))
+            return walk(body, (body.x + x, body.y + y), yaw)
+        if self._goal is None or math.dist(self._goal, goal) > 0.3 or self._is_blocked(scene, body):
+            self._path = []
+        if not self._path:
+            self._plan(scene, agent, body, goal, still, tolerance)
+        while len(self._path) > 1 and math.dist(body.at, self._path[0]) < 0.3:
+            self._path.pop(0)
+        return walk(body, self._path[0], yaw) if self._path else STAY
+
+    def _plan(
+        self, scene: Scene, agent: int, body: Body, goal: Point, still: Collection[int], tolerance: float
+    ) -> None:
+        others = [other.at for index in still if index != agent and (other := scene.agents[index])]
+        self._goal = goal
+        self._path = scene.find_path(body.at, goal, others=others, tolerance=tolerance)
+        if not self._path and others:
+            self._path = scene.find_path(body.at, goal, tolerance=tolerance)
+        self.lost = not self._path
+
+    def _is_blocked(self, scene: Scene, body: Body) -> bool:
+        look = self._steps % _LOOK_EVERY == 0 and self._path
+        return bool(look) and not sees(body.at, self._path[0], scene.obstacles())
+
+    def _is_stalled(self, body: Body) -> bool:
+        since, place = self._mark
+        if math.dist(place, body.at) > _STALL_LENGTH:
+            self._mark = self._steps, body.at
+            return False
+        if self._steps - since < _STALL:
+            return False
+        self._mark = self._steps, body.at
+        return True
+
+    def rests(self, agent: Body) -> None:
+        """Tells that the agent stands where it is on purpose."""
+        self._mark = self._steps, agent.at
+
+
+@final
+class Wait:
+    """Stands still."""
+
+    over = failed = False
+
+    def act(self, scene: Scene, agent: int, still: Collection[int]) -> Action:
+        """Nothing."""
+        return STAY
+
+
+@final
+class Stand:
+    """Goes to a button and stays on it."""
+
+    over = failed = False
+
+    def __init__(self, button: int) -> None:
+        self.button = button
+        self._walk = Walk()
+
+    def act(self, scene: Scene, agent: int, still: Collection[int]) -> Action:
+        """Goes to the nearest place on the button."""
+        body = scene.agents[agent]
+        assert body is not None
+        x, y = scene.level.buttons[self.button]
+        place = Bounds(x - _STAND_ON, y - _STAND_ON, x + _STAND_ON, y + _STAND_ON)
+        if place.contains(*body.at):
+            self._walk.rests(body)
+            return STAY
+        inner = place.grown(-0.2)
+        action = self._walk.towards(scene, agent, inner.nearest(*body.at), still, tolerance=0.6)
+        if self._walk.lost:
+            action = self._walk.towards(scene, agent, (x, y), still, tolerance=1.2)
+        self.failed = self.over = self._walk.lost
+        return action
+
+
+@final
+class Leave:
+    """Goes to a goal and stays there, or goes on from there in the direction of +y."""
+
+    over = failed = False
+
+    def __init__(self, goal: Point, *, onwards: bool) -> None:
+        self.goal = goal
+        self._onwards = onwards
+        self._walk = Walk()
+
+    def act(self, scene: Scene, agent: int, still: Collection[int]) -> Action:
+        """Walks."""
+        body = scene.agents[agent]
+        assert body is not None
+        if self._onwards and body.y > scene.level.highest + 1.0:
+            return walk(body, (body.x, body.y + 2.0))
+        if math.dist(body.at, self.goal) < 0.3:
+            self._walk.rests(body)
+            return STAY
+        action = self._walk.towards(scene, agent, self.goal, still)
+        self.failed = self.over = self._walk.lost
+        return action
+
+
+@final
+class Haul:
+    """Moves a cube: goes to where it is to be grabbed, grabs it, hauls it to its target, releases it."""
+
+    def __init__(self, move: CubeMove, button: int | None) -> None:
+        self.move = move
+        self.button = button
+        self.over = self.failed = False
+        self.holding = False
+        self._walk = Walk()
+        self._steps = 0
+        self._grabs = 0
+        self._mark: tuple[int, float] = (0, math.inf)
+
+    def act(self, scene: Scene, agent: int, still: Collection[int]) -> Action:
+        """Approaches the cube, or hauls it."""
+        self._steps += 1
+        body, cube = scene.agents[agent], scene.cubes[self.move.cube]
+        assert body is not None
+        if cube is None:
+            return self._end(scene, agent, failed=True)
+        if scene.holds[agent] == self.move.cube:
+            if not self.holding:
+                self.holding, self._steps, self._mark = True, 0, (0, math.inf)
+            return self._haul(scene, agent, body, cube)
+        if self.holding:  # released by someone else
+            return self._end(scene, agent, failed=True)
+        return self._approach(scene, agent, body, cube, still)
+
+    def _approach(self, scene: Scene, agent: int, body: Body, cube: Body, still: Collection[int]) -> Action:
+        length = math.dist(cube.at, self.move.target)
+        if length < 0.2 or self._steps > _LONGEST_APPROACH:
+            return self._end(scene, agent, failed=self._steps > _LONGEST_APPROACH)
+        x, y = (self.move.target[0] - cube.x) / length, (self.move.target[1] - cube.y) / length
+        sign = 1 if self.move.push else -1
+        handle, yaw = handle_length(cube, (x, y)), yaw_towards(sign * x, sign * y)
+        stand = cube.x - sign * handle * x, cube.y - sign * handle * y
+        if _can_grab(body, cube, yaw):
+            self._grabs += 1
+            if self._grabs <= 4:
+                return SWITCH_GRAB
+            return self._end(scene, agent, failed=True)
+        distance = math.dist(body.at, stand)
+        if distance < 0.9 and sees(body.at, stand, scene.obstacles(without=(self.move.cube,))):
+            closer = 0.0 if distance > 0.25 else 0.2  # the lattice of steps may leave it too far away to grab
+            stand = stand[0] + closer * sign * x, stand[1] + closer * sign * y
+            return walk(body, stand, yaw)
+        action = self._walk.towards(scene, agent, stand, still, yaw=yaw if distance < 2.0 else None, tolerance=1.2)
+        if self._walk.lost:
+            return self._end(scene, agent, failed=True)
+        return action
+
+    def _haul(self, scene: Scene, agent: int, body: Body, cube: Body) -> Action:
+        rest, speed = math.dist(cube.at, self.move.target), math.hypot(*cube.velocity)
+        since, best = self._mark
+        if rest < best - 0.2:
+            since = self._steps
+            self._mark = since, rest
+        stuck = self._steps - since > 14
+        if self._has_arrived(scene, cube, rest, speed) or stuck or self._steps > _LONGEST_HAUL:
+            return self._end(scene, agent, failed=rest > 1.0)
+        return haul(body, cube, self.move.target, push=self.move.push)
+
+    def _has_arrived(self, scene: Scene, cube: Body, rest: float, speed: float) -> bool:
+        if self.button is None:
+            return rest < 0.7 and speed < 6
+        x, y = scene.level.buttons[self.button]
+        on_it = max(abs(cube.x - x), abs(cube.y - y)) < CUBE_HALF + BUTTON_HALF - 0.5
+        return on_it and (rest < 0.3 or speed < 4) and speed < 6
+
+    def _end(self, scene: Scene, agent: int, *, failed: bool) -> Action:
+        self.over, self.failed = True, failed
+        return SWITCH_GRAB if scene.holds[agent] >= 0 else STAY
+
+
+def _can_grab(agent: Body, cube: Body, yaw: float) -> bool:
+    """Whether an agent looks along the wanted yaw, through the middle of the cube, and is near enough."""
+    if abs(wrapped(yaw - agent.yaw)) > 0.16:
+        return False
+    fx, fy = facing(agent.yaw)
+    x, y = cube.x - agent.x, cube.y - agent.y
+    ahead, aside = x * fx + y * fy, x * fy - y * fx
+    angle = agent.yaw - cube.yaw
+    face = ahead - CUBE_HALF / max(abs(math.cos(angle)), abs(math.sin(angle)))
+    return abs(aside) < 0.4 and 0.9 < face < 1.85

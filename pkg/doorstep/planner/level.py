@@ -1,0 +1,227 @@
+"""What does not move in a world: walls, doors and buttons, on a grid, and which places doors connect.
+
+A level is made once and used until its walls, doors or buttons change. Nothing in it depends on whether doors are open.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Collection, Sequence
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doorstep._native import EntityKind
+from doorstep.planner.geometry import Bounds, Point, Rectangle, rectangle_of
+
+CELL = 0.5  # metres, side of a cell
+AGENT_HALF = 1.0  # metres
+CLEARANCE = 1.16  # metres from an agent's centre to a thing: its half side, turned by half the smallest turn, and slack
+BUTTON_HALF = 0.65  # metres
+_MARGIN = 4.0  # metres of floor around the walls
+_MOST_CELLS = 300  # along an axis
+_FARTHEST = 1000.0  # metres; a thing beyond, or without a finite place, is not there
+_CLOSED_DOOR_PRICE = 10.0  # of a closed door, in places: one that is open is gone through instead
+
+
+@final
+class Level:
+    """The grid of a level and its places.
+
+    A place is a connected part of the floor that agents can walk on while all doors are closed, or what a closed door
+    takes away from the floor: places `num_rooms + d` are the doors d. Neighbouring places are connected.
+
+    Args:
+        statics: positions [S, 3] (bottom centre), sizes [S, 3] and kinds [S] of walls and doors.
+        door_statics: int [D], the statics of the doors' panels.
+        button_positions: [K, 3].
+        button_doors: int [K].
+    """
+
+    def __init__(
+        self,
+        statics: tuple[NDArray[Any], NDArray[Any], NDArray[Any]],
+        door_statics: Sequence[int],
+        button_positions: Sequence[Sequence[float]],
+        button_doors: Sequence[int],
+    ) -> None:
+        boxes = _boxes(*statics)
+        self.doors = [boxes.pop(static, None) for static in door_statics]
+        walls = list(boxes.values())
+        self.buttons: list[Point] = [(x, y) for x, y, _ in button_positions]
+        self.buttons_of = [
+            [button for button, of in enumerate(button_doors) if of == door and _is_near(self.buttons[button])]
+            for door in range(len(self.doors))
+        ]
+        self.walls_in_sight = [wall.grown(CLEARANCE - 0.02) for wall in walls]
+        self.doors_in_sight = [door and door.grown(CLEARANCE - 0.02) for door in self.doors]
+        self.wall_rectangles: list[Rectangle] = [rectangle_of(wall) for wall in walls]
+        self.door_rectangles = [door and rectangle_of(door) for door in self.doors]
+        self._lay_out([box for box in (*walls, *self.doors) if box])
+        self.walls = np.zeros((self.height, self.width), np.uint8)
+        for wall in walls:
+            self.walls[self.cells_in(wall.grown(CLEARANCE))] = 1
+        self._find_places()
+        self.highest = max((box.high_y for box in (*walls, *self.doors) if box), default=0.0)
+
+    # ---- The grid ----
+
+    def _lay_out(self, boxes: Sequence[Bounds]) -> None:
+        points = [*self.buttons, *((box.low_x, box.low_y) for box in boxes), *((box.high_x, box.high_y) for box in boxes)]
+        near = [point for point in points if _is_near(point)] or [(0.0, 0.0)]
+        self.low_x = min(x for x, _ in near) - _MARGIN
+        self.low_y = min(y for _, y in near) - _MARGIN
+        self.width = min(int((max(x for x, _ in near) + _MARGIN - self.low_x) / CELL) + 1, _MOST_CELLS)
+        self.height = min(int((max(y for _, y in near) + _MARGIN - self.low_y) / CELL) + 1, _MOST_CELLS)
+
+    def cell_at(self, x: float, y: float) -> int:
+        """The cell of a point; of a point outside of the grid, the nearest one."""
+        column = min(max(int((x - self.low_x) / CELL), 0), self.width - 1)
+        row = min(max(int((y - self.low_y) / CELL), 0), self.height - 1)
+        return row * self.width + column
+
+    def centre_of(self, cell: int) -> Point:
+        """The centre of a cell."""
+        row, column = divmod(cell, self.width)
+        return self.low_x + (column + 0.5) * CELL, self.low_y + (row + 0.5) * CELL
+
+    def cells_in(self, box: Bounds) -> tuple[slice, slice]:
+        """The rows and columns of the cells whose centres are in a box."""
+        return (
+            slice(*_range(box.low_y - self.low_y, box.high_y - self.low_y, self.height)),
+            slice(*_range(box.low_x - self.low_x, box.high_x - self.low_x, self.width)),
+        )
+
+    # ---- Places ----
+
+    def _find_places(self) -> None:
+        flat = np.where(self.walls != 0, -1, -2)
+        self.num_rooms = 0
+        doors = np.full_like(flat, -1)
+        for index, door in enumerate(self.doors):
+            if door:
+                cells = self.cells_in(door.grown(CLEARANCE))
+                doors[cells] = np.where((flat[cells] == -2) & (doors[cells] == -1), index, doors[cells])
+        self.door_cells = [np.flatnonzero(doors == index) for index in range(len(self.doors))]
+        flat[doors >= 0] = -1
+        self.place_of: list[int] = flat.ravel().tolist()
+        for cell, place in enumerate(self.place_of):
+            if place == -2:
+                self._flood(cell)
+        for index, cells in enumerate(self.door_cells):
+            for cell in cells.tolist():
+                self.place_of[cell] = self.num_rooms + index
+        self.neighbours = self._connections()
+        self._last_cell = {place: cell for cell, place in enumerate(self.place_of)}
+        self._highest_from: dict[int, int] = {}
+
+    def _flood(self, first: int) -> None:
+        place, self.num_rooms = self.num_rooms, self.num_rooms + 1
+        place_of, width, count = self.place_of, self.width, len(self.place_of)
+        place_of[first] = place
+        pending = [first]
+        while pending:
+            cell = pending.pop()
+            column = cell % width
+            for neighbour in (
+                cell - width,
+                cell + width if cell + width < count else -1,
+                cell - 1 if column else -1,
+                cell + 1 if column < width - 1 else -1,
+            ):
+                if neighbour >= 0 and place_of[neighbour] == -2:
+                    place_of[neighbour] = place
+                    pending.append(neighbour)
+
+    def _connections(self) -> list[set[int]]:
+        found: list[set[int]] = [set() for _ in range(self.num_rooms + len(self.doors))]
+        places = np.array(self.place_of).reshape(self.height, self.width)
+        for a, b in ((places[1:], places[:-1]), (places[:, 1:], places[:, :-1])):
+            differ = (a != b) & (a >= 0) & (b >= 0)
+            for one, other in set(zip(a[differ].tolist(), b[differ].tolist(), strict=True)):
+                found[one].add(other)
+                found[other].add(one)
+        return found
+
+    def place_near(self, x: float, y: float, reach: float = 2.0) -> int:
+        """The place of a point, or of the nearest cell that has one, within a reach in metres; -1: none."""
+        cell = self.cell_at(x, y)
+        if self.place_of[cell] >= 0:
+            return self.place_of[cell]
+        return min(
+            ((abs(at[0] - x) + abs(at[1] - y), self.place_of[near]) for near, at in self._around(x, y, reach)),
+            default=(0, -1),
+        )[1]
+
+    def _around(self, x: float, y: float, reach: float) -> list[tuple[int, Point]]:
+        rows, columns = self.cells_in(Bounds(x - reach, y - reach, x + reach, y + reach))
+        cells = [row * self.width + column for row in range(*rows.indices(self.height)) for column in range(
+            *columns.indices(self.width))]
+        return [(cell, self.centre_of(cell)) for cell in cells if self.place_of[cell] >= 0]
+
+    # ---- Ways ----
+
+    def reachable(self, start: int, is_open: Sequence[int]) -> set[int]:
+        """The places that can be reached from one through open doors."""
+        found, pending = {start}, [start]
+        while pending:
+            for place in self.neighbours[pending.pop()]:
+                if place not in found and (place < self.num_rooms or is_open[place - self.num_rooms]):
+                    found.add(place)
+                    pending.append(place)
+        return found
+
+    def closed_doors_between(self, start: int, goals: Collection[int], is_open: Sequence[int]) -> list[int] | None:
+        """The closed doors on the way from a place to one of others, in order; None if there is no way."""
+        queue: list[tuple[float, int, list[int]]] = [(0.0, start, [])]
+        done = set()
+        while queue:
+            cost, place, doors = heapq.heappop(queue)
+            if place in goals:
+                return doors
+            if place in done:
+                continue
+            done.add(place)
+            for neighbour in self.neighbours[place] - done:
+                door = neighbour - self.num_rooms
+                closed = door >= 0 and not is_open[door]
+                if closed and not self.buttons_of[door]:
+                    continue
+                price = _CLOSED_DOOR_PRICE if closed else 1.0
+                heapq.heappush(queue, (cost + price, neighbour, [*doors, door] if closed else doors))
+        return None
+
+    def highest_from(self, start: int, x: float) -> tuple[set[int], Point]:
+        """The place with the largest y that doors could lead to from a place, and a point there; beyond the walls
+        that point has the given x."""
+        if start not in self._highest_from:
+            places = self.reachable(start, [bool(buttons) for buttons in self.buttons_of])
+            rooms = [place for place in places if place < self.num_rooms]
+            self._highest_from[start] = max(rooms or [start], key=lambda place: self._last_cell.get(place, -1))
+        place = self._highest_from[start]
+        point = self.centre_of(self._last_cell.get(place, 0))
+        if point[1] > self.highest:
+            point = min(max(x, self.low_x + CELL), self.low_x + (self.width - 1) * CELL), point[1]
+        return {place}, point
+
+
+def _boxes(positions: NDArray[Any], sizes: NDArray[Any], kinds: NDArray[Any]) -> dict[int, Bounds]:
+    found = {}
+    for index in np.flatnonzero(kinds != EntityKind.NONE).tolist():
+        (x, y, _), (width, depth, _) = positions[index].tolist(), sizes[index].tolist()
+        box = Bounds(x - width / 2, y - depth / 2, x + width / 2, y + depth / 2)
+        if _is_near(box[:2]) and _is_near(box[2:]):
+            found[index] = box
+    return found
+
+
+def _is_near(point: Sequence[float]) -> bool:
+    return all(abs(value) < _FARTHEST for value in point)  # not so if one is not a number
+
+
+def _range(low: float, high: float, count: int) -> tuple[int, int]:
+    """The indices of the cells whose centres are between two lengths."""
+    first = int(np.ceil(low / CELL - 0.5))
+    end = int(np.floor(high / CELL - 0.5)) + 1
+    return max(first, 0), max(min(end, count), 0)

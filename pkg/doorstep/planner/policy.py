@@ -1,0 +1,127 @@
+"""The scripted policy: a crew for every world, over copies of the simulator's state."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doorstep._native import EntityKind
+from doorstep.planner.crew import Crew
+from doorstep.planner.geometry import Bounds
+from doorstep.planner.level import Level
+from doorstep.planner.reader import StateReader, differing_worlds
+from doorstep.planner.scene import Body, Scene
+from doorstep.simulator import Simulator
+
+_REFERENCE_DOORS = (True, True, False)  # which doors stay open: the state does not say, and the rooms differ
+
+
+@final
+class ScriptedPolicy:
+    """Plans the agents' actions from the state."""
+
+    def __init__(self, sim: Simulator, *, goal: Sequence[float] | None = None) -> None:
+        self._sim = sim
+        self._reader = StateReader(sim)
+        kinds = self._reader.body_kinds
+        self._num_agents = sim.num_agents
+        self._cubes = [int(body) for body in np.flatnonzero(kinds == EntityKind.CUBE)]
+        self._goal = None if goal is None else Bounds(*map(float, goal))
+        self._worlds: list[_World | None] = [None] * sim.num_worlds
+        self._last: dict[str, NDArray[Any]] | None = None
+
+    def actions(self) -> NDArray[np.int32]:
+        """int32 [N, A, 4]: the actions of the next step."""
+        fields = self._reader.read()
+        self._forget_other_levels(fields)
+        rows = _Rows(fields)
+        return np.array([self._act(world, rows) for world in range(len(self._worlds))], np.int32)
+
+    def _forget_other_levels(self, fields: dict[str, NDArray[Any]]) -> None:
+        last, self._last = self._last, fields
+        if last is None:
+            return
+        differs = differing_worlds(last, fields) | (last["episode_index"] != fields["episode_index"])
+        for world in np.flatnonzero(differs).tolist():
+            self._worlds[world] = None
+
+    def _act(self, index: int, rows: _Rows) -> list[tuple[int, int, int, int]]:
+        world = self._worlds[index]
+        if world is None:
+            world = self._worlds[index] = _World(_level(rows.fields, index), Crew(self._num_agents, self._goal))
+        return world.crew.act(self._scene(world, index, rows))
+
+    def _scene(self, world: _World, index: int, rows: _Rows) -> Scene:
+        positions, rotations, velocities = rows.positions[index], rows.rotations[index], rows.velocities[index]
+        bodies = [_body(*values) for values in zip(positions, rotations, velocities, strict=True)]
+        slots = {body: cube for cube, body in enumerate(self._cubes)}
+        is_open, pressed = rows.is_open[index], rows.pressed[index]
+        world.learn(is_open, pressed)
+        return Scene(
+            level=world.level,
+            agents=bodies[: self._num_agents],
+            cubes=[bodies[body] for body in self._cubes],
+            holds=[slots.get(body, -1) for body in rows.holds[index]],
+            is_open=is_open,
+            pressed=pressed,
+            lasting=world.lasting,
+        )
+
+
+class _Rows:
+    """The moving fields as nested lists: elements of arrays are slow."""
+
+    def __init__(self, fields: dict[str, NDArray[Any]]) -> None:
+        self.fields = fields
+        self.positions: list[Any] = fields["body_positions"].tolist()
+        self.rotations: list[Any] = fields["body_rotations"].tolist()
+        self.velocities: list[Any] = fields["body_linear_velocities"].tolist()
+        self.is_open: list[list[int]] = fields["door_open"].tolist()
+        self.pressed: list[list[int]] = fields["button_pressed"].tolist()
+        self.holds: list[list[int]] = fields["agent_grabs"].tolist()
+
+
+class _World:
+    """What is remembered of a world."""
+
+    def __init__(self, level: Level, crew: Crew) -> None:
+        self.level = level
+        self.crew = crew
+        self._known: dict[int, bool] = {}
+        self._last: list[int] = []
+        doors = len(level.doors)
+        self.lasting = [
+            _REFERENCE_DOORS[door] if doors == len(_REFERENCE_DOORS) else True for door in range(doors)
+        ]
+
+    def learn(self, is_open: list[int], pressed: list[int]) -> None:
+        """Which doors stay open without their buttons: seen when a button is released."""
+        for door, buttons in enumerate(self.level.buttons_of):
+            if is_open[door] and not all(pressed[button] for button in buttons):
+                self.lasting[door] = True
+            elif self._last and self._last[door] and not is_open[door]:
+                self.lasting[door] = False
+        self._last = is_open
+
+
+def _level(fields: dict[str, NDArray[Any]], world: int) -> Level:
+    return Level(
+        (fields["static_positions"][world], fields["static_sizes"][world], fields["static_kinds"][world]),
+        fields["door_static"][world].tolist(),
+        fields["button_positions"][world].tolist(),
+        fields["button_doors"][world].tolist(),
+    )
+
+
+def _body(position: list[float], rotation: list[float], velocity: list[float]) -> Body | None:
+    x, y, _ = position
+    w, i, j, k = rotation
+    yaw = math.atan2(2 * (w * k + i * j), 1 - 2 * (j * j + k * k))
+    vx, vy, _ = velocity
+    if not all(map(math.isfinite, (x, y, yaw, vx, vy))):
+        return None
+    return Body(x, y, yaw, (vx, vy))

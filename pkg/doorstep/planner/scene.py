@@ -1,0 +1,178 @@
+"""What moves in a world, at one moment, as plain numbers, and the ways that are free at that moment."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from typing import final
+
+import numpy as np
+
+from doorstep.planner.geometry import Bounds, Point, Rectangle, extent, facing, sees
+from doorstep.planner.level import AGENT_HALF, CELL, CLEARANCE, Level
+from doorstep.planner.paths import shortest_path
+
+CUBE_HALF = 1.5  # metres
+CUBE_PRICE = 12.0  # cells that a path may be longer to avoid a cube
+_AGENT_GAP = 2.15  # metres between the centres of agents that do not touch
+
+
+@dataclass(frozen=True)
+class Body:
+    """An agent or a cube on the floor: metres, radians, metres per second."""
+
+    x: float
+    y: float
+    yaw: float
+    velocity: Point = (0.0, 0.0)
+
+    @property
+    def at(self) -> Point:
+        """Where it is."""
+        return self.x, self.y
+
+
+@final
+@dataclass
+class Scene:
+    """A world at one moment.
+
+    Agents and cubes that have no finite place are None. `holds` has, for each agent, the index of the cube it holds
+    or -1. Doors that stay open when their buttons are released are `lasting`, as far as is known.
+    """
+
+    level: Level
+    agents: list[Body | None]
+    cubes: list[Body | None]
+    holds: list[int]
+    is_open: list[int]
+    pressed: list[int]
+    lasting: list[bool]
+    _obstacles: dict[tuple[int, ...], list[Bounds]] = field(default_factory=dict)
+
+    def cube_bounds(self, cube: int) -> Bounds | None:
+        """What a cube keeps the centres of agents away from."""
+        body = self.cubes[cube]
+        if body is None:
+            return None
+        half = extent(body.yaw, CUBE_HALF) + CLEARANCE - 0.06
+        return Bounds(body.x - half, body.y - half, body.x + half, body.y + half)
+
+    def cube_rectangle(self, cube: int) -> Rectangle | None:
+        """The footprint of a cube."""
+        body = self.cubes[cube]
+        return body and Rectangle(body.x, body.y, *facing(body.yaw), CUBE_HALF, CUBE_HALF)
+
+    def obstacles(self, without: Collection[int] = ()) -> list[Bounds]:
+        """What keeps the centres of agents away: walls, closed doors, and all cubes but some."""
+        key = tuple(without)
+        if key not in self._obstacles:
+            doors = [
+                box for box, is_open in zip(self.level.doors_in_sight, self.is_open, strict=True) if box and not is_open
+            ]
+            cubes = [self.cube_bounds(cube) for cube in range(len(self.cubes)) if cube not in without]
+            self._obstacles[key] = [*self.level.walls_in_sight, *doors, *(box for box in cubes if box)]
+        return self._obstacles[key]
+
+    def footprints(self, without: Collection[int] = ()) -> list[Rectangle]:
+        """The footprints of walls, closed doors, and all cubes but some."""
+        doors = [
+            box for box, is_open in zip(self.level.door_rectangles, self.is_open, strict=True) if box and not is_open
+        ]
+        cubes = [self.cube_rectangle(cube) for cube in range(len(self.cubes)) if cube not in without]
+        return [*self.level.wall_rectangles, *doors, *(box for box in cubes if box)]
+
+    def find_path(
+        self,
+        start: Point,
+        goal: Point,
+        *,
+        without: Collection[int] = (),
+        others: Iterable[Point] = (),
+        tolerance: float = 1.0,
+        through_cubes: bool = False,
+    ) -> list[Point]:
+        """The corners of a shortest path, without its start; empty if there is none.
+
+        Args:
+            start: metres; it may be closer to a thing than an agent should be.
+            goal: metres.
+            without: cubes that are not in the way.
+            others: centres of agents to avoid.
+            tolerance: metres within which a free cell replaces a goal that is not free.
+            through_cubes: whether the path may lead through cubes, at a price.
+        """
+        avoided = [
+            Bounds(x - _AGENT_GAP, y - _AGENT_GAP, x + _AGENT_GAP, y + _AGENT_GAP)
+            for x, y in others
+            if math.dist((x, y), goal) > AGENT_HALF and math.dist((x, y), start) > AGENT_HALF
+        ]
+        if sees(start, goal, self.obstacles(without)) and sees(start, goal, avoided):
+            return [goal]
+        level = self.level
+        grid = self._grid(without, avoided, 2 if through_cubes else 1)
+        first, last = _free_cell(level, grid, start, 2.0), _free_cell(level, grid, goal, tolerance)
+        if first < 0 or last < 0:
+            return []
+        cells = shortest_path(grid, level.width, first, last, CUBE_PRICE)
+        if not cells:
+            return []
+        points = [level.centre_of(cell) for cell in cells]
+        if math.dist(points[-1], goal) < CELL:
+            points[-1] = goal
+        return points if through_cubes else self._pulled_tight([start, *points], without, avoided)
+
+    def cubes_on(self, path: Iterable[Point]) -> list[int]:
+        """The cubes that a path leads through, in its order."""
+        bounds = [(cube, box) for cube in range(len(self.cubes)) if (box := self.cube_bounds(cube))]
+        found: list[int] = []
+        for x, y in path:
+            found += [cube for cube, box in bounds if cube not in found and box.contains(x, y)]
+        return found
+
+    def _grid(self, without: Collection[int], avoided: Iterable[Bounds], cube: int) -> bytes:
+        level = self.level
+        grid = level.walls.copy()
+        for index in range(len(self.cubes)):
+            box = None if index in without else self.cube_bounds(index)
+            if box:
+                cells = level.cells_in(box)
+                grid[cells] = np.where(grid[cells] == 1, 1, cube)
+        for box in avoided:
+            grid[level.cells_in(box)] = 1
+        flat = grid.ravel()
+        for cells_of_door, is_open in zip(level.door_cells, self.is_open, strict=True):
+            if not is_open:
+                flat[cells_of_door] = 1
+        return flat.tobytes()
+
+    def _pulled_tight(self, points: list[Point], without: Collection[int], avoided: list[Bounds]) -> list[Point]:
+        """Only the corners of a path that are needed: the others are cut short where the floor is free."""
+        boxes = [*self.obstacles(without), *avoided]
+        corners = []
+        at = 0
+        while at < len(points) - 1:
+            step = len(points) - 1 - at
+            while step > 1 and not sees(points[at], points[at + step], boxes):
+                step = step * 3 // 4
+            at += step
+            corners.append(points[at])
+        return corners
+
+
+def _free_cell(level: Level, grid: bytes, point: Point, reach: float) -> int:
+    """The cell of a point, or the free one that is nearest to it; -1 if none is within reach."""
+    cell = level.cell_at(*point)
+    if grid[cell] != 1:
+        return cell
+    x, y = point
+    rows, columns = level.cells_in(Bounds(x - reach, y - reach, x + reach, y + reach))
+    best, nearest = -1, math.inf
+    for row in range(*rows.indices(level.height)):
+        for column in range(*columns.indices(level.width)):
+            cell = row * level.width + column
+            distance = math.dist(level.centre_of(cell), point)
+            if grid[cell] != 1 and distance < nearest:
+                best, nearest = cell, distance
+    return best
