@@ -267,7 +267,7 @@ class _Plan:
         body = self.scene.agents[agent]
         assert body is not None
         for move in moves_onto(self.scene, cube, button, body, self.refused):
-            if self.scene.find_path(body.at, move.stand, tolerance=1.2):
+            if self.scene.has_path(body.at, move.stand, tolerance=1.2):
                 return Haul(move, button)
         return None
 
@@ -286,7 +286,7 @@ class _Plan:
         """If cubes block the way of an agent, it gets the duty to move one; if it cannot, it waits."""
         body = self.scene.agents[agent]
         assert body is not None
-        if self.scene.find_path(body.at, goal, tolerance=tolerance):
+        if self.scene.has_path(body.at, goal, tolerance=tolerance):
             return
         path = self.scene.find_path(body.at, goal, tolerance=tolerance, through_cubes=True)
         old = self.old[agent]
@@ -307,13 +307,13 @@ class _Plan:
         body = self.scene.cubes[cube]
         assert body is not None
         for move in moves_aside(self.scene, cube, agent, self.refused):
-            if not self.scene.find_path(agent.at, move.stand, tolerance=1.2):
+            if not self.scene.has_path(agent.at, move.stand, tolerance=1.2):
                 continue
             moved = dataclasses.replace(body, x=move.target[0], y=move.target[1])
             cubes = [moved if index == cube else other for index, other in enumerate(self.scene.cubes)]
-            after = dataclasses.replace(self.scene, cubes=cubes, _obstacles={})
+            after = dataclasses.replace(self.scene, cubes=cubes, _obstacles={}, _grids={}, _reached={})
             end = move.stand[0] + moved.x - body.x, move.stand[1] + moved.y - body.y
-            if after.find_path(end, goal, tolerance=tolerance):
+            if after.has_path(end, goal, tolerance=tolerance):
                 return move
         return None
 

@@ -62,6 +62,7 @@ class Level:
         self.walls = np.zeros((self.height, self.width), np.uint8)
         for wall in walls:
             self.walls[self.cells_in(wall.grown(CLEARANCE))] = 1
+        self.walls[[0, -1], :] = self.walls[:, [0, -1]] = 1
         self._find_places()
         self.highest = max((box.high_y for box in (*walls, *self.doors) if box), default=0.0)
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from doorstep.planner.geometry import Bounds, Point, Rectangle, extent, facing, sees
 from doorstep.planner.level import AGENT_HALF, CELL, CLEARANCE, Level
-from doorstep.planner.paths import shortest_path
+from doorstep.planner.paths import reachable_cells, shortest_path
 
 CUBE_HALF = 1.5  # metres
 CUBE_PRICE = 12.0  # cells that a path may be longer to avoid a cube
@@ -50,6 +50,8 @@ class Scene:
     pressed: list[int]
     lasting: list[bool]
     _obstacles: dict[tuple[int, ...], list[Bounds]] = field(default_factory=dict)
+    _grids: dict[object, bytes] = field(default_factory=dict)
+    _reached: dict[object, list[list[int]]] = field(default_factory=dict)
 
     def cube_bounds(self, cube: int) -> Bounds | None:
         """What a cube keeps the centres of agents away from."""
@@ -103,25 +105,46 @@ class Scene:
             tolerance: metres within which a free cell replaces a goal that is not free.
             through_cubes: whether the path may lead through cubes, at a price.
         """
-        avoided = [
-            Bounds(x - _AGENT_GAP, y - _AGENT_GAP, x + _AGENT_GAP, y + _AGENT_GAP)
-            for x, y in others
-            if math.dist((x, y), goal) > AGENT_HALF and math.dist((x, y), start) > AGENT_HALF
-        ]
-        if sees(start, goal, self.obstacles(without)) and sees(start, goal, avoided):
+        avoided = _around(others, start, goal)
+        if not through_cubes and sees(start, goal, self.obstacles(without)) and sees(start, goal, avoided):
             return [goal]
+        ends = self._ends(start, goal, without, avoided, tolerance, through_cubes)
+        if ends is None:
+            return []
         level = self.level
-        grid = self._grid(without, avoided, 2 if through_cubes else 1)
-        first, last = _free_cell(level, grid, start, 2.0), _free_cell(level, grid, goal, tolerance)
-        if first < 0 or last < 0:
-            return []
-        cells = shortest_path(grid, level.width, first, last, CUBE_PRICE)
-        if not cells:
-            return []
-        points = [level.centre_of(cell) for cell in cells]
+        grid = self._grid(without, avoided, through_cubes)
+        points = [level.centre_of(cell) for cell in shortest_path(grid, level.width, *ends, CUBE_PRICE)]
         if math.dist(points[-1], goal) < CELL:
             points[-1] = goal
         return points if through_cubes else self._pulled_tight([start, *points], without, avoided)
+
+    def has_path(self, start: Point, goal: Point, *, without: Collection[int] = (), tolerance: float = 1.0) -> bool:
+        """Whether `find_path()` finds one; this takes a fraction of its time."""
+        if sees(start, goal, self.obstacles(without)):
+            return True
+        return self._ends(start, goal, without, [], tolerance, False) is not None
+
+    def _ends(
+        self,
+        start: Point,
+        goal: Point,
+        without: Collection[int],
+        avoided: list[Bounds],
+        tolerance: float,
+        through_cubes: bool,
+    ) -> tuple[int, int] | None:
+        """The cells that a path begins and ends in; None if no path connects them."""
+        level, grid = self.level, self._grid(without, avoided, through_cubes)
+        first, last = _free_cell(level, grid, start, 2.0), _free_cell(level, grid, goal, tolerance)
+        if first < 0 or last < 0:
+            return None
+        (row, column), (last_row, last_column) = divmod(first, level.width), divmod(last, level.width)
+        parts = self._reached.setdefault((tuple(without), tuple(avoided), through_cubes), [])
+        part = next((part for part in parts if part[row] >> column & 1), None)
+        if part is None:
+            part = reachable_cells(grid, level.width, first)
+            parts.append(part)
+        return (first, last) if part[last_row] >> last_column & 1 else None
 
     def cubes_on(self, path: Iterable[Point]) -> list[int]:
         """The cubes that a path leads through, in its order."""
@@ -131,14 +154,21 @@ class Scene:
             found += [cube for cube, box in bounds if cube not in found and box.contains(x, y)]
         return found
 
-    def _grid(self, without: Collection[int], avoided: Iterable[Bounds], cube: int) -> bytes:
+    def _grid(self, without: Collection[int], avoided: list[Bounds], through_cubes: bool) -> bytes:
+        key = tuple(without), tuple(avoided), through_cubes
+        if key not in self._grids:
+            self._grids[key] = self._painted(without, avoided, 2 if through_cubes else 1)
+        return self._grids[key]
+
+    def _painted(self, without: Collection[int], avoided: list[Bounds], cube: int) -> bytes:
         level = self.level
         grid = level.walls.copy()
         for index in range(len(self.cubes)):
             box = None if index in without else self.cube_bounds(index)
             if box:
                 cells = level.cells_in(box)
-                grid[cells] = np.where(grid[cells] == 1, 1, cube)
+                part = grid[cells]  # a view
+                part[part == 0] = cube
         for box in avoided:
             grid[level.cells_in(box)] = 1
         flat = grid.ravel()
@@ -159,6 +189,15 @@ class Scene:
             at += step
             corners.append(points[at])
         return corners
+
+
+def _around(others: Iterable[Point], start: Point, goal: Point) -> list[Bounds]:
+    """What agents keep an agent away from, but for those that it touches or goes to."""
+    return [
+        Bounds(x - _AGENT_GAP, y - _AGENT_GAP, x + _AGENT_GAP, y + _AGENT_GAP)
+        for x, y in others
+        if math.dist((x, y), goal) > AGENT_HALF and math.dist((x, y), start) > AGENT_HALF
+    ]
 
 
 def _free_cell(level: Level, grid: bytes, point: Point, reach: float) -> int:
