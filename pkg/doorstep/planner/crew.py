@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import math
 from collections.abc import Iterable, Sequence
 from typing import final
 
 from doorstep.planner.actions import STAY, SWITCH_GRAB, Action
-from doorstep.planner.cube_moves import CubeMove, moves_aside, moves_onto
+from doorstep.planner.cube_moves import CubeMove, moves_aside, moves_onto, moves_towards
 from doorstep.planner.duties import Duty, Haul, Leave, Stand, Wait
-from doorstep.planner.geometry import Bounds, Point, Rectangle, overlap
-from doorstep.planner.level import BUTTON_HALF
+from doorstep.planner.geometry import Bounds, Point
 from doorstep.planner.scene import Body, Scene
 
 _THINK_EVERY = 40  # steps after which duties are given anew even if nothing has happened
 _STILL = 3  # steps without moving
+_BESIDE = 4.0  # metres from a path to the centre of a cube
 _EXACT = 4  # buttons up to which the best of all ways to share them out is found
 
 
@@ -95,6 +94,7 @@ class _Plan:
         self.places = [-1 if body is None else self.level.place_near(body.x, body.y) for body in scene.agents]
         self._continue_hauls()
         self._hold_doors()
+        self.is_open = [self._stays_open(door) for door in range(len(self.level.doors))]
         self._open_next_door()
         self._leave()
 
@@ -129,12 +129,7 @@ class _Plan:
 
     def _is_covered(self, button: int) -> bool:
         """Whether a cube is on a button."""
-        return any(self._covers(cube, button) for cube in range(len(self.scene.cubes)))
-
-    def _covers(self, cube: int, button: int) -> bool:
-        rectangle = self.scene.cube_rectangle(cube)
-        x, y = self.level.buttons[button]
-        return rectangle is not None and overlap(rectangle, Rectangle(x, y, 1.0, 0.0, BUTTON_HALF, BUTTON_HALF))
+        return any(self.scene.covers(cube, button) for cube in range(len(self.scene.cubes)))
 
     # ---- Doors that close ----
 
@@ -151,14 +146,22 @@ class _Plan:
                 and not self._is_covered(duty.button)
             ]
             closed = [flag and index != door for index, flag in enumerate(self.scene.is_open)]
-            others = [agent for agent in self._free if agent not in holders]
+            others = [agent for agent, place in enumerate(self.places) if place >= 0 and agent not in holders]
             if any(door in (self._closed_doors(agent, closed) or []) for agent in others):
                 self.new.update({agent: self.old[agent] for agent in holders})
+
+    def _stays_open(self, door: int) -> bool:
+        """Whether a door is open, and not by chance: something that stays is on each of its buttons, or it lasts."""
+        stood_on = {duty.button for duty in self.new.values() if isinstance(duty, Stand)}
+        return bool(self.scene.is_open[door]) and (
+            self.scene.lasting[door]
+            or all(button in stood_on or self._is_covered(button) for button in self.level.buttons_of[door])
+        )
 
     # ---- Opening doors ----
 
     def _open_next_door(self) -> None:
-        routes = {agent: self._closed_doors(agent, self.scene.is_open) or [] for agent in self._free}
+        routes = {agent: self._closed_doors(agent, self.is_open) or [] for agent in self._free}
         doors = sorted({(-len(route), route[0]) for route in routes.values() if route})
         for _, door in doors[:1]:
             self._open(door, set())
@@ -188,7 +191,7 @@ class _Plan:
     def _doors_before(self, button: int) -> list[int]:
         place = self.level.place_near(*self.level.buttons[button])
         ways = [
-            self.level.closed_doors_between(self.places[agent], {place}, self.scene.is_open) for agent in self._free
+            self.level.closed_doors_between(self.places[agent], {place}, self.is_open) for agent in self._free
         ]
         found = [way for way in ways if way is not None]
         return min(found, key=len)[:1] if found else []
@@ -255,7 +258,7 @@ class _Plan:
             if body is not None
             and cube not in hauled
             and self.level.place_near(*body.at) in within
-            and not any(self._covers(cube, button) for button in needed)
+            and not any(self.scene.covers(cube, button) for button in needed)
         ]
 
     def _continued(self, agent: int, cube: int, button: int) -> Haul | None:
@@ -269,13 +272,16 @@ class _Plan:
         for move in moves_onto(self.scene, cube, button, body, self.refused):
             if self.scene.has_path(body.at, move.stand, tolerance=1.2):
                 return Haul(move, button)
+        first = moves_towards(self.scene, cube, button, body, self.refused)
+        if first and self.scene.has_path(body.at, first.stand, tolerance=1.2):
+            return Haul(first, button)
         return None
 
     # ---- Leaving ----
 
     def _leave(self) -> None:
         for agent in self._free:
-            if self._closed_doors(agent, self.scene.is_open) == []:
+            if self._closed_doors(agent, self.is_open) == []:
                 _, point = self._goal_places(agent)
                 old = self.old[agent]
                 go_on = isinstance(old, Leave) and not old.over and math.dist(old.goal, point) < 6
@@ -292,7 +298,7 @@ class _Plan:
         old = self.old[agent]
         self.new[agent] = Wait()
         busy = {duty.move.cube for duty in self.new.values() if isinstance(duty, Haul)}
-        for cube in self.scene.cubes_on(path):
+        for cube in self._cubes_near(path):
             if cube in busy:
                 return
             if isinstance(old, Haul) and old.move.cube == cube and not old.over and old.button is None:
@@ -302,6 +308,26 @@ class _Plan:
             if move:
                 self.new[agent] = Haul(move, None)
                 return
+        self._shuffle(agent, body, self._cubes_near(path))
+
+    def _shuffle(self, agent: int, body: Body, cubes: Sequence[int]) -> None:
+        """Moves any cube where no single move clears the way; no move twice."""
+        for cube in cubes:
+            for move in moves_aside(self.scene, cube, body, self.refused):
+                if self.scene.has_path(body.at, move.stand, tolerance=1.2):
+                    self.refused.add(_name(move))
+                    self.new[agent] = Haul(move, None)
+                    return
+
+    def _cubes_near(self, path: Sequence[Point]) -> list[int]:
+        """The cubes that a path leads through, then those beside it."""
+        on_it = self.scene.cubes_on(path)
+        beside = [
+            (min(math.dist(body.at, point) for point in path), cube)
+            for cube, body in enumerate(self.scene.cubes)
+            if body and path and cube not in on_it
+        ]
+        return [*on_it, *(cube for distance, cube in sorted(beside) if distance < _BESIDE)]
 
     def _move_aside(self, cube: int, agent: Body, goal: Point, tolerance: float) -> CubeMove | None:
         body = self.scene.cubes[cube]
@@ -309,10 +335,8 @@ class _Plan:
         for move in moves_aside(self.scene, cube, agent, self.refused):
             if not self.scene.has_path(agent.at, move.stand, tolerance=1.2):
                 continue
-            moved = dataclasses.replace(body, x=move.target[0], y=move.target[1])
-            cubes = [moved if index == cube else other for index, other in enumerate(self.scene.cubes)]
-            after = dataclasses.replace(self.scene, cubes=cubes, _obstacles={}, _grids={}, _reached={})
-            end = move.stand[0] + moved.x - body.x, move.stand[1] + moved.y - body.y
+            after = self.scene.with_cube(cube, move.target)
+            end = move.stand[0] + move.target[0] - body.x, move.stand[1] + move.target[1] - body.y
             if after.has_path(end, goal, tolerance=tolerance):
                 return move
         return None

@@ -6,9 +6,10 @@ side, also obliquely. So a move has any direction, and needs only that what agen
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
 from doorstep.planner.geometry import Point, Rectangle, extent, facing, overlaps_any, swept, yaw_towards
@@ -18,7 +19,7 @@ from doorstep.planner.scene import CUBE_HALF, Body, Scene
 _HANDLE = 1.45  # metres from an agent that grabs to the face of the cube; the ray is 2 long
 _HAUL_PRICE = 2.0  # of hauling a metre, in metres walked
 _GRAB_PRICE = 4.0  # of turning, grabbing and releasing, in metres walked
-_ON_BUTTON = CUBE_HALF + BUTTON_HALF - 0.75  # metres that a cube's centre may be off along both axes
+_ON_BUTTON = CUBE_HALF + BUTTON_HALF - 1.15  # metres that a cube's centre is to be off at most, along both axes
 _SHORTEST = 0.3  # metres
 
 
@@ -46,31 +47,69 @@ def handle_length(cube: Body, direction: Point) -> float:
     return CUBE_HALF / max(abs(math.cos(angle)), abs(math.sin(angle))) + _HANDLE
 
 
-def moves_onto(scene: Scene, cube: int, button: int, agent: Body, refused: Collection[tuple[object, ...]] = ()) -> Iterator[CubeMove]:
+def moves_onto(
+    scene: Scene, cube: int, button: int, agent: Body, refused: Collection[tuple[object, ...]] = ()
+) -> Iterator[CubeMove]:
     """The moves that put a cube on a button, the cheapest for the agent first."""
     body, (x, y) = scene.cubes[cube], scene.level.buttons[button]
     if body is None:
         return
+    yield from _free_moves(scene, cube, _targets_on(body, (x, y)), agent, refused)
+
+
+def _targets_on(body: Body, button: Point) -> list[Point]:
+    x, y = button
     near = min(max(body.x, x - _ON_BUTTON), x + _ON_BUTTON), min(max(body.y, y - _ON_BUTTON), y + _ON_BUTTON)
-    offsets = (0.0, -_ON_BUTTON + 0.2, _ON_BUTTON - 0.2)
-    targets = [near, *((x + dx, y + dy) for dx, dy in itertools.product(offsets, offsets))]
-    yield from _free_moves(scene, cube, targets, agent, refused)
+    offsets = (0.0, -_ON_BUTTON, _ON_BUTTON)
+    return [near, *((x + dx, y + dy) for dx, dy in itertools.product(offsets, offsets))]
 
 
-def moves_aside(scene: Scene, cube: int, agent: Body, refused: Collection[tuple[object, ...]] = ()) -> Iterator[CubeMove]:
-    """The moves of a cube along its faces by lengths that may clear a way, the cheapest for the agent first."""
+def moves_towards(
+    scene: Scene, cube: int, button: int, agent: Body, refused: Collection[tuple[object, ...]] = ()
+) -> CubeMove | None:
+    """The first of two moves that put a cube on a button by way of another place."""
+    body = scene.cubes[cube]
+    if body is None:
+        return None
+    best, least = None, math.inf
+    for move in _free_moves(scene, cube, _places_around(body, _VIA_LENGTHS), agent, refused):
+        end = move.stand[0] + move.target[0] - body.x, move.stand[1] + move.target[1] - body.y
+        moved = scene.with_cube(cube, move.target)
+        for onto in moves_onto(moved, cube, button, dataclasses.replace(agent, x=end[0], y=end[1]), refused):
+            if move.cost + onto.cost >= least:
+                break
+            if not moved.has_path(end, onto.stand, tolerance=1.2):
+                continue
+            best, least = move, move.cost + onto.cost
+    return best
+
+
+_VIA_LENGTHS = (2.0, 4.0, 6.0)
+_ASIDE_LENGTHS = (3.0, 4.5, 6.5, 8.0)
+
+
+def _places_around(body: Body, lengths: Iterable[float]) -> list[Point]:
+    """Places along the faces of a cube."""
+    directions = [facing(body.yaw + quarter * math.pi / 2) for quarter in range(4)]
+    return [(body.x + length * x, body.y + length * y) for (x, y), length in itertools.product(directions, lengths)]
+
+
+def moves_aside(
+    scene: Scene, cube: int, agent: Body, refused: Collection[tuple[object, ...]] = ()
+) -> Iterator[CubeMove]:
+    """The moves of a cube along its faces, the cheapest for the agent first."""
     body = scene.cubes[cube]
     if body is None:
         return
-    targets = []
-    for quarter, length in itertools.product(range(4), (3.0, 4.5, 6.0, 8.0)):
-        x, y = facing(body.yaw + quarter * math.pi / 2)
-        targets.append((body.x + length * x, body.y + length * y))
-    yield from _free_moves(scene, cube, targets, agent, refused)
+    yield from _free_moves(scene, cube, _places_around(body, _ASIDE_LENGTHS), agent, refused)
 
 
 def _free_moves(
-    scene: Scene, cube: int, targets: list[Point], agent: Body, refused: Collection[tuple[object, ...]]
+    scene: Scene,
+    cube: int,
+    targets: list[Point],
+    agent: Body,
+    refused: Collection[tuple[object, ...]],
 ) -> Iterator[CubeMove]:
     body = scene.cubes[cube]
     assert body is not None

@@ -18,6 +18,8 @@ _STALL = 6  # steps in which an agent that walks must get somewhere
 _STALL_LENGTH = 0.5  # metres
 _SIDESTEP = 4  # steps
 _LONGEST_HAUL = 60  # steps
+_PRECISION = 0.35  # metres along the way of a cube
+_FAR_OFF = 1.5  # metres from its target: a cube that ends there has not been moved as planned
 _LONGEST_APPROACH = 60  # steps
 
 
@@ -220,26 +222,31 @@ class Haul:
         return action
 
     def _haul(self, scene: Scene, agent: int, body: Body, cube: Body) -> Action:
-        rest, speed = math.dist(cube.at, self.move.target), math.hypot(*cube.velocity)
+        speed = math.hypot(*cube.velocity)
+        rest = _ahead(body, self.move.target[0] - cube.x, self.move.target[1] - cube.y)
         since, best = self._mark
         if rest < best - 0.2:
             since = self._steps
             self._mark = since, rest
         stuck = self._steps - since > 14
         if self._has_arrived(scene, cube, rest, speed) or stuck or self._steps > _LONGEST_HAUL:
-            return self._end(scene, agent, failed=rest > 1.0)
+            return self._end(scene, agent, failed=math.dist(cube.at, self.move.target) > _FAR_OFF)
         return haul(body, cube, self.move.target, push=self.move.push)
 
     def _has_arrived(self, scene: Scene, cube: Body, rest: float, speed: float) -> bool:
-        if self.button is None:
-            return rest < 0.7 and speed < 6
-        x, y = scene.level.buttons[self.button]
-        on_it = max(abs(cube.x - x), abs(cube.y - y)) < CUBE_HALF + BUTTON_HALF - 0.5
-        return on_it and (rest < 0.3 or speed < 4) and speed < 6
+        if self.button is not None and scene.covers(self.move.cube, self.button):
+            return (rest < 0.5 or speed < 4) and speed < 6
+        return rest < _PRECISION and speed < 4
 
     def _end(self, scene: Scene, agent: int, *, failed: bool) -> Action:
         self.over, self.failed = True, failed
         return SWITCH_GRAB if scene.holds[agent] >= 0 else STAY
+
+
+def _ahead(agent: Body, x: float, y: float) -> float:
+    """The length of a vector along the direction that an agent looks in, without its sign."""
+    fx, fy = facing(agent.yaw)
+    return abs(x * fx + y * fy)
 
 
 def _can_grab(agent: Body, cube: Body, yaw: float) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
@@ -9,12 +10,13 @@ from typing import final
 
 import numpy as np
 
-from doorstep.planner.geometry import Bounds, Point, Rectangle, extent, facing, sees
+from doorstep.planner.geometry import Bounds, Point, Rectangle, extent, facing, overlap, sees
 from doorstep.planner.level import AGENT_HALF, CELL, CLEARANCE, Level
 from doorstep.planner.paths import reachable_cells, shortest_path
 
 CUBE_HALF = 1.5  # metres
 CUBE_PRICE = 12.0  # cells that a path may be longer to avoid a cube
+_SURELY_ON = 0.5  # metres; half the side of a button, less what a cube may slide
 _AGENT_GAP = 2.15  # metres between the centres of agents that do not touch
 
 
@@ -52,6 +54,19 @@ class Scene:
     _obstacles: dict[tuple[int, ...], list[Bounds]] = field(default_factory=dict)
     _grids: dict[object, bytes] = field(default_factory=dict)
     _reached: dict[object, list[list[int]]] = field(default_factory=dict)
+
+    def with_cube(self, cube: int, place: Point) -> Scene:
+        """The same scene with a cube at another place."""
+        cubes = self.cubes.copy()
+        body = cubes[cube]
+        cubes[cube] = body and dataclasses.replace(body, x=place[0], y=place[1])
+        return dataclasses.replace(self, cubes=cubes, _obstacles={}, _grids={}, _reached={})
+
+    def covers(self, cube: int, button: int) -> bool:
+        """Whether a cube is on a button, with some certainty."""
+        rectangle = self.cube_rectangle(cube)
+        x, y = self.level.buttons[button]
+        return rectangle is not None and overlap(rectangle, Rectangle(x, y, 1.0, 0.0, _SURELY_ON, _SURELY_ON))
 
     def cube_bounds(self, cube: int) -> Bounds | None:
         """What a cube keeps the centres of agents away from."""
