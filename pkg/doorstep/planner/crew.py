@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import final
 
 from doorstep.planner.actions import STAY, SWITCH_GRAB, Action
-from doorstep.planner.cube_moves import CubeMove, moves_aside, moves_onto, moves_towards
+from doorstep.planner.cube_moves import CubeMove, moves_aside, moves_onto, moves_towards, name_of
 from doorstep.planner.duties import Duty, Haul, Leave, Stand, Wait
 from doorstep.planner.geometry import Bounds, Point
 from doorstep.planner.scene import Body, Scene
@@ -73,12 +73,8 @@ class Crew:
         old = self._duties
         for duty in old:
             if isinstance(duty, Haul) and duty.failed:
-                self._refused.add(_name(duty.move))
+                self._refused.add(name_of(duty.move))
         self._duties = _Plan(scene, old, self._refused, self._goal).duties
-
-
-def _name(move: CubeMove) -> tuple[object, ...]:
-    return move.cube, move.push, round(move.target[0]), round(move.target[1])
 
 
 @final
@@ -218,21 +214,19 @@ class _Plan:
     # ---- Cubes ----
 
     def _haul_onto(self, buttons: Sequence[int], door: int, most: int) -> None:
-        """Gives agents cubes to put on buttons, at most some."""
+        """Gives agents cubes to put on buttons, at most some: in one move if that is possible, else in two."""
         options = sorted(
             (self._rough_cost(agent, cube, button), agent, cube, button)
             for agent, cube, button in itertools.product(self._free, self._spare_cubes(door), buttons)
         )
         taken: set[int] = set()
-        given = 0
-        for _, agent, cube, button in options:
-            if given >= most or agent in self.new or cube in taken or self._is_on_its_way(button):
-                continue
-            duty = self._continued(agent, cube, button) or self._new_haul(agent, cube, button)
-            if duty:
-                self.new[agent] = duty
-                taken.add(cube)
-                given += 1
+        for make in (self._continued, self._one_move, self._first_of_two):
+            for _, agent, cube, button in options:
+                if len(taken) < most and agent not in self.new and cube not in taken:
+                    duty = None if self._is_on_its_way(button) else make(agent, cube, button)
+                    if duty:
+                        self.new[agent] = duty
+                        taken.add(cube)
 
     def _rough_cost(self, agent: int, cube: int, button: int) -> float:
         body, moved = self.scene.agents[agent], self.scene.cubes[cube]
@@ -266,16 +260,18 @@ class _Plan:
         same = isinstance(duty, Haul) and not duty.over and duty.move.cube == cube and duty.button == button
         return duty if same else None  # type: ignore[return-value]
 
-    def _new_haul(self, agent: int, cube: int, button: int) -> Haul | None:
+    def _one_move(self, agent: int, cube: int, button: int) -> Haul | None:
         body = self.scene.agents[agent]
         assert body is not None
-        for move in moves_onto(self.scene, cube, button, body, self.refused):
-            if self.scene.has_path(body.at, move.stand, tolerance=1.2):
-                return Haul(move, button)
-        first = moves_towards(self.scene, cube, button, body, self.refused)
-        if first and self.scene.has_path(body.at, first.stand, tolerance=1.2):
-            return Haul(first, button)
-        return None
+        moves = moves_onto(self.scene, cube, button, body, self.refused)
+        move = next((move for move in moves if self.scene.has_path(body.at, move.stand, tolerance=1.2)), None)
+        return move and Haul(move, button)
+
+    def _first_of_two(self, agent: int, cube: int, button: int) -> Haul | None:
+        body = self.scene.agents[agent]
+        assert body is not None
+        move = moves_towards(self.scene, cube, button, body, self.refused)
+        return Haul(move, button) if move and self.scene.has_path(body.at, move.stand, tolerance=1.2) else None
 
     # ---- Leaving ----
 
@@ -298,24 +294,27 @@ class _Plan:
         old = self.old[agent]
         self.new[agent] = Wait()
         busy = {duty.move.cube for duty in self.new.values() if isinstance(duty, Haul)}
-        for cube in self._cubes_near(path):
+        cubes = self._cubes_near(path)
+        for cube in cubes:
             if cube in busy:
                 return
             if isinstance(old, Haul) and old.move.cube == cube and not old.over and old.button is None:
                 self.new[agent] = old
                 return
-            move = self._move_aside(cube, body, goal, tolerance)
-            if move:
-                self.new[agent] = Haul(move, None)
-                return
-        self._shuffle(agent, body, self._cubes_near(path))
+        move = self._move_aside(cubes, body, goal, tolerance, 0) or self._move_aside(
+            cubes, body, goal, tolerance, len(self.scene.cubes_on(path)) - 1
+        )
+        if move:
+            self.new[agent] = Haul(move, None)
+        else:
+            self._shuffle(agent, body, cubes)
 
     def _shuffle(self, agent: int, body: Body, cubes: Sequence[int]) -> None:
         """Moves any cube where no single move clears the way; no move twice."""
         for cube in cubes:
             for move in moves_aside(self.scene, cube, body, self.refused):
                 if self.scene.has_path(body.at, move.stand, tolerance=1.2):
-                    self.refused.add(_name(move))
+                    self.refused.add(name_of(move))
                     self.new[agent] = Haul(move, None)
                     return
 
@@ -329,16 +328,24 @@ class _Plan:
         ]
         return [*on_it, *(cube for distance, cube in sorted(beside) if distance < _BESIDE)]
 
-    def _move_aside(self, cube: int, agent: Body, goal: Point, tolerance: float) -> CubeMove | None:
-        body = self.scene.cubes[cube]
-        assert body is not None
-        for move in moves_aside(self.scene, cube, agent, self.refused):
-            if not self.scene.has_path(agent.at, move.stand, tolerance=1.2):
-                continue
-            after = self.scene.with_cube(cube, move.target)
-            end = move.stand[0] + move.target[0] - body.x, move.stand[1] + move.target[1] - body.y
-            if after.has_path(end, goal, tolerance=tolerance):
-                return move
+    def _move_aside(
+        self, cubes: Sequence[int], agent: Body, goal: Point, tolerance: float, most: int
+    ) -> CubeMove | None:
+        """A move after which at most some cubes are in the way."""
+        for cube in cubes:
+            body = self.scene.cubes[cube]
+            assert body is not None
+            for move in moves_aside(self.scene, cube, agent, self.refused):
+                if not self.scene.has_path(agent.at, move.stand, tolerance=1.2):
+                    continue
+                after = self.scene.with_cube(cube, move.target)
+                end = move.stand[0] + move.target[0] - body.x, move.stand[1] + move.target[1] - body.y
+                if after.has_path(end, goal, tolerance=tolerance):
+                    return move
+                if most:
+                    path = after.find_path(end, goal, tolerance=tolerance, through_cubes=True)
+                    if path and len(after.cubes_on(path)) <= most:
+                        return move
         return None
 
 

@@ -73,14 +73,16 @@ def moves_towards(
         return None
     best, least = None, math.inf
     for move in _free_moves(scene, cube, _places_around(body, _VIA_LENGTHS), agent, refused):
+        if move.cost >= least:
+            break
         end = move.stand[0] + move.target[0] - body.x, move.stand[1] + move.target[1] - body.y
         moved = scene.with_cube(cube, move.target)
         for onto in moves_onto(moved, cube, button, dataclasses.replace(agent, x=end[0], y=end[1]), refused):
             if move.cost + onto.cost >= least:
                 break
-            if not moved.has_path(end, onto.stand, tolerance=1.2):
-                continue
-            best, least = move, move.cost + onto.cost
+            if moved.has_path(end, onto.stand, tolerance=1.2):
+                best, least = move, move.cost + onto.cost
+                break
     return best
 
 
@@ -114,12 +116,15 @@ def _free_moves(
     body = scene.cubes[cube]
     assert body is not None
     moves = [move for target in targets for push in (True, False) if (move := _move(body, cube, target, push, agent))]
-    things = scene.footprints(without=(cube,))
-    for move in sorted(moves, key=lambda move: move.cost):
-        if (move.cube, move.push, round(move.target[0]), round(move.target[1])) in refused:
-            continue
-        if _is_free(body, move, things):
-            yield move
+    moves = [move for move in sorted(moves, key=lambda move: move.cost) if name_of(move) not in refused]
+    footprints = [footprint for move in moves for footprint in _swept_by(body, move)]
+    blocked = overlaps_any(footprints, scene.footprints(without=(cube,)))
+    return (move for move, taken in zip(moves, blocked.reshape(-1, 2).any(axis=1).tolist(), strict=True) if not taken)
+
+
+def name_of(move: CubeMove) -> tuple[object, ...]:
+    """What is the same for moves that are nearly the same."""
+    return move.cube, move.push, round(move.target[0]), round(move.target[1])
 
 
 def _move(body: Body, cube: int, target: Point, push: bool, agent: Body) -> CubeMove | None:
@@ -136,13 +141,13 @@ def _move(body: Body, cube: int, target: Point, push: bool, agent: Body) -> Cube
     return CubeMove(cube, target, push, stand, cost)
 
 
-def _is_free(body: Body, move: CubeMove, things: Collection[Rectangle]) -> bool:
+def _swept_by(body: Body, move: CubeMove) -> tuple[Rectangle, Rectangle]:
+    """What a cube and its agent sweep. Cubes that touch it at the side are no obstacle."""
     (tx, ty), length = move.target, math.dist(body.at, move.target)
     direction = (tx - body.x) / length, (ty - body.y) / length
     half = extent(yaw_towards(*direction) - body.yaw, CUBE_HALF)
-    of_cube = swept(body.at, move.target, direction, half - 0.1, half - 0.1)
-    if overlaps_any(of_cube, things):
-        return False
     end = move.stand[0] + tx - body.x, move.stand[1] + ty - body.y
-    of_agent = swept(move.stand, end, direction, 1.05, 1.1)
-    return not overlaps_any(of_agent, things)
+    return (
+        swept(body.at, move.target, direction, half - 0.1, half - 0.1),
+        swept(move.stand, end, direction, 1.05, 1.1),
+    )

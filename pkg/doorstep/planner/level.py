@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from doorstep._native import EntityKind
 from doorstep.planner.geometry import Bounds, Point, Rectangle, rectangle_of
 
-CELL = 0.5  # metres, side of a cell
+CELL = 0.4  # metres, side of a cell
 AGENT_HALF = 1.0  # metres
-CLEARANCE = 1.16  # metres from an agent's centre to a thing: its half side, turned by half the smallest turn, and slack
+CLEARANCE = 1.08  # metres from an agent's centre to a thing: its half side, turned by half the smallest turn, and slack
 BUTTON_HALF = 0.65  # metres
 _MARGIN = 4.0  # metres of floor around the walls
 _MOST_CELLS = 300  # along an axis

@@ -15,7 +15,7 @@ from doorstep.planner.level import AGENT_HALF, CELL, CLEARANCE, Level
 from doorstep.planner.paths import reachable_cells, shortest_path
 
 CUBE_HALF = 1.5  # metres
-CUBE_PRICE = 12.0  # cells that a path may be longer to avoid a cube
+CUBE_PRICE = 15.0  # cells that a path may be longer to avoid a cube
 _SURELY_ON = 0.5  # metres; half the side of a button, less what a cube may slide
 _AGENT_GAP = 2.15  # metres between the centres of agents that do not touch
 
@@ -73,7 +73,7 @@ class Scene:
         body = self.cubes[cube]
         if body is None:
             return None
-        half = extent(body.yaw, CUBE_HALF) + CLEARANCE - 0.06
+        half = extent(body.yaw, CUBE_HALF) + CLEARANCE
         return Bounds(body.x - half, body.y - half, body.x + half, body.y + half)
 
     def cube_rectangle(self, cube: int) -> Rectangle | None:
