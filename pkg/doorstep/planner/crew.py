@@ -16,6 +16,8 @@ from doorstep.planner.scene import Body, Scene
 _THINK_EVERY = 40  # steps after which duties are given anew even if nothing has happened
 _STILL = 3  # steps without moving
 _BESIDE = 4.0  # metres from a path to the centre of a cube
+_ASKEW = 0.2  # radians that a cube may be turned by where it gets to; it then takes more room
+_MOST_DETOURS = 3  # ways in two moves that are looked for
 _EXACT = 4  # buttons up to which the best of all ways to share them out is found
 
 
@@ -220,8 +222,9 @@ class _Plan:
             for agent, cube, button in itertools.product(self._free, self._spare_cubes(door), buttons)
         )
         taken: set[int] = set()
-        for make in (self._continued, self._one_move, self._first_of_two):
-            for _, agent, cube, button in options:
+        makers = (self._continued, options), (self._one_move, options), (self._first_of_two, options[:_MOST_DETOURS])
+        for make, some in makers:
+            for _, agent, cube, button in some:
                 if len(taken) < most and agent not in self.new and cube not in taken:
                     duty = None if self._is_on_its_way(button) else make(agent, cube, button)
                     if duty:
@@ -338,7 +341,7 @@ class _Plan:
             for move in moves_aside(self.scene, cube, agent, self.refused):
                 if not self.scene.has_path(agent.at, move.stand, tolerance=1.2):
                     continue
-                after = self.scene.with_cube(cube, move.target)
+                after = self.scene.with_cube(cube, move.target, _ASKEW)
                 end = move.stand[0] + move.target[0] - body.x, move.stand[1] + move.target[1] - body.y
                 if after.has_path(end, goal, tolerance=tolerance):
                     return move

@@ -19,6 +19,7 @@ _STALL_LENGTH = 0.5  # metres
 _SIDESTEP = 4  # steps
 _LONGEST_HAUL = 60  # steps
 _PRECISION = 0.35  # metres along the way of a cube
+_SLOW = 2.5  # m/s: a cube that is released at that speed slides 0.6 m
 _FAR_OFF = 1.5  # metres from its target: a cube that ends there has not been moved as planned
 _LONGEST_APPROACH = 60  # steps
 
@@ -235,8 +236,8 @@ class Haul:
 
     def _has_arrived(self, scene: Scene, cube: Body, rest: float, speed: float) -> bool:
         if self.button is not None and scene.covers(self.move.cube, self.button):
-            return (rest < 0.5 or speed < 4) and speed < 6
-        return rest < _PRECISION and speed < 4
+            return speed < _SLOW
+        return rest < _PRECISION and speed < _SLOW
 
     def _end(self, scene: Scene, agent: int, *, failed: bool) -> Action:
         self.over, self.failed = True, failed

@@ -55,11 +55,11 @@ class Scene:
     _grids: dict[object, bytes] = field(default_factory=dict)
     _reached: dict[object, list[list[int]]] = field(default_factory=dict)
 
-    def with_cube(self, cube: int, place: Point) -> Scene:
-        """The same scene with a cube at another place."""
+    def with_cube(self, cube: int, place: Point, askew: float = 0.0) -> Scene:
+        """The same scene with a cube at another place, turned by an angle."""
         cubes = self.cubes.copy()
         body = cubes[cube]
-        cubes[cube] = body and dataclasses.replace(body, x=place[0], y=place[1])
+        cubes[cube] = body and dataclasses.replace(body, x=place[0], y=place[1], yaw=body.yaw + askew)
         return dataclasses.replace(self, cubes=cubes, _obstacles={}, _grids={}, _reached={})
 
     def covers(self, cube: int, button: int) -> bool:
