@@ -68,7 +68,8 @@ def make_policy(policy: str | Policy, sim: Simulator) -> Callable[[], None]:
 
     Args:
         policy: "random": all legal actions are equally likely, drawn from the simulator's seed; "idle": agents stand
-            still; another text as in `load_policy()`; or a callable.
+            still; "scripted": agents solve the level, by planning on the simulator's state (`doorstep.planner`);
+            another text as in `load_policy()`; or a callable.
         sim: whose actions are set, on any device.
 
     Returns:
@@ -241,4 +242,19 @@ def _make_idle(sim: Simulator) -> Callable[[], None]:
     return act
 
 
-_BUILT_IN: dict[str, Callable[[Simulator], Callable[[], None]]] = {"random": _make_random, "idle": _make_idle}
+def _make_scripted(sim: Simulator) -> Callable[[], None]:
+    from doorstep.planner import ScriptedPolicy  # here: commands that do not plan do not pay for it
+
+    policy = ScriptedPolicy(sim)
+
+    def act() -> None:
+        sim.actions = policy.actions()
+
+    return act
+
+
+_BUILT_IN: dict[str, Callable[[Simulator], Callable[[], None]]] = {
+    "random": _make_random,
+    "idle": _make_idle,
+    "scripted": _make_scripted,
+}

@@ -85,7 +85,7 @@ def add_policy_argument(parser: argparse.ArgumentParser) -> None:
         "--policy",
         default="random",
         metavar="POLICY",
-        help="what chooses the actions: random, idle, module:function or path/to/file.py:function (random)",
+        help="what chooses the actions: random, idle, scripted, module:function or path/to/file.py:function (random)",
     )
 
 

@@ -177,10 +177,9 @@ class _Plan:
                 if before not in tried:
                     self._open(before, tried)
                     return
-        if self.scene.lasting[door]:
-            self._haul_onto(needed[: max(len(needed) - len(self._free), 0)] and needed, door, len(needed) - len(self._free))
-        else:
-            self._haul_onto(needed, door, len(needed))
+        # Agents are enough for doors that stay open; the others close behind the agent that leaves its button.
+        hauls = len(needed) - len(self._free) if self.scene.lasting[door] else len(needed)
+        self._haul_onto(needed, door, hauls)
         self._stand_on([button for button in needed if not self._is_on_its_way(button)])
 
     def _is_on_its_way(self, button: int) -> bool:
@@ -293,17 +292,15 @@ class _Plan:
         assert body is not None
         if self.scene.has_path(body.at, goal, tolerance=tolerance):
             return
-        path = self.scene.find_path(body.at, goal, tolerance=tolerance, through_cubes=True)
         old = self.old[agent]
         self.new[agent] = Wait()
-        busy = {duty.move.cube for duty in self.new.values() if isinstance(duty, Haul)}
+        if any(isinstance(duty, Haul) and duty.button is None for duty in self.new.values()):
+            return  # one at a time: what is in the way then may be another cube
+        if isinstance(old, Haul) and not old.over and old.button is None:
+            self.new[agent] = old
+            return
+        path = self.scene.find_path(body.at, goal, tolerance=tolerance, through_cubes=True)
         cubes = self._cubes_near(path)
-        for cube in cubes:
-            if cube in busy:
-                return
-            if isinstance(old, Haul) and old.move.cube == cube and not old.over and old.button is None:
-                self.new[agent] = old
-                return
         move = self._move_aside(cubes, body, goal, tolerance, 0) or self._move_aside(
             cubes, body, goal, tolerance, len(self.scene.cubes_on(path)) - 1
         )

@@ -119,7 +119,9 @@ def _free_moves(
     moves = [move for move in sorted(moves, key=lambda move: move.cost) if name_of(move) not in refused]
     footprints = [footprint for move in moves for footprint in _swept_by(body, move)]
     blocked = overlaps_any(footprints, scene.footprints(without=(cube,)))
-    return (move for move, taken in zip(moves, blocked.reshape(-1, 2).any(axis=1).tolist(), strict=True) if not taken)
+    for index, move in enumerate(moves):
+        if not blocked[2 * index] and not blocked[2 * index + 1]:
+            yield move
 
 
 def name_of(move: CubeMove) -> tuple[object, ...]:

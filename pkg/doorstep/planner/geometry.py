@@ -129,7 +129,7 @@ _GIVE = 0.3  # metres: a body that stands closer to a thing than it should may l
 
 
 def sees(start: Point, end: Point, boxes: Iterable[Bounds]) -> bool:
-    """Whether a segment is free of boxes. A start inside of a box may be left, but not towards the middle of the box."""
+    """Whether a segment is free of boxes. A start inside of a box may be left, but not towards its middle."""
     return not any(crosses(start, end, box) and not _leaves(start, end, box) for box in boxes)
 
 

@@ -69,7 +69,8 @@ class Level:
     # ---- The grid ----
 
     def _lay_out(self, boxes: Sequence[Bounds]) -> None:
-        points = [*self.buttons, *((box.low_x, box.low_y) for box in boxes), *((box.high_x, box.high_y) for box in boxes)]
+        corners = [corner for box in boxes for corner in (box[:2], box[2:])]
+        points = [*self.buttons, *corners]
         near = [point for point in points if _is_near(point)] or [(0.0, 0.0)]
         self.low_x = min(x for x, _ in near) - _MARGIN
         self.low_y = min(y for _, y in near) - _MARGIN
@@ -102,8 +103,9 @@ class Level:
         doors = np.full_like(flat, -1)
         for index, door in enumerate(self.doors):
             if door:
-                cells = self.cells_in(door.grown(CLEARANCE))
-                doors[cells] = np.where((flat[cells] == -2) & (doors[cells] == -1), index, doors[cells])
+                part = doors[self.cells_in(door.grown(CLEARANCE))]  # a view
+                part[part == -1] = index
+        doors[flat == -1] = -1
         self.door_cells = [np.flatnonzero(doors == index) for index in range(len(self.doors))]
         flat[doors >= 0] = -1
         self.place_of: list[int] = flat.ravel().tolist()

@@ -11,6 +11,7 @@ import math
 from heapq import heappop, heappush
 
 _DIAGONAL = math.sqrt(2)
+_MORE = _DIAGONAL - 1  # what a diagonal step is longer than a straight one
 
 
 def reachable_cells(grid: bytes, width: int, start: int) -> list[int]:
@@ -51,7 +52,7 @@ _DIGITS = bytes.maketrans(bytes([0, 1, 2]), b"101")
 
 
 def _filled(seeds: int, free: int) -> int:
-    """The runs of free bits that hold a seed. The free bits among the next 1, 2, 4, ... on either side follow in turn."""
+    """The runs of free bits that hold a seed: the next 1, 2, 4, ... bits on either side follow in turn."""
     up, up_free, down, down_free, shift = seeds, free, seeds, free, 1
     while shift < free.bit_length():
         up |= up_free & up << shift
@@ -62,7 +63,9 @@ def _filled(seeds: int, free: int) -> int:
     return up | down
 
 
-def shortest_path(grid: bytes, width: int, start: int, goal: int, price: float = 0.0) -> list[int]:
+def shortest_path(
+    grid: bytes, width: int, start: int, goal: int, *, price: float = 0.0, greed: float = 1.0
+) -> list[int]:
     """The cells of a shortest path, with start and goal; empty if there is none (A*).
 
     >>> from doorstep.planner.paths import shortest_path
@@ -78,6 +81,7 @@ def shortest_path(grid: bytes, width: int, start: int, goal: int, price: float =
         start: the index of a cell that is not of the border; it counts as free.
         goal: the index of a cell.
         price: of entering a cell that is 2, in sides of a cell.
+        greed: by how many times the path may be longer than the shortest one; more is found faster.
     """
     goal_row, goal_column = divmod(goal, width)
     costs, parents = {start: 0.0}, {start: start}
@@ -94,36 +98,36 @@ def shortest_path(grid: bytes, width: int, start: int, goal: int, price: float =
         for neighbour, length in _ways(grid, width, cell):
             if done[neighbour]:
                 continue
-            reached = cost + length + (price if grid[neighbour] == 2 else 0.0)
+            reached = cost + length + price if grid[neighbour] == 2 else cost + length
             if neighbour not in costs or reached < costs[neighbour]:
                 costs[neighbour], parents[neighbour] = reached, cell
                 rows, columns = abs(neighbour // width - goal_row), abs(neighbour % width - goal_column)
-                ahead = rows + columns - (2 - _DIAGONAL) * (rows if rows < columns else columns)
-                heappush(queue, (reached + ahead, neighbour))
+                ahead = rows + _MORE * columns if rows > columns else columns + _MORE * rows
+                heappush(queue, (reached + greed * ahead, neighbour))
     return []
 
 
 def _ways(grid: bytes, width: int, cell: int) -> list[tuple[int, float]]:
     """The neighbours that can be entered from a cell, with the length of the way there."""
-    west, east, south, north = cell - 1, cell + 1, cell - width, cell + width
+    south, north = cell - width, cell + width
+    to_west, to_east, to_south, to_north = grid[cell - 1] != 1, grid[cell + 1] != 1, grid[south] != 1, grid[north] != 1
     ways = []
-    to_west, to_east = grid[west] != 1, grid[east] != 1
     if to_west:
-        ways.append((west, 1.0))
-    if to_east:
-        ways.append((east, 1.0))
-    if grid[south] != 1:
-        ways.append((south, 1.0))
-        if to_west and grid[south - 1] != 1:
+        ways.append((cell - 1, 1.0))
+        if to_south and grid[south - 1] != 1:
             ways.append((south - 1, _DIAGONAL))
-        if to_east and grid[south + 1] != 1:
-            ways.append((south + 1, _DIAGONAL))
-    if grid[north] != 1:
-        ways.append((north, 1.0))
-        if to_west and grid[north - 1] != 1:
+        if to_north and grid[north - 1] != 1:
             ways.append((north - 1, _DIAGONAL))
-        if to_east and grid[north + 1] != 1:
+    if to_east:
+        ways.append((cell + 1, 1.0))
+        if to_south and grid[south + 1] != 1:
+            ways.append((south + 1, _DIAGONAL))
+        if to_north and grid[north + 1] != 1:
             ways.append((north + 1, _DIAGONAL))
+    if to_south:
+        ways.append((south, 1.0))
+    if to_north:
+        ways.append((north, 1.0))
     return ways
 
 

@@ -8,14 +8,12 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import final
 
-import numpy as np
-
 from doorstep.planner.geometry import Bounds, Point, Rectangle, extent, facing, overlap, sees
 from doorstep.planner.level import AGENT_HALF, CELL, CLEARANCE, Level
 from doorstep.planner.paths import reachable_cells, shortest_path
 
 CUBE_HALF = 1.5  # metres
-CUBE_PRICE = 15.0  # cells that a path may be longer to avoid a cube
+CUBE_PRICE = 4.0  # cells that a path may be longer to avoid a cube
 _SURELY_ON = 0.5  # metres; half the side of a button, less what a cube may slide
 _AGENT_GAP = 2.15  # metres between the centres of agents that do not touch
 
@@ -79,7 +77,7 @@ class Scene:
     def cube_rectangle(self, cube: int) -> Rectangle | None:
         """The footprint of a cube."""
         body = self.cubes[cube]
-        return body and Rectangle(body.x, body.y, *facing(body.yaw), CUBE_HALF, CUBE_HALF)
+        return None if body is None else Rectangle(body.x, body.y, *facing(body.yaw), CUBE_HALF, CUBE_HALF)
 
     def obstacles(self, without: Collection[int] = ()) -> list[Bounds]:
         """What keeps the centres of agents away: walls, closed doors, and all cubes but some."""
@@ -128,7 +126,9 @@ class Scene:
             return []
         level = self.level
         grid = self._grid(without, avoided, through_cubes)
-        points = [level.centre_of(cell) for cell in shortest_path(grid, level.width, *ends, CUBE_PRICE)]
+        greed = 2.0 if through_cubes else 1.1
+        cells = shortest_path(grid, level.width, *ends, price=CUBE_PRICE, greed=greed)
+        points = [level.centre_of(cell) for cell in cells]
         if math.dist(points[-1], goal) < CELL:
             points[-1] = goal
         return points if through_cubes else self._pulled_tight([start, *points], without, avoided)
@@ -190,7 +190,7 @@ class Scene:
         for cells_of_door, is_open in zip(level.door_cells, self.is_open, strict=True):
             if not is_open:
                 flat[cells_of_door] = 1
-        return flat.tobytes()
+        return bytes(flat)
 
     def _pulled_tight(self, points: list[Point], without: Collection[int], avoided: list[Bounds]) -> list[Point]:
         """Only the corners of a path that are needed: the others are cut short where the floor is free."""
