@@ -181,8 +181,10 @@ def test_a_file_does_not_take_the_place_of_a_module_of_its_name(write_module: Wr
     [
         (
             "wise",
-            "policy is 'wise'; it must be 'random', 'idle', 'scripted', 'module:function' or "
-            "'path/to/file.py:function'",
+            (
+                "policy is 'wise'; it must be 'random', 'idle', 'scripted', 'module:function' or "
+                "'path/to/file.py:function'"
+            ),
         ),
         ("randon", "it must be 'random', 'idle', .* (did you mean 'random'?)"),
         (":policy", "policy is ':policy'; it must be 'random', "),

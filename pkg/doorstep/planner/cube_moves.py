@@ -87,7 +87,7 @@ def moves_towards(
 
 
 _VIA_LENGTHS = (2.0, 4.0, 6.0)
-_ASIDE_LENGTHS = (3.0, 4.5, 6.5, 8.0)
+_ASIDE_LENGTHS = (3.0, 4.5, 6.0, 8.0)
 
 
 def _places_around(body: Body, lengths: Iterable[float]) -> list[Point]:

@@ -102,6 +102,10 @@ class Walk:
         self._mark = self._steps, body.at
         return True
 
+    def has_arrived(self, agent: Body) -> bool:
+        """Whether the agent is where its path ends, which may be beside its goal."""
+        return len(self._path) == 1 and math.dist(agent.at, self._path[0]) < 0.3
+
     def rests(self, agent: Body) -> None:
         """Tells that the agent stands where it is on purpose."""
         self._mark = self._steps, agent.at
@@ -213,7 +217,7 @@ class Haul:
                 return SWITCH_GRAB
             return self._end(scene, agent, failed=True)
         distance = math.dist(body.at, stand)
-        if distance < 0.9 and sees(body.at, stand, scene.obstacles(without=(self.move.cube,))):
+        if distance < 0.9 or (distance < 1.6 and self._walk.has_arrived(body)):
             closer = 0.0 if distance > 0.25 else 0.2  # the lattice of steps may leave it too far away to grab
             stand = stand[0] + closer * sign * x, stand[1] + closer * sign * y
             return walk(body, stand, yaw)
