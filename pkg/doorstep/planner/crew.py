@@ -9,7 +9,7 @@ from typing import final
 
 from doorstep.planner.actions import STAY, SWITCH_GRAB, Action
 from doorstep.planner.cube_moves import CubeMove, moves_aside, moves_onto, moves_towards, name_of
-from doorstep.planner.duties import Duty, Haul, Leave, Stand, Wait
+from doorstep.planner.duties import Duty, Haul, Leave, Stand, Traffic, Wait
 from doorstep.planner.geometry import Bounds, Point
 from doorstep.planner.scene import Body, Scene
 
@@ -38,12 +38,14 @@ class Crew:
         self._age = 0
         self._places: list[Point] = [(math.inf, math.inf)] * num_agents
         self._rest = [0] * num_agents
+        self._traffic = Traffic()
 
     def act(self, scene: Scene) -> list[Action]:
         """The agents' next actions."""
         self._note_who_moves(scene)
         if self._something_happened(scene):
             self._give_duties(scene)
+        self._traffic.still = [agent for agent, rest in enumerate(self._rest) if rest >= _STILL]
         return [self._act_of(scene, agent) for agent in range(len(scene.agents))]
 
     def _note_who_moves(self, scene: Scene) -> None:
@@ -66,7 +68,8 @@ class Crew:
         duty = self._duties[agent]
         if scene.holds[agent] >= 0 and not isinstance(duty, Haul):
             return SWITCH_GRAB
-        return duty.act(scene, agent, [other for other, rest in enumerate(self._rest) if rest >= _STILL])
+        self._traffic.corners.pop(agent, None)
+        return duty.act(scene, agent, self._traffic)
 
     # ---- Giving duties ----
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection
+from dataclasses import dataclass, field
 from typing import Protocol, final
 
 from doorstep.planner.actions import STAY, SWITCH_GRAB, Action, haul, walk
@@ -17,11 +18,28 @@ _LOOK_EVERY = 4  # steps between looks at whether the way is still free
 _STALL = 6  # steps in which an agent that walks must get somewhere
 _STALL_LENGTH = 0.5  # metres
 _SIDESTEP = 4  # steps
+_CLOSE = 2.9  # metres between the centres of agents that may get in each other's way
+_LONGEST_YIELD = 8  # steps
+_SAME_PLACE = 2.5  # metres between corners that only one agent can be at
+_ROOM_TO_PASS = 2.6  # metres from a corner at which an agent leaves it to another one
 _LONGEST_HAUL = 60  # steps
 _PRECISION = 0.35  # metres along the way of a cube
 _SLOW = 2.5  # m/s: a cube that is released at that speed slides 0.6 m
 _FAR_OFF = 1.5  # metres from its target: a cube that ends there has not been moved as planned
 _LONGEST_APPROACH = 60  # steps
+
+
+@dataclass
+class Traffic:
+    """Where agents are going, so that they can give way.
+
+    Attributes:
+        still: agents that have not moved for a while.
+        corners: the next corner of the path of each agent that walks, metres.
+    """
+
+    still: list[int] = field(default_factory=list)
+    corners: dict[int, Point] = field(default_factory=dict)
 
 
 class Duty(Protocol):
@@ -30,8 +48,8 @@ class Duty(Protocol):
     over: bool
     failed: bool
 
-    def act(self, scene: Scene, agent: int, still: Collection[int]) -> Action:
-        """The agent's next action. `still` are the agents that have not moved for a while."""
+    def act(self, scene: Scene, agent: int, traffic: Traffic) -> Action:
+        """The agent's next action."""
 
 
 @final
@@ -45,6 +63,7 @@ class Walk:
         self._steps = 0
         self._stalls = 0
         self._sidestep = 0
+        self._yields = 0
         self._mark: tuple[int, Point] = (0, (math.inf, math.inf))
 
     def towards(
@@ -52,7 +71,7 @@ class Walk:
         scene: Scene,
         agent: int,
         goal: Point,
-        still: Collection[int],
+        traffic: Traffic,
         *,
         yaw: float | None = None,
         tolerance: float = 1.0,
@@ -61,6 +80,7 @@ class Walk:
         body = scene.agents[agent]
         assert body is not None
         self._steps += 1
+        still = traffic.still
         if self._is_stalled(body):
             self._stalls += 1
             self._path = []
@@ -76,7 +96,39 @@ class Walk:
             self._plan(scene, agent, body, goal, still, tolerance)
         while len(self._path) > 1 and math.dist(body.at, self._path[0]) < 0.3:
             self._path.pop(0)
-        return walk(body, self._path[0], yaw) if self._path else STAY
+        if not self._path:
+            return STAY
+        traffic.corners[agent] = self._path[0]
+        if self._yields < _LONGEST_YIELD and self._yields_to_anyone(scene, agent, body, traffic):
+            self._yields += 1
+            self.rests(body)
+            return walk(body, self._out_of_the_way(body), yaw)
+        self._yields = 0
+        return walk(body, self._path[0], yaw)
+
+    def _yields_to_anyone(self, scene: Scene, agent: int, body: Body, traffic: Traffic) -> bool:
+        """Whether another agent is close and ahead, and goes first: to the same place who is nearer to it, else who
+        comes first."""
+        corner = self._path[0]
+        for index, other in enumerate(scene.agents):
+            towards = traffic.corners.get(index)
+            if index == agent or other is None or towards is None or math.dist(other.at, body.at) > _CLOSE:
+                continue
+            if not _is_ahead(body.at, corner, other.at):
+                continue
+            if math.dist(corner, towards) < _SAME_PLACE:
+                if (math.dist(other.at, corner), index) < (math.dist(body.at, corner), agent):
+                    return True
+            elif index < agent and _is_ahead(other.at, towards, body.at):
+                return True
+        return False
+
+    def _out_of_the_way(self, body: Body) -> Point:
+        """Where an agent waits for another one to go through the next corner of its path."""
+        (x, y), distance = self._path[0], math.dist(body.at, self._path[0])
+        if distance > _ROOM_TO_PASS or distance < 0.1:
+            return body.at
+        return body.x + (body.x - x) / distance, body.y + (body.y - y) / distance
 
     def _plan(
         self, scene: Scene, agent: int, body: Body, goal: Point, still: Collection[int], tolerance: float
@@ -117,7 +169,7 @@ class Wait:
 
     over = failed = False
 
-    def act(self, scene: Scene, agent: int, still: Collection[int]) -> Action:
+    def act(self, scene: Scene, agent: int, traffic: Traffic) -> Action:
         """Nothing."""
         return STAY
 
@@ -132,7 +184,7 @@ class Stand:
         self.button = button
         self._walk = Walk()
 
-    def act(self, scene: Scene, agent: int, still: Collection[int]) -> Action:
+    def act(self, scene: Scene, agent: int, traffic: Traffic) -> Action:
         """Goes to the nearest place on the button."""
         body = scene.agents[agent]
         assert body is not None
@@ -142,9 +194,9 @@ class Stand:
             self._walk.rests(body)
             return STAY
         inner = place.grown(-0.2)
-        action = self._walk.towards(scene, agent, inner.nearest(*body.at), still, tolerance=0.6)
+        action = self._walk.towards(scene, agent, inner.nearest(*body.at), traffic, tolerance=0.6)
         if self._walk.lost:
-            action = self._walk.towards(scene, agent, (x, y), still, tolerance=1.2)
+            action = self._walk.towards(scene, agent, (x, y), traffic, tolerance=1.2)
         self.failed = self.over = self._walk.lost
         return action
 
@@ -160,7 +212,7 @@ class Leave:
         self._onwards = onwards
         self._walk = Walk()
 
-    def act(self, scene: Scene, agent: int, still: Collection[int]) -> Action:
+    def act(self, scene: Scene, agent: int, traffic: Traffic) -> Action:
         """Walks."""
         body = scene.agents[agent]
         assert body is not None
@@ -169,7 +221,7 @@ class Leave:
         if math.dist(body.at, self.goal) < 0.3:
             self._walk.rests(body)
             return STAY
-        action = self._walk.towards(scene, agent, self.goal, still)
+        action = self._walk.towards(scene, agent, self.goal, traffic)
         self.failed = self.over = self._walk.lost
         return action
 
@@ -188,7 +240,7 @@ class Haul:
         self._grabs = 0
         self._mark: tuple[int, float] = (0, math.inf)
 
-    def act(self, scene: Scene, agent: int, still: Collection[int]) -> Action:
+    def act(self, scene: Scene, agent: int, traffic: Traffic) -> Action:
         """Approaches the cube, or hauls it."""
         self._steps += 1
         body, cube = scene.agents[agent], scene.cubes[self.move.cube]
@@ -201,9 +253,9 @@ class Haul:
             return self._haul(scene, agent, body, cube)
         if self.holding:  # released by someone else
             return self._end(scene, agent, failed=True)
-        return self._approach(scene, agent, body, cube, still)
+        return self._approach(scene, agent, body, cube, traffic)
 
-    def _approach(self, scene: Scene, agent: int, body: Body, cube: Body, still: Collection[int]) -> Action:
+    def _approach(self, scene: Scene, agent: int, body: Body, cube: Body, traffic: Traffic) -> Action:
         length = math.dist(cube.at, self.move.target)
         if length < 0.2 or self._steps > _LONGEST_APPROACH:
             return self._end(scene, agent, failed=self._steps > _LONGEST_APPROACH)
@@ -221,7 +273,7 @@ class Haul:
             closer = 0.0 if distance > 0.25 else 0.2  # the lattice of steps may leave it too far away to grab
             stand = stand[0] + closer * sign * x, stand[1] + closer * sign * y
             return walk(body, stand, yaw)
-        action = self._walk.towards(scene, agent, stand, still, yaw=yaw if distance < 2.0 else None, tolerance=1.2)
+        action = self._walk.towards(scene, agent, stand, traffic, yaw=yaw if distance < 2.0 else None, tolerance=1.2)
         if self._walk.lost:
             return self._end(scene, agent, failed=True)
         return action
@@ -246,6 +298,11 @@ class Haul:
     def _end(self, scene: Scene, agent: int, *, failed: bool) -> Action:
         self.over, self.failed = True, failed
         return SWITCH_GRAB if scene.holds[agent] >= 0 else STAY
+
+
+def _is_ahead(start: Point, goal: Point, other: Point) -> bool:
+    """Whether something is in the half plane that a way from a start to a goal leads into."""
+    return (other[0] - start[0]) * (goal[0] - start[0]) + (other[1] - start[1]) * (goal[1] - start[1]) > 0
 
 
 def _ahead(agent: Body, x: float, y: float) -> float:
