@@ -9,15 +9,18 @@ from typing import final
 
 from doorstep.planner.actions import STAY, SWITCH_GRAB, Action
 from doorstep.planner.cube_moves import CubeMove, moves_aside, moves_onto, moves_towards, name_of
-from doorstep.planner.duties import Duty, Haul, Leave, Stand, Traffic, Wait
+from doorstep.planner.duties import Duty, Go, Haul, Stand, Traffic, Wait
 from doorstep.planner.geometry import Bounds, Point
 from doorstep.planner.scene import Body, Scene
 
 _THINK_EVERY = 40  # steps after which duties are given anew even if nothing has happened
+_AFTER_FAILURE = 4  # steps
 _STILL = 3  # steps without moving
 _BESIDE = 4.0  # metres from a path to the centre of a cube
 _ASKEW = 0.2  # radians that a cube may be turned by where it gets to; it then takes more room
-_MOST_DETOURS = 3  # ways in two moves that are looked for
+_MOST_MOVES = 16  # ways in one move that are looked for, of agents and cubes onto buttons
+_MOST_DETOURS = 3  # ways in two moves
+_FROM_CUBES, _FROM_BUTTONS, _FROM_DOORS, _FROM_AGENTS = 4.0, 3.0, 5.0, 2.7  # metres that who waits keeps away
 _EXACT = 4  # buttons up to which the best of all ways to share them out is found
 
 
@@ -58,7 +61,11 @@ class Crew:
     def _something_happened(self, scene: Scene) -> bool:
         seen = scene.is_open, scene.pressed
         self._age += 1
-        happened = seen != self._seen or self._age > _THINK_EVERY or any(duty.over for duty in self._duties)
+        happened = (
+            seen != self._seen
+            or self._age > _THINK_EVERY
+            or any(duty.over and (self._age > _AFTER_FAILURE or not duty.failed) for duty in self._duties)
+        )
         self._seen = seen
         return happened
 
@@ -66,6 +73,8 @@ class Crew:
         if scene.agents[agent] is None:
             return STAY
         duty = self._duties[agent]
+        if duty.over:
+            return STAY
         if scene.holds[agent] >= 0 and not isinstance(duty, Haul):
             return SWITCH_GRAB
         self._traffic.corners.pop(agent, None)
@@ -92,12 +101,14 @@ class _Plan:
         self.scene, self.level = scene, scene.level
         self.old, self.refused, self.goal = old, refused, goal
         self.new: dict[int, Duty] = {}
+        self.immovable: set[tuple[int, int]] = set()
         self.places = [-1 if body is None else self.level.place_near(body.x, body.y) for body in scene.agents]
         self._continue_hauls()
         self._hold_doors()
         self.is_open = [self._stays_open(door) for door in range(len(self.level.doors))]
         self._open_next_door()
         self._leave()
+        self._gather()
 
     @property
     def duties(self) -> list[Duty]:
@@ -224,7 +235,11 @@ class _Plan:
             for agent, cube, button in itertools.product(self._free, self._spare_cubes(door), buttons)
         )
         taken: set[int] = set()
-        makers = (self._continued, options), (self._one_move, options), (self._first_of_two, options[:_MOST_DETOURS])
+        makers = (
+            (self._continued, options),
+            (self._one_move, options[:_MOST_MOVES]),
+            (self._first_of_two, options[:_MOST_DETOURS]),
+        )
         for make, some in makers:
             for _, agent, cube, button in some:
                 if len(taken) < most and agent not in self.new and cube not in taken:
@@ -268,7 +283,11 @@ class _Plan:
     def _one_move(self, agent: int, cube: int, button: int) -> Haul | None:
         body = self.scene.agents[agent]
         assert body is not None
-        moves = moves_onto(self.scene, cube, button, body, self.refused)
+        if (cube, button) in self.immovable:
+            return None
+        moves = list(moves_onto(self.scene, cube, button, body, self.refused))
+        if not moves:
+            self.immovable.add((cube, button))  # for every agent: only the cost of a move depends on it
         move = next((move for move in moves if self.scene.has_path(body.at, move.stand, tolerance=1.2)), None)
         return move and Haul(move, button)
 
@@ -285,9 +304,44 @@ class _Plan:
             if self._closed_doors(agent, self.is_open) == []:
                 _, point = self._goal_places(agent)
                 old = self.old[agent]
-                go_on = isinstance(old, Leave) and not old.over and math.dist(old.goal, point) < 6
-                self.new[agent] = old if go_on else Leave(point, onwards=self.goal is None)
+                go_on = isinstance(old, Go) and not old.over and math.dist(old.goal, point) < 6
+                self.new[agent] = old if go_on else Go(point, onwards=self.goal is None)
                 self._clear_the_way(agent, point, 1.0)
+
+    def _gather(self) -> None:
+        """Agents that have nothing to do follow to where the others work, and keep out of their way."""
+        for agent in self._free:
+            doors = self._closed_doors(agent, self.is_open)
+            place = self._place_before(doors[0]) if doors else -1
+            if place >= 0 and place != self.places[agent]:
+                point = self._quiet_point(agent, place)
+                if point:
+                    self.new[agent] = Go(point, onwards=False)
+            elif isinstance(self.old[agent], Go):
+                self.new[agent] = self.old[agent]
+
+    def _place_before(self, door: int) -> int:
+        """Where the first button of a door is."""
+        x, y = self.level.buttons[self.level.buttons_of[door][0]]
+        return self.level.place_near(x, y)
+
+    def _quiet_point(self, agent: int, place: int) -> Point | None:
+        body = self.scene.agents[agent]
+        assert body is not None
+        if place not in self.level.reachable(self.places[agent], self.scene.is_open):
+            return None
+        goals = [duty.goal for duty in self.new.values() if isinstance(duty, Go)]
+        busy = [
+            *((cube.at, _FROM_CUBES) for cube in self.scene.cubes if cube),
+            *((point, _FROM_BUTTONS) for point in self.level.buttons),
+            *(((box.x, box.y), _FROM_DOORS) for box in self.level.door_rectangles if box),
+            *((goal, _FROM_AGENTS) for goal in goals),
+        ]
+        points = self.level.quiet_points(place, busy)
+        if not len(points):
+            return None
+        x, y = points[((points - body.at) ** 2).sum(axis=1).argmin()].tolist()
+        return x, y
 
     def _clear_the_way(self, agent: int, goal: Point, tolerance: float) -> None:
         """If cubes block the way of an agent, it gets the duty to move one; if it cannot, it waits."""

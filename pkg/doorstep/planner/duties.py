@@ -1,4 +1,4 @@
-"""What one agent does: stand on a button, haul a cube, leave, or wait. A duty is given once and acts step by step."""
+"""What one agent does: stand on a button, haul a cube, go somewhere, or wait. A duty is given once and acts step by step."""
 
 from __future__ import annotations
 
@@ -202,8 +202,8 @@ class Stand:
 
 
 @final
-class Leave:
-    """Goes to a goal and stays there, or goes on from there in the direction of +y."""
+class Go:
+    """Goes to a goal and stays there, or goes on in the direction of +y once it is beyond the level."""
 
     over = failed = False
 

@@ -115,6 +115,7 @@ class Level:
         for index, cells in enumerate(self.door_cells):
             for cell in cells.tolist():
                 self.place_of[cell] = self.num_rooms + index
+        self._places = np.array(self.place_of)
         self.neighbours = self._connections()
         self._last_cell = {place: cell for cell, place in enumerate(self.place_of)}
         self._highest_from: dict[int, int] = {}
@@ -139,7 +140,7 @@ class Level:
 
     def _connections(self) -> list[set[int]]:
         found: list[set[int]] = [set() for _ in range(self.num_rooms + len(self.doors))]
-        places = np.array(self.place_of).reshape(self.height, self.width)
+        places = self._places.reshape(self.height, self.width)
         for a, b in ((places[1:], places[:-1]), (places[:, 1:], places[:, :-1])):
             differ = (a != b) & (a >= 0) & (b >= 0)
             for one, other in set(zip(a[differ].tolist(), b[differ].tolist(), strict=True)):
@@ -152,10 +153,20 @@ class Level:
         cell = self.cell_at(x, y)
         if self.place_of[cell] >= 0:
             return self.place_of[cell]
+        x, y = self.centre_of(cell)  # of the nearest cell, outside of the grid
         return min(
             ((abs(at[0] - x) + abs(at[1] - y), self.place_of[near]) for near, at in self._around(x, y, reach)),
             default=(0, -1),
         )[1]
+
+    def quiet_points(self, place: int, busy: Sequence[tuple[Point, float]]) -> NDArray[np.float64]:
+        """[M, 2]: the cells of a place that are not too close to points, each with its distance in metres."""
+        cells = np.flatnonzero(self._places == place)
+        rows, columns = np.divmod(cells, self.width)
+        points = np.stack([self.low_x + (columns + 0.5) * CELL, self.low_y + (rows + 0.5) * CELL], axis=1)
+        for point, distance in busy:
+            points = points[((points - point) ** 2).sum(axis=1) > distance**2]
+        return points
 
     def _around(self, x: float, y: float, reach: float) -> list[tuple[int, Point]]:
         rows, columns = self.cells_in(Bounds(x - reach, y - reach, x + reach, y + reach))
