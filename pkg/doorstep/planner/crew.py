@@ -315,7 +315,8 @@ class _Plan:
             place = self._place_before(doors[0]) if doors else -1
             if place >= 0 and place != self.places[agent]:
                 point = self._quiet_point(agent, place)
-                if point:
+                body = self.scene.agents[agent]
+                if point and body and self.scene.has_path(body.at, point):
                     self.new[agent] = Go(point, onwards=False)
             elif isinstance(self.old[agent], Go):
                 self.new[agent] = self.old[agent]

@@ -19,6 +19,8 @@ _STALL = 6  # steps in which an agent that walks must get somewhere
 _STALL_LENGTH = 0.5  # metres
 _SIDESTEP = 4  # steps
 _CLOSE = 2.9  # metres between the centres of agents that may get in each other's way
+_COMES = 4.5  # metres from which an agent is let pass
+_WAY = 2.2  # metres to both sides that an agent takes which passes
 _LONGEST_YIELD = 8  # steps
 _SAME_PLACE = 2.5  # metres between corners that only one agent can be at
 _ROOM_TO_PASS = 2.6  # metres from a corner at which an agent leaves it to another one
@@ -165,13 +167,13 @@ class Walk:
 
 @final
 class Wait:
-    """Stands still."""
+    """Stands still, but lets others pass."""
 
     over = failed = False
 
     def act(self, scene: Scene, agent: int, traffic: Traffic) -> Action:
-        """Nothing."""
-        return STAY
+        """Steps aside if another agent comes."""
+        return _step_aside(scene, agent, traffic)
 
 
 @final
@@ -220,7 +222,7 @@ class Go:
             return walk(body, (body.x, body.y + 2.0))
         if math.dist(body.at, self.goal) < 0.3:
             self._walk.rests(body)
-            return STAY
+            return _step_aside(scene, agent, traffic)
         action = self._walk.towards(scene, agent, self.goal, traffic)
         self.failed = self.over = self._walk.lost
         return action
@@ -298,6 +300,28 @@ class Haul:
     def _end(self, scene: Scene, agent: int, *, failed: bool) -> Action:
         self.over, self.failed = True, failed
         return SWITCH_GRAB if scene.holds[agent] >= 0 else STAY
+
+
+def _step_aside(scene: Scene, agent: int, traffic: Traffic) -> Action:
+    """The action of an agent that has nothing to do: it leaves the ways of those that are close."""
+    body = scene.agents[agent]
+    assert body is not None
+    for index, corner in traffic.corners.items():
+        other = scene.agents[index]
+        if index == agent or other is None or math.dist(other.at, body.at) > _COMES:
+            continue
+        length = math.dist(other.at, corner)
+        if length < 0.1 or not _is_ahead(other.at, corner, body.at):
+            continue
+        x, y = (corner[0] - other.x) / length, (corner[1] - other.y) / length
+        beside = (body.x - other.x) * y - (body.y - other.y) * x  # metres to the right of the way
+        if abs(beside) > _WAY or (body.x - other.x) * x + (body.y - other.y) * y > length + _WAY:
+            continue
+        for side in (1, -1) if beside >= 0 else (-1, 1):
+            place = body.x + side * y, body.y - side * x
+            if sees(body.at, place, scene.obstacles()):
+                return walk(body, place)
+    return STAY
 
 
 def _is_ahead(start: Point, goal: Point, other: Point) -> bool:
