@@ -27,6 +27,8 @@ MODULES = [
     "doorstep.levels.parts",
     "doorstep.levels.rules",
     "doorstep.notebook",
+    "doorstep.planner.paths",
+    "doorstep.planner.policy",
     "doorstep.policies",
     "doorstep.recording.reader",
     "doorstep.recording.replaying",

@@ -9,6 +9,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
+from doorstep._arguments import refuse
 from doorstep._native import EntityKind
 from doorstep.planner.crew import Crew
 from doorstep.planner.geometry import Bounds
@@ -22,7 +23,30 @@ _REFERENCE_DOORS = (True, True, False)  # which doors stay open: the state does 
 
 @final
 class ScriptedPolicy:
-    """Plans the agents' actions from the state."""
+    """Plans the actions of all agents of a simulator from its state, without learning and without randomness.
+
+    The actions of a world depend on that world alone, and on what the policy has seen of its episode: the same levels
+    are played the same way, whatever the number of worlds. The simulator is only read; somebody else may edit it, act
+    for some of the agents, or reset worlds.
+
+    >>> import doorstep
+    >>> from doorstep.planner import ScriptedPolicy
+    >>> with doorstep.Simulator(2, seed=3, auto_reset=False) as sim:
+    ...     policy = ScriptedPolicy(sim)
+    ...     for _ in range(40):
+    ...         sim.actions = policy.actions()
+    ...         sim.step()
+    ...     print((sim.state.agent_max_y.to_numpy() > 40 / 3).tolist())    # metres: all are in the second room
+    [[True, True], [True, True]]
+
+    Args:
+        sim: whose state is read, on any device.
+        goal: a rectangle that all agents are to go to: its low x, low y, high x and high y, metres. None: to the
+            largest y that can be reached, and on from there if that is outside of the walls.
+
+    Raises:
+        ArgumentError: the goal is not four numbers in this order.
+    """
 
     def __init__(self, sim: Simulator, *, goal: Sequence[float] | None = None) -> None:
         self._sim = sim
@@ -30,12 +54,16 @@ class ScriptedPolicy:
         kinds = self._reader.body_kinds
         self._num_agents = sim.num_agents
         self._cubes = [int(body) for body in np.flatnonzero(kinds == EntityKind.CUBE)]
-        self._goal = None if goal is None else Bounds(*map(float, goal))
+        self._goal = None if goal is None else _checked_goal(goal)
         self._worlds: list[_World | None] = [None] * sim.num_worlds
         self._last: dict[str, NDArray[Any]] | None = None
 
     def actions(self) -> NDArray[np.int32]:
-        """int32 [N, A, 4]: the actions of the next step."""
+        """int32 [N, A, 4]: the actions of the next step; call it once before each step.
+
+        Raises:
+            ClosedError: the simulator was closed.
+        """
         fields = self._reader.read()
         self._forget_other_levels(fields)
         rows = _Rows(fields)
@@ -70,6 +98,16 @@ class ScriptedPolicy:
             pressed=pressed,
             lasting=world.lasting,
         )
+
+
+def _checked_goal(goal: Sequence[float]) -> Bounds:
+    try:
+        low_x, low_y, high_x, high_y = map(float, goal)
+    except (TypeError, ValueError):
+        refuse("goal", "four numbers: low x, low y, high x, high y", goal)
+    if not (-math.inf < low_x <= high_x < math.inf and -math.inf < low_y <= high_y < math.inf):
+        refuse("goal", "finite, and low x and y at most high x and y", goal)
+    return Bounds(low_x, low_y, high_x, high_y)
 
 
 class _Rows:
