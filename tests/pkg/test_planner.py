@@ -1,5 +1,6 @@
 """The scripted policy: it solves levels, also edited ones, the same way every time, and only reads the state."""
 
+import itertools
 import math
 
 import numpy as np
@@ -210,7 +211,7 @@ def distances(grid: NDArray[np.uint8], start: tuple[int, int], price: float) -> 
 
 def length_of(path: list[int], grid: NDArray[np.uint8], price: float) -> float:
     cells = [divmod(cell, grid.shape[1]) for cell in path]
-    return sum(math.dist(a, b) + (price if grid[b] == 2 else 0) for a, b in zip(cells, cells[1:], strict=False))
+    return sum(math.dist(a, b) + (price if grid[b] == 2 else 0) for a, b in itertools.pairwise(cells))
 
 
 @pytest.mark.parametrize("seed", range(4))

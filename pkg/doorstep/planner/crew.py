@@ -288,8 +288,22 @@ class _Plan:
         moves = list(moves_onto(self.scene, cube, button, body, self.refused))
         if not moves:
             self.immovable.add((cube, button))  # for every agent: only the cost of a move depends on it
-        move = next((move for move in moves if self.scene.has_path(body.at, move.stand, tolerance=1.2)), None)
-        return move and Haul(move, button)
+        for move in moves:
+            if self.scene.has_path(body.at, move.stand, tolerance=1.2) and self._gets_back(body, move):
+                return Haul(move, button)
+        return None
+
+    def _gets_back(self, agent: Body, move: CubeMove) -> bool:
+        """Whether the agent is not shut in by the cube that it has moved."""
+        after, end = self._after(move)
+        return after.has_path(end, agent.at)
+
+    def _after(self, move: CubeMove) -> tuple[Scene, Point]:
+        """The scene after a move of a cube, and where its agent is then."""
+        body = self.scene.cubes[move.cube]
+        assert body is not None
+        end = move.stand[0] + move.target[0] - body.x, move.stand[1] + move.target[1] - body.y
+        return self.scene.with_cube(move.cube, move.target, _ASKEW), end
 
     def _first_of_two(self, agent: int, cube: int, button: int) -> Haul | None:
         body = self.scene.agents[agent]
@@ -391,13 +405,10 @@ class _Plan:
     ) -> CubeMove | None:
         """A move after which at most some cubes are in the way."""
         for cube in cubes:
-            body = self.scene.cubes[cube]
-            assert body is not None
             for move in moves_aside(self.scene, cube, agent, self.refused):
                 if not self.scene.has_path(agent.at, move.stand, tolerance=1.2):
                     continue
-                after = self.scene.with_cube(cube, move.target, _ASKEW)
-                end = move.stand[0] + move.target[0] - body.x, move.stand[1] + move.target[1] - body.y
+                after, end = self._after(move)
                 if after.has_path(end, goal, tolerance=tolerance):
                     return move
                 if most:

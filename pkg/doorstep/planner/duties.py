@@ -1,4 +1,7 @@
-"""What one agent does: stand on a button, haul a cube, go somewhere, or wait. A duty is given once and acts step by step."""
+"""What one agent does: stand on a button, haul a cube, go somewhere, or wait.
+
+A duty is given once, and acts step by step until it is over.
+"""
 
 from __future__ import annotations
 
