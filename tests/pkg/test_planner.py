@@ -9,7 +9,16 @@ from numpy.typing import NDArray
 
 import doorstep
 from doorstep.planner import ScriptedPolicy
-from doorstep.planner.geometry import Bounds, Rectangle, overlap, overlaps_any, sees
+from doorstep.planner.geometry import (
+    Bounds,
+    Obstacle,
+    Rectangle,
+    crosses,
+    obstacle_around,
+    overlap,
+    overlaps_any,
+    sees,
+)
 from doorstep.planner.paths import reachable_cells, shortest_path
 from doorstep.policies import make_policy
 
@@ -177,9 +186,10 @@ def test_damaged_state_is_survived(field: str, value: float) -> None:
     assert ((actions >= 0) & (actions < np.array(doorstep.ACTIONS))).all()
 
 
-def test_one_damaged_body_does_not_stop_the_others() -> None:
+@pytest.mark.parametrize("value", [math.nan, math.inf, 1e30, -5e4])
+def test_one_damaged_body_does_not_stop_the_others(value: float) -> None:
     with simulator(4, seed=11) as sim:
-        sim.state.body_positions.to_numpy()[:, -1] = math.nan  # a cube of the last room
+        sim.state.body_positions.to_numpy()[:, -1] = value  # a cube of the last room
         assert (play(sim, 60)[:, :2] > ROOM).all()
 
 
@@ -266,6 +276,26 @@ def test_rectangles_overlap_where_they_share_points() -> None:
     assert overlaps_any(boxes[:2], []).tolist() == [False, False]
 
 
+def test_agents_are_kept_from_where_they_would_overlap_a_cube() -> None:
+    generator = np.random.default_rng(6)
+    for x, y, angle, to_x, to_y in generator.uniform((-1, -1, 0, -4, -4), (1, 1, 7, 4, 4), (400, 5)):
+        cube = Rectangle(x, y, math.cos(angle), math.sin(angle), 1.5, 1.5)
+        obstacle = obstacle_around(cube, 1.0)
+        assert obstacle.contains((to_x, to_y)) == overlap(cube, Rectangle(to_x, to_y, 1.0, 0.0, 1.0, 1.0))
+
+
+def test_a_segment_crosses_an_obstacle_that_it_has_points_in() -> None:
+    generator = np.random.default_rng(7)
+    for angle, *ends in generator.uniform((0, -5, -5, -5, -5), (7, 5, 5, 5, 5), (400, 5)):
+        obstacle = obstacle_around(Rectangle(0.5, -0.5, math.cos(angle), math.sin(angle), 1.5, 1.5), 1.0)
+        start, end = (ends[0], ends[1]), (ends[2], ends[3])
+        points = list(zip(np.linspace(start[0], end[0], 99), np.linspace(start[1], end[1], 99), strict=True))
+        if any(obstacle.grown(-0.01).contains(point) for point in points):
+            assert crosses(start, end, obstacle)
+        elif not any(obstacle.grown(0.1).contains(point) for point in points):
+            assert not crosses(start, end, obstacle)
+
+
 @pytest.mark.parametrize(
     ("start", "end", "free"),
     [
@@ -281,4 +311,4 @@ def test_rectangles_overlap_where_they_share_points() -> None:
 def test_a_box_hides_what_is_behind_it_but_may_be_left(
     start: tuple[float, float], end: tuple[float, float], free: bool
 ) -> None:
-    assert sees(start, end, [Bounds(-1, -1, 1, 1)]) == free
+    assert sees(start, end, [Obstacle(Bounds(-1, -1, 1, 1))]) == free

@@ -108,36 +108,85 @@ def overlaps_any(rectangles: Sequence[Rectangle], others: Sequence[Rectangle]) -
     return found
 
 
-def crosses(start: Point, end: Point, box: Bounds) -> bool:
-    """Whether a segment has points inside of a box (slabs)."""
-    enter, leave = 0.0, 1.0
-    for begin, finish, low, high in (
-        (start[0], end[0], box.low_x, box.high_x),
-        (start[1], end[1], box.low_y, box.high_y),
-    ):
-        along = finish - begin
-        if abs(along) < 1e-9:
-            if not low < begin < high:
-                return False
-            continue
-        near, far = (low - begin) / along, (high - begin) / along
-        enter, leave = max(enter, min(near, far)), min(leave, max(near, far))
-    return enter < leave
+# ---- What keeps the centres of agents away ----
+
+
+class Obstacle(NamedTuple):
+    """Bounds, with corners that a turned square around the middle cuts off; of a wall, nothing is cut off."""
+
+    bounds: Bounds
+    ux: float = 1.0
+    uy: float = 0.0
+    half_side: float = math.inf
+
+    @property
+    def middle(self) -> Point:
+        """Its centre, metres."""
+        return (self.bounds.low_x + self.bounds.high_x) / 2, (self.bounds.low_y + self.bounds.high_y) / 2
+
+    def grown(self, by: float) -> Obstacle:
+        """The obstacle with every side moved out."""
+        return self._replace(bounds=self.bounds.grown(by), half_side=self.half_side + by)
+
+    def contains(self, point: Point) -> bool:
+        """Whether a point is inside."""
+        u, v = self.turned(point)
+        return self.bounds.contains(*point) and max(abs(u), abs(v)) < self.half_side
+
+    def turned(self, point: Point) -> Point:
+        """A point in the frame of the turned square."""
+        (x, y), (ux, uy) = self.middle, (self.ux, self.uy)
+        return (point[0] - x) * ux + (point[1] - y) * uy, (point[1] - y) * ux - (point[0] - x) * uy
+
+
+def obstacle_around(rectangle: Rectangle, clearance: float) -> Obstacle:
+    """Where the centres of squares along the axes may not be, of half side `clearance`, because of a square."""
+    yaw = yaw_towards(rectangle.ux, rectangle.uy)
+    half = extent(yaw, rectangle.half_length) + clearance
+    bounds = Bounds(rectangle.x - half, rectangle.y - half, rectangle.x + half, rectangle.y + half)
+    return Obstacle(bounds, rectangle.ux, rectangle.uy, rectangle.half_length + extent(yaw, clearance))
+
+
+def crosses(start: Point, end: Point, obstacle: Obstacle) -> bool:
+    """Whether a segment has points inside of an obstacle: the part of it between all pairs of opposite sides."""
+    box = obstacle.bounds
+    part = _between(start[0], end[0], box.low_x, box.high_x, _WHOLE)
+    part = part and _between(start[1], end[1], box.low_y, box.high_y, part)
+    if part and obstacle.half_side < math.inf:
+        (u, v), (to_u, to_v), half = obstacle.turned(start), obstacle.turned(end), obstacle.half_side
+        part = _between(u, to_u, -half, half, part)
+        part = part and _between(v, to_v, -half, half, part)
+    return part is not None
+
+
+_WHOLE = (0.0, 1.0)
+
+
+def _between(
+    begin: float, end: float, low: float, high: float, part: tuple[float, float]
+) -> tuple[float, float] | None:
+    """What is left of a part of a segment between two sides; None if nothing is."""
+    along = end - begin
+    if abs(along) < 1e-9:
+        return part if low < begin < high else None
+    near, far = (low - begin) / along, (high - begin) / along
+    enter, leave = max(part[0], min(near, far)), min(part[1], max(near, far))
+    return (enter, leave) if enter < leave else None
 
 
 _GIVE = 0.3  # metres: a body that stands closer to a thing than it should may leave
 
 
-def sees(start: Point, end: Point, boxes: Iterable[Bounds]) -> bool:
-    """Whether a segment is free of boxes. A start inside of a box may be left, but not towards its middle."""
-    return not any(crosses(start, end, box) and not _leaves(start, end, box) for box in boxes)
+def sees(start: Point, end: Point, obstacles: Iterable[Obstacle]) -> bool:
+    """Whether a segment is free. A start inside of an obstacle may be left, but not towards its middle."""
+    return not any(crosses(start, end, obstacle) and not _leaves(start, end, obstacle) for obstacle in obstacles)
 
 
-def _leaves(start: Point, end: Point, box: Bounds) -> bool:
-    if not box.contains(*start):
+def _leaves(start: Point, end: Point, obstacle: Obstacle) -> bool:
+    if not obstacle.contains(start):
         return False
-    inner = box.grown(-_GIVE)
-    if not inner.contains(*start):
+    inner = obstacle.grown(-_GIVE)
+    if not inner.contains(start):
         return not crosses(start, end, inner)
-    to_middle = (box.low_x + box.high_x) / 2 - start[0], (box.low_y + box.high_y) / 2 - start[1]
-    return (end[0] - start[0]) * to_middle[0] + (end[1] - start[1]) * to_middle[1] < 0
+    x, y = obstacle.middle
+    return (end[0] - start[0]) * (x - start[0]) + (end[1] - start[1]) * (y - start[1]) < 0

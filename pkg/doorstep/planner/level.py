@@ -6,6 +6,7 @@ A level is made once and used until its walls, doors or buttons change. Nothing 
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Collection, Sequence
 from typing import Any, final
 
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doorstep._native import EntityKind
-from doorstep.planner.geometry import Bounds, Point, Rectangle, rectangle_of
+from doorstep.planner.geometry import Bounds, Obstacle, Point, Rectangle, rectangle_of
 
 CELL = 0.4  # metres, side of a cell
 AGENT_HALF = 1.0  # metres
@@ -22,6 +23,7 @@ BUTTON_HALF = 0.65  # metres
 _MARGIN = 4.0  # metres of floor around the walls
 _MOST_CELLS = 300  # along an axis
 _FARTHEST = 1000.0  # metres; a thing beyond, or without a finite place, is not there
+_ALIGNED = 0.05  # sine times cosine of a turn whose effect is less than a cell
 _CLOSED_DOOR_PRICE = 10.0  # of a closed door, in places: one that is open is gone through instead
 
 
@@ -54,8 +56,8 @@ class Level:
             [button for button, of in enumerate(button_doors) if of == door and _is_near(self.buttons[button])]
             for door in range(len(self.doors))
         ]
-        self.walls_in_sight = [wall.grown(CLEARANCE - 0.02) for wall in walls]
-        self.doors_in_sight = [door and door.grown(CLEARANCE - 0.02) for door in self.doors]
+        self.walls_in_sight = [Obstacle(wall.grown(CLEARANCE - 0.02)) for wall in walls]
+        self.doors_in_sight = [door and Obstacle(door.grown(CLEARANCE - 0.02)) for door in self.doors]
         self.wall_rectangles: list[Rectangle] = [rectangle_of(wall) for wall in walls]
         self.door_rectangles = [door and rectangle_of(door) for door in self.doors]
         self._lay_out([box for box in (*walls, *self.doors) if box])
@@ -94,6 +96,18 @@ class Level:
             slice(*_range(box.low_y - self.low_y, box.high_y - self.low_y, self.height)),
             slice(*_range(box.low_x - self.low_x, box.high_x - self.low_x, self.width)),
         )
+
+    def is_inside(self, obstacle: Obstacle) -> NDArray[np.bool_]:
+        """Of the cells whose centres are in an obstacle's bounds [rows, columns], which are inside of it."""
+        rows, columns = self.cells_in(obstacle.bounds)
+        if abs(obstacle.ux * obstacle.uy) < _ALIGNED:
+            return np.ones((rows.stop - rows.start, columns.stop - columns.start), np.bool_)
+        x = (self.low_x + (np.arange(columns.start, columns.stop) + 0.5) * CELL)[None, :]
+        y = (self.low_y + (np.arange(rows.start, rows.stop) + 0.5) * CELL)[:, None]
+        (middle_x, middle_y), ux, uy = obstacle.middle, obstacle.ux, obstacle.uy
+        u, v = (x - middle_x) * ux + (y - middle_y) * uy, (y - middle_y) * ux - (x - middle_x) * uy
+        inside: NDArray[np.bool_] = np.maximum(np.abs(u), np.abs(v)) < obstacle.half_side
+        return inside
 
     # ---- Places ----
 
@@ -236,6 +250,6 @@ def _is_near(point: Sequence[float]) -> bool:
 
 def _range(low: float, high: float, count: int) -> tuple[int, int]:
     """The indices of the cells whose centres are between two lengths."""
-    first = int(np.ceil(low / CELL - 0.5))
-    end = int(np.floor(high / CELL - 0.5)) + 1
-    return max(first, 0), max(min(end, count), 0)
+    first = min(max(math.ceil(low / CELL - 0.5), 0), count)
+    end = min(math.floor(high / CELL - 0.5) + 1, count)
+    return first, max(first, end)

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import final
 
-from doorstep.planner.geometry import Bounds, Point, Rectangle, extent, facing, overlap, sees
+from doorstep.planner.geometry import Bounds, Obstacle, Point, Rectangle, facing, obstacle_around, overlap, sees
 from doorstep.planner.level import AGENT_HALF, CELL, CLEARANCE, Level
 from doorstep.planner.paths import reachable_cells, shortest_path
 
@@ -49,7 +49,7 @@ class Scene:
     is_open: list[int]
     pressed: list[int]
     lasting: list[bool]
-    _obstacles: dict[tuple[int, ...], list[Bounds]] = field(default_factory=dict)
+    _obstacles: dict[tuple[int, ...], list[Obstacle]] = field(default_factory=dict)
     _grids: dict[object, bytes] = field(default_factory=dict)
     _reached: dict[object, list[list[int]]] = field(default_factory=dict)
 
@@ -66,27 +66,24 @@ class Scene:
         x, y = self.level.buttons[button]
         return rectangle is not None and overlap(rectangle, Rectangle(x, y, 1.0, 0.0, _SURELY_ON, _SURELY_ON))
 
-    def cube_bounds(self, cube: int) -> Bounds | None:
+    def cube_obstacle(self, cube: int) -> Obstacle | None:
         """What a cube keeps the centres of agents away from."""
-        body = self.cubes[cube]
-        if body is None:
-            return None
-        half = extent(body.yaw, CUBE_HALF) + CLEARANCE
-        return Bounds(body.x - half, body.y - half, body.x + half, body.y + half)
+        rectangle = self.cube_rectangle(cube)
+        return rectangle and obstacle_around(rectangle, CLEARANCE)
 
     def cube_rectangle(self, cube: int) -> Rectangle | None:
         """The footprint of a cube."""
         body = self.cubes[cube]
         return None if body is None else Rectangle(body.x, body.y, *facing(body.yaw), CUBE_HALF, CUBE_HALF)
 
-    def obstacles(self, without: Collection[int] = ()) -> list[Bounds]:
+    def obstacles(self, without: Collection[int] = ()) -> list[Obstacle]:
         """What keeps the centres of agents away: walls, closed doors, and all cubes but some."""
         key = tuple(without)
         if key not in self._obstacles:
             doors = [
                 box for box, is_open in zip(self.level.doors_in_sight, self.is_open, strict=True) if box and not is_open
             ]
-            cubes = [self.cube_bounds(cube) for cube in range(len(self.cubes)) if cube not in without]
+            cubes = [self.cube_obstacle(cube) for cube in range(len(self.cubes)) if cube not in without]
             self._obstacles[key] = [*self.level.walls_in_sight, *doors, *(box for box in cubes if box)]
         return self._obstacles[key]
 
@@ -144,7 +141,7 @@ class Scene:
         start: Point,
         goal: Point,
         without: Collection[int],
-        avoided: list[Bounds],
+        avoided: list[Obstacle],
         tolerance: float,
         through_cubes: bool,
     ) -> tuple[int, int] | None:
@@ -163,36 +160,35 @@ class Scene:
 
     def cubes_on(self, path: Iterable[Point]) -> list[int]:
         """The cubes that a path leads through, in its order."""
-        bounds = [(cube, box) for cube in range(len(self.cubes)) if (box := self.cube_bounds(cube))]
+        cubes = [(cube, obstacle) for cube in range(len(self.cubes)) if (obstacle := self.cube_obstacle(cube))]
         found: list[int] = []
-        for x, y in path:
-            found += [cube for cube, box in bounds if cube not in found and box.contains(x, y)]
+        for point in path:
+            found += [cube for cube, obstacle in cubes if cube not in found and obstacle.contains(point)]
         return found
 
-    def _grid(self, without: Collection[int], avoided: list[Bounds], through_cubes: bool) -> bytes:
+    def _grid(self, without: Collection[int], avoided: list[Obstacle], through_cubes: bool) -> bytes:
         key = tuple(without), tuple(avoided), through_cubes
         if key not in self._grids:
             self._grids[key] = self._painted(without, avoided, 2 if through_cubes else 1)
         return self._grids[key]
 
-    def _painted(self, without: Collection[int], avoided: list[Bounds], cube: int) -> bytes:
+    def _painted(self, without: Collection[int], avoided: list[Obstacle], cube: int) -> bytes:
         level = self.level
         grid = level.walls.copy()
         for index in range(len(self.cubes)):
-            box = None if index in without else self.cube_bounds(index)
-            if box:
-                cells = level.cells_in(box)
-                part = grid[cells]  # a view
-                part[part == 0] = cube
-        for box in avoided:
-            grid[level.cells_in(box)] = 1
+            obstacle = None if index in without else self.cube_obstacle(index)
+            if obstacle:
+                part = grid[level.cells_in(obstacle.bounds)]  # a view
+                part[(part == 0) & level.is_inside(obstacle)] = cube
+        for obstacle in avoided:
+            grid[level.cells_in(obstacle.bounds)] = 1
         flat = grid.ravel()
         for cells_of_door, is_open in zip(level.door_cells, self.is_open, strict=True):
             if not is_open:
                 flat[cells_of_door] = 1
         return bytes(flat)
 
-    def _pulled_tight(self, points: list[Point], without: Collection[int], avoided: list[Bounds]) -> list[Point]:
+    def _pulled_tight(self, points: list[Point], without: Collection[int], avoided: list[Obstacle]) -> list[Point]:
         """Only the corners of a path that are needed: the others are cut short where the floor is free."""
         boxes = [*self.obstacles(without), *avoided]
         corners = []
@@ -206,10 +202,10 @@ class Scene:
         return corners
 
 
-def _around(others: Iterable[Point], start: Point, goal: Point) -> list[Bounds]:
+def _around(others: Iterable[Point], start: Point, goal: Point) -> list[Obstacle]:
     """What agents keep an agent away from, but for those that it touches or goes to."""
     return [
-        Bounds(x - _AGENT_GAP, y - _AGENT_GAP, x + _AGENT_GAP, y + _AGENT_GAP)
+        Obstacle(Bounds(x - _AGENT_GAP, y - _AGENT_GAP, x + _AGENT_GAP, y + _AGENT_GAP))
         for x, y in others
         if math.dist((x, y), goal) > AGENT_HALF and math.dist((x, y), start) > AGENT_HALF
     ]
