@@ -48,8 +48,9 @@ class Level:
         button_positions: Sequence[Sequence[float]],
         button_doors: Sequence[int],
     ) -> None:
-        boxes = _boxes(*statics)
-        self.doors = [boxes.pop(static, None) for static in door_statics]
+        boxes, kinds = _boxes(*statics), statics[2]
+        is_door = [0 <= static < len(kinds) and kinds[static] == EntityKind.DOOR for static in door_statics]
+        self.doors = [boxes.pop(s, None) if real else None for s, real in zip(door_statics, is_door, strict=True)]
         walls = list(boxes.values())
         self.buttons: list[Point] = [(x, y) for x, y, _ in button_positions]
         self.buttons_of = [
