@@ -6,7 +6,7 @@ How it is built, from the ground up:
 - `level`: walls, doors and buttons on a grid, and which places doors connect; made once per level.
 - `scene`: a world at one moment, and the ways that are free at that moment.
 - `cube_moves`: where cubes can be moved in straight lines; `actions`: one step towards a place, with or without a cube.
-- `duties`: what one agent does, step by step; `crew`: who does what, decided when something has happened.
+- `duties`: what one agent does, step by step; `plan`: who does what; `crew`: when that is decided anew.
 - `reader`, `policy`: a crew for every world, over copies of the state.
 
 Nothing in it knows the three rooms of the built-in levels: it looks for the closed doors on the way to the goal, for

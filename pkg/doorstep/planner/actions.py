@@ -48,7 +48,7 @@ def _turn(left: float) -> int:
 # across it swings the handle around the cube. Measured on a free floor: amount 3 adds 1.8 m/s a step along the handle,
 # up to 17 m/s; with the friction of the floor it takes away 4 m/s a step. Across, it adds 0.1 radians per step a step.
 
-_FASTEST = 10.0  # m/s
+_FASTEST = 12.0  # m/s
 _BRAKING = 70.0  # m/s^2: less than the deceleration, as force across the handle takes from it
 _SPEED_PER_AMOUNT = 0.7  # m/s
 _ACROSS = {True: 2.5, False: 5.0}  # amount per radian that the handle is off; a pushed cube evades

@@ -18,7 +18,9 @@ from doorstep.planner.reader import StateReader, differing_worlds
 from doorstep.planner.scene import Body, Scene
 from doorstep.simulator import Simulator
 
-_REFERENCE_DOORS = (True, True, False)  # which doors stay open: the state does not say, and the rooms differ
+# Which doors stay open, of levels with as many doors as the built-in ones: the state does not say, and guessing wrong
+# costs time. What is seen of a door corrects it.
+_REFERENCE_DOORS = (True, True, False)
 
 
 @final
@@ -49,7 +51,6 @@ class ScriptedPolicy:
     """
 
     def __init__(self, sim: Simulator, *, goal: Sequence[float] | None = None) -> None:
-        self._sim = sim
         self._reader = StateReader(sim)
         kinds = self._reader.body_kinds
         self._num_agents = sim.num_agents
@@ -59,11 +60,7 @@ class ScriptedPolicy:
         self._last: dict[str, NDArray[Any]] | None = None
 
     def actions(self) -> NDArray[np.int32]:
-        """int32 [N, A, 4]: the actions of the next step; call it once before each step.
-
-        Raises:
-            ClosedError: the simulator was closed.
-        """
+        """int32 [N, A, 4]: the actions of the next step; call it once before each step."""
         fields = self._reader.read()
         self._forget_other_levels(fields)
         rows = _Rows(fields)
@@ -129,12 +126,9 @@ class _World:
     def __init__(self, level: Level, crew: Crew) -> None:
         self.level = level
         self.crew = crew
-        self._known: dict[int, bool] = {}
         self._last: list[int] = []
         doors = len(level.doors)
-        self.lasting = [
-            _REFERENCE_DOORS[door] if doors == len(_REFERENCE_DOORS) else True for door in range(doors)
-        ]
+        self.lasting = list(_REFERENCE_DOORS) if doors == len(_REFERENCE_DOORS) else [True] * doors
 
     def learn(self, is_open: list[int], pressed: list[int]) -> None:
         """Which doors stay open without their buttons: seen when a button is released."""
