@@ -245,7 +245,8 @@ class Plan:
         body = self.scene.agents[agent]
         assert body is not None
         move = moves_towards(self.scene, cube, button, body, self.refused)
-        return Haul(move, button) if move and self.scene.has_path(body.at, move.stand, tolerance=_STAND_TOLERANCE) else None
+        within = move and self.scene.has_path(body.at, move.stand, tolerance=_STAND_TOLERANCE)
+        return Haul(move, button) if move and within else None
 
     # ---- Leaving ----
 
@@ -309,13 +310,21 @@ class Plan:
             return
         path = self.scene.find_path(body.at, goal, tolerance=tolerance, through_cubes=True)
         cubes = self._cubes_near(path)
-        move = self._move_aside(cubes, body, goal, tolerance, 0) or self._move_aside(
-            cubes, body, goal, tolerance, len(self.scene.cubes_on(path)) - 1
-        )
+        blocking = self._blocking(body, cubes, goal, tolerance)
+        others = cubes if len(blocking) == 1 else []  # moving one of these may make room as well
+        move = self._move_aside(dict.fromkeys([*blocking, *others]), blocking, body, goal, tolerance)
         if move:
             self.new[agent] = Haul(move, None)
         else:
             self._shuffle(agent, body, cubes)
+
+    def _blocking(self, agent: Body, cubes: Sequence[int], goal: Point, tolerance: float) -> tuple[int, ...]:
+        """The smallest set of cubes without which there is a way; all of them if two are not enough."""
+        for count in (1, 2):
+            for some in itertools.combinations(cubes, count):
+                if self.scene.has_path(agent.at, goal, without=some, tolerance=tolerance):
+                    return some
+        return tuple(cubes)
 
     def _shuffle(self, agent: int, body: Body, cubes: Sequence[int]) -> None:
         """Moves any cube where no single move clears the way; no move twice."""
@@ -337,19 +346,15 @@ class Plan:
         return [*on_it, *(cube for distance, cube in sorted(beside) if distance < _BESIDE)]
 
     def _move_aside(
-        self, cubes: Sequence[int], agent: Body, goal: Point, tolerance: float, most: int
+        self, cubes: Iterable[int], blocking: Sequence[int], agent: Body, goal: Point, tolerance: float
     ) -> CubeMove | None:
-        """A move after which at most some cubes are in the way."""
+        """A move of one of the cubes after which only the rest of those that block the way are in it."""
         for cube in cubes:
+            rest = tuple(other for other in blocking if other != cube) if cube in blocking else ()
             for move in moves_aside(self.scene, cube, agent, self.refused):
-                if not self.scene.has_path(agent.at, move.stand, tolerance=_STAND_TOLERANCE):
-                    continue
-                after, end = self._after(move)
-                if after.has_path(end, goal, tolerance=tolerance):
-                    return move
-                if most:
-                    path = after.find_path(end, goal, tolerance=tolerance, through_cubes=True)
-                    if path and len(after.cubes_on(path)) <= most:
+                if self.scene.has_path(agent.at, move.stand, tolerance=_STAND_TOLERANCE):
+                    after, end = self._after(move)
+                    if after.has_path(end, goal, without=rest, tolerance=tolerance):
                         return move
         return None
 
