@@ -391,6 +391,11 @@ class StateProperties:
         return self._tensor("door_static")
 
     @property
+    def door_persistent(self) -> Tensor:
+        """int32 [N, D], writable. 1 if the door stays open once opened."""
+        return self._tensor("door_persistent")
+
+    @property
     def agent_grabs(self) -> Tensor:
         """int32 [N, A], writable. Index of the body the agent holds, or -1."""
         return self._tensor("agent_grabs")

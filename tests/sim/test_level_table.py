@@ -117,7 +117,8 @@ def test_weights_are_set_from_float32_arrays() -> None:
 
 
 def test_draws_depend_on_seed_world_and_episode_alone() -> None:
-    table: list[levels.AnyLevel] = [levels.reference(), hall(physics=Physics(cube_mass=(5, 20)), episode_length=(20, 40))]
+    drawn = hall(physics=Physics(cube_mass=(5, 20)), episode_length=(20, 40))
+    table: list[levels.AnyLevel] = [levels.reference(), drawn]
 
     def states(num_worlds: int, world_offset: int, num_threads: int) -> list[int]:
         sim = doorstep.Simulator(

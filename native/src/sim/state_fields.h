@@ -59,6 +59,7 @@ struct StateFields {
     static constexpr StateField button_doors = rows_of(offsetof(W, buttons.door), W::kButtons);
     static constexpr StateField door_open = rows_of(offsetof(W, doors.open), W::kDoors);
     static constexpr StateField door_static = rows_of(offsetof(W, doors.panel), W::kDoors);
+    static constexpr StateField door_persistent = rows_of(offsetof(W, doors.persistent), W::kDoors);
     static constexpr StateField agent_grabs = rows_of(offsetof(W, grabs.held), W::kAgents);
     static constexpr StateField agent_max_y = rows_of(offsetof(W, progress.max_y), W::kAgents);
     static constexpr StateField episode_index = {

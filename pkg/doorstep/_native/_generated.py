@@ -503,6 +503,13 @@ STATE_FIELDS: tuple[TensorRow, ...] = (
         "Static slot of the door's panel.",
     ),
     TensorRow(
+        "door_persistent",
+        "int32",
+        ("N", "D"),
+        True,
+        "1 if the door stays open once opened.",
+    ),
+    TensorRow(
         "agent_grabs",
         "int32",
         ("N", "A"),

@@ -18,10 +18,6 @@ from doorstep.planner.reader import StateReader, differing_worlds
 from doorstep.planner.scene import Body, Scene
 from doorstep.simulator import Simulator
 
-# Which doors stay open, of levels with as many doors as the built-in ones: the state does not say, and guessing wrong
-# costs time. What is seen of a door corrects it.
-_REFERENCE_DOORS = (True, True, False)
-
 
 @final
 class ScriptedPolicy:
@@ -43,8 +39,9 @@ class ScriptedPolicy:
 
     Args:
         sim: whose state is read, on any device.
-        goal: a rectangle that all agents are to go to: its low x, low y, high x and high y, metres. None: to the
-            largest y that can be reached, and on from there if that is outside of the walls.
+        goal: a rectangle that all agents are to go to: its low x, low y, high x and high y, metres. None: the goal of
+            the level that a world plays; without one, to the largest y that can be reached, and on from there if that
+            is outside of the walls.
 
     Raises:
         ArgumentError: the goal is not four numbers in this order.
@@ -52,9 +49,8 @@ class ScriptedPolicy:
 
     def __init__(self, sim: Simulator, *, goal: Sequence[float] | None = None) -> None:
         self._reader = StateReader(sim)
-        kinds = self._reader.body_kinds
+        self._sim = sim
         self._num_agents = sim.num_agents
-        self._cubes = [int(body) for body in np.flatnonzero(kinds == EntityKind.CUBE)]
         self._goal = None if goal is None else _checked_goal(goal)
         self._worlds: list[_World | None] = [None] * sim.num_worlds
         self._last: dict[str, NDArray[Any]] | None = None
@@ -63,6 +59,8 @@ class ScriptedPolicy:
         """int32 [N, A, 4]: the actions of the next step; call it once before each step."""
         fields = self._reader.read()
         self._forget_other_levels(fields)
+        if self._sim._levels:
+            fields["levels"] = self._sim.levels.copy_to_host()[:, 0]
         rows = _Rows(fields)
         return np.array([self._act(world, rows) for world in range(len(self._worlds))], np.int32)
 
@@ -77,22 +75,27 @@ class ScriptedPolicy:
     def _act(self, index: int, rows: _Rows) -> list[tuple[int, int, int, int]]:
         world = self._worlds[index]
         if world is None:
-            world = self._worlds[index] = _World(_level(rows.fields, index), Crew(self._num_agents, self._goal))
+            crew = Crew(self._num_agents, self._goal or self._goal_of_level(rows.fields, index))
+            world = self._worlds[index] = _World(_level(rows.fields, index), crew, rows.fields, index)
         return world.crew.act(self._scene(world, index, rows))
+
+    def _goal_of_level(self, fields: dict[str, NDArray[Any]], index: int) -> Bounds | None:
+        if "levels" not in fields:
+            return None
+        goal = self._sim._levels[fields["levels"][index]].goal
+        return goal and Bounds(goal.min_x, goal.min_y, goal.max_x, goal.max_y)
 
     def _scene(self, world: _World, index: int, rows: _Rows) -> Scene:
         positions, rotations, velocities = rows.positions[index], rows.rotations[index], rows.velocities[index]
         bodies = [_body(*values) for values in zip(positions, rotations, velocities, strict=True)]
-        slots = {body: cube for cube, body in enumerate(self._cubes)}
-        is_open, pressed = rows.is_open[index], rows.pressed[index]
-        world.learn(is_open, pressed)
+        slots = {body: cube for cube, body in enumerate(world.cubes)}
         return Scene(
             level=world.level,
             agents=bodies[: self._num_agents],
-            cubes=[bodies[body] for body in self._cubes],
+            cubes=[bodies[body] for body in world.cubes],
             holds=[slots.get(body, -1) for body in rows.holds[index]],
-            is_open=is_open,
-            pressed=pressed,
+            is_open=rows.is_open[index],
+            pressed=rows.pressed[index],
             lasting=world.lasting,
         )
 
@@ -123,21 +126,11 @@ class _Rows:
 class _World:
     """What is remembered of a world."""
 
-    def __init__(self, level: Level, crew: Crew) -> None:
+    def __init__(self, level: Level, crew: Crew, fields: dict[str, NDArray[Any]], index: int) -> None:
         self.level = level
         self.crew = crew
-        self._last: list[int] = []
-        doors = len(level.doors)
-        self.lasting = list(_REFERENCE_DOORS) if doors == len(_REFERENCE_DOORS) else [True] * doors
-
-    def learn(self, is_open: list[int], pressed: list[int]) -> None:
-        """Which doors stay open without their buttons: seen when a button is released."""
-        for door, buttons in enumerate(self.level.buttons_of):
-            if is_open[door] and not all(pressed[button] for button in buttons):
-                self.lasting[door] = True
-            elif self._last and self._last[door] and not is_open[door]:
-                self.lasting[door] = False
-        self._last = is_open
+        self.lasting = [bool(stays) for stays in fields["door_persistent"][index]]
+        self.cubes = [int(body) for body in np.flatnonzero(fields["body_kinds"][index] == EntityKind.CUBE)]
 
 
 def _level(fields: dict[str, NDArray[Any]], world: int) -> Level:

@@ -19,8 +19,10 @@ LEVEL_FIELDS = (
     "button_positions",
     "button_doors",
     "door_static",
+    "door_persistent",
 )
 MOVING_FIELDS = (
+    "body_kinds",
     "body_positions",
     "body_rotations",
     "body_linear_velocities",
@@ -37,7 +39,6 @@ class StateReader:
 
     def __init__(self, sim: Simulator) -> None:
         self._copies = {name: _copier(sim, name) for name in (*LEVEL_FIELDS, *MOVING_FIELDS)}
-        self.body_kinds = _copier(sim, "body_kinds")()[0]
 
     def read(self) -> dict[str, NDArray[Any]]:
         """New arrays [N, ...] by name."""

@@ -39,7 +39,7 @@ class Scene:
     """A world at one moment.
 
     Agents and cubes that have no finite place are None. `holds` has, for each agent, the index of the cube it holds
-    or -1. Doors that stay open when their buttons are released are `lasting`, as far as is known.
+    or -1. Doors that stay open when their buttons are released are `lasting`.
     """
 
     level: Level
