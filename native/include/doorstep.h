@@ -241,7 +241,7 @@ typedef enum ds_action_component {
     X(episode_lengths, INT32, "N,1", READ, ALWAYS, EPISODE, SAVED, "Steps of the latest ended episode.")          \
     X(level_weights, FLOAT32, "N,L", READ_WRITE, LEVELS, EPISODE, UNSAVED,                                         \
       "How likely each world draws each level at a reset, relative to the sum of its row; negative is 0.")         \
-    X(levels, INT32, "N,1", READ, LEVELS, STEP, UNSAVED, "Index of the present level.")
+    X(levels, INT32, "N,1", READ, LEVELS, EPISODE, UNSAVED, "Index of the present level.")
 
 typedef enum ds_tensor_id {
 #define DS_TENSOR_ENUM(name, ...) DS_TENSOR_##name,

@@ -17,7 +17,7 @@ INPUTS = ("resets", "actions")  # which a step writes too
 LEVEL_NAMES = tuple(row.name for row in TENSORS if row.levels)  # only with max_levels
 FLAT = tuple(row.name for row in TENSORS if row.flat)  # which a step writes only if they exist
 # Written where an episode ends or begins; but "level_weights", which no step writes
-OUTLIVING = tuple(row.name for row in TENSORS if row.outlives_step or row.levels)
+OUTLIVING = tuple(row.name for row in TENSORS if row.outlives_step)
 LEVEL_WORDS = memoryview(NativeLevel()).nbytes // 4
 
 

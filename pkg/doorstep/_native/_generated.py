@@ -399,6 +399,7 @@ TENSORS: tuple[TensorRow, ...] = (
         False,
         "Index of the present level.",
         levels=True,
+        outlives_step=True,
     ),
 )
 

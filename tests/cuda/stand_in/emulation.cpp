@@ -31,7 +31,7 @@ private:
     const std::vector<int>& threads_;
 };
 
-template <class W, int Row>
+template <class W, int Kernel>
 void run(const KernelArguments& arguments, uint32_t grid, uint32_t threads, ThreadOrder order) {
     const std::vector<int> ordered = threads_in(order, static_cast<int>(threads));
     const auto memory = std::make_unique<BlockMemory<W>>();
@@ -39,33 +39,35 @@ void run(const KernelArguments& arguments, uint32_t grid, uint32_t threads, Thre
         memset(static_cast<void*>(memory.get()), 0xA5, sizeof *memory);  // initial shared memory is undefined
         EmulatedBlock block(static_cast<int>(index), static_cast<int>(grid), ordered);
 #define DS_RUN(name, sentence) \
-    if constexpr (Row == kKernel_##name) Kernels<W>::name(block, arguments, *memory);
+    if constexpr (Kernel == kKernel_##name) Kernels<W>::name(block, arguments, *memory);
         DS_KERNEL_TABLE(DS_RUN)
 #undef DS_RUN
     }
 }
 
-struct Row {
+struct EmulatedKernels {
     EmulatedKernel kernels[kKernelCount];
 };
 template <class W>
-constexpr Row row() {
+constexpr EmulatedKernels kernels_of() {
 #define DS_ENTRY(name, sentence) run<W, kKernel_##name>,
     return {{DS_KERNEL_TABLE(DS_ENTRY)}};
 #undef DS_ENTRY
 }
 template <class Capacity>
-constexpr Row kRows[DS_MAX_AGENTS] = {row<World<1, Capacity>>(), row<World<2, Capacity>>(), row<World<3, Capacity>>(),
-                                      row<World<4, Capacity>>(), row<World<5, Capacity>>(), row<World<6, Capacity>>(),
-                                      row<World<7, Capacity>>(), row<World<8, Capacity>>()};
+constexpr EmulatedKernels kEmulated[DS_MAX_AGENTS] = {
+    kernels_of<World<1, Capacity>>(), kernels_of<World<2, Capacity>>(), kernels_of<World<3, Capacity>>(),
+    kernels_of<World<4, Capacity>>(), kernels_of<World<5, Capacity>>(), kernels_of<World<6, Capacity>>(),
+    kernels_of<World<7, Capacity>>(), kernels_of<World<8, Capacity>>(),
+};
 
 }  // namespace
 
 EmulatedKernel find_emulated_kernel(WorldKind kind, const char* name) {
     if (kind.num_agents < 1 || kind.num_agents > DS_MAX_AGENTS) return nullptr;
-    const Row& row = (kind.plays_levels ? kRows<LevelCapacity> : kRows<ReferenceCapacity>)[kind.num_agents - 1];
+    const auto& emulated = kind.plays_levels ? kEmulated<LevelCapacity> : kEmulated<ReferenceCapacity>;
     for (int kernel = 0; kernel < kKernelCount; kernel++)
-        if (strcmp(name, kKernelNames[kernel]) == 0) return row.kernels[kernel];
+        if (strcmp(name, kKernelNames[kernel]) == 0) return emulated[kind.num_agents - 1].kernels[kernel];
     return nullptr;
 }
 

@@ -32,11 +32,6 @@ enum Rule {
 
 enum Input : int64_t { kInputResets = 1, kInputLevels = 2 };
 
-// Outputs that step() takes: it writes them where an episode ends or begins.
-constexpr bool outlives_step(int64_t tensor) {
-    return kTensorRows[tensor].outlives_step || tensor == DS_TENSOR_levels;
-}
-
 // ---- Inputs
 
 // Sizes of one world, without level_weights, whose size is that of the argument.
@@ -272,7 +267,7 @@ ds_status take_step_arguments(const CallFrame& frame, const WorldSizes& sizes, B
     if (const ds_status status = take_levels(arguments, call)) return status;
     for (int64_t i = kRuleFirstOutput; i < call->num_rules; ++i) {
         const int64_t tensor = call->rules[i];
-        if (!outlives_step(tensor)) continue;
+        if (!kTensorRows[tensor].outlives_step) continue;
         const Buffer* kept = take(tensor);
         if (!kept) return last_status();
         if (sizes.elements[tensor] && kept->data != call->tensors[tensor]) {
