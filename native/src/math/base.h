@@ -19,7 +19,7 @@
 #else
 #define DS_INLINE static inline __attribute__((always_inline))
 #define DS_METHOD inline __attribute__((always_inline))
-#define DS_NOINLINE static __attribute__((noinline))
+#define DS_NOINLINE [[maybe_unused]] static __attribute__((noinline))
 #define DS_ROLLED
 #endif
 // DS_ROLLED before a loop: on CUDA, where it iterates over single lanes, the loop is not unrolled, so that a step fits
