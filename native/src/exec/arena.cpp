@@ -108,7 +108,7 @@ SavedParts saved_parts(const Simulation& simulation, const WorldModel& model) {
     for (int tensor = 0; tensor < DS_TENSOR_COUNT; ++tensor) {
         if (!kTensorRows[tensor].saved) continue;
         ds_tensor_info row;
-        describe_tensor(kTensorRows[tensor], {1, model.num_agents, model.flat_observation_size}, &row);
+        describe_tensor(kTensorRows[tensor], {1, model.num_agents, model.flat_observation_size, 0}, &row);
         *part++ = {static_cast<char*>(tensor_address(simulation.tensors, tensor)), tensor_bytes(row)};
     }
     DS_ASSERT(part == saved.parts + kSavedParts);
