@@ -19,10 +19,11 @@ namespace {
 
 using namespace doorstep;
 
-constexpr int kAgents = 2, kWorlds = 256, kWarmUp = 60, kMeasured = 12;
+constexpr WorldKind kKind{2, /*plays_levels=*/false};
+constexpr int kAgents = kKind.num_agents, kWorlds = 256, kWarmUp = 60, kMeasured = 12;
 
 struct Worlds {
-    const WorldModel& model = find_world_model(kAgents);
+    const WorldModel& model = find_world_model(kKind);
     std::vector<char> blocks;
     std::vector<std::vector<uint8_t>> tensors;
     Simulation simulation{};
@@ -31,7 +32,7 @@ struct Worlds {
     Worlds() {
         make_flight_table(flights);
         blocks.resize(model.world_bytes * kWorlds + 64);
-        const Dimensions dimensions{kWorlds, kAgents, model.flat_observation_size};
+        const Dimensions dimensions{kWorlds, kAgents, model.flat_observation_size, 0};
         for (const TensorRow& row : kTensorRows) {
             ds_tensor_info info;
             describe_tensor(row, dimensions, &info);
@@ -109,13 +110,13 @@ void print(const std::vector<ptx::IntervalCost>& costs, uint32_t blocks) {
 
 int main(int argc, char** argv) {
     const DefaultFloatEnvironment environment;
-    const KernelImage* image = find_ptx(kAgents);
+    const KernelImage* image = find_ptx(number_of(kKind));
     if (!image) {
         fprintf(stderr, "this build has no kernels embedded\n");
         return 1;
     }
     const ptx::Program program = ptx::read_program(static_cast<const char*>(image->data));
-    const KernelShape& shape = find_kernel_shape(kAgents);
+    const KernelShape& shape = find_kernel_shape(kKind);
     const uint32_t grid = static_cast<uint32_t>((kWorlds + shape.tile_worlds - 1) / shape.tile_worlds);
     Worlds worlds;
     if (argc > 1 && strcmp(argv[1], "cubes") == 0) worlds.place_beside_cubes();

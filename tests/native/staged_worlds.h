@@ -98,7 +98,8 @@ struct LanesBatch : Batch {
 void prepare(Batch& batch, const std::vector<Block>& start, bool look_for_edits) {
     batch.blocks = start;
     const TensorPointers pointers = allocate_tensors(batch.tensors);
-    batch.simulation = {batch.blocks.data(), pointers, {kEpisodeLength, 1, DS_ACTION_CHECK_OFF, look_for_edits}};
+    const Rules rules{kEpisodeLength, 1, DS_ACTION_CHECK_OFF, look_for_edits};
+    batch.simulation = {batch.blocks.data(), pointers, rules, nullptr, 0};
     batch.cut_into_tiles();
 }
 
@@ -109,7 +110,7 @@ std::vector<Block> first_levels() {
     memset(static_cast<void*>(blocks.data()), 0, sizeof(Block) * blocks.size());
     for (uint32_t i = 0; i < kWorlds; i++) {
         give_identity(blocks[i].world, kSeed, i);
-        generate_level(blocks[i].world, kEpisodeLength);
+        begin_episode(blocks[i].world, Rules{kEpisodeLength, 1, DS_ACTION_CHECK_OFF, 0}, LevelSource{});
     }
     return blocks;
 }
