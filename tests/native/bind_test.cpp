@@ -36,10 +36,12 @@ private:
     std::vector<char> storage_;
 };
 
-ds_simulator make_flat_simulator(int64_t num_worlds, int64_t num_threads) {
+// With all tensors that there are.
+ds_simulator make_full_simulator(int64_t num_worlds, int64_t num_threads) {
     ds_simulator_config config = default_config(num_worlds);
     config.num_threads = num_threads;
     config.flat_observations = 1;
+    config.max_levels = 3;
     config.episode_length = 13;
     return make_simulator(config);
 }
@@ -58,7 +60,7 @@ ds_status bind(ds_simulator simulator, const ds_binding& binding, ds_memory* mem
 
 // A simulator with all tensors bound to the caller's memory.
 struct BoundSimulator {
-    BoundSimulator(int64_t num_worlds, int64_t num_threads) : simulator(make_flat_simulator(num_worlds, num_threads)) {
+    BoundSimulator(int64_t num_worlds, int64_t num_threads) : simulator(make_full_simulator(num_worlds, num_threads)) {
         std::vector<ds_binding> bindings;
         for (int tensor = 0; tensor < DS_TENSOR_COUNT; ++tensor) {
             const ds_tensor_id id = static_cast<ds_tensor_id>(tensor);
@@ -96,7 +98,7 @@ void check_same_tensors(ds_simulator plain, BoundSimulator& bound) {
 
 void bound_tensors_have_the_bits_of_any_other() {
     for (const int64_t threads : {1, 3}) {
-        const ds_simulator plain = make_flat_simulator(300, 1);
+        const ds_simulator plain = make_full_simulator(300, 1);
         BoundSimulator bound(300, threads);
         check_same_tensors(plain, bound);
         for (int step = 0; step < 60; ++step) {
@@ -116,7 +118,7 @@ void bound_tensors_have_the_bits_of_any_other() {
 }
 
 void a_save_goes_in_and_out_of_bound_memory() {
-    const ds_simulator plain = make_flat_simulator(40, 1);
+    const ds_simulator plain = make_full_simulator(40, 1);
     BoundSimulator bound(40, 1);
     for (int step = 0; step < 20; ++step) step_once(plain, step);
     const std::vector<char> saved = save_of(plain, 40);
@@ -133,7 +135,7 @@ void a_save_goes_in_and_out_of_bound_memory() {
 }
 
 void an_asynchronous_step_writes_to_bound_memory() {
-    const ds_simulator plain = make_flat_simulator(200, 1);
+    const ds_simulator plain = make_full_simulator(200, 1);
     BoundSimulator bound(200, 2);
     for (int step = 0; step < 20; ++step) {
         step_once(plain, step);
@@ -148,7 +150,7 @@ void an_asynchronous_step_writes_to_bound_memory() {
 }
 
 void elements_move_with_their_tensor() {
-    const ds_simulator simulator = make_flat_simulator(5, 1);
+    const ds_simulator simulator = make_full_simulator(5, 1);
     step_once(simulator, 3);
     const ds_tensor_info own = tensor_of(simulator, DS_TENSOR_actions);
     int32_t* const at_home = static_cast<int32_t*>(own.data);
@@ -170,7 +172,7 @@ void elements_move_with_their_tensor() {
 void count_release(void* owner) { ++*static_cast<int*>(owner); }
 
 void an_owner_is_let_go_once_nobody_needs_the_memory() {
-    const ds_simulator simulator = make_flat_simulator(5, 1);
+    const ds_simulator simulator = make_full_simulator(5, 1);
     const ds_tensor_info info = tensor_of(simulator, DS_TENSOR_actions);
     Memory first(info), second(info);
     int first_released = 0, second_released = 0, no_memory_released = 0;
@@ -209,7 +211,7 @@ void an_owner_is_let_go_once_nobody_needs_the_memory() {
 void step_at_release(void* owner) { CHECK_EQUAL(ds_simulator_step(*static_cast<ds_simulator*>(owner)), DS_STATUS_OK); }
 
 void releasing_an_owner_may_call_the_simulator() {
-    ds_simulator simulator = make_flat_simulator(5, 1);
+    ds_simulator simulator = make_full_simulator(5, 1);
     Memory place(tensor_of(simulator, DS_TENSOR_actions));
     ds_binding binding = binding_of(DS_TENSOR_actions, place);
     binding.owner = &simulator, binding.release_owner = step_at_release;
@@ -223,7 +225,7 @@ void releasing_an_owner_may_call_the_simulator() {
 }
 
 void a_refused_call_has_changed_nothing() {
-    const ds_simulator simulator = make_flat_simulator(5, 1);
+    const ds_simulator simulator = make_full_simulator(5, 1);
     const ds_tensor_info actions = tensor_of(simulator, DS_TENSOR_actions);
     Memory place(actions), other(actions), lidar(tensor_of(simulator, DS_TENSOR_lidar));
     int released = 0;
@@ -303,7 +305,7 @@ void actions_out_of_range_are_found_in_bound_memory() {
 }
 
 void a_tensor_is_set_wherever_it_lies() {
-    const ds_simulator simulator = make_flat_simulator(5, 1);
+    const ds_simulator simulator = make_full_simulator(5, 1);
     Memory place(tensor_of(simulator, DS_TENSOR_actions));
     std::vector<int32_t> actions(5 * 2 * 4);
     for (size_t i = 0; i < actions.size(); ++i) actions[i] = static_cast<int32_t>(i);
@@ -323,7 +325,7 @@ void a_tensor_is_set_wherever_it_lies() {
 }
 
 void a_tensor_is_not_set_from_what_does_not_fit() {
-    const ds_simulator simulator = make_flat_simulator(5, 1);
+    const ds_simulator simulator = make_full_simulator(5, 1);
     const std::vector<int32_t> actions(5 * 2 * 4, 1);
     const ds_tensor_info info = tensor_of(simulator, DS_TENSOR_actions);
     const auto set = [&](int32_t tensor, const void* data, uint64_t bytes, int32_t device) {

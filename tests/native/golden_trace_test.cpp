@@ -85,10 +85,12 @@ void trace(const char* scene, const std::vector<Block>& start, bool look_for_edi
                 trace.add(at + kNames[stage], kFields[field].name, hash_of(batch.blocks, kFields[field]),
                           trace.fields[field]);
         }
-        for (size_t i = 0; i < DS_TENSOR_COUNT; i++)
+        for (size_t i = 0; i < DS_TENSOR_COUNT; i++) {
+            if (batch.tensors[i].empty()) continue;
             trace.add(at + "tensors", kTensorRows[i].name,
                       static_cast<uint32_t>(hash_bytes(batch.tensors[i].data(), batch.tensors[i].size())),
                       trace.tensors[i]);
+        }
     }
 }
 

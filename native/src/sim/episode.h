@@ -16,7 +16,7 @@ DS_INLINE void give_identity(W& world, uint32_t seed, uint64_t global_index) {
 }
 
 template <class W>
-DS_INLINE void next_level(const Rules& rules, const LevelSource& source, W& world, ActionRows actions) {
+DS_INLINE void next_level(const Rules& rules, LevelSource source, W& world, ActionRows actions) {
     world.identity.episode_index++;
     begin_episode(world, rules, source);
     for (int i = 0; i < W::kAgents * kActionComponents; i++)

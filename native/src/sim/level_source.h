@@ -16,7 +16,7 @@ DS_INLINE double usable_weight(float weight) { return weight > 0.f && is_finite(
 
 // A level, with the probabilities of the world's weights. Level 0, which always exists, and trouble if there are none.
 template <class W>
-DS_INLINE int32_t draw_level(W& world, const LevelSource& source, RandomStream& random) {
+DS_INLINE int32_t draw_level(W& world, LevelSource source, RandomStream& random) {
     double total = 0.0;
     for (int64_t i = 0; i < source.count; i++) total += usable_weight(source.weights[i]);
     const double drawn = total * static_cast<double>(random.uniform());
@@ -63,10 +63,10 @@ DS_INLINE float draw(ds_range range, RandomStream& random) {
     return range.low == range.high ? range.low : minimum(drawn * (range.high - range.low) + range.low, range.high);
 }
 
-DS_INLINE int32_t draw_length(const ds_level& level, const Rules& rules, RandomStream& random) {
+DS_INLINE int32_t draw_length(const ds_level& level, int32_t length_of_rules, RandomStream& random) {
     const float drawn = random.uniform();
     const int32_t low = level.min_episode_length, high = level.max_episode_length;
-    if (high == 0) return rules.episode_length;
+    if (high == 0) return length_of_rules;
     return low + clamp(static_cast<int32_t>(drawn * static_cast<float>(high - low + 1)), 0, high - low);
 }
 
@@ -80,10 +80,10 @@ DS_INLINE void set_physics(LevelTerms& terms, const ds_level_physics& physics, R
     terms.drop = draw(physics.door_speed, random) / kStepsPerSecond;
 }
 
-DS_INLINE void set_terms(LevelTerms& terms, const ds_level& level, const Rules& rules, RandomStream& random) {
+DS_INLINE void set_terms(LevelTerms& terms, const ds_level& level, int32_t length_of_rules, RandomStream& random) {
     terms.goal = level.goal;
     terms.rewards = level.rewards;
-    terms.length = draw_length(level, rules, random);
+    terms.length = draw_length(level, length_of_rules, random);
     set_physics(terms, level.physics, random);
 }
 
@@ -178,24 +178,31 @@ DS_INLINE UsedParts generate_level(W& world, const ds_level& level, RandomStream
 
 // ---- The next episode's level: by the kind of world
 
-template <int Agents>
-DS_NOINLINE void begin_episode(World<Agents>& world, const Rules& rules, const LevelSource&) {
+// By value: what a CUDA function gets by reference has to be in memory.
+template <class W>
+DS_NOINLINE void play_reference(W& world, int32_t episode_length) {
     const UsedParts used = generate_contents(world, kReferenceRooms);
-    start_episode(world, used, rules.episode_length);
+    start_episode(world, used, episode_length);
 }
 
-template <int Agents>
-DS_NOINLINE void begin_episode(World<Agents, LevelCapacity>& world, const Rules& rules, const LevelSource& source) {
+template <class W>
+DS_NOINLINE void play_drawn_level(W& world, int32_t episode_length, LevelSource source) {
     RandomStream random = draws_of(world);
     random.count = kFirstOtherDraw;
     const int32_t drawn = draw_level(world, source, random);
     const ds_level& level = source.levels[drawn];
     const UsedParts used = level.source == DS_LEVEL_SOURCE_GENERATED ? generate_level(world, level, random)
                                                                     : place_fixed_level(world, level, random);
-    set_terms(world.terms, level, rules, random);
+    set_terms(world.terms, level, episode_length, random);
     world.terms.level = drawn;
     start_episode(world, used, world.terms.length);
     *source.drawn = drawn;
+}
+
+template <class W>
+DS_INLINE void begin_episode(W& world, const Rules& rules, LevelSource source) {
+    if constexpr (W::kPlaysLevels) play_drawn_level(world, rules.episode_length, source);
+    else play_reference(world, rules.episode_length);
 }
 
 }  // namespace doorstep
