@@ -103,7 +103,8 @@ ds_status check_objects(const CheckedLevel& checked, int64_t num_agents) {
         const ds_level_agent& agent = level.agents[i];
         if (const ds_status s = checked.check_range_of("agents[%d].x", i, agent.x, -kFarthest, kFarthest)) return s;
         if (const ds_status s = checked.check_range_of("agents[%d].y", i, agent.y, -kFarthest, kFarthest)) return s;
-        if (const ds_status s = checked.check_range_of("agents[%d].yaw", i, agent.yaw, -kLargestYaw, kLargestYaw)) return s;
+        if (const ds_status s = checked.check_range_of("agents[%d].yaw", i, agent.yaw, -kLargestYaw, kLargestYaw))
+            return s;
     }
     return DS_STATUS_OK;
 }
@@ -114,7 +115,8 @@ ds_status check_rooms(const CheckedLevel& checked) {
         const ds_level_room& room = level.rooms[i];
         const float start = i > 0 ? level.rooms[i - 1].end : -kFarthest;
         if (const ds_status s = checked.check_number("rooms[%d].start", i, room.start, start, kFarthest)) return s;
-        if (const ds_status s = checked.check_number("rooms[%d].end", i, room.end, room.start + 0.01f, kFarthest)) return s;
+        const float shortest_end = room.start + 0.01f;
+        if (const ds_status s = checked.check_number("rooms[%d].end", i, room.end, shortest_end, kFarthest)) return s;
         if (room.door < -1 || room.door >= level.num_doors)
             return checked.fail_field("rooms[%d].door", i, room.door, "-1 or the index of a door of the level");
     }

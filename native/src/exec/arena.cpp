@@ -40,7 +40,8 @@ int64_t constant_bytes(const WorldModel& model, int field) {
 ArenaLayout lay_out_arena(const ds_simulator_config& config, const WorldModel& model) {
     ArenaLayout layout;
     layout.worlds = layout.place(config.num_worlds * static_cast<int64_t>(model.world_bytes));
-    layout.levels = config.max_levels > 0 ? layout.place(config.max_levels * static_cast<int64_t>(sizeof(ds_level))) : -1;
+    const int64_t level_bytes = config.max_levels * static_cast<int64_t>(sizeof(ds_level));
+    layout.levels = level_bytes > 0 ? layout.place(level_bytes) : -1;
     for (int tensor = 0; tensor < DS_TENSOR_COUNT; ++tensor) {
         const TensorRow& row = kTensorRows[tensor];
         ds_tensor_info info;

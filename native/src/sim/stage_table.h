@@ -20,7 +20,7 @@ namespace doorstep {
        FlownPose& flown, Path& path),                                                                              \
       "Looks up each agent's free motion.")                                                                        \
     X(move_doors, Worlds, (const Terms& terms, const Doors& doors, Statics& statics),                              \
-      "Moves panels by the last step's flag.")                                                                  \
+      "Moves panels by the last step's flag.")                                                                     \
     X(toggle_grabs, Agents, (AgentIndex agent, const Action& action, const World& world, Grabs& grabs),            \
       "Grabs or releases a cube in front.")                                                                        \
     X(classify_agents, Agents,                                                                                     \
@@ -41,20 +41,20 @@ namespace doorstep {
     X(press_buttons, ButtonVectors, (ButtonIndex first, const Bodies& bodies, Buttons& buttons),                   \
       "Finds the buttons that bodies press.")                                                                      \
     X(open_doors, Worlds, (const Terms& terms, const Buttons& buttons, Doors& doors),                              \
-      "Opens doors whose buttons are all pressed.")                                                              \
+      "Opens doors whose buttons are all pressed.")                                                                \
     X(score_progress, Worlds,                                                                                      \
       (const Terms& terms, const Bodies& bodies, const Episode& episode, Progress& progress, Each<Reward> rewards, \
        GoalReached& reached),                                                                                      \
-      "Rewards progress, with the bonus, rooms and the goal.")                                                                         \
+      "Rewards progress, with the bonus, rooms and the goal.")                                                     \
     X(count_step, Worlds,                                                                                          \
       (const Rules& rules, const Terms& terms, Each<const ClampedCount> clamped, Each<const Reward> rewards,       \
        const GoalReached& reached, ResetRow reset, Progress& progress, Episode& episode, Identity& identity,       \
-       WorldHealth& health, EpisodeEnd& end, ScoreRows scores),                                                                                          \
+       WorldHealth& health, EpisodeEnd& end, ScoreRows scores),                                                    \
       "Counts the step, finds ending episodes.")                                                                   \
     X(prepare_sights, AgentVectors, (const AgentVector& agents, Each<Yaw> yaws, Each<StaticsInSight> sights),      \
       "Computes what the rays and observations of an agent share.")                                                \
     X(record_episodes, EndingWorlds,                                                                               \
-      (const Rules& rules, const Terms& terms, const Progress& progress, const Episode& episode, EpisodeRows rows),                  \
+      (const Rules& rules, const Terms& terms, const Progress& progress, const Episode& episode, EpisodeRows rows),\
       "Writes return and length of ended episodes.")                                                               \
     X(observe_final, EndingAgents,                                                                                 \
       (AgentIndex agent, const World& world, const Yaw& yaw, FinalObservationRow row),                             \
@@ -63,10 +63,10 @@ namespace doorstep {
       (LineIndex line, const World& world, const StaticsInSight& sight, FinalObservationRow row),                  \
       "Casts the lidar rays of worlds before their reset.")                                                        \
     X(flatten_final, EndingFlatAgents,                                                                             \
-      (AgentIndex agent, const Rules& rules, const Terms& terms, const Episode& episode, FinalObservationRow row),                 \
+      (AgentIndex agent, const Rules& rules, const Terms& terms, const Episode& episode, FinalObservationRow row), \
       "Concatenates the final observations.")                                                                      \
     X(reset_levels, RegeneratingWorlds,                                                                            \
-      (const Rules& rules, LevelSource source, World& world, ActionRows actions, Each<Yaw> yaws,            \
+      (const Rules& rules, LevelSource source, World& world, ActionRows actions, Each<Yaw> yaws,                   \
        Each<StaticsInSight> sights),                                                                               \
       "Generates the next level.")                                                                                 \
     X(observe, Agents, (AgentIndex agent, const World& world, const Yaw& yaw, ObservationRow row),                 \
@@ -84,11 +84,11 @@ namespace doorstep {
       "Gives new worlds their identity.")                                                                          \
     X(choose_worlds, Worlds, (WorldIndex index, const Request& request, Chosen& chosen), "Reads the mask.")        \
     X(begin_levels, ChosenWorlds,                                                                                  \
-      (const Rules& rules, LevelSource source, World& world, ResetRow reset, ActionRows actions,            \
+      (const Rules& rules, LevelSource source, World& world, ResetRow reset, ActionRows actions,                   \
        ScoreRows scores),                                                                                          \
       "Generates the next level, before any step.")                                                                \
     X(absorb_chosen, Worlds,                                                                                       \
-      (const Chosen& chosen, LevelSource source, World& world, TroubleBits& trouble),                       \
+      (const Chosen& chosen, LevelSource source, World& world, TroubleBits& trouble),                              \
       "Validates edits of the chosen worlds and applies them.")
 
 enum Stage {

@@ -46,8 +46,8 @@ DS_INLINE bool has_valid_room_slots(const W& world) {
 // Indices and counters in range, unused slots empty.
 template <class W>
 DS_INLINE bool is_valid(const W& world, int32_t episode_length) {
-    return world.terms.is_valid() && has_valid_indices(world) && has_valid_counters(world, episode_length) && has_valid_bodies(world) &&
-           has_valid_joints(world) && has_valid_room_slots(world);
+    return world.terms.is_valid() && has_valid_indices(world) && has_valid_counters(world, episode_length) &&
+           has_valid_bodies(world) && has_valid_joints(world) && has_valid_room_slots(world);
 }
 
 }  // namespace doorstep
