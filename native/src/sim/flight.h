@@ -85,9 +85,12 @@ DS_METHOD void Stages<TileT>::load_actions(AgentIndex index, const ActionRow& ro
     const int moved = read_action(row.first, rules.action_check, read);
     const int flight = terms.has_reference_motion() ? flight_of(read) : -1;
     DS_ASSERT(flight < kFlights && moved <= kActionComponents);
-    const Vec3 force = force_of(read, bodies.heading(agent), terms.force_per_amount());
-    if (flight < 0) path = bound_any_path(bodies.position(agent), force);
-    else fly(bodies, agent, flights.flights[flight], flown, path);
+    if (flight < 0) {
+        const Vec3 force = force_of(read, bodies.heading(agent), terms.force_per_amount());
+        path = bound_any_path(bodies.position(agent), force);
+    } else {
+        fly(bodies, agent, flights.flights[flight], flown, path);
+    }
     action = read;
     motion = flight < 0 ? kCoupled : kFree;
     clamped.components = static_cast<uint8_t>(moved);

@@ -1,9 +1,9 @@
 // The interface of sim/ for the layers above: sizes and fields of a world, and functions on runs of worlds.
 //
 // Worlds are compiled once per number of agents and capacity (sizes are compile-time constants in every loop of a
-// step). A WorldModel is the table of one such instance; find_world_model() returns it. All functions process the worlds
-// [first, first + count) of a Simulation, allocate nothing, cannot fail, and may run on any number of threads as
-// long as no two of them share a world.
+// step). A WorldModel is the table of one such instance; find_world_model() returns it. All functions process the
+// worlds [first, first + count) of a Simulation, allocate nothing, cannot fail, and may run on any number of threads
+// as long as no two of them share a world.
 #pragma once
 
 #include <stddef.h>
