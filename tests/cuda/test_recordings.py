@@ -8,6 +8,7 @@ from tests.cuda.on_stand_in import on_stand_in
 from tests.scenes import random_actions
 
 import doorstep
+from doorstep import levels
 from doorstep.recording import Recording, RecordingWriter, replay
 
 
@@ -33,6 +34,25 @@ def test_a_recording_of_one_device_replays_on_another(recorded_on: str, replayed
             with doorstep.Simulator.from_config(recording.config.replace(device=replayed_on)) as sim:
                 replay(recording, sim)
                 assert (sim.world_hashes() == expected).all()
+
+
+@pytest.mark.parametrize(("recorded_on", "replayed_on"), [("cpu", "cuda"), ("cuda", "cpu")])
+@on_stand_in()
+def test_a_recording_with_levels_replays_on_another_device(recorded_on: str, replayed_on: str) -> None:
+    table = list(levels.curated().values())
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/run.rec"
+        config = doorstep.SimulatorConfig(35, seed=5, device=recorded_on, episode_length=40, max_levels=len(table))
+        with doorstep.Simulator.from_config(config) as sim, RecordingWriter(path, sim, hash_interval=20) as writer:
+            sim.set_levels(table)
+            writer.reset()
+            for step, actions in enumerate(random_actions(1, 60, 35)):
+                if step == 30:
+                    sim.level_weights.copy_from_host(np.eye(len(table), dtype=np.float32)[np.arange(35) % len(table)])
+                sim.actions = actions
+                writer.step()
+        with Recording(path) as recording:
+            replay(recording, device=replayed_on)
 
 
 @on_stand_in()

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from tests.cuda.on_stand_in import on_stand_in
-from tests.cuda.twins import Twins
+from tests.cuda.twins import Twins, play_levels
 
 import doorstep
 
@@ -17,6 +17,12 @@ def test_worlds_and_tensors_are_the_cpus(num_agents: int) -> None:
         twins.assert_same()
         twins.step_randomly(90, seed=2)
         twins.assert_same()
+
+
+@pytest.mark.parametrize("num_agents", [1, 2, 8])
+@on_stand_in()
+def test_levels_are_played_as_on_the_cpu(num_agents: int) -> None:
+    play_levels(35, num_agents=num_agents, seed=5)
 
 
 @pytest.mark.slow

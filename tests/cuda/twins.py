@@ -10,6 +10,7 @@ import numpy.typing as npt
 from tests.scenes import random_actions
 
 import doorstep
+from doorstep import levels
 
 
 class Twins:
@@ -55,3 +56,43 @@ class Twins:
             expected = tensor.to_numpy()
             assert self.gpu.tensors[name].copy_to_host().tobytes() == expected.tobytes(), name
         assert self.gpu.health == self.cpu.health
+
+
+def play_levels(num_worlds: int, *, num_threads: int | None = 1, **options: Any) -> None:
+    """Twins that play all kinds of levels, with weights that change between the steps."""
+    table: list[levels.AnyLevel] = [
+        levels.reference(),
+        levels.GeneratedLevel(
+            room_types=("any", "any", "any"), physics=levels.Physics(friction=(0.5, 1.5)), episode_length=(5, 30)
+        ),
+        *(level for level in levels.curated().values() if len(level.spawns) >= options["num_agents"]),
+        _crowd(options["num_agents"]),
+    ]
+    with Twins(num_worlds, num_threads=num_threads, max_levels=len(table), flat_observations=True, **options) as twins:
+        for sim in twins.both():
+            sim.set_levels(table)
+            sim.reset()
+        twins.assert_same()
+        for seed in range(3):
+            twins.step_randomly(30, seed=seed)
+            twins.assert_same()
+            weights = np.random.default_rng(seed).random((num_worlds, len(table)), np.float32)
+            for sim in twins.both():
+                sim.level_weights.copy_from_host(weights)
+                sim.reset(np.arange(0, num_worlds, 2))
+            twins.assert_same()
+
+
+def _crowd(num_agents: int) -> levels.Level:
+    """As many of everything as there can be, and a goal that pushing agents reach."""
+    return levels.Level(
+        walls=[levels.Wall(4 * i - 46, 70, 3, 1) for i in range(24)],
+        doors=[levels.Door(8 * i - 28, 60, 4, persistent=i % 2 == 0) for i in range(8)],
+        buttons=[levels.Button(4 * i - 22, 50, i % 8) for i in range(12)],
+        cubes=[levels.Cube(5 * (i % 6) - 12.5, 10 + 5 * (i // 6), 0.1 * i) for i in range(24)],
+        spawns=[levels.Spawn((4 * i - 14.4, 4 * i - 13.6), (0, 1), (-0.3, 0.3)) for i in range(num_agents)],
+        rooms=[levels.Room(8 * i, 8 * i + 8, i) for i in range(8)],
+        goal=levels.Goal(min_x=-40, max_x=40, min_y=6, max_y=60, agents="any"),
+        rewards=levels.Rewards(room=0.5, goal=3),
+        physics=levels.Physics(cube_mass=(5, 30), walking_force=(500, 1500), turning_torque=(100, 500), door_speed=9),
+    )

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.cuda.twins import Twins
+from tests.cuda.twins import Twins, play_levels
 from tests.scenes import random_actions
 
 import doorstep
@@ -25,6 +25,11 @@ def test_worlds_and_tensors_are_the_cpus(num_agents: int) -> None:
         twins.assert_same()
         twins.step_randomly(150)
         twins.assert_same()
+
+
+@pytest.mark.parametrize("num_agents", range(1, 9))
+def test_levels_are_played_as_on_the_cpu(num_agents: int) -> None:
+    play_levels(333, num_agents=num_agents, seed=5, num_threads=None)
 
 
 def test_actions_out_of_range_are_treated_alike() -> None:
