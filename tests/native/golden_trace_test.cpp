@@ -86,7 +86,7 @@ void trace(const char* scene, const std::vector<Block>& start, bool look_for_edi
                           trace.fields[field]);
         }
         for (size_t i = 0; i < DS_TENSOR_COUNT; i++) {
-            if (batch.tensors[i].empty()) continue;
+            if (kTensorRows[i].presence == Presence::LEVELS) continue;
             trace.add(at + "tensors", kTensorRows[i].name,
                       static_cast<uint32_t>(hash_bytes(batch.tensors[i].data(), batch.tensors[i].size())),
                       trace.tensors[i]);

@@ -45,7 +45,7 @@ DS_INLINE void stick_to_floor(const FloorContact& contact, Body& cube) {
     const float distance2 = dot(slip, slip);
     if (!(distance2 > kTinyLength2)) return;
     const float weight = inverse_mass_along(cube, r, slip, 1.f / distance2);
-    const float most = kStaticFriction * cube.material.friction() * contact.lambda * weight;
+    const float most = kStaticFriction * cube.friction() * contact.lambda * weight;
     if (distance2 < most * most) apply_position_impulse(cube, r, slip * (-1.f / weight));
 }
 
@@ -104,8 +104,8 @@ constexpr int kFrictionPasses = 4;
 template <class Body>
 DS_INLINE void rub_on_floor(const FloorContact& contact, Body& cube) {
     DS_ASSERT(contact.depth_sum > 0.f && !(contact.lambda < 0.f));
-    const float inverse_mass = cube.material.cube_inverse_mass(), inertia = cube.material.cube_inverse_inertia();
-    const float coefficient = (kDynamicFriction + kCubeExtraDynamicFriction) * cube.material.friction();
+    const float inverse_mass = cube.cube_inverse_mass(), inertia = cube.cube_inverse_inertia();
+    const float coefficient = (kDynamicFriction + kCubeExtraDynamicFriction) * cube.friction();
     const float per_depth = coefficient * kInverseSubstep * contact.lambda / contact.depth_sum;
     float x[4], y[4], z[4], left[4];
     for (int i = 0; i < 4; i++) {
@@ -162,7 +162,7 @@ DS_INLINE float solve_agent_floor_position(Body& agent) {
     agent.position.z = 0.f;
     agent.previous_position.z += old_overlap(depth, agent.approach_velocity.z);
     const float dx = agent.position.x - agent.previous_position.x, dy = agent.position.y - agent.previous_position.y;
-    const float limit = kStaticFriction * agent.material.friction() * depth;
+    const float limit = kStaticFriction * agent.friction() * depth;
     if (dx * dx + dy * dy < limit * limit) {
         agent.position.x = agent.previous_position.x;
         agent.position.y = agent.previous_position.y;

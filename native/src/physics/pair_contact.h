@@ -128,7 +128,7 @@ DS_INLINE void prepare_contact(const Manifold& manifold, const Body& a, const Pa
     contact.anchor_b = b.anchor(on_b);
     contact.approach_speed = dot(n, approach_velocity_at(a, on_a - a.position) - b.approach(b.from_origin(on_b)));
     contact.dynamic_friction =
-        (kDynamicFriction + (a.yaws_only ? 0.f : kCubeExtraDynamicFriction) + b.extra_friction()) * a.material.friction();
+        (kDynamicFriction + (a.yaws_only ? 0.f : kCubeExtraDynamicFriction) + b.extra_friction()) * a.friction();
 }
 
 template <class Partner, class Body>
@@ -158,7 +158,7 @@ DS_INLINE void solve_contact_position(PairContact& contact, Body& a, Partner b) 
     const float inverse2 = 1.f / distance2;
     const float weight = inverse_mass_along(a, ra, slip, inverse2) + b.weight_along(rb, slip, inverse2);
     DS_ASSERT(!(weight <= 0.f));
-    const float most = kStaticFriction * a.material.friction() * lambda * weight;
+    const float most = kStaticFriction * a.friction() * lambda * weight;
     if (!(distance2 < most * most)) return;
     const Vec3 friction = slip * (-1.f / weight);
     apply_position_impulse(a, ra, friction);

@@ -231,7 +231,7 @@ DS_INLINE void solve_agent_floor_velocity(Body& agent, float lambda) {
     const Heading heading = heading_of(agent.rotation.w, agent.rotation.z);
     const auto friction = agent_corner_friction<NarrowFloat>(
         agent.velocity.x, agent.velocity.y, agent.spin.z, heading.cosine, heading.sine,
-        kDynamicFriction * agent.material.friction() * kInverseSubstep * 0.25f * lambda);
+        kDynamicFriction * agent.friction() * kInverseSubstep * 0.25f * lambda);
     agent.velocity.x -= friction.x.v;
     agent.velocity.y -= friction.y.v;
     agent.spin.z -= kAgentInverseInertia * friction.moment.v;

@@ -29,12 +29,12 @@ DS_INLINE void load_bodies(const W& world, Participants chosen, Each<const Path>
         body.yaws_only = is_agent;
         body.lift = is_agent && body.position.z == 0.f && world.grabs.held_by(i) < 0 ? 0.f : 1.f;
         body.asleep = !(chosen.awake >> i & 1);
-        body.force = is_agent ? force_of(actions[i], world.bodies.heading(i), world.terms.force_per_amount())
+        body.force = is_agent ? force_of(actions[i], world.bodies.heading(i), world.terms().force_per_amount())
                               : Vec3{0.f, 0.f, 0.f};
-        body.torque = is_agent ? torque_of(actions[i], world.terms.torque_per_turn()) : 0.f;
+        body.torque = is_agent ? torque_of(actions[i], world.terms().torque_per_turn()) : 0.f;
         coupled.areas[slot] = is_agent ? grown(paths[i].area, kContactMargin) : sweep_of(world, i);
         problem.on_floor[slot] = false;
-        body.material = world.terms.of_cubes();
+        body.be_made_of(world.terms().of_cubes());
         if (body.asleep) refresh_box(body);
     }
 }

@@ -17,7 +17,7 @@ DS_INLINE bool is_closing(const W& world, int door) {
 // Uses the flag of the last step: four steps to open, four to close.
 template <WorldTile TileT>
 DS_METHOD void Stages<TileT>::move_doors(const Terms& terms, const Doors& doors, Statics& statics) {
-    for (int d = 0; d < terms.doors(World::kDoors); d++) {
+    for (int d = 0; d < terms.used_doors(World::kDoors); d++) {
         const int panel = doors.panel_of(d);
         float& z = statics.z[panel];
         if (doors.open[d]) {
@@ -51,13 +51,13 @@ DS_METHOD void Stages<TileT>::press_buttons(ButtonIndex button, const Bodies& bo
 template <WorldTile TileT>
 DS_METHOD void Stages<TileT>::open_doors(const Terms& terms, const Buttons& buttons, Doors& doors) {
     uint32_t linked = 0, waiting = 0;
-    for (int b = 0; b < terms.buttons(World::kButtons); b++) {
+    for (int b = 0; b < terms.used_buttons(World::kButtons); b++) {
         DS_ASSERT(buttons.door[b] >= 0 && buttons.door[b] < World::kDoors);
         const uint32_t door = 1u << (buttons.door[b] & 31);
         linked |= door;
         if (!buttons.pressed[b]) waiting |= door;
     }
-    for (int d = 0; d < terms.doors(World::kDoors); d++) {
+    for (int d = 0; d < terms.used_doors(World::kDoors); d++) {
         if ((linked & ~waiting) >> d & 1) doors.open[d] = 1;
         else if (!doors.persistent[d]) doors.open[d] = 0;
     }

@@ -97,7 +97,7 @@ struct WorldItem {
     DS_METHOD operator Episode&() const { return world().episode; }
     DS_METHOD operator Identity&() const { return world().identity; }
     DS_METHOD operator WorldHealth&() const { return world().health; }
-    DS_METHOD operator const typename W::Terms&() const { return world().terms; }
+    DS_METHOD operator const typename W::Terms&() const { return world().terms(); }
 
     // A copy: a reference into the parameters of a CUDA kernel costs a conversion of its address
     DS_METHOD operator Rules() const { return tile.simulation.rules; }

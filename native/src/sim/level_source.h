@@ -39,7 +39,7 @@ DS_INLINE int32_t draw_level(W& world, LevelSource source, RandomStream& random)
 DS_INLINE void set_reference_rooms(LevelTerms& terms, UsedParts used) {
     terms.num_rooms = terms.num_doors = kRooms;
     terms.num_buttons = used.buttons;
-    for (int room = 0; room < LevelTerms::kRooms; room++) {
+    for (int room = 0; room < LevelTerms::kMostRooms; room++) {
         terms.room_start[room] = kRoomLength * static_cast<float>(room);
         terms.room_scale[room] = 1.f / kRoomLength;
         terms.room_door[room] = room < kRooms ? room : -1;
@@ -50,7 +50,7 @@ DS_INLINE void set_fixed_rooms(LevelTerms& terms, const ds_level& level) {
     terms.num_rooms = level.num_rooms;
     terms.num_doors = level.num_doors;
     terms.num_buttons = level.num_buttons;
-    for (int i = 0; i < LevelTerms::kRooms; i++) {
+    for (int i = 0; i < LevelTerms::kMostRooms; i++) {
         const bool used = i < level.num_rooms;
         terms.room_start[i] = used ? level.rooms[i].start : 0.f;
         terms.room_scale[i] = used ? 1.f / (level.rooms[i].end - level.rooms[i].start) : 1.f;
@@ -137,7 +137,7 @@ DS_INLINE void show_in_rooms(W& world, UsedParts used) {
         int slot = 0;
         for (int i = 0; i < used.buttons + used.cubes && slot < kEntitySlots; i++) {
             const int thing = i < used.buttons ? i : W::thing_of_body(W::kAgents + i - used.buttons);
-            if (world.terms.room_of(world.bodies.y[thing]) == room)
+            if (world.terms().room_of(world.bodies.y[thing]) == room)
                 world.rooms.thing[room][slot++] = static_cast<uint8_t>(thing);
         }
         while (slot < kEntitySlots) world.rooms.thing[room][slot++] = kEmptySlot;
@@ -147,7 +147,7 @@ DS_INLINE void show_in_rooms(W& world, UsedParts used) {
 template <class W>
 DS_INLINE UsedParts place_fixed_level(W& world, const ds_level& level, RandomStream& random) {
     const UsedParts used{level.num_walls + level.num_doors, level.num_buttons, level.num_cubes};
-    set_fixed_rooms(world.terms, level);
+    set_fixed_rooms(world.terms(), level);
     place_level_agents(world, level, random);
     place_level_statics(world, level);
     place_level_objects(world, level);
@@ -171,7 +171,7 @@ DS_INLINE UsedParts generate_level(W& world, const ds_level& level, RandomStream
         types.of[room] = level.room_types[room] == DS_ROOM_ANY ? drawn : level.room_types[room];
     }
     const UsedParts used = generate_contents(world, types);
-    set_reference_rooms(world.terms, used);
+    set_reference_rooms(world.terms(), used);
     clear_unused_rooms(world);
     return used;
 }
@@ -193,9 +193,9 @@ DS_NOINLINE void play_drawn_level(W& world, int32_t episode_length, LevelSource 
     const ds_level& level = source.levels[drawn];
     const UsedParts used = level.source == DS_LEVEL_SOURCE_GENERATED ? generate_level(world, level, random)
                                                                     : place_fixed_level(world, level, random);
-    set_terms(world.terms, level, episode_length, random);
-    world.terms.level = drawn;
-    start_episode(world, used, world.terms.length);
+    set_terms(world.terms(), level, episode_length, random);
+    world.terms().level = drawn;
+    start_episode(world, used, world.terms().length);
     *source.drawn = drawn;
 }
 

@@ -154,7 +154,7 @@ DS_INLINE bool couple_agents_near_cubes(const W& world, Each<const Path> paths, 
 template <class W>
 DS_INLINE bool needs_solver(const W& world, Each<const Motion> motions) {
     if (world.sleep.cubes != W::kCubeBits || any_coupled<W>(motions)) return true;
-    for (int d = 0; d < world.terms.doors(W::kDoors); d++)
+    for (int d = 0; d < world.terms().used_doors(W::kDoors); d++)
         if (is_closing(world, d)) return true;
     return false;
 }
@@ -175,7 +175,7 @@ DS_INLINE Participants choose_participants(const W& world, Each<const Motion> mo
         for (int i = W::kAgents; i < W::kBodies; i++)
             if (overlap(reach, bounds_of(world, i))) chosen.bodies |= 1u << i;
     }
-    for (int d = 0; d < world.terms.doors(W::kDoors); d++) {
+    for (int d = 0; d < world.terms().used_doors(W::kDoors); d++) {
         if (!is_closing(world, d)) continue;
         const StaticBox panel = static_box(world, world.doors.panel_of(d));
         const Rectangle area{panel.center.x - panel.half.x, panel.center.x + panel.half.x,

@@ -25,7 +25,7 @@ template <class W>
 DS_INLINE void collect_sights(const W& world, int agent, int room, Sights<W>& sights) {
     using S = Sights<W>;
     // Without a door its position is not used
-    const int door = world.doors.panel_of(clamp(world.terms.door_of(room), 0, W::kDoors - 1));
+    const int door = world.doors.panel_of(clamp(world.terms().door_of(room), 0, W::kDoors - 1));
     sights.x[S::kDoor] = world.statics.x[door];
     sights.y[S::kDoor] = world.statics.y[door];
     for (int k = 0; k < kEntitySlots; k++) {
@@ -57,7 +57,7 @@ template <class W>
 DS_INLINE void write_self(const W& world, int agent, int room, float yaw, float* out) {
     const float x = world.bodies.x[W::kButtonLanes + agent], y = world.bodies.y[W::kButtonLanes + agent];
     out[0] = x * 0.1f;
-    out[1] = world.terms.place_in_room(y, room);
+    out[1] = world.terms().place_in_room(y, room);
     out[2] = x * kDistanceScale;
     out[3] = y * kDistanceScale;
     out[4] = world.bodies.z[W::kButtonLanes + agent] * kDistanceScale;
@@ -90,7 +90,7 @@ DS_INLINE void write_room_entities(const W& world, int room, const Sights<W>& si
 
 template <class W>
 DS_INLINE void write_door(const W& world, int room, const Sights<W>& sights, float* out) {
-    const int door = world.terms.door_of(room);
+    const int door = world.terms().door_of(room);
     const bool none = door < 0;
     out[0] = none ? 0.f : sights.x[Sights<W>::kDoor];
     out[1] = none ? 1.f : sights.y[Sights<W>::kDoor];
@@ -120,7 +120,7 @@ DS_INLINE void concatenate(const Episode& episode, int32_t episode_length, int a
 // All but lidar and the flat observation.
 template <FloatLanes Float, class W>
 DS_INLINE void observe_agent(const W& world, int agent, Yaw yaw, const ObservationRow& row) {
-    const int room = world.terms.room_of(world.bodies.y[W::kButtonLanes + agent]);
+    const int room = world.terms().room_of(world.bodies.y[W::kButtonLanes + agent]);
     Sights<W> sights;
     collect_sights(world, agent, room, sights);
     to_polar<Float>(world, agent, world.bodies.heading(agent), sights);

@@ -32,9 +32,10 @@ constexpr BodySizes<W> kBodySizes = make_body_sizes<W>();
 // A field per row, named after it: a missing or additional one does not compile.
 template <class W>
 struct StateFields {
+    using Parts = typename W::Parts;
     using Bodies = typename W::Bodies;
     using Statics = typename W::Statics;
-    static constexpr size_t kBodies = offsetof(W, bodies), kStatics = offsetof(W, statics);
+    static constexpr size_t kBodies = offsetof(Parts, bodies), kStatics = offsetof(Parts, statics);
     static constexpr size_t kFirstBody = sizeof(float) * W::kButtonLanes;  // in a row of positions
 
     static constexpr StateField body_positions =
@@ -55,15 +56,15 @@ struct StateFields {
     static constexpr StateField static_kinds = rows_of(kStatics + offsetof(Statics, kind), W::kStatics);
     static constexpr StateField button_positions =
         vectors_of(kBodies + offsetof(Bodies, x), W::kButtons, 3, W::kThings);
-    static constexpr StateField button_pressed = rows_of(offsetof(W, buttons.pressed), W::kButtons);
-    static constexpr StateField button_doors = rows_of(offsetof(W, buttons.door), W::kButtons);
-    static constexpr StateField door_open = rows_of(offsetof(W, doors.open), W::kDoors);
-    static constexpr StateField door_static = rows_of(offsetof(W, doors.panel), W::kDoors);
-    static constexpr StateField door_persistent = rows_of(offsetof(W, doors.persistent), W::kDoors);
-    static constexpr StateField agent_grabs = rows_of(offsetof(W, grabs.held), W::kAgents);
-    static constexpr StateField agent_max_y = rows_of(offsetof(W, progress.max_y), W::kAgents);
+    static constexpr StateField button_pressed = rows_of(offsetof(Parts, buttons.pressed), W::kButtons);
+    static constexpr StateField button_doors = rows_of(offsetof(Parts, buttons.door), W::kButtons);
+    static constexpr StateField door_open = rows_of(offsetof(Parts, doors.open), W::kDoors);
+    static constexpr StateField door_static = rows_of(offsetof(Parts, doors.panel), W::kDoors);
+    static constexpr StateField door_persistent = rows_of(offsetof(Parts, doors.persistent), W::kDoors);
+    static constexpr StateField agent_grabs = rows_of(offsetof(Parts, grabs.held), W::kAgents);
+    static constexpr StateField agent_max_y = rows_of(offsetof(Parts, progress.max_y), W::kAgents);
     static constexpr StateField episode_index = {
-        static_cast<ptrdiff_t>(offsetof(W, identity.episode_index)), nullptr, 0, {1, 1}, {0, 0}};
+        static_cast<ptrdiff_t>(offsetof(Parts, identity.episode_index)), nullptr, 0, {1, 1}, {0, 0}};
 };
 
 }  // namespace doorstep

@@ -39,8 +39,8 @@ struct ReferenceTerms {
     }
 
     // How many of the capacity are in use.
-    DS_METHOD int doors(int capacity) const { return capacity; }
-    DS_METHOD int buttons(int capacity) const { return capacity; }
+    DS_METHOD int used_doors(int capacity) const { return capacity; }
+    DS_METHOD int used_buttons(int capacity) const { return capacity; }
 
     // of_rules: the simulator's.
     DS_METHOD int32_t episode_length(int32_t of_rules) const { return of_rules; }
@@ -68,13 +68,13 @@ struct ReferenceTerms {
 };
 
 struct LevelTerms {
-    static constexpr int kRooms = DS_LEVEL_MAX_ROOMS;
-    static constexpr size_t kSavedBytes = 4 * (3 + 3 * kRooms + 5 + 7 + 3 + 6);
+    static constexpr int kMostRooms = DS_LEVEL_MAX_ROOMS;
+    static constexpr size_t kSavedBytes = 4 * (3 + 3 * kMostRooms + 5 + 7 + 3 + 6);
 
     int32_t num_rooms, num_doors, num_buttons;
-    float room_start[kRooms];      // metres; the first is not used to find an agent's room
-    float room_scale[kRooms];      // 1 / length
-    int32_t room_door[kRooms];
+    float room_start[kMostRooms];      // metres; the first is not used to find an agent's room
+    float room_scale[kMostRooms];      // 1 / length
+    int32_t room_door[kMostRooms];
     ds_level_goal goal;
     ds_level_rewards rewards;
     LevelMaterial material;
@@ -89,7 +89,7 @@ struct LevelTerms {
 
     // Indices and counts in range.
     DS_METHOD bool is_valid() const {
-        bool valid = num_rooms >= 1 && num_rooms <= kRooms && num_doors >= 0 && num_doors <= DS_LEVEL_MAX_DOORS &&
+        bool valid = num_rooms >= 1 && num_rooms <= kMostRooms && num_doors >= 0 && num_doors <= DS_LEVEL_MAX_DOORS &&
                      num_buttons >= 0 && num_buttons <= DS_LEVEL_MAX_BUTTONS && length >= 1 && level >= 0;
         for (int32_t door : room_door) valid = valid && door >= -1 && door < DS_LEVEL_MAX_DOORS;
         return valid;
@@ -98,7 +98,7 @@ struct LevelTerms {
     DS_METHOD int door_of(int room) const { return room_door[room]; }
     DS_METHOD int room_of(float y) const {
         int room = 0;
-        for (int i = 1; i < kRooms; i++) room += i < num_rooms && !(y < room_start[i]);
+        for (int i = 1; i < kMostRooms; i++) room += i < num_rooms && !(y < room_start[i]);
         return room;
     }
     DS_METHOD float place_in_room(float y, int room) const { return (y - room_start[room]) * room_scale[room]; }
@@ -108,8 +108,8 @@ struct LevelTerms {
     DS_METHOD float force_per_amount() const { return force; }
     DS_METHOD float torque_per_turn() const { return torque; }
 
-    DS_METHOD int doors(int) const { return num_doors; }
-    DS_METHOD int buttons(int) const { return num_buttons; }
+    DS_METHOD int used_doors(int) const { return num_doors; }
+    DS_METHOD int used_buttons(int) const { return num_buttons; }
 
     DS_METHOD int32_t episode_length(int32_t) const { return length; }
     DS_METHOD bool is_over(const Episode& episode) const {

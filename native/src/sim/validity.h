@@ -10,7 +10,7 @@ template <class W>
 DS_INLINE bool has_valid_counters(const W& world, int32_t episode_length) {
     const Episode& episode = world.episode;
     return episode.steps_remaining >= 0 &&
-           episode.steps_remaining <= world.terms.episode_length(episode_length) &&
+           episode.steps_remaining <= world.terms().episode_length(episode_length) &&
            (episode.done == 0 || episode.done == 1);
 }
 
@@ -46,7 +46,7 @@ DS_INLINE bool has_valid_room_slots(const W& world) {
 // Indices and counters in range, unused slots empty.
 template <class W>
 DS_INLINE bool is_valid(const W& world, int32_t episode_length) {
-    return world.terms.is_valid() && has_valid_indices(world) && has_valid_counters(world, episode_length) &&
+    return world.terms().is_valid() && has_valid_indices(world) && has_valid_counters(world, episode_length) &&
            has_valid_bodies(world) && has_valid_joints(world) && has_valid_room_slots(world);
 }
 

@@ -159,8 +159,8 @@ struct LevelCapacity {
 
 constexpr int padded_to_lanes(int count) { return (count + kLanes - 1) / kLanes * kLanes; }
 
-template <int Agents, class Capacity = ReferenceCapacity>
-struct World {
+template <int Agents, class Capacity>
+struct WorldParts {
     static constexpr int kAgents = Agents;
     static constexpr bool kPlaysLevels = Capacity::kPlaysLevels;
     static constexpr int kRooms = Capacity::kRooms;
@@ -184,7 +184,6 @@ struct World {
     using Grabs = GrabRows<kAgents, kCubes>;
     using Progress = ProgressRows<kAgents>;
     using Rooms = RoomSlots<kRooms>;
-    using Terms = typename Capacity::Terms;
 
     Bodies bodies;
     Statics statics;
@@ -197,9 +196,18 @@ struct World {
     Episode episode;
     Identity identity;
     WorldHealth health;
-    [[no_unique_address]] Terms terms;  // empty where they are constants
 
     static DS_METHOD int thing_of_body(int body) { return kButtonLanes + body; }
+};
+
+// The terms are a base, which takes no memory if it is empty, in every compiler.
+template <int Agents, class Capacity = ReferenceCapacity>
+struct World : WorldParts<Agents, Capacity>, Capacity::Terms {
+    using Parts = WorldParts<Agents, Capacity>;
+    using Terms = typename Capacity::Terms;
+
+    DS_METHOD Terms& terms() { return *this; }
+    DS_METHOD const Terms& terms() const { return *this; }
 };
 
 // Distance in memory from one world's block to the next; each begins a cache line.
@@ -230,24 +238,29 @@ DS_INLINE void refresh_bounds(Bodies& bodies, int body) {
 
 // The layout is what saves contain and what hashes cover: a change needs a new version of the save format.
 constexpr size_t kWorldBytes[DS_MAX_AGENTS] = {1372, 1420, 1468, 2124, 2172, 2220, 2268, 2316};
-template <class W>
-constexpr size_t kRoomsBytes = (kEntitySlots * W::kRooms / 4 + 1) * 4;
-#if !defined(__CUDACC__)  // which has no offsetof, and the host's layout
-template <class W>
-constexpr bool kHasSavedLayout =
-    alignof(W) == 4 && offsetof(W, bodies) == 0 &&
-    offsetof(W, statics) == 4 * (3 * W::kThings + 16 * W::kBodyLanes) &&
-    offsetof(W, buttons) == offsetof(W, statics) + 4 * 7 * W::kStaticLanes &&
-    offsetof(W, doors) == offsetof(W, buttons) + 4 * 2 * W::kButtonLanes &&
-    offsetof(W, rooms) == offsetof(W, doors) + 4 * 3 * W::kDoors &&
-    offsetof(W, grabs) == offsetof(W, rooms) + kRoomsBytes<W> &&
-    offsetof(W, progress) == offsetof(W, grabs) + (8 + sizeof(GrabJoint)) * W::kAgents &&
-    offsetof(W, sleep) == offsetof(W, progress) + 8 * W::kAgents && offsetof(W, episode) == offsetof(W, sleep) + 4 &&
-    offsetof(W, identity) == offsetof(W, episode) + 8 && offsetof(W, health) == offsetof(W, identity) + 16 &&
-    sizeof(W) == offsetof(W, health) + 24 + W::Terms::kSavedBytes;
+template <int Agents, class W = World<Agents>, class L = World<Agents, LevelCapacity>>
+constexpr bool kHaveSavedSizes = sizeof(W) == kWorldBytes[Agents - 1] &&
+                                 sizeof(L) == sizeof(typename L::Parts) + LevelTerms::kSavedBytes;
+static_assert(kHaveSavedSizes<1> && kHaveSavedSizes<2> && kHaveSavedSizes<3> && kHaveSavedSizes<4> &&
+              kHaveSavedSizes<5> && kHaveSavedSizes<6> && kHaveSavedSizes<7> && kHaveSavedSizes<8>);
+#if !defined(__CUDACC__)  // which has no offsetof
+template <class P>
+constexpr size_t kRoomsBytes = (kEntitySlots * P::kRooms / 4 + 1) * 4;
+template <class P>
+constexpr bool kHaveSavedPlaces =
+    alignof(P) == 4 && offsetof(P, bodies) == 0 &&
+    offsetof(P, statics) == 4 * (3 * P::kThings + 16 * P::kBodyLanes) &&
+    offsetof(P, buttons) == offsetof(P, statics) + 4 * 7 * P::kStaticLanes &&
+    offsetof(P, doors) == offsetof(P, buttons) + 4 * 2 * P::kButtonLanes &&
+    offsetof(P, rooms) == offsetof(P, doors) + 4 * 3 * P::kDoors &&
+    offsetof(P, grabs) == offsetof(P, rooms) + kRoomsBytes<P> &&
+    offsetof(P, progress) == offsetof(P, grabs) + (8 + sizeof(GrabJoint)) * P::kAgents &&
+    offsetof(P, sleep) == offsetof(P, progress) + 8 * P::kAgents && offsetof(P, episode) == offsetof(P, sleep) + 4 &&
+    offsetof(P, identity) == offsetof(P, episode) + 8 && offsetof(P, health) == offsetof(P, identity) + 16 &&
+    sizeof(P) == offsetof(P, health) + 24;
 template <int Agents>
-constexpr bool kHaveSavedLayouts = kHasSavedLayout<World<Agents>> && kHasSavedLayout<World<Agents, LevelCapacity>> &&
-                                   sizeof(World<Agents>) == kWorldBytes[Agents - 1];
+constexpr bool kHaveSavedLayouts =
+    kHaveSavedPlaces<WorldParts<Agents, ReferenceCapacity>> && kHaveSavedPlaces<WorldParts<Agents, LevelCapacity>>;
 static_assert(kHaveSavedLayouts<1> && kHaveSavedLayouts<2> && kHaveSavedLayouts<3> && kHaveSavedLayouts<4> &&
               kHaveSavedLayouts<5> && kHaveSavedLayouts<6> && kHaveSavedLayouts<7> && kHaveSavedLayouts<8>);
 #endif
