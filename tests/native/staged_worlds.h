@@ -96,7 +96,8 @@ struct LanesBatch : Batch {
 };
 
 void prepare(Batch& batch, const std::vector<Block>& start, bool look_for_edits) {
-    batch.blocks = start;
+    batch.blocks.resize(start.size());
+    memcpy(static_cast<void*>(batch.blocks.data()), start.data(), sizeof(Block) * start.size());  // padding too
     const TensorPointers pointers = allocate_tensors(batch.tensors);
     const Rules rules{kEpisodeLength, 1, DS_ACTION_CHECK_OFF, look_for_edits};
     batch.simulation = {batch.blocks.data(), pointers, rules, nullptr, 0};

@@ -12,19 +12,19 @@ constexpr uint32_t kFirstOtherDraw = 1u << 24;
 
 // ---- The choice
 
-DS_INLINE double usable_weight(float weight) { return weight > 0.f && is_finite(weight) ? weight : 0.0; }
+DS_INLINE float usable_weight(float weight) { return weight > 0.f && is_finite(weight) ? weight : 0.f; }
 
 // A level, with the probabilities of the world's weights. Level 0, which always exists, and trouble if there are none.
 template <class W>
 DS_INLINE int32_t draw_level(W& world, LevelSource source, RandomStream& random) {
-    double total = 0.0;
+    float total = 0.f;
     for (int64_t i = 0; i < source.count; i++) total += usable_weight(source.weights[i]);
-    const double drawn = total * static_cast<double>(random.uniform());
-    double sum = 0.0;
+    const float drawn = total * random.uniform();
+    float sum = 0.f;
     int64_t level = -1;
     for (int64_t i = 0; i < source.count && !(sum > drawn); i++) {
-        const double weight = usable_weight(source.weights[i]);
-        if (weight > 0.0) level = i;
+        const float weight = usable_weight(source.weights[i]);
+        if (weight > 0.f) level = i;
         sum += weight;
     }
     if (level >= 0) return static_cast<int32_t>(level);
