@@ -70,6 +70,12 @@ void set(Thread& thread, const Operand& operand, f32 value) {
     else set<f32>(thread, operand, value);
 }
 
+// Towards zero; numbers out of range become the nearest integer, and NaN 0.
+s32 truncated(f32 value) {
+    if (isnan(value)) return 0;
+    return value >= 2147483648.f ? INT32_MAX : value < -2147483648.f ? INT32_MIN : static_cast<s32>(value);
+}
+
 bool predicate(Thread& thread, const Operand& operand) { return get<u64>(thread, operand) & 1; }
 
 // ---- Memory
@@ -287,7 +293,7 @@ const std::unordered_map<std::string, Operation>& operations() {
         DS_UNARY("cvt.u16.u8", u8, static_cast<u16>(a)), DS_UNARY("cvt.s16.s8", int8_t, static_cast<s16>(a)),
         DS_UNARY("cvt.s32.s8", int8_t, static_cast<s32>(a)), DS_UNARY("cvt.s32.s16", s16, static_cast<s32>(a)),
         DS_UNARY("cvt.rn.f32.s32", s32, static_cast<f32>(a)), DS_UNARY("cvt.rn.f32.u32", u32, static_cast<f32>(a)),
-        DS_UNARY("cvt.rn.f32.u16", u16, static_cast<f32>(a)), DS_UNARY("cvt.rn.f32.s16", s16, static_cast<f32>(a)),
+        DS_UNARY("cvt.rzi.s32.f32", f32, truncated(a)), DS_UNARY("cvt.rn.f32.u16", u16, static_cast<f32>(a)), DS_UNARY("cvt.rn.f32.s16", s16, static_cast<f32>(a)),
     };
     return table;
 }
