@@ -293,7 +293,8 @@ const std::unordered_map<std::string, Operation>& operations() {
         DS_UNARY("cvt.u16.u8", u8, static_cast<u16>(a)), DS_UNARY("cvt.s16.s8", int8_t, static_cast<s16>(a)),
         DS_UNARY("cvt.s32.s8", int8_t, static_cast<s32>(a)), DS_UNARY("cvt.s32.s16", s16, static_cast<s32>(a)),
         DS_UNARY("cvt.rn.f32.s32", s32, static_cast<f32>(a)), DS_UNARY("cvt.rn.f32.u32", u32, static_cast<f32>(a)),
-        DS_UNARY("cvt.rzi.s32.f32", f32, truncated(a)), DS_UNARY("cvt.rn.f32.u16", u16, static_cast<f32>(a)), DS_UNARY("cvt.rn.f32.s16", s16, static_cast<f32>(a)),
+        DS_UNARY("cvt.rn.f32.u16", u16, static_cast<f32>(a)), DS_UNARY("cvt.rn.f32.s16", s16, static_cast<f32>(a)),
+        DS_UNARY("cvt.rzi.s32.f32", f32, truncated(a)),
     };
     return table;
 }
