@@ -29,6 +29,7 @@ OTHERS: dict[str, Any] = {
     "action_check": "off",
     "strict": True,
     "flat_observations": True,
+    "max_levels": 5,
     "cameras": CAMERAS,
 }
 

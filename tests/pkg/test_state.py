@@ -23,6 +23,7 @@ FIELDS: list[tuple[str, tuple[int | None, ...], str, bool]] = [
     ("button_doors", (None,), "int32", True),
     ("door_open", (3,), "int32", True),
     ("door_static", (3,), "int32", True),
+    ("door_persistent", (3,), "int32", True),
     ("agent_grabs", (2,), "int32", True),
     ("agent_max_y", (2,), "float32", True),
     ("episode_index", (), "uint32", False),

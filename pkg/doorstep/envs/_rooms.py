@@ -142,6 +142,7 @@ class Rooms:
                 refuse("seed", "None if only some worlds are reset", seed)
             replaced = self._simulator
             self._open(self._config.replace(seed=seed))
+            self._take_levels(replaced)
             replaced.close()
         elif rows is not None:
             if self._needs_start:
@@ -150,12 +151,18 @@ class Rooms:
             if self._running is not None:
                 raise StateError("a step is running", argument="reset_mask", hint="wait for its outcome first")
             self._simulator.reset(self._worlds_of(rows))
-        elif not self._needs_start:
+        elif not self._needs_start or self._config.max_levels:  # new worlds play no levels that came later
             self._simulator.reset()
         self._needs_start = False
         self._running = None
         self._ended = self._no_rows() if rows is None else self._ended & ~self._as_flags(rows)
         return self._observe()
+
+    def _take_levels(self, replaced: Simulator) -> None:
+        if self._config.max_levels:
+            self._simulator.set_levels(replaced._levels)
+            self._simulator.level_weights.copy_from_host(replaced.level_weights.copy_to_host())
+            self._simulator.reset()
 
     def step(self, actions: Any) -> Outcome:
         """One step of every world; see the class for those whose episode has ended."""
