@@ -8,7 +8,8 @@ from typing import final
 from doorstep.planner.actions import STAY, SWITCH_GRAB, Action
 from doorstep.planner.cube_moves import name_of
 from doorstep.planner.duties import Duty, Haul, Traffic, Wait
-from doorstep.planner.geometry import Bounds, Point
+from doorstep.planner.geometry import Point
+from doorstep.planner.goal import GoalArea
 from doorstep.planner.plan import Plan
 from doorstep.planner.scene import Scene
 
@@ -26,7 +27,7 @@ class Crew:
         goal: where agents are to go; None: to the largest y.
     """
 
-    def __init__(self, num_agents: int, goal: Bounds | None = None) -> None:
+    def __init__(self, num_agents: int, goal: GoalArea | None = None) -> None:
         self._goal = goal
         self._duties: list[Duty] = [Wait() for _ in range(num_agents)]
         self._refused: set[tuple[object, ...]] = set()  # moves of cubes that did not work
@@ -71,6 +72,9 @@ class Crew:
         if scene.holds[agent] >= 0 and not isinstance(duty, Haul):
             return SWITCH_GRAB
         self._traffic.corners.pop(agent, None)
+        self._traffic.hauls.pop(agent, None)
+        if isinstance(duty, Haul) and duty.holding:
+            self._traffic.hauls[agent] = duty.move.cube, duty.move.target
         return duty.act(scene, agent, self._traffic)
 
     # ---- Giving duties ----

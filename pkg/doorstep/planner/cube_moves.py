@@ -12,10 +12,13 @@ import math
 from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
+from doorstep.planner.cube_paths import cube_path
 from doorstep.planner.geometry import Point, Rectangle, extent, facing, overlaps_any, swept, yaw_towards
 from doorstep.planner.level import BUTTON_HALF
 from doorstep.planner.scene import CUBE_HALF, Body, Scene
 
+STAND_TOLERANCE = 1.2  # metres from where a cube is to be grabbed, at which the way to it may end
+_ASKEW = 0.2  # radians that a cube may be turned by where it gets to; it then takes more room
 _HANDLE = 1.45  # metres from an agent that grabs to the face of the cube; the ray is 2 long
 _HAUL_PRICE = 2.0  # of hauling a metre, in metres walked
 _GRAB_PRICE = 4.0  # of turning, grabbing and releasing, in metres walked
@@ -47,6 +50,17 @@ def handle_length(cube: Body, direction: Point) -> float:
     return CUBE_HALF / max(abs(math.cos(angle)), abs(math.sin(angle))) + _HANDLE
 
 
+def scene_after(scene: Scene, move: CubeMove) -> tuple[Scene, Point]:
+    """The scene after a move, and where its agent is then."""
+    return scene.with_cube(move.cube, move.target, _ASKEW), _end_of_agent(scene, move)
+
+
+def _end_of_agent(scene: Scene, move: CubeMove) -> Point:
+    body = scene.cubes[move.cube]
+    assert body is not None
+    return move.stand[0] + move.target[0] - body.x, move.stand[1] + move.target[1] - body.y
+
+
 def moves_onto(
     scene: Scene, cube: int, button: int, agent: Body, refused: Collection[tuple[object, ...]] = ()
 ) -> Iterator[CubeMove]:
@@ -75,15 +89,37 @@ def moves_towards(
     for move in _free_moves(scene, cube, _places_around(body, _VIA_LENGTHS), agent, refused):
         if move.cost >= least:
             break
-        end = move.stand[0] + move.target[0] - body.x, move.stand[1] + move.target[1] - body.y
+        end = _end_of_agent(scene, move)
         moved = scene.with_cube(cube, move.target)
         for onto in moves_onto(moved, cube, button, dataclasses.replace(agent, x=end[0], y=end[1]), refused):
             if move.cost + onto.cost >= least:
                 break
-            if moved.has_path(end, onto.stand, tolerance=1.2):
+            if moved.has_path(end, onto.stand, tolerance=STAND_TOLERANCE):
                 best, least = move, move.cost + onto.cost
                 break
     return best
+
+
+def next_leg(
+    scene: Scene, cube: int, button: int, agent: Body, refused: Collection[tuple[object, ...]] = ()
+) -> CubeMove | None:
+    """The first of any number of moves that put a cube on a button: as far along its way as one move gets it, if
+    another one can follow."""
+    body = scene.cubes[cube]
+    if body is None:
+        return None
+    path = cube_path(scene, cube, scene.level.buttons[button])
+    targets = [(point, path[index + 1 :]) for index, point in enumerate(path) if math.dist(point, body.at) > _SHORTEST]
+    for target, rest in reversed(targets):
+        for move in _free_moves(scene, cube, [target], agent, refused):
+            if not scene.has_path(agent.at, move.stand, tolerance=STAND_TOLERANCE):
+                continue
+            end = _end_of_agent(scene, move)
+            moved, there = scene.with_cube(cube, target), dataclasses.replace(agent, x=end[0], y=end[1])
+            follow = (*moves_onto(moved, cube, button, there, refused), *_free_moves(moved, cube, rest, there, refused))
+            if any(moved.has_path(end, following.stand, tolerance=STAND_TOLERANCE) for following in follow):
+                return move
+    return None
 
 
 _VIA_LENGTHS = (2.0, 4.0, 6.0)

@@ -24,7 +24,10 @@ _SIDESTEP = 4  # steps
 _CLOSE = 2.9  # metres between the centres of agents that may get in each other's way
 _COMES = 4.5  # metres from which an agent is let pass
 _WAY = 2.2  # metres to both sides that an agent takes which passes
-_LONGEST_YIELD = 8  # steps
+_CUBE_COMES = 6.0  # metres from which a cube is let pass
+_WAY_OF_CUBE = 2.8  # metres to both sides that a cube takes
+_LONGEST_YIELD = 8  # steps; an agent that has given way for so long goes on
+_YIELDS_FORGOTTEN = 0.5  # of those, in each step that it goes on
 _SAME_PLACE = 2.5  # metres between corners that only one agent can be at
 _ROOM_TO_PASS = 2.6  # metres from a corner at which an agent leaves it to another one
 _LONGEST_HAUL = 60  # steps
@@ -41,10 +44,12 @@ class Traffic:
     Attributes:
         still: agents that have not moved for a while.
         corners: the next corner of the path of each agent that walks, metres.
+        hauls: by agents that hold a cube, which one, and its target.
     """
 
     still: list[int] = field(default_factory=list)
     corners: dict[int, Point] = field(default_factory=dict)
+    hauls: dict[int, tuple[int, Point]] = field(default_factory=dict)
 
 
 class Duty(Protocol):
@@ -68,7 +73,8 @@ class Walk:
         self._steps = 0
         self._stalls = 0
         self._sidestep = 0
-        self._yields = 0
+        self._yields = 0.0  # of late
+        self._insists = False
         self._mark: tuple[int, Point] = (0, (math.inf, math.inf))
 
     def towards(
@@ -104,16 +110,18 @@ class Walk:
         if not self._path:
             return STAY
         traffic.corners[agent] = self._path[0]
-        if self._yields < _LONGEST_YIELD and self._yields_to_anyone(scene, agent, body, traffic):
+        if not self._insists and self._yields_to_anyone(scene, agent, body, traffic):
             self._yields += 1
+            self._insists = self._yields >= _LONGEST_YIELD
             self.rests(body)
             return walk(body, self._out_of_the_way(body), yaw)
-        self._yields = 0
+        self._yields = max(self._yields - _YIELDS_FORGOTTEN, 0.0)
+        self._insists = self._insists and self._yields > 0.0
         return walk(body, self._path[0], yaw)
 
     def _yields_to_anyone(self, scene: Scene, agent: int, body: Body, traffic: Traffic) -> bool:
-        """Whether another agent is close and ahead, and goes first: to the same place who is nearer to it, else who
-        comes first."""
+        """Whether another agent is close and ahead, and goes first: to the same place who is nearer to their own
+        corner there, else who comes first. So of two agents never both give way."""
         corner = self._path[0]
         for index, other in enumerate(scene.agents):
             towards = traffic.corners.get(index)
@@ -122,7 +130,7 @@ class Walk:
             if not _is_ahead(body.at, corner, other.at):
                 continue
             if math.dist(corner, towards) < _SAME_PLACE:
-                if (math.dist(other.at, corner), index) < (math.dist(body.at, corner), agent):
+                if (math.dist(other.at, towards), index) < (math.dist(body.at, corner), agent):
                     return True
             elif index < agent and _is_ahead(other.at, towards, body.at):
                 return True
@@ -181,7 +189,7 @@ class Wait:
 
 @final
 class Stand:
-    """Goes to a button and stays on it."""
+    """Goes to a button and stays on it, until a cube comes that is put there."""
 
     over = failed = False
 
@@ -197,7 +205,8 @@ class Stand:
         place = Bounds(x - _STAND_ON, y - _STAND_ON, x + _STAND_ON, y + _STAND_ON)
         if place.contains(*body.at):
             self._walk.rests(body)
-            return STAY
+            is_relieved = any(place.grown(BUTTON_HALF).contains(*target) for _, target in traffic.hauls.values())
+            return _step_aside(scene, agent, traffic) if is_relieved else STAY
         inner = place.grown(-0.2)
         action = self._walk.towards(scene, agent, inner.nearest(*body.at), traffic, tolerance=0.6)
         if self._walk.lost:
@@ -306,25 +315,41 @@ class Haul:
 
 
 def _step_aside(scene: Scene, agent: int, traffic: Traffic) -> Action:
-    """The action of an agent that has nothing to do: it leaves the ways of those that are close."""
+    """The action of an agent that has nothing to do: it leaves the ways of agents and of cubes that are close."""
     body = scene.agents[agent]
     assert body is not None
-    for index, corner in traffic.corners.items():
-        other = scene.agents[index]
-        if index == agent or other is None or math.dist(other.at, body.at) > _COMES:
-            continue
-        length = math.dist(other.at, corner)
-        if length < 0.1 or not _is_ahead(other.at, corner, body.at):
-            continue
-        x, y = (corner[0] - other.x) / length, (corner[1] - other.y) / length
-        beside = (body.x - other.x) * y - (body.y - other.y) * x  # metres to the right of the way
-        if abs(beside) > _WAY or (body.x - other.x) * x + (body.y - other.y) * y > length + _WAY:
-            continue
-        for side in (1, -1) if beside >= 0 else (-1, 1):
-            place = body.x + side * y, body.y - side * x
-            if sees(body.at, place, scene.obstacles()):
-                return walk(body, place)
+    ways = [
+        (other.at, corner, _COMES, _WAY)
+        for index, corner in traffic.corners.items()
+        if index != agent and (other := scene.agents[index])
+    ]
+    ways += [
+        (cube.at, target, _CUBE_COMES, _WAY_OF_CUBE)
+        for index, (moved, target) in traffic.hauls.items()
+        if index != agent and (cube := scene.cubes[moved])
+    ]
+    for start, end, reach, half_width in ways:
+        action = _step_off(scene, body, start, end, reach, half_width)
+        if action:
+            return action
     return STAY
+
+
+def _step_off(scene: Scene, body: Body, start: Point, end: Point, reach: float, half_width: float) -> Action | None:
+    """A step across a way, if an agent is on it and there is room; to the side that it is on already if possible."""
+    length = math.dist(start, end)
+    if length < 0.1 or math.dist(start, body.at) > reach:
+        return None
+    x, y = (end[0] - start[0]) / length, (end[1] - start[1]) / length
+    along = (body.x - start[0]) * x + (body.y - start[1]) * y
+    beside = (body.x - start[0]) * y - (body.y - start[1]) * x  # metres to the right of the way
+    if abs(beside) > half_width or not 0 < along <= length + half_width:
+        return None
+    for side in (1, -1) if beside >= 0 else (-1, 1):
+        place = body.x + side * y, body.y - side * x
+        if sees(body.at, place, scene.obstacles()):
+            return walk(body, place)
+    return None
 
 
 def _is_ahead(start: Point, goal: Point, other: Point) -> bool:

@@ -42,6 +42,11 @@ class Bounds(NamedTuple):
         """Whether a point is inside."""
         return self.low_x < x < self.high_x and self.low_y < y < self.high_y
 
+    @property
+    def middle(self) -> Point:
+        """Its centre, metres."""
+        return (self.low_x + self.high_x) / 2, (self.low_y + self.high_y) / 2
+
     def nearest(self, x: float, y: float) -> Point:
         """The point inside that is nearest to another point."""
         return min(max(x, self.low_x), self.high_x), min(max(y, self.low_y), self.high_y)
@@ -49,8 +54,7 @@ class Bounds(NamedTuple):
 
 def rectangle_of(bounds: Bounds) -> Rectangle:
     """Bounds as a rectangle whose length is along x."""
-    x, y = (bounds.low_x + bounds.high_x) / 2, (bounds.low_y + bounds.high_y) / 2
-    return Rectangle(x, y, 1.0, 0.0, (bounds.high_x - bounds.low_x) / 2, (bounds.high_y - bounds.low_y) / 2)
+    return Rectangle(*bounds.middle, 1.0, 0.0, (bounds.high_x - bounds.low_x) / 2, (bounds.high_y - bounds.low_y) / 2)
 
 
 def facing(yaw: float) -> Point:
@@ -122,7 +126,7 @@ class Obstacle(NamedTuple):
     @property
     def middle(self) -> Point:
         """Its centre, metres."""
-        return (self.bounds.low_x + self.bounds.high_x) / 2, (self.bounds.low_y + self.bounds.high_y) / 2
+        return self.bounds.middle
 
     def grown(self, by: float) -> Obstacle:
         """The obstacle with every side moved out."""

@@ -24,6 +24,7 @@ _MARGIN = 4.0  # metres of floor around the walls
 _MOST_CELLS = 300  # along an axis
 _FARTHEST = 1000.0  # metres; a thing beyond, or without a finite place, is not there
 _ALIGNED = 0.05  # sine times cosine of a turn whose effect is less than a cell
+_DOORWAY = 3.0  # metres from a place in a doorway within which there is a place outside of it
 _CLOSED_DOOR_PRICE = 10.0  # of a closed door, in places: one that is open is gone through instead
 
 
@@ -62,10 +63,9 @@ class Level:
         self.wall_rectangles: list[Rectangle] = [rectangle_of(wall) for wall in walls]
         self.door_rectangles = [door and rectangle_of(door) for door in self.doors]
         self._lay_out([box for box in (*walls, *self.doors) if box])
-        self.walls = np.zeros((self.height, self.width), np.uint8)
-        for wall in walls:
-            self.walls[self.cells_in(wall.grown(CLEARANCE))] = 1
-        self.walls[[0, -1], :] = self.walls[:, [0, -1]] = 1
+        self._wall_bounds = walls
+        self._walls_grown: dict[float, NDArray[np.uint8]] = {}
+        self.walls = self.walls_grown(CLEARANCE)
         self._find_places()
         self.highest = max((box.high_y for box in (*walls, *self.doors) if box), default=0.0)
 
@@ -97,6 +97,26 @@ class Level:
             slice(*_range(box.low_y - self.low_y, box.high_y - self.low_y, self.height)),
             slice(*_range(box.low_x - self.low_x, box.high_x - self.low_x, self.width)),
         )
+
+    def cells_around(self, point: Point, reach: float) -> list[int]:
+        """The cells whose centres are in a square around a point."""
+        x, y = point
+        rows, columns = self.cells_in(Bounds(x - reach, y - reach, x + reach, y + reach))
+        return [
+            row * self.width + column
+            for row in range(rows.start, rows.stop)
+            for column in range(columns.start, columns.stop)
+        ]
+
+    def walls_grown(self, clearance: float) -> NDArray[np.uint8]:
+        """[rows, columns]: 1 where a centre is closer to a wall than that, or at the border; not to be written to."""
+        if clearance not in self._walls_grown:
+            grid = np.zeros((self.height, self.width), np.uint8)
+            for wall in self._wall_bounds:
+                grid[self.cells_in(wall.grown(clearance))] = 1
+            grid[[0, -1], :] = grid[:, [0, -1]] = 1
+            self._walls_grown[clearance] = grid
+        return self._walls_grown[clearance]
 
     def is_inside(self, obstacle: Obstacle) -> NDArray[np.bool_]:
         """Of the cells whose centres are in an obstacle's bounds [rows, columns], which are inside of it."""
@@ -174,6 +194,25 @@ class Level:
             default=(0, -1),
         )[1]
 
+    def room_near(self, x: float, y: float, is_open: Sequence[int]) -> int:
+        """The place of a point as `place_near()` finds it; before a closed door, the nearest other one."""
+        place = self.place_near(x, y)
+        if place < self.num_rooms or is_open[place - self.num_rooms]:
+            return place
+        rooms = [
+            (math.dist(at, (x, y)), of)
+            for cell, at in self._around(x, y, _DOORWAY)
+            if (of := self.place_of[cell]) < self.num_rooms
+        ]
+        return min(rooms, default=(0, place))[1]
+
+    def points_in(self, box: Bounds, place: int) -> NDArray[np.float64]:
+        """[M, 2]: the cells of a place that are in a box."""
+        rows, columns = self.cells_in(box)
+        found = np.argwhere(self._places.reshape(self.height, self.width)[rows, columns] == place)
+        row, column = found[:, 0] + rows.start, found[:, 1] + columns.start
+        return np.stack([self.low_x + (column + 0.5) * CELL, self.low_y + (row + 0.5) * CELL], axis=1)
+
     def quiet_points(self, place: int, busy: Sequence[tuple[Point, float]]) -> NDArray[np.float64]:
         """[M, 2]: the cells of a place that are not too close to points, each with its distance in metres."""
         cells = np.flatnonzero(self._places == place)
@@ -184,9 +223,7 @@ class Level:
         return points
 
     def _around(self, x: float, y: float, reach: float) -> list[tuple[int, Point]]:
-        rows, columns = self.cells_in(Bounds(x - reach, y - reach, x + reach, y + reach))
-        cells = [row * self.width + column for row in range(*rows.indices(self.height)) for column in range(
-            *columns.indices(self.width))]
+        cells = self.cells_around((x, y), reach)
         return [(cell, self.centre_of(cell)) for cell in cells if self.place_of[cell] >= 0]
 
     # ---- Ways ----
@@ -201,8 +238,11 @@ class Level:
                     pending.append(place)
         return found
 
-    def closed_doors_between(self, start: int, goals: Collection[int], is_open: Sequence[int]) -> list[int] | None:
-        """The closed doors on the way from a place to one of others, in order; None if there is no way."""
+    def closed_doors_between(
+        self, start: int, goals: Collection[int], is_open: Sequence[int], shut: Collection[int] = ()
+    ) -> list[int] | None:
+        """The closed doors on the way from a place to one of others, in order; None if there is no way. Doors that are
+        shut are not gone through."""
         queue: list[tuple[float, int, list[int]]] = [(0.0, start, [])]
         done = set()
         while queue:
@@ -215,7 +255,7 @@ class Level:
             for neighbour in self.neighbours[place] - done:
                 door = neighbour - self.num_rooms
                 closed = door >= 0 and not is_open[door]
-                if closed and not self.buttons_of[door]:
+                if door in shut or (closed and not self.buttons_of[door]):
                     continue
                 price = _CLOSED_DOOR_PRICE if closed else 1.0
                 heapq.heappush(queue, (cost + price, neighbour, [*doors, door] if closed else doors))

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import final
 
-from doorstep.planner.cube_moves import CubeMove, moves_aside, moves_onto, moves_towards, name_of
+from doorstep.planner.clearing import Clearing
+from doorstep.planner.cube_moves import STAND_TOLERANCE, CubeMove, moves_onto, moves_towards, next_leg, scene_after
 from doorstep.planner.duties import Duty, Go, Haul, Stand, Wait
-from doorstep.planner.geometry import Bounds, Point
+from doorstep.planner.geometry import Point
+from doorstep.planner.goal import GoalArea
 from doorstep.planner.scene import Body, Scene
 
-_BESIDE = 4.0  # metres from a path to the centre of a cube
 _SAME_GOAL = 6.0  # metres that a goal may move before the way there is looked for again
-_STAND_TOLERANCE = 1.2  # metres from where a cube is to be grabbed, at which the way to it may end
-_ASKEW = 0.2  # radians that a cube may be turned by where it gets to; it then takes more room
 _MOST_MOVES = 16  # ways in one move that are looked for, of agents and cubes onto buttons
 _MOST_DETOURS = 3  # ways in two moves
+_MOST_LEGS = 2  # ways in more moves
 _FROM_CUBES, _FROM_BUTTONS, _FROM_DOORS, _FROM_AGENTS = 4.0, 3.0, 5.0, 2.7  # metres that who waits keeps away
 _EXACT = 4  # buttons up to which the best of all ways to share them out is found
 
@@ -38,13 +38,16 @@ class Plan:
     """
 
     def __init__(
-        self, scene: Scene, old: Sequence[Duty], refused: set[tuple[object, ...]], goal: Bounds | None
+        self, scene: Scene, old: Sequence[Duty], refused: set[tuple[object, ...]], goal: GoalArea | None
     ) -> None:
         self.scene, self.level = scene, scene.level
         self.old, self.refused, self.goal = old, refused, goal
         self.new: dict[int, Duty] = {}
         self.immovable: set[tuple[int, int]] = set()
-        self.places = [-1 if body is None else self.level.place_near(body.x, body.y) for body in scene.agents]
+        self.places = [
+            -1 if body is None else self.level.room_near(body.x, body.y, scene.is_open) for body in scene.agents
+        ]
+        self.spots = self._shared_spots()
         self._continue_hauls()
         self._hold_doors()
         self.is_open = [self._stays_open(door) for door in range(len(self.level.doors))]
@@ -73,13 +76,54 @@ class Plan:
         level, body = self.level, self.scene.agents[agent]
         assert body is not None
         if self.goal is not None:
-            point = self.goal.nearest(*body.at)
-            return {level.place_near(*point)}, point
+            return {level.place_near(*self.spots[agent])}, self.spots[agent]
         return level.highest_from(self.places[agent], body.x)
 
-    def _closed_doors(self, agent: int, is_open: Sequence[int]) -> list[int] | None:
+    def _shared_spots(self) -> dict[int, Point]:
+        """A point in the goal for each agent: the one that it is on its way to, or the nearest."""
+        if self.goal is None:
+            return {}
+        agents = [agent for agent, place in enumerate(self.places) if place >= 0]
+        spots = self.goal.spots(len(agents))
+
+        def distance(agent: int, spot: int) -> float:
+            duty, body = self.old[agent], self.scene.agents[agent]
+            assert body is not None
+            is_chosen = isinstance(duty, Go) and not duty.over and duty.goal == spots[spot]
+            return 0.0 if is_chosen else math.dist(body.at, spots[spot])
+
+        return {agent: spots[spot] for agent, spot in _shared_out(agents, range(len(spots)), distance)}
+
+    def _closed_doors(self, agent: int, is_open: Sequence[int], shut: Collection[int] = ()) -> list[int] | None:
         places, _ = self._goal_places(agent)
-        return self.level.closed_doors_between(self.places[agent], places, is_open)
+        return self.level.closed_doors_between(self.places[agent], places, is_open, shut)
+
+    def _route(self, agent: int) -> list[int]:
+        """The closed doors on the way of an agent to its goal, if possible without those that nothing keeps open for
+        it while it goes through."""
+        is_open = [flag and agent not in self._holders(door) for door, flag in enumerate(self.is_open)]
+        shut = [door for door, flag in enumerate(is_open) if not flag and not self._can_be_held(door, agent)]
+        return self._closed_doors(agent, is_open, shut) or self._closed_doors(agent, is_open) or []
+
+    def _holders(self, door: int) -> list[int]:
+        """The agents that stand on buttons of a door that would close."""
+        if self.scene.lasting[door]:
+            return []
+        buttons = self.level.buttons_of[door]
+        return [agent for agent, duty in self.new.items() if isinstance(duty, Stand) and duty.button in buttons]
+
+    def _can_be_held(self, door: int, agent: int) -> bool:
+        """Whether a door lasts, or others than an agent, or cubes, can be on its buttons."""
+        level = self.level
+        free = [level.buttons[button] for button in level.buttons_of[door] if not self._is_covered(button)]
+        if self.scene.lasting[door] or not free:
+            return True
+        others = [place for other, place in enumerate(self.places) if other != agent and place >= 0]
+        within = {place for start in others for place in level.reachable(start, self.is_open)}
+        if len(free) <= len(others) and all(level.place_near(*button) in within for button in free):
+            return True
+        cubes = len(self._spare_cubes(door))
+        return cubes > 0 and len(free) <= len(others) + cubes
 
     def _is_covered(self, button: int) -> bool:
         """Whether a cube is on a button."""
@@ -101,7 +145,10 @@ class Plan:
             ]
             closed = [flag and index != door for index, flag in enumerate(self.scene.is_open)]
             others = [agent for agent, place in enumerate(self.places) if place >= 0 and agent not in holders]
-            if any(door in (self._closed_doors(agent, closed) or []) for agent in others):
+            if any(
+                self.places[agent] == self.level.num_rooms + door or door in (self._closed_doors(agent, closed) or [])
+                for agent in others
+            ):
                 self.new.update({agent: self.old[agent] for agent in holders})
 
     def _stays_open(self, door: int) -> bool:
@@ -115,8 +162,11 @@ class Plan:
     # ---- Opening doors ----
 
     def _open_next_door(self) -> None:
-        routes = {agent: self._closed_doors(agent, self.is_open) or [] for agent in self._free}
-        doors = sorted({(-len(route), route[0]) for route in routes.values() if route})
+        # Without a goal that all must get to, those that hold a door for the others may stay behind.
+        everyone = self.goal is not None and self.goal.for_all
+        agents = self._free if not everyone else [agent for agent, place in enumerate(self.places) if place >= 0]
+        routes = [self._route(agent) for agent in agents]
+        doors = sorted({(-len(route), route[0]) for route in routes if route})
         for _, door in doors[:1]:
             self._open(door, set())
 
@@ -129,21 +179,52 @@ class Plan:
             if not self._is_covered(button) and not self._is_on_its_way(button)
         ]
         for button in needed:
-            for before in self._doors_before(button):
+            for before in self._doors_before(button, tried):
                 if before not in tried:
                     self._open(before, tried)
                     return
         # Agents are enough for doors that stay open; the others close behind the agent that leaves its button.
         hauls = len(needed) - len(self._free) if self.scene.lasting[door] else len(needed)
         self._haul_onto(needed, door, hauls)
-        self._stand_on([button for button in needed if not self._is_on_its_way(button)])
+        if self._needs_a_cube(door, needed) and self._open_before_cubes(door, tried):
+            return
+        stood_on = [duty.button for duty in self.new.values() if isinstance(duty, Stand)]
+        self._stand_on([button for button in needed if button not in stood_on and not self._is_on_its_way(button)])
+
+    def _needs_a_cube(self, door: int, buttons: Sequence[int]) -> bool:
+        """Whether an agent on a button of a door could not get to the goal itself."""
+        if self.scene.lasting[door] or self.goal is None or not self.goal.for_all:
+            return False
+        if all(self._is_on_its_way(button) for button in buttons):
+            return False
+        return all(
+            self.level.closed_doors_between(place, self._goal_places(agent)[0], self.scene.is_open, (door,)) is None
+            for agent, place in enumerate(self.places)
+            if place >= 0 and self.level.num_rooms + door != place
+        )
+
+    def _open_before_cubes(self, door: int, tried: set[int]) -> bool:
+        """Opens a door before a cube, if there is one; whether that was so."""
+        agents = [place for place in self.places if place >= 0]
+        for cube, body in enumerate(self.scene.cubes):
+            if body is None or any(self.scene.covers(cube, button) for button in self._needed_for_good(door)):
+                continue
+            goals = {self.level.place_near(*body.at)}
+            ways = [self.level.closed_doors_between(place, goals, self.is_open, tried) for place in agents]
+            found = [way for way in ways if way]
+            if len(found) == len(agents):
+                self._open(min(found, key=len)[0], tried)
+                return True
+        return False
 
     def _is_on_its_way(self, button: int) -> bool:
         return any(isinstance(duty, Haul) and duty.button == button for duty in self.new.values())
 
-    def _doors_before(self, button: int) -> list[int]:
+    def _doors_before(self, button: int, shut: Collection[int]) -> list[int]:
         place = self.level.place_near(*self.level.buttons[button])
-        ways = [self.level.closed_doors_between(self.places[agent], {place}, self.is_open) for agent in self._free]
+        ways = [
+            self.level.closed_doors_between(self.places[agent], {place}, self.is_open, shut) for agent in self._free
+        ]
         found = [way for way in ways if way is not None]
         return min(found, key=len)[:1] if found else []
 
@@ -174,6 +255,7 @@ class Plan:
             (self._continued, options),
             (self._one_move, options[:_MOST_MOVES]),
             (self._first_of_two, options[:_MOST_DETOURS]),
+            (self._first_of_many, options[:_MOST_LEGS]),
         )
         for make, some in makers:
             for _, agent, cube, button in some:
@@ -191,12 +273,7 @@ class Plan:
 
     def _spare_cubes(self, door: int) -> list[int]:
         """Cubes that are within reach and not on a button that they are needed on."""
-        needed = [
-            button
-            for of, buttons in enumerate(self.level.buttons_of)
-            if of == door or not self.scene.lasting[of]
-            for button in buttons
-        ]
+        needed = self._needed_for_good(door)
         hauled = {duty.move.cube for duty in self.new.values() if isinstance(duty, Haul)}
         within: set[int] = set()
         for agent in self._free:
@@ -208,6 +285,15 @@ class Plan:
             and cube not in hauled
             and self.level.place_near(*body.at) in within
             and not any(self.scene.covers(cube, button) for button in needed)
+        ]
+
+    def _needed_for_good(self, door: int) -> list[int]:
+        """The buttons of a door and of all doors that would close."""
+        return [
+            button
+            for of, buttons in enumerate(self.level.buttons_of)
+            if of == door or not self.scene.lasting[of]
+            for button in buttons
         ]
 
     def _continued(self, agent: int, cube: int, button: int) -> Haul | None:
@@ -225,28 +311,27 @@ class Plan:
         if not moves:
             self.immovable.add((cube, button))  # for every agent: only the cost of a move depends on it
         for move in moves:
-            if self.scene.has_path(body.at, move.stand, tolerance=_STAND_TOLERANCE) and self._gets_back(body, move):
+            if self.scene.has_path(body.at, move.stand, tolerance=STAND_TOLERANCE) and self._gets_back(body, move):
                 return Haul(move, button)
         return None
 
     def _gets_back(self, agent: Body, move: CubeMove) -> bool:
         """Whether the agent is not shut in by the cube that it has moved."""
-        after, end = self._after(move)
+        after, end = scene_after(self.scene, move)
         return after.has_path(end, agent.at)
-
-    def _after(self, move: CubeMove) -> tuple[Scene, Point]:
-        """The scene after a move of a cube, and where its agent is then."""
-        body = self.scene.cubes[move.cube]
-        assert body is not None
-        end = move.stand[0] + move.target[0] - body.x, move.stand[1] + move.target[1] - body.y
-        return self.scene.with_cube(move.cube, move.target, _ASKEW), end
 
     def _first_of_two(self, agent: int, cube: int, button: int) -> Haul | None:
         body = self.scene.agents[agent]
         assert body is not None
         move = moves_towards(self.scene, cube, button, body, self.refused)
-        within = move and self.scene.has_path(body.at, move.stand, tolerance=_STAND_TOLERANCE)
+        within = move and self.scene.has_path(body.at, move.stand, tolerance=STAND_TOLERANCE)
         return Haul(move, button) if move and within else None
+
+    def _first_of_many(self, agent: int, cube: int, button: int) -> Haul | None:
+        body = self.scene.agents[agent]
+        assert body is not None
+        move = next_leg(self.scene, cube, button, body, self.refused)
+        return move and Haul(move, button)
 
     # ---- Leaving ----
 
@@ -255,7 +340,8 @@ class Plan:
             if self._closed_doors(agent, self.is_open) == []:
                 _, point = self._goal_places(agent)
                 old = self.old[agent]
-                goes_on = isinstance(old, Go) and not old.over and math.dist(old.goal, point) < _SAME_GOAL
+                tolerance = _SAME_GOAL if self.goal is None else 0.0
+                goes_on = isinstance(old, Go) and not old.over and math.dist(old.goal, point) <= tolerance
                 self.new[agent] = old if goes_on else Go(point, onwards=self.goal is None)
                 self._clear_the_way(agent, point, 1.0)
 
@@ -309,54 +395,11 @@ class Plan:
             self.new[agent] = old
             return
         path = self.scene.find_path(body.at, goal, tolerance=tolerance, through_cubes=True)
-        cubes = self._cubes_near(path)
-        blocking = self._blocking(body, cubes, goal, tolerance)
-        others = cubes if len(blocking) == 1 else []  # moving one of these may make room as well
-        move = self._move_aside(dict.fromkeys([*blocking, *others]), blocking, body, goal, tolerance)
+        clearing = Clearing(self.scene, body, goal, tolerance, self.refused)
+        cubes = clearing.cubes_near(path)
+        move = clearing.move_that_clears(cubes) or clearing.any_move(cubes)
         if move:
             self.new[agent] = Haul(move, None)
-        else:
-            self._shuffle(agent, body, cubes)
-
-    def _blocking(self, agent: Body, cubes: Sequence[int], goal: Point, tolerance: float) -> tuple[int, ...]:
-        """The smallest set of cubes without which there is a way; all of them if two are not enough."""
-        for count in (1, 2):
-            for some in itertools.combinations(cubes, count):
-                if self.scene.has_path(agent.at, goal, without=some, tolerance=tolerance):
-                    return some
-        return tuple(cubes)
-
-    def _shuffle(self, agent: int, body: Body, cubes: Sequence[int]) -> None:
-        """Moves any cube where no single move clears the way; no move twice."""
-        for cube in cubes:
-            for move in moves_aside(self.scene, cube, body, self.refused):
-                if self.scene.has_path(body.at, move.stand, tolerance=_STAND_TOLERANCE):
-                    self.refused.add(name_of(move))
-                    self.new[agent] = Haul(move, None)
-                    return
-
-    def _cubes_near(self, path: Sequence[Point]) -> list[int]:
-        """The cubes that a path leads through, then those beside it."""
-        on_it = self.scene.cubes_on(path)
-        beside = [
-            (min(math.dist(body.at, point) for point in path), cube)
-            for cube, body in enumerate(self.scene.cubes)
-            if body and path and cube not in on_it
-        ]
-        return [*on_it, *(cube for distance, cube in sorted(beside) if distance < _BESIDE)]
-
-    def _move_aside(
-        self, cubes: Iterable[int], blocking: Sequence[int], agent: Body, goal: Point, tolerance: float
-    ) -> CubeMove | None:
-        """A move of one of the cubes after which only the rest of those that block the way are in it."""
-        for cube in cubes:
-            rest = tuple(other for other in blocking if other != cube) if cube in blocking else ()
-            for move in moves_aside(self.scene, cube, agent, self.refused):
-                if self.scene.has_path(agent.at, move.stand, tolerance=_STAND_TOLERANCE):
-                    after, end = self._after(move)
-                    if after.has_path(end, goal, without=rest, tolerance=tolerance):
-                        return move
-        return None
 
 
 def _shared_out(

@@ -13,10 +13,13 @@ from doorstep._arguments import refuse
 from doorstep._native import EntityKind
 from doorstep.planner.crew import Crew
 from doorstep.planner.geometry import Bounds
+from doorstep.planner.goal import GoalArea
 from doorstep.planner.level import Level
 from doorstep.planner.reader import StateReader, differing_worlds
 from doorstep.planner.scene import Body, Scene
 from doorstep.simulator import Simulator
+
+_LEVEL = 0.05  # half the sine of the tilt of a cube that lies on the face that it began on
 
 
 @final
@@ -75,19 +78,28 @@ class ScriptedPolicy:
     def _act(self, index: int, rows: _Rows) -> list[tuple[int, int, int, int]]:
         world = self._worlds[index]
         if world is None:
-            crew = Crew(self._num_agents, self._goal or self._goal_of_level(rows.fields, index))
-            world = self._worlds[index] = _World(_level(rows.fields, index), crew, rows.fields, index)
+            level = _level(rows.fields, index)
+            crew = Crew(self._num_agents, self._goal_area(level, rows.fields, index))
+            world = self._worlds[index] = _World(level, crew, rows.fields, index)
         return world.crew.act(self._scene(world, index, rows))
 
-    def _goal_of_level(self, fields: dict[str, NDArray[Any]], index: int) -> Bounds | None:
+    def _goal_area(self, level: Level, fields: dict[str, NDArray[Any]], index: int) -> GoalArea | None:
+        if self._goal is not None:
+            return GoalArea(level, self._goal, for_all=True)
         if "levels" not in fields:
             return None
         goal = self._sim._levels[fields["levels"][index]].goal
-        return goal and Bounds(goal.min_x, goal.min_y, goal.max_x, goal.max_y)
+        if goal is None:
+            return None
+        return GoalArea(level, Bounds(goal.min_x, goal.min_y, goal.max_x, goal.max_y), for_all=goal.agents == "all")
 
     def _scene(self, world: _World, index: int, rows: _Rows) -> Scene:
         positions, rotations, velocities = rows.positions[index], rows.rotations[index], rows.velocities[index]
-        bodies = [_body(*values) for values in zip(positions, rotations, velocities, strict=True)]
+        cubes = set(world.cubes)
+        bodies = [
+            _body(*values, lies=index in cubes)
+            for index, values in enumerate(zip(positions, rotations, velocities, strict=True))
+        ]
         slots = {body: cube for cube, body in enumerate(world.cubes)}
         return Scene(
             level=world.level,
@@ -142,11 +154,28 @@ def _level(fields: dict[str, NDArray[Any]], world: int) -> Level:
     )
 
 
-def _body(position: list[float], rotation: list[float], velocity: list[float]) -> Body | None:
+def _body(position: list[float], rotation: list[float], velocity: list[float], *, lies: bool) -> Body | None:
+    """An agent, or a cube, which may lie on any of its faces."""
     x, y, _ = position
-    w, i, j, k = rotation
-    yaw = math.atan2(2 * (w * k + i * j), 1 - 2 * (j * j + k * k))
+    yaw = _footprint_yaw(*rotation) if lies else _yaw(*rotation)
     vx, vy, _ = velocity
     if not all(map(math.isfinite, (x, y, yaw, vx, vy))):
         return None
     return Body(x, y, yaw, (vx, vy))
+
+
+def _yaw(w: float, i: float, j: float, k: float) -> float:
+    return math.atan2(2 * (w * k + i * j), 1 - 2 * (j * j + k * k))
+
+
+def _footprint_yaw(w: float, i: float, j: float, k: float) -> float:
+    """The yaw of the footprint of a cube, up to right angles: of that of its edges which is the most level."""
+    if abs(i * k - w * j) <= _LEVEL and abs(j * k + w * i) <= _LEVEL:
+        return _yaw(w, i, j, k)
+    axes = (
+        (1 - 2 * (j * j + k * k), 2 * (i * j + w * k), 2 * (i * k - w * j)),
+        (2 * (i * j - w * k), 1 - 2 * (i * i + k * k), 2 * (j * k + w * i)),
+        (2 * (i * k + w * j), 2 * (j * k - w * i), 1 - 2 * (i * i + j * j)),
+    )
+    x, y, _ = min(axes, key=lambda axis: abs(axis[2]))
+    return math.atan2(y, x)
