@@ -9,8 +9,8 @@
 #include "draws.h"
 #include "exec/cuda/images.h"
 #include "machine.h"
-#include "render/raycast/block_views.h"
 #include "render/raycast/constants.h"
+#include "render/raycast/view_kernels.h"
 
 namespace {
 
@@ -21,13 +21,14 @@ constexpr int kWorlds = 64, kSide = 64, kWarmUp = 60;
 // Worlds after some steps of random actions.
 class SteppedWorlds {
 public:
-    explicit SteppedWorlds(int num_agents) {
+    SteppedWorlds(int num_agents, int64_t max_levels) {
         ds_simulator_config config{};
         config.struct_size = sizeof config;
         CHECK_EQUAL(ds_simulator_config_default(&config), DS_STATUS_OK);
         config.num_worlds = kWorlds;
         config.num_agents = num_agents;
         config.num_threads = 1;
+        config.max_levels = max_levels;
         CHECK_EQUAL(ds_simulator_create(&config, &simulator_), DS_STATUS_OK);
         step();
         find_fields(num_agents);
@@ -97,12 +98,13 @@ void add(Stage& stage, const ptx::IntervalCost& cost) {
 
 class CostTable {
 public:
+    explicit CostTable(int rounds) : rounds_(rounds) {}
+
     // The work between two barriers of a view, in order; the last interval is the kernel's end. Advances `at` past it.
     void add_view(const std::vector<ptx::IntervalCost>& costs, bool meshes, size_t& at) {
-        constexpr int kRounds = kSide * kSide / (kTileSide * kTileSide * kBlockTiles);
         for (Stage* stage : {&read_, &find_, &take_}) add(*stage, costs[at++]);
         if (meshes) add(place_, costs[at++]);
-        for (int round = 0; round < kRounds; ++round) {
+        for (int round = 0; round < rounds_; ++round) {
             add(tiles_, costs[at++]);
             if (meshes) add(mark_, costs[at++]);
             add(draw_, costs[at++]);
@@ -132,19 +134,24 @@ private:
 
     Stage read_{"read the world"}, find_{"find the sides in view"}, take_{"take them"}, place_{"place meshes"},
         tiles_{"find the faces of tiles"}, mark_{"mark triangles of tiles"}, draw_{"draw pixels"};
-    int views_ = 0, with_meshes_ = 0;
+    int rounds_, views_ = 0, with_meshes_ = 0;
 };
 
 bool sees_meshes(const ViewsCall& call, int agent) {
-    static DrawingMemory memory;
-    read_boxes<NarrowFloat>(call.views.fields, 0, memory.boxes);
-    aim(call.views, 0, agent, memory.view);
-    find_faces<NarrowFloat>(call, memory);
-    return memory.view.meshes != 0;
+    return with_limits(call.views.fields, [&](auto limits) {
+        static DrawingMemory<decltype(limits)> memory;
+        read_boxes<NarrowFloat>(call.views.fields, 0, memory);
+        aim(call.views, 0, agent, memory.view);
+        find_faces<NarrowFloat>(call, memory);
+        return memory.view.meshes != 0;
+    });
 }
 
-void count(const ptx::Program& program, int num_agents) {
-    const SteppedWorlds worlds(num_agents);
+// max_levels: of the worlds; they play the reference's level.
+void count(const ptx::Program& program, int num_agents, int64_t max_levels) {
+    const SteppedWorlds worlds(num_agents, max_levels);
+    const ViewKernel kernel = find_view_kernel(worlds.fields);
+    const int tiles = with_limits(worlds.fields, [&](auto limits) { return block_tiles<decltype(limits)>(num_agents); });
     const CameraRig rig{kSide, kSide, 1.1917536f, 1.1917536f, {0.f, 0.f, 1.5f}, {1.f, 0.f, 0.f, 0.f}};
     const RaycastConstants constants(rig);
     std::vector<char> memory(static_cast<size_t>(constants.bytes()) + 64);
@@ -155,7 +162,7 @@ void count(const ptx::Program& program, int num_agents) {
     std::vector<float> depth(pixels);
     std::vector<uint32_t> order(kViewThreads);
     std::iota(order.begin(), order.end(), 0u);
-    CostTable table;
+    CostTable table(kSide * kSide / (kTileSide * kTileSide * tiles));
     for (int world = 0; world < kWorlds; ++world) {
         WorldFields fields = worlds.fields;
         for (FieldView* field : {&fields.body_positions, &fields.body_rotations, &fields.body_sizes, &fields.body_kinds,
@@ -165,13 +172,13 @@ void count(const ptx::Program& program, int num_agents) {
         ViewsCall call = constants.call({fields, 1, rig, {rgb.data(), depth.data(), nullptr, nullptr}}, aligned);
         std::vector<ptx::IntervalCost> costs;
         const uint32_t blocks = static_cast<uint32_t>(num_agents);
-        ptx::launch(program, program.kernel(kDrawViewsName),
-                    {blocks, kViewThreads, view_block_bytes(num_agents), &call, &order, &costs});
+        ptx::launch(program, program.kernel(kernel.name),
+                    {blocks, kViewThreads, kernel.block_bytes, &call, &order, &costs});
         size_t at = 0;
         for (int agent = 0; agent < num_agents; ++agent) table.add_view(costs, sees_meshes(call, agent), at);
         CHECK_EQUAL(at, costs.size());
     }
-    printf("%d agents\n\n", num_agents);
+    printf("%d agents, %s: %u bytes a block\n\n", num_agents, kernel.name, kernel.block_bytes);
     table.print();
 }
 
@@ -184,5 +191,6 @@ int main() {
         return 1;
     }
     const ptx::Program program = ptx::read_program(static_cast<const char*>(image->data));
-    for (int num_agents : {1, 2, 8}) count(program, num_agents);
+    for (int64_t max_levels : {0, 1})
+        for (int num_agents : {1, 2, 8}) count(program, num_agents, max_levels);
 }

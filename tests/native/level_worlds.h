@@ -1,4 +1,4 @@
-// Generated and invalid worlds for renderers, with any number of agents.
+// Generated and invalid worlds for renderers, with any number of agents, and as many other things as any level has.
 #pragma once
 
 #include <math.h>
@@ -10,24 +10,30 @@
 
 namespace doorstep {
 
+// How many things a world has beside its agents.
+struct LevelSlots {
+    int cubes, statics, buttons;
+};
+constexpr LevelSlots kReferenceSlots = {5, 12, 6};
+constexpr LevelSlots kMostSlots = {DS_LEVEL_MAX_CUBES, DS_LEVEL_MAX_STATICS, DS_LEVEL_MAX_BUTTONS};
+
 class LevelWorlds {
 public:
-    static constexpr int kCubes = 5, kStatics = 12, kButtons = 6;
-
-    LevelWorlds(int num_agents, int num_worlds, uint64_t seed) : num_worlds_(num_worlds), draws_{seed} {
+    LevelWorlds(int num_agents, int num_worlds, uint64_t seed, LevelSlots slots = kReferenceSlots)
+        : num_worlds_(num_worlds), slots_(slots), draws_{seed} {
         fields_.num_agents = num_agents;
-        fields_.num_bodies = num_agents + kCubes;
-        fields_.num_statics = kStatics;
-        fields_.num_buttons = kButtons;
+        fields_.num_bodies = num_agents + slots.cubes;
+        fields_.num_statics = slots.statics;
+        fields_.num_buttons = slots.buttons;
         fields_.body_positions = make(body_positions, fields_.num_bodies, 3);
         fields_.body_rotations = make(body_rotations, fields_.num_bodies, 4);
         fields_.body_sizes = make(body_sizes, fields_.num_bodies, 3);
         fields_.body_kinds = make(body_kinds, fields_.num_bodies, 1);
-        fields_.static_positions = make(static_positions, kStatics, 3);
-        fields_.static_sizes = make(static_sizes, kStatics, 3);
-        fields_.static_kinds = make(static_kinds, kStatics, 1);
-        fields_.button_positions = make(button_positions, kButtons, 3);
-        fields_.button_pressed = make(button_pressed, kButtons, 1);
+        fields_.static_positions = make(static_positions, slots.statics, 3);
+        fields_.static_sizes = make(static_sizes, slots.statics, 3);
+        fields_.static_kinds = make(static_kinds, slots.statics, 1);
+        fields_.button_positions = make(button_positions, slots.buttons, 3);
+        fields_.button_pressed = make(button_pressed, slots.buttons, 1);
         for (int world = 0; world < num_worlds; ++world) {
             build_level(world);
             place_cubes(world);
@@ -52,7 +58,7 @@ private:
         at[0] = x, at[1] = y, at[2] = z;
     }
     void put_static(int world, int i, int kind, float x, float y, float z, float size_x, float size_y, float size_z) {
-        const int row = world * kStatics + i;
+        const int row = world * slots_.statics + i;
         static_kinds[static_cast<size_t>(row)] = kind;
         put(static_positions, row, x, y, z);
         put(static_sizes, row, size_x, size_y, size_z);
@@ -76,20 +82,28 @@ private:
             const float sunk = -1.2f * static_cast<float>(draws_.below(5));  // a moving door, or below the floor
             put_static(world, 9 + room, DS_ENTITY_DOOR, door - 10.f, y, sunk, 16.f / 3.f, 1.f, 4.375f);
         }
-        for (int i = 0; i < kButtons; ++i) {
-            const int row = world * kButtons + i;
-            const float y = 40.f / 3.f * static_cast<float>(i / 2) + draws_.between(2.f, 11.f);
+        // Blocks on the floor and beams above it
+        for (int i = kReferenceSlots.statics; i < slots_.statics; ++i) {
+            const float y = draws_.between(2.f, 36.f), z = i % 3 ? 0.f : draws_.between(1.5f, 6.f);
+            put_static(world, i, i % 5 ? DS_ENTITY_WALL : DS_ENTITY_DOOR, draws_.between(-9.f, 9.f), y, z,
+                       draws_.between(0.3f, 2.f), draws_.between(0.3f, 2.f), draws_.between(0.2f, 4.f));
+        }
+        // Each in a row of its own: of two that overlap the visible one would be undefined.
+        for (int i = 0; i < slots_.buttons; ++i) {
+            const int row = world * slots_.buttons + i, rows = (slots_.buttons + 1) / 2;
+            const float length = 40.f / static_cast<float>(rows);
+            const float y = length * static_cast<float>(i / 2) + draws_.between(2.f, fmaxf(2.1f, length - 2.3f));
             put(button_positions, row, draws_.between(1.f, 8.f) * (i % 2 ? 1.f : -1.f), y, 0.f);
             button_pressed[static_cast<size_t>(row)] = draws_.below(2) != 0;
         }
     }
 
     void place_cubes(int world) {
-        for (int i = 0; i < kCubes; ++i) {
+        for (int i = 0; i < slots_.cubes; ++i) {
             const int row = world * fields_.num_bodies + fields_.num_agents + i;
             body_kinds[static_cast<size_t>(row)] = DS_ENTITY_CUBE;
             put(body_sizes, row, 3.f, 3.f, 3.f);
-            const bool tumbles = i < 2;
+            const bool tumbles = i < slots_.cubes / 2;
             put(body_positions, row, draws_.between(-8.f, 8.f), draws_.between(3.f, 36.f),
                 tumbles ? draws_.between(1.f, 4.f) : 1.5f);
             if (tumbles) {
@@ -140,6 +154,7 @@ private:
     }
 
     int num_worlds_;
+    LevelSlots slots_;
     WorldFields fields_{};
     Draws draws_;
 };

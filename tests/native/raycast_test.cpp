@@ -4,6 +4,7 @@
 #include "drawn_views.h"
 #include "level_worlds.h"
 #include "render/api/core.h"
+#include "render/raycast/view_kernels.h"
 #include "render/raycast/world_views.h"
 #include "render_worlds.h"
 #include "view_calls.h"
@@ -39,6 +40,14 @@ void one_agent_and_eight_see_what_the_reference_sees() {
     CHECK(check(crowd.fields(), crowd.num_worlds(), 20, 16).kinds[DS_ENTITY_AGENT] > 100);
 }
 
+void views_of_as_many_objects_as_there_are_are_what_the_reference_sees() {
+    const LevelWorlds few(2, 8, 15, kMostSlots), crowd(8, 2, 16, kMostSlots);
+    CHECK_EQUAL(object_count(crowd.fields()), kMaxObjects);
+    const ComparedPixels compared = check(few.fields(), few.num_worlds(), 26, 17);
+    CHECK(compared.silhouettes * 5 < compared.all);
+    CHECK(check(crowd.fields(), crowd.num_worlds(), 20, 16).kinds[DS_ENTITY_AGENT] > 50);
+}
+
 void views_of_any_size_and_angle_are_what_the_reference_sees() {
     const LevelWorlds worlds(2, 3, 14);
     check(worlds.fields(), 3, 1, 1);
@@ -57,35 +66,89 @@ constexpr Size kSizes[] = {{1, 1}, {7, 5}, {64, 64}, {33, 200}};
 
 ViewPixels drawn_on_cpu(const LevelWorlds& worlds, const CameraRig& rig, unsigned outputs = kEverything) {
     ViewPixels pixels(worlds, rig, outputs);
-    std::vector<DrawingMemory> memory(1);
-    draw_views_on_cpu(pixels.call, 0, worlds.num_worlds(), memory[0]);
+    with_limits(worlds.fields(), [&](auto limits) {
+        std::vector<DrawingMemory<decltype(limits)>> memory(1);
+        draw_views_on_cpu(pixels.call, 0, worlds.num_worlds(), memory[0]);
+    });
     return pixels;
 }
 
 void one_lane_gives_the_bytes_of_eight() {
-    for (int num_agents : {1, 2, 8})
-        for (const Size size : kSizes) {
-            const LevelWorlds worlds(num_agents, 6, 20 + static_cast<uint64_t>(num_agents));
-            const CameraRig rig = rig_of(size.width, size.height, kTangentOf50Degrees);
-            ViewPixels narrow(worlds, rig);
-            draw_narrow(narrow.call);
-            CHECK(narrow == drawn_on_cpu(worlds, rig));
-        }
+    for (const LevelSlots slots : {kReferenceSlots, kMostSlots})
+        for (int num_agents : {1, 2, 8})
+            for (const Size size : kSizes) {
+                const LevelWorlds worlds(num_agents, 6, 20 + static_cast<uint64_t>(num_agents), slots);
+                const CameraRig rig = rig_of(size.width, size.height, kTangentOf50Degrees);
+                ViewPixels narrow(worlds, rig);
+                draw_narrow(narrow.call);
+                CHECK(narrow == drawn_on_cpu(worlds, rig));
+            }
+}
+
+void check_emulation(const LevelWorlds& worlds, Size size) {
+    const CameraRig rig = rig_of(size.width, size.height, kTangentOf50Degrees);
+    const ViewPixels expected = drawn_on_cpu(worlds, rig);
+    constexpr uint32_t kGrids[] = {1, 3, 40};
+    for (int order = 0; order < 3; ++order) {
+        ViewPixels emulated(worlds, rig);
+        emulate_draw_views(emulated.call, kGrids[order], static_cast<ThreadOrder>(order));
+        CHECK(emulated == expected);
+    }
 }
 
 void the_kernel_gives_the_bytes_of_the_cpu_in_any_order_of_blocks_and_threads() {
-    for (int num_agents : {1, 2, 8})
-        for (const Size size : kSizes) {
-            const LevelWorlds worlds(num_agents, 2, 30 + static_cast<uint64_t>(num_agents));
-            const CameraRig rig = rig_of(size.width, size.height, kTangentOf50Degrees);
-            const ViewPixels expected = drawn_on_cpu(worlds, rig);
-            constexpr uint32_t kGrids[] = {1, 3, 40};
-            for (int order = 0; order < 3; ++order) {
-                ViewPixels emulated(worlds, rig);
-                emulate_draw_views(emulated.call, kGrids[order], static_cast<ThreadOrder>(order));
-                CHECK(emulated == expected);
+    for (const LevelSlots slots : {kReferenceSlots, kMostSlots})
+        for (int num_agents : {1, 2, 8})
+            for (const Size size : kSizes)
+                check_emulation(LevelWorlds(num_agents, 2, 30 + static_cast<uint64_t>(num_agents), slots), size);
+}
+
+// ---- Two sizes of tables
+
+void worlds_without_levels_have_the_small_tables() {
+    for (int num_agents = 1; num_agents <= DS_MAX_AGENTS; ++num_agents) {
+        ds_simulator_config config{};
+        config.struct_size = sizeof config;
+        CHECK_EQUAL(ds_simulator_config_default(&config), DS_STATUS_OK);
+        config.num_worlds = 1;
+        config.num_agents = num_agents;
+        for (int64_t max_levels : {0, 1}) {
+            config.max_levels = max_levels;
+            ds_simulator simulator;
+            CHECK_EQUAL(ds_simulator_create(&config, &simulator), DS_STATUS_OK);
+            ds_simulator_info info{};
+            info.struct_size = sizeof info;
+            CHECK_EQUAL(ds_simulator_get_info(simulator, &info), DS_STATUS_OK);
+            const int64_t objects = info.num_bodies + info.num_statics + info.num_buttons;
+            if (max_levels) {
+                CHECK_EQUAL(objects, kMaxObjects - DS_MAX_AGENTS + num_agents);
+            } else {
+                CHECK(objects <= ReferenceScene::kObjects);
             }
+            CHECK_EQUAL(ds_simulator_close(simulator), DS_STATUS_OK);
         }
+    }
+}
+
+void large_tables_give_the_bytes_of_small_ones() {
+    for (int num_agents : {1, 2, 8}) {
+        const LevelWorlds worlds(num_agents, 12, 45 + static_cast<uint64_t>(num_agents));
+        const CameraRig rig = rig_of(31, 22, kTangentOf50Degrees);
+        ViewPixels pixels(worlds, rig);
+        std::vector<DrawingMemory<LevelScene>> memory(1);
+        draw_views_on_cpu(pixels.call, 0, worlds.num_worlds(), memory[0]);
+        CHECK(pixels == drawn_on_cpu(worlds, rig));
+    }
+}
+
+// Memory of a multiprocessor of the GPUs with the most, shared by its blocks.
+void a_multiprocessor_has_room_for_several_views_of_levels() {
+    constexpr int kMultiprocessor = 227 * 1024, kReserved = 1024;
+    const LevelWorlds two(2, 1, 48, kMostSlots), eight(8, 1, 49, kMostSlots);
+    CHECK(kMultiprocessor / (static_cast<int>(find_view_kernel(two.fields()).block_bytes) + kReserved) >= 4);
+    CHECK(find_view_kernel(eight.fields()).block_bytes <= kLeastSharedBytes);
+    CHECK_EQUAL(block_tiles<LevelScene>(2), kMostBlockTiles);
+    CHECK_EQUAL(block_tiles<ReferenceScene>(DS_MAX_AGENTS), kMostBlockTiles);
 }
 
 void a_tensor_has_the_same_bytes_whatever_else_is_asked_for() {
@@ -135,9 +198,13 @@ int main() {
     RUN(views_are_what_the_reference_sees);
     RUN(views_from_hard_places_are_what_the_reference_sees);
     RUN(one_agent_and_eight_see_what_the_reference_sees);
+    RUN(views_of_as_many_objects_as_there_are_are_what_the_reference_sees);
     RUN(views_of_any_size_and_angle_are_what_the_reference_sees);
     RUN(one_lane_gives_the_bytes_of_eight);
     RUN(the_kernel_gives_the_bytes_of_the_cpu_in_any_order_of_blocks_and_threads);
+    RUN(worlds_without_levels_have_the_small_tables);
+    RUN(large_tables_give_the_bytes_of_small_ones);
+    RUN(a_multiprocessor_has_room_for_several_views_of_levels);
     RUN(a_tensor_has_the_same_bytes_whatever_else_is_asked_for);
     RUN(what_has_no_place_is_not_drawn);
     RUN(an_agent_without_a_place_sees_the_sky);

@@ -10,6 +10,7 @@
 
 #include "check.h"
 #include "drawn_views.h"
+#include "level_worlds.h"
 #include "render/api/core.h"
 #include "render/cameras/renderers.h"
 #include "render/embree/object_scene.h"
@@ -267,6 +268,13 @@ void views_are_what_the_reference_sees() {
     }
 }
 
+void views_of_as_many_objects_as_there_are_are_what_the_reference_sees() {
+    const LevelWorlds worlds(DS_MAX_AGENTS, 2, 17, kMostSlots);
+    CHECK_EQUAL(object_count(worlds.fields()), kMaxObjects);
+    const DrawnViews drawn(create_embree_renderer, worlds.fields(), worlds.num_worlds(), 20, 16);
+    CHECK(check_views(drawn).kinds[DS_ENTITY_AGENT] > 50);
+}
+
 // Packets are 4 x 2 pixels.
 void views_of_any_size_are_complete() {
     check_embree(1, 13, 7);
@@ -505,6 +513,7 @@ int main() {
     RUN(packets_hit_what_the_reference_hits);
     RUN(rays_from_inside_see_through);
     RUN(views_are_what_the_reference_sees);
+    RUN(views_of_as_many_objects_as_there_are_are_what_the_reference_sees);
     RUN(views_of_any_size_are_complete);
     RUN(only_what_is_wanted_is_written);
     RUN(what_has_no_place_is_not_drawn);

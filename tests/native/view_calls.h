@@ -56,9 +56,11 @@ private:
 
 // Draws one lane at a time.
 inline void draw_narrow(const ViewsCall& call) {
-    std::vector<DrawingMemory> memory(1);
-    for (int64_t world = 0; world < call.views.num_worlds; ++world)
-        draw_world<NarrowFloat>(call, world, memory[0]);
+    with_limits(call.views.fields, [&](auto limits) {
+        std::vector<DrawingMemory<decltype(limits)>> memory(1);
+        for (int64_t world = 0; world < call.views.num_worlds; ++world)
+            draw_world<NarrowFloat>(call, world, memory[0]);
+    });
 }
 
 }  // namespace doorstep

@@ -1,10 +1,10 @@
-// Interpreting the embedded PTX of the kernel that draws views on the host gives the bytes of the CPU.
+// Interpreting the embedded PTX of the kernels that draw views on the host gives the bytes of the CPU.
 #include <algorithm>
 #include <numeric>
 
 #include "exec/cuda/images.h"
 #include "machine.h"
-#include "render/raycast/block_views.h"
+#include "render/raycast/view_kernels.h"
 #include "view_calls.h"
 
 namespace {
@@ -16,12 +16,14 @@ void draw_interpreted(const ViewsCall& call, uint32_t grid, bool backwards) {
     std::vector<uint32_t> order(kViewThreads);
     std::iota(order.begin(), order.end(), 0u);
     if (backwards) std::reverse(order.begin(), order.end());
-    ptx::launch(program, program.kernel(kDrawViewsName),
-                {grid, kViewThreads, view_block_bytes(call.views.fields.num_agents), &call, &order, nullptr});
+    const ViewKernel kernel = find_view_kernel(call.views.fields);
+    ptx::launch(program, program.kernel(kernel.name),
+                {grid, kViewThreads, kernel.block_bytes, &call, &order, nullptr});
 }
 
-void check(int num_agents, int num_worlds, int width, int height, uint32_t grid, bool backwards) {
-    const LevelWorlds worlds(num_agents, num_worlds, 60 + static_cast<uint64_t>(num_agents));
+void check(int num_agents, int num_worlds, int width, int height, uint32_t grid, bool backwards,
+           LevelSlots slots = kReferenceSlots) {
+    const LevelWorlds worlds(num_agents, num_worlds, 60 + static_cast<uint64_t>(num_agents), slots);
     const CameraRig rig = rig_of(width, height, 1.f);
     ViewPixels expected(worlds, rig), interpreted(worlds, rig);
     draw_narrow(expected.call);
@@ -39,9 +41,15 @@ void the_ptx_gives_the_bytes_of_the_cpu_for_one_agent_and_eight() {
     check(8, 2, 17, 11, 5, false);
 }
 
+void the_ptx_gives_the_bytes_of_the_cpu_for_as_many_objects_as_there_are() {
+    check(2, 3, 24, 16, 4, false, kMostSlots);
+    check(8, 1, 24, 26, 3, true, kMostSlots);
+}
+
 }  // namespace
 
 int main() {
     RUN(the_ptx_gives_the_bytes_of_the_cpu);
     RUN(the_ptx_gives_the_bytes_of_the_cpu_for_one_agent_and_eight);
+    RUN(the_ptx_gives_the_bytes_of_the_cpu_for_as_many_objects_as_there_are);
 }

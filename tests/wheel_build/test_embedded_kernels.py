@@ -51,7 +51,10 @@ TRAINING_KERNELS = {
     )
     for dtype in ("float32", "float64")
 }
-VIEW_LIMITS = {"doorstep_draw_views": Limits(registers=64, stack_bytes=704, spill_bytes=128, static_shared_bytes=0)}
+VIEW_LIMITS = {
+    "doorstep_draw_views": Limits(registers=64, stack_bytes=704, spill_bytes=128, static_shared_bytes=0),
+    "doorstep_draw_level_views": Limits(registers=96, stack_bytes=1216, spill_bytes=64, static_shared_bytes=0),
+}
 ALL_LIMITS = {**LIMITS, **dict.fromkeys(TRAINING_KERNELS, TRAINING_LIMITS), **VIEW_LIMITS}
 
 

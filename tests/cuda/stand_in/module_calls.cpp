@@ -10,7 +10,7 @@
 #include "driver.h"
 #include "functions.h"
 #include "launches.h"
-#include "render/raycast/block_views.h"
+#include "render/raycast/view_kernels.h"
 #include "view_launch.h"
 
 using namespace stand_in;
@@ -254,7 +254,8 @@ int cuLaunchKernel(uint64_t function, unsigned grid_x, unsigned grid_y, unsigned
         if (const int code = load(*kernel)) return code;
         Task task;
         const Launch launch{kernel->name, kernel->kind_of_worlds, context->device, grid_x, block_x, shared_bytes};
-        const bool draws = kernel->name == doorstep::kDrawViewsName;
+        const bool draws =
+            kernel->name == doorstep::kDrawViewsName || kernel->name == doorstep::kDrawLevelViewsName;
         if (const int code = (draws ? make_view_launch : make_launch)(launch, arguments[0], &task)) return code;
         return begin(*stream, std::move(task));
     });

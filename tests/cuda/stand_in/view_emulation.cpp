@@ -28,14 +28,15 @@ private:
 
 void emulate_draw_views(const ViewsCall& call, uint32_t grid, ThreadOrder order) {
     const std::vector<int> threads = threads_in(order, kViewThreads);
-    const size_t bytes = view_block_bytes(call.views.fields.num_agents);
-    constexpr size_t kAlignment = alignof(BlockViewMemory);
+    const size_t bytes = find_view_kernel(call.views.fields).block_bytes;
+    constexpr size_t kAlignment = 64;
     const auto memory = std::make_unique<char[]>(bytes + kAlignment);
     char* shared = memory.get() + (kAlignment - reinterpret_cast<uintptr_t>(memory.get()) % kAlignment);
     for (uint32_t index = 0; index < grid; index++) {
         memset(shared, 0xA5, bytes);  // initial shared memory is undefined
         EmulatedViewBlock block(index, grid, threads);
-        draw_views(block, call, shared);
+        with_limits(call.views.fields,
+                    [&](auto limits) { draw_views<decltype(limits)>(block, call, shared); });
     }
 }
 

@@ -42,8 +42,9 @@ void add_tensors(const ViewsCall& call, Accesses& accesses) {
 
 int make_view_launch(const Launch& launch, const void* parameter, Task* task) {
     const ViewsCall call = *static_cast<const ViewsCall*>(parameter);
-    const uint32_t needed = doorstep::view_block_bytes(call.views.fields.num_agents);
-    if (const int code = check_shape(launch, doorstep::kViewThreads, needed)) return code;
+    const doorstep::ViewKernel kernel = doorstep::find_view_kernel(call.views.fields);
+    if (launch.kernel != kernel.name) return refuse(kInvalidValue, launch.kernel + ": the worlds need " + kernel.name);
+    if (const int code = check_shape(launch, doorstep::kViewThreads, kernel.block_bytes)) return code;
     Accesses accesses(launch, task);
     add_fields(call.views.fields, call.views.num_worlds, accesses);
     add_tensors(call, accesses);

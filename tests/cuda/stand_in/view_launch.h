@@ -1,4 +1,4 @@
-// Checks a launch of the kernel that draws views, and determines the memory that it accesses.
+// Checks a launch of a kernel that draws views, and determines the memory that it accesses.
 #pragma once
 
 #include "launches.h"

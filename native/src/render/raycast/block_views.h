@@ -9,68 +9,89 @@
 
 namespace doorstep {
 
-constexpr const char* kDrawViewsName = "doorstep_draw_views";
 constexpr int kViewThreads = 128;
-constexpr int kViewBlocks = 8;   // blocks that fit a multiprocessor's registers
-constexpr int kBlockTiles = 32;  // tiles that a block draws at a time
+// Blocks that fit a multiprocessor: its registers, or with levels its shared memory.
+constexpr int kViewBlocks = 8, kLevelViewBlocks = 4;
 
 // The items of a stage that a thread processes: first, first + stride, ...
 struct ViewShare {
     int first, stride;
 };
 
+template <class Limits>
 struct BlockTile {
-    TileFaces faces;
+    TileFaces<Limits> faces;
     int16_t column, row;  // its first pixel
 };
 
-// Start of the shared memory. MeshPoints per mesh and kMeshMarks bytes per tile and mesh follow.
+// Start of the shared memory. The tiles, MeshPoints per mesh, and kMeshMarks bytes per tile and mesh follow.
+template <class Limits>
 struct BlockViewMemory {
-    BoxTable boxes;
-    View view;
-    uint8_t axes[kMaxBoxes];    // bits of the box's visible sides
-    uint8_t around[kMaxBoxes];  // 1: the camera is inside
-    BlockTile tiles[kBlockTiles];
+    BoxTable<Limits> boxes;
+    View<Limits> view;
+    uint8_t axes[Limits::kBoxes];    // bits of the box's visible sides
+    uint8_t around[Limits::kBoxes];  // 1: the camera is inside
 };
 
-constexpr uint32_t view_block_bytes(int num_agents) {
-    const uint32_t meshes = static_cast<uint32_t>(num_agents - 1);
-    return static_cast<uint32_t>(sizeof(BlockViewMemory)) +
-           meshes * static_cast<uint32_t>(sizeof(MeshPoints) + kBlockTiles * kMeshMarks);
+constexpr int kMostBlockTiles = 32, kLeastBlockTiles = 8;  // that a block draws at a time
+// Shared memory that a block can have on every supported GPU.
+constexpr int kLeastSharedBytes = 64 * 1024;
+
+template <class Limits>
+DS_INLINE constexpr int view_block_bytes(int num_agents, int tiles) {
+    static_assert(kLeastBlockTiles * sizeof(BlockTile<Limits>) % alignof(MeshPoints) == 0);
+    const int meshes = num_agents - 1;
+    return static_cast<int>(sizeof(BlockViewMemory<Limits>)) + tiles * static_cast<int>(sizeof(BlockTile<Limits>)) +
+           meshes * (static_cast<int>(sizeof(MeshPoints)) + tiles * kMeshMarks);
+}
+
+// Tiles that a block draws at a time. The meshes of many agents leave room for fewer.
+template <class Limits>
+DS_INLINE constexpr int block_tiles(int num_agents) {
+    if constexpr (view_block_bytes<Limits>(DS_MAX_AGENTS, kMostBlockTiles) <= kLeastSharedBytes) return kMostBlockTiles;
+    static_assert(view_block_bytes<Limits>(DS_MAX_AGENTS, kLeastBlockTiles) <= kLeastSharedBytes);
+    int tiles = kMostBlockTiles;
+    while (view_block_bytes<Limits>(num_agents, tiles) > kLeastSharedBytes) tiles /= 2;
+    return tiles;
 }
 
 // The view that a block is drawing.
+template <class Limits>
 struct BlockView {
     const ViewsCall& call;
-    BlockViewMemory& memory;
+    BlockViewMemory<Limits>& memory;
+    int most_tiles;  // at a time
     int64_t world;
     int agent;
 
     DS_METHOD const WorldFields& fields() const { return call.views.fields; }
     DS_METHOD int num_meshes() const { return fields().num_agents - 1; }
+    DS_METHOD BlockTile<Limits>* tiles() const { return reinterpret_cast<BlockTile<Limits>*>(&memory + 1); }
     DS_METHOD MeshPoints* points(int mesh) const {
         DS_ASSERT(mesh >= 0 && mesh <= num_meshes());
-        return reinterpret_cast<MeshPoints*>(&memory + 1) + mesh;
+        return reinterpret_cast<MeshPoints*>(tiles() + most_tiles) + mesh;
     }
     DS_METHOD uint8_t* marks(int tile, int mesh) const {
-        DS_ASSERT(tile >= 0 && tile < kBlockTiles && mesh >= 0 && mesh < num_meshes());
+        DS_ASSERT(tile >= 0 && tile < most_tiles && mesh >= 0 && mesh < num_meshes());
         return reinterpret_cast<uint8_t*>(points(num_meshes())) + (tile * num_meshes() + mesh) * kMeshMarks;
     }
     DS_METHOD PointTriangles triangles(int mesh) const { return {call.mesh, points(mesh)}; }
-    DS_METHOD PixelArea area_of(const BlockTile& tile) const { return call.grid.tile(tile.column, tile.row); }
+    DS_METHOD PixelArea area_of(const BlockTile<Limits>& tile) const { return call.grid.tile(tile.column, tile.row); }
 };
 
 // ---- Stages: the threads' work between two barriers
 
-DS_INLINE void read_view(const BlockView& at, ViewShare share) {
-    for (int i = share.first; i < kMaxBoxes; i += share.stride) {
-        read_box(at.fields(), at.world, i, at.memory.boxes);
+template <class Limits>
+DS_INLINE void read_view(const BlockView<Limits>& at, ViewShare share) {
+    for (int i = share.first; i < object_count(at.fields()); i += share.stride) {
+        read_box(at.fields(), at.world, i, i, at.memory.boxes);
         at.memory.axes[i] = at.memory.around[i] = 0;
     }
     if (share.first == 0) aim(at.call.views, at.world, at.agent, at.memory.view);
 }
 
-DS_INLINE void find_seen_boxes(const BlockView& at, ViewShare share) {
+template <class Limits>
+DS_INLINE void find_seen_boxes(const BlockView<Limits>& at, ViewShare share) {
     if (!can_look(at.memory.view.camera)) return;
     for (int i = share.first; i < object_count(at.fields()); i += share.stride) {
         SeenSides<NarrowFloat> found;
@@ -80,16 +101,18 @@ DS_INLINE void find_seen_boxes(const BlockView& at, ViewShare share) {
     }
 }
 
-DS_INLINE int faces_before(const BlockView& at, int box) {
+template <class Limits>
+DS_INLINE int faces_before(const BlockView<Limits>& at, int box) {
     int faces = 0;
     DS_ROLLED
     for (int i = 0; i < box; i++) faces += count_bits(at.memory.axes[i]);
     return faces;
 }
 
-DS_INLINE void take_seen_boxes(const BlockView& at, ViewShare share) {
-    View& view = at.memory.view;
-    const BoxTable& boxes = at.memory.boxes;
+template <class Limits>
+DS_INLINE void take_seen_boxes(const BlockView<Limits>& at, ViewShare share) {
+    View<Limits>& view = at.memory.view;
+    const BoxTable<Limits>& boxes = at.memory.boxes;
     for (int i = share.first; i < object_count(at.fields()); i += share.stride) {
         if (!(at.memory.axes[i] | at.memory.around[i])) continue;
         SeenSides<NarrowFloat> found;
@@ -97,8 +120,8 @@ DS_INLINE void take_seen_boxes(const BlockView& at, ViewShare share) {
         take_box(at.fields(), boxes, i, found, 0, view, faces_before(at, i));
     }
     if (share.first != 0) return;
-    const int faces = faces_before(at, kMaxBoxes);
-    DS_ASSERT(faces < kMaxFaces);
+    const int faces = faces_before(at, object_count(at.fields()));
+    DS_ASSERT(faces < Limits::kFaces);
     view.faces.count = faces + (can_look(view.camera) ? take_floor(view, faces) : 0);
     uint32_t meshes = 0, around = 0;
     for (int agent = 0; agent < at.fields().num_agents; agent++) {
@@ -111,8 +134,9 @@ DS_INLINE void take_seen_boxes(const BlockView& at, ViewShare share) {
     view.meshes_around = around;
 }
 
-DS_INLINE void place_meshes(const BlockView& at, ViewShare share) {
-    const View& view = at.memory.view;
+template <class Limits>
+DS_INLINE void place_meshes(const BlockView<Limits>& at, ViewShare share) {
+    const View<Limits>& view = at.memory.view;
     for (uint32_t meshes = view.meshes; meshes;) {
         const int mesh = take_lowest_bit(meshes), box = agent_of_mesh(mesh, view.self);
         for (int i = share.first; i < kMeshPoints; i += share.stride)
@@ -120,11 +144,12 @@ DS_INLINE void place_meshes(const BlockView& at, ViewShare share) {
     }
 }
 
-DS_INLINE void find_tiles(const BlockView& at, ViewShare share, int first_tile, int tiles) {
-    DS_ASSERT(tiles >= 1 && tiles <= kBlockTiles);
+template <class Limits>
+DS_INLINE void find_tiles(const BlockView<Limits>& at, ViewShare share, int first_tile, int tiles) {
+    DS_ASSERT(tiles >= 1 && tiles <= at.most_tiles);
     const int tiles_across = (at.call.grid.width + kTileSide - 1) / kTileSide;
     for (int i = share.first; i < tiles; i += share.stride) {
-        BlockTile& tile = at.memory.tiles[i];
+        BlockTile<Limits>& tile = at.tiles()[i];
         const int down = (first_tile + i) / tiles_across, across = first_tile + i - down * tiles_across;
         tile.column = static_cast<int16_t>(across * kTileSide);
         tile.row = static_cast<int16_t>(down * kTileSide);
@@ -132,13 +157,14 @@ DS_INLINE void find_tiles(const BlockView& at, ViewShare share, int first_tile, 
     }
 }
 
-DS_INLINE void mark_meshes(const BlockView& at, ViewShare share, int tiles) {
+template <class Limits>
+DS_INLINE void mark_meshes(const BlockView<Limits>& at, ViewShare share, int tiles) {
     for (uint32_t meshes = at.memory.view.meshes; meshes;) {
         const int mesh = take_lowest_bit(meshes);
         DS_ROLLED
         for (int i = share.first; i < tiles * kMeshMarks; i += share.stride) {
             const int t = i / kMeshMarks, byte = i - t * kMeshMarks;
-            const BlockTile& tile = at.memory.tiles[t];
+            const BlockTile<Limits>& tile = at.tiles()[t];
             if (!(tile.faces.meshes >> mesh & 1)) continue;
             at.marks(t, mesh)[byte] =
                 mark_triangles<NarrowFloat>(at.triangles(mesh), byte * kMarkedTriangles, at.area_of(tile));
@@ -146,14 +172,15 @@ DS_INLINE void mark_meshes(const BlockView& at, ViewShare share, int tiles) {
     }
 }
 
-DS_INLINE void draw_pixels(const BlockView& at, ViewShare share, int tiles) {
+template <class Limits>
+DS_INLINE void draw_pixels(const BlockView<Limits>& at, ViewShare share, int tiles) {
     const PixelGrid& grid = at.call.grid;
-    const View& view = at.memory.view;
+    const View<Limits>& view = at.memory.view;
     const int64_t first_pixel = (at.world * at.fields().num_agents + at.agent) * grid.height * grid.width;
     DS_ROLLED
     for (int i = share.first; i < tiles * kTileSide * kTileSide; i += share.stride) {
         const int t = i / (kTileSide * kTileSide);
-        const BlockTile& tile = at.memory.tiles[t];
+        const BlockTile<Limits>& tile = at.tiles()[t];
         const int column = tile.column + i % kTileSide, row = tile.row + i / kTileSide % kTileSide;
         if (column >= grid.width || row >= grid.height) continue;
         Patch<NarrowFloat, 1> patch;
@@ -168,8 +195,8 @@ DS_INLINE void draw_pixels(const BlockView& at, ViewShare share, int tiles) {
 
 // ---- The kernel
 
-template <class Block>
-DS_INLINE void draw_view(Block& block, const BlockView& at) {
+template <class Block, class Limits>
+DS_INLINE void draw_view(Block& block, const BlockView<Limits>& at) {
     block.each([&](ViewShare share) { read_view(at, share); });
     block.each([&](ViewShare share) { find_seen_boxes(at, share); });
     block.each([&](ViewShare share) { take_seen_boxes(at, share); });
@@ -178,23 +205,24 @@ DS_INLINE void draw_view(Block& block, const BlockView& at) {
     const PixelGrid& grid = at.call.grid;
     const int tiles = ((grid.width + kTileSide - 1) / kTileSide) * ((grid.height + kTileSide - 1) / kTileSide);
     DS_ROLLED
-    for (int first = 0; first < tiles; first += kBlockTiles) {
-        const int count = smaller(kBlockTiles, tiles - first);
+    for (int first = 0; first < tiles; first += at.most_tiles) {
+        const int count = smaller(at.most_tiles, tiles - first);
         block.each([&](ViewShare share) { find_tiles(at, share, first, count); });
         if (meshes) block.each([&](ViewShare share) { mark_meshes(at, share, count); });
         block.each([&](ViewShare share) { draw_pixels(at, share, count); });
     }
 }
 
-template <class Block>
+template <class Limits, class Block>
 DS_INLINE void draw_views(Block& block, const ViewsCall& call, void* shared) {
-    BlockViewMemory& memory = *static_cast<BlockViewMemory*>(shared);
+    BlockViewMemory<Limits>& memory = *static_cast<BlockViewMemory<Limits>*>(shared);
+    const int most_tiles = block_tiles<Limits>(call.views.fields.num_agents);
     const uint32_t num_agents = static_cast<uint32_t>(call.views.fields.num_agents);
     // 32 bits are enough: no device has memory for the worlds of 2^32 views
     const uint32_t views = static_cast<uint32_t>(call.views.num_worlds) * num_agents;
     DS_ROLLED
     for (uint32_t i = block.index(); i < views; i += block.count())
-        draw_view(block, BlockView{call, memory, i / num_agents, static_cast<int>(i % num_agents)});
+        draw_view(block, BlockView<Limits>{call, memory, most_tiles, i / num_agents, static_cast<int>(i % num_agents)});
 }
 
 }  // namespace doorstep

@@ -2,12 +2,9 @@
 #pragma once
 
 #include "render/raycast/image_plane.h"
-#include "render/scene/scene.h"
+#include "render/raycast/limits.h"
 
 namespace doorstep {
-
-constexpr int kMaxBoxes = 32;  // a multiple of the lanes
-static_assert(kMaxObjects <= kMaxBoxes, "the objects of a world fit");
 
 // Where an agent's box decides visibility, its mesh is not tested, so the box must not be too small. Metres.
 constexpr float kMeshMargin = 1e-3f;
@@ -16,27 +13,29 @@ constexpr float kMeshMargin = 1e-3f;
 constexpr float kFacing = 1e-6f;
 
 // Objects of one world.
+template <class Limits>
 struct BoxTable {
-    alignas(32) float centre[3][kMaxBoxes];
-    alignas(32) float axis[3][3][kMaxBoxes];  // axis, component
-    alignas(32) float half[3][kMaxBoxes];
-    alignas(32) int32_t kind[kMaxBoxes];  // DS_ENTITY_NONE: invisible
-    alignas(32) int32_t slot[kMaxBoxes];
+    alignas(32) float centre[3][Limits::kBoxes];
+    alignas(32) float axis[3][3][Limits::kBoxes];  // axis, component
+    alignas(32) float half[3][Limits::kBoxes];
+    alignas(32) int32_t kind[Limits::kBoxes];  // DS_ENTITY_NONE: invisible
+    alignas(32) int32_t slot[Limits::kBoxes];
 
     DS_METHOD Vec3 axis_of(int k, int box) const { return {axis[k][0][box], axis[k][1][box], axis[k][2][box]}; }
     DS_METHOD Vec3 centre_of(int box) const { return {centre[0][box], centre[1][box], centre[2][box]}; }
 };
 
-// Reads one object. Rows beyond object_count(), up to the next multiple of the lanes, are empty.
-DS_INLINE void read_box(const WorldFields& fields, int64_t world, int i, BoxTable& boxes) {
-    boxes.kind[i] = DS_ENTITY_NONE;
-    if (i >= object_count(fields)) return;
-    const Object object = object_of(fields, world, i);
-    if (!can_be_seen(object)) return;
-    const auto store = [i](Vec3 from, float (&to)[3][kMaxBoxes]) {
-        to[0][i] = from.x;
-        to[1][i] = from.y;
-        to[2][i] = from.z;
+// Reads an object into a row; false, and the row is empty, if it is invisible. Agents have the rows of their numbers.
+template <class Limits>
+DS_INLINE bool read_box(const WorldFields& fields, int64_t world, int index, int row, BoxTable<Limits>& boxes) {
+    DS_ASSERT(row >= 0 && row < Limits::kBoxes && (row == index || (row < index && row >= fields.num_agents)));
+    boxes.kind[row] = DS_ENTITY_NONE;
+    const Object object = object_of(fields, world, index);
+    if (!can_be_seen(object)) return false;
+    const auto store = [row](Vec3 from, float (&to)[3][Limits::kBoxes]) {
+        to[0][row] = from.x;
+        to[1][row] = from.y;
+        to[2][row] = from.z;
     };
     store(object.centre, boxes.centre);
     store(object.axis_x, boxes.axis[0]);
@@ -44,8 +43,9 @@ DS_INLINE void read_box(const WorldFields& fields, int64_t world, int i, BoxTabl
     store(object.axis_z, boxes.axis[2]);
     const float margin = object.is_mesh ? kMeshMargin : 0.f;
     store(object.half + Vec3{margin, margin, margin}, boxes.half);
-    boxes.kind[i] = object.kind;
-    boxes.slot[i] = object.slot;
+    boxes.kind[row] = object.kind;
+    boxes.slot[row] = object.slot;
+    return true;
 }
 
 // A box relative to the camera, with its axes flipped so that the camera is on the positive side of each.
@@ -57,8 +57,8 @@ struct FacingBox {
     uint32_t present;        // bits of the lanes with a box
 };
 
-template <FloatLanes Float>
-DS_INLINE FacingBox<Float> load_facing(const Camera& camera, const BoxTable& boxes, int first) {
+template <FloatLanes Float, class Limits>
+DS_INLINE FacingBox<Float> load_facing(const Camera& camera, const BoxTable<Limits>& boxes, int first) {
     FacingBox<Float> box;
     const Float x = Float(camera.origin.x) - Float::load(boxes.centre[0] + first);
     const Float y = Float(camera.origin.y) - Float::load(boxes.centre[1] + first);

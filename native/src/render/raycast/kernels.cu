@@ -1,4 +1,4 @@
-// The module of the views' kernel.
+// The module of the views' kernels.
 #include "render/raycast/block_views.h"
 
 namespace doorstep {
@@ -20,5 +20,11 @@ alignas(32) extern __shared__ char shared_memory[];
 extern "C" __global__ void __launch_bounds__(doorstep::kViewThreads, doorstep::kViewBlocks)
     doorstep_draw_views(const __grid_constant__ doorstep::ViewsCall call) {
     doorstep::CudaViewBlock block;
-    doorstep::draw_views(block, call, doorstep::shared_memory);
+    doorstep::draw_views<doorstep::ReferenceScene>(block, call, doorstep::shared_memory);
+}
+
+extern "C" __global__ void __launch_bounds__(doorstep::kViewThreads, doorstep::kLevelViewBlocks)
+    doorstep_draw_level_views(const __grid_constant__ doorstep::ViewsCall call) {
+    doorstep::CudaViewBlock block;
+    doorstep::draw_views<doorstep::LevelScene>(block, call, doorstep::shared_memory);
 }

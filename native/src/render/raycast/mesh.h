@@ -52,9 +52,9 @@ DS_INLINE Linear<Float> along(Points<Float> direction) {
     return {direction.x, direction.z, direction.y};
 }
 
-template <FloatLanes Float>
-DS_INLINE void place_points(const Camera& camera, const BoxTable& boxes, int box, const MeshTable& mesh, int first,
-                            MeshPoints& points) {
+template <FloatLanes Float, class Limits>
+DS_INLINE void place_points(const Camera& camera, const BoxTable<Limits>& boxes, int box, const MeshTable& mesh,
+                            int first, MeshPoints& points) {
     const auto seen = [&](Vec3 a) { return Vec3{dot(a, camera.right), dot(a, camera.forward), dot(a, camera.up)}; };
     const Vec3 centre = seen(boxes.centre_of(box) - camera.origin);
     Vec3 axes[3];

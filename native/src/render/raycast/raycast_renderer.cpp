@@ -5,14 +5,15 @@
 #include <new>
 
 #include "render/api/core.h"
-#include "render/raycast/block_views.h"
 #include "render/raycast/constants.h"
+#include "render/raycast/view_kernels.h"
 
 namespace doorstep {
 namespace {
 
 // ---- On the CPU
 
+template <class Limits>
 class CpuRaycaster final : public BatchRenderer {
 public:
     static ds_status create(const CameraSetup& setup, BatchRenderer** renderer);
@@ -32,17 +33,19 @@ private:
 
     RaycastConstants constants_;
     void* constants_memory_ = nullptr;
-    DrawingMemory* memory_ = nullptr;  // one per thread
+    DrawingMemory<Limits>* memory_ = nullptr;  // one per thread
 };
 
-bool CpuRaycaster::take_memory(int64_t num_threads) {
+template <class Limits>
+bool CpuRaycaster<Limits>::take_memory(int64_t num_threads) {
     constants_memory_ = ::operator new(static_cast<size_t>(constants_.bytes()), kAlignment, std::nothrow);
     if (constants_memory_) constants_.write(constants_memory_);
-    memory_ = new (std::nothrow) DrawingMemory[static_cast<size_t>(num_threads)];
+    memory_ = new (std::nothrow) DrawingMemory<Limits>[static_cast<size_t>(num_threads)];
     return constants_memory_ && memory_;
 }
 
-ds_status CpuRaycaster::create(const CameraSetup& setup, BatchRenderer** renderer) {
+template <class Limits>
+ds_status CpuRaycaster<Limits>::create(const CameraSetup& setup, BatchRenderer** renderer) {
     CpuRaycaster* made = new (std::nothrow) CpuRaycaster(setup.views.rig);
     if (made && made->take_memory(setup.info.num_threads)) {
         *renderer = made;
@@ -53,10 +56,11 @@ ds_status CpuRaycaster::create(const CameraSetup& setup, BatchRenderer** rendere
                 "no memory is left for %lld threads to draw with", static_cast<long long>(setup.info.num_threads));
 }
 
-ds_status CpuRaycaster::draw(const Views& views, const ds_turn& turn) {
+template <class Limits>
+ds_status CpuRaycaster<Limits>::draw(const Views& views, const ds_turn& turn) {
     struct Drawing {
         ViewsCall call;
-        DrawingMemory* memory;
+        DrawingMemory<Limits>* memory;
     } drawing = {constants_.call(views, constants_memory_), memory_};
     const ds_task task = [](void* context, int64_t first, int64_t count, int32_t worker) {
         const Drawing& given = *static_cast<const Drawing*>(context);
@@ -67,9 +71,6 @@ ds_status CpuRaycaster::draw(const Views& views, const ds_turn& turn) {
 }
 
 // ---- On CUDA
-
-// The least shared memory per block of all supported GPUs.
-static_assert(view_block_bytes(DS_MAX_AGENTS) <= 64 * 1024, "a block fits");
 
 // Maximum blocks of a launch; blocks loop over further views.
 constexpr int64_t kMostBlocks = 1 << 24;
@@ -83,13 +84,15 @@ public:
     const char* device_name() const override { return device_.name; }
 
 private:
-    explicit CudaRaycaster(const CameraRig& rig) : constants_(rig) {}
+    explicit CudaRaycaster(const Views& views)
+        : constants_(views.rig), view_kernel_(find_view_kernel(views.fields)) {}
     ds_status prepare(const CameraSetup& setup);
     ds_status load_kernel();
     ds_status copy_constants(ds_simulator simulator);
     ds_status follow(uint64_t stream);
 
     RaycastConstants constants_;
+    ViewKernel view_kernel_;
     ds_cuda_device_info device_ = {};
     ds_resource context_ = 0, kernel_ = 0;
     ds_memory memory_ = 0;
@@ -108,7 +111,7 @@ CudaRaycaster::~CudaRaycaster() {
 ds_status CudaRaycaster::load_kernel() {
     ds_resource module;
     if (const ds_status status = core().module_load_builtin(context_, "views", &module)) return status;
-    const ds_status status = core().kernel_get(module, kDrawViewsName, &kernel_);
+    const ds_status status = core().kernel_get(module, view_kernel_.name, &kernel_);
     core().resource_release(module);  // the kernel keeps it alive
     return status;
 }
@@ -147,7 +150,7 @@ ds_status CudaRaycaster::prepare(const CameraSetup& setup) {
 }
 
 ds_status CudaRaycaster::create(const CameraSetup& setup, BatchRenderer** renderer) {
-    CudaRaycaster* made = new (std::nothrow) CudaRaycaster(setup.views.rig);
+    CudaRaycaster* made = new (std::nothrow) CudaRaycaster(setup.views);
     if (!made) {
         return fail(DS_STATUS_OUT_OF_MEMORY, "cameras", "close other simulators, or raise the memory limit",
                     "no memory is left for the ray caster's own records");
@@ -178,14 +181,15 @@ ds_status CudaRaycaster::draw(const Views& views, const ds_turn& turn) {
     const uint32_t block[3] = {kViewThreads, 1, 1};
     ViewsCall call = constants_.call(views, constants_address_);
     void* arguments[] = {&call};
-    return core().kernel_launch(kernel_, stream_, grid, block, view_block_bytes(views.fields.num_agents), arguments);
+    return core().kernel_launch(kernel_, stream_, grid, block, view_kernel_.block_bytes, arguments);
 }
 
 }  // namespace
 
 ds_status create_raycast_renderer(const CameraSetup& setup, BatchRenderer** renderer) {
-    return setup.info.device_kind == DS_DEVICE_CPU ? CpuRaycaster::create(setup, renderer)
-                                                   : CudaRaycaster::create(setup, renderer);
+    if (setup.info.device_kind != DS_DEVICE_CPU) return CudaRaycaster::create(setup, renderer);
+    return with_limits(setup.views.fields,
+                       [&](auto limits) { return CpuRaycaster<decltype(limits)>::create(setup, renderer); });
 }
 
 ds_status describe_raycast_renderer(ds_renderer_info* info) {

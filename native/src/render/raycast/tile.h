@@ -9,12 +9,13 @@ namespace doorstep {
 constexpr int kNearEdge = kSideEdges;
 
 // Faces that may be visible in a tile, in their order, without those behind a face that fills the tile.
+template <class Limits>
 struct TileFaces {
     uint8_t count;
     uint8_t meshes;            // bits of the meshes that may be visible
     bool floor;                // whether it may be visible
-    uint8_t faces[kMaxFaces];
-    uint8_t edges[kMaxFaces];  // bits of the edges that cross the tile; the others need no test
+    uint8_t faces[Limits::kFaces];
+    uint8_t edges[Limits::kFaces];  // bits of the edges that cross the tile; the others need no test
 };
 
 // Some faces and a tile.
@@ -31,8 +32,8 @@ struct FaceTest {
     }
 };
 
-template <FloatLanes Float>
-DS_INLINE FaceTest<Float> test_faces(const Faces& faces, int first, const PixelArea& area) {
+template <FloatLanes Float, class Limits>
+DS_INLINE FaceTest<Float> test_faces(const Faces<Limits>& faces, int first, const PixelArea& area) {
     FaceTest<Float> test;
     const Extremes<Float> inverse_depth = extremes_of(faces.inverse_depth.load(Float(), first), area);
     auto outside = bits_of(inverse_depth.most - Float(kLeastInverse));
@@ -48,11 +49,11 @@ DS_INLINE FaceTest<Float> test_faces(const Faces& faces, int first, const PixelA
     return test;
 }
 
-template <FloatLanes Float>
-DS_INLINE void find_faces(const View& view, const PixelArea& area, TileFaces& found) {
-    const Faces& faces = view.faces;
-    float nearest[kMaxFaces];  // inverse depth, per face found
-    float cover = 0.f;         // least inverse depth of the nearest face that fills the tile
+template <FloatLanes Float, class Limits>
+DS_INLINE void find_faces(const View<Limits>& view, const PixelArea& area, TileFaces<Limits>& found) {
+    const Faces<Limits>& faces = view.faces;
+    float nearest[Limits::kFaces];  // inverse depth, per face found
+    float cover = 0.f;              // least inverse depth of the nearest face that fills the tile
     int met = 0;
     DS_ROLLED
     for (int first = 0; first < faces.count; first += Float::kLanes) {
@@ -61,7 +62,7 @@ DS_INLINE void find_faces(const View& view, const PixelArea& area, TileFaces& fo
             const int lane = take_lowest_bit(lanes);
             const uint32_t edges = test.edges_of(lane);
             if (edges == 0 && faces.solid[first + lane]) cover = maximum(cover, test.least[lane]);
-            DS_ASSERT(met < kMaxFaces && first + lane < faces.count);
+            DS_ASSERT(met < Limits::kFaces && first + lane < faces.count);
             found.faces[met] = static_cast<uint8_t>(first + lane);
             found.edges[met] = static_cast<uint8_t>(edges);
             nearest[met++] = test.most[lane];
@@ -74,9 +75,9 @@ DS_INLINE void find_faces(const View& view, const PixelArea& area, TileFaces& fo
         if (nearest[i] < cover) continue;
         const int face = found.faces[i];
         if (!faces.solid[face]) {
-            const uint32_t surface = faces.words[face] >> 24;
-            DS_ASSERT(surface >= kFirstMeshSurface && surface < kNumSurfaces);
-            meshes |= 1u << (surface - kFirstMeshSurface);
+            const uint32_t mesh = faces.words[face] >> 24;
+            DS_ASSERT(mesh < kMaxMeshes);
+            meshes |= 1u << mesh;
             continue;
         }
         found.faces[kept] = found.faces[i];
@@ -113,8 +114,8 @@ struct Patch {
 
 // ---- The nearest surface
 
-template <FloatLanes Float, int Rows>
-DS_INLINE void draw_face(const Faces& faces, int face, uint32_t crossing, Patch<Float, Rows>& patch) {
+template <FloatLanes Float, int Rows, class Limits>
+DS_INLINE void draw_face(const Faces<Limits>& faces, int face, uint32_t crossing, Patch<Float, Rows>& patch) {
     DS_ASSERT(face >= 0 && face < faces.count && crossing >> (kNearEdge + 1) == 0);
     const Linear<Float> plane = faces.inverse_depth.spread(Float(), face);
     const auto word = all_lanes(Float(), faces.words[face]);
@@ -135,8 +136,8 @@ DS_INLINE void draw_face(const Faces& faces, int face, uint32_t crossing, Patch<
     }
 }
 
-template <FloatLanes Float, int Rows>
-DS_INLINE void draw_faces(const Faces& faces, const TileFaces& found, Patch<Float, Rows>& patch) {
+template <FloatLanes Float, int Rows, class Limits>
+DS_INLINE void draw_faces(const Faces<Limits>& faces, const TileFaces<Limits>& found, Patch<Float, Rows>& patch) {
     DS_ROLLED
     for (int i = 0; i < found.count; i++) draw_face(faces, found.faces[i], found.edges[i], patch);
 }
@@ -192,9 +193,9 @@ DS_INLINE void draw_mesh(const MeshTable& mesh, const Triangles& triangles, cons
 }
 
 // Draws some meshes; triangles(mesh) and marks(mesh) are theirs.
-template <FloatLanes Float, int Rows, class Triangles, class Marks>
-DS_INLINE void draw_meshes(const MeshTable& table, const View& view, uint32_t meshes, const Triangles& triangles,
-                           const Marks& marks, Patch<Float, Rows>& patch) {
+template <FloatLanes Float, int Rows, class Limits, class Triangles, class Marks>
+DS_INLINE void draw_meshes(const MeshTable& table, const View<Limits>& view, uint32_t meshes,
+                           const Triangles& triangles, const Marks& marks, Patch<Float, Rows>& patch) {
     patch.begin_meshes();
     DS_ROLLED
     while (meshes) {
@@ -211,8 +212,8 @@ struct FloorPoint {
     Float x, y, footprint_x, footprint_y;
 };
 
-template <FloatLanes Float>
-DS_INLINE FloorPoint<Float> floor_point(const View& view, Float depth, Float u, Float v) {
+template <FloatLanes Float, class Limits>
+DS_INLINE FloorPoint<Float> floor_point(const View<Limits>& view, Float depth, Float u, Float v) {
     const Camera& camera = view.camera;
     // Horizontal distance to the hit point
     const Float x = depth * (Float(camera.right.x) * u + (Float(camera.up.x) * v + Float(camera.forward.x)));
@@ -230,8 +231,8 @@ DS_INLINE typename Float::Bits pack(Float red255, Float green255, Float blue255)
     return byte_of(red255) | shift_left<8>(byte_of(green255)) | shift_left<16>(byte_of(blue255));
 }
 
-template <FloatLanes Float>
-DS_INLINE typename Float::Bits floor_colour(const View& view, Float depth, Float u, Float v) {
+template <FloatLanes Float, class Limits>
+DS_INLINE typename Float::Bits floor_colour(const View<Limits>& view, Float depth, Float u, Float v) {
     const FloorPoint<Float> at = floor_point(view, depth, u, v);
     const Float lines = floor_lines(at.x, at.y, at.footprint_x, at.footprint_y);
     const Colour floor = view.shading.floor, difference = view.shading.floor_lines;
@@ -259,15 +260,16 @@ DS_INLINE Points<Float> mesh_normals(const Patch<Float, Rows>& patch, int r) {
 }
 
 // Writes a row of a patch. pixel: index of its first column in the tensors; Meshes: whether meshes may be visible.
-template <bool Meshes, FloatLanes Float, int Rows>
-DS_INLINE void write_row(const View& view, const Patch<Float, Rows>& patch, int r, bool floor,
+template <bool Meshes, FloatLanes Float, int Rows, class Limits>
+DS_INLINE void write_row(const View<Limits>& view, const Patch<Float, Rows>& patch, int r, bool floor,
                          const ViewTensors& tensors, int64_t pixel, int count) {
     DS_ASSERT(r >= 0 && r < Rows && pixel >= 0 && count >= 1 && count <= Float::kLanes);
     const auto word = patch.words[r];
     const auto is_there = Float(kLeastInverse) < patch.inverse_depth[r];
     const Float depth = zero_unless(is_there, Float(1.f) / patch.inverse_depth[r]);
     if (tensors.depth) store_first(depth, tensors.depth + pixel, count);
-    const auto is_mesh = all_lanes(Float(), word_of(kFirstMeshSurface, 0) - 1u) < word;
+    const auto surface = shift_right<24>(word);
+    const auto is_mesh = surface < all_lanes(Float(), uint32_t{kMaxMeshes});
     const bool any_mesh = Meshes && any(is_mesh);
     Points<Float> mesh_normal;
     if (any_mesh) mesh_normal = mesh_normals(patch, r);
@@ -282,12 +284,12 @@ DS_INLINE void write_row(const View& view, const Patch<Float, Rows>& patch, int 
         store_first(colour, reinterpret_cast<uint32_t*>(tensors.rgb) + pixel, count);
     }
     if (tensors.segmentation) {
-        const auto segmentation = gather(Float(), view.surfaces.segmentation, shift_right<24>(word));
+        const auto segmentation = gather(Float(), view.surfaces.segmentation, surface);
         store_halves(segmentation, reinterpret_cast<uint16_t*>(tensors.segmentation) + pixel, count);
     }
     if (tensors.normals) {
         Float normal[3];
-        for (int k = 0; k < 3; k++) normal[k] = gather(Float(), view.surfaces.normals[k], shift_right<24>(word));
+        for (int k = 0; k < 3; k++) normal[k] = gather(Float(), view.surfaces.normals[k], surface);
         if (any_mesh) {
             normal[0] = select(is_mesh, mesh_normal.x, normal[0]);
             normal[1] = select(is_mesh, mesh_normal.y, normal[1]);

@@ -7,22 +7,10 @@
 
 namespace doorstep {
 
-constexpr int kMaxFaces = 96;  // three sides of every box, and the floor
-static_assert(3 * kMaxObjects + 1 <= kMaxFaces, "the faces of a world fit");
-constexpr int kMaxMeshes = DS_MAX_AGENTS - 1;
-
-// Surfaces are numbered: sides of boxes by their row in Faces, then these.
-enum Surface : uint32_t {
-    kSkySurface = kMaxFaces,
-    kFloorSurface,
-    kFirstMeshSurface,
-    kNumSurfaces = kFirstMeshSurface + kMaxMeshes
-};
-
 // A pixel's word: its surface in the highest byte; below, red, green and blue from the lowest byte on, or the material
 // of a mesh.
 DS_INLINE uint32_t word_of(uint32_t surface, uint32_t below) {
-    DS_ASSERT(surface < kNumSurfaces && below >> 24 == 0);
+    DS_ASSERT(surface >> 8 == 0 && below >> 24 == 0);
     return surface << 24 | below;
 }
 constexpr uint32_t kSkyWord = kSkySurface << 24, kFloorWord = kFloorSurface << 24;
@@ -40,21 +28,23 @@ DS_INLINE uint32_t pack(Colour colour) {
 DS_INLINE Colour operator*(Colour colour, float by) { return {colour.red * by, colour.green * by, colour.blue * by}; }
 
 // Flat surfaces in front of the camera, as lanes.
+template <class Limits>
 struct Faces {
-    LinearTable<kMaxFaces> inverse_depth;
-    LinearTable<kMaxFaces> edges[kSideEdges];
-    alignas(32) int32_t solid[kMaxFaces];  // 0 for the box around a mesh
-    uint32_t words[kMaxFaces];
+    LinearTable<Limits::kFaces> inverse_depth;
+    LinearTable<Limits::kFaces> edges[kSideEdges];
+    alignas(32) int32_t solid[Limits::kFaces];  // 0 for the box around a mesh
+    uint32_t words[Limits::kFaces];
     int32_t count;
 };
 
 // The outputs of a surface except its colour.
+template <class Limits>
 struct Surfaces {
-    uint32_t segmentation[kNumSurfaces];  // kind, slot << 8
-    float normals[3][kNumSurfaces];
+    uint32_t segmentation[Limits::kSurfaces];  // kind, slot << 8
+    float normals[3][Limits::kSurfaces];
 
     DS_METHOD void set(uint32_t surface, int32_t kind, int32_t slot, Vec3 normal) {
-        DS_ASSERT(surface < kNumSurfaces);
+        DS_ASSERT(surface < Limits::kSurfaces);
         segmentation[surface] = segmentation_of(kind, slot);
         normals[0][surface] = normal.x;
         normals[1][surface] = normal.y;
@@ -86,14 +76,15 @@ struct MeshFrame {
     uint32_t surface;
 };
 
+template <class Limits>
 struct View {
     Camera camera;
     Shading shading;
     int32_t self;           // the agent that carries the camera
     uint32_t meshes;        // bits of the meshes that may be visible
     uint32_t meshes_around; // those whose box contains the camera
-    Faces faces;
-    Surfaces surfaces;
+    Faces<Limits> faces;
+    Surfaces<Limits> surfaces;
     MeshFrame frames[kMaxMeshes];
 };
 
@@ -127,7 +118,8 @@ struct PixelGrid {
 
 // ---- Setup
 
-DS_INLINE void aim(const Views& views, int64_t world, int agent, View& view) {
+template <class Limits>
+DS_INLINE void aim(const Views& views, int64_t world, int agent, View<Limits>& view) {
     DS_ASSERT(world >= 0 && world < views.num_worlds && agent >= 0 && agent < views.fields.num_agents);
     view.camera = camera_of_agent(views.rig, views.fields.body_positions.vector(world, agent),
                                   views.fields.body_rotations.quaternion(world, agent));
@@ -151,8 +143,9 @@ struct SideLanes {
         for (int k = 0; k < kSideEdges; k++) store(side.edges[k], 3 + 3 * k);
         turned.store(turn);
     }
-    DS_METHOD void put(int lane, Faces& faces, int face) const {
-        DS_ASSERT(lane >= 0 && lane < Float::kLanes && face >= 0 && face < kMaxFaces);
+    template <class Limits>
+    DS_METHOD void put(int lane, Faces<Limits>& faces, int face) const {
+        DS_ASSERT(lane >= 0 && lane < Float::kLanes && face >= 0 && face < Limits::kFaces);
         put(lane, 0, faces.inverse_depth, face);
         for (int k = 0; k < kSideEdges; k++) put(lane, 3 + 3 * k, faces.edges[k], face);
     }
@@ -163,7 +156,8 @@ private:
         function.v.store(numbers[row + 1]);
         function.one.store(numbers[row + 2]);
     }
-    DS_METHOD void put(int lane, int row, LinearTable<kMaxFaces>& table, int face) const {
+    template <int Count>
+    DS_METHOD void put(int lane, int row, LinearTable<Count>& table, int face) const {
         table.u[face] = numbers[row][lane];
         table.v[face] = numbers[row + 1][lane];
         table.one[face] = numbers[row + 2][lane];
@@ -182,8 +176,8 @@ struct SeenSides {
     }
 };
 
-template <FloatLanes Float>
-DS_INLINE void find_sides(const View& view, const BoxTable& boxes, int first, const PixelArea& area,
+template <FloatLanes Float, class Limits>
+DS_INLINE void find_sides(const View<Limits>& view, const BoxTable<Limits>& boxes, int first, const PixelArea& area,
                           SeenSides<Float>& found) {
     const FacingBox<Float> box = load_facing<Float>(view.camera, boxes, first);
     const uint32_t self = static_cast<uint32_t>(view.self - first);
@@ -202,33 +196,36 @@ DS_INLINE Colour shaded(int32_t kind, Vec3 normal) {
     return colour_of_kind(kind) * light;
 }
 
-DS_INLINE bool is_mesh(const WorldFields& fields, const BoxTable& boxes, int box) {
+template <class Limits>
+DS_INLINE bool is_mesh(const WorldFields& fields, const BoxTable<Limits>& boxes, int box) {
     return has_mesh(fields, box, boxes.kind[box]);
 }
 
 // Appends the visible sides of a box to the faces, from `face` on.
-template <FloatLanes Float>
-DS_INLINE void take_sides(const WorldFields& fields, const BoxTable& boxes, int box, const SeenSides<Float>& found,
-                          int lane, View& view, int face) {
+template <FloatLanes Float, class Limits>
+DS_INLINE void take_sides(const WorldFields& fields, const BoxTable<Limits>& boxes, int box,
+                          const SeenSides<Float>& found, int lane, View<Limits>& view, int face) {
     DS_ASSERT(box >= 0 && box < object_count(fields) && face >= 0);
     const bool mesh = is_mesh(fields, boxes, box);
-    const uint32_t mesh_surface = kFirstMeshSurface + static_cast<uint32_t>(mesh_of_agent(box, view.self));
+    const uint32_t mesh_surface = static_cast<uint32_t>(mesh_of_agent(box, view.self));
     DS_ROLLED
     for (uint32_t axes = found.axes_of(lane); axes; face++) {
         const int axis = take_lowest_bit(axes);
         found.sides[axis].put(lane, view.faces, face);
         const Vec3 normal = boxes.axis_of(axis, box) * found.sides[axis].turn[lane];
         view.faces.solid[face] = !mesh;
-        view.faces.words[face] = mesh ? word_of(mesh_surface, 0)
-                                      : word_of(static_cast<uint32_t>(face), pack(shaded(boxes.kind[box], normal)));
-        view.surfaces.set(static_cast<uint32_t>(face), boxes.kind[box], boxes.slot[box], normal);
+        const uint32_t surface = kFirstFaceSurface + static_cast<uint32_t>(face);
+        view.faces.words[face] =
+            mesh ? word_of(mesh_surface, 0) : word_of(surface, pack(shaded(boxes.kind[box], normal)));
+        view.surfaces.set(surface, boxes.kind[box], boxes.slot[box], normal);
     }
 }
 
 // The frame and the surface of a mesh that may be visible.
-DS_INLINE void take_mesh(const BoxTable& boxes, int box, int mesh, View& view) {
+template <class Limits>
+DS_INLINE void take_mesh(const BoxTable<Limits>& boxes, int box, int mesh, View<Limits>& view) {
     DS_ASSERT(mesh >= 0 && mesh < kMaxMeshes && box != view.self);
-    const uint32_t surface = kFirstMeshSurface + static_cast<uint32_t>(mesh);
+    const uint32_t surface = static_cast<uint32_t>(mesh);
     for (int k = 0; k < 3; k++)
         view.frames[mesh].axes[k] = boxes.axis_of(k, box) * (1.f / (boxes.half[k][box] - kMeshMargin));
     view.frames[mesh].surface = surface;
@@ -236,18 +233,19 @@ DS_INLINE void take_mesh(const BoxTable& boxes, int box, int mesh, View& view) {
 }
 
 // Takes what is visible of a box: its sides, from `face` on, and its mesh.
-template <FloatLanes Float>
-DS_INLINE void take_box(const WorldFields& fields, const BoxTable& boxes, int box, const SeenSides<Float>& found,
-                        int lane, View& view, int face) {
+template <FloatLanes Float, class Limits>
+DS_INLINE void take_box(const WorldFields& fields, const BoxTable<Limits>& boxes, int box,
+                        const SeenSides<Float>& found, int lane, View<Limits>& view, int face) {
     take_sides(fields, boxes, box, found, lane, view, face);
     if (is_mesh(fields, boxes, box)) take_mesh(boxes, box, mesh_of_agent(box, view.self), view);
 }
 
 // Appends the floor to the faces; returns their new number.
-DS_INLINE int take_floor(View& view, int face) {
+template <class Limits>
+DS_INLINE int take_floor(View<Limits>& view, int face) {
     const float height = view.camera.origin.z;
     if (!(height > kFacing)) return 0;
-    DS_ASSERT(face >= 0 && face < kMaxFaces);
+    DS_ASSERT(face >= 0 && face < Limits::kFaces);
     const NarrowFloat zero(0.f), one(1.f);
     const Linear<NarrowFloat> down = along(view.camera, zero, zero, one);
     view.faces.inverse_depth.store(down * NarrowFloat(-1.f / height), face);
@@ -258,9 +256,9 @@ DS_INLINE int take_floor(View& view, int face) {
 }
 
 // Faces up to the next multiple of the lanes are invisible.
-template <FloatLanes Float>
-DS_INLINE void fill_lanes(Faces& faces) {
-    DS_ASSERT(faces.count >= 0 && faces.count <= kMaxFaces);
+template <FloatLanes Float, class Limits>
+DS_INLINE void fill_lanes(Faces<Limits>& faces) {
+    DS_ASSERT(faces.count >= 0 && faces.count <= Limits::kFaces);
     const NarrowFloat zero(0.f);
     for (int face = faces.count; face % Float::kLanes; face++) {
         faces.inverse_depth.store(Linear<NarrowFloat>{zero, zero, zero}, face);

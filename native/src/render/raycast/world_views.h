@@ -6,26 +6,33 @@
 namespace doorstep {
 
 // A thread's scratch memory besides its stack.
+template <class Limits>
 struct DrawingMemory {
-    BoxTable boxes;
-    View view;
+    BoxTable<Limits> boxes;
+    int box_count;
+    View<Limits> view;
     MeshPoints points;
     TriangleTable triangles[kMaxMeshes];
 };
 
-template <FloatLanes Float>
-DS_INLINE void read_boxes(const WorldFields& fields, int64_t world, BoxTable& boxes) {
-    const int count = (object_count(fields) + Float::kLanes - 1) / Float::kLanes * Float::kLanes;
-    DS_ASSERT(count <= kMaxBoxes);
-    for (int i = 0; i < count; i++) read_box(fields, world, i, boxes);
+// Reads the agents and all other objects that are visible. Rows up to the next multiple of the lanes are empty.
+template <FloatLanes Float, class Limits>
+DS_INLINE void read_boxes(const WorldFields& fields, int64_t world, DrawingMemory<Limits>& memory) {
+    int count = 0;
+    for (int i = 0; i < object_count(fields); i++) {
+        const bool visible = read_box(fields, world, i, count, memory.boxes);
+        if (visible || i < fields.num_agents) count++;
+    }
+    memory.box_count = count;
+    for (; count % Float::kLanes; count++) memory.boxes.kind[count] = DS_ENTITY_NONE;
 }
 
-template <FloatLanes Float>
-DS_INLINE void find_faces(const ViewsCall& call, DrawingMemory& memory) {
-    View& view = memory.view;
+template <FloatLanes Float, class Limits>
+DS_INLINE void find_faces(const ViewsCall& call, DrawingMemory<Limits>& memory) {
+    View<Limits>& view = memory.view;
     const WorldFields& fields = call.views.fields;
     int face = 0;
-    for (int first = 0; first < object_count(fields); first += Float::kLanes) {
+    for (int first = 0; first < memory.box_count; first += Float::kLanes) {
         SeenSides<Float> found;
         find_sides(view, memory.boxes, first, call.grid.all(), found);
         for (int lane = 0; lane < Float::kLanes; lane++) {
@@ -34,7 +41,7 @@ DS_INLINE void find_faces(const ViewsCall& call, DrawingMemory& memory) {
             if (!(axes | around)) continue;
             take_box(fields, memory.boxes, box, found, lane, view, face);
             face += count_bits(axes);
-            DS_ASSERT(face <= kMaxFaces);
+            DS_ASSERT(face < Limits::kFaces);  // the floor follows
             if (!is_mesh(fields, memory.boxes, box)) continue;
             const int mesh = mesh_of_agent(box, view.self);
             view.meshes |= 1u << mesh;
@@ -46,8 +53,8 @@ DS_INLINE void find_faces(const ViewsCall& call, DrawingMemory& memory) {
     fill_lanes<Float>(view.faces);
 }
 
-template <FloatLanes Float>
-DS_INLINE void make_triangles(const MeshTable& mesh, DrawingMemory& memory) {
+template <FloatLanes Float, class Limits>
+DS_INLINE void make_triangles(const MeshTable& mesh, DrawingMemory<Limits>& memory) {
     for (uint32_t meshes = memory.view.meshes; meshes;) {
         const int m = take_lowest_bit(meshes), box = agent_of_mesh(m, memory.view.self);
         for (int i = 0; i < kMeshPoints; i += Float::kLanes)
@@ -57,13 +64,13 @@ DS_INLINE void make_triangles(const MeshTable& mesh, DrawingMemory& memory) {
     }
 }
 
-template <FloatLanes Float>
-DS_INLINE void draw_tile(const ViewsCall& call, const DrawingMemory& memory, int column, int row,
+template <FloatLanes Float, class Limits>
+DS_INLINE void draw_tile(const ViewsCall& call, const DrawingMemory<Limits>& memory, int column, int row,
                          int64_t first_pixel) {
     const PixelGrid& grid = call.grid;
     const int columns = grid.columns_of_tile(column), rows = grid.rows_of_tile(row);
     const PixelArea area = grid.tile(column, row);
-    TileFaces found;
+    TileFaces<Limits> found;
     find_faces<Float>(memory.view, area, found);
     alignas(4) uint8_t marks[kMaxMeshes][kMeshMarks];
     for (uint32_t meshes = found.meshes; meshes;) {
@@ -91,8 +98,8 @@ DS_INLINE void draw_tile(const ViewsCall& call, const DrawingMemory& memory, int
 }
 
 // The view of one agent.
-template <FloatLanes Float>
-DS_INLINE void draw_view(const ViewsCall& call, int64_t world, int agent, DrawingMemory& memory) {
+template <FloatLanes Float, class Limits>
+DS_INLINE void draw_view(const ViewsCall& call, int64_t world, int agent, DrawingMemory<Limits>& memory) {
     aim(call.views, world, agent, memory.view);
     if (can_look(memory.view.camera)) find_faces<Float>(call, memory);
     make_triangles<Float>(*call.mesh, memory);
@@ -103,14 +110,15 @@ DS_INLINE void draw_view(const ViewsCall& call, int64_t world, int agent, Drawin
             draw_tile<Float>(call, memory, column, row, first_pixel);
 }
 
-template <FloatLanes Float>
-DS_INLINE void draw_world(const ViewsCall& call, int64_t world, DrawingMemory& memory) {
-    read_boxes<Float>(call.views.fields, world, memory.boxes);
+template <FloatLanes Float, class Limits>
+DS_INLINE void draw_world(const ViewsCall& call, int64_t world, DrawingMemory<Limits>& memory) {
+    read_boxes<Float>(call.views.fields, world, memory);
     for (int agent = 0; agent < call.views.fields.num_agents; agent++) draw_view<Float>(call, world, agent, memory);
 }
 
 // Draws all views of some worlds, eight pixels at a time, in the default float environment, which the simulator's
 // threads have. In cpu_views.cpp, compiled for AVX2.
-void draw_views_on_cpu(const ViewsCall& call, int64_t first_world, int64_t count, DrawingMemory& memory);
+template <class Limits>
+void draw_views_on_cpu(const ViewsCall& call, int64_t first_world, int64_t count, DrawingMemory<Limits>& memory);
 
 }  // namespace doorstep

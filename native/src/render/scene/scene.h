@@ -99,7 +99,8 @@ struct WorldFields {
     FieldView button_positions, button_pressed;
 };
 
-constexpr int kMaxObjects = 31;  // per world, including unused ones
+// Objects per world at most, including unused ones: those of worlds that play levels.
+constexpr int kMaxObjects = int{DS_MAX_AGENTS} + DS_LEVEL_MAX_CUBES + DS_LEVEL_MAX_STATICS + DS_LEVEL_MAX_BUTTONS;
 
 // Objects farther out, larger, or with NaN are not drawn. A camera there sees the sky. Metres.
 constexpr float kOutside = 1e6f;
