@@ -147,6 +147,7 @@ def test_without_copies_observations_are_the_simulators_memory() -> None:
 
 def test_no_step_makes_arrays_of_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a GPU they would wait for it."""
+    monkeypatch.setattr(TorchEscapeRoomVectorEnv, "_arrays", staticmethod(arrays_of_a_gpu))
     env = TorchEscapeRoomVectorEnv(WORLDS, autoreset_mode="same_step", **RULES)
     env.reset()
     actions = torch.ones(WORLDS, 4 * AGENTS, dtype=torch.int32)

@@ -34,7 +34,7 @@ class NoWaits(TorchDispatchMode):  # type: ignore[misc]
 def arrays_of_a_gpu(device: str) -> Arrays:
     """What environments do with tensors on a GPU, done with tensors on the CPU."""
     assert device == "cpu"
-    return dataclasses.replace(torch_arrays("cuda:0"), view=torch_arrays("cpu").view)
+    return dataclasses.replace(torch_arrays("cuda:0"), from_caller=torch.as_tensor)
 
 
 def tensors_of(value: Any) -> list[Any]:

@@ -2,37 +2,47 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
 
 from doorstep._arguments import refuse
+from doorstep.envs._ring import Ring
 from doorstep.tensor import Tensor
 
 
 @final
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Arrays:
-    """A library's functions that numpy and PyTorch write differently.
+    """How arrays are made and changed: in numpy for worlds on the CPU, in PyTorch for those on a GPU.
 
     Attributes:
         view: the memory of a Tensor as an array.
+        shown: the memory of a Tensor as what callers get.
         copy: an array with memory of its own.
+        copies_of: a function that copies an array which is large, and copied in every step.
         as_bool: the same memory of uint8, 0 or 1, as booleans.
         clear: sets the elements to 0 where a flag is set.
         repeat: each element of one dimension that many times.
         rows_where: a copy of the rows where a flag of one dimension is set; 0 elsewhere.
+        from_caller: a caller's booleans as an array.
+        to_caller: the same memory as what callers get.
         may_ask: whether the values of flags may decide what is done. Not on a GPU, where asking waits for its work.
     """
 
     view: Callable[[Tensor], Any]
+    shown: Callable[[Tensor], Any]
     copy: Callable[[Any], Any]
+    copies_of: Callable[[Any], Callable[[], Any]]
     as_bool: Callable[[Any], Any]
     clear: Callable[[Any, Any], object]
     repeat: Callable[[Any, int], Any]
     rows_where: Callable[[Any, Any], Any]
+    from_caller: Callable[[Any], Any]
+    to_caller: Callable[[Any], Any]
     may_ask: bool
 
 
@@ -42,36 +52,45 @@ def host_arrays(device: str) -> Arrays:
         refuse("device", '"cpu"', device, "on a GPU use an environment with tensors of PyTorch")
     return Arrays(
         view=Tensor.to_numpy,
+        shown=Tensor.to_numpy,
         copy=np.array,
+        copies_of=lambda array: Ring(array).copy,
         as_bool=lambda flags: flags.view(np.bool_),
         clear=lambda array, flags: np.putmask(array, flags, 0),
         repeat=lambda array, times: np.repeat(array, times),
         rows_where=_numpy_rows,
+        from_caller=np.asarray,
+        to_caller=lambda array: array,
         may_ask=True,
     )
 
 
 def torch_arrays(device: str) -> Arrays:
+    """Callers get tensors of PyTorch.
+
+    On the CPU numpy makes them: PyTorch takes several times as long for an operation on a few thousand elements.
+    """
     import torch
+
+    if device == "cpu":
+        return dataclasses.replace(host_arrays(device), shown=Tensor.to_torch, to_caller=torch.from_numpy)
 
     def chosen_rows(rows: Any, flags: Any) -> Any:
         shown = flags.reshape(flags.shape + (1,) * (rows.dim() - 1))
         return torch.where(shown, rows, torch.zeros((), dtype=rows.dtype, device=rows.device))
 
-    def written_rows(rows: Any, flags: Any) -> Any:
-        copied = torch.zeros_like(rows)
-        copied[flags] = rows[flags]
-        return copied
-
-    on_cpu = device == "cpu"
     return Arrays(
         view=Tensor.to_torch,
+        shown=Tensor.to_torch,
         copy=torch.clone,
+        copies_of=lambda tensor: functools.partial(torch.clone, tensor),  # PyTorch uses memory again by itself
         as_bool=lambda flags: flags.view(torch.bool),
-        clear=lambda array, flags: array.masked_fill_(flags, 0),
-        repeat=lambda array, times: array.repeat_interleave(times),
-        rows_where=written_rows if on_cpu else chosen_rows,
-        may_ask=on_cpu,
+        clear=lambda tensor, flags: tensor.masked_fill_(flags, 0),
+        repeat=lambda tensor, times: tensor.repeat_interleave(times),
+        rows_where=chosen_rows,
+        from_caller=lambda flags: torch.as_tensor(flags, device=device),
+        to_caller=lambda tensor: tensor,
+        may_ask=False,
     )
 
 

@@ -15,6 +15,7 @@ from doorstep.envs._arrays import Arrays, host_arrays
 from doorstep.errors import ArgumentError, StateError
 from doorstep.event import StepEvent
 from doorstep.simulator import Simulator
+from doorstep.tensor import Tensor
 
 AgentsView: TypeAlias = Literal["joint", "rows"]
 ObservationKind: TypeAlias = Literal["flat", "dict", "pixels"]
@@ -112,9 +113,9 @@ class Rooms:
         return self._config.num_agents
 
     @property
-    def may_ask(self) -> bool:
-        """Whether values of arrays may decide what is done, without waiting for a GPU."""
-        return self._arrays.may_ask
+    def may_have_ended(self) -> bool:
+        """Whether an episode ended in the last step. Always true on a GPU, which would have to be waited for."""
+        return not self._arrays.may_ask or bool(self._ended.any())
 
     @property
     def action_sizes(self) -> tuple[int, ...]:
@@ -124,8 +125,10 @@ class Rooms:
     @property
     def layout(self) -> Element | dict[str, Element]:
         """The observation of one row."""
-        elements = {name: Element(tuple(view.shape[1:]), tensor.dtype) for name, view, tensor in self._observed}
-        return elements if self._is_dictionary else elements[self._parts[0]]
+        tensors = self._simulator.tensors
+        elements = {name: Element(self._shape_of_rows(tensors[name])[1:], tensors[name].dtype) for name in self._parts}
+        layout: Element | dict[str, Element] = self._by_name(elements)
+        return layout
 
     # ---- Episodes ----
 
@@ -155,7 +158,7 @@ class Rooms:
             self._simulator.reset()
         self._needs_start = False
         self._running = None
-        self._ended = self._no_rows() if rows is None else self._ended & ~self._as_flags(rows)
+        self._ended = self._no_rows() if rows is None else self._ended & ~self._arrays.from_caller(rows)
         return self._observe()
 
     def _take_levels(self, replaced: Simulator) -> None:
@@ -189,16 +192,18 @@ class Rooms:
         """With "same_step": the last observation of the episodes that ended in this step; 0 in other rows."""
         if FLAT_OBSERVATION not in self._parts and self._parts[0] not in OBSERVATION_PARTS:
             raise StateError("cameras draw no view of the episode that ended", hint='use autoreset "next_step"')
-        parts = {name: self._arrays.rows_where(view, ended) for name, view in self._final.items()}
-        return parts if self._is_dictionary else parts[self._parts[0]]
+        arrays = self._arrays
+        flags = arrays.from_caller(ended)
+        finals = {name: arrays.to_caller(arrays.rows_where(view, flags)) for name, view in self._final.items()}
+        return self._by_name(finals)
 
     def final_returns(self) -> Any:
         """float32 by row: the sum of rewards of the last ended episode."""
-        return self._mean_reward(self._returns)
+        return self._arrays.to_caller(self._mean_reward(self._returns))
 
     def final_lengths(self) -> Any:
         """int32 by row: the steps of the last ended episode."""
-        return self._arrays.repeat(self._lengths, self.rows_per_world)
+        return self._arrays.to_caller(self._arrays.repeat(self._lengths, self.rows_per_world))
 
     def statistics(self, ended: Any) -> dict[str, Any]:
         """What infos say of the episodes that ended in this step; names of masks begin with an underscore."""
@@ -229,9 +234,8 @@ class Rooms:
             raise StateError("a step is running", hint="wait for its outcome first")
         idle = self._ended
         if self.autoreset == "disabled" and self._arrays.may_ask and bool(idle.any()):
-            first = int(idle.nonzero()[0][0]) if isinstance(idle, np.ndarray) else int(idle.nonzero()[0, 0])
             raise StateError(
-                f"the episode of row {first} has ended",
+                f"the episode of row {np.flatnonzero(idle)[0]} has ended",
                 argument="actions",
                 hint='call reset(), with options={"reset_mask": mask} for some rows only',
             )
@@ -245,8 +249,7 @@ class Rooms:
         self._simulator = simulator = Simulator.from_config(config)
         self._arrays = arrays = self._make_arrays(simulator.device)
         tensors = simulator.tensors
-        self._is_dictionary = len(self._parts) > 1
-        self._observed = [(name, self._by_row(arrays.view(tensors[name])), tensors[name]) for name in self._parts]
+        self._observers = {name: self._observer(tensors[name]) for name in self._parts}
         self._final = {
             name: self._by_row(arrays.view(tensors[f"final_{name}"]))
             for name in self._parts
@@ -262,9 +265,21 @@ class Rooms:
         self._ended = self._no_rows()
         self._needs_start = True
 
+    def _observer(self, tensor: Tensor) -> Callable[[], Any]:
+        """What returns a part of the observations."""
+        arrays = self._arrays
+        if not self.copies:
+            shown = self._by_row(arrays.shown(tensor))
+            return lambda: shown
+        copy = arrays.copies_of(self._by_row(arrays.view(tensor)))
+        return lambda: arrays.to_caller(copy())
+
     def _by_row(self, array: Any) -> Any:
         """[N, A, ...] by row, without a copy."""
-        return array.reshape(self.num_rows, *array.shape[2:]) if self._agents_are_rows else array
+        return array.reshape(self._shape_of_rows(array))
+
+    def _shape_of_rows(self, array: Any) -> tuple[int, ...]:
+        return (self.num_rows, *array.shape[2:]) if self._agents_are_rows else tuple(array.shape)
 
     def _first_agent(self, array: Any) -> Any:
         """What is the same for all agents of a world, [N, A], by row."""
@@ -284,8 +299,11 @@ class Rooms:
         return self._terminations & False
 
     def _observe(self) -> Any:
-        parts = {name: self._arrays.copy(view) if self.copies else view for name, view, _ in self._observed}
-        return parts if self._is_dictionary else parts[self._parts[0]]
+        return self._by_name({name: observe() for name, observe in self._observers.items()})
+
+    def _by_name(self, parts: dict[str, Any]) -> Any:
+        """A part by itself, if it is the only one."""
+        return parts if len(self._parts) > 1 else parts[self._parts[0]]
 
     def _read(self, idle: Any) -> Outcome:
         arrays = self._arrays
@@ -295,21 +313,14 @@ class Rooms:
             arrays.clear(rewards, idle)
             terminations &= ~idle
             truncations &= ~idle
-        ended = terminations | truncations
-        self._ended = arrays.copy(ended)
-        return Outcome(self._observe(), rewards, terminations, truncations, ended)
+        self._ended = terminations | truncations
+        of_rows = (rewards, terminations, truncations, arrays.copy(self._ended))
+        return Outcome(self._observe(), *map(arrays.to_caller, of_rows))
 
     def _by_agent(self, actions: Any) -> Any:
         """A row's actions as [N, A, 4], or as they are, if the simulator takes that shape."""
         actions = shaped("actions", actions, (self.num_rows, len(self.action_sizes)))
         return actions.reshape(-1, self.num_agents, len(ACTIONS))
-
-    def _as_flags(self, rows: Any) -> Any:
-        if isinstance(self._ended, np.ndarray):
-            return np.asarray(rows)
-        import torch
-
-        return torch.as_tensor(rows, device=self._ended.device)
 
     def _worlds_of(self, rows: Any) -> Any:
         """A mask of rows as the mask of their worlds."""

@@ -115,9 +115,9 @@ class _RoomsVectorEnv(VectorEnv[Any, Any, Any]):  # type: ignore[misc]
         return outcome.observation, outcome.rewards, outcome.terminations, outcome.truncations, info
 
     def _info(self, outcome: Outcome) -> dict[str, Any]:
-        ended = outcome.ended
-        if self._rooms.may_ask and not ended.any():
+        if not self._rooms.may_have_ended:
             return {}
+        ended = outcome.ended
         statistics = self._rooms.statistics(ended)
         if self._rooms.autoreset != "same_step":
             return statistics
