@@ -130,10 +130,13 @@ bench-interop: wheel ## Measure the cost of calls and tensors between Python, na
 	@$(call install_wheel,interop)
 	@$(call bin,interop)/python -m tests.benchmarks.interop $(BENCH_ARGUMENTS)
 
-bench-envs: wheel ## Measure the cost of environments of gymnasium, compared with the simulator's steps
-	@$(call environment,envs,test-torch test-gymnasium)
+bench-envs: wheel ## Measure the cost of environments, compared with the simulator's steps and with empty ones of others
+	@$(call environment,envs,test-torch test-gymnasium bench-envs)
 	@$(call install_wheel,envs)
 	@$(call bin,envs)/python -m tests.benchmarks.envs $(BENCH_ARGUMENTS)
+	@$(call environment,pufferlib,test test-pufferlib)
+	@$(call install_wheel,pufferlib)
+	@$(call bin,pufferlib)/python -m tests.benchmarks.envs --framework pufferlib $(BENCH_ARGUMENTS)
 
 bench-render: wheel test-native ## Measure the cost of cameras on the CPU, compared with a plain loop over Embree
 	@$(call environment,demo,)

@@ -1,56 +1,48 @@
-"""What a step of gymnasium's vector environments costs beside a step of the simulator: `make bench-envs`.
+"""What a step of environments costs beside a step of the simulator, and beside others' empty ones: `make bench-envs`.
 
-    python -m tests.benchmarks.envs [--rounds 25] [--worlds 4096]
+    python -m tests.benchmarks.envs [--framework gymnasium|pufferlib] [--rounds 25] [--worlds 4096]
 
-Every figure is CPU time, the median over rounds in which all sides take turns, because machines are shared and noisy:
-read the ratios, each the median of those of the rounds. All sides take the same actions; no episode ends.
+Every figure is CPU time of all threads, the median over rounds. In each round every environment takes a turn right
+after a simulator, because machines are shared and noisy: read the ratios, each the median of those of the rounds. All
+take the same random actions; no episode ends.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import statistics
 from collections.abc import Callable
-from typing import Any
+from itertools import cycle
+from typing import Any, NamedTuple
 
-import gymnasium
-import numpy as np
-import torch
-from tests.benchmarks.interop.measuring import Side, each_round, per_call
+from tests.benchmarks import empty_environments
+from tests.benchmarks.interop.measuring import Side, per_call
 from tests.scenes import random_actions
 
 import doorstep
-from doorstep.envs import EscapeRoomVectorEnv, TorchEscapeRoomVectorEnv
 
 LENGTH = 1_000_000  # steps of an episode
 CALLS = 4
-AT_MOST = 1.1  # what a step may cost that copies flat observations, compared with the simulator's
-FEW = 64  # environments of gymnasium's own vector
-NATIVE = "Simulator.step()"
-EMPTY = f"SyncVectorEnv of {FEW} empty environments, scaled"
+STEPS = 16  # of actions, which are repeated
+AT_MOST = 1.1  # what a step may cost, compared with the simulator's
 
 
-class EmptyEnv(gymnasium.Env[Any, Any]):  # type: ignore[misc]
-    """An environment that does nothing: what remains are its spaces, and what gymnasium does."""
+class Contest(NamedTuple):
+    """A step of an environment, and of the simulator that does the same work."""
 
-    def __init__(self, observation_space: Any, action_space: Any) -> None:
-        self.observation_space, self.action_space = observation_space, action_space
-        self.observation = np.zeros(observation_space.shape, observation_space.dtype)
-
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        return self.observation, {}
-
-    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        return self.observation, 0.0, False, False, {}
+    native: Side
+    environment: Side
+    limit: float | None  # of the ratio
 
 
-def simulator_side(worlds: int) -> Side:
-    """Actions and a step, with the flat observations that environments show."""
-    sim = doorstep.Simulator(worlds, episode_length=LENGTH, flat_observations=True)
-    actions = random_actions(1, 1, worlds)[0]
+def simulator_side(worlds: int, *, flat: bool = True) -> Side:
+    """Actions and a step, with the observations that environments show."""
+    sim = doorstep.Simulator(worlds, episode_length=LENGTH, flat_observations=flat)
+    actions = cycle(random_actions(1, STEPS, worlds))
 
     def step() -> None:
-        sim.actions = actions
+        sim.actions = next(actions)
         sim.step()
 
     return per_call(step, CALLS)
@@ -60,61 +52,99 @@ def environment_side(make: Callable[..., Any], worlds: int, **arguments: Any) ->
     rows = worlds * (2 if arguments.get("agents") == "rows" else 1)
     env = make(rows, episode_length=LENGTH, **arguments)
     env.reset()
-    actions = random_actions(1, 1, worlds)[0].reshape(env.action_space.shape)
-    if make is TorchEscapeRoomVectorEnv:
-        actions = torch.from_numpy(actions)
+    taken: Any = random_actions(1, STEPS, worlds).reshape(STEPS, *env.action_space.shape)
+    if env.metadata.get("torch"):
+        import torch
+
+        taken = torch.from_numpy(taken)
+    actions = cycle(taken)
     kept: list[Any] = [None]  # as in a loop over steps: the last ones are dropped when the next ones are there
 
     def step() -> None:
-        kept[0] = env.step(actions)
+        kept[0] = env.step(next(actions))
 
     return per_call(step, CALLS)
 
 
-def empty_side(worlds: int) -> Side:
-    env = EscapeRoomVectorEnv(1)
-    spaces = env.single_observation_space, env.single_action_space
-    env.close()
-    vector = gymnasium.vector.SyncVectorEnv([lambda: EmptyEnv(*spaces) for _ in range(FEW)])
-    vector.reset()
-    actions = np.ones(vector.action_space.shape, np.int64)
-    side = per_call(lambda: vector.step(actions), CALLS)
-    return lambda: side() * worlds / FEW
+def puffer_side(worlds: int) -> Side:
+    env = doorstep.envs.EscapeRoomPufferEnv(worlds, episode_length=LENGTH)
+    env.reset()
+    actions = cycle(random_actions(1, STEPS, worlds).reshape(STEPS, -1, len(doorstep.ACTIONS)))
+    return per_call(lambda: env.step(next(actions)), CALLS)
 
 
-def sides(worlds: int) -> dict[str, Side]:
-    flat, tensors = EscapeRoomVectorEnv, TorchEscapeRoomVectorEnv
+def gymnasium_contests(worlds: int) -> dict[str, Contest]:
+    import torch
+
+    from doorstep.envs import EscapeRoomVectorEnv, TorchEscapeRoomVectorEnv
+
+    torch.set_num_threads(1)
+    flat, parts = simulator_side(worlds), simulator_side(worlds, flat=False)
+
+    def of(make: Callable[..., Any], **arguments: Any) -> Contest:
+        native = parts if arguments.get("observations") == "dict" else flat
+        return Contest(native, environment_side(make, worlds, **arguments), AT_MOST)
+
+    contests: dict[str, Contest] = {}
+    for name, make in (("numpy", EscapeRoomVectorEnv), ("torch", TorchEscapeRoomVectorEnv)):
+        contests |= {
+            f"{name}, joint": of(make),
+            f"{name}, joint, same_step": of(make, autoreset_mode="same_step"),
+            f"{name}, rows": of(make, agents="rows"),
+            f"{name}, rows, dict": of(make, agents="rows", observations="dict"),
+            f"{name}, joint, copy=False": of(make, copy=False),
+        }
+    one = EscapeRoomVectorEnv(1)
+    empty = empty_environments.gymnasium_side(worlds, one.single_observation_space, one.single_action_space)
+    one.close()
+    contests["gymnasium's SyncVectorEnv, empty"] = Contest(flat, empty, None)
+    if importlib.util.find_spec("envpool"):
+        contests["EnvPool, CartPole-v1"] = Contest(flat, empty_environments.envpool_side(worlds), None)
+    return contests
+
+
+def pufferlib_contests(worlds: int) -> dict[str, Contest]:
+    from doorstep.envs import EscapeRoomPufferEnv
+
+    native = simulator_side(worlds)
+    one = EscapeRoomPufferEnv(1)
+    spaces = one.single_observation_space, one.single_action_space
+    one.close()
     return {
-        NATIVE: simulator_side(worlds),
-        "numpy, joint": environment_side(flat, worlds),
-        "numpy, joint, same_step": environment_side(flat, worlds, autoreset_mode="same_step"),
-        "numpy, rows": environment_side(flat, worlds, agents="rows"),
-        "numpy, joint, copy=False": environment_side(flat, worlds, copy=False),
-        "numpy, rows, dict": environment_side(flat, worlds, agents="rows", observations="dict"),
-        "torch, joint": environment_side(tensors, worlds),
-        "torch, rows": environment_side(tensors, worlds, agents="rows"),
-        "torch, rows, copy=False": environment_side(tensors, worlds, agents="rows", copy=False),
-        EMPTY: empty_side(worlds),
+        "EscapeRoomPufferEnv": Contest(native, puffer_side(worlds), AT_MOST),
+        "PufferLib, empty": Contest(native, empty_environments.pufferlib_side(2 * worlds, *spaces), None),
     }
+
+
+FRAMEWORKS = {"gymnasium": gymnasium_contests, "pufferlib": pufferlib_contests}  # their pins exclude each other
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--framework", choices=FRAMEWORKS, default="gymnasium")
     parser.add_argument("--rounds", type=int, default=25)
     parser.add_argument("--worlds", type=int, default=4096)
     options = parser.parse_args()
-    torch.set_num_threads(1)
-    taken = each_round(options.rounds, sides(options.worlds))
+    if not importlib.util.find_spec(options.framework):
+        print(f"{options.framework} is not installed here: nothing of it is measured")
+        return
     print("| step of | CPU time | of the simulator's | asked |\n|---|---|---|---|")
-    for name, column in taken.items():
-        ratio = statistics.median(mine / native for mine, native in zip(column, taken[NATIVE], strict=True))
-        print(f"| {name} | {statistics.median(column) / 1e6:.3f} ms | {ratio:.3f} | {asked(name, ratio)} |")
+    contests = FRAMEWORKS[options.framework](options.worlds)
+    taken: dict[str, list[tuple[float, float]]] = {name: [] for name in contests}
+    for _ in range(options.rounds):
+        for name, contest in contests.items():
+            taken[name].append((contest.native(), contest.environment()))
+    for name, pairs in taken.items():
+        print(row(name, pairs, contests[name].limit), flush=True)
+    natives = [native for pairs in taken.values() for native, _ in pairs]
+    print(f"| Simulator.step() | {statistics.median(natives) / 1e6:.2f} ms | 1 | |")
 
 
-def asked(name: str, ratio: float) -> str:
-    if name in (NATIVE, EMPTY):
-        return ""
-    return f"at most {AT_MOST:g}" + ("" if ratio <= AT_MOST else " (missed)")
+def row(name: str, pairs: list[tuple[float, float]], limit: float | None) -> str:
+    ratio = statistics.median(mine / native for native, mine in pairs)
+    time = statistics.median(mine for _, mine in pairs)
+    asked = "" if limit is None else f"at most {limit:g}" + ("" if ratio <= limit else " (missed)")
+    return f"| {name} | {time / 1e6:.2f} ms | {ratio:.3f} | {asked} |"
 
 
 if __name__ == "__main__":
