@@ -3,8 +3,9 @@
     python -m tests.benchmarks.envs [--framework gymnasium|pufferlib] [--rounds 25] [--worlds 4096]
 
 Every figure is CPU time of all threads, the median over rounds. In each round every environment takes a turn right
-after a simulator, because machines are shared and noisy: read the ratios, each the median of those of the rounds. All
-take the same random actions; no episode ends.
+after a simulator of its own, because machines are shared and noisy: read the ratios, each the median of those of the
+rounds. All take the same random actions from the same start, because steps cost more as agents come to the walls; no
+episode ends.
 """
 
 from __future__ import annotations
@@ -79,10 +80,9 @@ def gymnasium_contests(worlds: int) -> dict[str, Contest]:
     from doorstep.envs import EscapeRoomVectorEnv, TorchEscapeRoomVectorEnv
 
     torch.set_num_threads(1)
-    flat, parts = simulator_side(worlds), simulator_side(worlds, flat=False)
 
     def of(make: Callable[..., Any], **arguments: Any) -> Contest:
-        native = parts if arguments.get("observations") == "dict" else flat
+        native = simulator_side(worlds, flat=arguments.get("observations") != "dict")
         return Contest(native, environment_side(make, worlds, **arguments), AT_MOST)
 
     contests: dict[str, Contest] = {}
@@ -97,22 +97,23 @@ def gymnasium_contests(worlds: int) -> dict[str, Contest]:
     one = EscapeRoomVectorEnv(1)
     empty = empty_environments.gymnasium_side(worlds, one.single_observation_space, one.single_action_space)
     one.close()
-    contests["gymnasium's SyncVectorEnv, empty"] = Contest(flat, empty, None)
+    contests["gymnasium's SyncVectorEnv, empty"] = Contest(simulator_side(worlds), empty, None)
     if importlib.util.find_spec("envpool"):
-        contests["EnvPool, CartPole-v1"] = Contest(flat, empty_environments.envpool_side(worlds), None)
+        cart = empty_environments.envpool_side(worlds)
+        contests["EnvPool, CartPole-v1"] = Contest(simulator_side(worlds), cart, None)
     return contests
 
 
 def pufferlib_contests(worlds: int) -> dict[str, Contest]:
     from doorstep.envs import EscapeRoomPufferEnv
 
-    native = simulator_side(worlds)
     one = EscapeRoomPufferEnv(1)
     spaces = one.single_observation_space, one.single_action_space
     one.close()
+    empty = empty_environments.pufferlib_side(2 * worlds, *spaces)
     return {
-        "EscapeRoomPufferEnv": Contest(native, puffer_side(worlds), AT_MOST),
-        "PufferLib, empty": Contest(native, empty_environments.pufferlib_side(2 * worlds, *spaces), None),
+        "EscapeRoomPufferEnv": Contest(simulator_side(worlds), puffer_side(worlds), AT_MOST),
+        "PufferLib, empty": Contest(simulator_side(worlds), empty, None),
     }
 
 
