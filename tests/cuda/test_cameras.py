@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from tests.cuda import stand_in_driver as driver
 from tests.cuda.on_stand_in import on_stand_in
-from tests.cuda.twins import Twins
+from tests.cuda.twins import Twins, play_levels
+from tests.render.level_worlds import full_level, playing
 
 import doorstep
 
@@ -24,6 +25,25 @@ def test_pixels_are_the_cpus(num_agents: int) -> None:
         twins.assert_same()
         twins.step_randomly(30)
         twins.assert_same()
+
+
+@pytest.mark.parametrize("num_agents", [1, 2, 3, 8])
+@on_stand_in()
+def test_pixels_of_levels_are_the_cpus(num_agents: int) -> None:
+    play_levels(5, num_agents=num_agents, seed=4, cameras=cameras())
+
+
+@pytest.mark.parametrize("num_agents", [1, 2, 8])
+@on_stand_in()
+def test_pixels_of_as_many_things_as_there_can_be_are_the_cpus(num_agents: int) -> None:
+    # 70 tiles: more than a block draws at a time
+    settings: dict[str, Any] = {"num_agents": num_agents, "cameras": cameras(width=77, height=52)}
+    with (
+        playing([full_level(num_agents)], **settings) as cpu,
+        playing([full_level(num_agents)], device="cuda", **settings) as gpu,
+    ):
+        for name in ALL:
+            assert gpu.tensors[name].copy_to_host().tobytes() == cpu.tensors[name].to_numpy().tobytes()
 
 
 @pytest.mark.parametrize(("width", "height"), [(1, 1), (7, 5), (33, 70)])

@@ -113,7 +113,7 @@ def pose_of(camera: str | CameraPose, snapshot: Snapshot, agent: int, aspect: fl
 
 def _top(snapshot: Snapshot, _: int, aspect: float) -> CameraPose:
     """Straight down on the whole level, which lies along the picture's longer side."""
-    _check_statics("top", snapshot)
+    _check_level("top", snapshot)
     low, high = snapshot.floor_bounds()
     extent_x, extent_y = (high - low).tolist()
     upright, lying = max(extent_y, extent_x / aspect), max(extent_x, extent_y / aspect)
@@ -125,7 +125,7 @@ def _top(snapshot: Snapshot, _: int, aspect: float) -> CameraPose:
 
 def _overview(snapshot: Snapshot, _: int, aspect: float) -> CameraPose:
     """Obliquely on the whole level, from the smallest distance that shows all of it."""
-    _check_statics("overview", snapshot)
+    _check_level("overview", snapshot)
     low, high = (np.append(corner, z) for corner, z in zip(snapshot.floor_bounds(), (0, _OVERVIEW_HEIGHT), strict=True))
     middle, half = (low + high) / 2, (high - low) / 2
     eyes = [_MARGIN * _distance(direction, half, aspect) * direction for direction in _OVERVIEW_DIRECTIONS]
@@ -170,10 +170,11 @@ def _distance(direction: Vector, half: Vector, aspect: float) -> float:
 # ---- Worlds that a camera cannot show: their state was edited, or the simulation met trouble
 
 
-def _check_statics(camera: str, snapshot: Snapshot) -> None:
-    used = np.flatnonzero(snapshot.static_kinds != EntityKind.NONE)
-    for name in ("static_positions", "static_sizes"):
-        for slot in used:
+def _check_level(camera: str, snapshot: Snapshot) -> None:
+    """Checks what `floor_bounds` is made of."""
+    kinds, of = (snapshot.static_kinds, "static") if snapshot.static_kinds.any() else (snapshot.body_kinds, "body")
+    for name in (f"{of}_positions", f"{of}_sizes"):
+        for slot in np.flatnonzero(kinds != EntityKind.NONE):
             _check_place(camera, snapshot, f"{name}[{slot}]", getattr(snapshot, name)[slot])
 
 

@@ -32,6 +32,9 @@ BUTTON_SIDE = 1.3
 BUTTON_HEIGHT = 0.12
 PRESSED_BUTTON_HEIGHT = 0.03
 
+# Metres. Slots of buttons that a level does not use are farther out.
+_OUTSIDE = 1e6
+
 # Light colours: agents are the brightest objects of a picture, and no other object has such a colour.
 AGENT_TINTS = (
     (0.97, 0.97, 0.97),
@@ -81,10 +84,13 @@ class Snapshot:
         return int(np.argmax(self.agent_max_y))
 
     def floor_bounds(self) -> tuple[FloatArray, FloatArray]:
-        """The rectangle around all walls and doors: its low and its high (x, y), metres."""
-        used = self.static_kinds != EntityKind.NONE
-        used |= not used.any()
-        centres, halves = self.static_positions[used, :2], self.static_sizes[used, :2] / 2
+        """The rectangle around all walls and doors, or around all bodies if the level has neither: its low and its
+        high (x, y), metres."""
+        kinds, positions, sizes = self.static_kinds, self.static_positions, self.static_sizes
+        if not kinds.any():
+            kinds, positions, sizes = self.body_kinds, self.body_positions, self.body_sizes
+        used = kinds != EntityKind.NONE
+        centres, halves = positions[used, :2], sizes[used, :2] / 2
         return (centres - halves).min(axis=0), (centres + halves).max(axis=0)
 
 
@@ -105,9 +111,17 @@ def take_snapshots(session: Session, worlds: Iterable[int]) -> list[Snapshot]:
 # ---- Objects
 
 
+def used_buttons(positions: FloatArray) -> NDArray[np.bool_]:
+    """Which slots of buttons [..., 3] hold one."""
+    used: NDArray[np.bool_] = ~(np.abs(positions[..., 0]) >= _OUTSIDE)
+    return used
+
+
 def objects_of(snapshot: Snapshot) -> Objects:
-    """Rows of OBJECT: bodies, agents first, then statics, then buttons. Unused slots have the kind NONE."""
-    return np.concatenate([_bodies(snapshot), _statics(snapshot), _buttons(snapshot)])
+    """Rows of OBJECT: bodies, agents first, then statics, then buttons. Unused slots have the kind NONE and no place."""
+    objects = np.concatenate([_bodies(snapshot), _statics(snapshot), _buttons(snapshot)])
+    objects["centre"][objects["kind"] == EntityKind.NONE] = 0
+    return objects
 
 
 def _bodies(snapshot: Snapshot) -> Objects:
@@ -128,7 +142,8 @@ def _statics(snapshot: Snapshot) -> Objects:
 def _buttons(snapshot: Snapshot) -> Objects:
     heights = np.where(snapshot.button_pressed != 0, PRESSED_BUTTON_HEIGHT, BUTTON_HEIGHT)
     sides = np.full(len(heights), BUTTON_SIDE)
-    rows = _rows(EntityKind.BUTTON, snapshot.button_positions, np.stack([sides, sides, heights], axis=1))
+    kinds = np.where(used_buttons(snapshot.button_positions), EntityKind.BUTTON, EntityKind.NONE)
+    rows = _rows(kinds, snapshot.button_positions, np.stack([sides, sides, heights], axis=1))
     rows["centre"][:, 2] += rows["size"][:, 2] / 2
     return rows
 

@@ -40,6 +40,7 @@ class _Moment:
     objects: Objects
     rewards: NDArray[np.float32]  # [A]
     returns: NDArray[np.float32]  # [A], of the episode, as far as it was recorded
+    episode_length: int  # steps, as far as it was recorded
     episode_step: int
 
 
@@ -92,13 +93,18 @@ class Recorder:
             last = moments[-1] if moments else None
             step_rewards = rewards[slot, :, 0] if last else np.zeros_like(rewards[slot, :, 0])
             same_episode = last is not None and last.snapshot.episode_index == snapshot.episode_index
+            remaining = int(steps_remaining[slot, 0, 0])
+            length = self._sim.episode_length
+            if self._sim.config.max_levels:  # each level has its own
+                length = last.episode_length if last and same_episode else remaining
             moments.append(
                 _Moment(
                     snapshot=snapshot,
                     objects=objects_of(snapshot),
                     rewards=step_rewards,
                     returns=last.returns + step_rewards if last and same_episode else np.zeros_like(step_rewards),
-                    episode_step=self._sim.episode_length - int(steps_remaining[slot, 0, 0]),
+                    episode_length=length,
+                    episode_step=length - remaining,
                 )
             )
 
@@ -131,11 +137,10 @@ class Recorder:
         """JSON. `data` holds, for each world, the arrays of `_arrays` one after the other, compressed as a whole."""
         unit = self._unit()
         data = b"".join(part for moments in self._moments for part in _arrays(moments, unit))
-        bounds = np.nan_to_num(np.concatenate(self._moments[0][0].snapshot.floor_bounds()), posinf=0.0, neginf=0.0)
         recording = {
             "version": VERSION_STRING,
             "unit": unit,
-            "bounds": bounds.tolist(),
+            "bounds": self._bounds(),
             "tints": AGENT_TINTS[: self._sim.num_agents],
             "worlds": [
                 {"world": self._sim.world_offset + slot, "moments": len(moments), "objects": len(moments[0].objects)}
@@ -144,6 +149,12 @@ class Recorder:
             "data": base64.b64encode(zlib.compress(data, 9)).decode("ascii"),
         }
         return json.dumps(recording).replace("<", "\\u003c")
+
+    def _bounds(self) -> list[float]:
+        """The rectangle around all levels: its low and its high (x, y), metres."""
+        corners = np.array([moment.snapshot.floor_bounds() for moments in self._moments for moment in moments])
+        finite = np.nan_to_num(corners, posinf=0.0, neginf=0.0)
+        return [*finite[:, 0].min(axis=0).tolist(), *finite[:, 1].max(axis=0).tolist()]
 
     def _unit(self) -> float:
         """Metres that a written length of 1 stands for: as fine as the largest length allows."""

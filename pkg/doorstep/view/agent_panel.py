@@ -212,6 +212,7 @@ class AgentCamera:
             num_agents=sim.num_agents,
             episode_length=sim.episode_length,
             num_threads=1,
+            max_levels=min(1, sim.config.max_levels),
             cameras=Cameras(width=_IMAGE_WIDTH, height=_IMAGE_HEIGHT, depth=False),
         )
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from doorstep import EntityKind
-from doorstep.render.objects import AGENT_TINTS, BUTTON_HEIGHT, BUTTON_SIDE, PRESSED_BUTTON_HEIGHT
+from doorstep.render.objects import AGENT_TINTS, BUTTON_HEIGHT, BUTTON_SIDE, PRESSED_BUTTON_HEIGHT, used_buttons
 from doorstep.simulator import Simulator
 from doorstep.tensor import Tensor
 
@@ -93,9 +93,12 @@ class Layout:
 
     @staticmethod
     def of(sim: Simulator, cells: int) -> Layout:
-        """Cells that are large enough for the levels of a simulator."""
-        used = read(sim.state.static_kinds) != 0
-        positions, sizes = read(sim.state.static_positions)[used], read(sim.state.static_sizes)[used]
+        """Cells that are large enough for the levels of a simulator, or for the bodies if none has walls."""
+        kinds, places, extents = sim.state.static_kinds, sim.state.static_positions, sim.state.static_sizes
+        if not read(kinds).any():
+            kinds, places, extents = sim.state.body_kinds, sim.state.body_positions, sim.state.body_sizes
+        used = read(kinds) != 0
+        positions, sizes = read(places)[used], read(extents)[used]
         low = (positions - sizes / 2)[:, :2].min(axis=0)
         high = (positions + sizes / 2)[:, :2].max(axis=0)
         height = float((positions + sizes)[:, 2].max())  # positions are at the bottom
@@ -169,12 +172,12 @@ def doors(sim: Simulator, worlds: range, layout: Layout) -> Boxes:
 
 def buttons(sim: Simulator, worlds: range, layout: Layout) -> Boxes:
     """Buttons. Pressed ones are lower."""
-    pressed = _select(sim.state.button_pressed, worlds) != 0
+    pressed, positions = _select(sim.state.button_pressed, worlds) != 0, _select(sim.state.button_positions, worlds)
     sizes = np.full((*pressed.shape, 3), BUTTON_SIDE, np.float32)
     sizes[..., 2] = np.where(pressed, PRESSED_BUTTON_HEIGHT, BUTTON_HEIGHT)
     return Boxes(
-        _place(_select(sim.state.button_positions, worlds), layout),
-        _flat(sizes),
+        _place(positions, layout),
+        _flat(sizes * used_buttons(positions)[..., None]),
         colours=_choose(pressed, _OPEN_COLOUR, _BUTTON_COLOUR),
     )
 
