@@ -27,6 +27,7 @@ from doorstep._batches import (
     level_table,
     usable_device,
 )
+from doorstep._level_tables import MOST_STATICS, NUM_DOORS, NUM_WALLS, check_table, ranges
 from doorstep._native import MAX_GLOBAL_WORLDS, MAX_SEED, TENSORS, DeviceKind, batch_info, xla_handler
 from doorstep.config import SimulatorConfig, as_config
 from doorstep.errors import ArgumentError
@@ -97,7 +98,9 @@ class Batch(NamedTuple):
             resets: int32 or bool, [N] or [N, 1]; worlds where it is not zero are regenerated at the end of the step.
             level_weights: float32 [N, L] or [L], only with levels: how likely each world draws each level from this
             step on, relative to the sum of its row; None: `state.level_weights`.
-            levels: as the field `levels`: draw from these instead. They may be traced.
+            levels: as the field `levels`: draw from these instead. They may be traced; numbers out of range then become
+            the nearest that is in it.
+            ArgumentError if weights or levels that are not traced have values out of range.
         num_worlds: N of `init`. A step takes any number of worlds.
         outputs: names of `BatchState.tensors`, without `level_weights`.
         shapes: shape and dtype of the actions, the worlds and each output, by name.
@@ -198,16 +201,15 @@ def _batch(program: Program, num_worlds: int, config_seed: int, config_offset: i
 
 
 @functools.lru_cache(KEPT_TABLES)
-def _batch_of_levels(
-    program: Program, num_worlds: int, config_seed: int, config_offset: int, table: _Table
-) -> Batch:
+def _batch_of_levels(program: Program, num_worlds: int, config_seed: int, config_offset: int, table: _Table) -> Batch:
     init_any = _init_function(program, num_worlds, config_seed, config_offset)
     step_levels = _step_function(table)
 
     def init(seed: Any = None, world_offset: Any = None, level_weights: Any = None, levels: Any = None) -> BatchState:
         weights = table.weights() if level_weights is None else level_weights
-        drawn = table.words() if levels is None else levels
-        return init_any(seed, world_offset, *_level_arguments(program, num_worlds, weights, drawn))
+        _check_weights(program, level_weights)
+        drawn, is_safe = _checked_levels(program, table, levels)
+        return init_any(seed, world_offset, *_level_arguments(program, num_worlds, weights, drawn, is_safe=is_safe))
 
     shapes = _shapes(program, num_worlds)
     return Batch(init, step_levels, num_worlds, program.outputs, shapes, table.words())
@@ -218,7 +220,11 @@ def _step_function(table: _Table) -> Callable[..., BatchState]:
     def step_levels(
         state: BatchState, actions: jax.Array, resets: Any = None, level_weights: Any = None, levels: Any = None
     ) -> BatchState:
-        stepped: BatchState = step(state, actions, resets, level_weights, table.words() if levels is None else levels)
+        _count_worlds(state)
+        _check_weights(state.program, level_weights)
+        drawn, is_safe = _checked_levels(state.program, table, levels)
+        step_any = _step_safe_levels if is_safe else step
+        stepped: BatchState = step_any(state, actions, resets, level_weights, drawn)
         return stepped
 
     return step_levels
@@ -286,6 +292,19 @@ def step(
     Raises:
         ArgumentError: actions, resets, levels or what the state has are no arrays, or have another shape or dtype.
     """
+    return _stepped(state, actions, resets, level_weights, levels, is_safe=False)
+
+
+@functools.partial(jax.jit, inline=True)
+def _step_safe_levels(
+    state: BatchState, actions: jax.Array, resets: Any, level_weights: Any, levels: jax.Array
+) -> BatchState:
+    return _stepped(state, actions, resets, level_weights, levels, is_safe=True)
+
+
+def _stepped(
+    state: BatchState, actions: jax.Array, resets: Any, level_weights: Any, levels: Any, *, is_safe: bool
+) -> BatchState:
     num_worlds = _count_worlds(state)
     program = state.program
     _check_array("actions", actions, _shape("actions", program, num_worlds))
@@ -294,7 +313,7 @@ def step(
         _check_array(name, state.tensors.get(name), _shape(name, program, num_worlds))
     reset_column = _reset_column(resets, num_worlds)
     weights = state.tensors.get(WEIGHTS) if level_weights is None else level_weights
-    drawn = _level_arguments(program, num_worlds, weights, levels)
+    drawn = _level_arguments(program, num_worlds, weights, levels, is_safe=is_safe)
     step_rows = _step_rows(program, has_resets=bool(reset_column))
     worlds, *tensors = step_rows(state.worlds, actions, *reset_column, *drawn, *(state.tensors[name] for name in kept))
     given = {WEIGHTS: drawn[0]} if drawn else {}
@@ -396,8 +415,11 @@ def _reset_column(resets: Any, num_worlds: int) -> list[jax.Array]:
     return [resets.astype(jnp.int32).reshape(num_worlds, 1)]
 
 
-def _level_arguments(program: Program, num_worlds: int, weights: Any, table: Any) -> list[jax.Array]:
-    """The rows of weights and the table, checked; nothing for worlds without levels."""
+def _level_arguments(program: Program, num_worlds: int, weights: Any, table: Any, *, is_safe: bool) -> list[jax.Array]:
+    """The rows of weights and the table, with shapes that are checked; nothing for worlds without levels.
+
+    is_safe: the table holds levels that were checked; otherwise its numbers are moved into their ranges.
+    """
     count = program.rules.max_levels
     if count == 0:
         check_no_levels(table if weights is None else weights)
@@ -408,7 +430,51 @@ def _level_arguments(program: Program, num_worlds: int, weights: Any, table: Any
         weights = jnp.broadcast_to(weights, rows.shape)
     _check_array(WEIGHTS, weights, rows)
     _check_array("levels", table, jax.ShapeDtypeStruct((count, LEVEL_WORDS), jnp.uint32))
-    return [weights, table]
+    return [weights, table if is_safe else _bounded(table)]
+
+
+def _checked_levels(program: Program, table: _Table, levels: Any) -> tuple[Any, bool]:
+    """The levels to draw from, and whether they were checked: those of `make()`, or others whose values are known."""
+    if levels is None:
+        return table.words(), True
+    expected = program.rules.max_levels, LEVEL_WORDS
+    if isinstance(levels, jax.core.Tracer) or not isinstance(levels, (np.ndarray, jax.Array)):
+        return levels, False
+    if (levels.shape, levels.dtype) != (expected, np.uint32):
+        return levels, False  # refused with those that are traced
+    check_table(np.asarray(levels), program.rules.num_agents)
+    return levels, True
+
+
+def _check_weights(program: Program, weights: Any) -> None:
+    """Refuses values that are no weights, where they are known."""
+    count = program.rules.max_levels
+    if isinstance(weights, jax.core.Tracer) or not isinstance(weights, (np.ndarray, jax.Array)):
+        return
+    if weights.shape[-1:] != (count,) or weights.dtype != np.float32:
+        return  # refused with those that are traced
+    rows = np.asarray(weights).reshape(-1, count)
+    wrong = ~np.isfinite(rows).all(axis=1) | (rows < 0).any(axis=1) | ~rows.any(axis=1)
+    if wrong.any():
+        at = int(np.argmax(wrong))
+        name = WEIGHTS if weights.ndim == 1 else f"{WEIGHTS}[{at}]"
+        raise ArgumentError(
+            f"{name} is {rows[at].tolist()}; it must be {count} numbers that are finite, not negative and not all zero",
+            argument=WEIGHTS,
+            hint="a level that is not to be played has the weight 0; give another one a larger weight",
+        )
+
+
+def _bounded(table: jax.Array) -> jax.Array:
+    """A table in which each number that is out of its range is the nearest one that is in it."""
+    is_float, low, high = ranges()
+    words = jax.lax.bitcast_convert_type(table, jnp.int32)
+    numbers = jax.lax.bitcast_convert_type(table, jnp.float32)
+    in_range = (numbers >= low.view(np.float32)) & (numbers <= high.view(np.float32))
+    nearest = jnp.where(numbers > high.view(np.float32), high, low)  # what is not a number is the least one
+    bounded = jnp.where(is_float, jnp.where(in_range, words, nearest), jnp.clip(words, low, high))
+    doors = jnp.minimum(bounded[:, NUM_DOORS], MOST_STATICS - bounded[:, NUM_WALLS])
+    return jax.lax.bitcast_convert_type(bounded.at[:, NUM_DOORS].set(doors), jnp.uint32)
 
 
 # ---- The custom calls

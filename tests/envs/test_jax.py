@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import pytest
 from tests.envs.histories import PARTS, Array, History, actions_of
 
 import doorstep
+from doorstep import levels
 
 jax = pytest.importorskip("jax")
 
@@ -243,6 +245,68 @@ def test_observations_are_in_the_space(observations: Any) -> None:
     assert space.contains(sample)
 
 
+# ---- Levels ----
+
+# Two agents that walk ahead are in the goal of the first one after two steps
+NEAR = levels.Level(
+    spawns=(levels.Spawn(-5, 0), levels.Spawn(5, 0)),
+    rooms=(levels.Room(0, 9),),
+    goal=levels.Goal(min_x=-20, max_x=20, min_y=1.5, max_y=9),
+    rewards=levels.Rewards.sparse(),
+    episode_length=5,
+)
+FAR = NEAR.replace(goal=None, episode_length=(3, 9))
+AHEAD = jnp.tile(jnp.asarray([3, 0, 2, 0], jnp.int32), 2)
+
+
+def test_a_goal_terminates_and_the_step_limit_truncates() -> None:
+    env = EscapeRoomJaxEnv(levels=[NEAR])
+    _, state = env.reset(jax.random.key(0))
+    seen = []
+    for action in (AHEAD, AHEAD, *[jnp.asarray([0, 0, 2, 0] * 2)] * 5):
+        _, state, reward, terminated, truncated, info = env.step(None, state, action)
+        seen.append((float(reward), bool(terminated), bool(truncated)))
+        assert int(info["level"]) == 0
+    assert seen == [(0, False, False), (1, True, False), *[(0, False, False)] * 4, (0, False, True)]
+
+
+@pytest.mark.parametrize("agents", VIEWS)
+def test_worlds_draw_levels_as_those_of_a_batch_do(agents: Any) -> None:
+    table, keys = [levels.reference(), NEAR, FAR], keys_of(5, WORLDS)
+    rules: Any = {"levels": table, "max_levels": 4, "episode_length": LENGTH}
+    env, rooms = EscapeRoomJaxEnv(agents=agents, **rules), doorstep.jax.make(1, outputs=("levels", "dones"), **rules)
+    assert env.default_params.max_steps_in_episode == 9
+    states = jax.vmap(env.reset)(keys)[1]
+    batches = [rooms.init(int(jax.random.bits(key, (), jnp.uint32))) for key in keys]
+    step, played = jax.jit(jax.vmap(env.step)), set()
+    for actions in actions_of(3, 25, WORLDS, 2):
+        _, states, *_, info = step(keys, states, row_action(actions, agents))
+        batches = [rooms.step(batch, jnp.asarray(actions[i : i + 1])) for i, batch in enumerate(batches)]
+        assert_same(states.worlds, jnp.concatenate([batch.worlds for batch in batches]))
+        assert info["level"].tolist() == [int(batch.levels[0, 0]) for batch in batches]
+        played |= set(info["level"].tolist())
+    assert played == {0, 1, 2}
+
+
+def test_weights_of_a_state_may_be_replaced() -> None:
+    env = EscapeRoomJaxEnv(levels=[NEAR, FAR])
+    _, states = jax.vmap(env.reset)(keys_of(2, 16))
+    assert set(np.asarray(states.levels).ravel().tolist()) == {0, 1}
+    weights = jnp.tile(jnp.asarray([0.0, 1.0]), (16, 1))
+    states = dataclasses.replace(states, tensors=states.tensors | {"level_weights": weights})
+    for _ in range(5):  # the episodes that have begun end
+        _, states, *_ = jax.vmap(env.step, in_axes=(0, 0, None))(keys_of(2, 16), states, AHEAD)
+    _, states, *_, info = jax.vmap(env.step, in_axes=(0, 0, None))(keys_of(2, 16), states, AHEAD)
+    assert np.asarray(info["level"])[np.asarray(info["episode_lengths"]) > 0].tolist().count(0) == 0
+
+
+def test_without_levels_there_is_none() -> None:
+    env = EscapeRoomJaxEnv()
+    _, state = env.reset(jax.random.key(0))
+    assert "level" not in env.step(None, state, AHEAD)[-1]
+    assert env.default_params.max_steps_in_episode == 200
+
+
 # ---- Bad input ----
 
 
@@ -257,6 +321,10 @@ def test_observations_are_in_the_space(observations: Any) -> None:
         ({"num_agent": 2}, "did you mean 'num_agents'"),
         ({"action_check": "raise"}, "action_check is 'raise'"),
         ({"cameras": doorstep.Cameras()}, "cameras is"),
+        ({"levels": []}, "levels is .*; it must be a sequence"),
+        ({"levels": NEAR}, "levels is .*; it must be a sequence"),
+        ({"levels": [NEAR, FAR], "max_levels": 1}, "1"),
+        ({"levels": [NEAR], "num_agents": 3}, "spawns"),
     ],
 )
 def test_arguments_are_checked(arguments: Any, message: str) -> None:

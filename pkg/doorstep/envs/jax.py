@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, final
 
@@ -14,10 +15,12 @@ import doorstep.jax
 from doorstep._arguments import check_choice, refuse
 from doorstep._batches import OUTLIVING
 from doorstep._native import ACTIONS
-from doorstep.config import as_config
+from doorstep.config import SimulatorConfig, as_config
 from doorstep.envs._jax_spaces import Box, Dict, MultiDiscrete
 from doorstep.envs._rooms import AGENTS_VIEWS, AgentsView, parts_of_agent, refuse_decided
 from doorstep.jax import BatchState
+from doorstep.levels import AnyLevel
+from doorstep.levels.files import check_levels
 
 OBSERVATIONS = ("flat", "dict")
 READ = ("rewards", "terminations", "truncations", "episode_returns", "episode_lengths")
@@ -60,26 +63,39 @@ class EscapeRoomJaxEnv:
         agents: "joint": an action is the actions of all agents side by side, a reward their mean, the flags scalars.
             "rows": all of these have a first dimension of agents. Observations have it in both.
         observations: "flat": one vector for each agent. "dict": the parts of it by name.
-        rules: as for `doorstep.jax.make`: `num_agents`, `episode_length`, `device`, ...
+        levels: the levels that worlds play, as in `doorstep.jax.make`: a world draws one of them at every reset, all
+            equally likely. None: the reference's.
+        rules: as for `doorstep.jax.make`: `num_agents`, `episode_length`, `device`, ... `max_levels` is the number of
+            levels if it is absent.
 
     Raises:
-        ArgumentError: an argument is out of range; the message names it.
+        ArgumentError: an argument is out of range, or a level is refused; the message names it.
         DeviceError: the device cannot be used.
     """
 
     def __init__(
-        self, *, agents: AgentsView = "joint", observations: Literal["flat", "dict"] = "flat", **rules: Any
+        self,
+        *,
+        agents: AgentsView = "joint",
+        observations: Literal["flat", "dict"] = "flat",
+        levels: Sequence[AnyLevel] | None = None,
+        **rules: Any,
     ) -> None:
         check_choice("agents", agents, AGENTS_VIEWS)
         check_choice("observations", observations, OBSERVATIONS)
         refuse_decided(rules, DECIDED)
+        if levels is not None:
+            check_levels(levels)
+            rules.setdefault("max_levels", len(levels))
         config = as_config(1, rules)
         self.num_agents = config.num_agents
         self._by_agent = agents == "rows"
-        self._params = EnvParams(config.episode_length)
+        self._params = EnvParams(_longest_episode(config, levels))
+        self._plays_levels = config.max_levels > 0
         self._parts = parts_of_agent(observations, config.num_agents)
         finals = [f"final_{name}" for name in self._parts]
-        self._rooms = doorstep.jax.make(config, outputs=[*self._parts, *finals, *READ])
+        drawn = ["levels"] if self._plays_levels else []
+        self._rooms = doorstep.jax.make(config, outputs=[*self._parts, *finals, *READ, *drawn], levels=levels)
         self._program = jax.eval_shape(self._rooms.init).program
 
     # ---- What it is ----
@@ -141,7 +157,8 @@ class EscapeRoomJaxEnv:
             observation is the first one of the next. `info` has `terminated`, `truncated` and
 
             - `final_observation`: what the action led to, also where the episode has ended;
-            - `episode_returns`, `episode_lengths`: of the episode that ended last; 0 before.
+            - `episode_returns`, `episode_lengths`: of the episode that ended last; 0 before;
+            - `level`, if the environment was made with levels: int32 [], the index of the one that the world plays now.
 
         Raises:
             ArgumentError: `state` was not returned by this environment, or the action has another shape or dtype.
@@ -164,6 +181,8 @@ class EscapeRoomJaxEnv:
             "episode_returns": self._reward(batch.episode_returns),
             "episode_lengths": jnp.broadcast_to(batch.episode_lengths[0, 0], terminated.shape),
         }
+        if self._plays_levels:
+            info["level"] = batch.levels[0, 0]
         return self._observation(batch), self._state(batch), self._reward(batch.rewards), terminated, truncated, info
 
     # ---- Steps of these ----
@@ -199,3 +218,12 @@ class EscapeRoomJaxEnv:
         counts = array.dtype == np.int32
         low, high = (0.0, float(self._params.max_steps_in_episode)) if counts else (-np.inf, np.inf)
         return Box(low, high, tuple(array.shape[1:]), array.dtype)
+
+
+def _longest_episode(config: SimulatorConfig, levels: Sequence[AnyLevel] | None) -> int:
+    """The most steps of an episode, whatever level is drawn."""
+    lengths = [config.episode_length]
+    for level in levels or ():
+        length = level.episode_length or config.episode_length
+        lengths.append(length[1] if isinstance(length, tuple) else length)
+    return max(lengths)

@@ -14,6 +14,7 @@ NumberOrRange: TypeAlias = "float | tuple[float, float]"
 
 MAX_COORDINATE = 1000.0  # metres; lidar reaches 200, and far from 0 single precision is too coarse for contacts
 MIN_SIZE = 0.01  # metres
+MAX_YAW = 2 * math.pi  # radians
 
 
 def check_number(name: str, value: object, low: float, high: float, unit: str) -> float:
@@ -42,7 +43,7 @@ def check_range(name: str, value: object, low: float, high: float, unit: str, hi
 
 
 def check_yaw(name: str, value: object) -> NumberOrRange:
-    return check_range(name, value, -2 * math.pi, 2 * math.pi, "radians", "math.radians() converts degrees")
+    return check_range(name, value, -MAX_YAW, MAX_YAW, "radians", "math.radians() converts degrees")
 
 
 def check_integer_range(name: str, value: object, low: int, high: int) -> int | tuple[int, int]:

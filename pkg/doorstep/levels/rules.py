@@ -53,7 +53,7 @@ class Rewards:
 
 
 # Least, largest and unit of each constant.
-_LIMITS = {
+PHYSICS_LIMITS = {
     "cube_mass": (1.0, 1000.0, "kilograms"),
     "friction": (0.0, 2.0, "times the usual friction"),
     "walking_force": (0.0, 2000.0, "newtons"),
@@ -90,7 +90,7 @@ class Physics:
     door_speed: NumberOrRange = 30.0
 
     def __post_init__(self) -> None:
-        for name, (low, high, unit) in _LIMITS.items():
+        for name, (low, high, unit) in PHYSICS_LIMITS.items():
             object.__setattr__(self, name, check_range(name, getattr(self, name), low, high, unit))
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import doorstep
 from doorstep.levels import Button, Cube, Door, Goal, Physics, Rewards, Room, Spawn, Wall
-from doorstep.levels.rules import _LIMITS
+from doorstep.levels.rules import PHYSICS_LIMITS
 
 SOUND: dict[type, dict[str, Any]] = {
     Wall: {"x": 1, "y": 2, "size_x": 3, "size_y": 4, "height": 5, "z": 6},
@@ -76,9 +76,9 @@ def test_values_out_of_range_are_refused(cls: type, name: str, value: Any, says:
     assert caught.value.argument == name
 
 
-@pytest.mark.parametrize("name", _LIMITS)
+@pytest.mark.parametrize("name", PHYSICS_LIMITS)
 def test_the_limits_of_the_physics_are_inclusive(name: str) -> None:
-    low, high, _ = _LIMITS[name]
+    low, high, _ = PHYSICS_LIMITS[name]
     assert getattr(Physics(**{name: (low, high)}), name) == (low, high)
     for value in (low - 0.01, high + 0.01, (low - 0.01, high), (low, high + 0.01)):
         with pytest.raises(doorstep.ArgumentError, match=f"^{name} is .*, {low:g} to {high:g}"):
