@@ -151,7 +151,8 @@ bool sees_meshes(const ViewsCall& call, int agent) {
 void count(const ptx::Program& program, int num_agents, int64_t max_levels) {
     const SteppedWorlds worlds(num_agents, max_levels);
     const ViewKernel kernel = find_view_kernel(worlds.fields);
-    const int tiles = with_limits(worlds.fields, [&](auto limits) { return block_tiles<decltype(limits)>(num_agents); });
+    const int tiles =
+        with_limits(worlds.fields, [&](auto limits) { return block_tiles<decltype(limits)>(num_agents); });
     const CameraRig rig{kSide, kSide, 1.1917536f, 1.1917536f, {0.f, 0.f, 1.5f}, {1.f, 0.f, 0.f, 0.f}};
     const RaycastConstants constants(rig);
     std::vector<char> memory(static_cast<size_t>(constants.bytes()) + 64);

@@ -162,9 +162,9 @@ def test_a_replay_is_as_precise_as_without_levels() -> None:
             sim.step()
             recorder.record()
         recording, _ = read_recording(recorder.to_html())
-        used = sim.state.static_kinds.to_numpy() != EntityKind.NONE
-        positions, sizes = (field.to_numpy()[used][:, :2] for field in (sim.state.static_positions, sim.state.static_sizes))
-    assert recording["unit"] == pytest.approx(positions.__abs__().max() / 32767, rel=0.1)
+        state, used = sim.state, sim.state.static_kinds.to_numpy() != EntityKind.NONE
+        positions, sizes = (field.to_numpy()[used][:, :2] for field in (state.static_positions, state.static_sizes))
+    assert recording["unit"] == pytest.approx(np.abs(positions).max() / 32767, rel=0.1)
     assert recording["bounds"][:2] == pytest.approx((positions - sizes / 2).min(axis=0))
     assert recording["bounds"][2:] == pytest.approx((positions + sizes / 2).max(axis=0))
     assert {world["objects"] for world in recording["worlds"]} == {2 + 24 + 32 + 12}

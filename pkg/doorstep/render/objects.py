@@ -118,7 +118,7 @@ def used_buttons(positions: FloatArray) -> NDArray[np.bool_]:
 
 
 def objects_of(snapshot: Snapshot) -> Objects:
-    """Rows of OBJECT: bodies, agents first, then statics, then buttons. Unused slots have the kind NONE and no place."""
+    """Rows of OBJECT: bodies, agents first, then statics, then buttons. Unused slots are NONE, without a place."""
     objects = np.concatenate([_bodies(snapshot), _statics(snapshot), _buttons(snapshot)])
     objects["centre"][objects["kind"] == EntityKind.NONE] = 0
     return objects
