@@ -317,8 +317,10 @@ class Rooms:
         return Outcome(self._observe(), *map(arrays.to_caller, of_rows))
 
     def _by_agent(self, actions: Any) -> Any:
-        """A row's actions as [N, A, 4], or as they are, if the simulator takes that shape."""
+        """Actions by row as [N, A, 4]; where each row is an agent, the simulator takes them as they are."""
         actions = shaped("actions", actions, (self.num_rows, len(self.action_sizes)))
+        if self.rows_per_world == self.num_agents:
+            return actions
         return actions.reshape(-1, self.num_agents, len(ACTIONS))
 
     def _worlds_of(self, rows: Any) -> Any:
