@@ -269,6 +269,9 @@ typedef enum ds_tensor_id {
     X(door_static, INT32, "N,D", READ_WRITE, "Static slot of the door's panel.")                                   \
     X(door_persistent, INT32, "N,D", READ_WRITE, "1 if the door stays open once opened.")                          \
     X(agent_grabs, INT32, "N,A", READ_WRITE, "Index of the body the agent holds, or -1.")                          \
+    X(physics, FLOAT32, "N,5", READ,                                                                               \
+      "As drawn for this episode: mass of cubes (kg), friction factor, walking force (N), turning torque (N m), "  \
+      "speed of doors (m/s).")                                                                                     \
     X(agent_max_y, FLOAT32, "N,A", READ_WRITE, "Largest y reached in this episode, metres, at most 80.")           \
     X(episode_index, UINT32, "N", READ, "Number of levels this world generated before the current one.")
 

@@ -401,6 +401,12 @@ class StateProperties:
         return self._tensor("agent_grabs")
 
     @property
+    def physics(self) -> Tensor:
+        """float32 [N, 5], read-only. As drawn for this episode: mass of cubes (kg), friction factor, walking force
+        (N), turning torque (N m), speed of doors (m/s)."""
+        return self._tensor("physics")
+
+    @property
     def agent_max_y(self) -> Tensor:
         """float32 [N, A], writable. Largest y reached in this episode, metres, at most 80."""
         return self._tensor("agent_max_y")

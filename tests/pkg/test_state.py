@@ -25,6 +25,7 @@ FIELDS: list[tuple[str, tuple[int | None, ...], str, bool]] = [
     ("door_static", (3,), "int32", True),
     ("door_persistent", (3,), "int32", True),
     ("agent_grabs", (2,), "int32", True),
+    ("physics", (5,), "float32", False),
     ("agent_max_y", (2,), "float32", True),
     ("episode_index", (), "uint32", False),
 ]

@@ -334,6 +334,27 @@ def test_physics_is_drawn_at_every_reset() -> None:
     assert (first != second).mean() > 0.99
 
 
+def test_the_state_tells_the_physics_of_each_world() -> None:
+    drawn = Physics((5, 9), (0.5, 1.5), (400, 800), (100, 300), (10, 20))
+    sim = playing(hall(physics=drawn), levels.reference(), num_worlds=200)
+    told, level = sim.state.physics.to_numpy(), sim.levels.to_numpy()[:, 0]
+    low, high = np.array([(5, 0.5, 400, 100, 10), (9, 1.5, 800, 300, 20)])
+    assert (low <= told[level == 0]).all()
+    assert (told[level == 0] < high).all()
+    assert (told[level == 0].std(0) > 0.2 * (high - low)).all()
+    reference = doorstep.Simulator(2).state.physics.to_numpy()
+    np.testing.assert_allclose(reference, [(40 / 3, 1, 1000, 320, 30)] * 2, rtol=1e-6)
+    assert (told[level == 1] == reference[0]).all()
+
+
+def test_agents_walk_as_far_as_the_state_tells() -> None:
+    sim = playing(hall(physics=Physics(walking_force=(500, 1500))), num_worlds=50)
+    start = sim.state.body_positions.to_numpy()[:, 0, 1].copy()
+    walk(sim, 1)
+    walked = sim.state.body_positions.to_numpy()[:, 0, 1] - start
+    np.testing.assert_allclose(walked, sim.state.physics.to_numpy()[:, 2] / 1000, atol=0.01)
+
+
 def test_doors_move_at_their_speed() -> None:
     level = hall(doors=(Door(0, 20, height=4.0),), buttons=(Button(-5, 0, 0),), physics=Physics(door_speed=10.0))
     sim = playing(level)

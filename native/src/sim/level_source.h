@@ -73,11 +73,15 @@ DS_INLINE int32_t draw_length(const ds_level& level, int32_t length_of_rules, Ra
 DS_INLINE void set_physics(LevelTerms& terms, const ds_level_physics& physics, RandomStream& random) {
     const float mass = draw(physics.cube_mass, random), friction = draw(physics.friction, random);
     const float force = draw(physics.walking_force, random), torque = draw(physics.turning_torque, random);
+    const float speed = draw(physics.door_speed, random);
+    const float drawn[] = {mass, friction, force, torque, speed};
+    static_assert(sizeof drawn == sizeof terms.physics);
+    for (int i = 0; i < kPhysics; i++) terms.physics[i] = drawn[i];
     terms.material = {1.f / mass, 1.f / (mass * kCubeInertiaPerMass), friction};
     terms.force = force / static_cast<float>(kMoveAmounts - 1);
     terms.torque = torque / static_cast<float>(kNeutralTurn);
     terms.reference_motion = friction == 1.f && force == kWalkingForce && torque == kTurningTorque;
-    terms.drop = draw(physics.door_speed, random) / kStepsPerSecond;
+    terms.drop = speed / kStepsPerSecond;
 }
 
 DS_INLINE void set_terms(LevelTerms& terms, const ds_level& level, int32_t length_of_rules, RandomStream& random) {

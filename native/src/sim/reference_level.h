@@ -5,7 +5,7 @@
 
 namespace doorstep {
 
-inline ds_level reference_level() {
+constexpr ds_level reference_level() {
     ds_level level{};
     level.struct_size = sizeof level;
     level.source = DS_LEVEL_SOURCE_GENERATED;

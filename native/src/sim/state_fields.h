@@ -1,6 +1,7 @@
 // The table of state fields: where each row of DS_STATE_TABLE lies in a world's block.
 #pragma once
 
+#include "sim/reference_level.h"
 #include "sim/world.h"
 
 namespace doorstep {
@@ -28,6 +29,24 @@ constexpr BodySizes<W> make_body_sizes() {
 }
 template <class W>
 constexpr BodySizes<W> kBodySizes = make_body_sizes<W>();
+
+struct PhysicsRow {
+    float number[kPhysics];
+};
+constexpr PhysicsRow make_reference_physics() {
+    const ds_level_physics physics = reference_level().physics;
+    return {{physics.cube_mass.low, physics.friction.low, physics.walking_force.low, physics.turning_torque.low,
+             physics.door_speed.low}};
+}
+inline constexpr PhysicsRow kReferencePhysics = make_reference_physics();
+
+template <class W>
+constexpr StateField place_of_physics() {
+    if constexpr (W::kPlaysLevels)
+        return rows_of(sizeof(typename W::Parts) + offsetof(LevelTerms, physics), kPhysics);
+    else
+        return {-1, &kReferencePhysics, 1, {kPhysics, 1}, {kFloatBytes, 0}};
+}
 
 // A field per row, named after it: a missing or additional one does not compile.
 template <class W>
@@ -62,6 +81,7 @@ struct StateFields {
     static constexpr StateField door_static = rows_of(offsetof(Parts, doors.panel), W::kDoors);
     static constexpr StateField door_persistent = rows_of(offsetof(Parts, doors.persistent), W::kDoors);
     static constexpr StateField agent_grabs = rows_of(offsetof(Parts, grabs.held), W::kAgents);
+    static constexpr StateField physics = place_of_physics<W>();
     static constexpr StateField agent_max_y = rows_of(offsetof(Parts, progress.max_y), W::kAgents);
     static constexpr StateField episode_index = {
         static_cast<ptrdiff_t>(offsetof(Parts, identity.episode_index)), nullptr, 0, {1, 1}, {0, 0}};

@@ -10,6 +10,9 @@
 
 namespace doorstep {
 
+// Numbers of ds_level_physics.
+constexpr int kPhysics = sizeof(ds_level_physics) / sizeof(ds_range);
+
 struct Episode {
     int32_t steps_remaining;
     int32_t done;  // as the dones tensor
@@ -69,7 +72,7 @@ struct ReferenceTerms {
 
 struct LevelTerms {
     static constexpr int kMostRooms = DS_LEVEL_MAX_ROOMS;
-    static constexpr size_t kSavedBytes = 4 * (3 + 3 * kMostRooms + 5 + 7 + 3 + 6);
+    static constexpr size_t kSavedBytes = 4 * (3 + 3 * kMostRooms + 5 + 7 + kPhysics + 3 + 6);
 
     int32_t num_rooms, num_doors, num_buttons;
     float room_start[kMostRooms];      // metres; the first is not used to find an agent's room
@@ -77,6 +80,7 @@ struct LevelTerms {
     int32_t room_door[kMostRooms];
     ds_level_goal goal;
     ds_level_rewards rewards;
+    float physics[kPhysics];       // as drawn; what follows is derived from it
     LevelMaterial material;
     float force, torque;           // per amount, per turn
     int32_t reference_motion;      // 0 or 1

@@ -518,6 +518,14 @@ STATE_FIELDS: tuple[TensorRow, ...] = (
         "Index of the body the agent holds, or -1.",
     ),
     TensorRow(
+        "physics",
+        "float32",
+        ("N", "5"),
+        False,
+        "As drawn for this episode: mass of cubes (kg), friction factor, walking force (N), turning torque (N m),"
+        " speed of doors (m/s).",
+    ),
+    TensorRow(
         "agent_max_y",
         "float32",
         ("N", "A"),
