@@ -111,11 +111,11 @@ def test_those_who_keep_some_copies_for_good_leave_the_ring_useful() -> None:
 def test_what_is_done_to_a_copy_is_done_to_no_other() -> None:
     ring = Ring(np.zeros(SHAPE, np.float32))
     copy = ring.copy()
-    copy.shape = (30,)
+    where = address(copy)
     copy.flags.writeable = False
     del copy
     again = ring.copy()
-    assert (again.shape, again.flags.writeable) == (SHAPE, True)
+    assert (address(again), again.flags.writeable) == (where, True)
 
 
 @pytest.mark.parametrize("name", ["EscapeRoomVectorEnv", "TorchEscapeRoomVectorEnv"])
