@@ -5,6 +5,7 @@ The worlds are data: a BatchState holds them, and a step makes the next BatchSta
 
 from __future__ import annotations
 
+import ctypes
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,11 +28,12 @@ from doorstep._batches import (
     level_table,
     usable_device,
 )
-from doorstep._level_tables import MOST_STATICS, NUM_DOORS, NUM_WALLS, check_table, ranges
 from doorstep._native import MAX_GLOBAL_WORLDS, MAX_SEED, TENSORS, DeviceKind, batch_info, xla_handler
+from doorstep._native._generated import Level as NativeLevel
 from doorstep.config import SimulatorConfig, as_config
 from doorstep.errors import ArgumentError
 from doorstep.levels import AnyLevel
+from doorstep.simulator import Simulator
 
 DEFAULT_OUTPUTS = ("observations", "rewards", "dones")
 WEIGHTS = "level_weights"  # with levels, a tensor of each state; no output: the caller's to replace
@@ -98,8 +100,8 @@ class Batch(NamedTuple):
             resets: int32 or bool, [N] or [N, 1]; worlds where it is not zero are regenerated at the end of the step.
             level_weights: float32 [N, L] or [L], only with levels: how likely each world draws each level from this
             step on, relative to the sum of its row; None: `state.level_weights`.
-            levels: as the field `levels`: draw from these instead. They may be traced; numbers out of range then become
-            the nearest that is in it.
+            levels: as the field `levels`: draw from these instead. They may be traced; what a simulator would refuse
+            then gives worlds that make no sense, but does no harm.
             ArgumentError if weights or levels that are not traced have values out of range.
         num_worlds: N of `init`. A step takes any number of worlds.
         outputs: names of `BatchState.tensors`, without `level_weights`.
@@ -208,8 +210,8 @@ def _batch_of_levels(program: Program, num_worlds: int, config_seed: int, config
     def init(seed: Any = None, world_offset: Any = None, level_weights: Any = None, levels: Any = None) -> BatchState:
         weights = table.weights() if level_weights is None else level_weights
         _check_weights(program, level_weights)
-        drawn, is_safe = _checked_levels(program, table, levels)
-        return init_any(seed, world_offset, *_level_arguments(program, num_worlds, weights, drawn, is_safe=is_safe))
+        drawn = _checked_levels(program, table, levels)
+        return init_any(seed, world_offset, *_level_arguments(program, num_worlds, weights, drawn))
 
     shapes = _shapes(program, num_worlds)
     return Batch(init, step_levels, num_worlds, program.outputs, shapes, table.words())
@@ -222,9 +224,8 @@ def _step_function(table: _Table) -> Callable[..., BatchState]:
     ) -> BatchState:
         _count_worlds(state)
         _check_weights(state.program, level_weights)
-        drawn, is_safe = _checked_levels(state.program, table, levels)
-        step_any = _step_safe_levels if is_safe else step
-        stepped: BatchState = step_any(state, actions, resets, level_weights, drawn)
+        drawn = _checked_levels(state.program, table, levels)
+        stepped: BatchState = step(state, actions, resets, level_weights, drawn)
         return stepped
 
     return step_levels
@@ -292,19 +293,6 @@ def step(
     Raises:
         ArgumentError: actions, resets, levels or what the state has are no arrays, or have another shape or dtype.
     """
-    return _stepped(state, actions, resets, level_weights, levels, is_safe=False)
-
-
-@functools.partial(jax.jit, inline=True)
-def _step_safe_levels(
-    state: BatchState, actions: jax.Array, resets: Any, level_weights: Any, levels: jax.Array
-) -> BatchState:
-    return _stepped(state, actions, resets, level_weights, levels, is_safe=True)
-
-
-def _stepped(
-    state: BatchState, actions: jax.Array, resets: Any, level_weights: Any, levels: Any, *, is_safe: bool
-) -> BatchState:
     num_worlds = _count_worlds(state)
     program = state.program
     _check_array("actions", actions, _shape("actions", program, num_worlds))
@@ -313,7 +301,7 @@ def _stepped(
         _check_array(name, state.tensors.get(name), _shape(name, program, num_worlds))
     reset_column = _reset_column(resets, num_worlds)
     weights = state.tensors.get(WEIGHTS) if level_weights is None else level_weights
-    drawn = _level_arguments(program, num_worlds, weights, levels, is_safe=is_safe)
+    drawn = _level_arguments(program, num_worlds, weights, levels)
     step_rows = _step_rows(program, has_resets=bool(reset_column))
     worlds, *tensors = step_rows(state.worlds, actions, *reset_column, *drawn, *(state.tensors[name] for name in kept))
     given = {WEIGHTS: drawn[0]} if drawn else {}
@@ -415,11 +403,8 @@ def _reset_column(resets: Any, num_worlds: int) -> list[jax.Array]:
     return [resets.astype(jnp.int32).reshape(num_worlds, 1)]
 
 
-def _level_arguments(program: Program, num_worlds: int, weights: Any, table: Any, *, is_safe: bool) -> list[jax.Array]:
-    """The rows of weights and the table, with shapes that are checked; nothing for worlds without levels.
-
-    is_safe: the table holds levels that were checked; otherwise its numbers are moved into their ranges.
-    """
+def _level_arguments(program: Program, num_worlds: int, weights: Any, table: Any) -> list[jax.Array]:
+    """The rows of weights and the table, with shapes that are checked; nothing for worlds without levels."""
     count = program.rules.max_levels
     if count == 0:
         check_no_levels(table if weights is None else weights)
@@ -430,20 +415,25 @@ def _level_arguments(program: Program, num_worlds: int, weights: Any, table: Any
         weights = jnp.broadcast_to(weights, rows.shape)
     _check_array(WEIGHTS, weights, rows)
     _check_array("levels", table, jax.ShapeDtypeStruct((count, LEVEL_WORDS), jnp.uint32))
-    return [weights, table if is_safe else _bounded(table)]
+    return [weights, table]
 
 
-def _checked_levels(program: Program, table: _Table, levels: Any) -> tuple[Any, bool]:
-    """The levels to draw from, and whether they were checked: those of `make()`, or others whose values are known."""
+def _checked_levels(program: Program, table: _Table, levels: Any) -> Any:
+    """The levels to draw from: those of `make()`, or others, checked where their values are known."""
     if levels is None:
-        return table.words(), True
-    expected = program.rules.max_levels, LEVEL_WORDS
-    if isinstance(levels, jax.core.Tracer) or not isinstance(levels, (np.ndarray, jax.Array)):
-        return levels, False
-    if (levels.shape, levels.dtype) != (expected, np.uint32):
-        return levels, False  # refused with those that are traced
-    check_table(np.asarray(levels), program.rules.num_agents)
-    return levels, True
+        return table.words()
+    is_known = isinstance(levels, (np.ndarray, jax.Array)) and not isinstance(levels, jax.core.Tracer)
+    if is_known and (levels.shape, levels.dtype) == ((program.rules.max_levels, LEVEL_WORDS), np.uint32):
+        _check_level_bytes(np.ascontiguousarray(levels).tobytes(), program.rules.num_agents)
+    return levels
+
+
+@functools.lru_cache(KEPT_TABLES)
+def _check_level_bytes(table: bytes, num_agents: int) -> None:
+    """Raises ArgumentError as `Simulator.set_levels()`, but the level and its field are those of the library."""
+    count = len(table) // ctypes.sizeof(NativeLevel)
+    with Simulator(1, num_agents=num_agents, max_levels=count, num_threads=1) as sim:
+        sim._session.set_levels((NativeLevel * count).from_buffer_copy(table), None)
 
 
 def _check_weights(program: Program, weights: Any) -> None:
@@ -463,18 +453,6 @@ def _check_weights(program: Program, weights: Any) -> None:
             argument=WEIGHTS,
             hint="a level that is not to be played has the weight 0; give another one a larger weight",
         )
-
-
-def _bounded(table: jax.Array) -> jax.Array:
-    """A table in which each number that is out of its range is the nearest one that is in it."""
-    is_float, low, high = ranges()
-    words = jax.lax.bitcast_convert_type(table, jnp.int32)
-    numbers = jax.lax.bitcast_convert_type(table, jnp.float32)
-    in_range = (numbers >= low.view(np.float32)) & (numbers <= high.view(np.float32))
-    nearest = jnp.where(numbers > high.view(np.float32), high, low)  # what is not a number is the least one
-    bounded = jnp.where(is_float, jnp.where(in_range, words, nearest), jnp.clip(words, low, high))
-    doors = jnp.minimum(bounded[:, NUM_DOORS], MOST_STATICS - bounded[:, NUM_WALLS])
-    return jax.lax.bitcast_convert_type(bounded.at[:, NUM_DOORS].set(doors), jnp.uint32)
 
 
 # ---- The custom calls

@@ -12,8 +12,7 @@ import pytest
 
 import doorstep
 from doorstep import levels
-from doorstep._level_tables import LEVEL, ranges
-from doorstep._native._generated import LevelSource
+from doorstep._native._generated import Level as NativeLevel
 
 jax = pytest.importorskip("jax")
 
@@ -21,6 +20,7 @@ import jax.numpy as jnp  # noqa: E402
 
 import doorstep.jax  # noqa: E402
 
+LEVEL = np.dtype(NativeLevel)
 TABLE = [levels.reference(), *levels.curated().values()]
 COUNT = len(TABLE)
 
@@ -98,42 +98,6 @@ def test_weights_whose_values_are_known_are_checked(row: list[float], message: s
             with pytest.raises(doorstep.ArgumentError, match=f"{name}.*{message}") as caught:
                 call(*arguments, None, weights)
             assert caught.value.argument == "level_weights"
-
-
-def test_valid_levels_are_the_same_as_arguments_of_a_program() -> None:
-    many = levels.Level(
-        walls=[levels.Wall(4 * i - 60, 70, 3, 1) for i in range(31)],
-        doors=[levels.Door(0, 60, 4)],
-        buttons=[levels.Button(0, 50, 0)],
-        spawns=[levels.Spawn((-5, -4), 0, (-6.2, 6.2)), levels.Spawn(5, 0)],
-        episode_length=(1, 1_000_000),
-        rewards=levels.Rewards(goal=-1e6),
-        physics=levels.Physics(cube_mass=(1, 1000), friction=0, door_speed=0.1),
-    )
-    table = functions(levels=[*TABLE[:-1], many]).levels
-    bounded = jax.jit(doorstep.jax._bounded)(jnp.asarray(table))
-    for level, (before, after) in enumerate(
-        zip(table.view(LEVEL)[:, 0], np.array(bounded).view(LEVEL)[:, 0], strict=True)
-    ):
-        assert_same_where_used(before, after, level)
-
-
-def assert_same_where_used(before: Any, after: Any, level: int) -> None:
-    """Equal but for what no world reads: parts beyond the counts, rooms of the generator, a length without effect."""
-    is_generated, has_length = before["source"] == LevelSource.GENERATED, before["max_episode_length"] > 0
-    names = LEVEL.names or ()
-    for name in names:
-        if (name == "num_rooms" and is_generated) or (name == "min_episode_length" and not has_length):
-            continue
-        used = slice(before[f"num_{name}"]) if f"num_{name}" in names else ...
-        assert np.array(before[name])[used].tobytes() == np.array(after[name])[used].tobytes(), (level, name)
-
-
-def test_every_word_of_a_level_has_a_range() -> None:
-    is_float, low, high = ranges()
-    assert len(is_float) == len(low) == len(high) == LEVEL.itemsize // 4
-    ends = np.where(is_float, low.view(np.float32), low), np.where(is_float, high.view(np.float32), high)
-    assert (ends[0] < ends[1])[1:].all()  # of the first one, the size, there is one value
 
 
 def test_no_levels_of_a_program_crash_it() -> None:

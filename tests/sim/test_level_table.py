@@ -320,6 +320,15 @@ def test_without_friction_a_cube_slides_on() -> None:
     assert y[1] < 10.5
 
 
+@pytest.mark.parametrize("yaw", [-2 * np.pi, -4.0, -np.pi, -1.0, 0.3, 2.0, np.pi, 5.0, 2 * np.pi])
+def test_agents_and_cubes_are_turned_by_their_yaw(yaw: float) -> None:
+    sim = playing(hall(spawns=(Spawn(-5, 0, yaw=yaw), Spawn(5, 0)), cubes=(Cube(0, 15, yaw=yaw),)))
+    rotations = sim.state.body_rotations.to_numpy()[0]
+    for body in (0, 2):
+        expected = np.array([np.cos(yaw / 2), 0, 0, np.sin(yaw / 2)])
+        np.testing.assert_allclose(rotations[body], expected, atol=1e-6)
+
+
 def test_physics_is_drawn_at_every_reset() -> None:
     sim = playing(hall(physics=Physics(walking_force=(500, 1500))), num_worlds=200)
     walk(sim, 1)

@@ -33,6 +33,21 @@ DS_INLINE int32_t draw_level(W& world, LevelSource source, RandomStream& random)
     return 0;
 }
 
+// ---- Limits
+
+// How much of a level's arrays is in use. Batches draw from tables in the caller's memory, which nobody has checked:
+// whatever they hold, nothing beyond the arrays is read or written.
+struct LevelCounts {
+    int32_t walls, doors, buttons, cubes, rooms;
+};
+DS_INLINE LevelCounts counts_of(const ds_level& level) {
+    const int32_t walls = clamp(level.num_walls, 0, DS_LEVEL_MAX_STATICS);
+    const int32_t doors = clamp(level.num_doors, 0, DS_LEVEL_MAX_DOORS);
+    return {walls, doors < DS_LEVEL_MAX_STATICS - walls ? doors : DS_LEVEL_MAX_STATICS - walls,
+            clamp(level.num_buttons, 0, DS_LEVEL_MAX_BUTTONS), clamp(level.num_cubes, 0, DS_LEVEL_MAX_CUBES),
+            clamp(level.num_rooms, 1, DS_LEVEL_MAX_ROOMS)};
+}
+
 // ---- Terms
 
 // Rooms as in ReferenceTerms, bit by bit.
@@ -46,15 +61,15 @@ DS_INLINE void set_reference_rooms(LevelTerms& terms, UsedParts used) {
     }
 }
 
-DS_INLINE void set_fixed_rooms(LevelTerms& terms, const ds_level& level) {
-    terms.num_rooms = level.num_rooms;
-    terms.num_doors = level.num_doors;
-    terms.num_buttons = level.num_buttons;
+DS_INLINE void set_fixed_rooms(LevelTerms& terms, const ds_level& level, LevelCounts counts) {
+    terms.num_rooms = counts.rooms;
+    terms.num_doors = counts.doors;
+    terms.num_buttons = counts.buttons;
     for (int i = 0; i < LevelTerms::kMostRooms; i++) {
-        const bool used = i < level.num_rooms;
+        const bool used = i < counts.rooms;
         terms.room_start[i] = used ? level.rooms[i].start : 0.f;
         terms.room_scale[i] = used ? 1.f / (level.rooms[i].end - level.rooms[i].start) : 1.f;
-        terms.room_door[i] = used ? level.rooms[i].door : -1;
+        terms.room_door[i] = used ? clamp(level.rooms[i].door, -1, DS_LEVEL_MAX_DOORS - 1) : -1;
     }
 }
 
@@ -65,7 +80,8 @@ DS_INLINE float draw(ds_range range, RandomStream& random) {
 
 DS_INLINE int32_t draw_length(const ds_level& level, int32_t length_of_rules, RandomStream& random) {
     const float drawn = random.uniform();
-    const int32_t low = level.min_episode_length, high = level.max_episode_length;
+    const int32_t high = clamp(level.max_episode_length, 0, DS_MAX_EPISODE_LENGTH);
+    const int32_t low = clamp(level.min_episode_length, 1, high);
     if (high == 0) return length_of_rules;
     return low + clamp(static_cast<int32_t>(drawn * static_cast<float>(high - low + 1)), 0, high - low);
 }
@@ -93,12 +109,22 @@ DS_INLINE void set_terms(LevelTerms& terms, const ds_level& level, int32_t lengt
 
 // ---- Contents
 
+DS_INLINE Heading twice(Heading angle) {
+    return {1.f - 2.f * angle.sine * angle.sine, 2.f * angle.sine * angle.cosine};
+}
+
+// yaw: up to one turn, of whose eighth sine_cosine() is accurate.
+DS_INLINE Quat rotation_of_yaw(float yaw) {
+    const Heading half = twice(twice(sine_cosine(0.125f * yaw)));
+    return {half.cosine, 0.f, 0.f, half.sine};
+}
+
 template <class W>
 DS_INLINE void place_level_agents(W& world, const ds_level& level, RandomStream& random) {
     for (int a = 0; a < W::kAgents; a++) {
         const float x = draw(level.agents[a].x, random), y = draw(level.agents[a].y, random);
-        const Heading half_yaw = sine_cosine(0.5f * draw(level.agents[a].yaw, random));
-        place_body(world, a, DS_ENTITY_AGENT, {x, y, 0.f}, {half_yaw.cosine, 0.f, 0.f, half_yaw.sine});
+        const float yaw = draw(level.agents[a].yaw, random);
+        place_body(world, a, DS_ENTITY_AGENT, {x, y, 0.f}, rotation_of_yaw(yaw));
     }
 }
 
@@ -110,11 +136,11 @@ DS_INLINE void place_level_box(W& world, int slot, int kind, const ds_level_box&
 
 // Walls, then the panels of doors. Doors that the level does not have refer to the first static, and are not moved.
 template <class W>
-DS_INLINE void place_level_statics(W& world, const ds_level& level) {
-    for (int i = 0; i < level.num_walls; i++) place_level_box(world, i, DS_ENTITY_WALL, level.walls[i]);
+DS_INLINE void place_level_statics(W& world, const ds_level& level, LevelCounts counts) {
+    for (int i = 0; i < counts.walls; i++) place_level_box(world, i, DS_ENTITY_WALL, level.walls[i]);
     for (int d = 0; d < W::kDoors; d++) {
-        const bool used = d < level.num_doors;
-        const int panel = used ? level.num_walls + d : 0;
+        const bool used = d < counts.doors;
+        const int panel = used ? counts.walls + d : 0;
         if (used) place_level_box(world, panel, DS_ENTITY_DOOR, level.doors[d].panel);
         world.doors.open[d] = 0;
         world.doors.panel[d] = panel;
@@ -123,14 +149,14 @@ DS_INLINE void place_level_statics(W& world, const ds_level& level) {
 }
 
 template <class W>
-DS_INLINE void place_level_objects(W& world, const ds_level& level) {
-    for (int b = 0; b < level.num_buttons; b++)
-        place_button(world, b, level.buttons[b].door, level.buttons[b].x, level.buttons[b].y);
-    for (int c = 0; c < level.num_cubes; c++) {
+DS_INLINE void place_level_objects(W& world, const ds_level& level, LevelCounts counts) {
+    for (int b = 0; b < counts.buttons; b++) {
+        const int32_t door = clamp(level.buttons[b].door, 0, DS_LEVEL_MAX_DOORS - 1);
+        place_button(world, b, door, level.buttons[b].x, level.buttons[b].y);
+    }
+    for (int c = 0; c < counts.cubes; c++) {
         const ds_level_cube& cube = level.cubes[c];
-        const Heading half_yaw = sine_cosine(0.5f * cube.yaw);
-        place_body(world, W::kAgents + c, DS_ENTITY_CUBE, {cube.x, cube.y, kCubeHalfExtent},
-                   {half_yaw.cosine, 0.f, 0.f, half_yaw.sine});
+        place_body(world, W::kAgents + c, DS_ENTITY_CUBE, {cube.x, cube.y, kCubeHalfExtent}, rotation_of_yaw(cube.yaw));
     }
 }
 
@@ -150,11 +176,12 @@ DS_INLINE void show_in_rooms(W& world, UsedParts used) {
 
 template <class W>
 DS_INLINE UsedParts place_fixed_level(W& world, const ds_level& level, RandomStream& random) {
-    const UsedParts used{level.num_walls + level.num_doors, level.num_buttons, level.num_cubes};
-    set_fixed_rooms(world.terms(), level);
+    const LevelCounts counts = counts_of(level);
+    const UsedParts used{counts.walls + counts.doors, counts.buttons, counts.cubes};
+    set_fixed_rooms(world.terms(), level, counts);
     place_level_agents(world, level, random);
-    place_level_statics(world, level);
-    place_level_objects(world, level);
+    place_level_statics(world, level, counts);
+    place_level_objects(world, level, counts);
     show_in_rooms(world, used);
     return used;
 }

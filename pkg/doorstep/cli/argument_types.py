@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from doorstep._files import check_replaceable
 from doorstep.errors import ArgumentError
+from doorstep.levels import AnyLevel, curated, load_levels
 from doorstep.policies import Policy
 from doorstep.recording import Recording
 from doorstep.simulator import Simulator
@@ -89,6 +90,34 @@ def add_policy_argument(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_levels_argument(parser: argparse.ArgumentParser) -> None:
+    """Which levels the worlds play; `levels_of()` loads them."""
+    parser.add_argument(
+        "--levels",
+        metavar="FILE",
+        help="a file of doorstep.levels.save_levels(), or curated: those that come with doorstep. Every world draws "
+        "one of them at each reset, all equally likely; without it they are the reference's",
+    )
+
+
+def levels_of(arguments: argparse.Namespace) -> list[AnyLevel]:
+    """The levels of --levels; none without it.
+
+    Raises:
+        ArgumentError: the file is refused, or --start rooms is given too.
+        OSError: the file cannot be read.
+    """
+    if arguments.levels is None:
+        return []
+    is_named = arguments.levels == "curated"
+    levels: list[AnyLevel] = [*curated().values()] if is_named else load_levels(arguments.levels)
+    if getattr(arguments, "start", "normal") != "normal":
+        raise ArgumentError(
+            "--start rooms is given together with --levels, which say where agents start.", argument="start"
+        )
+    return levels
+
+
 # Options that a recording decides: the field of its configuration, and the default without a recording.
 _RECORDED = {
     "worlds": ("num_worlds", 1),
@@ -97,7 +126,7 @@ _RECORDED = {
     "episode_length": ("episode_length", 200),
 }
 # Options that have no meaning for a recording, and their defaults without one.
-_NOT_RECORDED = {"policy": "random", "start": "normal"}
+_NOT_RECORDED = {"policy": "random", "start": "normal", "levels": None}
 
 
 def add_recording_arguments(parser: argparse.ArgumentParser) -> None:
@@ -182,10 +211,16 @@ def add_simulator_arguments(parser: argparse.ArgumentParser, worlds: int = 1024)
 
 
 def simulator_of(
-    arguments: argparse.Namespace, policy: str | Policy | None = None, episode_length: int = 200, max_levels: int = 0
+    arguments: argparse.Namespace,
+    policy: str | Policy | None = None,
+    episode_length: int = 200,
+    levels: Sequence[AnyLevel] = (),
 ) -> Simulator:
-    """The simulator that the options of add_simulator_arguments() describe, with what a policy observes."""
-    return Simulator(
+    """The simulator that the options of add_simulator_arguments() describe, with what a policy observes.
+
+    If there are levels, worlds play them once they are reset.
+    """
+    sim = Simulator(
         arguments.worlds,
         seed=arguments.seed,
         num_agents=arguments.agents,
@@ -193,5 +228,12 @@ def simulator_of(
         device=arguments.device,
         episode_length=episode_length,
         flat_observations=callable(policy),
-        max_levels=max_levels,
+        max_levels=len(levels),
     )
+    if levels:
+        try:
+            sim.set_levels(levels)
+        except BaseException:
+            sim.close()
+            raise
+    return sim

@@ -13,10 +13,12 @@ from numpy.typing import NDArray
 
 import doorstep
 from doorstep.cli.argument_types import (
+    add_levels_argument,
     add_policy_argument,
     add_simulator_arguments,
     check_output,
     count,
+    levels_of,
     positive_integer,
     simulator_of,
 )
@@ -36,6 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
     add_simulator_arguments(parser)
     add_policy_argument(parser)
+    add_levels_argument(parser)
     parser.add_argument("--steps", type=positive_integer, default=1000, metavar="N", help="number of steps (1000)")
     parser.add_argument(
         "--output",
@@ -70,8 +73,10 @@ class _Tally:
 def run(arguments: argparse.Namespace) -> int:
     """Runs the demo."""
     check_output(arguments.output, (".png",))
-    policy = find_policy(arguments.policy)
-    with simulator_of(arguments, policy) as sim:
+    policy, levels = find_policy(arguments.policy), levels_of(arguments)
+    with simulator_of(arguments, policy, levels=levels) as sim:
+        if levels:
+            sim.reset()
         print(
             f"doorstep {doorstep.__version__}: {sim.num_worlds:,} worlds on {sim.device}, {arguments.steps:,} steps, "
             f"policy {arguments.policy}, seed {sim.seed}",

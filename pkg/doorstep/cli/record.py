@@ -9,18 +9,18 @@ from pathlib import Path
 import numpy as np
 
 from doorstep.cli.argument_types import (
+    add_levels_argument,
     add_policy_argument,
     add_simulator_arguments,
     check_output,
     count,
+    levels_of,
     positive_integer,
     simulator_of,
 )
 from doorstep.cli.random_actions import acting
 from doorstep.cli.rooms_start import RoomsStart
 from doorstep.cli.terminal import Progress
-from doorstep.errors import ArgumentError
-from doorstep.levels import load_levels
 from doorstep.policies import find_policy
 from doorstep.recording import RecordingWriter
 
@@ -34,13 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_policy_argument(parser)
     add("--steps", type=positive_integer, default=1000, metavar="N", help="number of steps (1000)")
     add("--episode-length", type=positive_integer, default=200, metavar="N", help="steps of an episode (200)")
-    add(
-        "--levels",
-        type=Path,
-        metavar="FILE",
-        help="a file of doorstep.levels.save_levels(): every world draws one of its levels at each reset, all equally "
-        "likely; without it they are the reference's",
-    )
+    add_levels_argument(parser)
     add("--output", type=Path, default=Path("doorstep.rec"), metavar="FILE", help="the recording (doorstep.rec)")
     add(
         "--hash-interval",
@@ -55,14 +49,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Steps and records. After Ctrl-C the file has all steps that were taken."""
     check_output(arguments.output)
     policy = find_policy(arguments.policy)
-    levels = [] if arguments.levels is None else load_levels(arguments.levels)
-    if levels and arguments.start != "normal":
-        raise ArgumentError(
-            "--start rooms is given together with --levels, which say where agents start.", argument="start"
-        )
-    with simulator_of(arguments, policy, arguments.episode_length, len(levels)) as sim:
-        if levels:
-            sim.set_levels(levels)
+    levels = levels_of(arguments)
+    with simulator_of(arguments, policy, arguments.episode_length, levels) as sim:
         act = acting(policy, sim)
         rooms_start = RoomsStart(sim) if arguments.start == "rooms" else None
         if rooms_start:

@@ -17,11 +17,13 @@ from numpy.typing import NDArray
 
 import doorstep
 from doorstep.cli.argument_types import (
+    add_levels_argument,
     add_policy_argument,
     add_recording_arguments,
     add_simulator_arguments,
     check_output,
     count,
+    levels_of,
     non_negative_integer,
     open_recording,
     positive_integer,
@@ -59,6 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the file: .png shows the last moment, .mp4 and .gif all moments, .html is a replay (doorstep.png)",
     )
     add_policy_argument(parser)
+    add_levels_argument(parser)
     add_recording_arguments(parser)
     add(
         "--steps",
@@ -144,8 +147,10 @@ def _player(arguments: argparse.Namespace, recording: Recording | None) -> Itera
             play = Replay(recording, sim)
             yield sim, lambda _: play.step()
         return
-    policy = find_policy(arguments.policy)
-    with simulator_of(arguments, policy, arguments.episode_length) as sim:
+    policy, levels = find_policy(arguments.policy), levels_of(arguments)
+    with simulator_of(arguments, policy, arguments.episode_length, levels) as sim:
+        if levels:
+            sim.reset()
         yield sim, _taking_steps(sim, acting(policy, sim), RoomsStart(sim) if arguments.start == "rooms" else None)
 
 

@@ -8,9 +8,11 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from doorstep.cli.argument_types import (
+    add_levels_argument,
     add_policy_argument,
     add_recording_arguments,
     add_world_arguments,
+    levels_of,
     open_recording,
 )
 from doorstep.errors import LibraryError
@@ -25,6 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add_world_arguments(parser, worlds=1, what="number of worlds; at most 64 are shown at once")
     add_policy_argument(parser)
+    add_levels_argument(parser)
     add_recording_arguments(parser)
     add("--rate", type=_rate, default=20, metavar="HZ", help="steps per second, 0-1000 (20)")
     add("--keep-running", action="store_true", help="also step while no browser shows the page")
@@ -44,8 +47,9 @@ def run(arguments: argparse.Namespace) -> int:
     from doorstep.view.server import Settings, serve
 
     with open_recording(arguments) or contextlib.nullcontext() as recording:
-        settings = vars(arguments).keys() - {"command", "actions", "incomplete"}
-        serve(Settings(**{name: getattr(arguments, name) for name in settings}, recording=recording))
+        names = vars(arguments).keys() - {"command", "actions", "incomplete", "levels"}
+        settings = {name: getattr(arguments, name) for name in names}
+        serve(Settings(**settings, levels=tuple(levels_of(arguments)), recording=recording))
     return 0
 
 

@@ -19,6 +19,7 @@ import websockets.asyncio.server as websocket_server
 from websockets.http11 import Request, Response
 
 from doorstep.errors import ArgumentError, LibraryError
+from doorstep.levels import AnyLevel
 from doorstep.policies import Policy, find_policy, make_policy
 from doorstep.recording import Recording
 from doorstep.simulator import Simulator
@@ -36,7 +37,7 @@ MOST_SHOWN = 64  # worlds on the page at once
 class Settings:
     """What to watch, and where to serve it; most names are those of the command's options.
 
-    An open recording decides worlds, agents, seed, episode length and actions.
+    An open recording decides worlds, agents, seed, episode length, levels and actions.
     """
 
     worlds: int = 1
@@ -45,6 +46,7 @@ class Settings:
     device: str = "cpu"
     episode_length: int = 200
     policy: str | None = "random"
+    levels: tuple[AnyLevel, ...] = ()
     recording: Recording | None = None
     rate: float = 20.0
     keep_running: bool = False
@@ -100,14 +102,23 @@ def opened(settings: Settings) -> Iterator[tuple[Viewer, viser.ViserServer]]:
 def _simulator(settings: Settings, *, flat_observations: bool) -> Simulator:
     if settings.recording is not None:
         return Simulator.from_config(settings.recording.config.replace(device=settings.device))
-    return Simulator(
+    sim = Simulator(
         settings.worlds,
         seed=settings.seed,
         num_agents=settings.agents,
         device=settings.device,
         episode_length=settings.episode_length,
         flat_observations=flat_observations,
+        max_levels=len(settings.levels),
     )
+    if settings.levels:
+        try:
+            sim.set_levels(settings.levels)
+        except BaseException:
+            sim.close()
+            raise
+        sim.reset()
+    return sim
 
 
 def _play(sim: Simulator, policy: str | Policy, settings: Settings) -> Play:

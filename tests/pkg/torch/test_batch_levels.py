@@ -165,3 +165,22 @@ def test_batches_without_levels_take_none() -> None:
     assert "levels" not in rooms.init().tensors
     with pytest.raises(doorstep.ArgumentError, match="worlds is of shape"):
         make(2, **OPTIONS).step(rooms.init())
+
+
+def test_no_words_crash_a_step() -> None:
+    """The operator gets the table as a tensor that anyone may write."""
+    rooms = make(32, num_agents=2, **OPTIONS, levels=table_of())
+    state, draw = rooms.init(), np.random.default_rng(3)
+    valid = rooms._level_table.clone()
+    actions = torch.from_numpy(random_actions(1, 6, 32))
+    for run in range(20):
+        table = valid.clone()
+        spoilt = torch.from_numpy(draw.random(tuple(table.shape)) < (1, 0.05)[run % 2])
+        words = draw.integers(-(2**31), 2**31, int(spoilt.sum()), np.int32)
+        table[spoilt] = torch.from_numpy(words)
+        rooms._level_table.copy_(table)
+        for each in actions:
+            rooms.step(state, each, torch.ones(32, 1, dtype=torch.int32))
+    rooms._level_table.copy_(valid)
+    rooms.step(state, actions[0], torch.ones(32, 1, dtype=torch.int32))
+    assert torch.isfinite(state.lidar).all()
