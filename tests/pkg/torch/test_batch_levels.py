@@ -171,16 +171,18 @@ def test_no_words_crash_a_step() -> None:
     """The operator gets the table as a tensor that anyone may write."""
     rooms = make(32, num_agents=2, **OPTIONS, levels=table_of())
     state, draw = rooms.init(), np.random.default_rng(3)
-    valid = rooms._level_table.clone()
+    table_in_place = rooms._level_table
+    assert table_in_place is not None
+    valid = table_in_place.clone()
     actions = torch.from_numpy(random_actions(1, 6, 32))
     for run in range(20):
         table = valid.clone()
         spoilt = torch.from_numpy(draw.random(tuple(table.shape)) < (1, 0.05)[run % 2])
         words = draw.integers(-(2**31), 2**31, int(spoilt.sum()), np.int32)
         table[spoilt] = torch.from_numpy(words)
-        rooms._level_table.copy_(table)
+        table_in_place.copy_(table)
         for each in actions:
             rooms.step(state, each, torch.ones(32, 1, dtype=torch.int32))
-    rooms._level_table.copy_(valid)
+    table_in_place.copy_(valid)
     rooms.step(state, actions[0], torch.ones(32, 1, dtype=torch.int32))
     assert torch.isfinite(state.lidar).all()
