@@ -192,8 +192,8 @@ typedef enum ds_action_component {
 
 /* All tensors that a simulator exports, in the order used everywhere.
    X(name, dtype, shape, access, presence, lifetime, saving, sentence).
-   shape: N worlds, A agents; F is the length of the flat observation (94 for two agents), L is max_levels. All are C-contiguous and
-   aligned to 256 bytes.
+   shape: N worlds, A agents; F is the length of the flat observation (94 for two agents), L is max_levels. All are
+   C-contiguous and aligned to 256 bytes.
    presence: ALWAYS, FLAT: only with flat_observations, or LEVELS: only with max_levels > 0.
    lifetime: STEP: written by every step; EPISODE: written where an episode ends, and kept until the next one does.
    saving: SAVED: a save contains it; UNSAVED: recomputed from the world, or left as it is. */
