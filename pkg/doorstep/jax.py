@@ -5,7 +5,6 @@ The worlds are data: a BatchState holds them, and a step makes the next BatchSta
 
 from __future__ import annotations
 
-import ctypes
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -431,7 +430,7 @@ def _checked_levels(program: Program, table: _Table, levels: Any) -> Any:
 @functools.lru_cache(KEPT_TABLES)
 def _check_level_bytes(table: bytes, num_agents: int) -> None:
     """Raises ArgumentError as `Simulator.set_levels()`, but the level and its field are those of the library."""
-    count = len(table) // ctypes.sizeof(NativeLevel)
+    count = len(table) // (4 * LEVEL_WORDS)
     with Simulator(1, num_agents=num_agents, max_levels=count, num_threads=1) as sim:
         sim._session.set_levels((NativeLevel * count).from_buffer_copy(table), None)
 
