@@ -81,8 +81,8 @@ DS_INLINE float draw(ds_range range, RandomStream& random) {
 DS_INLINE int32_t draw_length(const ds_level& level, int32_t length_of_rules, RandomStream& random) {
     const float drawn = random.uniform();
     const int32_t high = clamp(level.max_episode_length, 0, DS_MAX_EPISODE_LENGTH);
-    const int32_t low = clamp(level.min_episode_length, 1, high);
     if (high == 0) return length_of_rules;
+    const int32_t low = clamp(level.min_episode_length, 1, high);
     return low + clamp(static_cast<int32_t>(drawn * static_cast<float>(high - low + 1)), 0, high - low);
 }
 
