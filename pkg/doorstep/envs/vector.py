@@ -92,7 +92,7 @@ class _RoomsVectorEnv(VectorEnv[Any, Any, Any]):  # type: ignore[misc]
         """
         mask = check_options(options, RESET_OPTIONS).get("reset_mask")
         observations = self._rooms.start(seed, mask)
-        super().reset(seed=None if seed is None else self.simulator.seed)
+        super().reset(seed=None if seed is None else self._rooms.config.seed)
         return observations, {}
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
