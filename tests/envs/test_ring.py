@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import itertools
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -170,6 +171,15 @@ def test_what_a_simulator_writes_into_is_used_in_turns(sim: doorstep.Simulator, 
     del kept
     seen |= {address(play(sim, output)) for _ in range(100)}
     assert len(seen) == 2
+
+
+def test_it_is_used_in_turns_in_any_thread(sim: doorstep.Simulator, output: Output) -> None:
+    """The main thread, which releases Python objects for native code, is busy."""
+    seen: list[int] = []
+    thread = threading.Thread(target=lambda: seen.extend(address(play(sim, output)) for _ in range(50)))
+    thread.start()
+    thread.join()
+    assert (len(seen), len(set(seen))) == (50, 2)
 
 
 def test_it_writes_nothing_that_it_told_even_to_those_who_dropped_it(sim: doorstep.Simulator, output: Output) -> None:

@@ -110,9 +110,9 @@ class Rooms:
     def simulator(self) -> Simulator:
         """The simulator that steps the worlds; `start(seed)` makes a new one.
 
-        Who asks for it may do anything with it: from then on observations are in its own memory, and steps copy them.
+        Who asks for it may do anything with it: from then on its own memory has the observations, and steps copy them.
         """
-        self._keep_outputs()
+        self._return_outputs()
         return self._simulator
 
     @property
@@ -171,7 +171,7 @@ class Rooms:
             if self._running is not None:
                 raise StateError("a step is running", argument="reset_mask", hint="wait for its outcome first")
             worlds = self._worlds_of(rows)
-            self._keep_outputs()  # the observations of the other worlds stay
+            self._return_outputs()  # the observations of the other worlds stay
             self._simulator.reset(worlds)
         elif not self._needs_start or self._config.max_levels:  # new worlds play no levels that came later
             self._renew_outputs()
@@ -319,7 +319,7 @@ class Rooms:
             for output in self._outputs:
                 output.return_home()
 
-    def _keep_outputs(self) -> None:
+    def _return_outputs(self) -> None:
         """From now on the simulator's own memory has the observations, and they are copied for callers."""
         if not self._renews:
             return
