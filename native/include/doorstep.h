@@ -641,6 +641,11 @@ typedef struct ds_binding {
 DS_API ds_status ds_simulator_bind(ds_simulator simulator, const ds_binding* bindings, uint64_t count,
                                    ds_memory* memories);
 
+/* CPU: binds one tensor and copies nothing: its elements are undefined until the next step, refresh or reset of all
+   worlds writes them. Only for tensors that each of these writes as a whole: lifetime STEP and UNSAVED; INVALID_ARGUMENT
+   for others, and as for ds_simulator_bind. */
+DS_API ds_status ds_simulator_redirect(ds_simulator simulator, const ds_binding* binding);
+
 /* Sets a writable tensor from a C-contiguous array of `bytes` bytes, ordered after all work begun on the simulator.
    device_kind: DS_DEVICE_CPU for a host array, which may be changed after the call; otherwise the simulator's device,
    for an array there; the call only begins that copy, and on CUDA it may be recorded into a graph. */

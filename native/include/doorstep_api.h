@@ -159,7 +159,8 @@
       nbytes)) \
     X(ds_status, python_empty_like, (void* object, void** made)) \
     X(ds_status, python_zeros_like, (void* object, void** made)) \
-    X(ds_status, python_tensor_over, (void* type, void* managed, void** made))
+    X(ds_status, python_tensor_over, (void* type, void* managed, void** made)) \
+    X(ds_status, simulator_redirect, (ds_simulator simulator, const ds_binding* binding))
 
 typedef struct ds_api {
     uint32_t abi_version; /* DS_ABI_VERSION */

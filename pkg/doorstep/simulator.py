@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Literal, final
 
@@ -368,6 +368,10 @@ class Simulator(TensorProperties, CameraProperties):
 
     def _tensor(self, name: str) -> Tensor:
         return self._tensors[name]
+
+    def _redirector(self, name: str) -> Callable[[NDArray[Any] | None], None]:
+        """Lets steps write a tensor into other arrays, without copying; `sim.tensors` does not show them."""
+        return self._session.redirector(TENSOR_INDEX[name])
 
     def _assign(self, name: str, value: object) -> None:
         self._tensors.assign(name, value)

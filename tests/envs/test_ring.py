@@ -1,8 +1,12 @@
-"""Ring: copies keep their values while anything refers to them, and their memory is used again afterwards."""
+"""Ring and Output: values stay while anything refers to them, and their memory is used again afterwards."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import gc
+import itertools
+import sys
+import threading
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -10,7 +14,7 @@ import pytest
 from tests.envs.histories import Array, actions_of
 
 import doorstep.envs
-from doorstep.envs._ring import LIMIT, Ring
+from doorstep.envs._ring import LIMIT, Output, Ring
 
 SHAPE = (6, 5)
 MANY = 20_000  # calls, after which an interpreter has specialised what it runs
@@ -116,6 +120,167 @@ def test_what_is_done_to_a_copy_is_done_to_no_other() -> None:
     del copy
     again = ring.copy()
     assert (address(again), again.flags.writeable) == (where, True)
+
+
+# ---- Memory that a simulator writes ----
+
+
+@pytest.fixture(params=["fast", "ctypes"])
+def sim(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[doorstep.Simulator]:
+    """Redirected in both ways."""
+    if request.param == "ctypes":
+        monkeypatch.setattr("doorstep._native.session.fast_calls", lambda: None)
+    with doorstep.Simulator(3, flat_observations=True, num_threads=1) as made:
+        made.actions[..., 2] = 4  # agents turn, so that every step observes something else
+        yield made
+
+
+@pytest.fixture
+def output(sim: doorstep.Simulator) -> Output:
+    return Output(sim.observations.to_numpy(), sim._redirector("observations"))
+
+
+def play(sim: doorstep.Simulator, output: Output) -> Array:
+    output.renew()
+    sim.step()
+    return output.take()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_a_simulator_wrote_keeps_its_values_while_anything_refers_to_it(
+    way: str, sim: doorstep.Simulator, output: Output
+) -> None:
+    kept = []
+    for _ in range(3 * LIMIT):
+        held = WAYS[way](play(sim, output))
+        kept.append((held, values_of(held).copy()))
+    for _ in range(3 * LIMIT):
+        play(sim, output)[...] = -1
+    for held, values in kept:
+        np.testing.assert_array_equal(values_of(held), values)
+    assert len({values.tobytes() for _, values in kept}) == len(kept)
+
+
+def test_what_a_simulator_writes_into_is_used_in_turns(sim: doorstep.Simulator, output: Output) -> None:
+    seen = set()
+    kept = None
+    for _ in range(100):
+        kept = play(sim, output)
+        seen.add(address(kept))
+    assert len(seen) == 2
+    del kept
+    seen |= {address(play(sim, output)) for _ in range(100)}
+    assert len(seen) == 2
+
+
+def test_it_is_used_in_turns_in_any_thread(sim: doorstep.Simulator, output: Output) -> None:
+    """The main thread, which releases Python objects for native code, is busy."""
+    seen: list[int] = []
+    thread = threading.Thread(target=lambda: seen.extend(address(play(sim, output)) for _ in range(50)))
+    thread.start()
+    thread.join()
+    assert (len(seen), len(set(seen))) == (50, 2)
+
+
+def test_it_writes_nothing_that_it_told_even_to_those_who_dropped_it(sim: doorstep.Simulator, output: Output) -> None:
+    """The memory that the simulator writes now is not the one for its next step."""
+    seen = [address(play(sim, output)) for _ in range(50)]
+    assert all(one != other for one, other in itertools.pairwise(seen))
+
+
+def test_the_own_memory_is_copied(sim: doorstep.Simulator, output: Output) -> None:
+    own = sim.observations.to_numpy()
+    first = output.take()
+    assert not np.shares_memory(first, own)
+    np.testing.assert_array_equal(first, own)
+    written = play(sim, output)
+    assert not np.shares_memory(written, own)
+    output.return_home()
+    sim.step()
+    again = output.take()
+    np.testing.assert_array_equal(again, own)
+    assert not np.shares_memory(again, own)
+    assert not np.array_equal(again, written)
+
+
+def test_an_asynchronous_step_ends_in_the_memory_that_it_began_in() -> None:
+    """Also if nobody else refers to it any more."""
+    with doorstep.Simulator(2000, flat_observations=True, num_threads=1) as sim, doorstep.Simulator(
+        2000, flat_observations=True, num_threads=1
+    ) as other:
+        output = Output(sim.observations.to_numpy(), sim._redirector("observations"))
+        for _ in range(5):
+            output.renew()
+            sim.step_async()
+            other.step()
+            first = output.take()
+            output.renew()  # waits
+            np.testing.assert_array_equal(first, other.observations)
+            sim.step()
+            other.step()
+            np.testing.assert_array_equal(output.take(), other.observations)
+        output.renew()
+        sim.step_async()
+        del output, first
+        gc.collect()
+        sim.wait()
+
+
+def test_a_simulator_lets_go_of_what_it_wrote(sim: doorstep.Simulator) -> None:
+    redirect = sim._redirector("observations")
+    first, second = (np.empty(sim.observations.shape, np.float32) for _ in range(2))
+    before = sys.getrefcount(first), sys.getrefcount(second)
+    redirect(first)
+    assert (sys.getrefcount(first), sys.getrefcount(second)) == (before[0] + 1, before[1])
+    redirect(second)
+    assert (sys.getrefcount(first), sys.getrefcount(second)) == (before[0], before[1] + 1)
+    redirect(second)
+    assert sys.getrefcount(second) == before[1] + 1
+    redirect(None)
+    assert sys.getrefcount(second) == before[1]
+    for _ in range(MANY):
+        redirect(first)
+        redirect(second)
+    sim.close()
+    doorstep.Simulator(1).close()  # releases what no simulator needs any more
+    assert (sys.getrefcount(first), sys.getrefcount(second)) == before
+    for _ in range(3):
+        with pytest.raises(doorstep.ClosedError):
+            redirect(first)
+    assert sys.getrefcount(first) == before[0]
+
+
+def test_what_does_not_fit_is_refused_and_nothing_changes(sim: doorstep.Simulator) -> None:
+    redirect = sim._redirector("observations")
+    good, small = np.full(sim.observations.shape, 7, np.float32), np.zeros((3, 2, 93), np.float32)
+    redirect(good)
+    rewards = np.zeros((3, 2), np.float32)
+    sim.bind(rewards=rewards)
+    shared = rewards.view(np.int32)
+    before = sys.getrefcount(small), sys.getrefcount(shared)
+    with pytest.raises((TypeError, doorstep.ArgumentError)):
+        redirect(small)
+    with pytest.raises(doorstep.ArgumentError, match="overlaps that of rewards"):
+        sim._redirector("steps_remaining")(shared)
+    assert (sys.getrefcount(small), sys.getrefcount(shared)) == before
+    assert (good == 7).all()
+    sim.step()
+    assert not (good == 7).any()
+
+
+@pytest.mark.parametrize("name", ["rewards", "actions", "resets", "dones", "final_observations", "episode_returns"])
+def test_only_what_every_step_writes_is_redirected(sim: doorstep.Simulator, name: str) -> None:
+    redirect = sim._redirector(name)
+    array = np.zeros(sim.tensors[name].shape, sim.tensors[name].dtype)
+    before = sys.getrefcount(array)
+    with pytest.raises(doorstep.ArgumentError, match="only what every step writes anew") as caught:
+        redirect(array)
+    assert caught.value.argument == name
+    del caught  # whose traceback refers to it
+    assert sys.getrefcount(array) == before
+
+
+# ---- Environments ----
 
 
 @pytest.mark.parametrize("name", ["EscapeRoomVectorEnv", "TorchEscapeRoomVectorEnv"])

@@ -304,6 +304,106 @@ void actions_out_of_range_are_found_in_bound_memory() {
     close_simulator(simulator);
 }
 
+ds_status redirect(ds_simulator simulator, ds_tensor_id tensor, Memory& memory, int* released = nullptr) {
+    ds_binding binding = binding_of(tensor, memory);
+    if (released) binding.owner = released, binding.release_owner = count_release;
+    return ds_simulator_redirect(simulator, &binding);
+}
+
+constexpr ds_tensor_id kRedirected[] = {DS_TENSOR_steps_remaining,         DS_TENSOR_self_observations,
+                                        DS_TENSOR_partner_observations,    DS_TENSOR_room_entity_observations,
+                                        DS_TENSOR_door_observations,       DS_TENSOR_lidar,
+                                        DS_TENSOR_observations};
+
+void what_writes_all_worlds_writes_redirected_tensors_whole() {
+    const auto refresh = [](ds_simulator simulator, int) { CHECK_EQUAL(ds_simulator_refresh(simulator), DS_STATUS_OK); };
+    const auto reset = [](ds_simulator simulator, int) {
+        CHECK_EQUAL(ds_simulator_reset(simulator, nullptr, 0), DS_STATUS_OK);
+    };
+    void (*const writers[])(ds_simulator, int) = {step_once, refresh, reset};
+    const ds_simulator plain = make_full_simulator(70, 1), simulator = make_full_simulator(70, 2);
+    for (int turn = 0; turn < 45; ++turn) {
+        std::vector<std::unique_ptr<Memory>> places;
+        for (const ds_tensor_id tensor : kRedirected) {
+            places.push_back(std::make_unique<Memory>(tensor_of(simulator, tensor)));
+            CHECK_EQUAL(redirect(simulator, tensor, *places.back()), DS_STATUS_OK);
+            CHECK_EQUAL(places.back()->data()[0], 0x5a);  // nothing was copied
+        }
+        const auto write = writers[turn % 20 == 19 ? 1 + turn / 20 : 0];
+        write(plain, turn);
+        write(simulator, turn);
+        for (size_t i = 0; i < places.size(); ++i) {
+            const ds_tensor_info info = tensor_of(simulator, kRedirected[i]);
+            CHECK(info.data == places[i]->data());
+            CHECK(memcmp(info.data, tensor_of(plain, kRedirected[i]).data, places[i]->bytes()) == 0);
+        }
+        CHECK(hash_of(plain) == hash_of(simulator));
+        for (const ds_tensor_id tensor : kRedirected) {
+            const ds_binding home = {tensor, nullptr, 0, nullptr, nullptr};
+            CHECK_EQUAL(ds_simulator_redirect(simulator, &home), DS_STATUS_OK);
+        }
+    }
+    close_simulator(plain);
+    close_simulator(simulator);
+    check_nothing_lives();
+}
+
+void a_redirected_tensor_leaves_what_it_wrote_before() {
+    const ds_simulator simulator = make_full_simulator(5, 1);
+    const ds_tensor_info own = tensor_of(simulator, DS_TENSOR_lidar);
+    Memory first(own), second(own);
+    int first_released = 0, second_released = 0;
+    CHECK_EQUAL(redirect(simulator, DS_TENSOR_lidar, first, &first_released), DS_STATUS_OK);
+    step_once(simulator, 1);
+    const std::vector<char> written(first.data(), first.data() + first.bytes());
+    CHECK_EQUAL(redirect(simulator, DS_TENSOR_lidar, second, &second_released), DS_STATUS_OK);
+    CHECK_EQUAL(first_released, 1);
+    step_once(simulator, 2);
+    CHECK(memcmp(first.data(), written.data(), first.bytes()) == 0);
+    CHECK_EQUAL(second_released, 0);
+    const ds_binding home = {DS_TENSOR_lidar, nullptr, 0, nullptr, nullptr};
+    CHECK_EQUAL(ds_simulator_redirect(simulator, &home), DS_STATUS_OK);
+    CHECK_EQUAL(second_released, 1);
+    CHECK(tensor_of(simulator, DS_TENSOR_lidar).data == own.data);
+    close_simulator(simulator);
+    check_nothing_lives();
+}
+
+void only_what_every_step_writes_anew_is_redirected() {
+    const ds_simulator simulator = make_full_simulator(5, 1);
+    int released = 0;
+    for (int tensor = 0; tensor < DS_TENSOR_COUNT; ++tensor) {
+        const ds_tensor_id id = static_cast<ds_tensor_id>(tensor);
+        const ds_tensor_info info = tensor_of(simulator, id);
+        Memory place(info);
+        const bool expected = std::find(std::begin(kRedirected), std::end(kRedirected), id) != std::end(kRedirected);
+        CHECK_EQUAL(redirect(simulator, id, place, &released), expected ? DS_STATUS_OK : DS_STATUS_INVALID_ARGUMENT);
+        CHECK_EQUAL(released, 0);
+        CHECK((tensor_of(simulator, id).data == info.data) == !expected);
+        if (!expected) CHECK(last_error_names(doorstep::kTensorRows[tensor].name));
+        const ds_binding home = {id, nullptr, 0, nullptr, nullptr};
+        if (expected) CHECK_EQUAL(ds_simulator_redirect(simulator, &home), DS_STATUS_OK);
+        CHECK_EQUAL(released, expected ? 1 : 0);
+        released = 0;
+    }
+    Memory lidar(tensor_of(simulator, DS_TENSOR_lidar)), rewards(tensor_of(simulator, DS_TENSOR_rewards));
+    const auto refuses = [&](ds_binding binding, const char* message) {
+        return ds_simulator_redirect(simulator, &binding) == DS_STATUS_INVALID_ARGUMENT && last_message_has(message);
+    };
+    const uint64_t bytes = lidar.bytes();
+    CHECK(refuses({-1, nullptr, 0, nullptr, nullptr}, "it must be 0 to"));
+    CHECK(refuses({int64_t{1} << 32, nullptr, 0, nullptr, nullptr}, "it must be 0 to"));
+    CHECK(refuses({DS_TENSOR_lidar, lidar.data(), bytes - 4, nullptr, nullptr}, "it must be 2400"));
+    CHECK(refuses({DS_TENSOR_lidar, lidar.data() + 2, bytes, nullptr, nullptr}, "multiple of 4"));
+    CHECK_EQUAL(bind(simulator, binding_of(DS_TENSOR_rewards, rewards)), DS_STATUS_OK);
+    CHECK(refuses({DS_TENSOR_lidar, rewards.data(), bytes, nullptr, nullptr}, "overlaps that of rewards"));
+    CHECK_EQUAL(ds_simulator_redirect(simulator, nullptr), DS_STATUS_INVALID_ARGUMENT);
+    CHECK_EQUAL(ds_simulator_step(simulator), DS_STATUS_OK);
+    close_simulator(simulator);
+    CHECK_EQUAL(redirect(simulator, DS_TENSOR_lidar, lidar), DS_STATUS_CLOSED);
+    check_nothing_lives();
+}
+
 void a_tensor_is_set_wherever_it_lies() {
     const ds_simulator simulator = make_full_simulator(5, 1);
     Memory place(tensor_of(simulator, DS_TENSOR_actions));
@@ -358,6 +458,9 @@ int main() {
     RUN(a_refused_call_has_changed_nothing);
     RUN(a_tensor_that_is_absent_or_empty_needs_no_memory);
     RUN(actions_out_of_range_are_found_in_bound_memory);
+    RUN(what_writes_all_worlds_writes_redirected_tensors_whole);
+    RUN(a_redirected_tensor_leaves_what_it_wrote_before);
+    RUN(only_what_every_step_writes_anew_is_redirected);
     RUN(a_tensor_is_set_wherever_it_lies);
     RUN(a_tensor_is_not_set_from_what_does_not_fit);
 }

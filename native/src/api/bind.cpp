@@ -1,4 +1,4 @@
-// Tensors bound to the caller's memory, and tensors set from it.
+// Tensors bound or redirected to the caller's memory, and tensors set from it.
 #include "api/call.h"
 
 namespace doorstep {
@@ -20,7 +20,9 @@ public:
     ds_status make_handles();
     ds_status copy_elements();
     // Cannot fail. replaced: count memories, to be released without holding the simulator's turn.
-    void carry_out(ds_memory* handles, Ref<Memory>* replaced);
+    void carry_out(Ref<Memory>* replaced);
+    // Gives the caller the handles that were made.
+    void give_handles(ds_memory* handles);
 
 private:
     struct Move {
@@ -128,14 +130,17 @@ ds_status Bindings::copy_elements() {
     return DS_STATUS_OK;
 }
 
-void Bindings::carry_out(ds_memory* handles, Ref<Memory>* replaced) {
+void Bindings::carry_out(Ref<Memory>* replaced) {
     for (int i = 0; i < count_; ++i) {
         Move& move = moves_[i];
         const ForeignOwner owner = {bindings_[i].owner, bindings_[i].release_owner};
-        handles[i] = std::exchange(move.handle, 0);
         replaced[i] = simulator_.bind(tensor(i), move.borrowed);
         if (move.borrowed) move.borrowed->take_over(owner);
     }
+}
+
+void Bindings::give_handles(ds_memory* handles) {
+    for (int i = 0; i < count_; ++i) handles[i] = std::exchange(moves_[i].handle, 0);
 }
 
 ds_status bind_all(Simulator& simulator, const ds_binding* bindings, int count, ds_memory* handles,
@@ -146,7 +151,31 @@ ds_status bind_all(Simulator& simulator, const ds_binding* bindings, int count, 
     if (const ds_status status = all.check_places()) return status;
     if (const ds_status status = all.make_handles()) return status;
     if (const ds_status status = all.copy_elements()) return status;
-    all.carry_out(handles, replaced);
+    all.carry_out(replaced);
+    all.give_handles(handles);
+    return DS_STATUS_OK;
+}
+
+ds_status check_redirectable(const Simulator& simulator, int64_t tensor) {
+    if (const ds_status status = check_tensor(simulator, tensor)) return status;
+    const TensorRow& row = kTensorRows[tensor];
+    if (row.outlives_step || row.saved) {
+        return fail(DS_STATUS_INVALID_ARGUMENT, row.name, "bind it, which copies its elements",
+                    "%s has elements that the next step reads or keeps; only what every step writes anew is redirected",
+                    row.name);
+    }
+    if (simulator.config().device_kind == DS_DEVICE_CPU) return DS_STATUS_OK;
+    return fail(DS_STATUS_INVALID_ARGUMENT, "simulator", "bind the tensor, which copies its elements",
+                "%s is a tensor on a GPU; only those on the CPU are redirected", row.name);
+}
+
+ds_status redirect(Simulator& simulator, const ds_binding& binding, Ref<Memory>* replaced) {
+    if (const ds_status status = check_redirectable(simulator, binding.tensor)) return status;
+    Bindings one(simulator, &binding, 1);
+    if (const ds_status status = one.check()) return status;
+    if (const ds_status status = one.borrow()) return status;
+    if (const ds_status status = one.check_places()) return status;
+    one.carry_out(replaced);
     return DS_STATUS_OK;
 }
 
@@ -180,6 +209,18 @@ ds_status ds_simulator_bind(ds_simulator simulator, const ds_binding* bindings, 
         if (status) return status;
     }
     release_idle_owners(bindings, count);
+    return DS_STATUS_OK;
+}
+
+ds_status ds_simulator_redirect(ds_simulator simulator, const ds_binding* binding) {
+    if (!binding) return fail_null("binding");
+    Ref<Memory> replaced;
+    {
+        SimulatorCall call(simulator);
+        if (const ds_status status = call.status()) return status;
+        if (const ds_status status = redirect(*call, *binding, &replaced)) return status;
+    }
+    release_idle_owners(binding, 1);
     return DS_STATUS_OK;
 }
 

@@ -1398,6 +1398,7 @@ FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
     ("ds_simulator_allocate", ctypes.c_int, (ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_void_p)),
     ("ds_memory_order", ctypes.c_int, (ctypes.c_void_p, ctypes.c_uint64)),
     ("ds_simulator_bind", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(Binding), ctypes.c_uint64, ctypes.c_void_p)),
+    ("ds_simulator_redirect", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(Binding))),
     (
         "ds_simulator_set_tensor",
         ctypes.c_int,
@@ -1573,6 +1574,7 @@ class Functions:
     ds_simulator_allocate: Any
     ds_memory_order: Any
     ds_simulator_bind: Any
+    ds_simulator_redirect: Any
     ds_simulator_set_tensor: Any
     ds_simulator_attach: Any
     ds_simulator_has_attachment: Any

@@ -140,24 +140,46 @@ class Session:
     def bind(self, places: Sequence[Place]) -> list[Memory]:
         """Moves tensors with their elements, all or none. Returns references to their new memories."""
         count = len(places)
-        release = ctypes.cast(self.functions.ds_python_release, ctypes.c_void_p).value
-        bindings = (Binding * count)()
         memories = (ctypes.c_uint64 * count)()
+        bind = self.functions.ds_simulator_bind
+        with ExitStack() as streams:
+            for stream in {place.stream for place in places}:
+                streams.enter_context(self.on_stream(stream))
+            self._move(places, lambda bindings: bind(self.handle, bindings, count, memories))
+        return [Memory(memory, self.stream) for memory in memories]
+
+    def _move(self, places: Sequence[Place], call: Callable[[ctypes.Array[Binding]], int]) -> None:
+        """The call takes over a reference to each owner, if it does not fail."""
+        release = ctypes.cast(self.functions.ds_python_release, ctypes.c_void_p).value
+        bindings = (Binding * len(places))()
         for binding, place in zip(bindings, places, strict=True):
             binding.tensor, binding.data, binding.bytes = place.tensor, place.pointer, place.nbytes
             binding.owner, binding.release_owner = id(place.owner), release
         owners = [ctypes.py_object(place.owner) for place in places]
-        with ExitStack() as streams:
-            for stream in {place.stream for place in places}:
-                streams.enter_context(self.on_stream(stream))
+        for owner in owners:
+            PYTHON.Py_IncRef(owner)
+        status = call(bindings)
+        if status:
             for owner in owners:
-                PYTHON.Py_IncRef(owner)
-            status = self.functions.ds_simulator_bind(self.handle, bindings, count, memories)
-            if status:
-                for owner in owners:
-                    PYTHON.Py_DecRef(owner)
-            check(status)
-        return [Memory(memory, self.stream) for memory in memories]
+                PYTHON.Py_DecRef(owner)
+        check(status)
+
+    def redirector(self, index: int) -> Callable[[NDArray[Any] | None], None]:
+        """Redirects a tensor on the CPU to arrays like it, see ds_simulator_redirect; None: to the simulator's memory.
+
+        The simulator refers to the array until it is redirected again.
+        """
+        calls = fast_calls()
+        if calls is None:
+            return functools.partial(self._redirect, index)
+        redirect: Callable[[NDArray[Any] | None], None] = calls["bind_redirect"](self.handle, index)
+        return redirect
+
+    def _redirect(self, index: int, array: NDArray[Any] | None) -> None:
+        pointer, nbytes = (None, 0) if array is None else (array.ctypes.data, array.nbytes)
+        place = Place(index, pointer, nbytes, array, None)
+        self._move([place], lambda bindings: self.functions.ds_simulator_redirect(self.handle, bindings))
+        self.release_owners()
 
     def release_owners(self) -> None:
         """Releases owners of memory that is no longer bound, which Python's main thread would do when it is not busy.

@@ -30,6 +30,8 @@ class Arrays:
         rows_where: a copy of the rows where a flag of one dimension is set; 0 elsewhere.
         from_caller: a caller's booleans as an array.
         to_caller: the same memory as what callers get.
+        redirects: whether the simulator may write into memory that callers keep; else it is copied. Not on a GPU, where
+            PyTorch uses memory again in the order of streams.
         may_ask: whether the values of flags may decide what is done. Not on a GPU, where asking waits for its work.
     """
 
@@ -43,6 +45,7 @@ class Arrays:
     rows_where: Callable[[Any, Any], Any]
     from_caller: Callable[[Any], Any]
     to_caller: Callable[[Any], Any]
+    redirects: bool
     may_ask: bool
 
 
@@ -61,6 +64,7 @@ def host_arrays(device: str) -> Arrays:
         rows_where=_numpy_rows,
         from_caller=np.asarray,
         to_caller=lambda array: array,
+        redirects=True,
         may_ask=True,
     )
 
@@ -90,6 +94,7 @@ def torch_arrays(device: str) -> Arrays:
         rows_where=chosen_rows,
         from_caller=lambda flags: torch.as_tensor(flags, device=device),
         to_caller=lambda tensor: tensor,
+        redirects=False,
         may_ask=False,
     )
 

@@ -14,6 +14,7 @@ from doorstep._arguments import check_choice, check_flag, check_integer, refuse
 from doorstep._native import ACTIONS, MAX_AGENTS, MAX_WORLDS, TENSORS
 from doorstep.config import SimulatorConfig, as_config
 from doorstep.envs._arrays import Arrays, host_arrays
+from doorstep.envs._ring import Output
 from doorstep.errors import ArgumentError, StateError
 from doorstep.event import StepEvent
 from doorstep.simulator import Simulator
@@ -107,8 +108,22 @@ class Rooms:
 
     @property
     def simulator(self) -> Simulator:
-        """The simulator that steps the worlds; `start(seed)` makes a new one."""
+        """The simulator that steps the worlds; `start(seed)` makes a new one.
+
+        Who asks for it may do anything with it: from then on its own memory has the observations, and steps copy them.
+        """
+        self._return_outputs()
         return self._simulator
+
+    @property
+    def config(self) -> SimulatorConfig:
+        """The simulator's rules."""
+        return self._simulator.config
+
+    @property
+    def device(self) -> str:
+        """Where the simulator is: "cpu" or "cuda:K"."""
+        return self._simulator.device
 
     @property
     def num_agents(self) -> int:
@@ -155,8 +170,11 @@ class Rooms:
                 raise StateError("no episode has begun", argument="reset_mask", hint=hint)
             if self._running is not None:
                 raise StateError("a step is running", argument="reset_mask", hint="wait for its outcome first")
-            self._simulator.reset(self._worlds_of(rows))
+            worlds = self._worlds_of(rows)
+            self._return_outputs()  # the observations of the other worlds stay
+            self._simulator.reset(worlds)
         elif not self._needs_start or self._config.max_levels:  # new worlds play no levels that came later
+            self._renew_outputs()
             self._simulator.reset()
         self._needs_start = False
         self._running = None
@@ -172,12 +190,14 @@ class Rooms:
     def step(self, actions: Any) -> Outcome:
         """One step of every world; see the class for those whose episode has ended."""
         idle = self._give(actions)
+        self._renew_outputs()
         self._simulator.step()
         return self._read(idle)
 
     def begin(self, actions: Any) -> StepEvent:
         """Begins a step and returns at once. Next is `finish()`, which reads it, or `start()`, which drops it."""
         self._idle = self._give(actions)
+        self._renew_outputs()
         self._running = self._simulator.step_async()
         return self._running
 
@@ -224,6 +244,7 @@ class Rooms:
         return self._simulator.render(world, "overview", **options)
 
     def close(self) -> None:
+        self._renews = False
         self._simulator.close()
 
     # ---- Steps of these ----
@@ -251,7 +272,9 @@ class Rooms:
         self._simulator = simulator = Simulator.from_config(config)
         self._arrays = arrays = self._make_arrays(simulator.device)
         tensors = simulator.tensors
+        self._outputs: list[Output] = []
         self._observers = {name: self._observer(tensors[name]) for name in self._parts}
+        self._renews = bool(self._outputs)
         self._final = {
             name: self._by_row(arrays.view(tensors[f"final_{name}"]))
             for name in self._parts
@@ -273,8 +296,41 @@ class Rooms:
         if not self.copies:
             shown = self._by_row(arrays.shown(tensor))
             return lambda: shown
-        copy = arrays.copies_of(self._by_row(arrays.view(tensor)))
-        return lambda: arrays.to_caller(copy())
+        array = self._by_row(arrays.view(tensor))
+        if arrays.redirects and tensor.name in (FLAT_OBSERVATION, *OBSERVATION_PARTS):
+            output = Output(array, self._simulator._redirector(tensor.name))
+            self._outputs.append(output)
+            take = output.take
+        else:
+            take = arrays.copies_of(array)
+        return lambda: arrays.to_caller(take())
+
+    # ---- Observations that the simulator writes into the caller's memory ----
+    #
+    # As long as nobody else can use the simulator. Otherwise a reset or a tensor of it would meet what a caller has.
+
+    def _renew_outputs(self) -> None:
+        """Before whatever writes the observations of all worlds: those that callers have are kept."""
+        if not self._renews:
+            return
+        for output in self._outputs:
+            output.renew()
+        if not self._renews:  # a signal handler or another thread asked for the simulator meanwhile
+            for output in self._outputs:
+                output.return_home()
+
+    def _return_outputs(self) -> None:
+        """From now on the simulator's own memory has the observations, and they are copied for callers."""
+        if not self._renews:
+            return
+        self._renews = False
+        try:
+            for output in self._outputs:
+                output.return_home()
+            self._simulator.refresh()  # callers may have changed what they have
+        except BaseException:
+            self._renews = True
+            raise
 
     def _by_row(self, array: Any) -> Any:
         """[N, A, ...] by row, without a copy."""

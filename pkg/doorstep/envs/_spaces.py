@@ -29,7 +29,7 @@ def _box(element: Element, rooms: Rooms) -> spaces.Box:
     if element.dtype == np.uint8:
         low, high = 0, 255
     elif element.dtype == np.int32:
-        low, high = 0, rooms.simulator.episode_length
+        low, high = 0, rooms.config.episode_length
     else:
         low, high = -np.inf, np.inf
     return spaces.Box(low, high, element.shape, element.dtype.type)

@@ -74,9 +74,9 @@ class EscapeRoomRslRlEnv(VecEnv):  # type: ignore[misc]
         )
         self.num_envs = num_envs
         self.num_actions = len(self._rooms.action_sizes)
-        self.max_episode_length = self._rooms.simulator.episode_length
-        self.device = torch.device(self._rooms.simulator.device)
-        self.cfg = self._rooms.simulator.config.to_dict()
+        self.max_episode_length = self._rooms.config.episode_length
+        self.device = torch.device(self._rooms.device)
+        self.cfg = self._rooms.config.to_dict()
         self.reset()
 
     @property

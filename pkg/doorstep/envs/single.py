@@ -51,7 +51,7 @@ class EscapeRoomEnv(gymnasium.Env[Any, Any]):  # type: ignore[misc]
         """Begins an episode; `seed` of the levels, 0 to 2**32 - 1, or None: the level that follows."""
         check_options(options, ())
         observation = _only_row(self._rooms.start(seed))
-        super().reset(seed=None if seed is None else self.simulator.seed)
+        super().reset(seed=None if seed is None else self._rooms.config.seed)
         return observation, {}
 
     def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:

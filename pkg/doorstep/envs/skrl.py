@@ -330,7 +330,7 @@ class _Inner:
     """What skrl's base classes ask of the environment that they wrap."""
 
     def __init__(self, rooms: Rooms) -> None:
-        self.device = rooms.simulator.device
+        self.device = rooms.device
 
 
 def _autoreset_of(num_envs: int) -> Autoreset:

@@ -73,11 +73,11 @@ class EscapeRoomTorchRLEnv(EnvBase):  # type: ignore[misc]
             arrays=_arrays,
             rules=rules,
         )
-        super().__init__(device=torch.device(rooms.simulator.device), batch_size=[num_envs])
+        super().__init__(device=torch.device(rooms.device), batch_size=[num_envs])
         self._rooms = rooms
         self._seed: int | None = None  # of the next reset of all worlds; None: that of the simulator
         self._elements = _elements_of(rooms)
-        self._asks = rooms.simulator.device == "cpu"
+        self._asks = rooms.device == "cpu"
         self.group_map = {AGENTS: [f"agent_{agent}" for agent in range(rooms.num_agents)]}
         self._make_specs()
         self._flags = self._no_flags()
@@ -162,7 +162,7 @@ class EscapeRoomTorchRLEnv(EnvBase):  # type: ignore[misc]
         if element.dtype == np.uint8:
             return Bounded(0, 255, shape=shape, dtype=dtype, device=self.device)
         if element.dtype == np.int32:
-            return Bounded(0, self._rooms.simulator.episode_length, shape=shape, dtype=dtype, device=self.device)
+            return Bounded(0, self._rooms.config.episode_length, shape=shape, dtype=dtype, device=self.device)
         return Unbounded(shape=shape, dtype=dtype, device=self.device)
 
     def _flag(self, shape: tuple[int, ...]) -> Any:
@@ -228,7 +228,7 @@ def _elements_of(rooms: Rooms) -> Mapping[str, Element]:
     layout = rooms.layout
     if isinstance(layout, dict):
         return layout
-    cameras = None if rooms.simulator.config.flat_observations else rooms.simulator.cameras
+    cameras = None if rooms.config.flat_observations else rooms.config.cameras
     return {cameras.outputs[0] if cameras else "observation": layout}
 
 

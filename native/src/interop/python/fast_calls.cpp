@@ -74,9 +74,9 @@ PyObject* fast_step_method(PyObject*, PyObject* const* arguments, Py_ssize_t cou
     return python().PyDescr_NewMethod(reinterpret_cast<PyTypeObject*>(arguments[0]), &step_row);
 }
 
-// ---- Setting a tensor of a CPU simulator from an array of any library, without a Python frame ----
+// ---- Tensors of a CPU simulator and arrays of any library, without a Python frame ----
 
-constexpr const char* kCapsule = "doorstep tensor to be set";
+constexpr const char* kCapsule = "doorstep tensor";
 
 // The properties that an array must have, in DLPack's terms.
 struct Target {
@@ -115,9 +115,12 @@ bool fits(const Target& target, const TensorView& view) {
             has_shape(target, 1, target.shape[0] * target.shape[1], view));
 }
 
-// self: a capsule of a Target.
+const Target& target_of(PyObject* capsule) {
+    return *static_cast<Target*>(python().PyCapsule_GetPointer(capsule, kCapsule));
+}
+
 PyObject* set(PyObject* self, PyObject* array) {
-    const Target& target = *static_cast<Target*>(python().PyCapsule_GetPointer(self, kCapsule));
+    const Target& target = target_of(self);
     TensorView view;
     if (read_tensor(array, {}, &view) || !fits(target, view)) return python().PyBool_FromLong(0);
     const ds_status status = without_gil([&] {
@@ -129,14 +132,42 @@ PyObject* set(PyObject* self, PyObject* array) {
 PyMethodDef set_row = {"set_tensor", reinterpret_cast<void*>(set), METH_O,
                        "set_tensor(array, /)\n--\n\nSets a tensor and returns True if the array fits, else False."};
 
+// The array is released here, not soon after, so that its memory can be used again at once.
+PyObject* redirect_to(const Target& target, PyObject* array) {
+    ds_binding binding = {target.tensor, nullptr, target.bytes, nullptr, nullptr};
+    TensorView view;
+    if (array) {
+        const ReadRules rules = {.written = true};
+        if (const ds_status status = read_tensor(array, rules, &view)) return raise_status(status);
+        if (!fits(target, view)) {
+            python().PyErr_SetString(python().TypeError, "redirect() takes an array like the tensor, or None");
+            return nullptr;
+        }
+        python().Py_IncRef(array);
+        binding.data = view.data;
+        binding.owner = array;
+        binding.release_owner = ds_python_release;
+    }
+    const ds_status status = without_gil([&] { return ds_simulator_redirect(target.simulator, &binding); });
+    if (status && array) python().Py_DecRef(array);
+    if (status) return raise_status(status);
+    ds_python_release_now();
+    return return_none();
+}
+
+PyObject* redirect(PyObject* self, PyObject* array) {
+    return redirect_to(target_of(self), array == python().None ? nullptr : array);
+}
+
+PyMethodDef redirect_row = {"redirect", reinterpret_cast<void*>(redirect), METH_O,
+                            "redirect(array, /)\n--\n\nRedirects a tensor; None: to the simulator's own memory."};
+
 void delete_target(PyObject* capsule) {
     delete static_cast<Target*>(python().PyCapsule_GetPointer(capsule, kCapsule));
 }
 
-// The callable returns True if it has set the tensor, and False, with nothing changed, if the array needs checks or
-// conversions, which Python code then does.
-PyObject* fast_bind_setter(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
-    if (!check_count("bind_setter", count, 2)) return nullptr;
+// A callable of the row's function, whose self is a capsule of a Target. arguments: a handle and a tensor.
+PyObject* make_bound(PyMethodDef& row, PyObject* const* arguments) {
     const ds_simulator simulator = python().PyLong_AsUnsignedLongLong(arguments[0]);
     const int32_t tensor = static_cast<int32_t>(python().PyLong_AsLongLong(arguments[1]));
     if (python().PyErr_Occurred()) return nullptr;
@@ -150,7 +181,17 @@ PyObject* fast_bind_setter(PyObject*, PyObject* const* arguments, Py_ssize_t cou
         delete target;
         return nullptr;
     }
-    return python().PyCFunction_NewEx(&set_row, capsule.get(), nullptr);
+    return python().PyCFunction_NewEx(&row, capsule.get(), nullptr);
+}
+
+// The callable returns True if it has set the tensor, and False, with nothing changed, if the array needs checks or
+// conversions, which Python code then does.
+PyObject* fast_bind_setter(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
+    return check_count("bind_setter", count, 2) ? make_bound(set_row, arguments) : nullptr;
+}
+
+PyObject* fast_bind_redirect(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
+    return check_count("bind_redirect", count, 2) ? make_bound(redirect_row, arguments) : nullptr;
 }
 
 // ---- Functions of doorstep.interop ----
@@ -436,6 +477,8 @@ PyMethodDef table[] = {
     DS_FAST_CALL(step, METH_O, "step(handle, /)\n--\n\nds_simulator_step()."),
     DS_FAST_CALL(step_method, METH_FASTCALL, "step_method(type, doc, /)\n--\n\nSimulator.step."),
     DS_FAST_CALL(bind_setter, METH_FASTCALL, "bind_setter(handle, tensor, /)\n--\n\nA callable that sets a tensor."),
+    DS_FAST_CALL(bind_redirect, METH_FASTCALL,
+                 "bind_redirect(handle, tensor, /)\n--\n\nA callable that redirects a tensor."),
     DS_FAST_CALL(description_type, METH_O, "description_type(base, /)\n--\n\nCreates the type of native descriptions."),
     DS_FAST_CALL(is_tensor, METH_O,
                  "is_tensor(object, /)\n--\n\nWhether an object is a tensor of some library: whether its class has "
