@@ -33,7 +33,7 @@ pip = $(call bin,$(1))/python -m pip --quiet --disable-pip-version-check
 # Installs the finished wheel and its dependencies, and nothing else of this project, into an environment.
 install_wheel = $(call pip,$(1)) --quiet uninstall --yes doorstep && $(call pip,$(1)) install dist/doorstep-*.whl
 
-.PHONY: help demo test test-wheel test-frameworks wheel wheels sdist check-wheel try-wheel lint gpu-test gpu-first-contact test-native test-asan test-tsan bench bench-interop bench-envs bench-render bench-view bench-kernels bench-gpu soak docs docs-site clean
+.PHONY: help demo test test-wheel test-frameworks wheel wheels sdist check-wheel try-wheel lint gpu-test gpu-first-contact test-native test-asan test-tsan bench bench-interop bench-envs bench-policy bench-rollouts bench-training bench-render bench-view bench-kernels bench-gpu soak soak-rollouts docs docs-site clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
@@ -138,6 +138,21 @@ bench-envs: wheel ## Measure the cost of environments, compared with the simulat
 	@$(call install_wheel,pufferlib)
 	@$(call bin,pufferlib)/python -m tests.benchmarks.envs --framework pufferlib $(BENCH_ARGUMENTS)
 
+bench-policy: wheel ## Measure native policies, compared with PyTorch on one thread
+	@$(call environment,policy,test-torch)
+	@$(call install_wheel,policy)
+	@$(call bin,policy)/python tests/benchmarks/policy.py $(BENCH_ARGUMENTS)
+
+bench-rollouts: wheel ## Measure the rollout engine, compared with a loop of steps; its queues, and its latency
+	@$(call environment,policy,test-torch)
+	@$(call install_wheel,policy)
+	@$(call bin,policy)/python tests/benchmarks/rollouts.py $(BENCH_ARGUMENTS)
+
+bench-training: wheel ## Measure how fast agents learn, and what training costs beside the simulator and the network
+	@$(call environment,policy,test-torch)
+	@$(call install_wheel,policy)
+	@$(call bin,policy)/python tests/benchmarks/training.py $(BENCH_ARGUMENTS)
+
 bench-render: wheel test-native ## Measure the cost of cameras on the CPU, compared with a plain loop over Embree
 	@$(call environment,demo,)
 	@$(call install_wheel,demo)
@@ -166,6 +181,11 @@ soak: wheel ## Check physical invariants over 1e8 world-steps of random and adve
 	@$(call environment,demo,)
 	@$(call install_wheel,demo)
 	@$(call bin,demo)/python -m tests.soak $(SOAK_ARGUMENTS)
+
+soak-rollouts: wheel ## Play a day's requests in 20 minutes, with faults: nothing may be lost, doubled, leaked or hang
+	@$(call environment,policy,test-torch)
+	@$(call install_wheel,policy)
+	@$(call bin,policy)/python -m tests.soak_rollouts $(SOAK_ARGUMENTS)
 
 docs: ## Write the generated bindings and the tables of the documentation
 	@$(call environment,lint,lint)

@@ -4,8 +4,8 @@ python docs/generate.py           writes them
 python docs/generate.py --check   exits with 1 and names the pages that are not current
 
 A table stands between the markers `<!-- generated: NAME -->` and `<!-- end -->` of a page: tensors, state fields and
-camera tensors and renderers from native/include, the stages of a step from
-native/src/sim/stage_table.h.
+camera tensors, renderers and fields of configurations from native/include, the stages of a step from
+native/src/sim/stage_table.h, fields of configurations without a native twin from their classes.
 """
 
 from __future__ import annotations
@@ -19,9 +19,12 @@ from pathlib import Path
 DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
 STAGES = ROOT / "native" / "src" / "sim" / "stage_table.h"
-sys.path.insert(0, str(ROOT / "native"))
+sys.path[:0] = [str(DOCS), str(ROOT / "native")]
 
-from header_parser import RENDER_HEADER_PATH, TensorRow, parse_header  # noqa: E402
+import config_tables  # noqa: E402
+
+from config_fields import choices, number, part_of  # noqa: E402
+from header_parser import RENDER_HEADER_PATH, ConfigRow, Header, TensorRow, parse_header  # noqa: E402
 
 MARKED = re.compile(r"(<!-- generated: (?P<name>\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
@@ -76,6 +79,73 @@ def renderer_table() -> str:
             for row in rows
         ],
     )
+
+
+def config_table(struct: str) -> str:
+    header = parse_header()
+    return table(
+        ("field", "values", "default", "unit", "is"),
+        [
+            (
+                f"`{row.name}`" + ("" if row.of == "ALL" else f" (`{row.of.lower()}`)"),
+                allowed(header, row),
+                default(header, row),
+                row.unit,
+                row.sentence,
+            )
+            for row in header.configs[struct]
+        ],
+    )
+
+
+def allowed(header: Header, row: ConfigRow) -> str:
+    match row.kind:
+        case "FLAG":
+            return "true, false"
+        case "CHOICE" | "TYPE":
+            return ", ".join(f"`{name}`" for name in choices(header, row))
+        case "DEVICE":
+            return "a device"
+        case "DEVICES":
+            return "devices, or none"
+        case "PART":
+            return f"a {part_of(row).lower()}"
+    low, high = number(header, row.low), number(header, row.high)
+    if row.high == "DS_NO_LIMIT":
+        return f"at least {low:,}"
+    if row.kind == "POSITIVE":
+        return f"above {low:,}, at most {high:,}"
+    return f"{low:,} to {high:,}" + (", or none" if row.kind == "OPTIONAL" else "")
+
+
+def default(header: Header, row: ConfigRow) -> str:
+    if row.kind == "REQUIRED":
+        return "must be given"
+    if row.kind == "PART":
+        return "must be given" if row.name == "simulator" else "its default"
+    if row.kind in ("CHOICE", "TYPE", "DEVICE"):
+        return f"`{choices(header, row)[int(number(header, row.default))]}`"
+    value = number(header, row.default)
+    if row.kind == "FLAG":
+        return str(bool(value)).lower()
+    is_none = row.kind == "DEVICES" or (row.kind == "OPTIONAL" and value < number(header, row.low))
+    return "none" if is_none else f"{value:,}"
+
+
+def evaluation_table() -> str:
+    from doorstep.evaluation.config import EvaluationConfig
+
+    return table(config_tables.HEAD, list(config_tables.rows_of(EvaluationConfig)))
+
+
+def training_table(name: str) -> str:
+    cls = getattr(config_tables.training_configs(), name)
+    return table(config_tables.HEAD, list(config_tables.rows_of(cls)))
+
+
+def network_table() -> str:
+    configs = config_tables.training_configs()
+    return table(config_tables.HEAD, list(config_tables.rows_of_types(configs.NetworkConfig, configs.MLPNetwork.type)))
 
 
 def field_table(rows: tuple[TensorRow, ...]) -> str:
@@ -133,6 +203,16 @@ TABLES: dict[str, Callable[[], str]] = {
     "camera_tensors": camera_tensor_table,
     "renderers": renderer_table,
     "stages": stage_table,
+    "simulator_config": lambda: config_table("ds_simulator_config"),
+    "sampling_config": lambda: config_table("ds_sampling_config"),
+    "scheduler_config": lambda: config_table("ds_scheduler_config"),
+    "controller_config": lambda: config_table("ds_controller_config"),
+    "rollout_config": lambda: config_table("ds_rollout_config"),
+    "evaluation_config": evaluation_table,
+    "training_config": lambda: training_table("TrainingConfig"),
+    "network_config": network_table,
+    "training_experience_config": lambda: training_table("ExperienceConfig"),
+    "ppo_config": lambda: training_table("PPOConfig"),
 }
 
 

@@ -12,6 +12,7 @@ import textwrap
 from dataclasses import replace
 from pathlib import Path
 
+from config_fields import choice_names, with_config_fields
 from function_table import TABLE_PATH, function_table
 from header_parser import (
     RENDER_HEADER_PATH,
@@ -82,6 +83,7 @@ def generate(header: Header, render: Header) -> dict[Path, str]:
         package / "_native" / "_render_generated.py": render_declarations_module(render, header),
         package / "errors.py": errors_module(header),
         package / "_properties.py": properties_module(header, render),
+        **with_config_fields(package, header),
     }
 
 
@@ -113,13 +115,14 @@ DECLARATIONS_IMPORTS = """from __future__ import annotations
 
 import ctypes
 from enum import IntEnum
-from typing import Any, ClassVar, NamedTuple"""
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias"""
 
 
 def declarations_module(header: Header) -> str:
     sections = [
         "\n\n".join([module_docstring(DECLARATIONS_TITLE), DECLARATIONS_IMPORTS, constants(header)]),
         *[enumeration(item) for item in header.enumerations if item.name],
+        choice_names(header),
         actions(header.actions),
         TENSOR_ROW,
         table("TENSORS", header.tensors),
@@ -189,11 +192,11 @@ TENSOR_ROW = '''class TensorRow(NamedTuple):
 
 def constants(header: Header) -> str:
     limits = [members for item in header.enumerations if not item.name for members in item.members]
-    values: list[tuple[str, int | str]] = [*header.constants.items(), *limits]
+    values: list[tuple[str, int | float | str]] = [*header.constants.items(), *limits]
     return "\n".join(f"{name.removeprefix('DS_')} = {quoted(value)}" for name, value in values)
 
 
-def quoted(value: int | str) -> str:
+def quoted(value: int | float | str) -> str:
     return f'"{value}"' if isinstance(value, str) else str(value)
 
 

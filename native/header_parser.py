@@ -77,6 +77,21 @@ class RendererRow:
 
 
 @dataclass(frozen=True)
+class ConfigRow:
+    """A field of a configuration, see DS_CONFIG_FIELD. default, low and high are C expressions."""
+
+    kind: str
+    name: str
+    default: str
+    low: str
+    high: str
+    of: str  # the type that has it, or "ALL"
+    unit: str
+    sentence: str
+    remedy: str
+
+
+@dataclass(frozen=True)
 class TensorRow:
     """A row of the tensor or state table. Shape entries are symbols ("N") or numbers ("4")."""
 
@@ -94,13 +109,14 @@ class TensorRow:
 class Header:
     """The contents of a header that the bindings and the documentation need; tables it does not have are empty."""
 
-    constants: dict[str, int | str]
+    constants: dict[str, int | float | str]
     statuses: tuple[StatusRow, ...]
     actions: tuple[ActionRow, ...]
     tensors: tuple[TensorRow, ...]
     state_fields: tuple[TensorRow, ...]
     camera_tensors: tuple[TensorRow, ...]
     renderers: tuple[RendererRow, ...]
+    configs: dict[str, tuple[ConfigRow, ...]]  # by their structs
     enumerations: tuple[Enumeration, ...]
     handles: tuple[str, ...]
     structs: tuple[Struct, ...]
@@ -110,7 +126,7 @@ class Header:
 def parse_header(path: Path = HEADER_PATH) -> Header:
     source = path.read_text(encoding="utf-8")
     text = re.sub(r"/\*.*?\*/", " ", source, flags=re.DOTALL).replace("\\\n", " ")
-    code = re.sub(r"^\s*#.*$", "", text, flags=re.MULTILINE)
+    code = _expand_config_fields(text, re.sub(r"^\s*#.*$", "", text, flags=re.MULTILINE))
     return Header(
         constants=_parse_constants(text),
         statuses=tuple(
@@ -128,6 +144,10 @@ def parse_header(path: Path = HEADER_PATH) -> Header:
             RendererRow(member, name, int(number), simulators, materials, sentence)
             for member, name, number, simulators, materials, sentence in _parse_table(text, "DS_RENDERER_TABLE")
         ),
+        configs={
+            f"ds_{name.lower()}_config": tuple(ConfigRow(*row) for row in _parse_table(text, f"DS_{name}_CONFIG_TABLE"))
+            for name in re.findall(r"^#define DS_(\w+)_CONFIG_TABLE\(X\)", text, flags=re.MULTILINE)
+        },
         enumerations=(*_parse_dtypes(text), *_parse_enumerations(code, _parse_enumeration_comments(source))),
         handles=tuple(re.findall(r"typedef uint64_t (\w+);", code)),
         structs=_parse_structs(code),
@@ -135,10 +155,26 @@ def parse_header(path: Path = HEADER_PATH) -> Header:
     )
 
 
-def _parse_constants(text: str) -> dict[str, int | str]:
+def _expand_config_fields(text: str, code: str) -> str:
+    """Structs whose fields are those of a table, as the preprocessor writes them."""
+    declarations = dict(re.findall(r"^#define DS_CONFIG_FIELD_(\w+)\(name\) (.*)$", text, flags=re.MULTILINE))
+
+    def expand(use: re.Match[str]) -> str:
+        rows = _parse_table(text, use[1])
+        return " ".join(re.sub(r"(##)?\bname(##)?", name, declarations[kind]) for kind, name, *_ in rows)
+
+    return re.sub(r"\b(DS_\w+_TABLE)\(DS_CONFIG_FIELD\)", expand, code)
+
+
+def _parse_constants(text: str) -> dict[str, int | float | str]:
     numbers = re.findall(r"^#define (DS_\w+) (\d+|UINT64_MAX)$", text, flags=re.MULTILINE)
+    floats = re.findall(r"^#define (DS_\w+) (\d+\.\d+e[+-]\d+)$", text, flags=re.MULTILINE)
     strings = re.findall(r'^#define (DS_\w+) "([^"]*)"$', text, flags=re.MULTILINE)
-    return {**{name: NAMED_NUMBERS.get(number) or int(number) for name, number in numbers}, **dict(strings)}
+    return {
+        **{name: NAMED_NUMBERS.get(number) or int(number) for name, number in numbers},
+        **{name: float(number) for name, number in floats},
+        **dict(strings),
+    }
 
 
 def _parse_table(text: str, table: str) -> list[list[str]]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.live_objects import alive
 from tests.skips import refuse_skip
 from tests.system_packages import chromium, chromium_environment, chromium_options
 
@@ -55,7 +56,7 @@ def _nothing_native_is_left_alive(request: pytest.FixtureRequest) -> Generator[N
 
 def more_than(before: dict[str, int]) -> dict[str, int]:
     """The kinds of native objects whose number of live objects has grown."""
-    return {kind: count for kind, count in doorstep.live_counts().items() if count > before[kind]}
+    return {kind: count for kind, count in alive().items() if count > before[kind]}
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ from pathlib import Path
 
 from build_steps import BuildError, exclusive, say
 from cuda_packages import CudaPackages
-from kernel_image_file import LEVELS, PTX, TRAINING, VIEWS, ImageName, pack
+from kernel_image_file import LEVELS, POLICIES, PTX, TRAINING, VIEWS, ImageName, pack
 from kernel_report import KernelReport, parse_log
 
 INCLUDE_FOLDERS = (Path("native/src"), Path("native/include"))
@@ -75,6 +75,7 @@ MODULES = (
     *(worlds_module(agents, agents, f"{agents}_agents", "ReferenceCapacity") for agents in NUM_AGENTS),
     *(worlds_module(LEVELS + agents, agents, f"{agents}_agents_levels", "LevelCapacity") for agents in NUM_AGENTS),
     KernelModule(VIEWS, "views", Path("native/src/render/raycast/kernels.cu")),
+    KernelModule(POLICIES, "policies", Path("native/src/policy/kernels.cu")),
 )
 
 _INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)

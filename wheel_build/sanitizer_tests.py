@@ -36,6 +36,7 @@ PYTHON_TESTS = {
     ],
     "thread": [
         *("tests/pkg/test_cameras.py", "tests/pkg/test_event.py", "tests/pkg/test_threads.py"),
+        *(f"tests/pkg/rollouts/test_{name}.py" for name in ("asynchronous", "ends", "futures")),
         *("tests/interop", "tests/cuda"),
         f"--deselect={THREADS_OF_A_FORK}",
     ],

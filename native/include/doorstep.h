@@ -125,6 +125,11 @@ typedef enum ds_live_kind {
     DS_LIVE_EXPORT = 3, /* tensors exported through DLPack */
     DS_LIVE_THREAD = 4,
     DS_LIVE_RESOURCE = 5, /* CUDA resources of any kind */
+    DS_LIVE_LAYER = 6,    /* layers of policies */
+    DS_LIVE_POLICY = 7,
+    DS_LIVE_ROLLOUT = 8, /* engines, queues, replicas and shared levels */
+    DS_LIVE_CONFIG = 9,  /* configurations with a handle */
+    DS_LIVE_METRICS = 10, /* stores */
 } ds_live_kind;
 
 /* Kinds of CUDA resources. */
@@ -166,6 +171,9 @@ enum {
 /* 2**32 - 1; and 2**32, which world_offset + num_worlds may not exceed. */
 #define DS_MAX_SEED 4294967295
 #define DS_MAX_GLOBAL_WORLDS 4294967296
+
+/* In place of the largest value of a NUMBER, see DS_CONFIG_FIELD. */
+#define DS_NO_LIMIT 3.4028234663852886e+38
 
 /* In place of a CUstream: a stream that the simulator creates for itself. Other values are CUstreams of the driver: 0
    and 1 are the legacy default stream, 2 is the per-thread default stream. */
@@ -299,6 +307,9 @@ typedef uint64_t ds_simulator; /* a batch of worlds */
 typedef uint64_t ds_memory;    /* a reference to memory that contains tensors of a simulator */
 typedef uint64_t ds_event;     /* the end of an asynchronous step */
 typedef uint64_t ds_resource;  /* a CUDA context, stream, event, memory, module, kernel or graph */
+typedef uint64_t ds_layer;     /* a layer of policies */
+typedef uint64_t ds_policy;    /* a network that chooses actions */
+typedef uint64_t ds_config;    /* a configuration that cannot be changed */
 
 /* Releases the owner of memory or of a resource that doorstep uses but did not create. Called in any thread. */
 typedef void (*ds_release_owner)(void* owner);
@@ -448,26 +459,119 @@ typedef struct ds_level {
     ds_level_room rooms[8];
 } ds_level;
 
+/* An episode that does not follow the world's last one: the first episode of a simulator of one world with this seed,
+   whatever the world did before. */
+typedef struct ds_episode_start {
+    int64_t world;         /* slot */
+    int64_t seed;          /* 0 .. 2**32 - 1 */
+    int64_t max_steps;     /* the episode ends after so many steps, or earlier; 0: no such limit. The time left that
+                              worlds without levels observe is a part of the simulator's episode_length still */
+    const ds_level* level; /* the level to play; null: as the simulator draws it. Only with max_levels > 0 */
+} ds_episode_start;
+
 /* ---- Configuration ----------------------------------------------------------------------------------------- */
+
+/* A configuration is a struct whose fields are the rows of a table, and so are its defaults, its checks, and the
+   dataclass of the Python package with its options of the command line.
+   X(kind, name, default, low, high, of, unit, sentence, remedy): `of` is the type that has the field, or ALL; the
+   remedy is the hint of an error.
+
+   Kinds:
+   INTEGER   int64_t, low .. high.
+   REQUIRED  an INTEGER that has a default in C only.
+   OPTIONAL  an INTEGER, or low - 1 for none.
+   NUMBER    float, low .. high.
+   POSITIVE  a NUMBER, more than 0.
+   FLAG      int32_t, 0 or 1.
+   CHOICE    int32_t, a member of the enumeration that low and high belong to.
+   TYPE      a CHOICE that decides which of the other fields are used.
+   DEVICE    two fields, _kind (ds_device_kind) and _index.
+   DEVICES   an array of ds_device, and before it num_, the number of those that are given.
+   PART      a ds_config of the kind `low`. */
+#define DS_CONFIG_FIELD(kind, name, ...) DS_CONFIG_FIELD_##kind(name)
+#define DS_CONFIG_FIELD_INTEGER(name) int64_t name;
+#define DS_CONFIG_FIELD_REQUIRED(name) int64_t name;
+#define DS_CONFIG_FIELD_OPTIONAL(name) int64_t name;
+#define DS_CONFIG_FIELD_NUMBER(name) float name;
+#define DS_CONFIG_FIELD_POSITIVE(name) float name;
+#define DS_CONFIG_FIELD_FLAG(name) int32_t name;
+#define DS_CONFIG_FIELD_CHOICE(name) int32_t name;
+#define DS_CONFIG_FIELD_TYPE(name) int32_t name;
+#define DS_CONFIG_FIELD_DEVICE(name) int32_t name##_kind; int64_t name##_index;
+#define DS_CONFIG_FIELD_DEVICES(name) int32_t num_##name; ds_device name[256];
+#define DS_CONFIG_FIELD_PART(name) uint64_t name;
+
+enum {
+    DS_MAX_REPLICAS = 256,
+    DS_DEVICE_INDEX_CURRENT = -1, /* of a ds_config: the GPU that is current where a simulator is created, which then
+                                     says its index */
+};
+
+/* A device by kind and index. */
+typedef struct ds_device {
+    int32_t kind; /* ds_device_kind */
+    int32_t padding;
+    int64_t index; /* 0 for the CPU */
+} ds_device;
+
+#define DS_SIMULATOR_CONFIG_TABLE(X)                                                                               \
+    X(DEVICE, device, DS_DEVICE_CPU, DS_DEVICE_CPU, DS_DEVICE_AUTO, ALL, "",                                       \
+      "Where the worlds are: cpu, cuda, cuda:K or auto.", "pass a ds_device_kind")                                 \
+    X(REQUIRED, num_worlds, 1, 1, DS_MAX_WORLDS, ALL, "worlds", "Worlds that are stepped at once.",                \
+      "split larger batches")                                                                                      \
+    X(INTEGER, seed, 0, 0, DS_MAX_SEED, ALL, "", "The same seed gives the same levels.",                           \
+      "reduce the seed modulo 2**32")                                                                              \
+    X(INTEGER, world_offset, 0, 0, DS_MAX_GLOBAL_WORLDS, ALL, "worlds",                                            \
+      "World i is global world world_offset + i; world_offset + num_worlds is at most 2**32.",                     \
+      "world_offset + num_worlds is at most 2**32")                                                                \
+    X(INTEGER, num_agents, 2, 1, DS_MAX_AGENTS, ALL, "agents", "Agents in each world.",                            \
+      "choose a number in this range")                                                                             \
+    X(INTEGER, episode_length, 200, 1, DS_MAX_EPISODE_LENGTH, ALL, "steps", "Steps of an episode.",                \
+      "pass the number of steps of an episode")                                                                    \
+    X(OPTIONAL, num_threads, 0, 1, DS_MAX_THREADS, ALL, "threads",                                                 \
+      "Threads that step; none: as many as the process may use.", "0 uses as many threads as the process may")     \
+    X(FLAG, auto_reset, 1, 0, 1, ALL, "", "A step regenerates the worlds whose episode it ends.", "pass 0 or 1")   \
+    X(CHOICE, action_check, DS_ACTION_CHECK_CLAMP, DS_ACTION_CHECK_CLAMP, DS_ACTION_CHECK_OFF, ALL, "",            \
+      "Handling of actions out of range.", "pass a ds_action_check")                                               \
+    X(FLAG, strict, 0, 0, 1, ALL, "", "Trouble in a world makes the next call fail.", "pass 0 or 1")               \
+    X(FLAG, flat_observations, 0, 0, 1, ALL, "", "Also write all observations side by side.", "pass 0 or 1")       \
+    X(INTEGER, max_levels, 0, 0, DS_MAX_LEVELS, ALL, "levels",                                                     \
+      "Room for this many levels; 0: the reference's levels only.", "0 plays the reference's levels only")
 
 /* Configuration of a simulator. Start from ds_simulator_config_default(). */
 typedef struct ds_simulator_config {
     uint32_t struct_size;
-    int32_t device_kind;        /* ds_device_kind */
-    int64_t device_index;       /* 0 for the CPU */
-    int64_t num_worlds;         /* 1 .. DS_MAX_WORLDS */
-    int64_t seed;               /* 0 .. 2**32 - 1; the same seed gives the same levels */
-    int64_t world_offset;       /* world i is global world world_offset + i; sum at most 2**32 */
-    int64_t num_agents;         /* 1 .. DS_MAX_AGENTS */
-    int64_t episode_length;     /* steps, 1 .. DS_MAX_EPISODE_LENGTH */
-    int64_t num_threads;        /* 1 .. DS_MAX_THREADS; 0: as many as the process may use */
-    int32_t auto_reset;         /* 0 or 1 */
-    int32_t action_check;       /* ds_action_check */
-    int32_t strict;             /* 0 or 1: trouble in a world (ds_health) makes the next call fail */
-    int32_t flat_observations;  /* 0 or 1: also write "observations" */
-    int64_t max_levels;         /* 0 .. DS_MAX_LEVELS: room for this many levels; 0: the reference's levels only */
-    uint64_t stream;            /* CUDA: a CUstream, or DS_STREAM_OWN; DS_STREAM_OWN on the CPU */
+    DS_SIMULATOR_CONFIG_TABLE(DS_CONFIG_FIELD)
+    uint64_t stream;            /* CUDA: a CUstream, or DS_STREAM_OWN; DS_STREAM_OWN on the CPU. Not part of a ds_config:
+                                   there it is DS_STREAM_OWN */
 } ds_simulator_config;
+
+/* How an agent's action is chosen by logits, see ds_sampling. */
+#define DS_SAMPLING_CONFIG_TABLE(X)                                                                                \
+    X(NUMBER, temperature, 1, 0, DS_NO_LIMIT, ALL, "",                                                             \
+      "Logits are divided by it. The smaller, the likelier the most likely values become; 0 is as greedy.", "")    \
+    X(FLAG, greedy, 0, 0, 1, ALL, "", "Choose the value with the largest logit, the first of equal ones.",         \
+      "pass 0 or 1")                                                                                               \
+    X(POSITIVE, top_p, 1, 0, 1, ALL, "",                                                                           \
+      "Draw only from the fewest most likely values whose probabilities reach this sum, per component; 1: all.",   \
+      "")                                                                                                          \
+    X(OPTIONAL, seed, -1, 0, DS_MAX_SEED, ALL, "",                                                                 \
+      "Of the random numbers; none: it follows from what is sampled for.", "-1 is none")
+
+typedef struct ds_sampling_config {
+    uint32_t struct_size;
+    DS_SAMPLING_CONFIG_TABLE(DS_CONFIG_FIELD)
+} ds_sampling_config;
+
+/* Kinds of configurations with handles, by their structs ds_<kind>_config. */
+typedef enum ds_config_kind {
+    DS_CONFIG_SIMULATOR = 0,
+    DS_CONFIG_SAMPLING = 1,
+    DS_CONFIG_SCHEDULER = 2,
+    DS_CONFIG_CONTROLLER = 3,
+    DS_CONFIG_METRICS = 4,
+    DS_CONFIG_ROLLOUT = 5,
+} ds_config_kind;
 
 /* Properties of a simulator after creation. */
 typedef struct ds_simulator_info {
@@ -541,6 +645,27 @@ DS_API ds_status ds_live_count(int32_t kind, int64_t* count);
 /* Number of threads that num_threads = 0 stands for in this process (affinity and cgroup quota). */
 DS_API ds_status ds_default_thread_count(int64_t* count);
 
+/* ---- Configurations with handles --------------------------------------------------------------------------- */
+
+/* A ds_config is a checked copy of a struct. It lives while a handle, or a configuration or engine composed of it, refers
+   to it. */
+
+/* Fills in the defaults of a kind (ds_config_kind); fields: its struct, with struct_size set. */
+DS_API ds_status ds_config_default(int32_t kind, void* fields);
+
+/* INVALID_ARGUMENT if a field is out of range, or a part is a configuration of another kind. */
+DS_API ds_status ds_config_create(int32_t kind, const void* fields, ds_config* config);
+
+DS_API ds_status ds_config_release(ds_config config);
+
+DS_API ds_status ds_config_get_kind(ds_config config, int32_t* kind);
+
+/* Reads the fields back; fields: the struct of its kind, with struct_size set. Parts are 0: see ds_config_get_part. */
+DS_API ds_status ds_config_get(ds_config config, void* fields);
+
+/* A new handle to the part of this kind that it was composed of. INVALID_ARGUMENT if it has none. */
+DS_API ds_status ds_config_get_part(ds_config config, int32_t kind, ds_config* part);
+
 /* ---- Simulator --------------------------------------------------------------------------------------------- */
 
 /* Fills in the defaults; config->struct_size must be set. */
@@ -583,6 +708,10 @@ DS_API ds_status ds_level_default(ds_level* level);
    or if a level is refused: a field out of range, or fewer agents than the simulator's. */
 DS_API ds_status ds_simulator_set_levels(ds_simulator simulator, const ds_level* levels, uint64_t count,
                                          const float* weights);
+
+/* Begins given episodes in distinct worlds, without simulating; observations show them. INVALID_ARGUMENT, with nothing
+   changed, if a world, seed or level is refused. */
+DS_API ds_status ds_simulator_begin(ds_simulator simulator, const ds_episode_start* starts, uint64_t count);
 
 /* Recomputes all observations from the current state, after edits. */
 DS_API ds_status ds_simulator_refresh(ds_simulator simulator);
@@ -869,6 +998,574 @@ typedef enum ds_operator_function {
     DS_OPERATOR_MULTI_DISCRETE_BACKWARD = 4,
     DS_OPERATOR_STEP = 5,
 } ds_operator_function;
+
+/* ---- Policies ---------------------------------------------------------------------------------------------- */
+
+/* A policy is a network that reads flat observations (the tensor "observations") and chooses actions: layers one after
+   another, the last of which give a logit per value of each component of DS_ACTION_TABLE, DS_NUM_LOGITS in all. It is
+   evaluated where its weights are: on the CPU or on a CUDA device, in single precision.
+
+   Weights are read where the caller keeps them, in every call: who changes them in place changes the policy. The caller
+   lets no call run meanwhile.
+
+   A row's results have the same bits whatever the other rows of the call, its place among them, the thread, the
+   processor and the device. Calls on one policy may run at the same time. On the CPU a call allocates memory only if
+   more run at once than ever before.
+
+   On CUDA a call begins one launch on a stream of the caller's, which may be captured, and returns. All arrays are on
+   the policy's device and not checked, except for null pointers. Launches for one policy are executed in the order of
+   the calls, on whichever streams; the stream of the latest call exists until the next call or the policy's end. A
+   captured launch is ordered by the code that captures it.
+
+   A layer lives while a handle or a policy refers to it; a policy lives while a handle or a call does. */
+
+enum {
+    DS_NUM_LOGITS = 19,         /* sum of the sizes in DS_ACTION_TABLE */
+    DS_MAX_POLICY_LAYERS = 256,
+    DS_MAX_LAYER_WIDTH = 65536, /* inputs or outputs of a layer */
+};
+
+/* Kinds of layers, as in PyTorch: the modules of these names with the same formulas and layouts of weights. */
+typedef enum ds_layer_kind {
+    DS_LAYER_LINEAR = 0,
+    DS_LAYER_LAYER_NORM = 1, /* over all inputs */
+    DS_LAYER_LSTM = 2,       /* one layer, one direction; gates i, f, g, o; its state is h, then c */
+    DS_LAYER_GRU = 3,        /* likewise; gates r, z, n; its state is h */
+    DS_LAYER_RELU = 4,       /* this and all that follow: per element */
+    DS_LAYER_LEAKY_RELU = 5,
+    DS_LAYER_ELU = 6,
+    DS_LAYER_SILU = 7,
+    DS_LAYER_SIGMOID = 8,
+    DS_LAYER_TANH = 9,
+    DS_LAYER_GELU = 10,
+    DS_LAYER_GELU_TANH = 11, /* with the approximation by tanh */
+} ds_layer_kind;
+
+/* Types of weights. Those of 16 bits are widened when they are read: all arithmetic is in single precision. */
+typedef enum ds_weight_type {
+    DS_WEIGHT_FLOAT32 = 0,
+    DS_WEIGHT_BFLOAT16 = 1,
+} ds_weight_type;
+
+/* A layer. I inputs, O outputs; G is O for LINEAR, 4 O for LSTM, 3 O for GRU. Arrays are C-contiguous and aligned to
+   their elements; null biases are zero, null weights of LAYER_NORM are one. Fields that a kind lacks are zero. */
+typedef struct ds_layer_config {
+    uint32_t struct_size;
+    int32_t kind;                   /* ds_layer_kind */
+    int64_t num_inputs;             /* 1 .. DS_MAX_LAYER_WIDTH; 0 for kinds that work per element */
+    int64_t num_outputs;            /* 1 .. DS_MAX_LAYER_WIDTH for LINEAR, LSTM, GRU; else 0 */
+    int32_t weight_type;            /* ds_weight_type, of all arrays */
+    float parameter;                /* LAYER_NORM: epsilon; LEAKY_RELU: slope below 0; ELU: alpha */
+    const void* weights;            /* [G, I]; LAYER_NORM: [I] */
+    const void* biases;             /* [G]; LAYER_NORM: [I] */
+    const void* hidden_weights;     /* LSTM, GRU: [G, O] */
+    const void* hidden_biases;      /* LSTM, GRU: [G] */
+    void* owner;                    /* passed to release_owner once no handle and no policy needs the arrays; with a */
+    ds_release_owner release_owner; /* null release_owner the caller keeps them valid */
+    int64_t device_index;           /* of the arrays */
+    int32_t device_kind;            /* ds_device_kind, likewise */
+    int32_t padding;
+} ds_layer_config;
+
+/* Creates a layer. INVALID_ARGUMENT; then the owner was not taken over. */
+DS_API ds_status ds_layer_create(const ds_layer_config* config, ds_layer* layer);
+DS_API ds_status ds_layer_release(ds_layer layer);
+
+/* The layer as it was created, without its owner. */
+DS_API ds_status ds_layer_get_config(ds_layer layer, ds_layer_config* config);
+
+typedef struct ds_policy_info {
+    uint32_t struct_size;
+    int32_t num_layers;
+    int32_t num_heads;
+    int32_t vector_width;      /* rows that one instruction processes on this processor */
+    int64_t num_inputs;        /* floats of an observation */
+    int64_t state_size;        /* floats of a recurrent state; 0: the policy has none */
+    int64_t nonfinite_rows;    /* rows so far for which no action could be chosen, see ds_policy_act(); CUDA: in calls
+                                  that have ended */
+    int64_t device_index;
+    int32_t device_kind;       /* ds_device_kind */
+    int32_t padding;
+} ds_policy_info;
+
+/* Composes a policy of `count` layers: each takes the outputs of the one before. The last num_heads of them, LINEAR,
+   take the same inputs instead; their outputs side by side are the logits. 0 heads: the logits are the outputs of the
+   last layer. INVALID_ARGUMENT if the numbers of inputs and outputs do not fit, there are not DS_NUM_LOGITS, or the
+   layers are on several devices. CUDA: loads the kernel; DEVICE, OUT_OF_MEMORY. */
+DS_API ds_status ds_policy_create(const ds_layer* layers, uint64_t count, uint64_t num_heads, ds_policy* policy);
+DS_API ds_status ds_policy_release(ds_policy policy);
+
+DS_API ds_status ds_policy_get_info(ds_policy policy, ds_policy_info* info);
+
+/* A new handle to one of its layers, 0 to num_layers - 1; release it with ds_layer_release. */
+DS_API ds_status ds_policy_get_layer(ds_policy policy, uint64_t index, ds_layer* layer);
+
+/* A new policy with copies of all weights as they are now. CUDA: waits for the calls so far, then for the copies. */
+DS_API ds_status ds_policy_freeze(ds_policy policy, ds_policy* frozen);
+
+/* How an agent's action is chosen. */
+typedef struct ds_sampling {
+    float temperature; /* logits are divided by it; at least 0; 0 is as greedy */
+    float top_p;       /* more than 0, at most 1: per component, only the fewest most likely values whose probabilities
+                          reach this sum are drawn */
+    int32_t greedy;    /* 1: the largest logit of each component, the first of equal ones */
+} ds_sampling;
+
+/* What an agent's random numbers depend on, and nothing else: different for every action of a run. */
+typedef struct ds_sampling_key {
+    uint32_t key[2];
+    uint32_t step;
+    uint32_t agent; /* below 2**30 */
+} ds_sampling_key;
+
+/* Rows of a policy's inputs and outputs. Row i of the call is row rows[i] of all arrays but logits. */
+typedef struct ds_policy_call {
+    uint32_t struct_size;
+    uint32_t step;                  /* added to the step of every key, modulo 2**32 */
+    int64_t num_rows;
+    const int32_t* rows;            /* num_rows distinct indices, at least 0; null: 0, 1, ... */
+    const float* observations;      /* rows of num_inputs floats */
+    int64_t observation_stride;     /* floats from a row to the next, at least num_inputs */
+    float* states;                  /* rows of state_size floats, updated in place; zero at the start of an episode;
+                                       null if the policy has none */
+    int64_t state_stride;           /* floats, at least state_size */
+    const ds_sampling* sampling;    /* a row each; null in ds_policy_forward */
+    const ds_sampling_key* keys;    /* a row each; null in ds_policy_forward */
+    int32_t* actions;               /* rows of DS_ACTION_COMPONENT_COUNT; null in ds_policy_forward */
+    float* logits;                  /* [num_rows, DS_NUM_LOGITS], by i; ds_policy_act: or null */
+    uint8_t* nonfinite;             /* a row each: 1 if no action could be chosen, else 0; or null */
+    const uint32_t* step_counter;   /* one number, which is added too when the call is executed; or null */
+    uint64_t stream;                /* CUDA: the CUstream; 0: the legacy default stream. CPU: 0 */
+} ds_policy_call;
+
+/* Computes logits and the next states; on the CPU on the calling thread. */
+DS_API ds_status ds_policy_forward(ds_policy policy, const ds_policy_call* call);
+
+/* The same, and chooses actions. A logit of minus infinity excludes its value. Where a logit is NaN or infinity, or all
+   values of a component are excluded, the action is the neutral one, and the row is counted in nonfinite_rows. */
+DS_API ds_status ds_policy_act(ds_policy policy, const ds_policy_call* call);
+
+/* ---- Metrics ----------------------------------------------------------------------------------------------- */
+
+/* A store holds series: what was recorded of things like steps or waits. Each is known by its name and its labels. Queues
+   and replicas of rollouts record in the store that their queue was created with. Recording takes no lock; readers see
+   values soon after. Series that a store has stay there. */
+
+typedef uint64_t ds_metrics; /* a store of series, and a trace */
+typedef uint64_t ds_series;  /* one series; it outlives the store */
+
+enum {
+    DS_MAX_SERIES = 16384,              /* of a store */
+    DS_MAX_TRACE_EVENTS = 16777216,     /* of each queue and replica; 2**24 */
+    DS_MAX_TRACE_TRACKS = 256,          /* queues and replicas in the trace of a store */
+    DS_TIME_SERIES_POINTS = 512,        /* most points of a time series */
+    DS_SKETCH_RELATIVE_ERROR_PERCENT = 1,
+};
+
+typedef enum ds_series_kind {
+    DS_SERIES_COUNTER = 0,     /* a number that grows */
+    DS_SERIES_TIME_SERIES = 1, /* values over time: totals of equal spans, which become longer as time passes */
+    DS_SERIES_SKETCH = 2,      /* quantiles of values, within a relative error; values below 2**-40 count as 0, values
+                                  above 2**40 as 2**40 */
+} ds_series_kind;
+
+/* name: letters, digits and underscores. labels: as Prometheus writes them, a="x",b="y", in the order of their names;
+   values escape \\, \" and line feeds. */
+typedef struct ds_series_info {
+    uint32_t struct_size;
+    int32_t kind;          /* ds_series_kind */
+    char name[64];
+    char labels[256];
+    char description[192]; /* a sentence, or "" */
+} ds_series_info;
+
+/* What a series has recorded. */
+typedef struct ds_series_totals {
+    uint32_t struct_size;
+    int32_t padding;
+    int64_t count;         /* of values; of a counter: its number */
+    double sum;
+    double minimum;        /* 0 without values, as below; 0 for counters */
+    double maximum;
+    double last;           /* of a time series: its latest value */
+    int64_t last_ns;       /* when that was, on ds_monotonic_ns() */
+} ds_series_totals;
+
+/* The values of one span of a time series. */
+typedef struct ds_series_point {
+    int64_t start_ns;      /* on ds_monotonic_ns() */
+    int64_t length_ns;
+    int64_t count;         /* of values, at least 1 */
+    double sum;
+    double minimum;
+    double maximum;
+} ds_series_point;
+
+/* What an engine measures. */
+#define DS_METRICS_CONFIG_TABLE(X)                                                                                 \
+    X(FLAG, enabled, 1, 0, 1, ALL, "", "Whether it measures at all.", "pass 0 or 1")                               \
+    X(INTEGER, trace, 0, 0, DS_MAX_TRACE_EVENTS, ALL, "events",                                                    \
+      "Events that the queue and each replica keep for a trace, the latest ones; one takes 48 bytes.",             \
+      "0 is no trace")
+
+typedef struct ds_metrics_config {
+    uint32_t struct_size;
+    DS_METRICS_CONFIG_TABLE(DS_CONFIG_FIELD)
+} ds_metrics_config;
+
+/* trace_capacity: events that each queue and each replica keeps, the latest ones, 0 .. DS_MAX_TRACE_EVENTS; 0: none. */
+DS_API ds_status ds_metrics_create(int64_t trace_capacity, ds_metrics* metrics);
+/* Releases the handle. The store lives while a queue or a replica uses it. */
+DS_API ds_status ds_metrics_release(ds_metrics metrics);
+/* A handle to the series with this name and these labels, which is made if there is none. description: of a new one.
+   INVALID_ARGUMENT if it is of another kind, or the store has DS_MAX_SERIES others. */
+DS_API ds_status ds_metrics_open_series(ds_metrics metrics, int32_t kind, const char* name, const char* labels,
+                                        const char* description, ds_series* series);
+DS_API ds_status ds_metrics_num_series(ds_metrics metrics, uint64_t* count);
+/* A new handle to one of them, 0 to num_series - 1, in the order of their creation. */
+DS_API ds_status ds_metrics_get_series(ds_metrics metrics, uint64_t index, ds_series* series);
+/* Adds what all series of another store have recorded to the series of this one. without: names of labels that are left
+   out, separated by commas, so that series that differ in nothing else become one; "": none. */
+DS_API ds_status ds_metrics_merge(ds_metrics metrics, ds_metrics source, const char* without);
+
+DS_API ds_status ds_series_release(ds_series series);
+DS_API ds_status ds_series_get_info(ds_series series, ds_series_info* info);
+DS_API ds_status ds_series_get_totals(ds_series series, ds_series_totals* totals);
+/* Adds a value: to a counter an integer, 0 to 2**53; to a sketch a number, at least 0; to a time series any number.
+   time_ns: when it was, on ds_monotonic_ns(), at least 0; it matters to a time series. */
+DS_API ds_status ds_series_record(ds_series series, double value, int64_t time_ns);
+/* values: [count], the quantiles of a sketch: with a fraction q, the value at place floor(q * (n - 1)) of its n values in
+   ascending order, within 1%; 0 if there are none. fractions: [count], 0 to 1. */
+DS_API ds_status ds_series_get_quantiles(ds_series series, const double* fractions, uint64_t count, double* values);
+/* Up to most points of a time series, in the order of time. */
+DS_API ds_status ds_series_get_points(ds_series series, uint64_t most, ds_series_point* points, uint64_t* count);
+
+/* What an event of a trace tells. The first ones take time. */
+typedef enum ds_trace_kind {
+    DS_TRACE_SUBMIT = 0,  /* count: requests that were submitted */
+    DS_TRACE_ANSWER = 1,  /* count: requests that were answered without play */
+    DS_TRACE_TAKE = 2,    /* count: requests that a replica took */
+    DS_TRACE_BEGIN = 3,   /* count: episodes that began */
+    DS_TRACE_ACT = 4,     /* count: rows; detail: index of the policy */
+    DS_TRACE_STEP = 5,    /* count: worlds that played */
+    DS_TRACE_END = 6,     /* count: episodes that ended */
+    DS_TRACE_WAIT = 7,    /* for requests */
+    DS_TRACE_REQUEST_SUBMITTED = 8, /* of a request with DS_RECORD_TRACE, at a point of time, as below */
+    DS_TRACE_REQUEST_BEGUN = 9,
+    DS_TRACE_REQUEST_ENDED = 10,    /* detail: ds_episode_reason */
+} ds_trace_kind;
+
+typedef struct ds_trace_event {
+    int64_t start_ns;      /* on ds_monotonic_ns() */
+    int64_t duration_ns;
+    uint64_t request;      /* id, or 0 */
+    int64_t count;
+    int32_t kind;          /* ds_trace_kind */
+    int32_t detail;
+    int32_t track;         /* of the queue or replica: its number in the store */
+    int32_t replica;       /* number of the replica; of a queue: -1 */
+} ds_trace_event;
+
+/* Copies the events that are kept, track by track, in the order in which they were recorded. events: room for `most`, or
+   null: then *count is the number there is room for in the store. Tracks that may not fit are left out. */
+DS_API ds_status ds_metrics_get_trace(ds_metrics metrics, uint64_t most, ds_trace_event* events, uint64_t* count);
+
+/* ---- Rollouts ---------------------------------------------------------------------------------------------- */
+
+/* Episodes as requests. Callers submit requests to a queue, from any thread. Replicas take them from there, play each in
+   a world of their simulator, and push results to an output queue. What an episode's result is depends on its request
+   alone: not on its replica, world, or the order of arrival. */
+
+typedef uint64_t ds_shared_level;  /* a level that requests refer to */
+typedef uint64_t ds_request_queue; /* requests that wait */
+typedef uint64_t ds_output_queue;  /* results of episodes */
+typedef uint64_t ds_replica;       /* a simulator whose worlds play requests */
+typedef uint64_t ds_engine;        /* a configuration, and the queues that are made from it */
+
+enum {
+    DS_MAX_POLICIES = 1024,           /* of a queue */
+    DS_MAX_QUEUE_CAPACITY = 16777216, /* 2**24 */
+};
+
+/* How a replica takes requests. FIXED_CHUNK: in order of arrival, at most max_chunk per step. DYNAMIC_CHUNK: in order of
+   arrival, as many per step as keep the time to begin episodes below a fraction of a step's. PRIORITY: the highest
+   priority first. EARLIEST_DEADLINE: those without one last. LEAST_REMAINING_STEPS: the smallest max_steps first, those
+   without a limit last. FAIR_SHARE: the policy that has been given the fewest steps first, in order of arrival for
+   each. */
+typedef enum ds_scheduler {
+    DS_SCHEDULER_FIXED_CHUNK = 0,
+    DS_SCHEDULER_DYNAMIC_CHUNK = 1,
+    DS_SCHEDULER_PRIORITY = 2,
+    DS_SCHEDULER_EARLIEST_DEADLINE = 3,
+    DS_SCHEDULER_LEAST_REMAINING_STEPS = 4,
+    DS_SCHEDULER_FAIR_SHARE = 5,
+} ds_scheduler;
+
+/* Why an episode ended. */
+typedef enum ds_episode_reason {
+    DS_EPISODE_GOAL = 0,      /* the level's goal was reached */
+    DS_EPISODE_TIME = 1,      /* the level's or the simulator's length, or max_steps */
+    DS_EPISODE_CANCELLED = 2,
+    DS_EPISODE_EXPIRED = 3,   /* its deadline passed */
+    DS_EPISODE_FAILED = 4,    /* see ds_failure_cause */
+} ds_episode_reason;
+
+/* Why an episode FAILED. Positive numbers are those of callers, of ds_replica_fail() or ds_request_queue_answer(). */
+typedef enum ds_failure_cause {
+    DS_CAUSE_NONE = 0,
+    DS_CAUSE_MEMORY = -1,     /* no memory was left for what its request records */
+    DS_CAUSE_SIMULATION = -2, /* in strict mode: a step counted trouble */
+} ds_failure_cause;
+
+/* What a request asks for beside its result. Bits. */
+typedef enum ds_episode_record {
+    DS_RECORD_ACTIONS = 1,      /* the result has the actions of all steps */
+    DS_RECORD_OBSERVATIONS = 2, /* likewise, observations before each step, and rewards */
+    DS_RECORD_STREAM = 4,       /* an output after every step */
+    DS_RECORD_TRACE = 8,        /* its way through the engine is shown in the trace, if there is one */
+} ds_episode_record;
+
+/* An episode to be played. Zeroed, it is seed 0 on the simulator's own level with policy 0 for all agents. */
+typedef struct ds_episode_request {
+    uint64_t tag;            /* the caller's; comes back with the outputs */
+    int64_t seed;            /* of the level, 0 .. 2**32 - 1 */
+    int64_t sampling_seed;   /* of the actions, 0 .. 2**32 - 1 */
+    uint64_t level;          /* a ds_shared_level; 0: as the simulator draws it */
+    int64_t max_steps;       /* 0: no limit beyond the level's */
+    int64_t priority;        /* for the scheduler PRIORITY; larger is earlier */
+    int64_t deadline_ns;     /* on ds_monotonic_ns(); 0: none */
+    float temperature;       /* > 0; logits are divided by it; 0 is 1 */
+    float top_p;             /* in (0, 1]; 0 is 1 */
+    int32_t greedy;          /* 1: the most likely choice */
+    int32_t record;          /* bits of ds_episode_record */
+    int32_t policies[8];     /* DS_MAX_AGENTS; index of each agent's policy */
+} ds_episode_request;
+
+typedef enum ds_output_kind {
+    DS_OUTPUT_RESULT = 0, /* the last output of a request */
+    DS_OUTPUT_STEP = 1,   /* one step, of requests with DS_RECORD_STREAM */
+} ds_output_kind;
+
+/* An output of a request. */
+typedef struct ds_episode_output {
+    uint64_t id;
+    uint64_t tag;
+    uint64_t state_hash;  /* of the world at the end, as ds_simulator_world_hashes(); 0 if no step was made */
+    uint64_t data;        /* a ds_memory: what the request asked to record, see below; the caller releases it. 0: nothing */
+    const void* data_start;
+    uint64_t data_bytes;
+    int64_t submitted_ns; /* on ds_monotonic_ns() */
+    int64_t started_ns;   /* 0 if it never started */
+    int64_t ended_ns;
+    int64_t cause;        /* ds_failure_cause */
+    int32_t kind;         /* ds_output_kind */
+    int32_t reason;       /* ds_episode_reason; of a step: -1 */
+    int32_t length;       /* steps so far */
+    int32_t num_agents;
+    int32_t replica;      /* number of the replica, or -1 */
+    int32_t world;        /* its slot, or -1 */
+    float returns[8];     /* sum of each agent's rewards */
+    float max_y[8];       /* largest y of each agent, metres */
+} ds_episode_output;
+
+/* data of a result is a row per step, and of a step one row: int32 actions [A, 4]; with DS_RECORD_OBSERVATIONS also
+   float32 observations [A, F] from before the step, then float32 rewards [A]. Behind the rows of a result are then
+   the observations [A, F] after its last step. */
+
+#define DS_SCHEDULER_CONFIG_TABLE(X)                                                                               \
+    X(TYPE, type, DS_SCHEDULER_DYNAMIC_CHUNK, DS_SCHEDULER_FIXED_CHUNK, DS_SCHEDULER_FAIR_SHARE, ALL, "",          \
+      "Which requests are played first.", "pass a ds_scheduler")                                                   \
+    X(OPTIONAL, max_chunk, 0, 1, DS_MAX_WORLDS, ALL, "episodes",                                                   \
+      "Most episodes that a replica begins between two steps; none: as many as it has free worlds.",               \
+      "0 is no limit")                                                                                             \
+    X(POSITIVE, begin_fraction, 1, 0, 1, DYNAMIC_CHUNK, "steps",                                                   \
+      "Part of a step's time that the episodes begun between two steps may take.", "")
+
+typedef struct ds_scheduler_config {
+    uint32_t struct_size;
+    DS_SCHEDULER_CONFIG_TABLE(DS_CONFIG_FIELD)
+    int32_t padding;
+} ds_scheduler_config;
+
+/* How requests reach the replicas. PULL: all take from one queue. ROUND_ROBIN: each has a queue of its own, see
+   ds_request_queue_branch(), and the next request goes to the next one. CALLER: as the caller moves them. */
+typedef enum ds_controller {
+    DS_CONTROLLER_PULL = 0,
+    DS_CONTROLLER_ROUND_ROBIN = 1,
+    DS_CONTROLLER_CALLER = 2,
+} ds_controller;
+
+#define DS_CONTROLLER_CONFIG_TABLE(X)                                                                              \
+    X(TYPE, type, DS_CONTROLLER_PULL, DS_CONTROLLER_PULL, DS_CONTROLLER_CALLER, ALL, "",                           \
+      "How requests reach the replicas.", "pass a ds_controller")                                                  \
+    X(INTEGER, depth, 4096, 1, DS_MAX_QUEUE_CAPACITY, ROUND_ROBIN, "requests",                                     \
+      "Requests that wait for one replica at most; the others wait in the engine's queue.", "")
+
+typedef struct ds_controller_config {
+    uint32_t struct_size;
+    DS_CONTROLLER_CONFIG_TABLE(DS_CONFIG_FIELD)
+} ds_controller_config;
+
+/* Configuration of an engine. Of the simulator auto_reset and flat_observations are not used, nor are seed and
+   world_offset. */
+#define DS_ROLLOUT_CONFIG_TABLE(X)                                                                                 \
+    X(DEVICES, devices, 0, 0, DS_MAX_REPLICAS, ALL, "",                                                            \
+      "One replica is made on each; none: one, on the simulator's device.", "pass at most 256 devices")            \
+    X(PART, simulator, 0, DS_CONFIG_SIMULATOR, DS_CONFIG_SIMULATOR, ALL, "",                                       \
+      "Of every replica. Requests with levels need a positive max_levels.", "")                                    \
+    X(PART, scheduler, 0, DS_CONFIG_SCHEDULER, DS_CONFIG_SCHEDULER, ALL, "", "How replicas take requests.", "")    \
+    X(PART, controller, 0, DS_CONFIG_CONTROLLER, DS_CONFIG_CONTROLLER, ALL, "",                                    \
+      "How requests reach replicas.", "")                                                                          \
+    X(PART, metrics, 0, DS_CONFIG_METRICS, DS_CONFIG_METRICS, ALL, "", "What the engine measures.", "")            \
+    X(INTEGER, queue_capacity, 1048576, 1, DS_MAX_QUEUE_CAPACITY, ALL, "requests",                                 \
+      "Requests that wait at most.", "")                                                                           \
+    X(INTEGER, max_policies, 64, 1, DS_MAX_POLICIES, ALL, "policies",                                              \
+      "Different policies that unanswered requests may have.", "")
+
+typedef struct ds_rollout_config {
+    uint32_t struct_size;
+    DS_ROLLOUT_CONFIG_TABLE(DS_CONFIG_FIELD)
+} ds_rollout_config;
+
+/* Counts of a queue, of requests since its creation. */
+typedef struct ds_request_queue_info {
+    uint32_t struct_size;
+    int32_t closed;
+    int64_t capacity;
+    int64_t waiting;
+    int64_t submitted;
+    int64_t taken;
+    int64_t unanswered;      /* without a result; of all queues between which requests move, together */
+} ds_request_queue_info;
+
+/* Nanoseconds of the clock of deadlines and times. */
+DS_API int64_t ds_monotonic_ns(void);
+
+/* Copies a level, which must suit num_agents agents. */
+DS_API ds_status ds_shared_level_create(const ds_level* level, int64_t num_agents, ds_shared_level* shared);
+/* Requests that were submitted keep the level. */
+DS_API ds_status ds_shared_level_release(ds_shared_level shared);
+
+/* An engine's queue. config: of an engine. metrics: for the queue, its branches, and replicas that take from them;
+   0: none. */
+DS_API ds_status ds_request_queue_create(ds_config config, ds_metrics metrics, ds_request_queue* queue);
+/* A queue with the rules of source, whose requests may be moved here. capacity: requests that wait here. */
+DS_API ds_status ds_request_queue_branch(ds_request_queue source, int64_t capacity, ds_request_queue* branch);
+/* Submits requests in order, as far as there is room: waits for it at most timeout_ns (negative: without limit).
+   *accepted: how many; ids: [count], those of the accepted ones. PENDING if not all were accepted. CLOSED if the queue is
+   closed. INVALID_ARGUMENT, with none accepted, if one is refused. */
+DS_API ds_status ds_request_queue_submit(ds_request_queue queue, const ds_episode_request* requests, uint64_t count,
+                                         int64_t timeout_ns, uint64_t* ids, uint64_t* accepted);
+/* Moves up to most requests, the scheduler's first ones, in turn to queues that branch from this one, beginning
+   with targets[first]; those that are full or closed are passed over. Waits for the first request, and for room for it,
+   at most timeout_ns (negative: without limit). PENDING if none was moved. CLOSED if all targets, or the queue with
+   nothing waiting, are closed. */
+DS_API ds_status ds_request_queue_move(ds_request_queue queue, const ds_request_queue* targets, uint64_t num_targets,
+                                       uint64_t first, uint64_t most, int64_t timeout_ns, uint64_t* moved);
+/* Cancels a request, waiting or running: its result follows soon, CANCELLED unless it is ending already. *found: 0 if it
+   has ended, or never existed. */
+DS_API ds_status ds_request_queue_cancel(ds_request_queue queue, uint64_t id, int32_t* found);
+DS_API ds_status ds_request_queue_get_info(ds_request_queue queue, ds_request_queue_info* info);
+/* Answers all requests that wait, with a reason and a cause, instead of playing them. */
+DS_API ds_status ds_request_queue_answer(ds_request_queue queue, ds_output_queue outputs, int32_t reason,
+                                         int64_t cause);
+/* Waits until no request is unanswered, see ds_request_queue_info, at most timeout_ns (negative: without limit).
+   PENDING if some are. */
+DS_API ds_status ds_request_queue_drain(ds_request_queue queue, int64_t timeout_ns);
+/* Refuses further requests. Those that wait can still be taken; if the queue has a source, they wait there again. */
+DS_API ds_status ds_request_queue_close(ds_request_queue queue);
+/* Releases the handle. The queue lives while a replica uses it. */
+DS_API ds_status ds_request_queue_release(ds_request_queue queue);
+
+DS_API ds_status ds_output_queue_create(ds_output_queue* queue);
+/* Takes up to most outputs, in order; waits for the first at most timeout_ns (negative: without limit). PENDING if there
+   was none. CLOSED if there is none and the queue is closed. */
+DS_API ds_status ds_output_queue_take(ds_output_queue queue, uint64_t most, int64_t timeout_ns,
+                                      ds_episode_output* outputs, uint64_t* taken);
+/* How many outputs wait. */
+DS_API ds_status ds_output_queue_size(ds_output_queue queue, uint64_t* size);
+/* Takers get what is left, then CLOSED. */
+DS_API ds_status ds_output_queue_close(ds_output_queue queue);
+/* Releases the handle. The queue lives while a replica uses it. */
+DS_API ds_status ds_output_queue_release(ds_output_queue queue);
+
+/* What a replica's caller has to do. */
+typedef enum ds_replica_need {
+    DS_REPLICA_NEEDS_NOTHING = 0, /* the time is over; call again */
+    DS_REPLICA_NEEDS_ACTIONS = 1, /* of a policy of the caller's, for the rows */
+    DS_REPLICA_NEEDS_END = 2,     /* closed, or the queue is closed and all episodes have ended */
+} ds_replica_need;
+
+typedef struct ds_replica_work {
+    uint32_t struct_size;
+    int32_t need;             /* ds_replica_need */
+    int32_t policy;           /* whose actions are needed */
+    int32_t padding;
+    uint64_t num_rows;
+    int64_t num_agent_rows;   /* num_worlds * num_agents */
+    int64_t num_inputs;       /* F */
+    const int32_t* rows;      /* [num_rows]: world * num_agents + agent, ascending */
+    const int64_t* steps;     /* [num_rows]: steps that the row's episode has made */
+    const uint32_t* keys;     /* [num_rows, 2]: random key of the row's episode and agent */
+    const float* observations;/* [num_agent_rows, F]: on the host */
+    int32_t* actions;         /* [num_agent_rows, 4]: written by the caller at the rows */
+    const uint64_t* tags;     /* [num_rows]: of the row's request */
+    const float* rewards;     /* [num_agent_rows]: of the row's step before this; nothing if its steps are 0 */
+} ds_replica_work;
+
+/* How policies choose that need no observation. */
+typedef enum ds_policy_kind {
+    DS_POLICY_CALLER = 0, /* the caller, see ds_replica_run() */
+    DS_POLICY_RANDOM = 1, /* all legal actions are equally likely */
+    DS_POLICY_IDLE = 2,
+    DS_POLICY_NATIVE = 3, /* a ds_policy */
+} ds_policy_kind;
+
+/* What a replica has done so far. */
+typedef struct ds_replica_info {
+    uint32_t struct_size;
+    int32_t number;
+    int64_t num_worlds;
+    int64_t steps;
+    int64_t world_steps;   /* steps of worlds that played an episode: at most steps * num_worlds */
+    int64_t episodes;      /* begun */
+} ds_replica_info;
+
+/* Creates a simulator for the requests of a queue. simulator: the configuration of one; its auto_reset and
+   flat_observations are ignored, and actions are not checked by RAISE; requests with levels need max_levels > 0.
+   number: told with the results. */
+DS_API ds_status ds_replica_create(ds_config simulator, ds_request_queue requests, ds_output_queue outputs,
+                                   int32_t number, ds_replica* replica);
+/* Policy `index` of the requests. All are DS_POLICY_CALLER at first. Where the replica has asked for the actions of this
+   policy, they are then chosen without the caller. May be called while ds_replica_run() runs: it takes turns. */
+DS_API ds_status ds_replica_set_policy(ds_replica replica, int64_t index, int32_t kind, uint64_t policy);
+/* Plays requests on the calling thread and the simulator's for about timeout_ns, or until the caller is needed. The next
+   call continues; it uses the actions that were asked for, as they are then. A call that fails has closed the replica. */
+DS_API ds_status ds_replica_run(ds_replica replica, int64_t timeout_ns, ds_replica_work* work);
+/* Instead of giving the actions that ds_replica_run() asked for: ends the rows' episodes before this step, as FAILED.
+   cause: positive, told with the results. */
+DS_API ds_status ds_replica_fail(ds_replica replica, int64_t cause);
+DS_API ds_status ds_replica_get_info(ds_replica replica, ds_replica_info* info);
+/* Ends the replica: a call of ds_replica_run() ends soon, and so does every later one, with DS_REPLICA_NEEDS_END. Its
+   episodes wait in the queue again, to be played from their start. */
+DS_API ds_status ds_replica_close(ds_replica replica);
+/* Closes the replica, waits until no call runs, frees its memory and releases the handle. */
+DS_API ds_status ds_replica_release(ds_replica replica);
+
+/* An engine is a configuration, the queue where its requests wait, the queue of its outputs and the store of its metrics,
+   made together. Replicas and controllers, native ones or the caller's, are given their handles. */
+
+/* config: of an engine. metrics: a store to record in, which other engines may have too; 0: one of its own, as the
+   configuration says. */
+DS_API ds_status ds_engine_create(ds_config config, ds_metrics metrics, ds_engine* engine);
+/* New handles to its parts, which live while any handle to them does. */
+DS_API ds_status ds_engine_get_config(ds_engine engine, ds_config* config);
+DS_API ds_status ds_engine_get_waiting_queue(ds_engine engine, ds_request_queue* queue);
+DS_API ds_status ds_engine_get_output_queue(ds_engine engine, ds_output_queue* queue);
+/* *metrics is 0 if the engine measures nothing. */
+DS_API ds_status ds_engine_get_metrics(ds_engine engine, ds_metrics* metrics);
+/* Releases the handle. Its parts are neither closed nor waited for. */
+DS_API ds_status ds_engine_release(ds_engine engine);
 
 /* ---- CUDA devices ------------------------------------------------------------------------------------------ */
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
 from doorstep._native import ACTIONS, NEUTRAL_ACTION, Action, EntityKind, capi, get_include, live_counts
 from doorstep._native import VERSION_STRING as _VERSION
 from doorstep.cameras import Cameras
@@ -34,6 +36,11 @@ from doorstep.simulator import Simulator
 from doorstep.state import StateFields
 from doorstep.tensor import Tensor
 
+if _TYPE_CHECKING:
+    from doorstep.evaluation import Evaluation, evaluate
+    from doorstep.policy import Policy
+    from doorstep.rollouts import EpisodeRequest, EpisodeResult, EpisodeStep, RolloutConfig, RolloutEngine
+
 __version__ = _VERSION
 
 __all__ = [
@@ -51,14 +58,21 @@ __all__ = [
     "DriverFunctionError",
     "DriverVersionError",
     "EntityKind",
+    "EpisodeRequest",
+    "EpisodeResult",
+    "EpisodeStep",
+    "Evaluation",
     "Health",
     "Level",
     "LibraryError",
     "NoDeviceError",
     "NoDriverError",
     "OutOfMemoryError",
+    "Policy",
     "RendererError",
     "ReplayError",
+    "RolloutConfig",
+    "RolloutEngine",
     "ShaderError",
     "SimulationError",
     "Simulator",
@@ -70,6 +84,28 @@ __all__ = [
     "Tensor",
     "__version__",
     "capi",
+    "evaluate",
     "get_include",
     "live_counts",
 ]
+
+
+# Simulators do not need these: they are imported when they are first used.
+_LATER = {
+    "EpisodeRequest": "doorstep.rollouts",
+    "EpisodeResult": "doorstep.rollouts",
+    "EpisodeStep": "doorstep.rollouts",
+    "Evaluation": "doorstep.evaluation",
+    "Policy": "doorstep.policy",
+    "RolloutConfig": "doorstep.rollouts",
+    "RolloutEngine": "doorstep.rollouts",
+    "evaluate": "doorstep.evaluation",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name in _LATER:
+        import importlib
+
+        return getattr(importlib.import_module(_LATER[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

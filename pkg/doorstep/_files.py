@@ -6,8 +6,9 @@ import errno
 import os
 import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import BinaryIO
 
 from doorstep._arguments import refuse
@@ -22,6 +23,18 @@ def checked_path(path: object) -> str:
     if not isinstance(path, (str, os.PathLike)):
         refuse("path", "the path of a file", path)
     return os.fsdecode(path)
+
+
+def check_ending(path: object, endings: Iterable[str]) -> str:
+    """The ending of a file's name, in lower case, which is one of these.
+
+    Raises:
+        ArgumentError: it is another one, or the path is none.
+    """
+    ending = Path(path).suffix.lower() if isinstance(path, (str, os.PathLike)) else ""
+    if ending not in endings:
+        refuse("path", f"a file that ends in {' or '.join(endings)}", path)
+    return ending
 
 
 def open_regular(path: str) -> int:
@@ -62,6 +75,37 @@ def replaced_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     except BaseException:
         os.unlink(temporary.name)
         raise
+
+
+def add_file(path_of: Callable[[int], str], first: int, write: Callable[[BinaryIO], None]) -> int:
+    """Writes a new file, which appears when it is complete, at the first path that is not in use; returns its number.
+
+    Args:
+        path_of: path_of(first), path_of(first + 1) and so on are tried.
+        write: writes it; an error removes it.
+
+    Raises:
+        OSError: the file cannot be created, or its file system has no links.
+    """
+    temporary = _create_beside(path_of(first), None)
+    try:
+        with temporary:
+            write(temporary)
+        number = first
+        while not _link(temporary.name, path_of(number)):
+            number += 1
+        return number
+    finally:
+        os.unlink(temporary.name)
+
+
+def _link(path: str, other: str) -> bool:
+    """False if there is another already."""
+    try:
+        os.link(path, other)
+    except FileExistsError:
+        return False
+    return True
 
 
 def check_replaceable(path: str | os.PathLike[str]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from doorstep._arguments import (
     check_vector,
     refuse,
 )
+from doorstep._configs import Anything, Config
 from doorstep._native import CAMERA_TENSORS, MATERIAL_RENDERERS, MAX_RESOLUTION, Renderer, RendererName
 from doorstep.errors import ArgumentError
 
@@ -29,7 +30,7 @@ MIN_FOV = 0.1  # degrees; below, single precision decides what is seen, and rend
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cameras:
+class Cameras(Config):
     """The cameras of all agents, alike: `doorstep.Simulator(..., cameras=doorstep.Cameras(...))`.
 
     The views are drawn at the end of every step, reset, refresh and restore, into tensors of the simulator: `sim.rgb`,
@@ -70,10 +71,10 @@ class Cameras:
     depth: bool = True
     segmentation: bool = False
     normals: bool = False
-    position: Sequence[float] | NDArray[Any] = (0.0, 0.0, 1.5)
-    rotation: Sequence[float] | NDArray[Any] = (1.0, 0.0, 0.0, 0.0)
+    position: Annotated[Sequence[float] | NDArray[Any], Anything()] = (0.0, 0.0, 1.5)
+    rotation: Annotated[Sequence[float] | NDArray[Any], Anything()] = (1.0, 0.0, 0.0, 0.0)
     renderer: RendererName = "auto"
-    material: str | os.PathLike[str] | None = None
+    material: Annotated[str | os.PathLike[str] | None, Anything()] = None
 
     def __post_init__(self) -> None:
         checked = {

@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 
 from doorstep._arguments import nearest, refuse
 from doorstep._native import ACTIONS, NEUTRAL_ACTION
-from doorstep.errors import ArgumentError
+from doorstep.errors import ArgumentError, LibraryError
 from doorstep.simulator import Simulator
 from doorstep.tensor import Tensor
 
@@ -45,6 +45,7 @@ __all__ = ["Observations", "Policy", "find_policy", "load_policy", "make_policy"
 Observations = Mapping[str, NDArray[Any]]
 Policy = Callable[[Observations], Any]
 
+_CHECKPOINT = ".safetensors"
 _FILE_MODULE = "__doorstep_policy__"  # name of a module that is loaded from a file, as "__main__" is
 
 
@@ -101,14 +102,19 @@ def load_policy(text: str) -> Policy:
     [[[1, 0, 2, 0], [1, 0, 2, 0]]]
 
     Args:
-        text: "package.module:function" or "path/to/file.py:function". The current folder, and the folder of a file,
-            are put first on the import path, as Python does for the program that it runs. `__name__` of a file is not
-            "__main__".
+        text: "package.module:function", "path/to/file.py:function", or the path of a checkpoint of `doorstep train`,
+            "run/checkpoint.safetensors", whose policy is a `doorstep.Policy`. The current folder, and the folder of a
+            Python file, are put first on the import path, as Python does for the program that it runs. `__name__` of
+            such a file is not "__main__".
 
     Raises:
         ArgumentError: the text has no colon, the module or the function does not exist, importing the module raises,
             or the function cannot be called.
+        StateError: the checkpoint is damaged, or cannot be played.
+        LibraryError: a checkpoint is given, and PyTorch is missing.
     """
+    if text.endswith(_CHECKPOINT):
+        return _load_trained(text)
     source, _, name = text.rpartition(":")
     if not source or not name:
         forms = ", ".join(map(repr, (*_BUILT_IN, "module:function")))
@@ -121,6 +127,15 @@ def load_policy(text: str) -> Policy:
         what = f"{name!r} of {source!r} is of type {type(policy).__name__}"
         _fail(text, f"{what}; it must be a function: observations -> actions")
     return policy  # type: ignore[no-any-return]
+
+
+def _load_trained(path: str) -> Policy:
+    try:
+        from doorstep.training import load_policy as load  # here: it needs PyTorch
+    except ModuleNotFoundError as error:
+        hint = 'pip install "doorstep[train]"'
+        raise LibraryError(f"checkpoints need PyTorch, which cannot be imported: {error}", hint=hint) from error
+    return load(path)
 
 
 # ---- Importing ----

@@ -22,7 +22,6 @@ from doorstep._arguments import (
 )
 from doorstep._native import (
     STREAM_OWN,
-    ActionCheck,
     DeviceKind,
     EventHandle,
     Session,
@@ -30,11 +29,12 @@ from doorstep._native import (
     give_cameras,
     stage_names,
 )
+from doorstep._native._generated import ActionCheckName
 from doorstep._properties import CameraProperties, TensorProperties
 from doorstep._streams import CurrentStream, check_stream_on, current_device_index
 from doorstep._tensor_map import TENSOR_INDEX, TensorMap
 from doorstep.cameras import Cameras, settings_of
-from doorstep.config import ActionCheckName, SimulatorConfig
+from doorstep.config import SimulatorConfig
 from doorstep.errors import ArgumentError
 from doorstep.event import StepEvent
 from doorstep.health import Health
@@ -147,7 +147,7 @@ class Simulator(TensorProperties, CameraProperties):
             max_levels=max_levels,
             cameras=cameras,
         )
-        settings = _native_settings(config, stream)
+        settings = native_settings(config, stream)
         current_stream = CurrentStream(settings["device_index"]) if stream is None else None
         self._session = Session(settings, current_stream, stream)
         _make_step_fast()
@@ -234,6 +234,14 @@ class Simulator(TensorProperties, CameraProperties):
             self._session.reset_mask(selection)
         else:
             self._session.reset(selection)
+        self._interventions += 1
+
+    def _begin(self, worlds: NDArray[np.int64], seeds: NDArray[np.int64], max_steps: int = 0) -> None:
+        """Begins in each of the slots the first episode of a simulator of one world with its seed and these levels.
+
+        max_steps: after which the episodes end at the latest; 0: no such limit.
+        """
+        self._session.begin(worlds, seeds, max_steps)
         self._interventions += 1
 
     def set_levels(
@@ -572,23 +580,15 @@ def _make_step_fast() -> None:
         Simulator.step = calls["step_method"](Simulator, doc)  # type: ignore[method-assign]
 
 
-def _native_settings(config: SimulatorConfig, stream: object) -> dict[str, int]:
+def native_settings(config: SimulatorConfig, stream: object = None) -> dict[str, int]:
     """The fields of ds_simulator_config."""
     kind, index = choose_device(config.device)
+    fields = config.native_fields()
+    del fields["cameras"]
     return {
+        **fields,
         "device_kind": kind,
         "device_index": index,
-        "num_worlds": config.num_worlds,
-        "seed": config.seed,
-        "world_offset": config.world_offset,
-        "num_agents": config.num_agents,
-        "episode_length": config.episode_length,
-        "num_threads": config.num_threads or 0,
-        "auto_reset": config.auto_reset,
-        "action_check": ActionCheck[config.action_check.upper()],
-        "strict": config.strict,
-        "flat_observations": config.flat_observations,
-        "max_levels": config.max_levels,
         "stream": _choose_stream(stream, config.device, kind, index),
     }
 
@@ -599,6 +599,12 @@ def choose_device(device: str) -> tuple[DeviceKind, int]:
     if index is None:
         index = current_device_index() if kind == DeviceKind.CUDA else 0
     return kind, index
+
+
+def resolve_device(device: str) -> str:
+    """The same device, whatever is PyTorch's current one."""
+    kind, index = choose_device(device)
+    return f"cuda:{index}" if kind == DeviceKind.CUDA else device
 
 
 def _choose_stream(stream: object, device: object, kind: DeviceKind, index: int) -> int:

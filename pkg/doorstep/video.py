@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import importlib
 import io
 import os
 from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
 from itertools import chain, pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from doorstep._arguments import refuse
-from doorstep._files import replaced_file
-from doorstep.errors import LibraryError, RendererError
+from doorstep._files import check_ending, replaced_file
+from doorstep._optional import import_optional
+from doorstep.errors import RendererError
 
 Frame = NDArray[np.uint8]  # [H, W, 3]
 
@@ -51,7 +50,7 @@ def write_video(path: str | os.PathLike[str], frames: Iterable[Frame], fps: floa
         RendererError: the encoder refuses the frames.
         OSError: the file cannot be written; an older file at `path` is unchanged.
     """
-    ending = _check_ending(path)
+    ending = check_ending(path, _ENCODERS)
     rate = _check_rate(fps, ending)
     av = load_av()
     with replaced_file(path) as file:
@@ -69,19 +68,7 @@ def write_video(path: str | os.PathLike[str], frames: Iterable[Frame], fps: floa
 
 def load_av() -> Any:
     """PyAV, which only videos need."""
-    try:
-        return importlib.import_module("av")
-    except ImportError as error:
-        raise LibraryError(
-            f"videos need PyAV, which cannot be imported: {error}", hint='pip install "av>=14"'
-        ) from error
-
-
-def _check_ending(path: object) -> str:
-    ending = Path(path).suffix.lower() if isinstance(path, (str, os.PathLike)) else ""
-    if ending not in _ENCODERS:
-        refuse("path", f"a file that ends in {' or '.join(_ENCODERS)}", path)
-    return ending
+    return import_optional("av", "videos need PyAV", 'pip install "av>=14"')
 
 
 def _check_rate(fps: object, ending: str) -> Fraction:

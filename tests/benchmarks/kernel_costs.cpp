@@ -132,8 +132,12 @@ int main(int argc, char** argv) {
     for (int step = 0; step < kMeasured; step++) {
         worlds.write_actions(draws);
         uint32_t trouble[kTroubleKinds] = {};
-        const KernelArguments arguments{worlds.simulation, &worlds.flights, workspace.data(), trouble, nullptr, kWorlds,
-                                        0,                 0,               0, nullptr};
+        KernelArguments arguments{};
+        arguments.simulation = worlds.simulation;
+        arguments.flights = &worlds.flights;
+        arguments.workspace = workspace.data();
+        arguments.trouble = trouble;
+        arguments.num_worlds = kWorlds;
         ptx::launch(program, program.kernel("doorstep_step"),
                     {grid, static_cast<uint32_t>(shape.threads), shape.shared_bytes, &arguments, &order, &costs});
     }

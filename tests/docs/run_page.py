@@ -36,6 +36,9 @@ NEEDED = {
     r"\bimport gymnasium\b|EscapeRoomVectorEnv": "gymnasium",
     r"doorstep\.video|\bVideo\(|^\$ doorstep render .*\.(mp4|gif)": "av",
     r"^\$ doorstep view": "viser",
+    r"^\$ doorstep train|doorstep\.training": "safetensors",
+    r"^\$ doorstep evaluate .*--plot": "matplotlib",
+    r"^\$ doorstep .*\.yaml": "yaml",
 }
 C_FLAGS = ("-std=c11", "-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter", "-Wno-unused-function")
 VIEW_TIMEOUT = 60  # seconds

@@ -16,7 +16,7 @@ PACKAGE = ROOT / "pkg" / "doorstep"
 NEEDED = {
     "jax": r"^(envs/)?jax\.py",
     "gymnasium": r"^envs/",
-    "torch": r"^torch/",
+    "torch": r"^(torch|policy)/",
     "av": r"^(video|notebook)\.py",
 }
 

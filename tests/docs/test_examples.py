@@ -16,7 +16,7 @@ import doorstep
 
 RUN = [name for name in NAMES if any(block.language not in ("", "text") for block in blocks_of(ROOT / name))]
 ON_GPU = [name for name in RUN if any(block.needs_gpu for block in blocks_of(ROOT / name))]
-LANGUAGES = {"c", "console", "diff", "hlsl", "python", "text"}
+LANGUAGES = {"c", "console", "diff", "hlsl", "python", "text", "yaml"}
 
 
 def run_page(name: str, folder: Path, *options: str) -> None:

@@ -10,7 +10,7 @@ import pytest
 from tests.docs.pages import DOCS, PAGES, ROOT
 
 import doorstep
-from doorstep.cli import bench, demo, doctor, record, render, replay, view
+from doorstep.cli import bench, demo, doctor, evaluate, record, render, replay, train, view
 
 MODULES = {
     path.stem if path.stem != "__init__" else path.parent.name
@@ -28,6 +28,8 @@ COMMANDS = {
     "replay": replay,
     "view": view,
     "render": render,
+    "train": train,
+    "evaluate": evaluate,
     "bench": bench,
     "doctor": doctor,
 }

@@ -39,6 +39,22 @@ void an_operating_system_that_saves_no_avx_state_does_not_suffice() {
     }
 }
 
+// Leaf 7 ebx: 16 F, 17 DQ, 28 CD, 30 BW, 31 VL; the operating system saves masks and upper registers (bits 5 to 7).
+void avx512_needs_all_of_its_parts() {
+    constexpr uint32_t kParts[] = {1u << 16, 1u << 17, 1u << 28, 1u << 30, 1u << 31};
+    CpuidWords words = kHaswell;
+    for (const uint32_t part : kParts) words.leaf7_ebx |= part;
+    words.xcr0 = 0xE7;
+    CHECK(decode_cpu_features(words).avx512 && decode_cpu_features(words).sufficient());
+    CHECK(!decode_cpu_features(kHaswell).avx512);
+    for (const uint32_t part : kParts) CHECK(!decode_cpu_features(without(words, 0, part)).avx512);
+    CHECK(!decode_cpu_features(without(words, 0, 1u << 5)).avx512);
+    for (const uint32_t saved : {0x7u, 0x67u, 0xA7u, 0xC7u}) {
+        words.xcr0 = saved;
+        CHECK(!decode_cpu_features(words).avx512);
+    }
+}
+
 void the_text_tells_what_was_found() {
     const CpuFeatures& features = cpu_features();
     CHECK_EQUAL(strstr(cpu_features_text(), "avx2=1") != nullptr, features.avx2);
@@ -53,5 +69,6 @@ int main() {
     RUN(a_processor_with_all_features_suffices);
     RUN(each_missing_feature_is_seen);
     RUN(an_operating_system_that_saves_no_avx_state_does_not_suffice);
+    RUN(avx512_needs_all_of_its_parts);
     RUN(the_text_tells_what_was_found);
 }

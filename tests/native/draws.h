@@ -11,6 +11,8 @@ struct Draws {
         z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
         return static_cast<uint32_t>((z ^ (z >> 31)) >> 32) % limit;
     }
+    // low <= n < end
+    int integer(int low, int end) { return low + static_cast<int>(below(static_cast<uint32_t>(end - low))); }
     float between(float low, float high) {
         return low + (high - low) * static_cast<float>(below(1u << 20)) / static_cast<float>(1u << 20);
     }

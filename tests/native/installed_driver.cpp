@@ -7,6 +7,7 @@
 
 #include "functions.h"
 #include "launches.h"
+#include "policy_launch.h"
 #include "runtime/cuda/driver.h"
 #include "view_launch.h"
 
@@ -74,6 +75,10 @@ int make_launch(const Launch& launch, const void*, Task* task) {
 }
 
 int make_view_launch(const Launch& launch, const void* parameter, Task* task) {
+    return make_launch(launch, parameter, task);
+}
+
+int make_policy_launch(const Launch& launch, const void* parameter, Task* task) {
     return make_launch(launch, parameter, task);
 }
 

@@ -64,9 +64,24 @@ public:
     void reset_some() {
         std::vector<uint8_t> mask(static_cast<size_t>(num_worlds_));
         for (size_t i = 1; i < mask.size(); i += 4) mask[i] = 1;
-        model_.reset(expected_.simulation, 0, num_worlds_, mask.data());
+        model_.reset(expected_.simulation, 0, num_worlds_, mask.data(), nullptr);
         run(kKernel_reset, mask.data());
         expect_equal("reset", 0);
+    }
+
+    // Given episodes: seeds, limits, and levels of their own where worlds play any.
+    void begin_some() {
+        std::vector<uint8_t> mask(static_cast<size_t>(num_worlds_));
+        std::vector<EpisodeStart> starts(mask.size());
+        for (size_t i = 0; i < mask.size(); i += 3) {
+            mask[i] = 1;
+            const bool has_level = model_.kind.plays_levels && i % 2;
+            starts[i] = {has_level ? &levels_[i % levels_.size()] : nullptr, static_cast<uint32_t>(1000 * i),
+                         static_cast<int32_t>(i % 4 ? i % 20 + 1 : 0)};
+        }
+        model_.reset(expected_.simulation, 0, num_worlds_, mask.data(), starts.data());
+        run(kKernel_reset, mask.data(), starts.data());
+        expect_equal("begin", 0);
     }
 
 private:
@@ -124,11 +139,11 @@ private:
         return {reference_level(), generated, fixed};
     }
 
-    uint32_t run(KernelId kernel, const uint8_t* mask) {
+    uint32_t run(KernelId kernel, const uint8_t* mask, const EpisodeStart* starts = nullptr) {
         const KernelShape& shape = find_kernel_shape(model_.kind);
         std::vector<uint64_t> workspace(static_cast<size_t>(shape.workspace_bytes_per_block) * launch_.grid / 8 + 1);
         uint32_t trouble[kTroubleKinds] = {};
-        const KernelArguments arguments{batch_.simulation, &flights_,    workspace.data(), trouble, mask,
+        const KernelArguments arguments{batch_.simulation, &flights_,    workspace.data(), trouble, mask,   starts,
                                         num_worlds_,       kWorldOffset, kSeed,            0,       nullptr};
         launch_.run(model_.kind, kernel, arguments, launch_.grid, launch_.way);
         uint32_t bits = 0;

@@ -31,6 +31,7 @@ void expect_bytes_of_the_cpu(bool plays_levels) {
                 batches.step(step);
                 if (step == 10) batches.edit_and_refresh();
                 if (step == 20) batches.reset_some();
+                if (step == 30) batches.begin_some();
             }
         }
 }

@@ -8,7 +8,7 @@ import pytest
 
 SOURCES = Path(__file__).resolve().parents[2] / "native" / "src"
 # From low to high. Native code that serves another framework is a client of the C API.
-LAYERS = ("math", "physics", "sim", "runtime", "exec", "training", "api", "interop")
+LAYERS = ("math", "physics", "sim", "runtime", "exec", "training", "policy", "metrics", "rollouts", "api", "interop")
 # Beside the worlds, not above them: handles, memory and the driver know nothing of rooms.
 UNRELATED = {"runtime": ("physics", "sim")}
 # A library of its own, which contains a few files of the other one.

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from tests.live_objects import alive
 from tests.scenes import random_actions
 
 import doorstep
@@ -133,7 +134,7 @@ def test_tensors_outlive_the_simulator() -> None:
     del tensor
     assert doorstep.live_counts()["memory"] == 1
     del array
-    assert not any(doorstep.live_counts().values())
+    assert not alive()
 
 
 def test_their_memory_is_counted() -> None:
@@ -358,7 +359,7 @@ def test_simulators_with_cameras_are_made_and_closed_again_and_again(renderer: s
     for _ in range(20):
         with make(2, cameras={"renderer": renderer, "width": 4, "height": 4}) as sim:
             sim.step()
-    assert not any(doorstep.live_counts().values())
+    assert not alive()
 
 
 @on_the_cpu
@@ -525,7 +526,7 @@ def test_views_beyond_memory_are_refused_with_the_number_of_bytes() -> None:
         doorstep.Simulator(65536, num_threads=1, cameras=Cameras(width=4096, height=4096))
     assert raised.value.argument == "cameras"
     assert f"{65536 * 2} views of 4096 x 4096 pixels take {65536 * 2 * 4096 * 4096 * 8} bytes" in str(raised.value)
-    assert not any(doorstep.live_counts().values())
+    assert not alive()
 
 
 def test_where_a_camera_is_may_be_an_array() -> None:
@@ -546,4 +547,4 @@ def test_a_material_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
     with pytest.raises(doorstep.ArgumentError, match=r"nowhere\.hlsl' cannot be read: No such file") as raised:
         doorstep.Simulator(1, cameras=cameras)
     assert raised.value.argument == "material"
-    assert not any(doorstep.live_counts().values())
+    assert not alive()

@@ -9,6 +9,7 @@ from pathlib import Path
 import doorstep
 
 PACKAGE = Path(doorstep.__file__).parent
+LAZY = set(doorstep._LATER)  # imported when they are first used
 
 
 def test_all_is_what_is_visible() -> None:
@@ -17,7 +18,14 @@ def test_all_is_what_is_visible() -> None:
         for name, value in vars(doorstep).items()
         if not name.startswith("_") and not isinstance(value, type(doorstep)) and name != "annotations"
     }
-    assert set(doorstep.__all__) == visible | {"__version__"}
+    assert set(doorstep.__all__) == visible | LAZY | {"__version__"}
+
+
+def test_what_is_imported_lazily_is_there() -> None:
+    from doorstep.policy import Policy
+
+    assert doorstep.Policy is Policy
+    assert not hasattr(doorstep, "Polecy")
 
 
 def test_version_is_the_installed_distributions() -> None:

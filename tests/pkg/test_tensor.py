@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.live_objects import alive
 
 import doorstep
 
@@ -297,10 +298,9 @@ def test_a_capsule_that_nobody_consumes_holds_the_memory_until_it_is_dropped(
     capsule = sim.rewards.__dlpack__(max_version=max_version)
     sim.close()
     del sim
-    alive = {kind: count for kind, count in doorstep.live_counts().items() if count}
-    assert alive == {"memory": 1, "export": 1}
+    assert alive() == {"memory": 1, "export": 1}
     del capsule
-    assert not any(doorstep.live_counts().values())
+    assert not alive()
 
 
 VIEWS = {
@@ -326,7 +326,7 @@ def test_a_view_outlives_its_simulator_and_then_frees_the_memory(view: Any, stat
     assert doorstep.live_counts()["memory"] == 1
     assert (np.array(held) == before).all()
     del held
-    assert not any(doorstep.live_counts().values())
+    assert not alive()
 
 
 def test_a_simulator_that_is_dropped_is_closed_at_once_even_with_views_alive() -> None:
@@ -349,7 +349,7 @@ def test_simulator_tensor_and_array_can_go_in_any_order(order: tuple[int, ...]) 
     for key in order:
         assert doorstep.live_counts()["memory"] == 1
         del held[key]
-    assert not any(doorstep.live_counts().values())
+    assert not alive()
 
 
 def test_a_capsule_that_cannot_be_made_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -406,7 +406,7 @@ def test_a_torch_tensor_outlives_its_simulator() -> None:
     assert view.sum().item() == 2 * 2 * 200
     assert doorstep.live_counts()["export"] == 1
     del view
-    assert not any(doorstep.live_counts().values())
+    assert not alive()
 
 
 @pytest.fixture

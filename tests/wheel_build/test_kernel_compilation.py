@@ -42,8 +42,7 @@ def compilation(output: Path, code: str) -> Compilation:
 def write_project(root: Path) -> None:
     """A source that includes a neighbour, which includes a file by its path from an include folder."""
     files = {
-        MODULES[0].source: '#include "near.h"\n',
-        MODULES[-1].source: '#include "near.h"\n',
+        **dict.fromkeys((module.source for module in MODULES), '#include "near.h"\n'),
         WORLDS_SOURCE: '#include "near.h"\n#include <system.h>\n',
         WORLDS_SOURCE.with_name("near.h"): '#pragma once\n  #  include "sim/far.h"\n',
         Path("native/src/sim/far.h"): '#include "near.h"\n#include "doorstep.h"\n',

@@ -2,6 +2,7 @@
 #
 #   doorstep_options                interface target: options of every object of the project
 #   DOORSTEP_AVX2_OPTION            additional options of the inner loops
+#   DOORSTEP_AVX512_OPTION          of those that also exist for AVX-512
 #   DOORSTEP_LIBRARY_LINK_OPTIONS   additional link options of the shared library
 
 find_package(Threads REQUIRED)
@@ -25,11 +26,14 @@ if(DOORSTEP_PINNED_COMPILER)
   # -g0: zig adds debug information by default, and the libraries are stripped.
   target_compile_options(doorstep_options INTERFACE -Werror -g0 -fno-sanitize=all -fno-stack-protector)
   set(DOORSTEP_AVX2_OPTION -march=x86_64_v3)
+  set(DOORSTEP_AVX512_OPTION -march=x86_64_v4)
   # Leave the compiler's own headers out of the dependencies: they change with its version only, and their path
   # differs from one build environment to the next.
   set(CMAKE_DEPFILE_FLAGS_CXX "-MMD -MT <DEP_TARGET> -MF <DEP_FILE>")
 else()
   set(DOORSTEP_AVX2_OPTION -march=x86-64-v3)
+  # gcc 12 takes the undefined operand of its own intrinsics for a mistake.
+  set(DOORSTEP_AVX512_OPTION -march=x86-64-v4 -Wno-uninitialized -Wno-maybe-uninitialized)
 endif()
 
 if(DOORSTEP_SANITIZE)

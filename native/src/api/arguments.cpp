@@ -40,22 +40,32 @@ ds_status check_bytes(uint64_t bytes) {
 
 // ---- The rules of worlds
 
-ds_status check_num_worlds(int64_t num_worlds) {
-    return check_range("num_worlds", "split larger batches", num_worlds, 1, DS_MAX_WORLDS);
-}
+// The integers of DS_SIMULATOR_CONFIG_TABLE by name.
+namespace of_simulators {
+struct Rule {
+    const char* name;
+    int64_t low, high;
+    const char* remedy;
 
-ds_status check_num_agents(int64_t num_agents) {
-    return check_range("num_agents", "choose a number in this range", num_agents, 1, DS_MAX_AGENTS);
-}
+    ds_status check(int64_t value) const { return check_range(name, remedy, value, low, high); }
+};
+#define DS_RULE(kind, name, value, low, high, of, unit, sentence, remedy) DS_RULE_##kind(name, low, high, remedy)
+#define DS_RULE_INTEGER(name, low, high, remedy) [[maybe_unused]] constexpr Rule name = {#name, low, high, remedy};
+#define DS_RULE_REQUIRED DS_RULE_INTEGER
+#define DS_RULE_OPTIONAL(name, low, high, remedy)
+#define DS_RULE_FLAG(name, low, high, remedy)
+#define DS_RULE_CHOICE(name, low, high, remedy)
+#define DS_RULE_DEVICE(name, low, high, remedy)
+DS_SIMULATOR_CONFIG_TABLE(DS_RULE)
+}  // namespace of_simulators
 
-ds_status check_episode_length(int64_t episode_length) {
-    return check_range("episode_length", "pass the number of steps of an episode", episode_length, 1,
-                       DS_MAX_EPISODE_LENGTH);
-}
+ds_status check_num_worlds(int64_t num_worlds) { return of_simulators::num_worlds.check(num_worlds); }
 
-ds_status check_seed(int64_t seed) {
-    return check_range("seed", "reduce the seed modulo 2**32", seed, 0, DS_MAX_SEED);
-}
+ds_status check_num_agents(int64_t num_agents) { return of_simulators::num_agents.check(num_agents); }
+
+ds_status check_episode_length(int64_t episode_length) { return of_simulators::episode_length.check(episode_length); }
+
+ds_status check_seed(int64_t seed) { return of_simulators::seed.check(seed); }
 
 ds_status check_world_offset(int64_t world_offset, int64_t num_worlds) {
     return check_range("world_offset", "world_offset + num_worlds is at most 2**32", world_offset, 0,

@@ -6,6 +6,7 @@
 #include "api/arguments.h"
 #include "doorstep.h"
 #include "exec/simulator.h"
+#include "policy/policy.h"
 #include "runtime/cuda/resource.h"
 #include "runtime/handles.h"
 #include "runtime/memory.h"
@@ -17,6 +18,8 @@ inline constinit HandleRegistry<Simulator> simulators;
 inline constinit HandleRegistry<Memory> memories;
 inline constinit HandleRegistry<StepEvent> events;
 inline constinit HandleRegistry<Resource> resources;
+inline constinit HandleRegistry<Layer> layers;
+inline constinit HandleRegistry<Policy> policies;
 
 ds_status fail_closed(const char* argument);
 
@@ -54,6 +57,9 @@ bool watch_forks(Simulator* simulator);
 void unwatch_forks(Simulator* simulator);
 
 // ---- Simulators
+
+// A new simulator without a handle. INVALID_ARGUMENT if a rule is out of range.
+ds_status make_simulator(const ds_simulator_config& config, Ref<Simulator>* simulator);
 
 // One call on one simulator: holds its turn from construction to destruction. Calls that arrive meanwhile, and calls
 // that arrive while an asynchronous step runs, wait in order.

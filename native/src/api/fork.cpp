@@ -2,14 +2,18 @@
 // running step and holds every lock. In the child the locks are free again and the threads are discarded; the next
 // step creates new ones.
 //
-// Locks are always taken in this order: the list of simulators, a simulator's turn, the batches' turn, a handle
-// registry.
+// Locks are always taken in this order: the list of simulators, a simulator's turn, the batches' turn, a fork mutex, a
+// handle registry.
 #include <pthread.h>
 
 #include <atomic>
 
 #include "api/call.h"
+#include "api/configs.h"
+#include "api/metrics.h"
+#include "api/rollouts.h"
 #include "exec/batch.h"
+#include "runtime/fork_mutex.h"
 #include "runtime/list.h"
 #include "runtime/reference.h"
 
@@ -27,17 +31,29 @@ void for_each_registry(const Function& function) {
     function(memories);
     function(events);
     function(resources);
+    function(layers);
+    function(policies);
+    function(shared_levels);
+    function(request_queues);
+    function(output_queues);
+    function(replicas);
+    function(engines);
+    function(configs);
+    function(metrics_stores);
+    function(series_handles);
 }
 
 void before_fork() {
     list_mutex.lock();
     open_simulators.for_each([](Simulator& simulator) { simulator.turn.lock(); });
     lock_batch_threads();
+    lock_fork_mutexes();
     for_each_registry([](auto& registry) { registry.lock(); });
 }
 
 void after_fork_in_parent() {
     for_each_registry([](auto& registry) { registry.unlock(); });
+    unlock_fork_mutexes();
     unlock_batch_threads();
     open_simulators.for_each([](Simulator& simulator) { simulator.turn.unlock(); });
     list_mutex.unlock();
@@ -46,6 +62,7 @@ void after_fork_in_parent() {
 void after_fork_in_child() {
     live_counts.threads.store(0, std::memory_order_relaxed);
     for_each_registry([](auto& registry) { registry.unlock(); });
+    reset_fork_mutexes();
     forget_batch_threads();
     open_simulators.for_each([](Simulator& simulator) {
         simulator.enter_forked_child();

@@ -2,6 +2,11 @@
 #include <math.h>
 #include <stdio.h>
 
+#include <memory>
+#include <new>
+
+#include "api/levels.h"
+
 #include "api/call.h"
 #include "sim/reference_level.h"
 
@@ -181,7 +186,7 @@ ds_status check_length(const CheckedLevel& checked) {
     return checked.check_count("max_episode_length", high, low, DS_MAX_EPISODE_LENGTH);
 }
 
-ds_status check_level(const CheckedLevel& checked, int64_t num_agents) {
+ds_status check_whole(const CheckedLevel& checked, int64_t num_agents) {
     const ds_level& level = checked.level;
     if (const ds_status s = checked.check_count("struct_size", level.struct_size, sizeof level, sizeof level)) return s;
     if (const ds_status s = checked.check_count("source", level.source, DS_LEVEL_SOURCE_FIXED,
@@ -197,6 +202,14 @@ ds_status check_level(const CheckedLevel& checked, int64_t num_agents) {
     if (const ds_status status = check_physics(checked)) return status;
     return check_length(checked);
 }
+
+}  // namespace
+
+ds_status check_level(const ds_level& level, uint64_t index, int64_t num_agents) {
+    return check_whole({level, index}, num_agents);
+}
+
+namespace {
 
 // ---- The table
 
@@ -228,9 +241,54 @@ ds_status check_levels(const Simulator& simulator, const ds_level* levels, uint6
     }
     if (!levels) return fail_null("levels");
     for (uint64_t i = 0; i < count; ++i)
-        if (const ds_status status = check_level({levels[i], i}, config.num_agents)) return status;
+        if (const ds_status status = check_level(levels[i], i, config.num_agents)) return status;
     return weights ? check_weights(weights, count) : DS_STATUS_OK;
 }
+
+// ---- Given episodes
+
+ds_status check_start(const Simulator& simulator, const ds_episode_start& start, uint64_t index) {
+    const ds_simulator_config& config = simulator.config();
+    if (const ds_status status = check_seed(start.seed)) return status;
+    if (const ds_status status = check_range("max_steps", "0 is no limit", start.max_steps, 0, DS_MAX_EPISODE_LENGTH)) {
+        return status;
+    }
+    if (!start.level) return DS_STATUS_OK;
+    if (config.max_levels > 0) return check_level(*start.level, index, config.num_agents);
+    return fail(DS_STATUS_INVALID_ARGUMENT, "level", "create the simulator with max_levels",
+                "this simulator plays the reference's levels only");
+}
+
+// What a call of ds_simulator_begin() passes on, by slot.
+class GivenEpisodes {
+public:
+    GivenEpisodes(const Simulator& simulator, uint64_t count)
+        : starts(new (std::nothrow) EpisodeStart[static_cast<size_t>(simulator.config().num_worlds)]),
+          worlds(new (std::nothrow) int64_t[count]) {}
+
+    ds_status fill(const Simulator& simulator, const ds_episode_start* given, uint64_t count) {
+        if (!starts || !worlds) {
+            return fail(DS_STATUS_OUT_OF_MEMORY, "starts", "begin fewer episodes at a time",
+                        "no memory is left to pass on %llu episodes", static_cast<unsigned long long>(count));
+        }
+        for (uint64_t i = 0; i < count; ++i) {
+            if (const ds_status status = check_start(simulator, given[i], i)) return status;
+            worlds[i] = given[i].world;
+        }
+        return DS_STATUS_OK;
+    }
+    // The worlds have been checked.
+    void place(const ds_episode_start* given, uint64_t count) {
+        for (uint64_t i = 0; i < count; ++i) {
+            const ds_episode_start& start = given[i];
+            starts[static_cast<size_t>(start.world)] = {start.level, static_cast<uint32_t>(start.seed),
+                                                        static_cast<int32_t>(start.max_steps)};
+        }
+    }
+
+    std::unique_ptr<EpisodeStart[]> starts;
+    std::unique_ptr<int64_t[]> worlds;
+};
 
 }  // namespace
 }  // namespace doorstep
@@ -249,4 +307,21 @@ ds_status ds_simulator_set_levels(ds_simulator simulator, const ds_level* levels
     if (call.status()) return call.status();
     if (const ds_status status = check_levels(*call, levels, count, weights)) return status;
     return call->set_levels(levels, static_cast<int64_t>(count), weights);
+}
+
+ds_status ds_simulator_begin(ds_simulator simulator, const ds_episode_start* starts, uint64_t count) {
+    if (!starts) return fail_null("starts");
+    SimulatorCall call(simulator);
+    if (const ds_status status = call.begin_operation()) return status;
+    if (const ds_status status =
+            check_range("count", "pass each world at most once", static_cast<int64_t>(count), 1, call->config().num_worlds)) {
+        return status;
+    }
+    GivenEpisodes episodes(*call, count);
+    if (const ds_status status = episodes.fill(*call, starts, count)) return status;
+    const WorldSelection selection(*call, episodes.worlds.get(), count, 0);
+    if (selection.status()) return selection.status();
+    episodes.place(starts, count);
+    const ds_status status = call->begin(call->mask(), episodes.starts.get());
+    return status ? status : call->update();
 }

@@ -1,41 +1,10 @@
 // Creating, describing and ending simulators; attachments, and the time per stage of a step.
-#include "api/call.h"
+#include "api/configs.h"
 #include "exec/cpu/cpu_simulator.h"
 #include "exec/cuda/cuda_simulator.h"
 
 namespace doorstep {
 namespace {
-
-ds_status check_config(const ds_simulator_config& config) {
-    if (const ds_status status = check_num_worlds(config.num_worlds)) return status;
-    if (const ds_status status = check_seed(config.seed)) return status;
-    if (const ds_status status = check_world_offset(config.world_offset, config.num_worlds)) return status;
-    if (const ds_status status = check_num_agents(config.num_agents)) return status;
-    if (const ds_status status = check_episode_length(config.episode_length)) return status;
-    if (const ds_status status = check_range("num_threads", "0 uses as many threads as the process may",
-                                             config.num_threads, 0, DS_MAX_THREADS)) {
-        return status;
-    }
-    if (const ds_status status = check_flag("auto_reset", config.auto_reset)) return status;
-    if (const ds_status status = check_flag("strict", config.strict)) return status;
-    if (const ds_status status = check_flag("flat_observations", config.flat_observations)) return status;
-    if (const ds_status status = check_range("action_check", "pass a ds_action_check", config.action_check,
-                                             DS_ACTION_CHECK_CLAMP, DS_ACTION_CHECK_OFF)) {
-        return status;
-    }
-    if (const ds_status status = check_range("max_levels", "0 plays the reference's levels only", config.max_levels, 0,
-                                             DS_MAX_LEVELS)) {
-        return status;
-    }
-    return check_device(config.device_kind, config.device_index, DS_DEVICE_AUTO);
-}
-
-ds_status make_simulator(const ds_simulator_config& config, Ref<Simulator>* simulator) {
-    if (config.device_kind == DS_DEVICE_CPU) return CpuSimulator::create(config, simulator);
-    if (config.device_kind == DS_DEVICE_CUDA) return CudaSimulator::create(config, simulator);
-    const Ref<KernelModule> usable = CudaSimulator::find_usable(config);
-    return usable ? CudaSimulator::create(config, simulator) : CpuSimulator::create(config, simulator);
-}
 
 // Waits for the turn, so that no operation is running; later calls find the simulator closed.
 void close_simulator(Simulator* simulator) {
@@ -49,29 +18,30 @@ void close_simulator(Simulator* simulator) {
 }
 
 }  // namespace
+
+ds_status make_simulator(const ds_simulator_config& config, Ref<Simulator>* simulator) {
+    if (const ds_status status = check_fields(config)) return status;
+    if (const ds_status status = check_device(config.device_kind, config.device_index, DS_DEVICE_AUTO)) return status;
+    if (const ds_status status = check_cpu()) return status;
+    if (config.device_kind == DS_DEVICE_CPU) return CpuSimulator::create(config, simulator);
+    if (config.device_kind == DS_DEVICE_CUDA) return CudaSimulator::create(config, simulator);
+    const Ref<KernelModule> usable = CudaSimulator::find_usable(config);
+    return usable ? CudaSimulator::create(config, simulator) : CpuSimulator::create(config, simulator);
+}
+
 }  // namespace doorstep
 
 using namespace doorstep;
 
 ds_status ds_simulator_config_default(ds_simulator_config* config) {
     if (const ds_status status = check_struct(config, "config")) return status;
-    *config = {};
-    config->struct_size = sizeof *config;
-    config->device_kind = DS_DEVICE_CPU;
-    config->num_worlds = 1;
-    config->num_agents = 2;
-    config->episode_length = 200;
-    config->auto_reset = 1;
-    config->action_check = DS_ACTION_CHECK_CLAMP;
-    config->stream = DS_STREAM_OWN;
+    set_defaults(config);
     return DS_STATUS_OK;
 }
 
 ds_status ds_simulator_create(const ds_simulator_config* config, ds_simulator* simulator) {
     if (const ds_status status = check_struct(config, "config")) return status;
     if (!simulator) return fail_null("simulator");
-    if (const ds_status status = check_config(*config)) return status;
-    if (const ds_status status = check_cpu()) return status;
     Ref<Simulator> made;
     if (const ds_status status = make_simulator(*config, &made)) return status;
     const char* hint = "close other simulators, or raise the memory limit";

@@ -4,6 +4,7 @@
 #include <memory>
 #include <new>
 
+#include "runtime/hash.h"
 #include "sim/reference_level.h"
 
 namespace doorstep {
@@ -96,6 +97,17 @@ void Simulator::describe_state(int field, ds_tensor_info* info) const {
         info->strides[axis + 1] = row.strides[axis];
     }
     info->data = memory_->data() + (constant ? layout_.constants[field] : layout_.worlds + row.offset);
+}
+
+ds_status Simulator::summarise(const uint8_t* mask, EpisodeSummary* summaries) {
+    DS_ASSERT(mask);
+    return visit_blocks(mask, [&](int64_t world, const char* block) {
+        model_->read_progress(block, &summaries[world].progress);
+        summaries[world].hash = hash_bytes(block, model_->world_bytes);
+        WorldHealth counts;
+        model_->read_health(block, &counts);
+        summaries[world].met_trouble = counts.dropped_contacts || counts.nonfinite_values || counts.repaired_indices;
+    });
 }
 
 ds_status Simulator::read_health(ds_health* health) {

@@ -75,6 +75,13 @@ private:
     Failure failure_{};
 };
 
+// What is left of a world's episode.
+struct EpisodeSummary {
+    EpisodeProgress progress;
+    uint64_t hash;     // of the world
+    bool met_trouble;  // counted by its steps, see kTrouble*
+};
+
 class Simulator : public RefCounted {
 public:
     virtual ~Simulator() = default;
@@ -120,6 +127,9 @@ public:
     virtual ds_status step_async(StepEvent& event) = 0;
     virtual ds_status find_bad_action(bool* found, BadAction* bad) = 0;
     virtual ds_status reset(const uint8_t* mask) = 0;    // on the host; null: all worlds
+    // Begins the given episodes in the worlds of the mask; starts, by slot, and their levels are on the host, and may
+    // change when this returns.
+    virtual ds_status begin(const uint8_t* mask, const EpisodeStart* starts) = 0;
     virtual ds_status refresh(const uint8_t* mask) = 0;  // likewise
     virtual ds_status set_stream(uint64_t stream) = 0;
     // weights: `count` numbers for every world, or null for equal ones. Levels have been checked.
@@ -155,6 +165,14 @@ public:
     virtual ds_status restore(const WorldList& worlds, const char* saved) = 0;
     // hashes: one per world, or null; *sum: over the worlds of the mask (null: all).
     virtual ds_status hash(const uint8_t* mask, uint64_t* hashes, uint64_t* sum) = 0;
+
+    // Summaries, by slot, of the worlds of the mask.
+    ds_status summarise(const uint8_t* mask, EpisodeSummary* summaries);
+
+    // Runs a task over [0, count) in parts of `grain` items on the simulator's threads, or on the calling one where it
+    // has none. worker: below num_workers().
+    virtual void run_on_host(int64_t count, int64_t grain, ds_task task, void* context) = 0;
+    virtual int num_workers() const = 0;
 
     // Returns and clears the Trouble bits.
     virtual ds_status take_trouble(uint32_t* trouble) = 0;

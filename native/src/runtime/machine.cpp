@@ -15,7 +15,8 @@ namespace {
 
 constexpr uint32_t kLeaf1Fma = 1u << 12, kLeaf1OsXsave = 1u << 27, kLeaf1Avx = 1u << 28;
 constexpr uint32_t kLeaf7Avx2 = 1u << 5, kLeaf7Bmi2 = 1u << 8;
-constexpr uint32_t kXcr0SseAndAvx = 6;
+constexpr uint32_t kLeaf7Avx512 = 1u << 16 | 1u << 17 | 1u << 28 | 1u << 30 | 1u << 31;  // F, DQ, CD, BW, VL
+constexpr uint32_t kXcr0SseAndAvx = 6, kXcr0Avx512 = 0xE6;
 
 struct FeaturesAndText {
     CpuFeatures features;
@@ -52,6 +53,8 @@ CpuFeatures decode_cpu_features(const CpuidWords& words) {
     features.avx2 = (words.leaf1_ecx & kLeaf1Avx) && (words.leaf7_ebx & kLeaf7Avx2);
     features.fma = words.leaf1_ecx & kLeaf1Fma;
     features.bmi2 = words.leaf7_ebx & kLeaf7Bmi2;
+    features.avx512 = features.sufficient() && (words.leaf7_ebx & kLeaf7Avx512) == kLeaf7Avx512 &&
+                      (words.xcr0 & kXcr0Avx512) == kXcr0Avx512;
     return features;
 }
 

@@ -20,6 +20,7 @@ struct CpuidWords {
 struct CpuFeatures {
     bool avx2, fma, bmi2;
     bool os_saves_avx;  // the operating system saves the upper halves of the registers
+    bool avx512;        // what x86-64-v4 has: F, BW, CD, DQ, VL, saved by the operating system; not required
 
     bool sufficient() const { return avx2 && fma && bmi2 && os_saves_avx; }
 };

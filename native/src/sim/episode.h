@@ -23,6 +23,25 @@ DS_INLINE void next_level(const Rules& rules, LevelSource source, W& world, Acti
         actions.first[i] = kNeutralAction[i % kActionComponents];
 }
 
+template <class W>
+DS_INLINE void limit_steps(W& world, int32_t most) {
+    DS_ASSERT(most > 0);
+    world.terms().limit_length(most);
+    if (world.episode.steps_remaining > most) world.episode.steps_remaining = most;
+}
+
+// As if the world had just been created. The level is then the only one that it may draw.
+template <class W>
+DS_INLINE void begin_anew(const Rules& rules, LevelSource source, const EpisodeStart& start, W& world,
+                          ActionRows actions) {
+    const float only = 1.f;
+    memset(static_cast<void*>(&world), 0, sizeof world);
+    give_identity(world, start.seed, 0);
+    const LevelSource given{start.level, &only, source.drawn, 1};
+    next_level(rules, start.level ? given : source, world, actions);
+    if (start.max_steps) limit_steps(world, start.max_steps);
+}
+
 // ---- Stages
 
 template <WorldTile TileT>
@@ -50,10 +69,12 @@ DS_METHOD void Stages<TileT>::choose_worlds(WorldIndex index, const Request& req
 
 // Reward 0, not done, neutral actions.
 template <WorldTile TileT>
-DS_METHOD void Stages<TileT>::begin_levels(const Rules& rules, LevelSource source, World& world, ResetRow reset,
-                                           ActionRows actions, ScoreRows scores) {
+DS_METHOD void Stages<TileT>::begin_levels(WorldIndex index, const Request& request, const Rules& rules,
+                                           LevelSource source, World& world, ResetRow reset, ActionRows actions,
+                                           ScoreRows scores) {
     const Reward no_rewards[World::kAgents] = {};
-    next_level(rules, source, world, actions);
+    if (request.starts) begin_anew(rules, source, request.starts[index.in_tile], world, actions);
+    else next_level(rules, source, world, actions);
     world.episode.done = 0;
     *reset.first = 0;
     write_score<World>({no_rewards}, world.episode, Ending::kNone, scores);

@@ -84,9 +84,9 @@ namespace doorstep {
       "Gives new worlds their identity.")                                                                          \
     X(choose_worlds, Worlds, (WorldIndex index, const Request& request, Chosen& chosen), "Reads the mask.")        \
     X(begin_levels, ChosenWorlds,                                                                                  \
-      (const Rules& rules, LevelSource source, World& world, ResetRow reset, ActionRows actions,                   \
-       ScoreRows scores),                                                                                          \
-      "Generates the next level, before any step.")                                                                \
+      (WorldIndex index, const Request& request, const Rules& rules, LevelSource source, World& world,             \
+       ResetRow reset, ActionRows actions, ScoreRows scores),                                                      \
+      "Generates the next level, or the given one, before any step.")                                                                \
     X(absorb_chosen, Worlds,                                                                                       \
       (const Chosen& chosen, LevelSource source, World& world, TroubleBits& trouble),                              \
       "Validates edits of the chosen worlds and applies them.")

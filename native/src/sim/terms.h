@@ -47,6 +47,7 @@ struct ReferenceTerms {
 
     // of_rules: the simulator's.
     DS_METHOD int32_t episode_length(int32_t of_rules) const { return of_rules; }
+    DS_METHOD void limit_length(int32_t) {}
     // Whether an episode has ended that no reset has followed.
     DS_METHOD bool is_over(const Episode& episode) const { return episode.steps_remaining == 0; }
 
@@ -116,6 +117,7 @@ struct LevelTerms {
     DS_METHOD int used_buttons(int) const { return num_buttons; }
 
     DS_METHOD int32_t episode_length(int32_t) const { return length; }
+    DS_METHOD void limit_length(int32_t most) { length = length < most ? length : most; }
     DS_METHOD bool is_over(const Episode& episode) const {
         return episode.steps_remaining == 0 || (episode.done && episode.steps_remaining < length);
     }

@@ -153,9 +153,10 @@ struct FlightTable;
 
 // The parameters of creation and reset.
 struct Request {
-    const uint8_t* mask;    // reset, refresh: a byte per world of the tile, or null for all
-    uint32_t seed;          // create
-    uint64_t world_offset;  // create: global number of the simulation's world 0
+    const uint8_t* mask;         // reset, refresh: a byte per world of the tile, or null for all
+    uint32_t seed;               // create
+    uint64_t world_offset;       // create: global number of the simulation's world 0
+    const EpisodeStart* starts;  // reset: one per world of the tile, or null for the next episodes
 };
 
 // A worker's view of a tile. Pitch: bytes from one world to the next.

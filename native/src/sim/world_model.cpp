@@ -56,7 +56,7 @@ void for_each_tile(const Simulation& simulation, int64_t first, int64_t count, c
 
 void create(const Simulation& simulation, int64_t first, int64_t count, uint32_t seed, uint64_t world_offset) {
     for_each_tile(simulation, first, count, [&](auto& block, auto& tile) {
-        tile.request = {nullptr, seed, world_offset};
+        tile.request = {nullptr, seed, world_offset, nullptr};
         create_tile(block, tile);
     });
 }
@@ -70,9 +70,11 @@ uint32_t step(const Simulation& simulation, int64_t first, int64_t count, uint64
     return trouble;
 }
 
-void reset(const Simulation& simulation, int64_t first, int64_t count, const uint8_t* mask) {
+void reset(const Simulation& simulation, int64_t first, int64_t count, const uint8_t* mask,
+           const EpisodeStart* starts) {
     for_each_tile(simulation, first, count, [&](auto& block, auto& tile) {
         tile.request.mask = mask ? mask + tile.first : nullptr;
+        tile.request.starts = starts ? starts + tile.first : nullptr;
         reset_tile(block, tile);
     });
 }
@@ -88,6 +90,14 @@ uint32_t refresh(const Simulation& simulation, int64_t first, int64_t count) {
 
 void read_health(const void* block, WorldHealth* health) {
     *health = static_cast<const W*>(block)->health;
+}
+
+void read_progress(const void* block, EpisodeProgress* progress) {
+    const W::Progress& of_world = static_cast<const W*>(block)->progress;
+    for (int a = 0; a < W::kAgents; a++) {
+        progress->returns[a] = of_world.episode_return[a];
+        progress->max_y[a] = of_world.max_y[a];
+    }
 }
 
 bool is_valid_block(const void* block, int32_t episode_length) {
@@ -124,6 +134,7 @@ constexpr WorldModel make_model() {
         return find_bad_action<W>(simulation.tensors.actions, first, count, bad);
     };
     model.read_health = read_health;
+    model.read_progress = read_progress;
     model.is_valid = is_valid_block;
     model.count_valid = count_valid;
     return model;

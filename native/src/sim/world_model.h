@@ -52,6 +52,14 @@ struct Simulation {
     int64_t max_levels;        // 0 in worlds that play the reference's levels only
 };
 
+// How a world begins an episode that does not follow its last one: as the first episode of a simulator of one world
+// with this seed. The world is as new, so nothing that it did before matters.
+struct EpisodeStart {
+    const ds_level* level;  // on the simulation's device; null: the simulation's own
+    uint32_t seed;
+    int32_t max_steps;      // the episode ends after so many, or earlier; 0: no such limit
+};
+
 // The place of a state field in a block. Strides in bytes; the stride over worlds is the block size.
 struct StateField {
     ptrdiff_t offset;          // -1: not in the block; the same constant for every world, see `constant`
@@ -69,6 +77,12 @@ struct WorldHealth {
     uint32_t repaired_indices;
     int32_t culprit_body;      // -1: none
     int32_t culprit_step;      // -1: none; steps since the world's creation (not of the episode)
+};
+
+// What the agents of a world have reached in its episode; of those that exist.
+struct EpisodeProgress {
+    float returns[DS_MAX_AGENTS];  // sum of rewards
+    float max_y[DS_MAX_AGENTS];    // metres
 };
 
 // The first action out of range, for the error message.
@@ -98,8 +112,9 @@ struct WorldModel {
     void (*create)(const Simulation&, int64_t first, int64_t count, uint32_t seed, uint64_t world_offset);
     // One step. ticks: kNumStages counters to add to, or null. Returns Trouble bits.
     uint32_t (*step)(const Simulation&, int64_t first, int64_t count, uint64_t* ticks);
-    // Regenerates the worlds whose mask byte is set (null: all), as ds_simulator_reset. mask is indexed by slot.
-    void (*reset)(const Simulation&, int64_t first, int64_t count, const uint8_t* mask);
+    // Regenerates the worlds whose mask byte is set (null: all), as ds_simulator_reset, or begins the given episodes
+    // (null: the next ones). mask and starts are indexed by slot.
+    void (*reset)(const Simulation&, int64_t first, int64_t count, const uint8_t* mask, const EpisodeStart* starts);
     // Recomputes derived data and all observations. Returns Trouble bits.
     uint32_t (*refresh)(const Simulation&, int64_t first, int64_t count);
     // True, and *bad filled, if an action is out of range.
@@ -107,6 +122,7 @@ struct WorldModel {
 
     // On single blocks:
     void (*read_health)(const void* block, WorldHealth* health);
+    void (*read_progress)(const void* block, EpisodeProgress* progress);
     bool (*is_valid)(const void* block, int32_t episode_length);  // indices and counters in range, as a restore needs
 
     // Number of leading blocks that are valid. Aligned as a simulation's.

@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import ctypes
 from enum import IntEnum
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 ABI_VERSION = 5
 SAVE_FORMAT_VERSION = 2
 MAX_SEED = 4294967295
 MAX_GLOBAL_WORLDS = 4294967296
 STREAM_OWN = 18446744073709551615
+NO_LIMIT = 3.4028234663852886e+38
 VERSION_STRING = "0.1.0"
 MAX_AGENTS = 8
 MAX_EPISODE_LENGTH = 1000000
@@ -27,6 +28,18 @@ LEVEL_MAX_BUTTONS = 12
 LEVEL_MAX_CUBES = 24
 LEVEL_MAX_ROOMS = 8
 LEVEL_GENERATED_ROOMS = 3
+MAX_REPLICAS = 256
+DEVICE_INDEX_CURRENT = -1
+NUM_LOGITS = 19
+MAX_POLICY_LAYERS = 256
+MAX_LAYER_WIDTH = 65536
+MAX_SERIES = 16384
+MAX_TRACE_EVENTS = 16777216
+MAX_TRACE_TRACKS = 256
+TIME_SERIES_POINTS = 512
+SKETCH_RELATIVE_ERROR_PERCENT = 1
+MAX_POLICIES = 1024
+MAX_QUEUE_CAPACITY = 16777216
 PYTHON_SIGNATURE_BYTES = 512
 
 
@@ -84,6 +97,11 @@ class LiveKind(IntEnum):
     EXPORT = 3
     THREAD = 4
     RESOURCE = 5
+    LAYER = 6
+    POLICY = 7
+    ROLLOUT = 8
+    CONFIG = 9
+    METRICS = 10
 
 
 class ResourceKind(IntEnum):
@@ -140,6 +158,17 @@ class GoalAgents(IntEnum):
     ALL = 2
 
 
+class ConfigKind(IntEnum):
+    """Kinds of configurations with handles, by their structs ds_<kind>_config."""
+
+    SIMULATOR = 0
+    SAMPLING = 1
+    SCHEDULER = 2
+    CONTROLLER = 3
+    METRICS = 4
+    ROLLOUT = 5
+
+
 class Trouble(IntEnum):
     """Kinds of trouble, each a word of ds_batch::trouble: contacts beyond the capacity of a world; values that are
     not finite; indices edited to impossible values."""
@@ -160,6 +189,130 @@ class OperatorFunction(IntEnum):
     STEP = 5
 
 
+class LayerKind(IntEnum):
+    """Kinds of layers, as in PyTorch: the modules of these names with the same formulas and layouts of weights."""
+
+    LINEAR = 0
+    LAYER_NORM = 1
+    LSTM = 2
+    GRU = 3
+    RELU = 4
+    LEAKY_RELU = 5
+    ELU = 6
+    SILU = 7
+    SIGMOID = 8
+    TANH = 9
+    GELU = 10
+    GELU_TANH = 11
+
+
+class WeightType(IntEnum):
+    """Types of weights. Those of 16 bits are widened when they are read: all arithmetic is in single precision."""
+
+    FLOAT32 = 0
+    BFLOAT16 = 1
+
+
+class SeriesKind(IntEnum):
+    """ds_series_kind"""
+
+    COUNTER = 0
+    TIME_SERIES = 1
+    SKETCH = 2
+
+
+class TraceKind(IntEnum):
+    """What an event of a trace tells. The first ones take time."""
+
+    SUBMIT = 0
+    ANSWER = 1
+    TAKE = 2
+    BEGIN = 3
+    ACT = 4
+    STEP = 5
+    END = 6
+    WAIT = 7
+    REQUEST_SUBMITTED = 8
+    REQUEST_BEGUN = 9
+    REQUEST_ENDED = 10
+
+
+class Scheduler(IntEnum):
+    """How a replica takes requests. FIXED_CHUNK: in order of arrival, at most max_chunk per step. DYNAMIC_CHUNK: in
+    order of arrival, as many per step as keep the time to begin episodes below a fraction of a step's. PRIORITY:
+    the highest priority first. EARLIEST_DEADLINE: those without one last. LEAST_REMAINING_STEPS: the smallest
+    max_steps first, those without a limit last. FAIR_SHARE: the policy that has been given the fewest steps first,
+    in order of arrival for each."""
+
+    FIXED_CHUNK = 0
+    DYNAMIC_CHUNK = 1
+    PRIORITY = 2
+    EARLIEST_DEADLINE = 3
+    LEAST_REMAINING_STEPS = 4
+    FAIR_SHARE = 5
+
+
+class EpisodeReason(IntEnum):
+    """Why an episode ended."""
+
+    GOAL = 0
+    TIME = 1
+    CANCELLED = 2
+    EXPIRED = 3
+    FAILED = 4
+
+
+class FailureCause(IntEnum):
+    """Why an episode FAILED. Positive numbers are those of callers, of ds_replica_fail() or
+    ds_request_queue_answer()."""
+
+    NONE = 0
+    MEMORY = -1
+    SIMULATION = -2
+
+
+class EpisodeRecord(IntEnum):
+    """What a request asks for beside its result. Bits."""
+
+    ACTIONS = 1
+    OBSERVATIONS = 2
+    STREAM = 4
+    TRACE = 8
+
+
+class OutputKind(IntEnum):
+    """ds_output_kind"""
+
+    RESULT = 0
+    STEP = 1
+
+
+class Controller(IntEnum):
+    """How requests reach the replicas. PULL: all take from one queue. ROUND_ROBIN: each has a queue of its own, see
+    ds_request_queue_branch(), and the next request goes to the next one. CALLER: as the caller moves them."""
+
+    PULL = 0
+    ROUND_ROBIN = 1
+    CALLER = 2
+
+
+class ReplicaNeed(IntEnum):
+    """What a replica's caller has to do."""
+
+    NOTHING = 0
+    ACTIONS = 1
+    END = 2
+
+
+class PolicyKind(IntEnum):
+    """How policies choose that need no observation."""
+
+    CALLER = 0
+    RANDOM = 1
+    IDLE = 2
+    NATIVE = 3
+
+
 class KernelSource(IntEnum):
     """Source of the machine code for a device."""
 
@@ -178,6 +331,9 @@ class PythonLibrary(IntEnum):
     CUPY = 4
     WARP = 5
     DOORSTEP = 6
+
+
+ActionCheckName: TypeAlias = Literal["clamp", "raise", "off"]
 
 
 class Action(NamedTuple):
@@ -792,6 +948,36 @@ class Level(ctypes.Structure):
     )
 
 
+class EpisodeStart(ctypes.Structure):
+    """ds_episode_start"""
+
+    world: int
+    seed: int
+    max_steps: int
+    level: int | None
+
+    _fields_: ClassVar = (
+        ("world", ctypes.c_int64),
+        ("seed", ctypes.c_int64),
+        ("max_steps", ctypes.c_int64),
+        ("level", ctypes.c_void_p),
+    )
+
+
+class Device(ctypes.Structure):
+    """ds_device"""
+
+    kind: int
+    padding: int
+    index: int
+
+    _fields_: ClassVar = (
+        ("kind", ctypes.c_int32),
+        ("padding", ctypes.c_int32),
+        ("index", ctypes.c_int64),
+    )
+
+
 class SimulatorConfig(ctypes.Structure):
     """ds_simulator_config"""
 
@@ -827,6 +1013,24 @@ class SimulatorConfig(ctypes.Structure):
         ("flat_observations", ctypes.c_int32),
         ("max_levels", ctypes.c_int64),
         ("stream", ctypes.c_uint64),
+    )
+
+
+class SamplingConfig(ctypes.Structure):
+    """ds_sampling_config"""
+
+    struct_size: int
+    temperature: float
+    greedy: int
+    top_p: float
+    seed: int
+
+    _fields_: ClassVar = (
+        ("struct_size", ctypes.c_uint32),
+        ("temperature", ctypes.c_float),
+        ("greedy", ctypes.c_int32),
+        ("top_p", ctypes.c_float),
+        ("seed", ctypes.c_int64),
     )
 
 
@@ -1158,6 +1362,450 @@ class Operator(ctypes.Structure):
     )
 
 
+class LayerConfig(ctypes.Structure):
+    """ds_layer_config"""
+
+    struct_size: int
+    kind: int
+    num_inputs: int
+    num_outputs: int
+    weight_type: int
+    parameter: float
+    weights: int | None
+    biases: int | None
+    hidden_weights: int | None
+    hidden_biases: int | None
+    owner: int | None
+    release_owner: int | None
+    device_index: int
+    device_kind: int
+    padding: int
+
+    _fields_: ClassVar = (
+        ("struct_size", ctypes.c_uint32),
+        ("kind", ctypes.c_int32),
+        ("num_inputs", ctypes.c_int64),
+        ("num_outputs", ctypes.c_int64),
+        ("weight_type", ctypes.c_int32),
+        ("parameter", ctypes.c_float),
+        ("weights", ctypes.c_void_p),
+        ("biases", ctypes.c_void_p),
+        ("hidden_weights", ctypes.c_void_p),
+        ("hidden_biases", ctypes.c_void_p),
+        ("owner", ctypes.c_void_p),
+        ("release_owner", ctypes.c_void_p),
+        ("device_index", ctypes.c_int64),
+        ("device_kind", ctypes.c_int32),
+        ("padding", ctypes.c_int32),
+    )
+
+
+class PolicyInfo(ctypes.Structure):
+    """ds_policy_info"""
+
+    struct_size: int
+    num_layers: int
+    num_heads: int
+    vector_width: int
+    num_inputs: int
+    state_size: int
+    nonfinite_rows: int
+    device_index: int
+    device_kind: int
+    padding: int
+
+    _fields_: ClassVar = (
+        ("struct_size", ctypes.c_uint32),
+        ("num_layers", ctypes.c_int32),
+        ("num_heads", ctypes.c_int32),
+        ("vector_width", ctypes.c_int32),
+        ("num_inputs", ctypes.c_int64),
+        ("state_size", ctypes.c_int64),
+        ("nonfinite_rows", ctypes.c_int64),
+        ("device_index", ctypes.c_int64),
+        ("device_kind", ctypes.c_int32),
+        ("padding", ctypes.c_int32),
+    )
+
+
+class Sampling(ctypes.Structure):
+    """ds_sampling"""
+
+    temperature: float
+    top_p: float
+    greedy: int
+
+    _fields_: ClassVar = (
+        ("temperature", ctypes.c_float),
+        ("top_p", ctypes.c_float),
+        ("greedy", ctypes.c_int32),
+    )
+
+
+class SamplingKey(ctypes.Structure):
+    """ds_sampling_key"""
+
+    key: ctypes.Array[ctypes.c_uint32]
+    step: int
+    agent: int
+
+    _fields_: ClassVar = (
+        ("key", ctypes.c_uint32 * 2),
+        ("step", ctypes.c_uint32),
+        ("agent", ctypes.c_uint32),
+    )
+
+
+class PolicyCall(ctypes.Structure):
+    """ds_policy_call"""
+
+    struct_size: int
+    step: int
+    num_rows: int
+    rows: int | None
+    observations: int | None
+    observation_stride: int
+    states: int | None
+    state_stride: int
+    sampling: int | None
+    keys: int | None
+    actions: int | None
+    logits: int | None
+    nonfinite: int | None
+    step_counter: int | None
+    stream: int
+
+    _fields_: ClassVar = (
+        ("struct_size", ctypes.c_uint32),
+        ("step", ctypes.c_uint32),
+        ("num_rows", ctypes.c_int64),
+        ("rows", ctypes.c_void_p),
+        ("observations", ctypes.c_void_p),
+        ("observation_stride", ctypes.c_int64),
+        ("states", ctypes.c_void_p),
+        ("state_stride", ctypes.c_int64),
+        ("sampling", ctypes.c_void_p),
+        ("keys", ctypes.c_void_p),
+        ("actions", ctypes.c_void_p),
+        ("logits", ctypes.c_void_p),
+        ("nonfinite", ctypes.c_void_p),
+        ("step_counter", ctypes.c_void_p),
+        ("stream", ctypes.c_uint64),
+    )
+
+
+class SeriesInfo(ctypes.Structure):
+    """ds_series_info"""
+
+    struct_size: int
+    kind: int
+    name: bytes
+    labels: bytes
+    description: bytes
+
+    _fields_: ClassVar = (
+        ("struct_size", ctypes.c_uint32),
+        ("kind", ctypes.c_int32),
+        ("name", ctypes.c_char * 64),
+        ("labels", ctypes.c_char * 256),
+        ("description", ctypes.c_char * 192),
+    )
+
+
+class SeriesTotals(ctypes.Structure):
+    """ds_series_totals"""
+
+    struct_size: int
+    padding: int
+    count: int
+    sum: float
+    minimum: float
+    maximum: float
+    last: float
+    last_ns: int
+
+    _fields_: ClassVar = (
+        ("struct_size", ctypes.c_uint32),
+        ("padding", ctypes.c_int32),
+        ("count", ctypes.c_int64),
+        ("sum", ctypes.c_double),
+        ("minimum", ctypes.c_double),
+        ("maximum", ctypes.c_double),
+        ("last", ctypes.c_double),
+        ("last_ns", ctypes.c_int64),
+    )
+
+
+class SeriesPoint(ctypes.Structure):
+    """ds_series_point"""
+
+    start_ns: int
+    length_ns: int
+    count: int
+    sum: float
+    minimum: float
+    maximum: float
+
+    _fields_: ClassVar = (
+        ("start_ns", ctypes.c_int64),
+        ("length_ns", ctypes.c_int64),
+        ("count", ctypes.c_int64),
+        ("sum", ctypes.c_double),
+        ("minimum", ctypes.c_double),
+        ("maximum", ctypes.c_double),
+    )
+
+
+class MetricsConfig(ctypes.Structure):
+    """ds_metrics_config"""
+
+    struct_size: int
+    enabled: int
+    trace: int
+
+    _fields_: ClassVar = (
+        ("struct_size", ctypes.c_uint32),
+        ("enabled", ctypes.c_int32),
+        ("trace", ctypes.c_int64),
+    )
+
+
+class TraceEvent(ctypes.Structure):
+    """ds_trace_event"""
+
+    start_ns: int
+    duration_ns: int
+    request: int
+    count: int
+    kind: int
+    detail: int
+    track: int
+    replica: int
+
+    _fields_: ClassVar = (
+        ("start_ns", ctypes.c_int64),
+        ("duration_ns", ctypes.c_int64),
+        ("request", ctypes.c_uint64),
+        ("count", ctypes.c_int64),
+        ("kind", ctypes.c_int32),
+        ("detail", ctypes.c_int32),
+        ("track", ctypes.c_int32),
+        ("replica", ctypes.c_int32),
+    )
+
+
+class EpisodeRequest(ctypes.Structure):
+    """ds_episode_request"""
+
+    tag: int
+    seed: int
+    sampling_seed: int
+    level: int
+    max_steps: int
+    priority: int
+    deadline_ns: int
+    temperature: float
+    top_p: float
+    greedy: int
+    record: int
+    policies: ctypes.Array[ctypes.c_int32]
+
+    _fields_: ClassVar = (
+        ("tag", ctypes.c_uint64),
+        ("seed", ctypes.c_int64),
+        ("sampling_seed", ctypes.c_int64),
+        ("level", ctypes.c_uint64),
+        ("max_steps", ctypes.c_int64),
+        ("priority", ctypes.c_int64),
+        ("deadline_ns", ctypes.c_int64),
+        ("temperature", ctypes.c_float),
+        ("top_p", ctypes.c_float),
+        ("greedy", ctypes.c_int32),
+        ("record", ctypes.c_int32),
+        ("policies", ctypes.c_int32 * 8),
+    )
+
+
+class EpisodeOutput(ctypes.Structure):
+    """ds_episode_output"""
+
+    id: int
+    tag: int
+    state_hash: int
+    data: int
+    data_start: int | None
+    data_bytes: int
+    submitted_ns: int
+    started_ns: int
+    ended_ns: int
+    cause: int
+    kind: int
+    reason: int
+    length: int
+    num_agents: int
+    replica: int
+    world: int
+    returns: ctypes.Array[ctypes.c_float]
+    max_y: ctypes.Array[ctypes.c_float]
+
+    _fields_: ClassVar = (
+        ("id", ctypes.c_uint64),
+        ("tag", ctypes.c_uint64),
+        ("state_hash", ctypes.c_uint64),
+        ("data", ctypes.c_uint64),
+        ("data_start", ctypes.c_void_p),
+        ("data_bytes", ctypes.c_uint64),
+        ("submitted_ns", ctypes.c_int64),
+        ("started_ns", ctypes.c_int64),
+        ("ended_ns", ctypes.c_int64),
+        ("cause", ctypes.c_int64),
+        ("kind", ctypes.c_int32),
+        ("reason", ctypes.c_int32),
+        ("length", ctypes.c_int32),
+        ("num_agents", ctypes.c_int32),
+        ("replica", ctypes.c_int32),
+        ("world", ctypes.c_int32),
+        ("returns", ctypes.c_float * 8),
+        ("max_y", ctypes.c_float * 8),
+    )
+
+
+class SchedulerConfig(ctypes.Structure):
+    """ds_scheduler_config"""
+
+    struct_size: int
+    type: int
+    max_chunk: int
+    begin_fraction: float
+    padding: int
+
+    _fields_: ClassVar = (
+        ("struct_size", ctypes.c_uint32),
+        ("type", ctypes.c_int32),
+        ("max_chunk", ctypes.c_int64),
+        ("begin_fraction", ctypes.c_float),
+        ("padding", ctypes.c_int32),
+    )
+
+
+class ControllerConfig(ctypes.Structure):
+    """ds_controller_config"""
+
+    struct_size: int
+    type: int
+    depth: int
+
+    _fields_: ClassVar = (
+        ("struct_size", ctypes.c_uint32),
+        ("type", ctypes.c_int32),
+        ("depth", ctypes.c_int64),
+    )
+
+
+class RolloutConfig(ctypes.Structure):
+    """ds_rollout_config"""
+
+    struct_size: int
+    num_devices: int
+    devices: ctypes.Array[Device]
+    simulator: int
+    scheduler: int
+    controller: int
+    metrics: int
+    queue_capacity: int
+    max_policies: int
+
+    _fields_: ClassVar = (
+        ("struct_size", ctypes.c_uint32),
+        ("num_devices", ctypes.c_int32),
+        ("devices", Device * 256),
+        ("simulator", ctypes.c_uint64),
+        ("scheduler", ctypes.c_uint64),
+        ("controller", ctypes.c_uint64),
+        ("metrics", ctypes.c_uint64),
+        ("queue_capacity", ctypes.c_int64),
+        ("max_policies", ctypes.c_int64),
+    )
+
+
+class RequestQueueInfo(ctypes.Structure):
+    """ds_request_queue_info"""
+
+    struct_size: int
+    closed: int
+    capacity: int
+    waiting: int
+    submitted: int
+    taken: int
+    unanswered: int
+
+    _fields_: ClassVar = (
+        ("struct_size", ctypes.c_uint32),
+        ("closed", ctypes.c_int32),
+        ("capacity", ctypes.c_int64),
+        ("waiting", ctypes.c_int64),
+        ("submitted", ctypes.c_int64),
+        ("taken", ctypes.c_int64),
+        ("unanswered", ctypes.c_int64),
+    )
+
+
+class ReplicaWork(ctypes.Structure):
+    """ds_replica_work"""
+
+    struct_size: int
+    need: int
+    policy: int
+    padding: int
+    num_rows: int
+    num_agent_rows: int
+    num_inputs: int
+    rows: int | None
+    steps: int | None
+    keys: int | None
+    observations: int | None
+    actions: int | None
+    tags: int | None
+    rewards: int | None
+
+    _fields_: ClassVar = (
+        ("struct_size", ctypes.c_uint32),
+        ("need", ctypes.c_int32),
+        ("policy", ctypes.c_int32),
+        ("padding", ctypes.c_int32),
+        ("num_rows", ctypes.c_uint64),
+        ("num_agent_rows", ctypes.c_int64),
+        ("num_inputs", ctypes.c_int64),
+        ("rows", ctypes.c_void_p),
+        ("steps", ctypes.c_void_p),
+        ("keys", ctypes.c_void_p),
+        ("observations", ctypes.c_void_p),
+        ("actions", ctypes.c_void_p),
+        ("tags", ctypes.c_void_p),
+        ("rewards", ctypes.c_void_p),
+    )
+
+
+class ReplicaInfo(ctypes.Structure):
+    """ds_replica_info"""
+
+    struct_size: int
+    number: int
+    num_worlds: int
+    steps: int
+    world_steps: int
+    episodes: int
+
+    _fields_: ClassVar = (
+        ("struct_size", ctypes.c_uint32),
+        ("number", ctypes.c_int32),
+        ("num_worlds", ctypes.c_int64),
+        ("steps", ctypes.c_int64),
+        ("world_steps", ctypes.c_int64),
+        ("episodes", ctypes.c_int64),
+    )
+
+
 class CudaDriverInfo(ctypes.Structure):
     """ds_cuda_driver_info"""
 
@@ -1334,7 +1982,10 @@ STRUCTURES: tuple[tuple[str, type[ctypes.Structure]], ...] = (
     ("ds_level_rewards", LevelRewards),
     ("ds_level_physics", LevelPhysics),
     ("ds_level", Level),
+    ("ds_episode_start", EpisodeStart),
+    ("ds_device", Device),
     ("ds_simulator_config", SimulatorConfig),
+    ("ds_sampling_config", SamplingConfig),
     ("ds_simulator_info", SimulatorInfo),
     ("ds_health", Health),
     ("ds_layout_entry", LayoutEntry),
@@ -1347,6 +1998,24 @@ STRUCTURES: tuple[tuple[str, type[ctypes.Structure]], ...] = (
     ("ds_multi_discrete", MultiDiscrete),
     ("ds_operand", Operand),
     ("ds_operator", Operator),
+    ("ds_layer_config", LayerConfig),
+    ("ds_policy_info", PolicyInfo),
+    ("ds_sampling", Sampling),
+    ("ds_sampling_key", SamplingKey),
+    ("ds_policy_call", PolicyCall),
+    ("ds_series_info", SeriesInfo),
+    ("ds_series_totals", SeriesTotals),
+    ("ds_series_point", SeriesPoint),
+    ("ds_metrics_config", MetricsConfig),
+    ("ds_trace_event", TraceEvent),
+    ("ds_episode_request", EpisodeRequest),
+    ("ds_episode_output", EpisodeOutput),
+    ("ds_scheduler_config", SchedulerConfig),
+    ("ds_controller_config", ControllerConfig),
+    ("ds_rollout_config", RolloutConfig),
+    ("ds_request_queue_info", RequestQueueInfo),
+    ("ds_replica_work", ReplicaWork),
+    ("ds_replica_info", ReplicaInfo),
     ("ds_cuda_driver_info", CudaDriverInfo),
     ("ds_cuda_device_info", CudaDeviceInfo),
     ("ds_cuda_compile_info", CudaCompileInfo),
@@ -1368,6 +2037,12 @@ FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
     ("ds_get_api", ctypes.c_int, (ctypes.c_uint32, ctypes.c_void_p)),
     ("ds_live_count", ctypes.c_int, (ctypes.c_int32, ctypes.c_void_p)),
     ("ds_default_thread_count", ctypes.c_int, (ctypes.c_void_p,)),
+    ("ds_config_default", ctypes.c_int, (ctypes.c_int32, ctypes.c_void_p)),
+    ("ds_config_create", ctypes.c_int, (ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)),
+    ("ds_config_release", ctypes.c_int, (ctypes.c_void_p,)),
+    ("ds_config_get_kind", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)),
+    ("ds_config_get", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)),
+    ("ds_config_get_part", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int32, ctypes.c_void_p)),
     ("ds_simulator_config_default", ctypes.c_int, (ctypes.POINTER(SimulatorConfig),)),
     ("ds_simulator_create", ctypes.c_int, (ctypes.POINTER(SimulatorConfig), ctypes.c_void_p)),
     ("ds_simulator_close", ctypes.c_int, (ctypes.c_void_p,)),
@@ -1384,6 +2059,7 @@ FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
         ctypes.c_int,
         (ctypes.c_void_p, ctypes.POINTER(Level), ctypes.c_uint64, ctypes.c_void_p),
     ),
+    ("ds_simulator_begin", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(EpisodeStart), ctypes.c_uint64)),
     ("ds_simulator_refresh", ctypes.c_int, (ctypes.c_void_p,)),
     ("ds_simulator_get_health", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(Health))),
     ("ds_simulator_set_stream", ctypes.c_int, (ctypes.c_void_p, ctypes.c_uint64)),
@@ -1421,6 +2097,103 @@ FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
     ("ds_multi_discrete_sample", ctypes.c_int, (ctypes.POINTER(MultiDiscrete),)),
     ("ds_multi_discrete_evaluate", ctypes.c_int, (ctypes.POINTER(MultiDiscrete),)),
     ("ds_multi_discrete_backward", ctypes.c_int, (ctypes.POINTER(MultiDiscrete),)),
+    ("ds_layer_create", ctypes.c_int, (ctypes.POINTER(LayerConfig), ctypes.c_void_p)),
+    ("ds_layer_release", ctypes.c_int, (ctypes.c_void_p,)),
+    ("ds_layer_get_config", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(LayerConfig))),
+    ("ds_policy_create", ctypes.c_int, (ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_void_p)),
+    ("ds_policy_release", ctypes.c_int, (ctypes.c_void_p,)),
+    ("ds_policy_get_info", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(PolicyInfo))),
+    ("ds_policy_get_layer", ctypes.c_int, (ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p)),
+    ("ds_policy_freeze", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)),
+    ("ds_policy_forward", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(PolicyCall))),
+    ("ds_policy_act", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(PolicyCall))),
+    ("ds_metrics_create", ctypes.c_int, (ctypes.c_int64, ctypes.c_void_p)),
+    ("ds_metrics_release", ctypes.c_int, (ctypes.c_void_p,)),
+    (
+        "ds_metrics_open_series",
+        ctypes.c_int,
+        (ctypes.c_void_p, ctypes.c_int32, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_void_p),
+    ),
+    ("ds_metrics_num_series", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)),
+    ("ds_metrics_get_series", ctypes.c_int, (ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p)),
+    ("ds_metrics_merge", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)),
+    ("ds_series_release", ctypes.c_int, (ctypes.c_void_p,)),
+    ("ds_series_get_info", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(SeriesInfo))),
+    ("ds_series_get_totals", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(SeriesTotals))),
+    ("ds_series_record", ctypes.c_int, (ctypes.c_void_p, ctypes.c_double, ctypes.c_int64)),
+    ("ds_series_get_quantiles", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p)),
+    (
+        "ds_series_get_points",
+        ctypes.c_int,
+        (ctypes.c_void_p, ctypes.c_uint64, ctypes.POINTER(SeriesPoint), ctypes.c_void_p),
+    ),
+    (
+        "ds_metrics_get_trace",
+        ctypes.c_int,
+        (ctypes.c_void_p, ctypes.c_uint64, ctypes.POINTER(TraceEvent), ctypes.c_void_p),
+    ),
+    ("ds_monotonic_ns", ctypes.c_int64, ()),
+    ("ds_shared_level_create", ctypes.c_int, (ctypes.POINTER(Level), ctypes.c_int64, ctypes.c_void_p)),
+    ("ds_shared_level_release", ctypes.c_int, (ctypes.c_void_p,)),
+    ("ds_request_queue_create", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)),
+    ("ds_request_queue_branch", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p)),
+    (
+        "ds_request_queue_submit",
+        ctypes.c_int,
+        (
+            ctypes.c_void_p,
+            ctypes.POINTER(EpisodeRequest),
+            ctypes.c_uint64,
+            ctypes.c_int64,
+            ctypes.c_void_p,
+            ctypes.c_void_p,
+        ),
+    ),
+    (
+        "ds_request_queue_move",
+        ctypes.c_int,
+        (
+            ctypes.c_void_p,
+            ctypes.c_void_p,
+            ctypes.c_uint64,
+            ctypes.c_uint64,
+            ctypes.c_uint64,
+            ctypes.c_int64,
+            ctypes.c_void_p,
+        ),
+    ),
+    ("ds_request_queue_cancel", ctypes.c_int, (ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p)),
+    ("ds_request_queue_get_info", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(RequestQueueInfo))),
+    ("ds_request_queue_answer", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int32, ctypes.c_int64)),
+    ("ds_request_queue_drain", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int64)),
+    ("ds_request_queue_close", ctypes.c_int, (ctypes.c_void_p,)),
+    ("ds_request_queue_release", ctypes.c_int, (ctypes.c_void_p,)),
+    ("ds_output_queue_create", ctypes.c_int, (ctypes.c_void_p,)),
+    (
+        "ds_output_queue_take",
+        ctypes.c_int,
+        (ctypes.c_void_p, ctypes.c_uint64, ctypes.c_int64, ctypes.POINTER(EpisodeOutput), ctypes.c_void_p),
+    ),
+    ("ds_output_queue_size", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)),
+    ("ds_output_queue_close", ctypes.c_int, (ctypes.c_void_p,)),
+    ("ds_output_queue_release", ctypes.c_int, (ctypes.c_void_p,)),
+    (
+        "ds_replica_create",
+        ctypes.c_int,
+        (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int32, ctypes.c_void_p),
+    ),
+    ("ds_replica_set_policy", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32, ctypes.c_uint64)),
+    ("ds_replica_run", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int64, ctypes.POINTER(ReplicaWork))),
+    ("ds_replica_fail", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int64)),
+    ("ds_replica_get_info", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(ReplicaInfo))),
+    ("ds_replica_close", ctypes.c_int, (ctypes.c_void_p,)),
+    ("ds_replica_release", ctypes.c_int, (ctypes.c_void_p,)),
+    ("ds_engine_create", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)),
+    ("ds_engine_get_config", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)),
+    ("ds_engine_get_waiting_queue", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)),
+    ("ds_engine_get_output_queue", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)),
+    ("ds_engine_get_metrics", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)),
+    ("ds_engine_release", ctypes.c_int, (ctypes.c_void_p,)),
     ("ds_cuda_get_driver", ctypes.c_int, (ctypes.POINTER(CudaDriverInfo),)),
     ("ds_cuda_get_device", ctypes.c_int, (ctypes.c_int64, ctypes.POINTER(CudaDeviceInfo))),
     ("ds_cuda_compile", ctypes.c_int, (ctypes.c_char_p, ctypes.c_int64, ctypes.POINTER(CudaCompileInfo))),
@@ -1548,6 +2321,12 @@ class Functions:
     ds_get_api: Any
     ds_live_count: Any
     ds_default_thread_count: Any
+    ds_config_default: Any
+    ds_config_create: Any
+    ds_config_release: Any
+    ds_config_get_kind: Any
+    ds_config_get: Any
+    ds_config_get_part: Any
     ds_simulator_config_default: Any
     ds_simulator_create: Any
     ds_simulator_close: Any
@@ -1560,6 +2339,7 @@ class Functions:
     ds_simulator_reset_mask: Any
     ds_level_default: Any
     ds_simulator_set_levels: Any
+    ds_simulator_begin: Any
     ds_simulator_refresh: Any
     ds_simulator_get_health: Any
     ds_simulator_set_stream: Any
@@ -1593,6 +2373,60 @@ class Functions:
     ds_multi_discrete_sample: Any
     ds_multi_discrete_evaluate: Any
     ds_multi_discrete_backward: Any
+    ds_layer_create: Any
+    ds_layer_release: Any
+    ds_layer_get_config: Any
+    ds_policy_create: Any
+    ds_policy_release: Any
+    ds_policy_get_info: Any
+    ds_policy_get_layer: Any
+    ds_policy_freeze: Any
+    ds_policy_forward: Any
+    ds_policy_act: Any
+    ds_metrics_create: Any
+    ds_metrics_release: Any
+    ds_metrics_open_series: Any
+    ds_metrics_num_series: Any
+    ds_metrics_get_series: Any
+    ds_metrics_merge: Any
+    ds_series_release: Any
+    ds_series_get_info: Any
+    ds_series_get_totals: Any
+    ds_series_record: Any
+    ds_series_get_quantiles: Any
+    ds_series_get_points: Any
+    ds_metrics_get_trace: Any
+    ds_monotonic_ns: Any
+    ds_shared_level_create: Any
+    ds_shared_level_release: Any
+    ds_request_queue_create: Any
+    ds_request_queue_branch: Any
+    ds_request_queue_submit: Any
+    ds_request_queue_move: Any
+    ds_request_queue_cancel: Any
+    ds_request_queue_get_info: Any
+    ds_request_queue_answer: Any
+    ds_request_queue_drain: Any
+    ds_request_queue_close: Any
+    ds_request_queue_release: Any
+    ds_output_queue_create: Any
+    ds_output_queue_take: Any
+    ds_output_queue_size: Any
+    ds_output_queue_close: Any
+    ds_output_queue_release: Any
+    ds_replica_create: Any
+    ds_replica_set_policy: Any
+    ds_replica_run: Any
+    ds_replica_fail: Any
+    ds_replica_get_info: Any
+    ds_replica_close: Any
+    ds_replica_release: Any
+    ds_engine_create: Any
+    ds_engine_get_config: Any
+    ds_engine_get_waiting_queue: Any
+    ds_engine_get_output_queue: Any
+    ds_engine_get_metrics: Any
+    ds_engine_release: Any
     ds_cuda_get_driver: Any
     ds_cuda_get_device: Any
     ds_cuda_compile: Any

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, final
 
 from doorstep._native._generated import ResourceInfo, ResourceKind, RowCopy
 from doorstep._native.calls import check, wait
+from doorstep._native.handle import new_handle
 from doorstep._native.library import load
 from doorstep.errors import ClosedError, Status
 
@@ -51,9 +52,7 @@ class PitchedRows(NamedTuple):
 
 
 def _made_by(function: Any, *arguments: Any) -> Resource:
-    handle = ctypes.c_uint64()
-    check(function(*arguments, ctypes.byref(handle)))
-    return Resource(handle.value)
+    return Resource(new_handle(function, *arguments))
 
 
 def resource_counts() -> dict[str, int]:

@@ -13,7 +13,16 @@ from typing import Any, NamedTuple, TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 
-from doorstep._native._generated import Binding, DeviceKind, Health, Level, SimulatorConfig, SimulatorInfo, TensorInfo
+from doorstep._native._generated import (
+    Binding,
+    DeviceKind,
+    EpisodeStart,
+    Health,
+    Level,
+    SimulatorConfig,
+    SimulatorInfo,
+    TensorInfo,
+)
 from doorstep._native.calls import check, fast_calls, wait
 from doorstep._native.library import LIBRARY_PATH, PYTHON, load
 from doorstep._native.memory import Memory
@@ -210,6 +219,14 @@ class Session:
     def reset_mask(self, mask: NDArray[Any]) -> None:
         with self.turn:
             check(self.functions.ds_simulator_reset_mask(self.handle, mask.ctypes.data, mask.size))
+
+    def begin(self, worlds: Slots, seeds: NDArray[np.int64], max_steps: int) -> None:
+        """Begins an episode in each of the worlds; all have the same limit, 0 for none."""
+        starts = (EpisodeStart * len(worlds))()
+        for start, world, seed in zip(starts, worlds.tolist(), seeds.tolist(), strict=True):
+            start.world, start.seed, start.max_steps = world, seed, max_steps
+        with self.turn:
+            check(self.functions.ds_simulator_begin(self.handle, starts, len(starts)))
 
     def refresh(self) -> None:
         with self.turn:

@@ -1,7 +1,8 @@
-"""The command `doorstep`: demo, record, replay, render, view, bench, doctor.
+"""The command `doorstep`: demo, record, replay, render, view, train, evaluate, bench, doctor.
 
 Each command is a module with three names: SUMMARY, `add_arguments(parser)` and `run(arguments)`, which returns the
-exit code.
+exit code. A fourth, `add_costly_arguments(parser)`, declares options that need imports for which other commands do not
+pay.
 
 Exit codes: 0 done, 1 doorstep cannot work here, 2 wrong arguments or a file that cannot be read or written, 3 a replay
 differs from its recording, 130 interrupted, 141 the reader of a pipe has closed it.
@@ -11,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import importlib
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any, NoReturn, Protocol, TextIO
 
 from doorstep._native import VERSION_STRING
-from doorstep.cli import bench, demo, doctor, record, render, replay, view
+from doorstep._optional import import_optional
+from doorstep.cli import bench, demo, doctor, evaluate, record, render, replay, train, view
 from doorstep.cli.terminal import coloured
 from doorstep.errors import DoorstepError, LibraryError, ReplayError
 
@@ -38,6 +39,8 @@ _COMMANDS: dict[str, _Command] = {
     "replay": replay,
     "render": render,
     "view": view,
+    "train": train,
+    "evaluate": evaluate,
     "bench": bench,
     "doctor": doctor,
 }
@@ -74,6 +77,19 @@ def main(argv: Sequence[str] | None = None) -> int:
 class _Parser(argparse.ArgumentParser):
     """Reports an error in one line, without the usage, which --help prints."""
 
+    declare_later: Callable[[argparse.ArgumentParser], None] | None = None
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Only the parser of the command that is given parses."""
+        self.declare()
+        return super().parse_known_args(args, namespace)
+
+    def declare(self) -> None:
+        """Declares the options that were left for later."""
+        declare, self.declare_later = self.declare_later, None
+        if declare is not None:
+            declare(self)
+
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {_error(message)}\n")
 
@@ -89,18 +105,17 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--print-completion", choices=("bash", "zsh"), help="print a script for a shell's completion")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
     for name, command in _COMMANDS.items():
-        command.add_arguments(commands.add_parser(name, help=command.SUMMARY, description=command.SUMMARY))
+        of_command = commands.add_parser(name, help=command.SUMMARY, description=command.SUMMARY)
+        command.add_arguments(of_command)
+        of_command.declare_later = getattr(command, "add_costly_arguments", None)
     return parser
 
 
 def _print_completion(parser: argparse.ArgumentParser, shell: str) -> int:
-    try:
-        shtab: Any = importlib.import_module("shtab")
-    except ImportError as error:
-        hint = 'pip install "shtab>=1.7"'
-        raise LibraryError(f"completion needs shtab, which cannot be imported: {error}", hint=hint) from error
+    shtab = import_optional("shtab", "completion needs shtab", 'pip install "shtab>=1.7"')
     (commands,) = (action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
     for command in commands.choices.values():
+        command.declare()
         for action in command._actions:
             if action.type is Path:
                 action.complete = shtab.FILE

@@ -39,19 +39,19 @@ def count(number: int, thing: str) -> str:
     return f"{number:,} {thing}{'s' * (number != 1)}"
 
 
-def check_output(output: Path, endings: Iterable[str] = ()) -> str:
+def check_output(output: Path, endings: Iterable[str] = (), option: str = "output") -> str:
     """Refuses an output that cannot be written, before the work; returns its ending, which is one of `endings` if there
-    are any."""
+    are any. option: the name of the option that has it."""
     ending, endings = output.suffix.lower(), tuple(endings)
     if endings and ending not in endings:
         allowed = " or ".join(endings)
-        raise ArgumentError(f"--output {output} must end in {allowed}.", argument="output")
+        raise ArgumentError(f"--{option} {output} must end in {allowed}.", argument=option)
     try:
         if output.is_dir() or not output.absolute().parent.is_dir():
-            raise ArgumentError(f"--output {output} is not a file in an existing folder.", argument="output")
+            raise ArgumentError(f"--{option} {output} is not a file in an existing folder.", argument=option)
         check_replaceable(output)
     except OSError as error:
-        raise ArgumentError(f"--output {output} cannot be written: {error.strerror}.", argument="output") from error
+        raise ArgumentError(f"--{option} {output} cannot be written: {error.strerror}.", argument=option) from error
     return ending
 
 

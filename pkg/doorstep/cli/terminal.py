@@ -16,11 +16,14 @@ _COLOURS = {"red": 31, "green": 32, "yellow": 33}
 class Progress:
     """Shows how many of `total` steps are done, with a remark: a line on a terminal, a few lines in a log.
 
+    thing: what is counted, if not steps.
+
     A context manager: at its end, also after an exception, the line is erased from the terminal.
     """
 
-    def __init__(self, total: int, stream: TextIO) -> None:
+    def __init__(self, total: int, stream: TextIO, thing: str = "step") -> None:
         self._total = total
+        self._thing = thing
         self._stream = stream
         self._on_terminal = stream.isatty()
         self._drawn_at = 0.0
@@ -58,7 +61,7 @@ class Progress:
         return f"[{'#' * filled}{'.' * (width - filled)}] {text}"
 
     def _text(self, done: int) -> str:
-        return f"{100 * done // self._total:3d}%  step {done:,} of {self._total:,}"
+        return f"{100 * done // self._total:3d}%  {self._thing} {done:,} of {self._total:,}"
 
     def _write(self, text: str) -> None:
         self._stream.write(text)

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, TypeAlias, final
+from typing import ClassVar, Literal, TypeAlias, final, get_args
 
 from doorstep._arguments import check_choice, refuse
-from doorstep._native._generated import LEVEL_GENERATED_ROOMS, RoomType
+from doorstep._native._generated import LEVEL_GENERATED_ROOMS
 from doorstep.levels.document import Document
 from doorstep.levels.level import check_rules
 from doorstep.levels.parts import Goal
 from doorstep.levels.rules import REFERENCE_PHYSICS, REFERENCE_REWARDS, Physics, Rewards
 
 RoomTypeName: TypeAlias = Literal["any", "single_button", "double_button", "cube_blocking", "cube_buttons"]
-ROOM_TYPES = tuple(member.name.lower() for member in RoomType)
+ROOM_TYPES: tuple[RoomTypeName, ...] = get_args(RoomTypeName)
+ROOM_LENGTH = 40 / 3  # metres along y
+ROOM_ENDS = tuple(number * ROOM_LENGTH for number in range(1, LEVEL_GENERATED_ROOMS + 1))
 
 
 @final
@@ -58,6 +60,11 @@ class GeneratedLevel(Document):
         checked = tuple(check_choice(f"room_types[{i}]", name, ROOM_TYPES) for i, name in enumerate(types))
         object.__setattr__(self, "room_types", checked)
         check_rules(self)
+
+    @property
+    def room_ends(self) -> tuple[float, ...]:
+        """Where each room ends, metres along y."""
+        return ROOM_ENDS
 
 
 def reference() -> GeneratedLevel:

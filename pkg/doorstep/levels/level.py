@@ -192,6 +192,11 @@ class Level(Document):
         for name, part in self._lists.items():
             object.__setattr__(self, name, _checked_parts(name, getattr(self, name), part))
 
+    @property
+    def room_ends(self) -> tuple[float, ...]:
+        """Where each room ends, metres along y."""
+        return tuple(room.end for room in self.rooms)
+
     def _check_capacities(self) -> None:
         for name, capacity in CAPACITIES.items():
             check_capacity(name, len(getattr(self, name)), capacity)

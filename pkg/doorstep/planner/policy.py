@@ -9,7 +9,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from doorstep._arguments import refuse
+from doorstep._arguments import WorldSelection, check_slots, refuse
 from doorstep._native import EntityKind
 from doorstep.planner.crew import Crew
 from doorstep.planner.geometry import Bounds
@@ -66,6 +66,18 @@ class ScriptedPolicy:
             fields["levels"] = self._sim.levels.copy_to_host()[:, 0]
         rows = _Rows(fields)
         return np.array([self._act(world, rows) for world in range(len(self._worlds))], np.int32)
+
+    def forget(self, worlds: WorldSelection = None) -> None:
+        """Plans worlds anew: those in which something was restored that looks like the episode before.
+
+        Args:
+            worlds: a boolean mask [N], distinct slots, or None for all.
+
+        Raises:
+            ArgumentError: `worlds` is of another kind.
+        """
+        for world in range(len(self._worlds)) if worlds is None else check_slots(worlds, len(self._worlds)).tolist():
+            self._worlds[world] = None
 
     def _forget_other_levels(self, fields: dict[str, NDArray[Any]]) -> None:
         last, self._last = self._last, fields

@@ -38,14 +38,15 @@ class StateReader:
     """Reads without `sim.state`, which would make every later step look for edits."""
 
     def __init__(self, sim: Simulator) -> None:
-        self._copies = {name: _copier(sim, name) for name in (*LEVEL_FIELDS, *MOVING_FIELDS)}
+        self._copies = {name: field_copier(sim, name) for name in (*LEVEL_FIELDS, *MOVING_FIELDS)}
 
     def read(self) -> dict[str, NDArray[Any]]:
         """New arrays [N, ...] by name."""
         return {name: copy() for name, copy in self._copies.items()}
 
 
-def _copier(sim: Simulator, name: str) -> Callable[[], NDArray[Any]]:
+def field_copier(sim: Simulator, name: str) -> Callable[[], NDArray[Any]]:
+    """A function that copies a field of the state, [N, ...]."""
     session = sim._session
     tensor = Tensor(name, session.viewed_state_info(FIELD_INDEX[name]), session.memory, sim.device)
     return tensor.copy_to_host

@@ -11,12 +11,12 @@ import viser
 from numpy.typing import NDArray
 
 from doorstep import Cameras, EntityKind
+from doorstep.levels.generated import ROOM_LENGTH
 from doorstep.simulator import Simulator
 from doorstep.view.world_arrays import DISTANCE_UNIT, lidar_readings, read
 
 STEPS_KEPT = 300  # in the history of rewards
 
-_ROOM_LENGTH = 40.0 / 3  # metres; an agent's y in its room is observed in this unit
 _OBSERVATIONS = ("self_observations", "partner_observations", "room_entity_observations", "door_observations")
 _IMAGE_WIDTH, _IMAGE_HEIGHT = 256, 192  # pixels
 
@@ -103,7 +103,7 @@ def _place(own: list[float]) -> list[_Row]:
         _Row("x", _metres(x * DISTANCE_UNIT), "m"),
         _Row("y", _metres(y * DISTANCE_UNIT), "m"),
         _Row("z", _metres(z * DISTANCE_UNIT), "m"),
-        _Row("y in room", _metres(room_y * _ROOM_LENGTH), "m"),
+        _Row("y in room", _metres(room_y * ROOM_LENGTH), "m"),
         _Row("largest y", _metres(largest_y * DISTANCE_UNIT), "m"),
         _Row("yaw", str(round(yaw * 180)), "°"),
     ]

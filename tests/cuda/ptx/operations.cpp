@@ -114,6 +114,14 @@ void store(Thread& thread, const Instruction& i) {
     }
 }
 
+// Threads run one after the other.
+void add_atomically(Thread& thread, const Instruction& i) {
+    u64* const sum = reinterpret_cast<u64*>(address_of(thread, i.from[0]));
+    const u64 before = *sum;
+    *sum += get<u64>(thread, i.from[1]);
+    set(thread, i.to[0], before);
+}
+
 // ---- Control
 
 void branch(Thread& thread, const Instruction& i) { thread.frames.back().next = i.target; }
@@ -185,6 +193,15 @@ f32 smaller(f32 a, f32 b) {
 }
 f32 larger(f32 a, f32 b) { return -smaller(-a, -b); }
 
+template <class T>
+void insert_bits(Thread& thread, const Instruction& i) {
+    constexpr u32 kBits = 8 * sizeof(T);
+    const u32 at = get<u32>(thread, i.from[2]) & 255, width = get<u32>(thread, i.from[3]) & 255;
+    const T lowest = width < kBits ? static_cast<T>((T{1} << width) - 1) : static_cast<T>(~T{0});
+    const T mask = shift_left(lowest, at), inserted = shift_left(get<T>(thread, i.from[0]), at);
+    set(thread, i.to[0], static_cast<T>((get<T>(thread, i.from[1]) & ~mask) | (inserted & mask)));
+}
+
 u32 reversed(u32 a) {
     u32 result = 0;
     for (int bit = 0; bit < 32; ++bit) result |= (a >> bit & 1) << (31 - bit);
@@ -218,12 +235,14 @@ const std::unordered_map<std::string, Operation>& operations() {
     static const std::unordered_map<std::string, Operation> table = {
         {"bra", branch}, {"bra.uni", branch}, {"bar.sync", barrier}, {"ret", leave}, {"call.uni", call}, {"call", call},
 
+        {"atom.global.add.u64", add_atomically},
+
         DS_UNARY("mov.u16", u16, a), DS_UNARY("mov.u32", u32, a), DS_UNARY("mov.u64", u64, a),
         DS_UNARY("mov.b32", u32, a), DS_UNARY("mov.b64", u64, a), DS_UNARY("mov.f32", u32, a), DS_UNARY("mov.f64", u64, a),
         DS_UNARY("mov.pred", u64, a & 1),
         DS_UNARY("cvta.to.global.u64", u64, a), DS_UNARY("cvta.global.u64", u64, a),
         DS_UNARY("cvta.to.shared.u64", u64, a), DS_UNARY("cvta.shared.u64", u64, a),
-        DS_UNARY("cvta.to.local.u64", u64, a), DS_UNARY("cvta.local.u64", u64, a),
+        DS_UNARY("cvta.to.local.u64", u64, a), DS_UNARY("cvta.local.u64", u64, a), DS_UNARY("cvta.param.u64", u64, a),
 
         DS_INTEGERS("s16", s16, u16), DS_INTEGERS("u16", u16, u16), DS_INTEGERS("s32", s32, u32),
         DS_INTEGERS("u32", u32, u32), DS_INTEGERS("s64", s64, u64), DS_INTEGERS("u64", u64, u64),
@@ -249,12 +268,7 @@ const std::unordered_map<std::string, Operation>& operations() {
              const u64 both = static_cast<u64>(get<u32>(t, i.from[1])) << 32 | get<u32>(t, i.from[0]);
              set(t, i.to[0], static_cast<u32>(both << (get<u32>(t, i.from[2]) & 31) >> 32));
          }},
-        {"bfi.b32", [](Thread& t, const Instruction& i) {
-             const u32 at = get<u32>(t, i.from[2]) & 255, width = get<u32>(t, i.from[3]) & 255;
-             const u64 mask = ((u64{1} << std::min(width, 32u)) - 1) << std::min(at, 32u);
-             const u64 inserted = static_cast<u64>(get<u32>(t, i.from[0])) << std::min(at, 32u);
-             set(t, i.to[0], static_cast<u32>((get<u32>(t, i.from[1]) & ~mask) | (inserted & mask)));
-         }},
+        {"bfi.b32", insert_bits<u32>}, {"bfi.b64", insert_bits<u64>},
         {"prmt.b32", [](Thread& t, const Instruction& i) {
              set(t, i.to[0], permuted(get<u32>(t, i.from[0]), get<u32>(t, i.from[1]), get<u32>(t, i.from[2])));
          }},
@@ -270,7 +284,7 @@ const std::unordered_map<std::string, Operation>& operations() {
         DS_COMPARE("setp.ltu.f32", f32, !(a >= b)), DS_COMPARE("setp.leu.f32", f32, !(a > b)),
         DS_COMPARE("setp.gtu.f32", f32, !(a <= b)), DS_COMPARE("setp.geu.f32", f32, !(a < b)),
         DS_COMPARE("setp.equ.f32", f32, !(a < b || a > b)), DS_COMPARE("setp.neu.f32", f32, a != b),
-        DS_COMPARE("setp.num.f32", f32, a == a && b == b), DS_COMPARE("setp.num.f64", f64, a == a && b == b),
+        DS_COMPARE("setp.nan.f32", f32, a != a || b != b), DS_COMPARE("setp.num.f32", f32, a == a && b == b), DS_COMPARE("setp.num.f64", f64, a == a && b == b),
         DS_COMPARE("setp.eq.b64", u64, a == b), DS_COMPARE("setp.lt.f64", f64, a < b),
         DS_COMPARE("setp.le.f64", f64, a <= b), DS_COMPARE("setp.gt.f64", f64, a > b), DS_SELECT("f64", u64),
         DS_SELECT("b16", u16), DS_SELECT("u16", u16), DS_SELECT("s16", u16), DS_SELECT("b32", u32),
@@ -278,6 +292,9 @@ const std::unordered_map<std::string, Operation>& operations() {
         DS_SELECT("u64", u64), DS_SELECT("s64", u64),
 
         DS_BINARY("add.rn.f32", f32, a + b), DS_BINARY("sub.rn.f32", f32, a - b), DS_BINARY("mul.rn.f32", f32, a * b),
+        {"fma.rn.f32", [](Thread& t, const Instruction& i) {
+             set(t, i.to[0], __builtin_fmaf(get<f32>(t, i.from[0]), get<f32>(t, i.from[1]), get<f32>(t, i.from[2])));
+         }},
         DS_BINARY("div.rn.f32", f32, a / b), DS_UNARY("rcp.rn.f32", f32, 1.f / a),
         DS_UNARY("sqrt.rn.f32", f32, __builtin_sqrtf(a)), DS_UNARY("abs.f32", u32, a & 0x7FFFFFFFu),
         DS_UNARY("neg.f32", u32, a ^ 0x80000000u), DS_BINARY("min.f32", f32, smaller(a, b)),
@@ -293,6 +310,7 @@ const std::unordered_map<std::string, Operation>& operations() {
         DS_UNARY("cvt.u16.u8", u8, static_cast<u16>(a)), DS_UNARY("cvt.s16.s8", int8_t, static_cast<s16>(a)),
         DS_UNARY("cvt.s32.s8", int8_t, static_cast<s32>(a)), DS_UNARY("cvt.s32.s16", s16, static_cast<s32>(a)),
         DS_UNARY("cvt.rn.f32.s32", s32, static_cast<f32>(a)), DS_UNARY("cvt.rn.f32.u32", u32, static_cast<f32>(a)),
+        DS_UNARY("cvt.rn.f32.s64", s64, static_cast<f32>(a)),
         DS_UNARY("cvt.rn.f32.u16", u16, static_cast<f32>(a)), DS_UNARY("cvt.rn.f32.s16", s16, static_cast<f32>(a)),
         DS_UNARY("cvt.rzi.s32.f32", f32, truncated(a)),
     };

@@ -53,6 +53,19 @@ void add_tensors(const doorstep::TensorPointers& tensors, int64_t num_worlds, in
 #undef STAND_IN_TENSOR
 }
 
+// The levels of given episodes, whose addresses are on the device: they are known when the kernel runs.
+std::vector<Access> given_levels(const Launch& launch, const doorstep::KernelArguments& arguments) {
+    std::vector<Access> accesses;
+    for (int64_t world = 0; arguments.starts && world < arguments.num_worlds; ++world) {
+        const ds_level* level = arguments.mask[world] ? arguments.starts[world].level : nullptr;
+        if (!level) continue;
+        const uint64_t address = reinterpret_cast<uint64_t>(level);
+        Access access = access_to(launch.kernel + ": a given level", address, sizeof *level, false, launch.device);
+        if (access.allocation) accesses.push_back(std::move(access));
+    }
+    return accesses;
+}
+
 int make_world_launch(const Launch& launch, const doorstep::KernelArguments& arguments, Task* task) {
     const doorstep::WorldKind kind = doorstep::kind_of_number(launch.kind_of_worlds);
     const doorstep::KernelShape& shape = doorstep::find_kernel_shape(kind);
@@ -72,9 +85,12 @@ int make_world_launch(const Launch& launch, const doorstep::KernelArguments& arg
     if (shape.workspace_bytes_per_block)
         accesses.add_aligned("workspace", arguments.workspace, launch.grid * shape.workspace_bytes_per_block, 256);
     accesses.add_given("mask", arguments.mask, num_worlds, false);
+    const int64_t bytes_of_starts = num_worlds * static_cast<int64_t>(sizeof(doorstep::EpisodeStart));
+    accesses.add_given("starts", arguments.starts, bytes_of_starts, false);
     accesses.add_given("seed_and_offset", arguments.seed_and_offset, 8, false);
     task->run = [=] {
         const doorstep::DefaultFloatEnvironment device;  // independent of the host's
+        const OpenMemory given(given_levels(launch, arguments));
         kernel(arguments, launch.grid, launch.threads, next_thread_order());
     };
     return accesses.code;

@@ -10,6 +10,8 @@
 #include "driver.h"
 #include "functions.h"
 #include "launches.h"
+#include "policy/kernels.h"
+#include "policy_launch.h"
 #include "render/raycast/view_kernels.h"
 #include "view_launch.h"
 
@@ -256,7 +258,10 @@ int cuLaunchKernel(uint64_t function, unsigned grid_x, unsigned grid_y, unsigned
         const Launch launch{kernel->name, kernel->kind_of_worlds, context->device, grid_x, block_x, shared_bytes};
         const bool draws =
             kernel->name == doorstep::kDrawViewsName || kernel->name == doorstep::kDrawLevelViewsName;
-        if (const int code = (draws ? make_view_launch : make_launch)(launch, arguments[0], &task)) return code;
+        const bool acts = kernel->name == doorstep::kActKernel || kernel->name == doorstep::kPrepareRowsKernel ||
+                          kernel->name == doorstep::kCountStepKernel;
+        const auto make = draws ? make_view_launch : acts ? make_policy_launch : make_launch;
+        if (const int code = make(launch, arguments[0], &task)) return code;
         return begin(*stream, std::move(task));
     });
 }

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include <algorithm>
 #include <new>
 
 #include "math/float_environment.h"
@@ -36,6 +37,19 @@ void for_each_run(const uint8_t* mask, int64_t first, int64_t count, const Funct
         while (world < end && mask[world]) ++world;
         if (world > start) function(start, world - start);
         while (world < end && !mask[world]) ++world;
+    }
+}
+
+// Calls function(first, count) for every tile of [first, first + count) in which a mask byte is set: others take a
+// tenth of a microsecond each.
+template <class Function>
+void for_each_marked_tile(const uint8_t* mask, int64_t first, int64_t count, const Function& function) {
+    if (!mask) return function(first, count);
+    for (int64_t start = first; start < first + count; start += kTileWorlds) {
+        const int64_t length = std::min<int64_t>(kTileWorlds, first + count - start);
+        if (std::any_of(mask + start, mask + start + length, [](uint8_t marked) { return marked != 0; })) {
+            function(start, length);
+        }
     }
 }
 
@@ -201,9 +215,12 @@ ds_status CpuSimulator::find_bad_action(bool* found, BadAction* bad) {
     return DS_STATUS_OK;
 }
 
-ds_status CpuSimulator::reset(const uint8_t* mask) {
-    pool_.run(config_.num_worlds,
-              [&](int64_t first, int64_t count, int) { model_->reset(simulation_, first, count, mask); });
+ds_status CpuSimulator::begin(const uint8_t* mask, const EpisodeStart* starts) {
+    pool_.run(config_.num_worlds, [&](int64_t first, int64_t count, int) {
+        for_each_marked_tile(mask, first, count, [&](int64_t start, int64_t length) {
+            model_->reset(simulation_, start, length, mask, starts);
+        });
+    });
     return DS_STATUS_OK;
 }
 

@@ -98,7 +98,8 @@ public:
     // Steps on the background thread, which releases the turn at the end.
     ds_status step_async(StepEvent& event) override;
     ds_status find_bad_action(bool* found, BadAction* bad) override;
-    ds_status reset(const uint8_t* mask) override;
+    ds_status reset(const uint8_t* mask) override { return begin(mask, nullptr); }
+    ds_status begin(const uint8_t* mask, const EpisodeStart* starts) override;
     ds_status refresh(const uint8_t* mask) override;
     ds_status set_stream(uint64_t stream) override;
     ds_status borrow(char* data, int64_t bytes, Ref<Memory>* memory) override;
@@ -108,6 +109,11 @@ public:
     ds_status save(const WorldList& worlds, char* saved) override;
     ds_status restore(const WorldList& worlds, const char* saved) override;
     ds_status hash(const uint8_t* mask, uint64_t* hashes, uint64_t* sum) override;
+
+    void run_on_host(int64_t count, int64_t grain, ds_task task, void* context) override {
+        pool_.run(count, grain, task, context);
+    }
+    int num_workers() const override { return pool_.size(); }
 
     ds_status take_trouble(uint32_t* trouble) override;
 

@@ -116,7 +116,7 @@ struct Kernels {
         const uint32_t seed = words ? words[0] : arguments.seed;
         const uint64_t world_offset = words ? words[1] : arguments.world_offset;
         for_each_tile<W>(block, arguments, memory, [&](auto& tile) {
-            tile.request = {nullptr, seed, world_offset};
+            tile.request = {nullptr, seed, world_offset, nullptr};
             create_tile(block, tile);
         });
     }
@@ -133,6 +133,7 @@ struct Kernels {
     static DS_METHOD void reset(Block& block, const KernelArguments& arguments, BlockMemory<W>& memory) {
         for_each_tile<W>(block, arguments, memory, [&](auto& tile) {
             tile.request.mask = mask_of(arguments, tile.first);
+            tile.request.starts = arguments.starts ? arguments.starts + tile.first : nullptr;
             reset_tile(block, tile);
         });
     }

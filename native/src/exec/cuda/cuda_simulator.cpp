@@ -131,12 +131,14 @@ ds_status CudaSimulator::take_scratch() {
     const int64_t workspace = parts.place(shape_.grid[0] * kernels_->shape().workspace_bytes_per_block);
     const int64_t flights = parts.place(sizeof(FlightTable));
     const int64_t mask = parts.place(config_.num_worlds);
+    const int64_t starts = parts.place(config_.num_worlds * static_cast<int64_t>(sizeof(EpisodeStart)));
     scratch_ = DeviceMemory::create_on(order_->stream(), static_cast<uint64_t>(parts.bytes));
     if (!scratch_) return last_status();
     char* base = reinterpret_cast<char*>(scratch_->address());
     arguments_.workspace = base + workspace;
     arguments_.flights = reinterpret_cast<FlightTable*>(base + flights);
     device_mask_ = reinterpret_cast<uint8_t*>(base + mask);
+    device_starts_ = reinterpret_cast<EpisodeStart*>(base + starts);
     return DS_STATUS_OK;
 }
 
@@ -144,6 +146,7 @@ ds_status CudaSimulator::take_pinned() {
     Parts parts;
     const int64_t trouble = parts.place(kTroubleKinds * static_cast<int64_t>(sizeof(uint32_t)));
     const int64_t mask = parts.place(config_.num_worlds);
+    const int64_t starts = parts.place(config_.num_worlds * static_cast<int64_t>(sizeof(EpisodeStart)));
     const int64_t worlds = parts.place(kStagingBytes);
     pinned_ = PinnedMemory::create(order_->context(), static_cast<uint64_t>(parts.bytes));
     if (!pinned_) return last_status();
@@ -152,6 +155,7 @@ ds_status CudaSimulator::take_pinned() {
     std::fill_n(trouble_, kTroubleKinds, 0u);
     arguments_.trouble = reinterpret_cast<uint32_t*>(pinned_->address() + static_cast<uint64_t>(trouble));
     mask_staging_ = reinterpret_cast<uint8_t*>(base + mask);
+    starts_staging_ = reinterpret_cast<EpisodeStart*>(base + starts);
     world_staging_ = base + worlds;
     mask_uploaded_ = Event::create(order_->context());
     return mask_uploaded_ ? DS_STATUS_OK : last_status();
@@ -191,14 +195,17 @@ CudaSimulator::~CudaSimulator() {
     if (finished) {
         // The stream that it was created on may no longer exist
         if (scratch_) scratch_->set_stream(order_->stream());
+        if (given_levels_) given_levels_->set_stream(order_->stream());
     } else {
         if (scratch_) scratch_->abandon();
+        if (given_levels_) given_levels_->abandon();
         if (pinned_) pinned_->abandon();
     }
 }
 
 int64_t CudaSimulator::own_bytes() const {
-    return memory()->bytes() + static_cast<int64_t>(scratch_->bytes() + pinned_->bytes()) + mask_.bytes() +
+    const uint64_t levels = given_levels_ ? given_levels_->bytes() : 0;
+    return memory()->bytes() + static_cast<int64_t>(scratch_->bytes() + pinned_->bytes() + levels) + mask_.bytes() +
            static_cast<int64_t>(sizeof(CudaSimulator) + sizeof(CudaMemory) + sizeof(WorkOrder));
 }
 
@@ -229,9 +236,10 @@ ds_status CudaSimulator::make_event(const char* operation, Ref<StepEvent>* event
 
 // ---- Kernels ----
 
-ds_status CudaSimulator::launch(KernelId id, const uint8_t* device_mask) {
+ds_status CudaSimulator::launch(KernelId id, const uint8_t* device_mask, const EpisodeStart* device_starts) {
     arguments_.simulation = simulation_;
     arguments_.mask = device_mask;
+    arguments_.starts = device_starts;
     void* parameters[] = {&arguments_};
     Ref<Stream> stream;
     if (const ds_status status = order_->begin(&stream)) return status;
@@ -271,6 +279,39 @@ ds_status CudaSimulator::step_async(StepEvent& event) {
 }
 
 ds_status CudaSimulator::reset(const uint8_t* mask) { return launch_masked(kKernel_reset, mask); }
+
+ds_status CudaSimulator::begin(const uint8_t* mask, const EpisodeStart* starts) {
+    DS_ASSERT(mask && starts);
+    if (const ds_status status = upload_starts(mask, starts)) return status;
+    if (const ds_status status = upload_mask(mask)) return status;
+    return launch(kKernel_reset, device_mask_, device_starts_);
+}
+
+// Before the mask, whose event tells when the staging memory may be written again.
+ds_status CudaSimulator::upload_starts(const uint8_t* mask, const EpisodeStart* starts) {
+    if (const ds_status status = order_->check_not_recorded("the begin of given episodes")) return status;
+    if (const ds_status status = mask_uploaded_->synchronize()) return status;
+    for (int64_t world = 0; world < config_.num_worlds; ++world) {
+        if (!mask[world]) continue;
+        starts_staging_[world] = starts[world];
+        if (!starts[world].level) continue;
+        if (const ds_status status = upload_level(world, &starts_staging_[world])) return status;
+    }
+    const size_t bytes = static_cast<size_t>(config_.num_worlds) * sizeof(EpisodeStart);
+    return order_->stream()->copy(reinterpret_cast<uint64_t>(device_starts_),
+                                  reinterpret_cast<uint64_t>(starts_staging_), bytes);
+}
+
+// Gives the start the level's address on the device.
+ds_status CudaSimulator::upload_level(int64_t world, EpisodeStart* start) {
+    const uint64_t all = static_cast<uint64_t>(config_.num_worlds) * sizeof(ds_level);
+    if (!given_levels_) given_levels_ = DeviceMemory::create_on(order_->stream(), all);
+    if (!given_levels_) return last_status();
+    const uint64_t place = given_levels_->address() + static_cast<uint64_t>(world) * sizeof(ds_level);
+    const uint64_t from = reinterpret_cast<uint64_t>(start->level);
+    start->level = reinterpret_cast<const ds_level*>(place);
+    return order_->copy(place, from, sizeof(ds_level), "a copy of a level");
+}
 
 ds_status CudaSimulator::refresh(const uint8_t* mask) { return launch_masked(kKernel_refresh, mask); }
 

@@ -58,6 +58,7 @@ public:
     ds_status step_async(StepEvent& event) override;
     ds_status find_bad_action(bool* found, BadAction* bad) override;
     ds_status reset(const uint8_t* mask) override;
+    ds_status begin(const uint8_t* mask, const EpisodeStart* starts) override;
     ds_status refresh(const uint8_t* mask) override;
     ds_status set_stream(uint64_t stream) override { return order_->set_stream(stream); }
     ds_status borrow(char* data, int64_t bytes, Ref<Memory>* memory) override;
@@ -67,6 +68,9 @@ public:
     ds_status save(const WorldList& worlds, char* saved) override;
     ds_status restore(const WorldList& worlds, const char* saved) override;
     ds_status hash(const uint8_t* mask, uint64_t* hashes, uint64_t* sum) override;
+
+    void run_on_host(int64_t count, int64_t, ds_task task, void* context) override { task(context, 0, count, 0); }
+    int num_workers() const override { return 1; }
 
     ds_status take_trouble(uint32_t* trouble) override;
 
@@ -90,9 +94,11 @@ private:
 
     // operation: the operation that cannot be captured, for the message.
     ds_status make_event(const char* operation, Ref<StepEvent>* event);
-    ds_status launch(KernelId id, const uint8_t* device_mask = nullptr);
+    ds_status launch(KernelId id, const uint8_t* device_mask = nullptr, const EpisodeStart* device_starts = nullptr);
     ds_status launch_masked(KernelId id, const uint8_t* mask);
     ds_status upload_mask(const uint8_t* mask);
+    ds_status upload_starts(const uint8_t* mask, const EpisodeStart* starts);
+    ds_status upload_level(int64_t world, EpisodeStart* start);
     WorldStaging stage(int first_part, int end_part);
     using Simulator::visit_blocks;
     ds_status visit_blocks(const uint8_t* mask, VisitBlock visit, void* context) override;
@@ -105,13 +111,16 @@ private:
     KernelArguments arguments_{};
 
     Pages mask_;
-    Ref<DeviceMemory> scratch_;  // the kernels' workspace, flight table and mask
+    Ref<DeviceMemory> scratch_;  // the kernels' workspace, flight table, mask and starts
     uint8_t* device_mask_ = nullptr;
+    EpisodeStart* device_starts_ = nullptr;
+    Ref<DeviceMemory> given_levels_;  // one per world, of the episodes of begin(); null before the first
     Ref<PinnedMemory> pinned_;   // contains the following
     uint32_t* trouble_ = nullptr;
     uint8_t* mask_staging_ = nullptr;
+    EpisodeStart* starts_staging_ = nullptr;
     char* world_staging_ = nullptr;  // kStagingBytes
-    Ref<Event> mask_uploaded_;   // after it mask_staging_ may be written
+    Ref<Event> mask_uploaded_;   // after it mask_staging_ and starts_staging_ may be written
 };
 
 }  // namespace doorstep

@@ -16,10 +16,11 @@ namespace doorstep {
 
 // ---- Embedded images
 
-// The kernels that an image contains: those that step worlds of the kind with this number, the training kernels, or the
-// kernel that draws views.
+// The kernels that an image contains: those that step worlds of the kind with this number, the training kernels, those
+// that draw views, or those of policies.
 constexpr int kTrainingModule = 0;
 constexpr int kViewsModule = 9;
+constexpr int kPoliciesModule = 19;
 
 struct KernelImage {
     int32_t module;        // as above

@@ -35,6 +35,7 @@ struct KernelArguments {
     uint32_t* trouble;      // kTroubleKinds words; word k is set to 1 when bit k of Trouble occurs; may be
                             // mapped host memory, because the kernel does not read it
     const uint8_t* mask;    // reset, refresh: one byte per world, or null for all
+    const EpisodeStart* starts;  // reset: one per world, or null for the next episodes
     int64_t num_worlds;
     uint64_t world_offset;  // create
     uint32_t seed;          // create

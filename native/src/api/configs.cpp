@@ -1,0 +1,286 @@
+// Configurations with handles.
+#include "api/configs.h"
+
+#include <string.h>
+
+#include <new>
+
+namespace doorstep {
+namespace {
+
+// ---- Defaults
+
+#define DS_DEFAULT(kind, name, value, ...) DS_DEFAULT_##kind(name, value)
+#define DS_DEFAULT_INTEGER(name, value) fields->name = value;
+#define DS_DEFAULT_REQUIRED DS_DEFAULT_INTEGER
+#define DS_DEFAULT_OPTIONAL DS_DEFAULT_INTEGER
+#define DS_DEFAULT_NUMBER DS_DEFAULT_INTEGER
+#define DS_DEFAULT_POSITIVE DS_DEFAULT_INTEGER
+#define DS_DEFAULT_FLAG DS_DEFAULT_INTEGER
+#define DS_DEFAULT_CHOICE DS_DEFAULT_INTEGER
+#define DS_DEFAULT_TYPE DS_DEFAULT_INTEGER
+#define DS_DEFAULT_DEVICE(name, value) fields->name##_kind = value;
+#define DS_DEFAULT_DEVICES(name, value) fields->num_##name = value;
+#define DS_DEFAULT_PART DS_DEFAULT_INTEGER
+
+using doorstep::check_fields;
+using doorstep::set_defaults;
+
+template <class Struct>
+void clear(Struct* fields) {
+    *fields = {};
+    fields->struct_size = sizeof *fields;
+}
+
+void set_defaults(ds_sampling_config* fields) {
+    clear(fields);
+    DS_SAMPLING_CONFIG_TABLE(DS_DEFAULT)
+}
+
+void set_defaults(ds_scheduler_config* fields) {
+    clear(fields);
+    DS_SCHEDULER_CONFIG_TABLE(DS_DEFAULT)
+}
+
+void set_defaults(ds_controller_config* fields) {
+    clear(fields);
+    DS_CONTROLLER_CONFIG_TABLE(DS_DEFAULT)
+}
+
+void set_defaults(ds_metrics_config* fields) {
+    clear(fields);
+    DS_METRICS_CONFIG_TABLE(DS_DEFAULT)
+}
+
+void set_defaults(ds_rollout_config* fields) {
+    clear(fields);
+    DS_ROLLOUT_CONFIG_TABLE(DS_DEFAULT)
+}
+
+// ---- Checks
+
+ds_status check_number(const char* name, const char* remedy, double value, double low, double high) {
+    if (value >= low && value <= high) return DS_STATUS_OK;
+    if (high >= DS_NO_LIMIT) {
+        return fail(DS_STATUS_INVALID_ARGUMENT, name, remedy, "%s is %g; it must be a number, at least %g", name, value,
+                    low);
+    }
+    return fail(DS_STATUS_INVALID_ARGUMENT, name, remedy, "%s is %g; it must be %g to %g", name, value, low, high);
+}
+
+ds_status check_positive(const char* name, const char* remedy, double value, double high) {
+    if (value > 0 && value <= high) return DS_STATUS_OK;
+    return fail(DS_STATUS_INVALID_ARGUMENT, name, remedy, "%s is %g; it must be above 0, at most %g", name, value, high);
+}
+
+// Unlike a simulator, a configuration may leave open which GPU it is.
+ds_status check_device_or_current(int32_t kind, int64_t index) {
+    const bool is_open = kind == DS_DEVICE_CUDA && index == DS_DEVICE_INDEX_CURRENT;
+    return is_open ? DS_STATUS_OK : check_device(kind, index, DS_DEVICE_AUTO);
+}
+
+ds_status check_devices(const ds_device* devices, int32_t count, const char* remedy) {
+    if (const ds_status status = check_range("num_devices", remedy, count, 0, DS_MAX_REPLICAS)) return status;
+    for (int32_t i = 0; i < count; ++i) {
+        if (const ds_status status = check_device_or_current(devices[i].kind, devices[i].index)) return status;
+    }
+    return DS_STATUS_OK;
+}
+
+#define DS_CHECK(kind, name, value, low, high, of, unit, sentence, remedy) \
+    if (const ds_status status = DS_CHECK_##kind(name, low, high, remedy)) return status;
+#define DS_CHECK_INTEGER(name, low, high, remedy) check_range(#name, remedy, fields.name, low, high)
+#define DS_CHECK_REQUIRED DS_CHECK_INTEGER
+#define DS_CHECK_OPTIONAL(name, low, high, remedy) check_range(#name, remedy, fields.name, low - 1, high)
+#define DS_CHECK_NUMBER(name, low, high, remedy) check_number(#name, remedy, fields.name, low, high)
+#define DS_CHECK_POSITIVE(name, low, high, remedy) check_positive(#name, remedy, fields.name, high)
+#define DS_CHECK_FLAG DS_CHECK_INTEGER
+#define DS_CHECK_CHOICE DS_CHECK_INTEGER
+#define DS_CHECK_TYPE DS_CHECK_INTEGER
+#define DS_CHECK_DEVICE(name, low, high, remedy) check_device_or_current(fields.name##_kind, fields.name##_index)
+#define DS_CHECK_DEVICES(name, low, high, remedy) check_devices(fields.name, fields.num_##name, remedy)
+#define DS_CHECK_PART(name, low, high, remedy) DS_STATUS_OK  // find_parts() checks it
+
+ds_status check_fields(const ds_sampling_config& fields) {
+    DS_SAMPLING_CONFIG_TABLE(DS_CHECK)
+    return DS_STATUS_OK;
+}
+
+ds_status check_fields(const ds_scheduler_config& fields) {
+    DS_SCHEDULER_CONFIG_TABLE(DS_CHECK)
+    return DS_STATUS_OK;
+}
+
+ds_status check_fields(const ds_controller_config& fields) {
+    DS_CONTROLLER_CONFIG_TABLE(DS_CHECK)
+    return DS_STATUS_OK;
+}
+
+ds_status check_fields(const ds_metrics_config& fields) {
+    DS_METRICS_CONFIG_TABLE(DS_CHECK)
+    if (fields.enabled || fields.trace == 0) return DS_STATUS_OK;
+    return fail(DS_STATUS_INVALID_ARGUMENT, "trace", "", "trace is %lld; it must be 0 where enabled is 0",
+                static_cast<long long>(fields.trace));
+}
+
+ds_status check_fields(const ds_rollout_config& fields) {
+    DS_ROLLOUT_CONFIG_TABLE(DS_CHECK)
+    return DS_STATUS_OK;
+}
+
+// ---- Parts
+
+template <class Struct>
+ds_status find_parts(Struct&, Config::Parts&) {
+    return DS_STATUS_OK;
+}
+
+ds_status find_parts(ds_simulator_config& fields, Config::Parts&) {
+    if (fields.stream == DS_STREAM_OWN) return DS_STATUS_OK;
+    return fail(DS_STATUS_INVALID_ARGUMENT, "stream", "pass DS_STREAM_OWN",
+                "a stream is given, which can be used by one simulator only, and no part of a configuration");
+}
+
+// Handles of the caller's end; references take their place.
+ds_status find_parts(ds_rollout_config& fields, Config::Parts& parts) {
+#define DS_FIND(kind, name, value, low, ...) DS_FIND_##kind(name, low)
+#define DS_FIND_PART(name, low)                        \
+    parts[low] = find_config(fields.name, low, #name); \
+    if (!parts[low]) return last_status();             \
+    fields.name = 0;
+#define DS_FIND_INTEGER(name, low)
+#define DS_FIND_DEVICES(name, low)
+    DS_ROLLOUT_CONFIG_TABLE(DS_FIND)
+    const ds_controller_config& controller = parts[DS_CONFIG_CONTROLLER]->controller();
+    if (controller.type != DS_CONTROLLER_ROUND_ROBIN || controller.depth <= fields.queue_capacity) return DS_STATUS_OK;
+    return fail(DS_STATUS_INVALID_ARGUMENT, "controller", "requests wait in the engine's queue before a replica's",
+                "the controller's depth is %lld; it must be at most queue_capacity, %lld",
+                static_cast<long long>(controller.depth), static_cast<long long>(fields.queue_capacity));
+}
+
+// ---- Every kind
+
+template <class Struct>
+ds_status create(ds_config_kind kind, const void* given, ds_config* handle) {
+    const Struct* fields = static_cast<const Struct*>(given);
+    if (const ds_status status = check_struct(fields, "fields")) return status;
+    if (const ds_status status = check_fields(*fields)) return status;
+    Config::Fields copy = {};
+    Struct& copied = *new (&copy) Struct(*fields);
+    Config::Parts parts;
+    if (const ds_status status = find_parts(copied, parts)) return status;
+    return give_config(Ref<Config>::adopt(new (std::nothrow) Config(kind, copy, parts)), handle);
+}
+
+template <class Struct>
+ds_status fill_defaults(void* given) {
+    Struct* fields = static_cast<Struct*>(given);
+    if (const ds_status status = check_struct(fields, "fields")) return status;
+    set_defaults(fields);
+    return DS_STATUS_OK;
+}
+
+template <class Struct>
+ds_status read(const Config& config, void* given) {
+    Struct* fields = static_cast<Struct*>(given);
+    if (const ds_status status = check_struct(fields, "fields")) return status;
+    memcpy(fields, config.fields(), sizeof *fields);
+    return DS_STATUS_OK;
+}
+
+struct KindFunctions {
+    ds_status (*create)(ds_config_kind kind, const void* fields, ds_config* handle);
+    ds_status (*fill_defaults)(void* fields);
+    ds_status (*read)(const Config& config, void* fields);
+};
+
+template <class Struct>
+constexpr KindFunctions kFunctionsOf = {create<Struct>, fill_defaults<Struct>, read<Struct>};
+
+// By ds_config_kind.
+constexpr KindFunctions kKinds[] = {
+    kFunctionsOf<ds_simulator_config>,  kFunctionsOf<ds_sampling_config>, kFunctionsOf<ds_scheduler_config>,
+    kFunctionsOf<ds_controller_config>, kFunctionsOf<ds_metrics_config>,  kFunctionsOf<ds_rollout_config>,
+};
+constexpr const char* kKindNames[] = {"a simulator", "sampling", "a scheduler", "a controller", "metrics", "an engine"};
+
+ds_status check_kind(int32_t kind) {
+    return check_range("kind", "pass a ds_config_kind", kind, DS_CONFIG_SIMULATOR, DS_CONFIG_ROLLOUT);
+}
+
+}  // namespace
+
+void set_defaults(ds_simulator_config* fields) {
+    clear(fields);
+    DS_SIMULATOR_CONFIG_TABLE(DS_DEFAULT)
+    fields->stream = DS_STREAM_OWN;
+}
+
+ds_status check_fields(const ds_simulator_config& fields) {
+    DS_SIMULATOR_CONFIG_TABLE(DS_CHECK)
+    return check_world_offset(fields.world_offset, fields.num_worlds);
+}
+
+Ref<Config> find_config(ds_config handle, ds_config_kind kind, const char* argument) {
+    Ref<Config> found = configs.find(handle);
+    if (!found) {
+        fail_closed(argument);
+    } else if (found->kind() != kind) {
+        fail(DS_STATUS_INVALID_ARGUMENT, argument, "", "%s is the configuration of %s; it must be that of %s", argument,
+             kKindNames[found->kind()], kKindNames[kind]);
+        found = {};
+    }
+    return found;
+}
+
+ds_status give_config(const Ref<Config>& config, ds_config* handle) {
+    const uint64_t given = config && install_fork_handlers() ? configs.insert(config) : 0;
+    if (!given) {
+        return fail(DS_STATUS_OUT_OF_MEMORY, "", "raise the memory limit", "no memory is left for a configuration");
+    }
+    *handle = given;
+    return DS_STATUS_OK;
+}
+
+}  // namespace doorstep
+
+using namespace doorstep;
+
+ds_status ds_config_default(int32_t kind, void* fields) {
+    if (const ds_status status = check_kind(kind)) return status;
+    return kKinds[kind].fill_defaults(fields);
+}
+
+ds_status ds_config_create(int32_t kind, const void* fields, ds_config* config) {
+    if (const ds_status status = check_kind(kind)) return status;
+    if (!config) return fail_null("config");
+    return kKinds[kind].create(static_cast<ds_config_kind>(kind), fields, config);
+}
+
+ds_status ds_config_release(ds_config config) {
+    return configs.remove(config) ? DS_STATUS_OK : fail_closed("config");
+}
+
+ds_status ds_config_get_kind(ds_config config, int32_t* kind) {
+    if (!kind) return fail_null("kind");
+    const Ref<Config> found = configs.find(config);
+    if (!found) return fail_closed("config");
+    *kind = found->kind();
+    return DS_STATUS_OK;
+}
+
+ds_status ds_config_get(ds_config config, void* fields) {
+    const Ref<Config> found = configs.find(config);
+    return found ? kKinds[found->kind()].read(*found, fields) : fail_closed("config");
+}
+
+ds_status ds_config_get_part(ds_config config, int32_t kind, ds_config* part) {
+    if (const ds_status status = check_kind(kind)) return status;
+    if (!part) return fail_null("part");
+    const Ref<Config> found = configs.find(config);
+    if (!found) return fail_closed("config");
+    const Ref<Config> wanted = found->part(static_cast<ds_config_kind>(kind));
+    if (wanted) return give_config(wanted, part);
+    return fail(DS_STATUS_INVALID_ARGUMENT, "kind", "", "the configuration of %s is not composed of that of %s",
+                kKindNames[found->kind()], kKindNames[kind]);
+}

@@ -1,0 +1,182 @@
+// Stores of metrics, their series and traces.
+#include <math.h>
+
+#include <new>
+
+#include "api/call.h"
+#include "api/metrics.h"
+#include "metrics/sketch.h"
+#include "metrics/time_series.h"
+
+namespace doorstep {
+namespace {
+
+constexpr double kLargestCount = 9007199254740992.0;  // 2**53
+
+ds_status fail_memory() {
+    return fail(DS_STATUS_OUT_OF_MEMORY, "", "use fewer series, or raise the memory limit", "no memory is left for metrics");
+}
+
+ds_status give_series(const Ref<Series>& series, ds_series* handle) {
+    const uint64_t given = install_fork_handlers() ? series_handles.insert(series) : 0;
+    if (!given) return fail_memory();
+    *handle = given;
+    return DS_STATUS_OK;
+}
+
+ds_status check_value(ds_series_kind kind, double value) {
+    const bool suits = kind == DS_SERIES_COUNTER  ? value >= 0 && value <= kLargestCount && value == floor(value)
+                       : kind == DS_SERIES_SKETCH ? value >= 0 && isfinite(value)
+                                                  : isfinite(value);
+    if (suits) return DS_STATUS_OK;
+    const char* must = kind == DS_SERIES_COUNTER  ? "an integer, 0 to 2**53"
+                       : kind == DS_SERIES_SKETCH ? "a finite number, at least 0"
+                                                  : "a finite number";
+    return fail(DS_STATUS_INVALID_ARGUMENT, "value", "", "value is %g; it must be %s", value, must);
+}
+
+// The sum of what a series has recorded, if it is of this kind.
+ds_status sum_of(ds_series handle, ds_series_kind kind, const char* name_of_kind, std::unique_ptr<Samples>* sum) {
+    const Ref<Series> series = series_handles.find(handle);
+    if (!series) return fail_closed("series");
+    if (series->kind() != kind) {
+        return fail(DS_STATUS_INVALID_ARGUMENT, "series", "", "series %s is not a %s", series->info().name, name_of_kind);
+    }
+    *sum = series->sum();
+    return *sum ? DS_STATUS_OK : fail_memory();
+}
+
+}  // namespace
+}  // namespace doorstep
+
+using namespace doorstep;
+
+// ---- Stores ----
+
+ds_status ds_metrics_create(int64_t trace_capacity, ds_metrics* metrics) {
+    if (!metrics) return fail_null("metrics");
+    if (const ds_status status = check_range("trace_capacity", "0 is no trace", trace_capacity, 0, DS_MAX_TRACE_EVENTS)) {
+        return status;
+    }
+    const Ref<MetricsStore> made = Ref<MetricsStore>::adopt(new (std::nothrow) MetricsStore(trace_capacity));
+    const uint64_t handle = made && install_fork_handlers() ? metrics_stores.insert(made) : 0;
+    if (!handle) return fail_memory();
+    *metrics = handle;
+    return DS_STATUS_OK;
+}
+
+ds_status ds_metrics_release(ds_metrics metrics) {
+    return metrics_stores.remove(metrics) ? DS_STATUS_OK : fail_closed("metrics");
+}
+
+ds_status ds_metrics_open_series(ds_metrics metrics, int32_t kind, const char* name, const char* labels,
+                                 const char* description, ds_series* series) {
+    if (const ds_status status = check_range("kind", "pass a ds_series_kind", kind, 0, DS_SERIES_SKETCH)) return status;
+    if (!name) return fail_null("name");
+    if (!labels) return fail_null("labels");
+    if (!description) return fail_null("description");
+    if (!series) return fail_null("series");
+    const Ref<MetricsStore> store = metrics_stores.find(metrics);
+    if (!store) return fail_closed("metrics");
+    Ref<Series> found;
+    const ds_status status = store->open(static_cast<ds_series_kind>(kind), name, labels, description, &found);
+    return status ? status : give_series(found, series);
+}
+
+ds_status ds_metrics_num_series(ds_metrics metrics, uint64_t* count) {
+    if (!count) return fail_null("count");
+    const Ref<MetricsStore> store = metrics_stores.find(metrics);
+    if (!store) return fail_closed("metrics");
+    *count = static_cast<uint64_t>(store->num_series());
+    return DS_STATUS_OK;
+}
+
+ds_status ds_metrics_get_series(ds_metrics metrics, uint64_t index, ds_series* series) {
+    if (!series) return fail_null("series");
+    const Ref<MetricsStore> store = metrics_stores.find(metrics);
+    if (!store) return fail_closed("metrics");
+    const int64_t count = store->num_series();
+    if (const ds_status status = check_range("index", "see ds_metrics_num_series()", static_cast<int64_t>(index), 0,
+                                             count - 1)) {
+        return status;
+    }
+    return give_series(store->series(static_cast<int64_t>(index)), series);
+}
+
+ds_status ds_metrics_merge(ds_metrics metrics, ds_metrics source, const char* without) {
+    if (!without) return fail_null("without");
+    const Ref<MetricsStore> store = metrics_stores.find(metrics);
+    if (!store) return fail_closed("metrics");
+    const Ref<MetricsStore> from = metrics_stores.find(source);
+    if (!from) return fail_closed("source");
+    if (store.get() != from.get()) return store->merge(*from, without);
+    return fail(DS_STATUS_INVALID_ARGUMENT, "source", "merge into a new store", "source is the store itself");
+}
+
+ds_status ds_metrics_get_trace(ds_metrics metrics, uint64_t most, ds_trace_event* events, uint64_t* count) {
+    if (!count) return fail_null("count");
+    const Ref<MetricsStore> store = metrics_stores.find(metrics);
+    if (!store) return fail_closed("metrics");
+    *count = static_cast<uint64_t>(store->read_trace(static_cast<int64_t>(most), events));
+    return DS_STATUS_OK;
+}
+
+// ---- Series ----
+
+ds_status ds_series_release(ds_series series) {
+    return series_handles.remove(series) ? DS_STATUS_OK : fail_closed("series");
+}
+
+ds_status ds_series_get_info(ds_series series, ds_series_info* info) {
+    if (const ds_status status = check_struct(info, "info")) return status;
+    const Ref<Series> found = series_handles.find(series);
+    if (!found) return fail_closed("series");
+    *info = found->info();
+    info->struct_size = sizeof *info;
+    return DS_STATUS_OK;
+}
+
+ds_status ds_series_get_totals(ds_series series, ds_series_totals* totals) {
+    if (const ds_status status = check_struct(totals, "totals")) return status;
+    const Ref<Series> found = series_handles.find(series);
+    if (!found) return fail_closed("series");
+    const std::unique_ptr<Samples> sum = found->sum();
+    if (!sum) return fail_memory();
+    *totals = {};
+    totals->struct_size = sizeof *totals;
+    sum->read(totals);
+    return DS_STATUS_OK;
+}
+
+ds_status ds_series_record(ds_series series, double value, int64_t time_ns) {
+    if (const ds_status status = check_range("time_ns", "pass ds_monotonic_ns()", time_ns, 0, INT64_MAX)) return status;
+    const Ref<Series> found = series_handles.find(series);
+    if (!found) return fail_closed("series");
+    if (const ds_status status = check_value(found->kind(), value)) return status;
+    found->record(value, time_ns);
+    return DS_STATUS_OK;
+}
+
+ds_status ds_series_get_quantiles(ds_series series, const double* fractions, uint64_t count, double* values) {
+    if (!fractions) return fail_null("fractions");
+    if (!values) return fail_null("values");
+    for (uint64_t i = 0; i < count; ++i) {
+        if (fractions[i] >= 0 && fractions[i] <= 1) continue;
+        return fail(DS_STATUS_INVALID_ARGUMENT, "fractions", "", "fractions[%llu] is %g; it must be 0 to 1",
+                    static_cast<unsigned long long>(i), fractions[i]);
+    }
+    std::unique_ptr<Samples> sum;
+    if (const ds_status status = sum_of(series, DS_SERIES_SKETCH, "sketch", &sum)) return status;
+    for (uint64_t i = 0; i < count; ++i) values[i] = static_cast<const Sketch&>(*sum).quantile(fractions[i]);
+    return DS_STATUS_OK;
+}
+
+ds_status ds_series_get_points(ds_series series, uint64_t most, ds_series_point* points, uint64_t* count) {
+    if (!points) return fail_null("points");
+    if (!count) return fail_null("count");
+    std::unique_ptr<Samples> sum;
+    if (const ds_status status = sum_of(series, DS_SERIES_TIME_SERIES, "time series", &sum)) return status;
+    const int64_t limit = most < INT64_MAX ? static_cast<int64_t>(most) : INT64_MAX;
+    *count = static_cast<uint64_t>(static_cast<const TimeSeries&>(*sum).read_points(points, limit));
+    return DS_STATUS_OK;
+}

@@ -1,0 +1,320 @@
+// Policies and their layers.
+#include "api/call.h"
+#include "policy/network.h"
+
+namespace doorstep {
+namespace {
+
+// ---- Layers
+
+// What the arrays and numbers of a kind must be.
+struct KindRules {
+    bool has_inputs, has_outputs;
+    bool requires_weights, allows_arrays, allows_hidden;
+};
+
+KindRules rules_of(int32_t kind) {
+    if (is_activation(kind)) return {false, false, false, false, false};
+    if (kind == DS_LAYER_LAYER_NORM) return {true, false, false, true, false};
+    return {true, true, true, true, is_recurrent(kind)};
+}
+
+ds_status check_width(const char* argument, int64_t width, bool exists) {
+    if (exists) return check_range(argument, "split the layer", width, 1, DS_MAX_LAYER_WIDTH);
+    return check_range(argument, "this kind of layer has none", width, 0, 0);
+}
+
+ds_status check_weights(const char* argument, const void* array, int64_t element_bytes, bool allowed, bool required) {
+    if (required && !array) return fail_null(argument);
+    if (!allowed && array) {
+        return fail(DS_STATUS_INVALID_ARGUMENT, argument, "pass a null pointer", "this kind of layer has no %s",
+                    argument);
+    }
+    if (reinterpret_cast<uintptr_t>(array) % static_cast<uintptr_t>(element_bytes) == 0) return DS_STATUS_OK;
+    return fail(DS_STATUS_INVALID_ARGUMENT, argument, "align the array to its elements",
+                "%s is at address %p; it must be aligned to %lld bytes", argument, array,
+                static_cast<long long>(element_bytes));
+}
+
+ds_status check_parameter(const ds_layer_config& config) {
+    if (is_finite(config.parameter)) {
+        const bool used = config.kind == DS_LAYER_LAYER_NORM || config.kind == DS_LAYER_LEAKY_RELU ||
+                          config.kind == DS_LAYER_ELU;
+        const bool fits = config.kind == DS_LAYER_LAYER_NORM ? config.parameter >= 0 : used || config.parameter == 0;
+        if (fits) return DS_STATUS_OK;
+    }
+    return fail(DS_STATUS_INVALID_ARGUMENT, "parameter", "pass a finite number, 0 for kinds that have none",
+                "parameter is %g; a layer of kind %d cannot have it", static_cast<double>(config.parameter),
+                config.kind);
+}
+
+ds_status check_layer(const ds_layer_config* config) {
+    if (const ds_status status = check_struct(config, "config")) return status;
+    if (const ds_status status = check_range("kind", "pass a ds_layer_kind", config->kind, DS_LAYER_LINEAR,
+                                             DS_LAYER_GELU_TANH)) {
+        return status;
+    }
+    if (const ds_status status = check_range("weight_type", "pass a ds_weight_type", config->weight_type,
+                                             DS_WEIGHT_FLOAT32, DS_WEIGHT_BFLOAT16)) {
+        return status;
+    }
+    if (const ds_status status = check_device(config->device_kind, config->device_index)) return status;
+    const KindRules rules = rules_of(config->kind);
+    if (const ds_status status = check_width("num_inputs", config->num_inputs, rules.has_inputs)) return status;
+    if (const ds_status status = check_width("num_outputs", config->num_outputs, rules.has_outputs)) return status;
+    if (const ds_status status = check_parameter(*config)) return status;
+    const struct {
+        const char* name;
+        const void* array;
+        bool allowed, required;
+    } arrays[] = {{"weights", config->weights, rules.allows_arrays, rules.requires_weights},
+                  {"biases", config->biases, rules.allows_arrays, false},
+                  {"hidden_weights", config->hidden_weights, rules.allows_hidden, rules.allows_hidden},
+                  {"hidden_biases", config->hidden_biases, rules.allows_hidden, false}};
+    const int64_t element_bytes = config->weight_type == DS_WEIGHT_BFLOAT16 ? 2 : 4;
+    for (const auto& one : arrays) {
+        if (const ds_status status = check_weights(one.name, one.array, element_bytes, one.allowed, one.required)) {
+            return status;
+        }
+    }
+    return DS_STATUS_OK;
+}
+
+template <class Object>
+ds_status give(HandleRegistry<Object>& registry, Ref<Object> object, uint64_t* handle) {
+    if (!object) return last_status();
+    const uint64_t made = registry.insert(std::move(object));
+    if (!made) return fail_no_memory();
+    *handle = made;
+    return DS_STATUS_OK;
+}
+
+// ---- Composing a policy
+
+struct LayerList {
+    Ref<Layer> layers[DS_MAX_POLICY_LAYERS];
+};
+
+ds_status fail_width(uint64_t index, int64_t given, int64_t expected) {
+    return fail(DS_STATUS_INVALID_ARGUMENT, "layers", "pass layers that follow each other",
+                "layers[%llu] takes %lld inputs; the layers before it give %lld",
+                static_cast<unsigned long long>(index), static_cast<long long>(given),
+                static_cast<long long>(expected));
+}
+
+// The layers up to the heads. width: of their outputs; 0 while it may be any.
+ds_status check_body(const Ref<Layer>* layers, uint64_t count, int64_t* width) {
+    *width = 0;
+    for (uint64_t i = 0; i < count; ++i) {
+        const ds_layer_config& layer = layers[i]->config();
+        if (is_activation(layer.kind)) continue;
+        if (*width && *width != layer.num_inputs) return fail_width(i, layer.num_inputs, *width);
+        *width = layer.kind == DS_LAYER_LAYER_NORM ? layer.num_inputs : layer.num_outputs;
+    }
+    return DS_STATUS_OK;
+}
+
+ds_status check_heads(const Ref<Layer>* layers, uint64_t first, uint64_t count, int64_t width, int64_t* logits) {
+    *logits = first == count ? width : 0;
+    for (uint64_t i = first; i < count; ++i) {
+        const ds_layer_config& layer = layers[i]->config();
+        if (layer.kind != DS_LAYER_LINEAR) {
+            return fail(DS_STATUS_INVALID_ARGUMENT, "layers", "heads are linear layers",
+                        "layers[%llu] is a head of kind %d; it must be DS_LAYER_LINEAR",
+                        static_cast<unsigned long long>(i), layer.kind);
+        }
+        if (width == 0) width = layer.num_inputs;
+        if (width != layer.num_inputs) return fail_width(i, layer.num_inputs, width);
+        *logits += layer.num_outputs;
+    }
+    return DS_STATUS_OK;
+}
+
+ds_status check_layers(const Ref<Layer>* layers, uint64_t count, uint64_t num_heads) {
+    int64_t width, logits;
+    if (const ds_status status = check_body(layers, count - num_heads, &width)) return status;
+    if (const ds_status status = check_heads(layers, count - num_heads, count, width, &logits)) return status;
+    if (logits == DS_NUM_LOGITS) return DS_STATUS_OK;
+    return fail(DS_STATUS_INVALID_ARGUMENT, "layers", "end with one logit per value of each component of an action",
+                "the layers give %lld logits; they must give %d", static_cast<long long>(logits), DS_NUM_LOGITS);
+}
+
+ds_status check_devices(const Ref<Layer>* layers, uint64_t count) {
+    const ds_layer_config& first = layers[0]->config();
+    for (uint64_t i = 1; i < count; ++i) {
+        const ds_layer_config& layer = layers[i]->config();
+        if (layer.device_kind == first.device_kind && layer.device_index == first.device_index) continue;
+        return fail(DS_STATUS_INVALID_ARGUMENT, "layers", "keep all weights on one device",
+                    "layers[%llu] is on another device than layers[0]", static_cast<unsigned long long>(i));
+    }
+    return DS_STATUS_OK;
+}
+
+ds_status find_layers(const ds_layer* handles, uint64_t count, LayerList* found) {
+    for (uint64_t i = 0; i < count; ++i) {
+        found->layers[i] = layers.find(handles[i]);
+        if (!found->layers[i]) return fail_closed("layers");
+    }
+    return DS_STATUS_OK;
+}
+
+// ---- Calls
+
+ds_status check_stride(const char* argument, int64_t stride, int64_t smallest) {
+    return check_range(argument, "pass the distance of two rows in floats", stride, smallest, INT64_MAX / 8);
+}
+
+ds_status check_rows(const ds_policy_call& call) {
+    if (!call.rows) return DS_STATUS_OK;
+    for (int64_t i = 0; i < call.num_rows; ++i) {
+        if (call.rows[i] >= 0) continue;
+        return fail(DS_STATUS_INVALID_ARGUMENT, "rows", "pass indices of rows", "rows[%lld] is %d; it must be 0 to %d",
+                    static_cast<long long>(i), call.rows[i], INT32_MAX);
+    }
+    return DS_STATUS_OK;
+}
+
+ds_status check_call(const Policy& policy, const ds_policy_call* call) {
+    if (const ds_status status = check_struct(call, "call")) return status;
+    const bool on_cpu = policy.device_kind() == DS_DEVICE_CPU;
+    if (const ds_status status = on_cpu ? check_cpu() : DS_STATUS_OK) return status;
+    if (const ds_status status = check_range("num_rows", "", call->num_rows, 0, INT32_MAX)) return status;
+    if (const ds_status status = check_stride("observation_stride", call->observation_stride, policy.num_inputs())) {
+        return status;
+    }
+    if (const ds_status status = check_stride("state_stride", call->state_stride, policy.state_size())) return status;
+    if (call->num_rows == 0) return DS_STATUS_OK;
+    if (!call->observations) return fail_null("observations");
+    if (policy.state_size() && !call->states) return fail_null("states");
+    return on_cpu ? check_rows(*call) : DS_STATUS_OK;
+}
+
+ds_status fail_sampling(int64_t row, const char* what, double value, const char* range) {
+    return fail(DS_STATUS_INVALID_ARGUMENT, "sampling", "", "sampling[%lld].%s is %g; it must be %s",
+                static_cast<long long>(row), what, value, range);
+}
+
+ds_status check_sampling(const ds_policy_call& call) {
+    for (int64_t i = 0; i < call.num_rows; ++i) {
+        const int64_t row = call.rows ? call.rows[i] : i;
+        const ds_sampling& one = call.sampling[row];
+        if (!(one.temperature >= 0 && is_finite(one.temperature)))
+            return fail_sampling(row, "temperature", static_cast<double>(one.temperature), "a number, at least 0");
+        if (!(one.top_p > 0 && one.top_p <= 1))
+            return fail_sampling(row, "top_p", static_cast<double>(one.top_p), "more than 0, at most 1");
+        if (one.greedy != 0 && one.greedy != 1) return fail_sampling(row, "greedy", one.greedy, "0 or 1");
+    }
+    return DS_STATUS_OK;
+}
+
+}  // namespace
+}  // namespace doorstep
+
+using namespace doorstep;
+
+// ---- Layers
+
+ds_status ds_layer_create(const ds_layer_config* config, ds_layer* layer) {
+    if (!layer) return fail_null("layer");
+    if (const ds_status status = check_layer(config)) return status;
+    if (!install_fork_handlers()) return fail_no_memory();
+    const Ref<Layer> made = Layer::create(*config);
+    if (const ds_status status = give(layers, made, layer)) return status;
+    made->take_over({config->owner, config->release_owner});
+    return DS_STATUS_OK;
+}
+
+ds_status ds_layer_release(ds_layer layer) {
+    return layers.remove(layer) ? DS_STATUS_OK : fail_closed("layer");
+}
+
+ds_status ds_layer_get_config(ds_layer layer, ds_layer_config* config) {
+    if (const ds_status status = check_struct(config, "config")) return status;
+    const Ref<Layer> found = layers.find(layer);
+    if (!found) return fail_closed("layer");
+    *config = found->config();
+    return DS_STATUS_OK;
+}
+
+// ---- Policies
+
+ds_status ds_policy_create(const ds_layer* layers, uint64_t count, uint64_t num_heads, ds_policy* policy) {
+    if (!layers) return fail_null("layers");
+    if (!policy) return fail_null("policy");
+    if (count < 1 || count > DS_MAX_POLICY_LAYERS) {
+        return fail(DS_STATUS_INVALID_ARGUMENT, "count", "", "count is %llu; it must be 1 to %d",
+                    static_cast<unsigned long long>(count), DS_MAX_POLICY_LAYERS);
+    }
+    if (num_heads > count) {
+        return fail(DS_STATUS_INVALID_ARGUMENT, "num_heads", "heads are the last layers",
+                    "num_heads is %llu; it must be 0 to %llu", static_cast<unsigned long long>(num_heads),
+                    static_cast<unsigned long long>(count));
+    }
+    LayerList found;
+    if (const ds_status status = find_layers(layers, count, &found)) return status;
+    if (const ds_status status = check_layers(found.layers, count, num_heads)) return status;
+    if (const ds_status status = check_devices(found.layers, count)) return status;
+    return give(policies, Policy::create(found.layers, static_cast<int64_t>(count), static_cast<int64_t>(num_heads)),
+                policy);
+}
+
+ds_status ds_policy_release(ds_policy policy) {
+    return policies.remove(policy) ? DS_STATUS_OK : fail_closed("policy");
+}
+
+ds_status ds_policy_get_info(ds_policy policy, ds_policy_info* info) {
+    if (const ds_status status = check_struct(info, "info")) return status;
+    const Ref<Policy> found = policies.find(policy);
+    if (!found) return fail_closed("policy");
+    info->num_layers = static_cast<int32_t>(found->num_layers());
+    info->num_heads = static_cast<int32_t>(found->num_heads());
+    info->vector_width = Policy::vector_width();
+    info->num_inputs = found->num_inputs();
+    info->state_size = found->state_size();
+    info->nonfinite_rows = found->nonfinite_rows();
+    info->device_kind = found->device_kind();
+    info->device_index = found->device_index();
+    return DS_STATUS_OK;
+}
+
+ds_status ds_policy_get_layer(ds_policy policy, uint64_t index, ds_layer* layer) {
+    if (!layer) return fail_null("layer");
+    const Ref<Policy> found = policies.find(policy);
+    if (!found) return fail_closed("policy");
+    if (index >= static_cast<uint64_t>(found->num_layers())) {
+        return fail(DS_STATUS_INVALID_ARGUMENT, "index", "", "index is %llu; it must be 0 to %lld",
+                    static_cast<unsigned long long>(index), static_cast<long long>(found->num_layers() - 1));
+    }
+    return give(layers, found->layer(static_cast<int64_t>(index)), layer);
+}
+
+ds_status ds_policy_freeze(ds_policy policy, ds_policy* frozen) {
+    if (!frozen) return fail_null("frozen");
+    const Ref<Policy> found = policies.find(policy);
+    return found ? give(policies, found->freeze(), frozen) : fail_closed("policy");
+}
+
+ds_status ds_policy_forward(ds_policy policy, const ds_policy_call* call) {
+    const Ref<Policy> found = policies.find(policy);
+    if (!found) return fail_closed("policy");
+    if (const ds_status status = check_call(*found, call)) return status;
+    if (call->num_rows == 0) return DS_STATUS_OK;
+    if (!call->logits) return fail_null("logits");
+    ds_policy_call forward = *call;
+    forward.actions = nullptr;
+    return found->act_on_all(forward);
+}
+
+ds_status ds_policy_act(ds_policy policy, const ds_policy_call* call) {
+    const Ref<Policy> found = policies.find(policy);
+    if (!found) return fail_closed("policy");
+    if (const ds_status status = check_call(*found, call)) return status;
+    if (call->num_rows == 0) return DS_STATUS_OK;
+    if (!call->sampling) return fail_null("sampling");
+    if (!call->keys) return fail_null("keys");
+    if (!call->actions) return fail_null("actions");
+    if (found->device_kind() == DS_DEVICE_CPU) {
+        if (const ds_status status = check_sampling(*call)) return status;
+    }
+    return found->act_on_all(*call);
+}

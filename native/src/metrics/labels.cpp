@@ -1,0 +1,94 @@
+#include "metrics/labels.h"
+
+#include <string.h>
+
+#include "runtime/status.h"
+
+namespace doorstep {
+namespace {
+
+bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+
+// Behind a name; `text` itself if there is none.
+const char* skip_name(const char* text) {
+    if (!is_letter(*text)) return text;
+    while (is_letter(*text) || (*text >= '0' && *text <= '9')) ++text;
+    return text;
+}
+
+// Behind a value in quotes, in which \", \\ and \n are escaped; null if there is none.
+const char* skip_value(const char* text) {
+    if (*text++ != '"') return nullptr;
+    for (; *text != '"'; ++text) {
+        if (*text == 0 || *text == '\n') return nullptr;
+        if (*text == '\\' && !strchr("\"\\n", *++text)) return nullptr;
+        if (*text == 0) return nullptr;
+    }
+    return text + 1;
+}
+
+struct Name {
+    const char* start;
+    size_t length;
+
+    bool is_before(const Name& other) const {
+        const int order = memcmp(start, other.start, length < other.length ? length : other.length);
+        return order != 0 ? order < 0 : length < other.length;
+    }
+};
+
+bool contains(const char* names, const Name& name) {
+    for (;;) {
+        const size_t length = strcspn(names, ",");
+        if (length == name.length && memcmp(names, name.start, length) == 0) return true;
+        if (names[length] == 0) return false;
+        names += length + 1;
+    }
+}
+
+ds_status fail_labels(const char* labels, const char* why) {
+    return fail(DS_STATUS_INVALID_ARGUMENT, "labels", "write them as a=\"x\",b=\"y\", in the order of their names",
+                "labels is %s; %s", labels, why);
+}
+
+}  // namespace
+
+ds_status check_series_name(const char* name) {
+    if (*name && *skip_name(name) == 0 && strlen(name) < sizeof ds_series_info::name) return DS_STATUS_OK;
+    return fail(DS_STATUS_INVALID_ARGUMENT, "name", "", "name is \"%s\"; it must be up to %d letters, digits and underscores",
+                name, static_cast<int>(sizeof ds_series_info::name) - 1);
+}
+
+ds_status check_labels(const char* labels) {
+    if (strlen(labels) >= sizeof ds_series_info::labels) return fail_labels(labels, "it is too long");
+    Name previous = {labels, 0};
+    for (const char* text = labels; *text;) {
+        const char* end = skip_name(text);
+        const Name name = {text, static_cast<size_t>(end - text)};
+        if (name.length == 0 || *end != '=') return fail_labels(labels, "a name and = are expected");
+        if (text != labels && !previous.is_before(name)) return fail_labels(labels, "names must be in ascending order");
+        if (!(text = skip_value(end + 1))) return fail_labels(labels, "a value in quotes is expected");
+        if (*text && (*text++ != ',' || *text == 0)) return fail_labels(labels, "a comma and a label are expected");
+        previous = name;
+    }
+    return DS_STATUS_OK;
+}
+
+void copy_labels_without(const char* labels, const char* names, char* to) {
+    char* const start = to;
+    while (*labels) {
+        const char* end = skip_name(labels);
+        const Name name = {labels, static_cast<size_t>(end - labels)};
+        end = skip_value(end + 1);
+        if (!contains(names, name)) {
+            if (to != start) *to++ = ',';
+            const size_t length = static_cast<size_t>(end - labels);
+            memcpy(to, labels, length);
+            to += length;
+        }
+        labels = *end ? end + 1 : end;
+    }
+    *to = 0;
+}
+
+}  // namespace doorstep

@@ -1,0 +1,140 @@
+#include "metrics/store.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <algorithm>
+#include <new>
+
+#include "metrics/labels.h"
+#include "runtime/hash.h"
+#include "runtime/status.h"
+
+namespace doorstep {
+namespace {
+
+uint64_t hash_of(const char* name, const char* labels) {
+    return hash_bytes(name, strlen(name)) ^ (hash_bytes(labels, strlen(labels)) << 1);
+}
+
+ds_status fail_memory() {
+    return fail(DS_STATUS_OUT_OF_MEMORY, "", "use fewer series, or raise the memory limit", "no memory is left for metrics");
+}
+
+}  // namespace
+
+MetricsStore::MetricsStore(int64_t trace_capacity) : trace_capacity_(trace_capacity) {
+    live_counts.metrics.fetch_add(1, std::memory_order_relaxed);
+}
+
+MetricsStore::~MetricsStore() {
+    for (int64_t i = 0; i < size_; ++i) Ref<Series>::adopt(entries_[i].series);
+    free(entries_);
+    live_counts.metrics.fetch_sub(1, std::memory_order_relaxed);
+}
+
+// ---- Series ----
+
+// With the mutex held, as insert().
+Series* MetricsStore::find(uint64_t hash, const char* name, const char* labels) const {
+    for (int64_t i = 0; i < size_; ++i) {
+        if (entries_[i].hash == hash && entries_[i].series->is(name, labels)) return entries_[i].series;
+    }
+    return nullptr;
+}
+
+ds_status MetricsStore::insert(uint64_t hash, const Ref<Series>& series) {
+    if (size_ == DS_MAX_SERIES) {
+        return fail(DS_STATUS_INVALID_ARGUMENT, "labels", "use fewer different labels",
+                    "the store has %d series, as many as it can hold", DS_MAX_SERIES);
+    }
+    if (size_ == entry_capacity_) {
+        const int64_t grown = entry_capacity_ ? 2 * entry_capacity_ : 64;
+        void* memory = realloc(entries_, static_cast<size_t>(grown) * sizeof(Entry));
+        if (!memory) return fail_memory();
+        entries_ = static_cast<Entry*>(memory);
+        entry_capacity_ = grown;
+    }
+    entries_[size_++] = {hash, Ref<Series>(series).leak()};
+    return DS_STATUS_OK;
+}
+
+ds_status MetricsStore::open(ds_series_kind kind, const char* name, const char* labels, const char* description,
+                             Ref<Series>* series) {
+    const uint64_t hash = hash_of(name, labels);
+    Ref<Series> made;
+    {
+        MutexGuard guard(mutex_);
+        if (Series* found = find(hash, name, labels)) *series = Ref<Series>::share(found);
+    }
+    if (!*series) {
+        // Without the lock: a series lists its own, and a fork holds all
+        if (const ds_status status = Series::create(kind, name, labels, description, &made)) return status;
+        MutexGuard guard(mutex_);
+        Series* found = find(hash, name, labels);
+        if (!found) {
+            if (const ds_status status = insert(hash, made)) return status;
+            found = made.get();
+        }
+        *series = Ref<Series>::share(found);
+    }
+    if ((*series)->kind() == kind) return DS_STATUS_OK;
+    *series = {};
+    return fail(DS_STATUS_INVALID_ARGUMENT, "kind", "use another name", "the store has a series %s of another kind", name);
+}
+
+int64_t MetricsStore::num_series() {
+    MutexGuard guard(mutex_);
+    return size_;
+}
+
+Ref<Series> MetricsStore::series(int64_t index) {
+    MutexGuard guard(mutex_);
+    return index < size_ ? Ref<Series>::share(entries_[index].series) : Ref<Series>();
+}
+
+ds_status MetricsStore::merge(MetricsStore& other, const char* without) {
+    Ref<Series> from;
+    for (int64_t i = 0; (from = other.series(i)); ++i) {
+        const ds_series_info& info = from->info();
+        char labels[sizeof info.labels];
+        copy_labels_without(info.labels, without, labels);
+        Ref<Series> to;
+        if (const ds_status status = open(from->kind(), info.name, labels, info.description, &to)) return status;
+        if (const ds_status status = to->merge(*from)) return status;
+    }
+    return DS_STATUS_OK;
+}
+
+// ---- Trace ----
+
+ds_status MetricsStore::open_track(int32_t replica, Ref<TraceTrack>* track) {
+    *track = {};
+    if (trace_capacity_ == 0) return DS_STATUS_OK;
+    MutexGuard guard(mutex_);
+    if (num_tracks_ == DS_MAX_TRACE_TRACKS) {
+        return fail(DS_STATUS_INVALID_ARGUMENT, "metrics", "make a new store",
+                    "%d queues and replicas have used this store's trace, as many as it can hold", DS_MAX_TRACE_TRACKS);
+    }
+    Ref<TraceTrack> made = TraceTrack::create(trace_capacity_, num_tracks_, replica);
+    if (!made) return fail_memory();
+    tracks_[num_tracks_++] = made;
+    *track = std::move(made);
+    return DS_STATUS_OK;
+}
+
+int64_t MetricsStore::read_trace(int64_t most, ds_trace_event* events) {
+    Ref<TraceTrack> tracks[DS_MAX_TRACE_TRACKS];
+    {
+        MutexGuard guard(mutex_);
+        std::copy_n(tracks_, num_tracks_, tracks);
+    }
+    int64_t count = 0;
+    for (int32_t i = 0; i < DS_MAX_TRACE_TRACKS && tracks[i]; ++i) {
+        if (!events) count += tracks[i]->capacity();
+        else if (tracks[i]->capacity() <= most - count) count += tracks[i]->read(events + count);
+    }
+    return count;
+}
+
+}  // namespace doorstep

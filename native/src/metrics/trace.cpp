@@ -1,0 +1,50 @@
+#include "metrics/trace.h"
+
+#include <string.h>
+
+#include <algorithm>
+#include <new>
+
+namespace doorstep {
+
+Ref<TraceTrack> TraceTrack::create(int64_t capacity, int32_t track, int32_t replica) {
+    Ref<TraceTrack> made = Ref<TraceTrack>::adopt(new (std::nothrow) TraceTrack(capacity, track, replica));
+    if (!made) return {};
+    made->slots_.reset(new (std::nothrow) Slot[static_cast<size_t>(capacity + 1)]());
+    return made->slots_ ? made : Ref<TraceTrack>();
+}
+
+void TraceTrack::record_span(ds_trace_kind kind, int64_t start_ns, int64_t end_ns, int64_t count, int32_t detail) {
+    record({start_ns, end_ns - start_ns, 0, count, kind, detail, track_, replica_});
+}
+
+void TraceTrack::record_request(ds_trace_kind kind, int64_t time_ns, uint64_t request, int32_t detail) {
+    record({time_ns, 0, request, 0, kind, detail, track_, replica_});
+}
+
+// A reader that sees a word of event i sees that i events have been recorded: words are stored behind that number, and
+// are loaded before it.
+void TraceTrack::record(const ds_trace_event& event) {
+    uint64_t words[kWords];
+    memcpy(words, &event, sizeof event);
+    const int64_t index = recorded_.load(std::memory_order_relaxed);
+    Slot& slot = slot_of(index);
+    for (int64_t i = 0; i < kWords; ++i) slot.words[i].store(words[i], std::memory_order_release);
+    recorded_.store(index + 1, std::memory_order_release);
+}
+
+int64_t TraceTrack::read(ds_trace_event* events) const {
+    const int64_t end = recorded_.load(std::memory_order_acquire);
+    const int64_t begin = std::max<int64_t>(end - capacity_, 0);
+    for (int64_t index = begin; index < end; ++index) {
+        const Slot& slot = slot_of(index);
+        uint64_t words[kWords];
+        for (int64_t i = 0; i < kWords; ++i) words[i] = slot.words[i].load(std::memory_order_acquire);
+        memcpy(&events[index - begin], words, sizeof words);
+    }
+    const int64_t first_whole = std::clamp(recorded_.load(std::memory_order_relaxed) - capacity_, begin, end);
+    std::copy(events + (first_whole - begin), events + (end - begin), events);
+    return end - first_whole;
+}
+
+}  // namespace doorstep

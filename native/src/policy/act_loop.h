@@ -1,0 +1,172 @@
+// The loop over the rows of a call: gathers a tile of them, evaluates the layers, and chooses actions.
+#pragma once
+
+#include "policy/choose.h"
+#include "policy/layers.h"
+
+namespace doorstep {
+
+// Some rows of a call.
+struct TileRows {
+    const ActCall& call;
+    int64_t first;  // position in the call
+    int count;
+
+    DS_METHOD int64_t operator[](int64_t i) const { return call.rows ? call.rows[first + i] : first + i; }
+};
+
+// One bit pattern of NaN on every device.
+DS_INLINE float canonical(float value) { return value == value ? value : not_a_number<float>(); }
+
+// ---- Between rows of the caller's arrays and the values of a tile
+
+// Calls function(row, feature) for a thread's part of the values of some rows.
+template <class Shape, class Function>
+DS_METHOD void for_each_value(Part part, int num_rows, int64_t features, const Function& function) {
+    constexpr int kRun = Shape::kRun;
+    for (int i = part.first / kRun; i < num_rows; i += part.stride / kRun)
+        for (int64_t k = part.first % kRun; k < features; k += kRun) function(i, k);
+}
+
+// Missing rows are zero.
+template <class Shape>
+DS_METHOD void gather(Part part, const TileRows& rows, const float* from, int64_t stride, int64_t features,
+                      float* values) {
+    for_each_value<Shape>(part, Shape::kRows, features, [&](int i, int64_t k) {
+        values[k * Shape::kRows + i] = i < rows.count ? from[rows[i] * stride + k] : 0.f;
+    });
+}
+
+template <class Shape>
+DS_METHOD void scatter(Part part, const TileRows& rows, const float* values, int64_t features, float* to,
+                       int64_t stride) {
+    for_each_value<Shape>(part, rows.count, features, [&](int i, int64_t k) {
+        to[rows[i] * stride + k] = canonical(values[k * Shape::kRows + i]);
+    });
+}
+
+template <class Shape>
+DS_METHOD void store_logits(Part part, const TileRows& rows, const float* logits) {
+    for_each_value<Shape>(part, rows.count, DS_NUM_LOGITS, [&](int i, int64_t k) {
+        rows.call.logits[(rows.first + i) * DS_NUM_LOGITS + k] = canonical(logits[k * Shape::kRows + i]);
+    });
+}
+
+// ---- Layers
+
+// state: place of the layer's state in a row's.
+template <class Shape, class Crew>
+DS_METHOD void apply_recurrent(const Crew& crew, const ds_layer_config& layer, const TileRows& rows, int64_t state,
+                               const TileMemory& memory) {
+    float* const states = rows.call.states + state;
+    const int64_t size = state_size(layer), stride = rows.call.state_stride;
+    crew.each([&](Part part) { gather<Shape>(part, rows, states, stride, size, memory.workspace); });
+    layer.kind == DS_LAYER_LSTM ? apply_lstm<Shape>(crew, layer, memory) : apply_gru<Shape>(crew, layer, memory);
+    crew.each([&](Part part) { scatter<Shape>(part, rows, memory.workspace, size, states, stride); });
+}
+
+// From the observations to the logits, which memory.values then is.
+template <class Shape, class Crew>
+DS_METHOD void apply_layers(const Crew& crew, const Network& network, const TileRows& rows, TileMemory& memory) {
+    int64_t width = network.num_inputs, state = 0;
+    const ds_layer_config* layer = network.layers;
+    const ds_layer_config* const heads = layer + (network.num_layers - network.num_heads);
+    for (; layer != heads; layer++) {
+        if (is_activation(layer->kind)) {
+            crew.each([&](Part part) { activate_part<Shape>(*layer, part, width, memory.values); });
+            continue;
+        }
+        if (layer->kind == DS_LAYER_LAYER_NORM) {
+            crew.each([&](Part part) { normalize_part<Shape>(*layer, part, memory.values); });
+            continue;
+        }
+        if (is_recurrent(layer->kind)) {
+            apply_recurrent<Shape>(crew, *layer, rows, state, memory);
+            state += state_size(*layer);
+        } else {
+            apply_linear<Shape>(crew, *layer, memory.values, memory.next, memory.widened);
+        }
+        width = layer->num_outputs;
+        memory.swap();
+    }
+    if (network.num_heads == 0) return;
+    float* outputs = memory.next;
+    for (; layer != network.layers + network.num_layers; layer++) {
+        apply_linear<Shape>(crew, *layer, memory.values, outputs, memory.widened);
+        outputs += layer->num_outputs * Shape::kRows;
+    }
+    memory.swap();
+}
+
+// ---- Actions
+
+// stride: from a logit of a row to the next one. Returns the number of rows without a choice.
+template <class Float>
+DS_NOINLINE int64_t choose_and_store(Part part, const TileRows& rows, const float* values, int stride) {
+    constexpr int kLanes = Float::kLanes;
+    int64_t nonfinite = 0;
+    for (int begin = part.first * kLanes; begin < rows.count; begin += part.stride * kLanes) {
+        const int left = rows.count - begin, count = left < kLanes ? left : kLanes;
+        const auto row_of = [&](int lane) { return rows[begin + lane]; };
+        Float logits[DS_NUM_LOGITS];
+        for (int k = 0; k < DS_NUM_LOGITS; k++) logits[k] = Float::load(values + k * stride + begin);
+        float choices[kComponents][kLanes];
+        const uint32_t without = choose_actions(logits, load_sampling<Float>(rows.call, count, row_of), choices);
+        for (int lane = 0; lane < count; lane++) {
+            int32_t* const action = rows.call.actions + row_of(lane) * kComponents;
+            for (int k = 0; k < kComponents; k++) action[k] = static_cast<int32_t>(choices[k][lane]);
+            if (rows.call.nonfinite) rows.call.nonfinite[row_of(lane)] = without >> lane & 1;
+        }
+        nonfinite += count_bits(without & low_bits(count));
+    }
+    return nonfinite;
+}
+
+// ---- The loop
+
+// scratch: 2 width + workspace floats per row; widened: what multiply() needs. finish(number of rows without a choice)
+// is called by every thread.
+template <class Shape, class Crew, class Finish>
+DS_METHOD void act_on_tile(const Crew& crew, const Network& network, const TileRows& rows, float* scratch,
+                           float* widened, const Finish& finish) {
+    TileMemory memory;
+    memory.values = scratch;
+    memory.next = memory.values + network.width * Shape::kRows;
+    memory.workspace = memory.next + network.width * Shape::kRows;
+    memory.widened = widened;
+    const ActCall& call = rows.call;
+    crew.each([&](Part part) {
+        gather<Shape>(part, rows, call.observations, call.observation_stride, network.num_inputs, memory.values);
+    });
+    apply_layers<Shape>(crew, network, rows, memory);
+    crew.each([&](Part part) {
+        if (call.logits) store_logits<Shape>(part, rows, memory.values);
+        if (call.actions) finish(choose_and_store<typename Shape::Float>(part, rows, memory.values, Shape::kRows));
+    });
+}
+
+template <class Shape>
+DS_METHOD int64_t act_alone(const Network& network, const TileRows& rows, float* scratch) {
+    int64_t nonfinite = 0;
+    float* const widened = scratch + (2 * network.width + network.workspace) * Shape::kRows;
+    act_on_tile<Shape>(OneThread{}, network, rows, scratch, widened, [&](int64_t found) { nonfinite += found; });
+    return nonfinite;
+}
+
+template <class Float>
+DS_METHOD int64_t act_on_rows(const Network& network, const ActCall& call, int64_t first, int64_t count,
+                              float* scratch) {
+    constexpr int kLanes = Float::kLanes, kMost = 4 * kLanes;
+    int64_t nonfinite = 0;
+    for (const int64_t end = first + count; first < end; first += kMost) {
+        const TileRows rows = {call, first, static_cast<int>(end - first < kMost ? end - first : kMost)};
+        const int vectors = (rows.count + kLanes - 1) / kLanes;
+        nonfinite += vectors == 1   ? act_alone<TileShape<Float, 1>>(network, rows, scratch)
+                     : vectors == 2 ? act_alone<TileShape<Float, 2>>(network, rows, scratch)
+                     : vectors == 3 ? act_alone<TileShape<Float, 3>>(network, rows, scratch)
+                                    : act_alone<TileShape<Float, 4>>(network, rows, scratch);
+    }
+    return nonfinite;
+}
+
+}  // namespace doorstep

@@ -1,0 +1,32 @@
+// A layer of policies: the addresses of its weights, and what keeps them valid.
+#pragma once
+
+#include "doorstep.h"
+#include "runtime/reference.h"
+
+namespace doorstep {
+
+class Layer final : public RefCounted {
+public:
+    // config: its fields have been checked; its owner is ignored. Null without memory, with the thread's error set.
+    static Ref<Layer> create(const ds_layer_config& config);
+    ~Layer();
+
+    // The owner of the weights is released with this object.
+    void take_over(ForeignOwner owner) { owner_ = owner; }
+
+    // A layer with a copy of the weights as they are now, on the same device; waits for all work begun there. Null,
+    // with the thread's error set, on failure.
+    Ref<Layer> copy() const;
+
+    // Without the owner.
+    const ds_layer_config& config() const { return config_; }
+
+private:
+    explicit Layer(const ds_layer_config& config);
+
+    ds_layer_config config_;
+    ForeignOwner owner_;
+};
+
+}  // namespace doorstep

@@ -1,0 +1,112 @@
+#include "policy/policy.h"
+
+#include <stdlib.h>
+
+#include <algorithm>
+#include <new>
+
+#include "runtime/cuda/resource.h"
+#include "runtime/machine.h"
+
+namespace doorstep {
+
+Ref<Policy> Policy::create(const Ref<Layer>* layers, int64_t count, int64_t num_heads) {
+    DS_ASSERT(count >= 1 && num_heads >= 0 && num_heads <= count);
+    std::unique_ptr<Ref<Layer>[]> own(new (std::nothrow) Ref<Layer>[static_cast<size_t>(count)]);
+    std::unique_ptr<ds_layer_config[]> configs(new (std::nothrow) ds_layer_config[static_cast<size_t>(count)]);
+    const Ref<Policy> made = own && configs ? Ref<Policy>::adopt(new (std::nothrow) Policy) : Ref<Policy>();
+    if (!made) {
+        fail_no_memory();
+        return {};
+    }
+    for (int64_t i = 0; i < count; ++i) {
+        own[i] = layers[i];
+        configs[i] = layers[i]->config();
+    }
+    made->layers_ = std::move(own);
+    made->configs_ = std::move(configs);
+    made->network_.layers = made->configs_.get();
+    made->network_.num_layers = count;
+    made->network_.num_heads = num_heads;
+    made->describe();
+    const ds_layer_config& first = made->configs_[0];
+    if (first.device_kind == DS_DEVICE_CPU) return made;
+    made->device_ = DevicePolicy::create(first.device_index, made->network_);
+    return made->device_ ? made : Ref<Policy>();
+}
+
+Policy::Policy() { live_counts.policies.fetch_add(1); }
+
+Policy::~Policy() {
+    for (const std::atomic<void*>& spare : spares_) free(spare.load(std::memory_order_relaxed));
+    live_counts.policies.fetch_sub(1);
+}
+
+// The sizes that follow from the layers.
+void Policy::describe() {
+    network_.width = DS_NUM_LOGITS;
+    for (const ds_layer_config *layer = network_.layers, *end = layer + network_.num_layers; layer != end; ++layer) {
+        if (is_activation(layer->kind)) continue;
+        if (network_.num_inputs == 0) network_.num_inputs = layer->num_inputs;
+        network_.width = std::max({network_.width, layer->num_inputs, layer->num_outputs});
+        network_.state_size += doorstep::state_size(*layer);
+        network_.workspace = std::max(network_.workspace, doorstep::workspace(*layer));
+        if (layer->weight_type == DS_WEIGHT_BFLOAT16) {
+            const int64_t inputs = std::max(layer->num_inputs, layer->num_outputs);  // those of hidden weights too
+            network_.widened = std::max(network_.widened, inputs * kBlockOutputs);
+        }
+    }
+    network_.widened = (network_.widened + kTileRows - 1) / kTileRows * kTileRows;
+}
+
+int Policy::vector_width() { return cpu_features().avx512 ? 16 : 8; }
+
+uint32_t Policy::act(const ActCall& call, int64_t first, int64_t count, void* scratch) const {
+    DS_ASSERT(!device_);
+    DS_ASSERT(reinterpret_cast<uintptr_t>(scratch) % kScratchAlignment == 0);
+    DS_ASSERT(call.observation_stride >= num_inputs() && (call.state_stride >= state_size() || !state_size()));
+    const auto act_on_rows = cpu_features().avx512 ? act_with_avx512 : act_with_avx2;
+    const int64_t nonfinite = act_on_rows(network_, call, first, count, static_cast<float*>(scratch));
+    if (nonfinite == 0) return kPolicyTroubleNone;
+    nonfinite_rows_.fetch_add(nonfinite, std::memory_order_relaxed);
+    return kPolicyTroubleNonfinite;
+}
+
+ds_status Policy::act_on_all(const ActCall& call) const {
+    if (device_) return device_->act(call);
+    void* const scratch = take_scratch();
+    if (!scratch) return fail_no_memory();
+    act(call, 0, call.num_rows, scratch);
+    keep_scratch(scratch);
+    return DS_STATUS_OK;
+}
+
+void* Policy::take_scratch() const {
+    for (std::atomic<void*>& spare : spares_)
+        if (void* const scratch = spare.exchange(nullptr, std::memory_order_acquire)) return scratch;
+    void* scratch;
+    return posix_memalign(&scratch, kScratchAlignment, static_cast<size_t>(scratch_bytes())) == 0 ? scratch : nullptr;
+}
+
+void Policy::keep_scratch(void* scratch) const {
+    for (std::atomic<void*>& spare : spares_) {
+        void* none = nullptr;
+        if (spare.compare_exchange_strong(none, scratch, std::memory_order_release)) return;
+    }
+    free(scratch);
+}
+
+Ref<Policy> Policy::freeze() const {
+    const std::unique_ptr<Ref<Layer>[]> copies(new (std::nothrow) Ref<Layer>[static_cast<size_t>(num_layers())]);
+    if (!copies) {
+        fail_no_memory();
+        return {};
+    }
+    for (int64_t i = 0; i < num_layers(); ++i) {
+        copies[i] = layers_[i]->copy();
+        if (!copies[i]) return {};
+    }
+    return create(copies.get(), num_layers(), num_heads());
+}
+
+}  // namespace doorstep

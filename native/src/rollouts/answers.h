@@ -1,0 +1,18 @@
+// Outputs that answer requests which no replica has played.
+#pragma once
+
+#include "rollouts/output_queue.h"
+#include "rollouts/request_queue.h"
+
+namespace doorstep {
+
+// An output of a request, to be completed by a replica that plays it.
+Output make_output(const Request& request, ds_output_kind kind, int64_t num_agents);
+
+// Answers a list of requests of the queue that are over. OUT_OF_MEMORY: the rest stays in the queue.
+ds_status answer_over(RequestQueue& requests, OutputQueue& outputs, Request* first);
+
+// Answers all requests that wait in a queue. OUT_OF_MEMORY: likewise.
+ds_status answer_all(RequestQueue& requests, OutputQueue& outputs, ds_episode_reason reason, int64_t cause);
+
+}  // namespace doorstep

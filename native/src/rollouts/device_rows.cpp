@@ -1,0 +1,225 @@
+#include "rollouts/device_rows.h"
+
+#include <string.h>
+
+#include <algorithm>
+#include <new>
+
+#include "exec/arena.h"
+#include "exec/cuda/images.h"
+#include "exec/cuda/kernel_module.h"
+#include "runtime/status.h"
+
+namespace doorstep {
+
+// ---- Creation and end ----
+
+DeviceRows::DeviceRows(const Ref<Simulator>& simulator, int64_t num_policies)
+    : simulator_(simulator),
+      num_rows_(simulator->config().num_worlds * simulator->config().num_agents),
+      num_policies_(num_policies),
+      slots_(new (std::nothrow) Slot[static_cast<size_t>(num_policies)]) {}
+
+Ref<DeviceRows> DeviceRows::create(const Ref<Simulator>& simulator, int64_t num_policies) {
+    const Ref<DeviceRows> made = check_allocated(new (std::nothrow) DeviceRows(simulator, num_policies));
+    if (!made) return {};
+    if (!made->slots_) {
+        fail_no_memory();
+        return {};
+    }
+    return made->load() || made->take_memory() ? Ref<DeviceRows>() : made;
+}
+
+ds_status DeviceRows::load() {
+    const Ref<Context> context = Context::of_device(simulator_->config().device_index);
+    if (!context) return last_status();
+    stream_ = Stream::borrow(context, simulator_->stream());
+    if (!stream_) return last_status();
+    const Ref<Module> module = load_module(context, kPoliciesModule);
+    if (!module) return last_status();
+    prepare_ = Kernel::get(module, kPrepareRowsKernel);
+    if (!prepare_) return last_status();
+    count_ = Kernel::get(module, kCountStepKernel);
+    return count_ ? DS_STATUS_OK : last_status();
+}
+
+ds_status DeviceRows::take_memory() {
+    const Lists sizes = lists_at(nullptr);
+    list_bytes_ = reinterpret_cast<int64_t>(sizes.policies + num_policies_);
+    pinned_ = PinnedMemory::create(stream_->context(), static_cast<uint64_t>(list_bytes_ + 2 * num_rows_));
+    if (!pinned_) return last_status();
+    memory_ = DeviceMemory::create_on(stream_, static_cast<uint64_t>(list_bytes_) + sizeof *counter_);
+    if (!memory_) return last_status();
+    char* const host = static_cast<char*>(pinned_->data());
+    char* const device = reinterpret_cast<char*>(memory_->address());
+    memset(host, 0, static_cast<size_t>(list_bytes_));
+    staged_ = lists_at(host);
+    lists_ = lists_at(device);
+    ends_ = reinterpret_cast<uint8_t*>(host + list_bytes_);
+    counter_ = reinterpret_cast<uint32_t*>(device + list_bytes_);
+    return stream_->fill(reinterpret_cast<uint64_t>(counter_), 0, sizeof *counter_);
+}
+
+DeviceRows::Lists DeviceRows::lists_at(char* base) const {
+    Parts parts;
+    const auto place = [&]<class Item>(Item*& list, int64_t count) {
+        list = reinterpret_cast<Item*>(base + parts.place(count * static_cast<int64_t>(sizeof(Item))));
+    };
+    Lists lists;
+    place(lists.rows, num_rows_);
+    place(lists.order, num_rows_);
+    place(lists.sampling, num_rows_);
+    place(lists.keys, num_rows_);
+    place(lists.ranges, num_policies_);
+    place(lists.policies, num_policies_);
+    return lists;
+}
+
+DeviceRows::~DeviceRows() {
+    if (!stream_) return;
+    bool finished;
+    {
+        const DestructionScope scope(*stream_->context());
+        finished = scope.entered() && stream_->finish();
+    }
+    if (finished) return;
+    if (memory_) memory_->abandon();
+    if (pinned_) pinned_->abandon();
+    for (int64_t i = 0; i < num_policies_; ++i) {
+        if (slots_[i].states) slots_[i].states->abandon();
+    }
+}
+
+// ---- Lists ----
+
+ds_status DeviceRows::set_policy(int64_t index, const Ref<Policy>& policy) {
+    Slot slot;
+    slot.policy = policy;
+    if (policy) {
+        slot.device = policy->clone_on_device();
+        if (!slot.device) return last_status();
+        if (const int64_t size = policy->state_size()) {
+            slot.states = DeviceMemory::create_on(stream_, static_cast<uint64_t>(num_rows_ * size * 4));
+            if (!slot.states) return last_status();
+            // Episodes that are played already go on from there
+            if (const ds_status status = stream_->fill(slot.states->address(), 0, slot.states->bytes())) return status;
+        }
+    }
+    if (const ds_status status = stream_->synchronize()) return status;  // the graph may be in use
+    graph_ = {};
+    slots_[index] = std::move(slot);
+    float* const states = slots_[index].states ? reinterpret_cast<float*>(slots_[index].states->address()) : nullptr;
+    staged_.policies[index] = {states, policy ? policy->state_size() : 0};
+    return DS_STATUS_OK;
+}
+
+// The staging memory is free: the host has waited for what the last step ended.
+ds_status DeviceRows::upload(const ds_sampling* sampling, const ds_sampling_key* keys, const int64_t* first_rows) {
+    memcpy(staged_.sampling, sampling, static_cast<size_t>(num_rows_) * sizeof *sampling);
+    for (int64_t row = 0; row < num_rows_; ++row) {
+        staged_.keys[row] = keys[row];
+        staged_.keys[row].step -= steps_;
+    }
+    for (int64_t i = 0; i < num_policies_; ++i) {
+        staged_.ranges[i] = {first_rows[i], first_rows[i + 1] - first_rows[i]};
+        if (acts(i) && !slots_[i].is_captured) graph_ = {};
+    }
+    return stream_->copy(memory_->address(), pinned_->address(), static_cast<uint64_t>(list_bytes_));
+}
+
+// ---- Work ----
+
+ds_status DeviceRows::play() {
+    if (!graph_) {
+        if (const ds_status status = capture()) return status;
+    }
+    ++steps_;
+    return graph_->launch(*stream_);
+}
+
+ds_status DeviceRows::capture() {
+    for (int64_t i = 0; i < num_policies_; ++i) slots_[i].is_captured |= acts(i);
+    if (const ds_status status = begin_capture(*stream_)) return status;
+    const ds_status status = launch_all();
+    const Ref<Graph> graph = Graph::end_capture(*stream_);
+    if (status) return status;
+    if (!graph) return last_status();
+    graph_ = GraphExec::create(graph);
+    return graph_ ? DS_STATUS_OK : last_status();
+}
+
+ds_status DeviceRows::launch_all() {
+    if (const ds_status status = launch_prepare()) return status;
+    if (const ds_status status = launch_networks()) return status;
+    if (const ds_status status = simulator_->step()) return status;
+    return launch_count();
+}
+
+ds_status DeviceRows::prepare() { return launch_prepare(); }
+
+ds_status DeviceRows::act() { return launch_networks(); }
+
+ds_status DeviceRows::step() {
+    if (const ds_status status = simulator_->step()) return status;
+    ++steps_;
+    return launch_count();
+}
+
+ds_status DeviceRows::launch_prepare() {
+    const TensorPointers& tensors = simulator_->simulation().tensors;
+    PlayedRows call = {num_rows_,
+                       lists_.rows,
+                       lists_.keys,
+                       counter_,
+                       lists_.policies,
+                       tensors.observations,
+                       simulator_->model().flat_observation_size,
+                       tensors.actions};
+    const uint32_t blocks = static_cast<uint32_t>((num_rows_ + kPrepareThreads - 1) / kPrepareThreads);
+    void* parameters[] = {&call};
+    return prepare_->launch(*stream_, {{blocks, 1, 1}, {kPrepareThreads, 1, 1}}, parameters);
+}
+
+ds_status DeviceRows::launch_networks() {
+    const TensorPointers& tensors = simulator_->simulation().tensors;
+    ActCall call{};
+    call.num_rows = num_rows_;
+    call.rows = lists_.order;
+    call.observations = tensors.observations;
+    call.observation_stride = simulator_->model().flat_observation_size;
+    call.sampling = lists_.sampling;
+    call.keys = lists_.keys;
+    call.actions = tensors.actions;
+    call.step_counter = counter_;
+    call.stream = stream_->raw();
+    for (int64_t i = 0; i < num_policies_; ++i) {
+        const Slot& slot = slots_[i];
+        if (!slot.policy || !(slot.is_captured || acts(i))) continue;
+        call.states = staged_.policies[i].states;
+        call.state_stride = staged_.policies[i].size;
+        if (const ds_status status = slot.device->act(call, &lists_.ranges[i])) return status;
+    }
+    return DS_STATUS_OK;
+}
+
+ds_status DeviceRows::launch_count() {
+    void* parameters[] = {&counter_};
+    return count_->launch(*stream_, {{1, 1, 1}, {1, 1, 1}}, parameters);
+}
+
+ds_status DeviceRows::read_ends(uint8_t* terminations, uint8_t* truncations) {
+    const TensorPointers& tensors = simulator_->simulation().tensors;
+    const uint64_t bytes = static_cast<uint64_t>(num_rows_), host = reinterpret_cast<uint64_t>(ends_);
+    if (const ds_status status = stream_->copy(host, reinterpret_cast<uint64_t>(tensors.terminations), bytes)) {
+        return status;
+    }
+    if (const ds_status status = stream_->copy(host + bytes, reinterpret_cast<uint64_t>(tensors.truncations), bytes)) {
+        return status;
+    }
+    if (const ds_status status = stream_->synchronize()) return status;
+    memcpy(terminations, ends_, bytes);
+    memcpy(truncations, ends_ + bytes, bytes);
+    return DS_STATUS_OK;
+}
+
+}  // namespace doorstep

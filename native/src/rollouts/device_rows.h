@@ -1,0 +1,86 @@
+// The rows of a replica on CUDA: what policies there need, in the device's memory, and the work of a step, which is
+// captured once and replayed.
+//
+// Lists are uploaded only when episodes have begun or ended. Lengths of episodes follow from a counter of steps on the
+// device, to which the steps of the keys are relative.
+#pragma once
+
+#include <memory>
+
+#include "exec/simulator.h"
+#include "policy/policy.h"
+#include "runtime/cuda/graph.h"
+
+namespace doorstep {
+
+// Whoever calls an operation holds the simulator's turn.
+class DeviceRows final : public RefCounted {
+public:
+    // Null, with the thread's error set, on failure.
+    static Ref<DeviceRows> create(const Ref<Simulator>& simulator, int64_t num_policies);
+    // Waits for the work.
+    ~DeviceRows();
+
+    // policy: on the simulator's device; null: the rows with this one act elsewhere or need no network.
+    ds_status set_policy(int64_t index, const Ref<Policy>& policy);
+    bool has_policy(int64_t index) const { return static_cast<bool>(slots_[index].policy); }
+
+    // Lists on the host, which the caller fills, then uploads; keys have the lengths of their episodes as steps.
+    PlayedRow* rows() const { return staged_.rows; }
+    int32_t* order() const { return staged_.order; }  // of the rows, by policy
+    ds_status upload(const ds_sampling* sampling, const ds_sampling_key* keys, const int64_t* first_rows);
+
+    // A step: networks act on all rows of theirs, random and idle rows act, the worlds step.
+    ds_status play();
+    // The same in two parts, for rows that act on the host: what comes before they act, then the rest.
+    ds_status prepare();
+    ds_status act();
+    ds_status step();
+
+    // Copies what the worlds have ended with to the host, and waits for it.
+    ds_status read_ends(uint8_t* terminations, uint8_t* truncations);
+
+private:
+    struct Slot {
+        Ref<Policy> policy;
+        Ref<DevicePolicy> device;
+        Ref<DeviceMemory> states;
+        bool is_captured = false;
+    };
+    // The parts of the memory that is uploaded, on the host or on the device.
+    struct Lists {
+        PlayedRow* rows;
+        int32_t* order;
+        ds_sampling* sampling;
+        ds_sampling_key* keys;
+        RowRange* ranges;        // by policy
+        PolicyStates* policies;
+    };
+
+    DeviceRows(const Ref<Simulator>& simulator, int64_t num_policies);
+    ds_status take_memory();
+    ds_status load();
+    Lists lists_at(char* base) const;
+    ds_status capture();
+    ds_status launch_all();
+    ds_status launch_prepare();
+    ds_status launch_networks();
+    ds_status launch_count();
+    bool acts(int64_t policy) const { return slots_[policy].policy && staged_.ranges[policy].count > 0; }
+
+    const Ref<Simulator> simulator_;
+    const int64_t num_rows_, num_policies_;
+    std::unique_ptr<Slot[]> slots_;
+    Ref<Stream> stream_;
+    Ref<Kernel> prepare_, count_;
+    Ref<PinnedMemory> pinned_;    // the lists, then what read_ends() copies
+    Ref<DeviceMemory> memory_;    // the lists, then the counter
+    int64_t list_bytes_ = 0;
+    Lists staged_{}, lists_{};
+    uint8_t* ends_ = nullptr;
+    uint32_t* counter_ = nullptr;
+    uint32_t steps_ = 0;          // that the counter will have counted
+    Ref<GraphExec> graph_;        // of play(); null: to be captured
+};
+
+}  // namespace doorstep

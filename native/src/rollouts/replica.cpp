@@ -1,0 +1,837 @@
+#include "rollouts/replica.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <algorithm>
+#include <new>
+
+#include "runtime/status.h"
+#include "sim/constants.h"
+
+namespace doorstep {
+namespace {
+
+constexpr int64_t kActionBytes = kActionComponents * sizeof(int32_t);
+
+// The longest sleep of a replica that has nothing to do, nanoseconds.
+constexpr int64_t kLongestSleep = 50'000'000;
+
+// Rows that a thread gets actions for at a time.
+constexpr int64_t kRandomRows = 256;
+
+// Weight of the latest measurement in smoothed times.
+constexpr double kSmoothing = 0.1;
+
+void smooth(double* average, double latest) { *average += (*average > 0 ? kSmoothing : 1.0) * (latest - *average); }
+
+void add_to(std::atomic<int64_t>* counter, int64_t more) { counter->fetch_add(more, std::memory_order_relaxed); }
+
+ds_status fail_memory(const char* what) {
+    return fail(DS_STATUS_OUT_OF_MEMORY, "num_worlds", "use fewer worlds, or raise the memory limit",
+                "no memory is left for %s", what);
+}
+
+template <class Value>
+bool take_array(Value** array, int64_t count) {
+    *array = new (std::nothrow) Value[static_cast<size_t>(count)]();
+    return *array != nullptr;
+}
+
+}  // namespace
+
+// ---- Creation and end ----
+
+Replica::Replica(const Ref<Simulator>& simulator, const Ref<RequestQueue>& requests, const Ref<OutputQueue>& outputs,
+                 int32_t number)
+    : simulator_(simulator),
+      requests_(requests),
+      outputs_(outputs),
+      number_(number),
+      num_worlds_(simulator->config().num_worlds),
+      num_agents_(simulator->config().num_agents),
+      num_inputs_(simulator->model().flat_observation_size),
+      on_host_(simulator->config().device_kind == DS_DEVICE_CPU) {
+    DS_ASSERT(simulator->config().flat_observations && !simulator->config().auto_reset);
+    live_counts.rollouts.fetch_add(1, std::memory_order_relaxed);
+}
+
+ds_status Replica::create(const Ref<Simulator>& simulator, const Ref<RequestQueue>& requests,
+                          const Ref<OutputQueue>& outputs, int32_t number, Ref<Replica>* replica) {
+    const Ref<Replica> made = Ref<Replica>::adopt(new (std::nothrow) Replica(simulator, requests, outputs, number));
+    if (!made || !made->take_memory()) return fail_memory("the replica's records");
+    if (const ds_status status = made->open_recorder()) return status;
+    if (!made->on_host_) {
+        made->device_ = DeviceRows::create(simulator, made->num_policies());
+        if (!made->device_) return last_status();
+    }
+    *replica = made;
+    return DS_STATUS_OK;
+}
+
+bool Replica::take_memory() {
+    if (!take_array(&played_, num_worlds_) || !take_array(&records_, num_worlds_) || !take_array(&free_worlds_, num_worlds_) ||
+        !take_array(&starts_, num_worlds_) || !take_array(&ended_, num_worlds_) ||
+        !take_array(&summaries_, num_worlds_) || !take_array(&rows_, num_rows()) ||
+        !take_array(&row_steps_, num_rows()) || !take_array(&row_keys_, 2 * num_rows()) ||
+        !take_array(&row_tags_, num_rows()) || !take_array(&sampling_, num_rows()) || !take_array(&keys_, num_rows()) ||
+        !take_array(&new_outputs_, num_worlds_) || !take_array(&finished_, num_worlds_)) {
+        return false;
+    }
+    for (int64_t world = 0; world < num_worlds_; ++world) free_worlds_[world] = num_worlds_ - 1 - world;
+    if (!on_host_) return take_staging();
+    const TensorPointers& tensors = simulator_->simulation().tensors;
+    observations_ = tensors.observations;
+    rewards_ = tensors.rewards;
+    terminations_ = tensors.terminations;
+    truncations_ = tensors.truncations;
+    actions_ = tensors.actions;
+    return true;
+}
+
+ds_status Replica::open_recorder() {
+    const Ref<MetricsStore> store = requests_->metrics();
+    if (!store) return DS_STATUS_OK;
+    const RolloutLabels labels = {requests_->rules().scheduler.type, number_};
+    return ReplicaRecorder::create(store, labels, num_worlds_, num_policies(), &recorder_);
+}
+
+bool Replica::take_staging() {
+    const int64_t row_bytes = (num_inputs_ + 1) * 4 + kActionBytes + 2;
+    staging_ = map_pages(num_rows() * row_bytes, "num_worlds");
+    if (!staging_) return false;
+    float* floats = reinterpret_cast<float*>(staging_.data());
+    observations_ = floats;
+    rewards_ = floats + num_rows() * num_inputs_;
+    actions_ = reinterpret_cast<int32_t*>(floats + num_rows() * (num_inputs_ + 1));
+    terminations_ = reinterpret_cast<uint8_t*>(actions_ + num_rows() * kActionComponents);
+    truncations_ = terminations_ + num_rows();
+    return true;
+}
+
+Replica::~Replica() {
+    end();
+    delete[] played_;
+    delete[] records_;
+    delete[] free_worlds_;
+    delete[] starts_;
+    delete[] ended_;
+    delete[] summaries_;
+    delete[] rows_;
+    delete[] row_steps_;
+    delete[] row_keys_;
+    delete[] row_tags_;
+    delete[] sampling_;
+    delete[] keys_;
+    delete[] new_outputs_;
+    delete[] finished_;
+    free(scratch_);
+    live_counts.rollouts.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void Replica::close() {
+    closed_ = true;
+    requests_->wake();
+}
+
+void Replica::end() {
+    closed_ = true;
+    if (played_) give_back_all();
+    if (!simulator_->closed) simulator_->close();
+    simulator_->closed = true;
+}
+
+void Replica::read(ds_replica_info* info) const {
+    info->number = number_;
+    info->num_worlds = num_worlds_;
+    info->steps = steps_.load(std::memory_order_relaxed);
+    info->world_steps = world_steps_.load(std::memory_order_relaxed);
+    info->episodes = episodes_.load(std::memory_order_relaxed);
+}
+
+// ---- Policies ----
+
+ds_status Replica::set_policy(int64_t index, ds_policy_kind kind, const Ref<Policy>& policy) {
+    DS_ASSERT(index >= 0 && index < num_policies() && (kind == DS_POLICY_NATIVE) == static_cast<bool>(policy));
+    const ds_simulator_config& config = simulator_->config();
+    const bool needs_device = policy && policy->device_kind() == DS_DEVICE_CUDA;
+    if (needs_device && (on_host_ || policy->device_index() != config.device_index)) {
+        return fail(DS_STATUS_INVALID_ARGUMENT, "policy", "copy its module to the replica's device, or to the CPU",
+                    "the policy is on CUDA device %lld, where the replica is not",
+                    static_cast<long long>(policy->device_index()));
+    }
+    PolicySlot slot = {kind, policy, {}, false};
+    if (policy && !needs_device) {
+        if (policy->state_size() > 0) {
+            slot.states = map_pages(num_rows() * policy->state_size() * 4, "policy");
+            if (!slot.states) return last_status();
+        }
+        if (!take_scratch(*policy)) return fail_memory("the policy");
+    }
+    if (device_) {
+        slot.on_device = needs_device || kind == DS_POLICY_RANDOM || kind == DS_POLICY_IDLE;
+        if (const ds_status status = device_->set_policy(index, needs_device ? policy : Ref<Policy>())) return status;
+    }
+    policies_[index] = std::move(slot);
+    rows_changed_ = true;
+    if (stage_ == Stage::WAIT_FOR_ACTIONS && index == policy_ && kind != DS_POLICY_CALLER) stage_ = Stage::ACT;
+    return DS_STATUS_OK;
+}
+
+bool Replica::take_scratch(const Policy& policy) {
+    const int64_t alignment = Policy::kScratchAlignment;
+    const int64_t bytes = (policy.scratch_bytes() + alignment - 1) / alignment * alignment;
+    if (bytes <= scratch_bytes_) return true;
+    void* scratch;
+    const size_t all = static_cast<size_t>(bytes * simulator_->num_workers());
+    if (posix_memalign(&scratch, static_cast<size_t>(alignment), all) != 0) return false;
+    free(scratch_);
+    scratch_ = static_cast<char*>(scratch);
+    scratch_bytes_ = bytes;
+    return true;
+}
+
+// ---- Run ----
+
+ds_status Replica::run(int64_t timeout_ns, ds_replica_work* work) {
+    work->need = DS_REPLICA_NEEDS_NOTHING;
+    const ds_status status = closed_ ? DS_STATUS_OK : play(timeout_ns, work);
+    if (status) closed_ = true;
+    if (closed_) {
+        give_back_all();
+        stage_ = Stage::BEGIN;
+        work->need = DS_REPLICA_NEEDS_END;
+    }
+    return status;
+}
+
+// Until the replica is closed, the time is over, or work->need is not NOTHING.
+ds_status Replica::play(int64_t timeout_ns, ds_replica_work* work) {
+    const TimeLimit limit(timeout_ns);
+    if (const ds_status status = simulator_->prepare()) return status;
+    if (stage_ == Stage::WAIT_FOR_ACTIONS) {
+        if (recorder_) {
+            const int64_t rows = first_row_[policy_ + 1] - first_row_[policy_];
+            if (const ds_status status = recorder_->acted(policy_, DS_POLICY_CALLER, asked_ns_, rows)) return status;
+        }
+        stage_ = Stage::ACT;
+        ++policy_;
+    }
+    while (!closed_) {
+        if (stage_ == Stage::BEGIN) {
+            if (const ds_status status = begin()) return status;
+            if (active_ == 0) {
+                if (requests_->is_closed_and_empty()) {
+                    work->need = DS_REPLICA_NEEDS_END;
+                    return DS_STATUS_OK;
+                }
+                if (!wait_for_requests(limit)) return DS_STATUS_OK;
+                continue;
+            }
+            stage_ = Stage::ACT;
+            policy_ = 0;
+        }
+        if (stage_ == Stage::ACT) {
+            if (const ds_status status = act(work)) return status;
+            if (stage_ == Stage::WAIT_FOR_ACTIONS) return DS_STATUS_OK;
+        }
+        if (const ds_status status = step()) return status;
+        stage_ = Stage::BEGIN;
+        if (limit.left_ns() == 0) return DS_STATUS_OK;
+        give_up_turn();
+    }
+    return DS_STATUS_OK;
+}
+
+// False if the time is over.
+bool Replica::wait_for_requests(const TimeLimit& limit) {
+    const int64_t left = limit.left_ns();
+    if (left == 0) return false;
+    const int64_t start = recorder_ ? monotonic_ns() : 0;
+    simulator_->turn.unlock();
+    requests_->wait(left < 0 ? kLongestSleep : std::min(left, kLongestSleep));
+    simulator_->turn.lock();
+    if (recorder_) recorder_->waited(start);
+    return true;
+}
+
+// For those who wait for it: a fork, or set_policy().
+void Replica::give_up_turn() {
+    simulator_->turn.unlock();
+    simulator_->turn.lock();
+}
+
+// ---- Begin ----
+
+ds_status Replica::begin() {
+    const int64_t now = monotonic_ns();
+    if (mark_over(now)) {
+        if (const ds_status status = end_marked()) return status;
+    }
+    Request *to_play, *over;
+    const int64_t taken = requests_->take(std::min(num_worlds_ - active_, chunk()), now, &to_play, &over);
+    if (recorder_) recorder_->took(now, taken);
+    // First of all the episodes get worlds: from there they are taken back if anything fails
+    const ds_status of_start = to_play ? start(to_play) : DS_STATUS_OK;
+    if (recorder_) recorder_->passed(requests_->waiting(), active_);
+    if (const ds_status status = answer_over(*requests_, *outputs_, over)) return status;
+    if (of_start || active_ == 0) return of_start;
+    list_rows();
+    if (device_) return prepare_rows();
+    show_time_left();
+    return DS_STATUS_OK;
+}
+
+// What the host needs of the rows on CUDA, which is nothing if all act there and none is recorded.
+ds_status Replica::prepare_rows() {
+    if (rows_changed_) {
+        if (const ds_status status = upload_rows()) return status;
+    }
+    if (!some_act_on_host_ && !some_record_) return DS_STATUS_OK;
+    if (const ds_status status = device_->prepare()) return status;
+    if (const ds_status status = read_tensor(DS_TENSOR_observations, observations_)) return status;
+    return read_tensor(DS_TENSOR_actions, actions_);
+}
+
+ds_status Replica::upload_rows() {
+    some_record_ = some_act_on_host_ = false;
+    std::fill_n(device_->rows(), num_rows(), PlayedRow{});
+    for (int64_t world = 0; world < num_worlds_; ++world) {
+        const PlayedEpisode& played = played_[world];
+        if (!played.request) continue;
+        some_record_ |= played.recorded != 0;
+        for (int64_t agent = 0; agent < num_agents_; ++agent) {
+            const PolicySlot& slot = policies_[played.policies[agent]];
+            const RowChooser chooser = !slot.on_device                    ? RowChooser::kNone
+                                       : slot.kind == DS_POLICY_NATIVE ? RowChooser::kNetwork
+                                       : slot.kind == DS_POLICY_RANDOM ? RowChooser::kRandom
+                                                                       : RowChooser::kIdle;
+            some_act_on_host_ |= !slot.on_device;
+            device_->rows()[world * num_agents_ + agent] = {chooser, played.policies[agent], played.shown_steps};
+        }
+    }
+    std::copy_n(rows_, first_row_[num_policies()], device_->order());
+    rows_changed_ = false;
+    return device_->upload(sampling_, keys_, first_row_);
+}
+
+int64_t Replica::chunk() const {
+    const ds_scheduler_config& scheduler = requests_->rules().scheduler;
+    const int64_t limit = scheduler.max_chunk > 0 ? scheduler.max_chunk : num_worlds_;
+    if (scheduler.type != DS_SCHEDULER_DYNAMIC_CHUNK || begin_ns_ <= 0) return limit;
+    const double affordable = scheduler.begin_fraction * step_ns_ / begin_ns_;
+    const double most = static_cast<double>(limit);
+    return static_cast<int64_t>(std::clamp(affordable, 1.0, most));
+}
+
+// Marks the episodes that were cancelled or whose deadline has passed. Returns whether there are any.
+bool Replica::mark_over(int64_t now_ns) {
+    const uint32_t cancellations = requests_->table().cancellations();
+    if (cancellations == cancellations_ && now_ns < next_deadline_ns_) return false;
+    cancellations_ = cancellations;
+    next_deadline_ns_ = INT64_MAX;
+    MutexGuard guard(requests_->table().mutex);
+    for (int64_t world = 0; world < num_worlds_; ++world) {
+        const Request* request = played_[world].request;
+        if (!request) continue;
+        if (request->is_over(now_ns)) {
+            mark(world, request->cancelled ? DS_EPISODE_CANCELLED : DS_EPISODE_EXPIRED);
+        } else if (request->asked.deadline_ns) {
+            next_deadline_ns_ = std::min(next_deadline_ns_, request->asked.deadline_ns);
+        }
+    }
+    return num_ended_ > 0;
+}
+
+ds_status Replica::start(Request* first) {
+    const int64_t now = monotonic_ns();
+    uint8_t* mask = simulator_->mask();
+    int64_t begun = 0;
+    for (Request* request = first; request; ++begun) {
+        Request* next = request->next;
+        const int64_t world = free_worlds_[num_worlds_ - ++active_];
+        DS_ASSERT(!played_[world].request && !mask[world]);
+        mask[world] = 1;
+        start_in(world, request, now);
+        request = next;
+    }
+    const ds_status status = simulator_->begin(mask, starts_);
+    memset(mask, 0, static_cast<size_t>(num_worlds_));
+    smooth(&begin_ns_, static_cast<double>(monotonic_ns() - now) / static_cast<double>(begun));
+    add_to(&episodes_, begun);
+    if (recorder_) recorder_->begun(now, begun);
+    return status;
+}
+
+void Replica::start_in(int64_t world, Request* request, int64_t now_ns) {
+    const ds_episode_request& asked = request->asked;
+    PlayedEpisode& played = played_[world];
+    played.request = request;
+    played.started_ns = now_ns;
+    played.cause = DS_CAUSE_NONE;
+    played.length = 0;
+    played.shown_steps = steps_to_show(asked);
+    played.recorded = asked.record & ~DS_RECORD_TRACE;
+    std::copy_n(asked.policies, num_agents_, played.policies);
+    records_[world].clear();
+    rows_changed_ = true;
+    starts_[world] = {request->level ? &request->level->level : nullptr, static_cast<uint32_t>(asked.seed),
+                      static_cast<int32_t>(asked.max_steps)};
+    set_sampling(world);
+    reset_states(world);
+    if (asked.deadline_ns) next_deadline_ns_ = std::min(next_deadline_ns_, asked.deadline_ns);
+    if (recorder_) recorder_->episode_begun(*request, now_ns);
+}
+
+// Worlds without levels know the simulator's length only, and show the part of that which is left.
+int32_t Replica::steps_to_show(const ds_episode_request& asked) const {
+    const ds_simulator_config& config = simulator_->config();
+    const bool shows_another = config.max_levels == 0 && asked.max_steps < config.episode_length;
+    return shows_another ? static_cast<int32_t>(asked.max_steps) : 0;
+}
+
+void Replica::set_sampling(int64_t world) {
+    const ds_episode_request& asked = played_[world].request->asked;
+    const RandomKey key = base_key(static_cast<uint32_t>(asked.sampling_seed));
+    const ds_sampling sampling = {asked.temperature > 0 ? asked.temperature : 1.f, asked.top_p > 0 ? asked.top_p : 1.f,
+                                  asked.greedy};
+    for (int64_t agent = 0; agent < num_agents_; ++agent) {
+        const int64_t row = world * num_agents_ + agent;
+        sampling_[row] = sampling;
+        keys_[row] = {{key.a, key.b}, 0, static_cast<uint32_t>(agent)};
+    }
+}
+
+void Replica::reset_states(int64_t world) {
+    for (int64_t p = 0; p < num_policies(); ++p) {
+        const PolicySlot& slot = policies_[p];
+        if (!slot.states) continue;
+        const int64_t bytes = num_agents_ * slot.native->state_size() * 4;
+        memset(slot.states.data() + world * bytes, 0, static_cast<size_t>(bytes));
+    }
+}
+
+// Rows in the order of their policies: a counting sort.
+void Replica::list_rows() {
+    int64_t places[DS_MAX_POLICIES + 1];
+    const int64_t used = num_policies();
+    std::fill_n(places, used + 1, 0);
+    for (int64_t world = 0; world < num_worlds_; ++world) {
+        if (!played_[world].request) continue;
+        for (int64_t agent = 0; agent < num_agents_; ++agent) ++places[played_[world].policies[agent] + 1];
+    }
+    for (int64_t p = 0; p < used; ++p) places[p + 1] += places[p];
+    std::copy_n(places, used + 1, first_row_);
+    for (int64_t world = 0; world < num_worlds_; ++world) {
+        const PlayedEpisode& played = played_[world];
+        if (!played.request) continue;
+        for (int64_t agent = 0; agent < num_agents_; ++agent) {
+            const int64_t place = places[played.policies[agent]]++;
+            const int64_t row = world * num_agents_ + agent;
+            rows_[place] = static_cast<int32_t>(row);
+            row_steps_[place] = played.length;
+            keys_[row].step = static_cast<uint32_t>(played.length);
+        }
+    }
+}
+
+// Policies see the part of the episode that is left, as in a simulator whose episodes have the request's length.
+void Replica::show_time_left() {
+    for (int64_t world = 0; world < num_worlds_; ++world) {
+        if (played_[world].request) show_time_left(world);
+    }
+}
+
+void Replica::show_time_left(int64_t world) {
+    const PlayedEpisode& played = played_[world];
+    if (played.shown_steps == 0) return;
+    const float left = static_cast<float>(played.shown_steps - played.length) / static_cast<float>(played.shown_steps);
+    for (int64_t row = world * num_agents_; row < (world + 1) * num_agents_; ++row) {
+        observations_[row * num_inputs_ + num_inputs_ - 2] = left;  // the agent's index follows
+    }
+}
+
+// ---- Act ----
+
+ds_status Replica::act(ds_replica_work* work) {
+    for (; policy_ < num_policies(); ++policy_) {
+        const int64_t first = first_row_[policy_], rows = first_row_[policy_ + 1] - first;
+        if (rows == 0) continue;
+        PolicySlot& slot = policies_[policy_];
+        if (slot.on_device) continue;
+        if (slot.kind == DS_POLICY_CALLER) {
+            ask_caller(first, rows, work);
+            return DS_STATUS_OK;
+        }
+        const int64_t start = recorder_ ? monotonic_ns() : 0;
+        if (slot.kind == DS_POLICY_NATIVE) act_natively(slot, first, rows);
+        else if (slot.kind == DS_POLICY_RANDOM) act_randomly(first, rows);
+        else act_idly(first, rows);
+        if (!recorder_) continue;
+        if (const ds_status status = recorder_->acted(policy_, slot.kind, start, rows)) return status;
+    }
+    stage_ = Stage::STEP;
+    return DS_STATUS_OK;
+}
+
+void Replica::act_natively(PolicySlot& slot, int64_t first, int64_t rows) {
+    struct Job {
+        ActCall call;
+        const Policy* policy;
+        char* scratch;
+        int64_t scratch_bytes;
+    } job = {{}, slot.native.get(), scratch_, scratch_bytes_};
+    job.call.num_rows = rows;
+    job.call.rows = rows_ + first;
+    job.call.observations = observations_;
+    job.call.observation_stride = num_inputs_;
+    job.call.states = reinterpret_cast<float*>(slot.states.data());
+    job.call.state_stride = slot.native->state_size();
+    job.call.sampling = sampling_;
+    job.call.keys = keys_;
+    job.call.actions = actions_;
+    simulator_->run_on_host(
+        rows, Policy::kTileRows,
+        [](void* context, int64_t begin, int64_t count, int32_t worker) {
+            const Job& self = *static_cast<const Job*>(context);
+            self.policy->act(self.call, begin, count, self.scratch + worker * self.scratch_bytes);
+        },
+        &job);
+}
+
+// Every action has random numbers of its own, by its episode's seed, its step, agent and component.
+RandomKey Replica::key_of(int64_t row) const {
+    const ds_sampling_key& key = keys_[row];
+    return split({key.key[0], key.key[1]}, key.step, key.agent);
+}
+
+void Replica::act_randomly(int64_t first, int64_t rows) {
+    struct Job {
+        Replica* self;
+        const int32_t* rows;
+    } job = {this, rows_ + first};
+    simulator_->run_on_host(
+        rows, kRandomRows,
+        [](void* context, int64_t begin, int64_t count, int32_t) {
+            const Job& of = *static_cast<const Job*>(context);
+            for (int64_t place = begin; place < begin + count; ++place) {
+                const int32_t row = of.rows[place];
+                choose_randomly(of.self->keys_[row], 0, of.self->actions_ + row * kActionComponents);
+            }
+        },
+        &job);
+}
+
+void Replica::act_idly(int64_t first, int64_t rows) {
+    for (int64_t place = first; place < first + rows; ++place) {
+        choose_neutrally(actions_ + rows_[place] * kActionComponents);
+    }
+}
+
+// After the rows that act on the host; if there are none and nothing is recorded, the step does it all.
+ds_status Replica::act_on_device() {
+    if (some_act_on_host_) {
+        if (const ds_status status = write_actions()) return status;
+    }
+    const bool knew_rows = !rows_changed_;
+    if (!knew_rows) {  // the caller has set a policy instead of choosing actions
+        if (const ds_status status = upload_rows()) return status;
+    }
+    if (!some_act_on_host_ && !some_record_) return DS_STATUS_OK;
+    if (!knew_rows) {
+        if (const ds_status status = device_->prepare()) return status;
+    }
+    if (const ds_status status = device_->act()) return status;
+    return some_record_ ? read_tensor(DS_TENSOR_actions, actions_) : DS_STATUS_OK;
+}
+
+void Replica::ask_caller(int64_t first, int64_t rows, ds_replica_work* work) {
+    for (int64_t place = first; place < first + rows; ++place) {
+        const RandomKey key = key_of(rows_[place]);
+        row_keys_[2 * place] = key.a;
+        row_keys_[2 * place + 1] = key.b;
+        row_tags_[place] = played_[rows_[place] / num_agents_].request->asked.tag;
+    }
+    work->need = DS_REPLICA_NEEDS_ACTIONS;
+    work->policy = static_cast<int32_t>(policy_);
+    work->num_rows = static_cast<uint64_t>(rows);
+    work->num_agent_rows = num_rows();
+    work->num_inputs = num_inputs_;
+    work->rows = rows_ + first;
+    work->steps = row_steps_ + first;
+    work->keys = row_keys_ + 2 * first;
+    work->observations = observations_;
+    work->actions = actions_;
+    work->tags = row_tags_ + first;
+    work->rewards = rewards_;
+    stage_ = Stage::WAIT_FOR_ACTIONS;
+    if (recorder_) asked_ns_ = monotonic_ns();
+}
+
+ds_status Replica::fail_rows(int64_t cause) {
+    if (stage_ != Stage::WAIT_FOR_ACTIONS) {
+        return fail(DS_STATUS_INVALID_ARGUMENT, "replica", "call it when ds_replica_run() asked for actions",
+                    "the replica needs no actions");
+    }
+    for (int64_t place = first_row_[policy_]; place < first_row_[policy_ + 1]; ++place) {
+        const int64_t world = rows_[place] / num_agents_;
+        choose_neutrally(actions_ + rows_[place] * kActionComponents);
+        mark(world, DS_EPISODE_FAILED, cause);
+    }
+    return DS_STATUS_OK;
+}
+
+// ---- Step ----
+
+ds_status Replica::step() {
+    const int64_t start = monotonic_ns();
+    if (device_) {
+        if (const ds_status status = act_on_device()) return status;
+    }
+    record_steps();
+    if (num_ended_ > 0) {  // their policies failed: they do not take part
+        if (const ds_status status = end_marked()) return status;
+    }
+    if (active_ == 0) return DS_STATUS_OK;
+    if (const ds_status status = step_worlds()) return status;
+    if (const ds_status status = read_ends()) return status;
+    smooth(&step_ns_, static_cast<double>(monotonic_ns() - start));
+    add_to(&steps_, 1);
+    add_to(&world_steps_, active_);
+    if (recorder_) recorder_->stepped(start, active_);
+    mark_ends();
+    if (recorder_ && recorder_->awaits_first_steps()) record_first_steps();
+    if (const ds_status status = stream_steps()) return status;
+    return num_ended_ > 0 ? end_marked() : DS_STATUS_OK;
+}
+
+void Replica::record_steps() {
+    for (int64_t world = 0; world < num_worlds_; ++world) {
+        if (played_[world].request && !ended_[world] && played_[world].recorded) record_step(world);
+    }
+}
+
+int64_t Replica::row_bytes(const PlayedEpisode& played) const {
+    const int64_t observed = played.records(DS_RECORD_OBSERVATIONS) ? (num_inputs_ + 1) * 4 : 0;
+    return num_agents_ * (kActionBytes + observed);
+}
+
+// Everything but the rewards, which are not known yet.
+void Replica::record_step(int64_t world) {
+    PlayedEpisode& played = played_[world];
+    char* to = records_[world].add_row(row_bytes(played));
+    if (!to) return mark(world, DS_EPISODE_FAILED, DS_CAUSE_MEMORY);
+    const int64_t row = world * num_agents_;
+    const size_t action_bytes = static_cast<size_t>(num_agents_ * kActionBytes);
+    memcpy(to, actions_ + row * kActionComponents, action_bytes);
+    if (!played.records(DS_RECORD_OBSERVATIONS)) return;
+    memcpy(to + action_bytes, observations_ + row * num_inputs_, static_cast<size_t>(observation_bytes()));
+}
+
+void Replica::record_rewards(int64_t world) {
+    if (!played_[world].records(DS_RECORD_OBSERVATIONS)) return;
+    const int64_t bytes = num_agents_ * static_cast<int64_t>(sizeof(float));
+    memcpy(records_[world].end(bytes), rewards_ + world * num_agents_, static_cast<size_t>(bytes));
+}
+
+void Replica::mark_ends() {
+    for (int64_t world = 0; world < num_worlds_; ++world) {
+        PlayedEpisode& played = played_[world];
+        if (!played.request) continue;
+        const int64_t row = world * num_agents_;
+        ++played.length;
+        record_rewards(world);
+        if (terminations_[row]) mark(world, DS_EPISODE_GOAL);
+        else if (truncations_[row]) mark(world, DS_EPISODE_TIME);
+    }
+}
+
+void Replica::record_first_steps() {
+    const int64_t now = monotonic_ns();
+    for (int64_t world = 0; world < num_worlds_; ++world) {
+        const PlayedEpisode& played = played_[world];
+        if (played.request && played.length == 1) recorder_->made_first_step(*played.request, now);
+    }
+    recorder_->made_first_steps();
+}
+
+// An episode that is played again, because another replica gave it back, does not tell its steps again.
+ds_status Replica::stream_steps() {
+    for (int64_t world = 0; world < num_worlds_; ++world) {
+        PlayedEpisode& played = played_[world];
+        if (!played.request || !played.records(DS_RECORD_STREAM) || played.length <= played.request->streamed) continue;
+        const int64_t bytes = row_bytes(played);
+        const Ref<OutputMemory> memory = OutputMemory::copy(records_[world].end(bytes), bytes);
+        if (!played.records(DS_RECORD_ACTIONS | DS_RECORD_OBSERVATIONS)) records_[world].clear();
+        if (!memory) {
+            mark(world, DS_EPISODE_FAILED, DS_CAUSE_MEMORY);
+            continue;
+        }
+        Output& output = new_outputs_[num_new_outputs_++] = make_output(*played.request, DS_OUTPUT_STEP, num_agents_);
+        output.told.length = played.length;
+        output.told.started_ns = played.started_ns;
+        output.told.replica = number_;
+        output.told.world = static_cast<int32_t>(world);
+        memory->tell(&output.told);
+        output.data = memory;
+        finished_[num_new_outputs_ - 1] = {played.request, played.length};
+    }
+    const int64_t streamed = num_new_outputs_;
+    if (const ds_status status = push_outputs()) return status;
+    for (int64_t i = 0; i < streamed; ++i) finished_[i].request->streamed = finished_[i].steps;
+    return DS_STATUS_OK;
+}
+
+// ---- Ends ----
+
+// The episode ends with this reason at the next end_marked(). A failure outdoes what was marked before.
+void Replica::mark(int64_t world, ds_episode_reason reason, int64_t cause) {
+    DS_ASSERT(played_[world].request);
+    num_ended_ += ended_[world] == 0;
+    ended_[world] = static_cast<uint8_t>(1 + reason);
+    played_[world].cause = cause;
+}
+
+// Requests end when their results are in the output queue: until then they can be taken back.
+ds_status Replica::end_marked() {
+    const int64_t start = recorder_ ? monotonic_ns() : 0;
+    if (const ds_status status = simulator_->summarise(ended_, summaries_)) return status;
+    if (const ds_status status = record_ends()) return status;
+    for (int64_t world = 0; world < num_worlds_; ++world) {
+        if (!ended_[world]) continue;
+        finished_[num_new_outputs_] = {played_[world].request, played_[world].length};
+        new_outputs_[num_new_outputs_++] = make_result(world, summaries_[world]);
+    }
+    const int64_t results = num_new_outputs_;
+    if (const ds_status status = push_results(start)) return status;
+    requests_->finish(finished_, results);
+    for (int64_t world = 0; world < num_worlds_; ++world) {
+        if (ended_[world]) free_world(world);
+    }
+    return DS_STATUS_OK;
+}
+
+// Recorded before they are pushed: a result that a caller has is in the metrics.
+ds_status Replica::push_results(int64_t start_ns) {
+    if (!outputs_->reserve(num_new_outputs_)) {
+        drop_outputs();
+        return fail_memory("results that wait");
+    }
+    if (recorder_) {
+        for (int64_t i = 0; i < num_new_outputs_; ++i) {
+            recorder_->answered(new_outputs_[i].told, finished_[i].request->asked.record & DS_RECORD_TRACE);
+        }
+        recorder_->ended(start_ns, num_new_outputs_);
+    }
+    outputs_->push_reserved(new_outputs_, num_new_outputs_);
+    drop_outputs();
+    return DS_STATUS_OK;
+}
+
+// The observations after the last step, behind the rows of the steps.
+ds_status Replica::record_ends() {
+    bool are_read = false;
+    for (int64_t world = 0; world < num_worlds_; ++world) {
+        const PlayedEpisode& played = played_[world];
+        if (!ended_[world] || !played.records(DS_RECORD_OBSERVATIONS) || played.length == 0) continue;
+        if (!are_read) {
+            if (device_) {
+                if (const ds_status status = read_tensor(DS_TENSOR_observations, observations_)) return status;
+            }
+            are_read = true;
+        }
+        show_time_left(world);
+        if (char* to = records_[world].add_row(observation_bytes())) {
+            memcpy(to, observations_ + world * num_agents_ * num_inputs_, static_cast<size_t>(observation_bytes()));
+        } else {
+            mark(world, DS_EPISODE_FAILED, DS_CAUSE_MEMORY);
+            records_[world].clear();
+        }
+    }
+    return DS_STATUS_OK;
+}
+
+Output Replica::make_result(int64_t world, const EpisodeSummary& summary) {
+    PlayedEpisode& played = played_[world];
+    const bool met_trouble = simulator_->config().strict && summary.met_trouble;
+    if (met_trouble && ended_[world] != 1 + DS_EPISODE_FAILED) mark(world, DS_EPISODE_FAILED, DS_CAUSE_SIMULATION);
+    Ref<OutputMemory> recorded;
+    if (played.records(DS_RECORD_ACTIONS | DS_RECORD_OBSERVATIONS) && played.length > 0 && records_[world].bytes() > 0) {
+        const int64_t behind = played.records(DS_RECORD_OBSERVATIONS) ? observation_bytes() : 0;
+        DS_ASSERT(records_[world].bytes() == played.length * row_bytes(played) + behind);
+        recorded = OutputMemory::copy(records_[world].data(), records_[world].bytes());
+        if (!recorded) mark(world, DS_EPISODE_FAILED, DS_CAUSE_MEMORY);
+    }
+    Output output = make_output(*played.request, DS_OUTPUT_RESULT, num_agents_);
+    output.told.reason = ended_[world] - 1;
+    output.told.cause = played.cause;
+    output.told.length = played.length;
+    output.told.started_ns = played.started_ns;
+    output.told.replica = number_;
+    output.told.world = static_cast<int32_t>(world);
+    output.told.state_hash = played.length > 0 ? summary.hash : 0;
+    const size_t bytes = static_cast<size_t>(num_agents_) * sizeof(float);
+    memcpy(output.told.returns, summary.progress.returns, bytes);
+    memcpy(output.told.max_y, summary.progress.max_y, bytes);
+    if (recorded) recorded->tell(&output.told);
+    output.data = recorded;
+    return output;
+}
+
+ds_status Replica::push_outputs() {
+    const bool pushed = outputs_->push(new_outputs_, num_new_outputs_);
+    drop_outputs();
+    return pushed ? DS_STATUS_OK : fail_memory("results that wait");
+}
+
+void Replica::drop_outputs() {
+    for (int64_t i = 0; i < num_new_outputs_; ++i) new_outputs_[i].data = {};
+    num_new_outputs_ = 0;
+}
+
+void Replica::free_world(int64_t world) {
+    rows_changed_ = true;
+    num_ended_ -= ended_[world] != 0;
+    ended_[world] = 0;
+    played_[world].request = nullptr;
+    free_worlds_[num_worlds_ - active_--] = world;
+}
+
+void Replica::give_back_all() {
+    for (int64_t world = 0; world < num_worlds_; ++world) {
+        if (!played_[world].request) continue;
+        requests_->take_back(played_[world].request);
+        free_world(world);
+    }
+    if (recorder_) recorder_->passed(requests_->waiting(), active_);
+}
+
+// ---- Tensors ----
+
+template <class Value>
+ds_status Replica::read_tensor(int tensor, Value* host) {
+    ds_tensor_info info = {};
+    simulator_->describe_tensor(tensor, &info);
+    return simulator_->memory_of(tensor)->read(info.data, tensor_bytes(info), const_cast<std::remove_const_t<Value>*>(host));
+}
+
+ds_status Replica::step_worlds() {
+    if (!device_) return simulator_->step();
+    return some_act_on_host_ || some_record_ ? device_->step() : device_->play();
+}
+
+ds_status Replica::write_actions() {
+    ds_tensor_info info = {};
+    simulator_->describe_tensor(DS_TENSOR_actions, &info);
+    return simulator_->memory_of(DS_TENSOR_actions)->write(info.data, tensor_bytes(info), actions_);
+}
+
+ds_status Replica::read_ends() {
+    if (on_host_) return DS_STATUS_OK;
+    const ds_status status =
+        device_->read_ends(const_cast<uint8_t*>(terminations_), const_cast<uint8_t*>(truncations_));
+    if (status || (!some_record_ && !some_act_on_host_)) return status;
+    return read_tensor(DS_TENSOR_rewards, rewards_);
+}
+
+}  // namespace doorstep

@@ -1,0 +1,179 @@
+// A simulator whose worlds play requests: a world that ends an episode begins the next one before the next step.
+#pragma once
+
+#include "exec/simulator.h"
+#include "math/threefry.h"
+#include "policy/policy.h"
+#include "rollouts/answers.h"
+#include "rollouts/device_rows.h"
+#include "rollouts/replica_recorder.h"
+#include "rollouts/step_record.h"
+
+namespace doorstep {
+
+// The episode that a world plays: what every step reads, side by side. Requests are anywhere in memory.
+struct PlayedEpisode {
+    Request* request;     // null: none
+    int64_t started_ns;
+    int64_t cause;        // ds_failure_cause
+    int32_t length;       // steps so far
+    int32_t shown_steps;  // that policies shall see as its length; 0: what they see is right
+    int32_t recorded;     // bits of ds_episode_record
+    int16_t policies[DS_MAX_AGENTS];
+
+    bool records(int32_t bits) const { return (recorded & bits) != 0; }
+};
+
+// How the rows with one of the replica's policies get their actions.
+struct PolicySlot {
+    ds_policy_kind kind;
+    Ref<Policy> native;
+    Pages states;    // of a recurrent policy on the host: a row per agent of all worlds
+    bool on_device;  // in DeviceRows
+};
+
+// Whoever calls an operation holds the simulator's turn, unless documented otherwise; run() gives it up now and then.
+class Replica : public RefCounted {
+public:
+    // OUT_OF_MEMORY. The simulator has flat observations and no automatic reset, and is nobody else's.
+    static ds_status create(const Ref<Simulator>& simulator, const Ref<RequestQueue>& requests,
+                            const Ref<OutputQueue>& outputs, int32_t number, Ref<Replica>* replica);
+    ~Replica();
+
+    Simulator& simulator() const { return *simulator_; }
+    int64_t num_policies() const { return requests_->rules().num_policies; }
+    int64_t num_inputs() const { return num_inputs_; }
+
+    // As the functions of the C API.
+    ds_status set_policy(int64_t index, ds_policy_kind kind, const Ref<Policy>& policy);
+    ds_status run(int64_t timeout_ns, ds_replica_work* work);
+    ds_status fail_rows(int64_t cause);
+    // What release does beside.
+    void end();
+    // These need no turn.
+    void close();
+    void read(ds_replica_info* info) const;
+
+private:
+    enum class Stage { BEGIN, ACT, WAIT_FOR_ACTIONS, STEP };
+
+    Replica(const Ref<Simulator>& simulator, const Ref<RequestQueue>& requests, const Ref<OutputQueue>& outputs,
+            int32_t number);
+    bool take_memory();
+    ds_status open_recorder();
+    bool take_staging();
+    bool take_scratch(const Policy& policy);
+
+    // ---- One pass: begin, act, step
+    ds_status play(int64_t timeout_ns, ds_replica_work* work);
+    ds_status begin();
+    bool wait_for_requests(const TimeLimit& limit);
+    void give_up_turn();
+    ds_status act(ds_replica_work* work);
+    ds_status step();
+
+    // ---- Begin
+    bool mark_over(int64_t now_ns);
+    int64_t chunk() const;
+    ds_status start(Request* first);
+    void start_in(int64_t world, Request* request, int64_t now_ns);
+    int32_t steps_to_show(const ds_episode_request& asked) const;
+    void set_sampling(int64_t world);
+    void reset_states(int64_t world);
+    ds_status prepare_rows();
+    void list_rows();
+    ds_status upload_rows();
+    void show_time_left();
+    void show_time_left(int64_t world);
+
+    // ---- Act
+    void act_natively(PolicySlot& slot, int64_t first, int64_t count);
+    void act_randomly(int64_t first, int64_t count);
+    void act_idly(int64_t first, int64_t count);
+    ds_status act_on_device();
+    void ask_caller(int64_t first, int64_t count, ds_replica_work* work);
+    RandomKey key_of(int64_t row) const;
+
+    // ---- Step
+    void record_steps();
+    void record_step(int64_t world);
+    void record_rewards(int64_t world);
+    void mark_ends();
+    void record_first_steps();
+    ds_status stream_steps();
+
+    // ---- Ends
+    void mark(int64_t world, ds_episode_reason reason, int64_t cause = DS_CAUSE_NONE);
+    ds_status end_marked();
+    ds_status push_results(int64_t start_ns);
+    ds_status record_ends();
+    Output make_result(int64_t world, const EpisodeSummary& summary);
+    ds_status push_outputs();
+    void drop_outputs();
+    void free_world(int64_t world);
+    void give_back_all();
+
+    // ---- Tensors, on the host
+    ds_status step_worlds();
+    ds_status write_actions();
+    ds_status read_ends();
+    template <class Value>
+    ds_status read_tensor(int tensor, Value* host);
+
+    int64_t num_rows() const { return num_worlds_ * num_agents_; }
+    int64_t row_bytes(const PlayedEpisode& played) const;
+    int64_t observation_bytes() const { return num_agents_ * num_inputs_ * static_cast<int64_t>(sizeof(float)); }
+
+    const Ref<Simulator> simulator_;
+    const Ref<RequestQueue> requests_;
+    const Ref<OutputQueue> outputs_;
+    const int32_t number_;
+    const int64_t num_worlds_, num_agents_, num_inputs_;
+    const bool on_host_;
+
+    PolicySlot policies_[DS_MAX_POLICIES] = {};
+    PlayedEpisode* played_ = nullptr;      // per world
+    StepRecord* records_ = nullptr;        // likewise
+    int64_t active_ = 0;                   // worlds that play
+    int64_t* free_worlds_ = nullptr;       // a stack of num_worlds_ - active_
+    EpisodeStart* starts_ = nullptr;       // per world
+    uint8_t* ended_ = nullptr;             // per world: 1 + ds_episode_reason; 0: plays on
+    int64_t num_ended_ = 0;                // that are marked in ended_
+    EpisodeSummary* summaries_ = nullptr;  // per world
+    int32_t* rows_ = nullptr;              // by policy, ascending in each
+    int64_t first_row_[DS_MAX_POLICIES + 1] = {};
+    int64_t* row_steps_ = nullptr;         // by place in rows_
+    uint32_t* row_keys_ = nullptr;         // likewise, two each
+    uint64_t* row_tags_ = nullptr;         // likewise
+    ds_sampling* sampling_ = nullptr;      // by row
+    ds_sampling_key* keys_ = nullptr;      // by row
+    Output* new_outputs_ = nullptr;        // of num_worlds_
+    int64_t num_new_outputs_ = 0;
+    PlayedRequest* finished_ = nullptr;    // of num_worlds_
+    char* scratch_ = nullptr;              // of native policies, per worker
+    int64_t scratch_bytes_ = 0;            // of each worker
+
+    // The simulator's tensors, or copies of them on the host.
+    float* observations_ = nullptr;
+    const float* rewards_ = nullptr;
+    const uint8_t *terminations_ = nullptr, *truncations_ = nullptr;
+    int32_t* actions_ = nullptr;
+    Pages staging_;                        // the copies
+    Ref<DeviceRows> device_;               // null on the CPU
+    bool rows_changed_ = true;             // since they were uploaded to it
+    bool some_record_ = false;             // episodes: their steps are needed on the host
+    bool some_act_on_host_ = false;        // rows of a replica on CUDA
+
+    std::unique_ptr<ReplicaRecorder> recorder_;  // null: nothing is recorded
+    int64_t asked_ns_ = 0;                 // when the caller was asked for actions
+
+    Stage stage_ = Stage::BEGIN;
+    int64_t policy_ = 0;                   // in the stages ACT and WAIT_FOR_ACTIONS
+    uint32_t cancellations_ = 0;           // of the table, when they were last looked at
+    int64_t next_deadline_ns_ = INT64_MAX; // no episode that is played has an earlier one
+    double step_ns_ = 0, begin_ns_ = 0;    // smoothed: of a step, of the begin of one episode
+    std::atomic<bool> closed_{false};
+    std::atomic<int64_t> steps_{0}, world_steps_{0}, episodes_{0};
+};
+
+}  // namespace doorstep

@@ -1,0 +1,95 @@
+// Requests from their submission to their result.
+#pragma once
+
+#include <stdint.h>
+
+#include <memory>
+
+#include "doorstep.h"
+#include "rollouts/queue_recorder.h"
+#include "runtime/fork_mutex.h"
+#include "runtime/reference.h"
+#include "runtime/signal.h"
+
+namespace doorstep {
+
+// A level that any number of requests play.
+class SharedLevel : public RefCounted {
+public:
+    SharedLevel(const ds_level& level, int64_t num_agents) : level(level), num_agents(num_agents) {
+        live_counts.rollouts.fetch_add(1, std::memory_order_relaxed);
+    }
+    ~SharedLevel() { live_counts.rollouts.fetch_sub(1, std::memory_order_relaxed); }
+
+    const ds_level level;
+    const int64_t num_agents;  // that it was checked for
+};
+
+class RequestQueue;
+
+// A request that has been accepted. It waits in a queue, or is over there; or a replica plays it. Its result gives it
+// back to the table.
+struct Request {
+    ds_episode_request asked;
+    Ref<SharedLevel> level;
+    int64_t submitted_ns;
+    uint64_t sequence;    // in the order of submission
+    int64_t key;          // the scheduler's; smaller is earlier
+    RequestQueue* queue;  // where it waits; null: it does not
+    Request* next;        // in a list
+    Request* previous;    // in a RequestList
+    int64_t place;        // in a RequestHeap
+    int64_t streamed;     // steps that have been output
+    uint32_t index;       // in the table
+    uint32_t generation;  // of its memory; part of the id, so that an old id finds nothing
+    int32_t lane;         // of its queue
+    int32_t reason;       // ds_episode_reason, of one that is over
+    bool in_use, cancelled;
+
+    uint64_t id() const { return uint64_t{generation} << 32 | index; }
+    bool has_expired(int64_t now_ns) const { return asked.deadline_ns != 0 && asked.deadline_ns <= now_ns; }
+    bool is_over(int64_t now_ns) const { return cancelled || has_expired(now_ns); }
+};
+
+// The memory of the requests of queues between which requests move, and their lock.
+class RequestTable : public RefCounted {
+public:
+    RequestTable() = default;
+    ~RequestTable();
+
+    // Guards all requests that no replica plays, their `cancelled`, and their queues.
+    ForkMutex mutex;
+
+    // With the mutex held:
+    Request* take_free();  // null if memory ran out
+    void give_back(Request* request);
+    Request* find(uint64_t id);
+    // The next number of a submission.
+    uint64_t next_sequence() { return sequence_++; }
+    // Requests in use.
+    int64_t unanswered() const { return in_use_; }
+
+    // Changes whenever a request that is being played is cancelled.
+    uint32_t cancellations() const { return cancellations_.load(std::memory_order_acquire); }
+    void count_cancellation() { cancellations_.fetch_add(1, std::memory_order_release); }
+
+    Signal room;      // in any queue
+    Signal answered;  // all requests
+    // Null: nothing is recorded. Set before there are requests, and used with the mutex held.
+    std::unique_ptr<QueueRecorder> recorder;
+
+private:
+    static constexpr uint32_t kChunk = 4096;  // requests
+    static constexpr uint32_t kChunks = 2 * DS_MAX_QUEUE_CAPACITY / kChunk;
+
+    bool grow();
+
+    Request* chunks_[kChunks] = {};  // requests never move
+    uint32_t num_chunks_ = 0;
+    int64_t in_use_ = 0;
+    Request* free_ = nullptr;
+    uint64_t sequence_ = 0;
+    std::atomic<uint32_t> cancellations_{0};
+};
+
+}  // namespace doorstep

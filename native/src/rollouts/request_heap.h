@@ -1,0 +1,58 @@
+// Requests by their keys, those with equal ones in the order of their submission.
+#pragma once
+
+#include "rollouts/request.h"
+
+namespace doorstep {
+
+class RequestHeap {
+public:
+    RequestHeap() = default;
+    ~RequestHeap();
+    RequestHeap(const RequestHeap&) = delete;
+    RequestHeap& operator=(const RequestHeap&) = delete;
+
+    Request* first() const { return size_ > 0 ? entries_[0].request : nullptr; }
+    int64_t size() const { return size_; }
+
+    bool reserve(int64_t capacity);  // false if memory ran out
+    void insert(Request* request);   // into reserved memory
+    void remove(Request* request);
+
+    // As RequestList.
+    template <class Function>
+    void remove_if(const Function& function) {
+        int64_t kept = 0;
+        for (int64_t i = 0; i < size_; ++i) {
+            const Entry entry = entries_[i];
+            if (function.matches(entry.request)) function.removed(entry.request);
+            else put(entry, kept++);
+        }
+        size_ = kept;
+        for (int64_t place = size_ / 2; place-- > 0;) move_down(entries_[place], place);
+    }
+
+private:
+    // With what is compared, so that comparing reads no requests.
+    struct Entry {
+        int64_t key;
+        uint64_t sequence;
+        Request* request;
+
+        bool is_before(const Entry& other) const {
+            return key != other.key ? key < other.key : sequence < other.sequence;
+        }
+    };
+
+    void put(const Entry& entry, int64_t place) {
+        entries_[place] = entry;
+        entry.request->place = place;
+    }
+    void move_up(const Entry& entry, int64_t place);
+    void move_down(const Entry& entry, int64_t place);
+
+    Entry* entries_ = nullptr;
+    int64_t size_ = 0, capacity_ = 0;
+};
+
+}  // namespace doorstep

@@ -1,0 +1,118 @@
+"""Configs of which a type tag chooses the class."""
+
+from __future__ import annotations
+
+import builtins  # `type` is an attribute of the classes below
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeVar, cast, final
+
+from doorstep._arguments import nearest, refuse
+from doorstep._configs.config import Config, Part
+from doorstep._configs.rules import Rule
+from doorstep.errors import ArgumentError
+
+Registered = TypeVar("Registered", bound="type[PolymorphicConfig]")
+Self = TypeVar("Self", bound="PolymorphicConfig")
+
+
+@final
+class Registry:
+    """The classes of one sort, by their type tags."""
+
+    def __init__(self, sort: str) -> None:
+        self.sort = sort
+        self._classes: dict[str, type[PolymorphicConfig]] = {}
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._classes)
+
+    def classes(self) -> tuple[type[PolymorphicConfig], ...]:
+        return tuple(self._classes.values())
+
+    def add(self, cls: type[PolymorphicConfig]) -> None:
+        """Raises ArgumentError if the class has no tag, or one of another class."""
+        tag = cls.__dict__.get("type")
+        if not isinstance(tag, str) or not tag:
+            refuse("type", f"the tag of the {self.sort}, a text of the class {cls.__name__}", tag)
+        known = self._classes.setdefault(tag, cls)
+        if known is not cls and known.__qualname__ != cls.__qualname__:
+            refuse("type", f"another tag than that of {known.__name__}", tag)
+        self._classes[tag] = cls  # a notebook that runs a cell again defines its class again
+
+    def find(self, tag: Any) -> type[PolymorphicConfig]:
+        """The class of a tag; ArgumentError if there is none."""
+        if not isinstance(tag, str) or tag not in self._classes:
+            hint = nearest(tag, self._classes) if isinstance(tag, str) else ""
+            refuse("type", f"a {self.sort}: {', '.join(map(repr, self._classes))}", tag, hint)
+        return self._classes[tag]
+
+
+def registered(cls: Registered) -> Registered:
+    """A class decorator: the class is found by its tag."""
+    cls.registry.add(cls)
+    return cls
+
+
+@dataclass(frozen=True)
+class PolymorphicConfig(Config):
+    """A base has the attribute `registry`; its subclasses have `type`, and are `registered`."""
+
+    registry: ClassVar[Registry]
+    type: ClassVar[str]
+
+    @classmethod
+    def is_abstract(cls) -> bool:
+        return not hasattr(cls, "type")
+
+    def to_dict(self) -> dict[str, Any]:
+        """The type tag as "type", and the fields by name, in values that JSON can hold."""
+        return {"type": self.type, **super().to_dict()}
+
+    @classmethod
+    def from_dict(cls: builtins.type[Self], values: Mapping[str, Any]) -> Self:
+        """The config of a dictionary as `to_dict()` makes it: its "type" chooses the class.
+
+        Raises:
+            ArgumentError: as `Config.from_dict()`, or the type is absent or unknown.
+        """
+        if not isinstance(values, Mapping):
+            refuse("values", "a dictionary with a type and its fields", values)
+        fields = dict(values)
+        chosen: Any = cls._class_of(fields.pop("type", None))
+        return cast("Self", super(PolymorphicConfig, chosen).from_dict(fields))
+
+    @classmethod
+    def _class_of(cls, tag: Any) -> builtins.type[PolymorphicConfig]:
+        if not cls.is_abstract():
+            if tag not in (None, cls.type):
+                refuse("type", f"{cls.type!r}", tag)
+            return cls
+        if tag is None:
+            hint = f"one of {', '.join(map(repr, cls.registry))}"
+            raise ArgumentError("type is absent; it must be given", argument="type", hint=hint)
+        return cls.registry.find(tag)
+
+    @classmethod
+    def rule_of_part(cls) -> Rule:
+        return PolymorphicPart(cls)
+
+
+@final
+@dataclass(frozen=True)
+class PolymorphicPart(Rule):
+    """A polymorphic config within another one. In dictionaries its tag alone stands for it with its defaults."""
+
+    cls: type[PolymorphicConfig]
+
+    def check(self, name: str, value: Any) -> Any:
+        return Part(self.cls).check(name, value)
+
+    def to_plain(self, value: Any) -> Any:
+        return value.to_dict()
+
+    def from_plain(self, name: str, value: Any) -> Any:
+        return Part(self.cls).from_plain(name, {"type": value} if isinstance(value, str) else value)
+
+    def placeholder(self) -> str:
+        return "|".join(self.cls.registry)

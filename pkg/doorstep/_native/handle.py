@@ -1,0 +1,28 @@
+"""`Handle`: the owner of a handle of the C API."""
+
+from __future__ import annotations
+
+import ctypes
+import weakref
+from typing import Any
+
+from doorstep._native.calls import check
+
+
+class Handle:
+    """Owns a handle of the C API; what it stands for lives while the library uses it."""
+
+    def __init__(self, value: int, release: Any) -> None:
+        self.value = value
+        self._finalizer = weakref.finalize(self, release, value)
+        self._finalizer.atexit = False  # the operating system frees everything anyway
+
+    def release(self) -> None:
+        self._finalizer()
+
+
+def new_handle(function: Any, *arguments: Any) -> int:
+    """The handle that a function of the C API returns through its last parameter."""
+    handle = ctypes.c_uint64()
+    check(function(*arguments, ctypes.byref(handle)))
+    return handle.value

@@ -1,0 +1,86 @@
+"""Stores of metrics and their series in the C API, each owned by a Python object with its handle."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doorstep._native import _generated as native
+from doorstep._native.calls import check
+from doorstep._native.handle import Handle, new_handle
+from doorstep._native.library import load
+
+POINT_DTYPE = np.dtype(native.SeriesPoint)
+TRACE_EVENT_DTYPE = np.dtype(native.TraceEvent)
+
+
+@final
+class SeriesHandle(Handle):
+    """One series of a store."""
+
+    def __init__(self, value: int) -> None:
+        super().__init__(value, load().ds_series_release)
+
+    def info(self) -> native.SeriesInfo:
+        info = native.SeriesInfo(struct_size=ctypes.sizeof(native.SeriesInfo))
+        check(load().ds_series_get_info(self.value, ctypes.byref(info)))
+        return info
+
+    def totals(self) -> native.SeriesTotals:
+        totals = native.SeriesTotals(struct_size=ctypes.sizeof(native.SeriesTotals))
+        check(load().ds_series_get_totals(self.value, ctypes.byref(totals)))
+        return totals
+
+    def record(self, value: float, time_ns: int) -> None:
+        check(load().ds_series_record(self.value, value, time_ns))
+
+    def quantiles(self, fractions: NDArray[np.float64]) -> NDArray[np.float64]:
+        values = np.empty_like(fractions)
+        function = load().ds_series_get_quantiles
+        check(function(self.value, fractions.ctypes.data, len(fractions), values.ctypes.data))
+        return values
+
+    def points(self) -> NDArray[Any]:
+        points, count = np.empty(native.TIME_SERIES_POINTS, POINT_DTYPE), ctypes.c_uint64()
+        address = ctypes.cast(points.ctypes.data, ctypes.POINTER(native.SeriesPoint))
+        check(load().ds_series_get_points(self.value, len(points), address, ctypes.byref(count)))
+        found: NDArray[Any] = points[: count.value].copy()
+        return found
+
+
+@final
+class MetricsHandle(Handle):
+    """A store."""
+
+    def __init__(self, value: int) -> None:
+        super().__init__(value, load().ds_metrics_release)
+
+    @classmethod
+    def create(cls, trace_capacity: int) -> MetricsHandle:
+        return cls(new_handle(load().ds_metrics_create, trace_capacity))
+
+    def open_series(self, kind: native.SeriesKind, name: str, labels: str, description: str) -> SeriesHandle:
+        texts = (text.encode() for text in (name, labels, description))
+        return SeriesHandle(new_handle(load().ds_metrics_open_series, self.value, kind, *texts))
+
+    def all_series(self) -> list[SeriesHandle]:
+        count = ctypes.c_uint64()
+        check(load().ds_metrics_num_series(self.value, ctypes.byref(count)))
+        get = load().ds_metrics_get_series
+        return [SeriesHandle(new_handle(get, self.value, index)) for index in range(count.value)]
+
+    def merge(self, source: int, without: Sequence[str]) -> None:
+        check(load().ds_metrics_merge(self.value, source, ",".join(without).encode()))
+
+    def trace(self) -> NDArray[Any]:
+        """The events of all tracks, of TRACE_EVENT_DTYPE."""
+        function, count = load().ds_metrics_get_trace, ctypes.c_uint64()
+        check(function(self.value, 0, None, ctypes.byref(count)))
+        events = np.empty(count.value, TRACE_EVENT_DTYPE)
+        address = ctypes.cast(events.ctypes.data, ctypes.POINTER(native.TraceEvent))
+        check(function(self.value, len(events), address, ctypes.byref(count)))
+        return events[: count.value]

@@ -1,0 +1,141 @@
+"""Handles of policies and their layers."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doorstep._native._generated import DeviceKind, LayerConfig, LayerKind, PolicyCall, PolicyInfo, WeightType
+from doorstep._native.calls import check
+from doorstep._native.handle import Handle, new_handle
+from doorstep._native.library import PYTHON, load
+
+SAMPLING = np.dtype([("temperature", np.float32), ("top_p", np.float32), ("greedy", np.int32)])
+SAMPLING_KEY = np.dtype([("key", np.uint32, 2), ("step", np.uint32), ("agent", np.uint32)])
+
+
+@dataclass(frozen=True)
+class LayerWeights:
+    """The addresses of a layer's arrays, and the object that keeps them valid. None: the layer has no such array."""
+
+    weight_type: WeightType = WeightType.FLOAT32
+    device_kind: DeviceKind = DeviceKind.CPU
+    device_index: int = 0
+    weights: int | None = None
+    biases: int | None = None
+    hidden_weights: int | None = None
+    hidden_biases: int | None = None
+    owner: object = None
+
+
+class PolicyRows(NamedTuple):
+    """Contiguous rows of observations and states, by the addresses of the first ones, and the CUstream of a call."""
+
+    num_rows: int
+    observations: int
+    num_inputs: int
+    states: int | None
+    state_size: int
+    stream: int = 0
+
+    def call(self, **outputs: int) -> PolicyCall:
+        return PolicyCall(
+            struct_size=ctypes.sizeof(PolicyCall),
+            num_rows=self.num_rows,
+            observations=self.observations,
+            observation_stride=self.num_inputs,
+            states=self.states,
+            state_stride=self.state_size,
+            stream=self.stream,
+            **outputs,
+        )
+
+
+def address_of(array: NDArray[Any]) -> int:
+    """Of its first element; `array.ctypes.data` takes three times as long."""
+    address: int = array.__array_interface__["data"][0]
+    return address
+
+
+# ---- Handles ----
+
+
+@final
+class LayerHandle(Handle):
+    """A layer of policies."""
+
+    def __init__(self, value: int) -> None:
+        super().__init__(value, load().ds_layer_release)
+
+    @classmethod
+    def create(
+        cls, kind: LayerKind, num_inputs: int, num_outputs: int, parameter: float, weights: LayerWeights
+    ) -> LayerHandle:
+        """A layer that reads these weights in place; a reference to their owner is released with it."""
+        functions, made = load(), ctypes.c_uint64()
+        config = LayerConfig(
+            struct_size=ctypes.sizeof(LayerConfig),
+            kind=kind,
+            num_inputs=num_inputs,
+            num_outputs=num_outputs,
+            weight_type=weights.weight_type,
+            parameter=parameter,
+            weights=weights.weights,
+            biases=weights.biases,
+            hidden_weights=weights.hidden_weights,
+            hidden_biases=weights.hidden_biases,
+            device_kind=weights.device_kind,
+            device_index=weights.device_index,
+            owner=id(weights.owner),
+            release_owner=ctypes.cast(functions.ds_python_release, ctypes.c_void_p).value,
+        )
+        owner = ctypes.py_object(weights.owner)
+        PYTHON.Py_IncRef(owner)
+        status = functions.ds_layer_create(ctypes.byref(config), ctypes.byref(made))
+        if status:
+            PYTHON.Py_DecRef(owner)
+        check(status)
+        return cls(made.value)
+
+    def config(self) -> LayerConfig:
+        config = LayerConfig(struct_size=ctypes.sizeof(LayerConfig))
+        check(load().ds_layer_get_config(self.value, ctypes.byref(config)))
+        return config
+
+
+@final
+class PolicyHandle(Handle):
+    """A network that chooses actions."""
+
+    def __init__(self, value: int) -> None:
+        super().__init__(value, load().ds_policy_release)
+
+    @classmethod
+    def create(cls, layers: Sequence[LayerHandle], num_heads: int) -> PolicyHandle:
+        handles = (ctypes.c_uint64 * len(layers))(*(layer.value for layer in layers))
+        return cls(new_handle(load().ds_policy_create, handles, len(layers), num_heads))
+
+    def info(self) -> PolicyInfo:
+        info = PolicyInfo(struct_size=ctypes.sizeof(PolicyInfo))
+        check(load().ds_policy_get_info(self.value, ctypes.byref(info)))
+        return info
+
+    def layer(self, index: int) -> LayerHandle:
+        return LayerHandle(new_handle(load().ds_policy_get_layer, self.value, index))
+
+    def freeze(self) -> PolicyHandle:
+        return PolicyHandle(new_handle(load().ds_policy_freeze, self.value))
+
+    def forward(self, rows: PolicyRows, logits: int) -> None:
+        """logits: where they go."""
+        check(load().ds_policy_forward(self.value, ctypes.byref(rows.call(logits=logits))))
+
+    def act(self, rows: PolicyRows, **arrays: int) -> None:
+        """arrays: addresses of sampling and keys (of the dtypes SAMPLING and SAMPLING_KEY, a row each) and of actions,
+        and the step or the address of its counter."""
+        check(load().ds_policy_act(self.value, ctypes.byref(rows.call(**arrays))))

@@ -1,0 +1,225 @@
+"""`doorstep evaluate`: compares policies on the same episodes."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from doorstep._files import replaced_file
+from doorstep.cli.argument_types import (
+    add_threads_argument,
+    add_world_arguments,
+    check_output,
+    count,
+    positive_integer,
+)
+from doorstep.cli.terminal import Progress
+from doorstep.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from doorstep.evaluation import Evaluation, EvaluationConfig
+    from doorstep.evaluation.run import OnProgress
+    from doorstep.metrics import MetricsStore
+
+_TRACE_EVENTS = 200_000  # that the queue and the engine's replica keep: about 50,000 steps
+
+# Short options, and the fields of EvaluationConfig that they are.
+_SHORT = {
+    "levels": "levels",
+    "episodes": "episodes",
+    "seed": "seed",
+    "worlds": "simulator.num_worlds",
+    "agents": "simulator.num_agents",
+    "episode_length": "simulator.episode_length",
+    "device": "simulator.device",
+    "threads": "simulator.num_threads",
+}
+
+SUMMARY = "Compare policies: let each play the same episodes, and count how well they do."
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the options."""
+    add = parser.add_argument
+    add(
+        "--config",
+        type=Path,
+        metavar="FILE",
+        help="a .json, .yaml or .yml file with the fields of doorstep.evaluation.EvaluationConfig; options count more",
+    )
+    add(
+        "--policy",
+        action="append",
+        dest="policies",
+        metavar="POLICY",
+        help="what chooses the actions: random, idle, scripted, module:function or path/to/file.py:function; give the "
+        "option several times to compare policies (random)",
+    )
+    add(
+        "--levels",
+        metavar="LEVELS",
+        help="what is played: reference, room_types for levels of each type of the reference's rooms, curated for the "
+        "levels that come with doorstep, or a file of doorstep.levels.save_levels() (reference)",
+    )
+    add(
+        "--episodes",
+        type=positive_integer,
+        metavar="N",
+        help="episodes that each policy plays in each level (100)",
+    )
+    add(
+        "--episode-length",
+        type=positive_integer,
+        metavar="N",
+        help="steps of an episode, in levels without a length of their own (200)",
+    )
+    add_world_arguments(parser, 256, "worlds that are stepped at once; the figures do not depend on it")
+    add_threads_argument(parser)
+    parser.set_defaults(**dict.fromkeys(_SHORT))  # what is not given is the file's, or else EvaluationConfig's
+    add("--json", type=Path, metavar="FILE", help="also write all figures, and what they depend on, as JSON")
+    add(
+        "--plot",
+        type=Path,
+        metavar="FILE",
+        help="also draw them: a .png, .svg or .pdf file; needs the extra doorstep[plot]",
+    )
+    add(
+        "--metrics",
+        type=Path,
+        metavar="FILE",
+        help="also write what the engine measured: a .prom file for Prometheus, or a .json file",
+    )
+    add(
+        "--trace",
+        type=Path,
+        metavar="FILE",
+        help="also write what the engine did last, for https://ui.perfetto.dev: a .json file",
+    )
+
+
+def add_costly_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the options of the config that have no short one."""
+    from doorstep._configs.flags import add_options
+    from doorstep.evaluation.config import EvaluationConfig
+
+    add_options(parser, EvaluationConfig, leave_out=("policies", *_SHORT))
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Plays, prints the table and writes the files."""
+    from doorstep.evaluation import evaluate_config  # here, as below: other commands do not pay for it
+    from doorstep.metrics import MetricsStore
+
+    _check_files(arguments)
+    config = _config_of(arguments)
+    metrics = MetricsStore(trace=_TRACE_EVENTS if arguments.trace is not None else 0)
+    with _progress() as on_progress:
+        evaluation = evaluate_config(config, on_progress, metrics)
+    _report(evaluation)
+    _report_engine(metrics)
+    _write_files(arguments, evaluation, metrics)
+    return 0
+
+
+def _config_of(arguments: argparse.Namespace) -> EvaluationConfig:
+    """The file's fields, with those that options say.
+
+    Raises:
+        ArgumentError: a field is unknown, or its value is refused.
+        OSError: the file cannot be read.
+    """
+    from doorstep._configs.flags import read_options
+    from doorstep.evaluation.config import EvaluationConfig, policy_config_of
+
+    base = {} if arguments.config is None else EvaluationConfig.load(arguments.config).to_dict()
+    short = {path: getattr(arguments, name) for name, path in _SHORT.items()}
+    fields = read_options(arguments, EvaluationConfig, base, short)
+    if arguments.policies is not None:
+        fields["policies"] = [policy_config_of(text).to_dict() for text in arguments.policies]
+    return EvaluationConfig.from_dict(fields)
+
+
+def _check_files(arguments: argparse.Namespace) -> None:
+    """Refuses files that cannot be written, and plots without matplotlib, before the work."""
+    from doorstep.evaluation.plots import ENDINGS, load_matplotlib
+
+    if arguments.json is not None:
+        check_output(arguments.json, option="json")
+    if arguments.plot is not None:
+        check_output(arguments.plot, ENDINGS, option="plot")
+        load_matplotlib()
+    if arguments.metrics is not None:
+        check_output(arguments.metrics, (".prom", ".json"), option="metrics")
+    if arguments.trace is not None:
+        check_output(arguments.trace, (".json",), option="trace")
+    given: dict[Path, str] = {}
+    for option in ("json", "plot", "metrics", "trace"):
+        path = getattr(arguments, option)
+        if path in given:
+            raise ArgumentError(f"--{given[path]} and --{option} are both {path}; give two files.", argument=option)
+        if path is not None:
+            given[path] = option
+
+
+@contextlib.contextmanager
+def _progress() -> Iterator[OnProgress | None]:
+    """What shows the progress; nothing where stderr is no terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    with contextlib.ExitStack() as stack:
+        yield _showing(stack)
+
+
+def _showing(stack: contextlib.ExitStack) -> OnProgress:
+    """Makes the bar when the number of episodes is known."""
+    update: Callable[[int, str], None] | None = None
+
+    def show(done: int, total: int, what: str) -> None:
+        nonlocal update
+        if update is None:
+            update = stack.enter_context(Progress(total, sys.stderr, "episode")).update
+        update(done, what)
+
+    return show
+
+
+def _report(evaluation: Evaluation) -> None:
+    rules = evaluation.rules
+    played = f"{count(rules.episodes, 'episode')} of each policy in each level"
+    print(f"doorstep {rules.doorstep}: {played}, {count(rules.num_agents, 'agent')}, seed {rules.seed}\n")
+    print(evaluation.table(), end="")
+
+
+def _report_engine(metrics: MetricsStore) -> None:
+    """How the engine played; nothing if there was nothing for it to play."""
+    if not any(series.name == "step_seconds" and series.count for series in metrics):
+        return
+    steps = metrics.total("episode_steps").count
+    seconds = sum(metrics.total(name).sum for name in ("begin_seconds", "policy_seconds", "step_seconds"))
+    occupancy = steps / metrics.total("world_steps").count
+    median, late = metrics.total("queue_wait_seconds").quantiles([0.5, 0.99])
+    print(
+        f"\nengine: {steps:,} steps of episodes, {steps / seconds:,.0f} per second; worlds busy {occupancy:.1%};"
+        f" requests waited {median:.2g} s (median), {late:.2g} s (99%)"
+    )
+
+
+def _write_files(arguments: argparse.Namespace, evaluation: Evaluation, metrics: MetricsStore) -> None:
+    from doorstep.evaluation import plot
+
+    if arguments.json is not None:
+        with replaced_file(arguments.json) as file:
+            file.write(evaluation.to_json().encode())
+    if arguments.plot is not None:
+        plot(evaluation, arguments.plot)
+    if arguments.metrics is not None:
+        text = metrics.to_json() if arguments.metrics.suffix == ".json" else metrics.to_prometheus()
+        with replaced_file(arguments.metrics) as file:
+            file.write(text.encode())
+    if arguments.trace is not None:
+        metrics.write_trace(arguments.trace)

@@ -1,0 +1,133 @@
+"""`doorstep train`: trains agents with PPO."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from doorstep.cli.argument_types import count, positive_integer
+from doorstep.cli.training_screen import TrainingScreen
+from doorstep.errors import ArgumentError, LibraryError
+
+if TYPE_CHECKING:
+    from doorstep.training import TrainingConfig
+
+SUMMARY = "Train agents with PPO, and write a checkpoint that can be played and resumed."
+
+PRESETS = ("default", "reference", "pixels")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the options."""
+    add = parser.add_argument
+    add(
+        "changes",
+        nargs="*",
+        metavar="KEY=VALUE",
+        help="change a field of the config, such as ppo.learning_rate=1e-3 or network.widths=64,64",
+    )
+    add("--preset", choices=PRESETS, help="the config to begin with (default)")
+    add(
+        "--config",
+        type=Path,
+        metavar="FILE",
+        help="a config to begin with: a .json, .yaml or .yml file, such as the config.json of a run",
+    )
+    add("--num-worlds", type=positive_integer, metavar="N", help="short for simulator.num_worlds=N")
+    add("--num-updates", type=positive_integer, metavar="N", help="short for num_updates=N")
+    add("--device", metavar="DEVICE", help="short for simulator.device=DEVICE: cpu, cuda or cuda:K")
+    add("--seed", type=int, metavar="N", help="short for seed=N simulator.seed=N")
+    add("--run-dir", type=Path, default=Path("run"), metavar="DIR", help="folder for the files of the run (run)")
+    add("--resume", action="store_true", help="go on with the run in --run-dir, from its last checkpoint")
+    add("--tensorboard", action="store_true", help="also write for TensorBoard, below --run-dir")
+    add("--print-config", action="store_true", help="print the config as JSON, and train nothing")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Trains, showing how it goes. Ctrl-C writes a checkpoint and ends the run after the present update."""
+    training = load_training()
+    changes = changes_of(arguments)
+    if arguments.resume and (arguments.preset or arguments.config):
+        raise ArgumentError("--resume is given with --preset or --config; a run keeps its config.", argument="resume")
+    if arguments.print_config or not arguments.resume:
+        config = config_of(arguments).changed(*changes)
+    if arguments.print_config:
+        print(config.to_json(indent=2))
+        return 0
+    with interruptions() as should_stop, TrainingScreen(sys.stdout) as screen:
+        options = {"on_update": screen.show, "should_stop": should_stop, "tensorboard": arguments.tensorboard}
+        if arguments.resume:
+            trainer = training.resume(arguments.run_dir, changes, on_begin=screen.begin, **options)
+        else:
+            trainer = training.train(config, arguments.run_dir, on_begin=screen.begin, **options)
+    return report(trainer, arguments.run_dir)
+
+
+def load_training() -> Any:
+    """The package `doorstep.training`, which needs PyTorch.
+
+    Raises:
+        LibraryError: PyTorch is missing.
+    """
+    try:
+        return importlib.import_module("doorstep.training")
+    except ModuleNotFoundError as error:
+        hint = 'pip install "doorstep[train]"'
+        raise LibraryError(f"training needs PyTorch, which cannot be imported: {error}", hint=hint) from error
+
+
+def config_of(arguments: argparse.Namespace) -> TrainingConfig:
+    """The config of --config or --preset."""
+    from doorstep.training import TrainingConfig, preset
+
+    if arguments.config is None:
+        return preset(arguments.preset or "default")
+    if arguments.preset is not None:
+        raise ArgumentError("--config and --preset are both given; give one.", argument="config")
+    return TrainingConfig.load(arguments.config)
+
+
+def changes_of(arguments: argparse.Namespace) -> list[str]:
+    """The changes that short options stand for, then those written out."""
+    short = {
+        "simulator.num_worlds": arguments.num_worlds,
+        "num_updates": arguments.num_updates,
+        "simulator.device": arguments.device,
+        "seed": arguments.seed,
+        "simulator.seed": arguments.seed,
+    }
+    return [*(f"{name}={value}" for name, value in short.items() if value is not None), *arguments.changes]
+
+
+@contextlib.contextmanager
+def interruptions() -> Iterator[Callable[[], bool]]:
+    """Whether the run was asked to stop, by Ctrl-C or SIGTERM. A second Ctrl-C interrupts at once."""
+    asked = False
+
+    def ask(number: int, _: object) -> None:
+        nonlocal asked
+        asked = True
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield lambda: asked
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def report(trainer: Any, folder: Path) -> int:
+    """Says where the result is; 130 if the run was stopped before its end."""
+    done, total = trainer.updates, trainer.config.num_updates
+    print(f"{count(done, 'update')}, {count(trainer.world_steps, 'world-step')}: {folder / 'checkpoint.safetensors'}")
+    if done == total:
+        return 0
+    print(f"stopped before update {total:,}; go on with: doorstep train --resume --run-dir {folder}")
+    return 130

@@ -1,0 +1,45 @@
+"""Comparing policies: every one plays the same episodes of the same levels, and each episode is counted once.
+
+`evaluate()`, which is also `doorstep.evaluate()`, plays and returns an `Evaluation`. `evaluate_config()` plays what an
+`EvaluationConfig` says, which files and options of the command line can describe. `plot()` draws an evaluation.
+"""
+
+from __future__ import annotations
+
+from doorstep.evaluation.arenas import AnyLevels, Arena
+from doorstep.evaluation.config import (
+    EvaluationConfig,
+    FunctionPolicy,
+    IdlePolicy,
+    PlannedPolicy,
+    PolicyConfig,
+    RandomPolicy,
+)
+from doorstep.evaluation.contestants import AnyPolicy
+from doorstep.evaluation.episodes import episode_seeds
+from doorstep.evaluation.evaluation import Evaluation, EvaluationRules
+from doorstep.evaluation.plots import plot
+from doorstep.evaluation.run import evaluate, evaluate_config
+from doorstep.evaluation.scores import RoomScore, Score
+from doorstep.evaluation.statistics import Estimate
+
+__all__ = [
+    "AnyLevels",
+    "AnyPolicy",
+    "Arena",
+    "Estimate",
+    "Evaluation",
+    "EvaluationConfig",
+    "EvaluationRules",
+    "FunctionPolicy",
+    "IdlePolicy",
+    "PlannedPolicy",
+    "PolicyConfig",
+    "RandomPolicy",
+    "RoomScore",
+    "Score",
+    "episode_seeds",
+    "evaluate",
+    "evaluate_config",
+    "plot",
+]

@@ -1,0 +1,163 @@
+"""Plays episodes of policies that read tensors or the state, by stepping a simulator.
+
+Every episode begins in its own way, from its seed, and is counted once. A world whose episode has ended begins the next
+seed's; after the last one it stands still. So the episodes that are counted are fixed beforehand: to count those that
+end first would favour short ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeAlias, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doorstep.config import SimulatorConfig
+from doorstep.evaluation.arenas import Arena
+from doorstep.evaluation.contestants import Contestant
+from doorstep.evaluation.episodes import Ended, Episodes
+from doorstep.planner import ScriptedPolicy
+from doorstep.planner.reader import field_copier
+from doorstep.policies import make_policy
+from doorstep.simulator import Simulator
+
+_NONE = -1  # the episode of a world that has none
+# Planning takes as long in many worlds at once as in one after the other; few worlds wait less for the last one.
+_MOST_PLANNED_WORLDS = 16
+
+# Sets the actions of a step; told the worlds that have begun an episode since the last one, bool [N].
+_Act: TypeAlias = Callable[[NDArray[np.bool_]], None]
+
+
+def play_by_stepping(
+    config: SimulatorConfig, contestant: Contestant, arena: Arena, seeds: NDArray[np.int64], ended: Ended
+) -> Episodes:
+    """An episode of each seed.
+
+    Raises:
+        ArgumentError: the policy returned something else than actions. What it raises comes out unchanged.
+    """
+    with _simulator(config, contestant, arena, len(seeds)) as sim:
+        worlds = _Worlds(sim, seeds)
+        act = _acting(contestant, sim)
+        began = worlds.begin(np.arange(sim.num_worlds))
+        while worlds.are_playing:
+            act(began)
+            sim.step()
+            over = worlds.collect()
+            ended(len(over))
+            began = worlds.begin(over)
+        return worlds.played
+
+
+def _simulator(config: SimulatorConfig, contestant: Contestant, arena: Arena, episodes: int) -> Simulator:
+    plans = contestant.policy == "scripted"
+    most = min(config.num_worlds, _MOST_PLANNED_WORLDS) if plans else config.num_worlds
+    sim = Simulator.from_config(
+        config.replace(
+            num_worlds=min(most, episodes),
+            auto_reset=False,
+            flat_observations=not plans,
+            max_levels=int(arena.level is not None),
+        )
+    )
+    if arena.level is not None:
+        sim.set_levels([arena.level])
+    return sim
+
+
+@final
+class _Worlds:
+    """Which episode each world plays, and what has been played."""
+
+    def __init__(self, sim: Simulator, seeds: NDArray[np.int64]) -> None:
+        self._sim, self._seeds = sim, seeds
+        self._waiting = iter(range(len(seeds)))
+        self._episodes = np.full(sim.num_worlds, _NONE)
+        self._max_y = field_copier(sim, "agent_max_y")
+        self.played = Episodes.room_for(len(seeds), sim.num_agents)
+
+    @property
+    def are_playing(self) -> bool:
+        return bool((self._episodes != _NONE).any())
+
+    def begin(self, worlds: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Begins the next episodes in these worlds, as far as there are any; returns where, bool [N]."""
+        began = np.zeros(self._sim.num_worlds, np.bool_)
+        for world, episode in zip(worlds.tolist(), self._waiting, strict=False):
+            self._episodes[world] = episode
+            began[world] = True
+        chosen = np.flatnonzero(began)
+        if len(chosen):
+            self._sim._begin(chosen, self._seeds[self._episodes[chosen]])
+        return began
+
+    def collect(self) -> NDArray[np.int64]:
+        """Notes the episodes that the last step has ended; returns their worlds, which then play none."""
+        is_over = self._sim.dones.copy_to_host()[:, 0, 0] != 0
+        over = np.flatnonzero(is_over & (self._episodes != _NONE))
+        if len(over):
+            self._note(over, self._episodes[over])
+            self._episodes[over] = _NONE
+        return over
+
+    def _note(self, worlds: NDArray[np.int64], episodes: NDArray[np.int64]) -> None:
+        sim, played = self._sim, self.played
+        played.returns[episodes] = sim.episode_returns.copy_to_host()[worlds, :, 0]
+        played.max_y[episodes] = self._max_y()[worlds]
+        played.lengths[episodes] = sim.episode_lengths.copy_to_host().reshape(sim.num_worlds)[worlds]
+        played.reached_goal[episodes] = sim.terminations.copy_to_host()[worlds, 0, 0] != 0
+
+
+# ---- Acting
+
+
+def _acting(contestant: Contestant, sim: Simulator) -> _Act:
+    return _planning(sim) if contestant.policy == "scripted" else _calling(contestant, sim)
+
+
+def _planning(sim: Simulator) -> _Act:
+    policy = ScriptedPolicy(sim)
+
+    def act(began: NDArray[np.bool_]) -> None:
+        policy.forget(began)
+        sim.actions = policy.actions()
+
+    return act
+
+
+def _calling(contestant: Contestant, sim: Simulator) -> _Act:
+    """Calls a policy as `doorstep.policies` describes it; it sees where episodes begin by `dones`, as in training."""
+    beginning = np.zeros(sim.num_worlds, np.bool_)
+
+    def policy(observations: Mapping[str, NDArray[Any]]) -> Any:
+        return contestant.policy(_WithBeginnings(observations, beginning))
+
+    policy.__name__ = contestant.name
+    set_actions = make_policy(policy, sim)
+
+    def act(began: NDArray[np.bool_]) -> None:
+        beginning[:] = began
+        set_actions()
+
+    return act
+
+
+class _WithBeginnings(Mapping[str, NDArray[Any]]):
+    """Observations in which `dones` are 1 in worlds that begin an episode, as after an automatic reset."""
+
+    def __init__(self, observations: Mapping[str, NDArray[Any]], began: NDArray[np.bool_]) -> None:
+        self._observations, self._began = observations, began
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        values = self._observations[name]
+        if name == "dones":
+            values[...] = self._began[:, None, None]
+        return values
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._observations)
+
+    def __len__(self) -> int:
+        return len(self._observations)

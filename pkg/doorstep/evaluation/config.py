@@ -1,0 +1,122 @@
+"""`EvaluationConfig`: an evaluation as one value, which files and the options of `doorstep evaluate` describe."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated, ClassVar, final
+
+from doorstep._arguments import refuse
+from doorstep._configs import Config, Device, Integer, PolymorphicConfig, Registry, Text, registered
+from doorstep._native import MAX_SEED
+from doorstep.config import SimulatorConfig
+from doorstep.rollouts import ControllerConfig, DynamicChunkScheduler, PullController, RolloutConfig, SchedulerConfig
+
+MOST_EPISODES = 1_000_000
+
+
+@dataclass(frozen=True)
+class PolicyConfig(PolymorphicConfig):
+    """A policy that can be named. Use one of its subclasses."""
+
+    registry = Registry("policy")
+
+    @property
+    def text(self) -> str:
+        """The policy as `doorstep.policies.find_policy()` finds it."""
+        return self.type
+
+
+@registered
+@final
+@dataclass(frozen=True)
+class RandomPolicy(PolicyConfig):
+    """All legal actions are equally likely."""
+
+    type: ClassVar[str] = "random"
+
+
+@registered
+@final
+@dataclass(frozen=True)
+class IdlePolicy(PolicyConfig):
+    """Agents stand still."""
+
+    type: ClassVar[str] = "idle"
+
+
+@registered
+@final
+@dataclass(frozen=True)
+class PlannedPolicy(PolicyConfig):
+    """Agents solve the level by planning, as `doorstep.planner` does."""
+
+    type: ClassVar[str] = "scripted"
+
+
+@registered
+@final
+@dataclass(frozen=True)
+class FunctionPolicy(PolicyConfig):
+    """A function of a module or a file, see `doorstep.policies`."""
+
+    type: ClassVar[str] = "function"
+    source: Annotated[str, "The function: module:function, or path/to/file.py:function."]
+
+    @property
+    def text(self) -> str:
+        return self.source
+
+
+def policy_config_of(text: str) -> PolicyConfig:
+    """The config of a policy that is named by its tag, or by the source of a function."""
+    if text in PolicyConfig.registry and text != FunctionPolicy.type:
+        return PolicyConfig.from_dict({"type": text})
+    return FunctionPolicy(text)
+
+
+@final
+@dataclass(frozen=True)
+class EvaluationConfig(Config):
+    """What `evaluate()` plays: policies, levels, episodes, and how they are played.
+
+    >>> import doorstep
+    >>> config = doorstep.evaluation.EvaluationConfig.from_dict({
+    ...     "policies": ["random", {"type": "idle"}],
+    ...     "episodes": 4,
+    ...     "simulator": {"num_worlds": 8, "episode_length": 10},
+    ...     "scheduler": {"type": "fair_share"},
+    ... })
+    >>> config.scheduler
+    FairShareScheduler(max_chunk=None)
+    >>> doorstep.evaluation.evaluate_config(config).policies
+    ('random', 'idle')
+
+    Of the simulator `seed`, `world_offset`, `auto_reset`, `flat_observations` and `max_levels` are not used.
+
+    Raises:
+        ArgumentError: a value is out of range; the message names the field, its value and the range.
+    """
+
+    policies: Annotated[tuple[PolicyConfig, ...], "Policies that play; all play the same episodes."] = (RandomPolicy(),)
+    levels: Annotated[str, Text(), "What is played: reference, curated, or the path of a file with levels."] = (
+        "reference"
+    )
+    episodes: Annotated[int, Integer(1, MOST_EPISODES), "Episodes of each policy in each level."] = 100
+    seed: Annotated[int, Integer(0, MAX_SEED), "Of the episodes."] = 0
+    simulator: Annotated[SimulatorConfig, "Where episodes are played."] = field(
+        default_factory=lambda: SimulatorConfig(256)
+    )
+    devices: Annotated[tuple[str, ...] | None, Device(), "As those of a RolloutConfig."] = None
+    scheduler: Annotated[SchedulerConfig, "As that of a RolloutConfig."] = field(default_factory=DynamicChunkScheduler)
+    controller: Annotated[ControllerConfig, "As that of a RolloutConfig."] = field(default_factory=PullController)
+
+    def _check(self) -> None:
+        if self.simulator.cameras is not None:
+            refuse("simulator", "without cameras", self.simulator)
+
+    @property
+    def rollout(self) -> RolloutConfig:
+        """The config of an engine that plays it."""
+        return RolloutConfig(
+            self.simulator, devices=self.devices, scheduler=self.scheduler, controller=self.controller
+        )

@@ -1,0 +1,149 @@
+"""What a store has recorded of one thing: a counter, a time series, or a sketch of quantiles."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doorstep._arguments import check_integer
+from doorstep._native._generated import SeriesKind
+from doorstep._native.metrics import SeriesHandle
+from doorstep._native.rollouts import monotonic_ns
+from doorstep.metrics.labels import parse_labels
+
+
+class _Series:
+    """Any thread may use it. It outlives its store.
+
+    Attributes:
+        name: of the series.
+        labels: by their names.
+        description: a sentence, or "".
+    """
+
+    def __init__(self, handle: SeriesHandle) -> None:
+        self._handle = handle
+        info = handle.info()
+        self.name = info.name.decode()
+        self.labels = parse_labels(info.labels.decode())
+        self.description = info.description.decode()
+
+    @property
+    def native_handle(self) -> int:
+        """The ds_series."""
+        return self._handle.value
+
+    @property
+    def count(self) -> int:
+        """How many values were recorded; of a counter its number."""
+        return int(self._handle.totals().count)
+
+    def __repr__(self) -> str:
+        labels = "".join(f", {name}={value!r}" for name, value in self.labels.items())
+        return f"{type(self).__name__}({self.name!r}{labels})"
+
+
+@final
+class Counter(_Series):
+    """A number that grows."""
+
+    @property
+    def value(self) -> int:
+        return self.count
+
+    def add(self, more: int = 1) -> None:
+        """
+        Raises:
+            ArgumentError: `more` is no integer, 0 to 2**53.
+        """
+        self._handle.record(check_integer("more", more, 0, 2**53), 0)
+
+
+class _Values(_Series):
+    @property
+    def sum(self) -> float:
+        return float(self._handle.totals().sum)
+
+    @property
+    def mean(self) -> float:
+        """0 without values, as `minimum` and `maximum`."""
+        totals = self._handle.totals()
+        return float(totals.sum / totals.count) if totals.count else 0.0
+
+    @property
+    def minimum(self) -> float:
+        return float(self._handle.totals().minimum)
+
+    @property
+    def maximum(self) -> float:
+        return float(self._handle.totals().maximum)
+
+
+@final
+class Sketch(_Values):
+    """Quantiles of values within 1%, in 24 KB however many there are. Values from 2**-40 to 2**40 are told apart;
+    smaller ones count as 0, larger ones as 2**40. Sketches of parts add up to that of the whole."""
+
+    def add(self, value: float) -> None:
+        """
+        Raises:
+            ArgumentError: `value` is not finite, or negative.
+        """
+        self._handle.record(float(value), 0)
+
+    def quantile(self, fraction: float) -> float:
+        """The value at place floor(fraction * (count - 1)) of all in ascending order, within 1%; 0 without values.
+
+        Args:
+            fraction: 0 to 1; 0.5 is the median.
+
+        Raises:
+            ArgumentError: `fraction` is outside 0 to 1.
+        """
+        return float(self.quantiles([fraction])[0])
+
+    def quantiles(self, fractions: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]:
+        """float64 [n], those of n fractions, of one moment."""
+        return self._handle.quantiles(np.asarray(fractions, np.float64).reshape(-1))
+
+
+@final
+class TimeSeries(_Values):
+    """Values over time: totals of equal spans, at most 512. Spans last 67 ms at first; when there are too many, they
+    become twice as long and neighbours one."""
+
+    def add(self, value: float, time_ns: int | None = None) -> None:
+        """
+        Args:
+            time_ns: when it was, on `time.monotonic_ns()`; None: now.
+
+        Raises:
+            ArgumentError: `value` is not finite.
+        """
+        self._handle.record(float(value), monotonic_ns() if time_ns is None else time_ns)
+
+    @property
+    def last(self) -> float:
+        """The latest value; 0 without one."""
+        return float(self._handle.totals().last)
+
+    def points(self) -> NDArray[Any]:
+        """Records of the spans with values, in the order of time: `start_ns` (on `time.monotonic_ns()`), `length_ns`,
+        `count`, `sum`, `minimum` and `maximum`."""
+        return self._handle.points()
+
+
+AnySeries: TypeAlias = Counter | Sketch | TimeSeries
+
+_CLASSES: dict[int, type[AnySeries]] = {
+    SeriesKind.COUNTER: Counter,
+    SeriesKind.SKETCH: Sketch,
+    SeriesKind.TIME_SERIES: TimeSeries,
+}
+
+
+def wrap(handle: SeriesHandle) -> AnySeries:
+    return _CLASSES[handle.info().kind](handle)

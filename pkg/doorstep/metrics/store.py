@@ -1,0 +1,139 @@
+"""`MetricsStore`: series by their names and labels, and a trace."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any, TypeVar, final
+
+from doorstep._arguments import check_integer, refuse
+from doorstep._native._generated import MAX_TRACE_EVENTS, SeriesKind
+from doorstep._native.metrics import MetricsHandle
+from doorstep.errors import StateError
+from doorstep.metrics import exposition
+from doorstep.metrics.labels import labels_text
+from doorstep.metrics.series import AnySeries, Counter, Sketch, TimeSeries, wrap
+from doorstep.metrics.trace import write_events
+
+_Kind = TypeVar("_Kind", Counter, Sketch, TimeSeries)
+_KINDS = {Counter: SeriesKind.COUNTER, Sketch: SeriesKind.SKETCH, TimeSeries: SeriesKind.TIME_SERIES}
+
+
+@final
+class MetricsStore:
+    """Series by their names and labels. Any thread may use it; engines record in it without locks.
+
+    >>> import doorstep
+    >>> from doorstep.metrics import MetricsStore
+    >>> store = MetricsStore()
+    >>> with doorstep.RolloutEngine(doorstep.SimulatorConfig(64), metrics=store) as engine:
+    ...     ids = engine.submit_batch(range(100), max_steps=20)
+    ...     assert engine.drain()
+    >>> store.total("requests_answered").value, store.total("requests_answered", reason="time").value
+    (100, 100)
+    >>> 0 < store.total("queue_wait_seconds").quantile(0.5) < 10
+    True
+
+    Args:
+        trace: as in `MetricsConfig`.
+
+    Raises:
+        ArgumentError: `trace` is out of range.
+    """
+
+    def __init__(self, trace: int = 0) -> None:
+        self._trace = check_integer("trace", trace, 0, MAX_TRACE_EVENTS)
+        self._handle = MetricsHandle.create(self._trace)
+
+    @classmethod
+    def _of(cls, handle: MetricsHandle, trace: int) -> MetricsStore:
+        store = cls.__new__(cls)
+        store._trace, store._handle = trace, handle
+        return store
+
+    @property
+    def native_handle(self) -> int:
+        """The ds_metrics."""
+        return self._handle.value
+
+    # ---- Series
+
+    def counter(self, name: str, /, description: str = "", **labels: object) -> Counter:
+        """The counter with this name and exactly these labels, which is made if there is none.
+
+        Raises:
+            ArgumentError: the name is malformed, the series is of another kind, or there are too many.
+        """
+        return self._open(Counter, name, description, labels)
+
+    def sketch(self, name: str, /, description: str = "", **labels: object) -> Sketch:
+        """As `counter()`, a sketch."""
+        return self._open(Sketch, name, description, labels)
+
+    def time_series(self, name: str, /, description: str = "", **labels: object) -> TimeSeries:
+        """As `counter()`, a time series."""
+        return self._open(TimeSeries, name, description, labels)
+
+    def _open(self, kind: type[_Kind], name: str, description: str, labels: dict[str, object]) -> _Kind:
+        for field, text in (("name", name), ("description", description)):
+            if not isinstance(text, str) or "\0" in text:
+                refuse(field, "a str", text)
+        return kind(self._handle.open_series(_KINDS[kind], name, labels_text(labels), description))
+
+    def __iter__(self) -> Iterator[AnySeries]:
+        """All series, in the order in which they were made."""
+        return map(wrap, self._handle.all_series())
+
+    def total(self, name: str, /, **labels: object) -> Any:
+        """What all series with this name and these labels have recorded together, whatever their other labels are: a
+        `Counter`, `Sketch` or `TimeSeries`, as they are.
+
+        Raises:
+            ArgumentError: no series has this name.
+        """
+        named = [series for series in self if series.name == name]
+        if not named:
+            refuse("name", "one of " + ", ".join(sorted({repr(series.name) for series in self})), name)
+        others = {label for series in named for label in series.labels} - labels.keys()
+        summed = MetricsStore()
+        summed.merge(self, without=sorted(others))
+        kind: Any = type(named[0])
+        return summed._open(kind, name, named[0].description, labels)
+
+    def merge(self, other: MetricsStore, without: tuple[str, ...] | list[str] = ()) -> None:
+        """Adds what another store has recorded, as it is now; not its trace.
+
+        Args:
+            other: the store.
+            without: labels that are left out: series that differ in nothing else become one.
+
+        Raises:
+            ArgumentError: `other` is no other store, or a series of it is of another kind here.
+        """
+        if not isinstance(other, MetricsStore):
+            refuse("other", "a MetricsStore", other)
+        self._handle.merge(other.native_handle, without)
+
+    # ---- Texts
+
+    def to_prometheus(self) -> str:
+        """All series in the text format of Prometheus: sketches as summaries, time series as gauges with their latest
+        values."""
+        return exposition.to_prometheus(list(self))
+
+    def to_json(self) -> str:
+        """All series, with quantiles of sketches and points of time series, as JSON."""
+        return exposition.to_json(list(self))
+
+    # ---- Trace
+
+    def write_trace(self, path: str | os.PathLike[str]) -> None:
+        """Writes the trace as Chrome and Perfetto (https://ui.perfetto.dev) read it, whole or not at all.
+
+        Raises:
+            StateError: the store was made without a trace.
+            ArgumentError, OSError: the file cannot be written.
+        """
+        if not self._trace:
+            raise StateError("there is no trace", hint="make the engine with MetricsConfig(trace=100_000)")
+        write_events(path, self._handle.trace())

@@ -1,0 +1,21 @@
+"""Policies that the native library evaluates: networks of PyTorch, whose weights it reads in place."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from doorstep.policy.policy import Policy, PolicyLayer
+from doorstep.policy.sampling import SamplingParams
+
+if TYPE_CHECKING:
+    from doorstep.policy.heads import Heads
+
+__all__ = ["Heads", "Policy", "PolicyLayer", "SamplingParams"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "Heads":  # it is a module of PyTorch, which nothing else here needs
+        from doorstep.policy.heads import Heads
+
+        return Heads
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,120 @@
+"""The arrays that a policy is called with and those that it makes, where its weights are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from doorstep._native.policies import address_of
+from doorstep._streams import CurrentStream
+from doorstep._tensors.checks import ReadRules, refuse_tensor
+from doorstep._tensors.reader import read_memory
+
+if TYPE_CHECKING:
+    import torch
+
+
+class Floats(NamedTuple):
+    """A contiguous array of float32, and the object that keeps its memory."""
+
+    address: int
+    shape: tuple[int, ...]
+    owner: Any
+
+
+class Arrays(Protocol):
+    """Arrays in one memory."""
+
+    device: str  # "cpu", "cuda:0"
+
+    def stream(self) -> int:
+        """The CUstream that a call uses; 0 on the host."""
+
+    def read(self, name: str, value: Any, stream: int, *, written: bool) -> Floats:
+        """Any tensor or array of float32 in this memory, in order before `stream`.
+
+        Raises:
+            ArgumentError: it is something else, is not contiguous, or would be written to and is read-only.
+        """
+
+    def empty(self, shape: tuple[int, ...], dtype: DTypeLike) -> Any: ...
+
+    def zeros(self, shape: tuple[int, ...]) -> Any:
+        """Of float32."""
+
+    def upload(self, array: NDArray[Any]) -> Any:
+        """A host's array in this memory, as bytes on a device; itself on the host."""
+
+    def address(self, array: Any) -> int:
+        """The address of an array that one of these functions returned."""
+
+
+def _check_floats(name: str, tensor: Any, value: Any, device: str) -> Floats:
+    if tensor.device != device or tensor.dtype.name != "float32" or not tensor.contiguous:
+        strides = "" if tensor.contiguous else ", not contiguous"
+        where = "in the host's memory" if device == "cpu" else f"on {device}, where the policy is"
+        hint = "" if tensor.device == device else "make the policy of a module on the same device as the simulator"
+        refuse_tensor(name, f"{tensor.dtype.name} on {tensor.device}{strides}", f"float32, contiguous, {where}", hint)
+    return Floats(tensor.pointer, tensor.shape, (value, tensor))
+
+
+class HostArrays:
+    """Arrays of numpy."""
+
+    device = "cpu"
+
+    def stream(self) -> int:
+        return 0
+
+    def read(self, name: str, value: Any, stream: int, *, written: bool) -> Floats:
+        if hasattr(value, "__array_interface__"):  # numpy's arrays and doorstep's tensors, read in a microsecond
+            array = np.asarray(value)
+            if array.dtype == np.float32 and array.flags.c_contiguous and (array.flags.writeable or not written):
+                return Floats(address_of(array), array.shape, array)
+        return _check_floats(name, read_memory(value, ReadRules(name, written=written)), value, self.device)
+
+    def empty(self, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+        return np.empty(shape, dtype)
+
+    def zeros(self, shape: tuple[int, ...]) -> NDArray[np.float32]:
+        return np.zeros(shape, np.float32)
+
+    def upload(self, array: NDArray[Any]) -> NDArray[Any]:
+        return array
+
+    def address(self, array: NDArray[Any]) -> int:
+        return address_of(array)
+
+
+class TorchArrays:
+    """Tensors of PyTorch on a GPU, on PyTorch's current stream."""
+
+    def __init__(self, device_index: int) -> None:
+        import torch
+
+        self.device = f"cuda:{device_index}"
+        self._torch = torch
+        self._stream = CurrentStream(device_index)
+
+    def stream(self) -> int:
+        return self._stream()
+
+    def read(self, name: str, value: Any, stream: int, *, written: bool) -> Floats:
+        rules = ReadRules(name, written=written, stream=stream)
+        return _check_floats(name, read_memory(value, rules), value, self.device)
+
+    def empty(self, shape: tuple[int, ...], dtype: DTypeLike) -> torch.Tensor:
+        kind = getattr(self._torch, np.dtype(dtype).name)
+        return self._torch.empty(shape, dtype=kind, device=self.device)
+
+    def zeros(self, shape: tuple[int, ...]) -> torch.Tensor:
+        return self._torch.zeros(shape, dtype=self._torch.float32, device=self.device)
+
+    def upload(self, array: NDArray[Any]) -> torch.Tensor:
+        return self._torch.from_numpy(array.view(np.uint8)).to(self.device)
+
+    def address(self, array: torch.Tensor) -> int:
+        address: int = array.data_ptr()
+        return address

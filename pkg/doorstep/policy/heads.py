@@ -1,0 +1,45 @@
+"""`Heads`: the output layers of a policy, one per component of an action."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import final
+
+import torch
+
+from doorstep._arguments import refuse
+from doorstep._native import ACTIONS
+
+
+@final
+class Heads(torch.nn.Module):  # type: ignore[misc]
+    """A linear layer for each component of an action, side by side: the last module of a policy.
+
+    >>> import torch
+    >>> from doorstep import ACTIONS
+    >>> from doorstep.policy import Heads
+    >>> heads = Heads([torch.nn.Linear(64, size) for size in ACTIONS], value=torch.nn.Linear(64, 1))
+    >>> heads(torch.zeros(2, 64)).shape
+    torch.Size([2, 19])
+
+    Args:
+        heads: `torch.nn.Linear` modules with 4, 8, 5 and 2 outputs, in the order of `doorstep.ACTIONS`.
+        value: an estimate of the value, for training: `heads.value(features)`. Neither `heads(features)` nor a policy
+            evaluates it.
+
+    Raises:
+        ArgumentError: the heads are not such modules.
+    """
+
+    def __init__(self, heads: Iterable[torch.nn.Module], value: torch.nn.Module | None = None) -> None:
+        super().__init__()
+        modules = list(heads)
+        sizes = [getattr(head, "out_features", None) for head in modules]
+        if sizes != list(ACTIONS):
+            refuse("heads", f"torch.nn.Linear modules with {', '.join(map(str, ACTIONS))} outputs", modules)
+        self.heads = torch.nn.ModuleList(modules)
+        self.value = value
+
+    def forward(self, features: torch.Tensor) -> torch.Tensor:
+        """The logits of all components, [..., 19]."""
+        return torch.cat([head(features) for head in self.heads], dim=-1)

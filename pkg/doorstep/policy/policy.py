@@ -1,0 +1,380 @@
+"""`Policy`: a network that chooses actions, evaluated by the native library."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+import secrets
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from doorstep._arguments import check_integer, refuse
+from doorstep._native import ACTIONS, MAX_SEED
+from doorstep._native._generated import DeviceKind, LayerConfig, LayerKind
+from doorstep._native.policies import SAMPLING, SAMPLING_KEY, LayerHandle, PolicyHandle, PolicyRows
+from doorstep.policy.arrays import Arrays, Floats, HostArrays, TorchArrays
+from doorstep.policy.sampling import SamplingParams
+
+if TYPE_CHECKING:
+    import torch
+
+    from doorstep.policies import Observations
+
+MAX_STEP = 2**32 - 1
+
+
+@final
+class PolicyLayer:
+    """A layer of a policy. It keeps its weights alive, also after its policy has gone.
+
+    Attributes:
+        kind: "linear", "layer_norm", "lstm", "gru", or the name of an activation: "tanh", "gelu_tanh", ...
+        num_inputs, num_outputs: sizes of a row; both are None for activations, which take any size.
+    """
+
+    __slots__ = ("_handle", "kind", "num_inputs", "num_outputs")
+
+    def __init__(self, handle: LayerHandle) -> None:
+        config: LayerConfig = handle.config()
+        self._handle = handle
+        self.kind = LayerKind(config.kind).name.lower()
+        self.num_inputs = config.num_inputs or None
+        self.num_outputs = config.num_outputs or config.num_inputs or None
+
+    @property
+    def native_handle(self) -> int:
+        """The `ds_layer` of the C API, valid while this object exists."""
+        return self._handle.value
+
+    def __repr__(self) -> str:
+        sizes = f", {self.num_inputs} -> {self.num_outputs}" if self.num_inputs else ""
+        return f"PolicyLayer({self.kind}{sizes})"
+
+
+@final
+class Policy:
+    """A network that reads what agents observe and chooses their actions, evaluated by the library where its weights
+    are, on the CPU or on a GPU.
+
+    Policies are made of modules of PyTorch, whose weights they read in place: after a step of an optimiser the next
+    call uses the new weights. Nothing may change weights while a call runs. Module and policy may be dropped in any
+    order.
+
+    An agent's logits have the same bits in batches of any size, on every thread, processor and device. All arithmetic
+    is in single precision. Calls from several threads run at the same time.
+
+    On a GPU a call is one kernel on PyTorch's current stream, which does not wait for the host; arguments and results
+    are on that GPU, results are tensors of PyTorch. It may be captured into a CUDA graph after a first call with the
+    same shapes and sampling.
+
+    >>> import doorstep, torch
+    >>> net = torch.nn.Sequential(torch.nn.Linear(94, 64), torch.nn.Tanh(), torch.nn.Linear(64, 19))
+    >>> policy = doorstep.Policy.from_torch(net)
+    >>> sim = doorstep.Simulator(16, flat_observations=True)
+    >>> for _ in range(10):
+    ...     sim.actions = policy.act(sim.observations)
+    ...     sim.step()
+    >>> policy.forward(sim.observations).shape
+    (16, 2, 19)
+
+    A policy is also one for `doorstep.policies`: called with tensors by name, it returns actions, and then keeps states
+    of its own for networks with memory, which begin anew where an episode has ended. `doorstep render --policy
+    train.py:policy` calls it so.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_arrays",
+        "_cached",
+        "_handle",
+        "_layers",
+        "_running",
+        "_sampling",
+        "_seed",
+        "_steps",
+        "num_inputs",
+        "state_size",
+    )
+
+    def __init__(self, handle: PolicyHandle, sampling: SamplingParams, arrays: Arrays | None = None) -> None:
+        """Policies are made by `Policy.from_torch()`."""
+        if not isinstance(handle, PolicyHandle):
+            raise TypeError("policies are made by doorstep.Policy.from_torch()")
+        info = handle.info()
+        on_cpu = info.device_kind == DeviceKind.CPU
+        self._arrays: Arrays = arrays or (HostArrays() if on_cpu else TorchArrays(info.device_index))
+        self._cached = functools.lru_cache(maxsize=16)(_Uploads(self._arrays))
+        self._handle = handle
+        self._layers = tuple(PolicyLayer(handle.layer(index)) for index in range(info.num_layers))
+        self._sampling = sampling
+        self._seed = secrets.randbits(32)
+        self._steps = itertools.count()
+        self._running: Any = None  # the states of __call__
+        self.num_inputs: int = info.num_inputs
+        self.state_size: int = info.state_size
+
+    @classmethod
+    def from_torch(
+        cls, module: torch.nn.Module | Sequence[torch.nn.Module], *, sampling: SamplingParams | None = None
+    ) -> Policy:
+        """The policy of a module, whose weights stay the module's: they are read in place.
+
+        The network is what the module is in evaluation mode. It ends with 19 logits: a `torch.nn.Linear` with
+        `sum(doorstep.ACTIONS)` outputs, or `doorstep.policy.Heads`.
+
+        >>> import doorstep, torch
+        >>> from doorstep.policy import Heads, SamplingParams
+        >>> body = torch.nn.Sequential(torch.nn.Linear(94, 64), torch.nn.LayerNorm(64), torch.nn.ReLU())
+        >>> memory = torch.nn.LSTM(64, 32)
+        >>> heads = Heads(torch.nn.Linear(32, size) for size in doorstep.ACTIONS)
+        >>> policy = doorstep.Policy.from_torch([body, memory, heads], sampling=SamplingParams(greedy=True))
+        >>> policy.state_size
+        64
+
+        Args:
+            module: a `torch.nn.Sequential`, nested as you like, of `Linear`, `LayerNorm`, `LSTM`, `GRU`, `LSTMCell`,
+                `GRUCell`, `ReLU`, `LeakyReLU`, `ELU`, `SiLU`, `Sigmoid`, `Tanh`, `GELU` and `Identity`; or several
+                modules, each of which takes what the one before gives. Recurrent modules have one direction; they give
+                their output, not their state. Parameters are contiguous float32 or bfloat16, on the CPU or on one CUDA
+                device.
+            sampling: of `act()` where it is given none. None: `SamplingParams()`.
+
+        Raises:
+            ArgumentError: a module is of another type, or its sizes do not fit; the message names its path.
+        """
+        from doorstep.policy.torch_modules import device_of, read_layers  # here: it imports torch
+
+        layers = read_layers(module)
+        device = device_of(layers)
+        handle = PolicyHandle.create([layer.create(device) for layer in layers], sum(layer.is_head for layer in layers))
+        return cls(handle, _check_sampling(sampling, SamplingParams()))
+
+    def freeze(self) -> Policy:
+        """A policy with copies of all weights as they are now, which no optimiser changes."""
+        return Policy(self._handle.freeze(), self._sampling, self._arrays)
+
+    # ---- Evaluating ----
+
+    def forward(self, observations: Any, state: Any = None) -> Any:
+        """Computes logits.
+
+        Args:
+            observations: float32 [..., num_inputs], contiguous, on the policy's device: a tensor of a simulator, a
+                numpy array, a tensor of PyTorch.
+            state: float32 [..., state_size], contiguous and writable; updated in place. Zeros at the start of an
+                episode. None: zeros, which are dropped.
+
+        Returns:
+            float32 [..., 19]: the logits of all components side by side, as in `doorstep.ACTIONS`; an array of numpy,
+            on a GPU a tensor of PyTorch.
+
+        Raises:
+            ArgumentError: an array has a wrong shape or dtype, or is elsewhere.
+        """
+        rows, shape, _kept = self._rows(observations, state)
+        logits = self._arrays.empty((*shape, sum(ACTIONS)), np.float32)
+        self._handle.forward(rows, self._arrays.address(logits))
+        return logits
+
+    def act(
+        self,
+        observations: Any,
+        state: Any = None,
+        *,
+        sampling: SamplingParams | None = None,
+        step: ArrayLike | torch.Tensor | None = None,
+        seeds: ArrayLike | None = None,
+    ) -> Any:
+        """Chooses actions. An action depends on the agent's observation and state, on its world's seed, on the step
+        and on the agent's index, and on nothing else.
+
+        Where a network gives NaN or infinity the action is the neutral one; `nonfinite_rows` counts that.
+
+        Args:
+            observations: float32 [N, A, num_inputs], as in `forward()`.
+            state: float32 [N, A, state_size], as in `forward()`.
+            sampling: None: the policy's.
+            step: of each world, integers [N], or one for all: 0 to 2**32 - 1. With the same step and seed the same
+                random numbers are drawn again. None: counts the calls without one. A tensor of one int32 on the
+                policy's GPU is read when the kernel runs: add 1 to it in a CUDA graph, so that every replay draws anew.
+            seeds: of each world, integers [N], 0 to 2**32 - 1, on the host. None: they follow from `sampling.seed` and
+                the world's index.
+
+        Returns:
+            int32 [N, A, 4], as in `doorstep.ACTIONS`; an array of numpy, on a GPU a tensor of PyTorch.
+
+        Raises:
+            ArgumentError: as `forward()`, or a step or seed is out of range.
+        """
+        sampling = _check_sampling(sampling, self._sampling)
+        rows, shape, _kept = self._rows(observations, state)
+        if len(shape) != 2:
+            refuse("observations", f"of shape [N, A, {self.num_inputs}]", [*shape, self.num_inputs])
+        keys, numbers = self._keys(sampling, shape, step, seeds)
+        actions = self._arrays.empty((*shape, len(ACTIONS)), np.int32)
+        chosen = self._cached(_sampling_rows, sampling, rows.num_rows)
+        address = self._arrays.address
+        self._handle.act(rows, sampling=address(chosen), keys=address(keys), actions=address(actions), **numbers)
+        return actions
+
+    def _keys(
+        self, sampling: SamplingParams, shape: tuple[int, ...], step: Any, seeds: Any
+    ) -> tuple[Any, dict[str, int]]:
+        """The keys of all agents, and what is added to their steps."""
+        seed = self._seed if sampling.seed is None else sampling.seed
+        numbers = {}
+        if step is None:
+            numbers["step"] = next(self._steps) & MAX_STEP
+        elif self._is_counter(step):
+            numbers["step_counter"] = self._arrays.address(step)
+        elif isinstance(step, int) or np.ndim(step) == 0:
+            numbers["step"] = check_integer("step", step, 0, MAX_STEP)
+        of_worlds = None if numbers else _check_words("step", step, shape[0])
+        if of_worlds is None and seeds is None:
+            return self._cached(_world_keys, seed, *shape), numbers
+        keys = _world_keys(seed, *shape) if seeds is None else _seed_keys(seeds, *shape)
+        if of_worlds is not None:
+            keys["step"] = of_worlds[:, None]
+        return self._arrays.upload(keys), numbers
+
+    def _is_counter(self, step: Any) -> bool:
+        """Whether it is a number in a GPU's memory."""
+        if self._arrays.device == "cpu" or str(getattr(step, "device", "cpu")) != self._arrays.device:
+            return False
+        if str(step.dtype) != "torch.int32" or math.prod(step.shape) != 1:
+            refuse("step", "a tensor of one int32", f"{step.dtype} {list(step.shape)}")
+        return True
+
+    def __call__(self, observations: Observations) -> Any:
+        """Actions for the tensors of a simulator by name, of which it reads "observations", and "dones" for a network
+        with memory: see `doorstep.policies`. Call it once per step, for one simulator at a time."""
+        flat = observations["observations"]
+        state = self._running
+        if self.state_size:
+            if state is None or tuple(state.shape[:2]) != tuple(flat.shape[:2]):
+                state = self._running = self.initial_state(*flat.shape[:2])
+            dones: Any = observations["dones"]
+            ended = dones if self.device == "cpu" else dones.to_torch()
+            state[ended[..., 0] != 0] = 0
+        return self.act(flat, state)
+
+    def initial_state(self, num_worlds: int, num_agents: int) -> Any:
+        """The state at the start of an episode: zeros [num_worlds, num_agents, state_size] on the policy's device."""
+        return self._arrays.zeros((num_worlds, num_agents, self.state_size))
+
+    # ---- Describing ----
+
+    @property
+    def sampling(self) -> SamplingParams:
+        """How `act()` chooses where it is not told."""
+        return self._sampling
+
+    @property
+    def device(self) -> str:
+        """Where the weights are: "cpu", "cuda:0"."""
+        return self._arrays.device
+
+    @property
+    def layers(self) -> tuple[PolicyLayer, ...]:
+        """The layers in the order of their evaluation; each may outlive the policy."""
+        return self._layers
+
+    @property
+    def native_handle(self) -> int:
+        """The `ds_policy` of the C API, valid while this object exists."""
+        return self._handle.value
+
+    @property
+    def nonfinite_rows(self) -> int:
+        """How many agents have got the neutral action so far because their logits were not finite; on a GPU, in the
+        calls whose work has ended."""
+        return self._handle.info().nonfinite_rows
+
+    def __repr__(self) -> str:
+        memory = f", state of {self.state_size}" if self.state_size else ""
+        return f"Policy({self.num_inputs} inputs, {len(self._layers)} layers{memory})"
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a Policy reads the memory of a module and cannot be pickled; pickle the module")
+
+    # ---- Rows ----
+
+    def _rows(self, observations: Any, state: Any) -> tuple[PolicyRows, tuple[int, ...], tuple[Floats, ...]]:
+        """The rows of a call, the shape that they have, and what keeps their memory."""
+        stream = self._arrays.stream()
+        inputs = self._arrays.read("observations", observations, stream, written=False)
+        if inputs.shape[-1:] != (self.num_inputs,):
+            refuse("observations", f"of shape [..., {self.num_inputs}]", list(inputs.shape))
+        shape = inputs.shape[:-1]
+        count = math.prod(shape)
+        if self.state_size == 0:
+            if state is not None:
+                refuse("state", "None: this policy has no memory", state)
+            return PolicyRows(count, inputs.address, self.num_inputs, None, 0, stream), shape, (inputs,)
+        given = self._arrays.zeros((*shape, self.state_size)) if state is None else state
+        states = self._arrays.read("state", given, stream, written=True)
+        if states.shape != (*shape, self.state_size):
+            refuse("state", f"of shape {[*shape, self.state_size]}", list(states.shape))
+        rows = PolicyRows(count, inputs.address, self.num_inputs, states.address, self.state_size, stream)
+        return rows, shape, (inputs, states)
+
+
+class _Uploads:
+    """A function: what `make` gives for these arguments, in a policy's memory."""
+
+    def __init__(self, arrays: Arrays) -> None:
+        self._arrays = arrays
+
+    def __call__(self, make: Callable[..., NDArray[np.void]], *arguments: Any) -> Any:
+        return self._arrays.upload(make(*arguments))
+
+
+# ---- Arguments ----
+
+
+def _check_sampling(sampling: SamplingParams | None, default: SamplingParams) -> SamplingParams:
+    if sampling is None:
+        return default
+    if not isinstance(sampling, SamplingParams):
+        refuse("sampling", "a doorstep.policy.SamplingParams or None", sampling)
+    return sampling
+
+
+def _check_words(name: str, value: Any, num_worlds: int) -> NDArray[np.uint32]:
+    """Integers of 32 bits [N]."""
+    requirement = f"integers [{num_worlds}], 0 to {MAX_SEED}"
+    try:
+        words = np.asarray(value)
+    except Exception:  # whatever an array-like raises when it cannot become an array
+        refuse(name, requirement, value)
+    if words.dtype.kind not in "iu" or words.shape != (num_worlds,):
+        refuse(name, requirement, value)
+    if words.size and not 0 <= int(words.min()) <= int(words.max()) <= MAX_SEED:
+        refuse(name, requirement, value)
+    return words.astype(np.uint32)
+
+
+def _sampling_rows(sampling: SamplingParams, count: int) -> NDArray[np.void]:
+    row = np.array((sampling.temperature, sampling.top_p, sampling.greedy), SAMPLING)
+    return np.full(count, row)
+
+
+def _world_keys(seed: int, num_worlds: int, num_agents: int) -> NDArray[np.void]:
+    """Keys without steps: a world's key is the seed and its index."""
+    keys = np.zeros((num_worlds, num_agents), SAMPLING_KEY)
+    keys["key"][..., 0] = seed
+    keys["key"][..., 1] = np.arange(num_worlds)[:, None]
+    keys["agent"] = np.arange(num_agents)
+    return keys
+
+
+def _seed_keys(seeds: Any, num_worlds: int, num_agents: int) -> NDArray[np.void]:
+    """The same for seeds of worlds: each is the first world of its seed."""
+    keys = _world_keys(0, num_worlds, num_agents)
+    keys["key"][..., 0] = _check_words("seeds", seeds, num_worlds)[:, None]
+    keys["key"][..., 1] = 0
+    return keys

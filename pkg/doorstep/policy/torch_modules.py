@@ -1,0 +1,217 @@
+"""Reads modules of PyTorch as layers of a policy. Each kind of module is a row of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import torch
+from torch import nn
+
+from doorstep._native import ACTIONS
+from doorstep._native._generated import DeviceKind, LayerKind, WeightType
+from doorstep._native.policies import LayerHandle, LayerWeights
+from doorstep.errors import ArgumentError
+from doorstep.policy.heads import Heads
+
+WEIGHT_TYPES = {torch.float32: WeightType.FLOAT32, torch.bfloat16: WeightType.BFLOAT16}
+ARRAYS = ("weights", "biases", "hidden_weights", "hidden_biases")
+
+
+@dataclass(frozen=True)
+class LayerSpec:
+    """A layer: where it is in the module, its numbers, and its tensors in the order of ARRAYS."""
+
+    path: str
+    kind: LayerKind
+    num_inputs: int = 0
+    num_outputs: int = 0
+    parameter: float = 0.0
+    tensors: tuple[torch.Tensor | None, ...] = ()
+    is_head: bool = False
+
+    def create(self, device: torch.device) -> LayerHandle:
+        # Aliases: what replaces a parameter's tensor does not free the memory that the layer reads.
+        own = [None if tensor is None else tensor.detach() for tensor in self.tensors]
+        addresses = {name: tensor.data_ptr() for name, tensor in zip(ARRAYS, own, strict=False) if tensor is not None}
+        weight_type = next((WEIGHT_TYPES[tensor.dtype] for tensor in own if tensor is not None), WeightType.FLOAT32)
+        kind = DeviceKind.CUDA if device.type == "cuda" else DeviceKind.CPU
+        weights = LayerWeights(weight_type, kind, device.index or 0, **addresses, owner=own)
+        return LayerHandle.create(self.kind, self.num_inputs, self.num_outputs, self.parameter, weights)
+
+
+def read_layers(module: object) -> list[LayerSpec]:
+    """The layers of a module, or of a sequence of modules, in the order in which they are evaluated.
+
+    Raises:
+        ArgumentError: a module is not supported, or the layers do not fit each other or the actions.
+    """
+    name = "module"
+    if isinstance(module, (list, tuple, nn.ModuleList)):
+        layers = [layer for index, one in enumerate(module) for layer in _read(f"{name}[{index}]", one)]
+    else:
+        layers = list(_read(name, module))
+    device = device_of(layers)
+    for layer in layers:
+        _check_tensors(layer, device)
+    _check_widths(layers)
+    return layers
+
+
+# ---- Modules ----
+
+
+def _read(path: str, module: object) -> Iterator[LayerSpec]:
+    if type(module) not in READERS:
+        _refuse_module(path, module, f"is a {type(module).__name__}")
+    assert isinstance(module, nn.Module)
+    if module._forward_hooks or module._forward_pre_hooks:
+        _refuse_module(path, module, "has hooks, which a policy cannot call")
+    yield from READERS[type(module)](path, module)
+
+
+def _read_sequential(path: str, module: nn.Sequential) -> Iterator[LayerSpec]:
+    for name, child in module.named_children():
+        yield from _read(f"{path}.{name}", child)
+
+
+def _read_heads(path: str, module: Heads) -> Iterator[LayerSpec]:
+    for index, head in enumerate(module.heads):
+        at = f"{path}.heads.{index}"
+        if type(head) is not nn.Linear:
+            _refuse_module(at, head, f"is a {type(head).__name__}, but heads are Linear")
+        for layer in _read(at, head):
+            yield LayerSpec(layer.path, layer.kind, layer.num_inputs, layer.num_outputs, 0.0, layer.tensors, True)
+
+
+def _read_identity(path: str, module: nn.Module) -> Iterator[LayerSpec]:
+    return iter(())
+
+
+def _read_linear(path: str, module: nn.Linear) -> Iterator[LayerSpec]:
+    tensors = (module.weight, module.bias)
+    yield LayerSpec(path, LayerKind.LINEAR, module.in_features, module.out_features, tensors=tensors)
+
+
+def _read_layer_norm(path: str, module: nn.LayerNorm) -> Iterator[LayerSpec]:
+    if len(module.normalized_shape) != 1:
+        _refuse_module(path, module, f"normalises over {len(module.normalized_shape)} dimensions, not one")
+    tensors = (module.weight, module.bias)
+    yield LayerSpec(path, LayerKind.LAYER_NORM, module.normalized_shape[0], 0, module.eps, tensors)
+
+
+def _read_recurrent(kind: LayerKind) -> Callable[[str, Any], Iterator[LayerSpec]]:
+    def read(path: str, module: nn.RNNBase) -> Iterator[LayerSpec]:
+        if module.bidirectional or module.proj_size:
+            _refuse_module(path, module, "has two directions" if module.bidirectional else "has a projection")
+        for index in range(module.num_layers):
+            num_inputs = module.hidden_size if index else module.input_size
+            tensors = _recurrent_tensors(module, f"_l{index}")
+            yield LayerSpec(f"{path} (layer {index})", kind, num_inputs, module.hidden_size, tensors=tensors)
+
+    return read
+
+
+def _read_cell(kind: LayerKind) -> Callable[[str, Any], Iterator[LayerSpec]]:
+    def read(path: str, module: nn.RNNCellBase) -> Iterator[LayerSpec]:
+        yield LayerSpec(path, kind, module.input_size, module.hidden_size, tensors=_recurrent_tensors(module, ""))
+
+    return read
+
+
+def _recurrent_tensors(module: nn.Module, suffix: str) -> tuple[torch.Tensor | None, ...]:
+    return tuple(getattr(module, name + suffix, None) for name in ("weight_ih", "bias_ih", "weight_hh", "bias_hh"))
+
+
+def _read_activation(kind: LayerKind, parameter: str = "") -> Callable[[str, Any], Iterator[LayerSpec]]:
+    def read(path: str, module: nn.Module) -> Iterator[LayerSpec]:
+        yield LayerSpec(path, kind, parameter=float(getattr(module, parameter)) if parameter else 0.0)
+
+    return read
+
+
+def _read_gelu(path: str, module: nn.GELU) -> Iterator[LayerSpec]:
+    yield LayerSpec(path, LayerKind.GELU_TANH if module.approximate == "tanh" else LayerKind.GELU)
+
+
+# By the exact type: a derived class may compute something else.
+READERS: dict[type, Callable[[str, Any], Iterator[LayerSpec]]] = {
+    nn.Sequential: _read_sequential,
+    Heads: _read_heads,
+    nn.Linear: _read_linear,
+    nn.LayerNorm: _read_layer_norm,
+    nn.LSTM: _read_recurrent(LayerKind.LSTM),
+    nn.GRU: _read_recurrent(LayerKind.GRU),
+    nn.LSTMCell: _read_cell(LayerKind.LSTM),
+    nn.GRUCell: _read_cell(LayerKind.GRU),
+    nn.ReLU: _read_activation(LayerKind.RELU),
+    nn.LeakyReLU: _read_activation(LayerKind.LEAKY_RELU, "negative_slope"),
+    nn.ELU: _read_activation(LayerKind.ELU, "alpha"),
+    nn.SiLU: _read_activation(LayerKind.SILU),
+    nn.Sigmoid: _read_activation(LayerKind.SIGMOID),
+    nn.Tanh: _read_activation(LayerKind.TANH),
+    nn.GELU: _read_gelu,
+    nn.Identity: _read_identity,
+}
+
+
+def _refuse_module(path: str, module: object, problem: str) -> NoReturn:
+    supported = ", ".join(kind.__name__ for kind in READERS)
+    hint = "pass the modules in the order of their evaluation: Policy.from_torch([net.body, net.lstm, net.heads])"
+    message = f"{path} {problem}; a policy is made of modules of exactly these types: {supported}"
+    raise ArgumentError(message, argument="module", hint=hint)
+
+
+# ---- Checks ----
+
+
+def device_of(layers: Sequence[LayerSpec]) -> torch.device:
+    """Where the layers' tensors are; the CPU if they have none."""
+    tensors = (tensor for layer in layers for tensor in layer.tensors if tensor is not None)
+    return next((tensor.device for tensor in tensors), torch.device("cpu"))
+
+
+def _check_tensors(layer: LayerSpec, device: torch.device) -> None:
+    given = [tensor for tensor in layer.tensors if tensor is not None]
+    for tensor in given:
+        if tensor.device.type not in ("cpu", "cuda") or tensor.layout != torch.strided or tensor.is_meta:
+            hint = "copy the module there: copy.deepcopy(module).cpu()"
+            _refuse_tensor(layer, f"{tensor.dtype} on {tensor.device}", "on the CPU or a CUDA device", hint)
+        if tensor.device != device:
+            found = f"on {tensor.device}"
+            _refuse_tensor(layer, found, f"on {device}, as the first one", "keep the module on one device")
+        if tensor.dtype not in WEIGHT_TYPES:
+            hint = "convert it: module.float()"
+            _refuse_tensor(layer, f"{tensor.dtype}", "torch.float32 or torch.bfloat16", hint)
+        if not tensor.is_contiguous():
+            _refuse_tensor(layer, "not contiguous", "contiguous", "")
+        if tensor.dtype != given[0].dtype:
+            _refuse_tensor(layer, f"{given[0].dtype} and {tensor.dtype}", "of one dtype", "convert the module")
+
+
+def _refuse_tensor(layer: LayerSpec, found: str, wanted: str, hint: str) -> NoReturn:
+    message = f"a tensor of {layer.path} is {found}; it must be {wanted}"
+    raise ArgumentError(message, argument="module", hint=hint)
+
+
+def _check_widths(layers: Sequence[LayerSpec]) -> None:
+    width, logits = 0, 0
+    for layer in layers:
+        if logits and not layer.is_head:
+            _refuse_widths(f"{layer.path} follows the heads, which are the last module of a policy")
+        if layer.num_inputs and width and layer.num_inputs != width:
+            _refuse_widths(f"{layer.path} takes {layer.num_inputs} values; what is before it gives {width}")
+        if layer.is_head:
+            logits += layer.num_outputs
+            width = width or layer.num_inputs
+        elif layer.num_inputs:
+            width = layer.num_outputs or layer.num_inputs
+    if (logits or width) != sum(ACTIONS):
+        sizes = " + ".join(map(str, ACTIONS))
+        _refuse_widths(f"module gives {logits or width} values; it must give {sum(ACTIONS)} logits ({sizes})")
+
+
+def _refuse_widths(message: str) -> NoReturn:
+    hint = "end with torch.nn.Linear(n, sum(doorstep.ACTIONS)) or doorstep.policy.Heads"
+    raise ArgumentError(message, argument="module", hint=hint)

@@ -1,0 +1,78 @@
+"""Episodes as requests: submit them from any thread, and get their results when they have been played.
+
+    with doorstep.RolloutEngine(doorstep.RolloutConfig(doorstep.SimulatorConfig(1024))) as engine:
+        engine.submit([doorstep.EpisodeRequest(seed=seed, policy="random") for seed in range(10_000)])
+        for result in engine:
+            print(result.seed, result.returns)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from doorstep.rollouts.asynchronous import AsyncEpisodes
+from doorstep.rollouts.config import (
+    ControllerConfig,
+    DynamicChunkScheduler,
+    EarliestDeadlineScheduler,
+    FairShareScheduler,
+    FixedChunkScheduler,
+    LeastRemainingStepsScheduler,
+    PriorityScheduler,
+    PullController,
+    RolloutConfig,
+    RoundRobinController,
+    SchedulerConfig,
+)
+from doorstep.rollouts.controllers import Controller, register_controller
+from doorstep.rollouts.engine import RolloutEngine
+from doorstep.rollouts.queues import OutputQueue, RequestQueue
+from doorstep.rollouts.recorded import write_recording
+from doorstep.rollouts.request import EpisodeRequest
+from doorstep.rollouts.result import EpisodeResult, EpisodeStep
+from doorstep.rollouts.shards import ShardWriter, TrajectoryShards, open_shards
+from doorstep.rollouts.statistics import RolloutStatistics
+
+if TYPE_CHECKING:
+    from doorstep.rollouts.dataset import ShardDataset, TrajectoryDataset, pad_trajectories
+
+__all__ = [
+    "AsyncEpisodes",
+    "Controller",
+    "ControllerConfig",
+    "DynamicChunkScheduler",
+    "EarliestDeadlineScheduler",
+    "EpisodeRequest",
+    "EpisodeResult",
+    "EpisodeStep",
+    "FairShareScheduler",
+    "FixedChunkScheduler",
+    "LeastRemainingStepsScheduler",
+    "OutputQueue",
+    "PriorityScheduler",
+    "PullController",
+    "RequestQueue",
+    "RolloutConfig",
+    "RolloutEngine",
+    "RolloutStatistics",
+    "RoundRobinController",
+    "SchedulerConfig",
+    "ShardDataset",
+    "ShardWriter",
+    "TrajectoryDataset",
+    "TrajectoryShards",
+    "open_shards",
+    "pad_trajectories",
+    "register_controller",
+    "write_recording",
+]
+
+_NEED_TORCH = ("ShardDataset", "TrajectoryDataset", "pad_trajectories")
+
+
+def __getattr__(name: str) -> object:
+    if name in _NEED_TORCH:
+        from doorstep.rollouts import dataset
+
+        return getattr(dataset, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

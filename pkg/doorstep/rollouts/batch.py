@@ -1,0 +1,164 @@
+"""Requests as arrays, which the native queue reads in place."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doorstep._arguments import refuse
+from doorstep._native import MAX_EPISODE_LENGTH, MAX_SEED
+from doorstep._native import rollouts as native
+from doorstep._native.handle import Handle
+from doorstep.levels.files import AnyLevel
+from doorstep.levels.native import to_native
+from doorstep.rollouts.policies import PolicyTable
+from doorstep.rollouts.request import EpisodeRequest
+from doorstep.rollouts.result import record_bits
+
+_LATEST = 2**63 - 1  # nanoseconds
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class RequestBatch:
+    """Requests that differ in their seeds, and in some numbers, only.
+
+    Attributes:
+        template: everything that is equal.
+        seeds, max_steps: int64 [n]; 0 steps: no limit.
+    """
+
+    template: EpisodeRequest
+    seeds: NDArray[np.int64]
+    max_steps: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.seeds)
+
+    def __getitem__(self, index: int) -> EpisodeRequest:
+        steps = int(self.max_steps[index])
+        return replace(self.template, seed=int(self.seeds[index]), max_steps=steps or None)
+
+
+def make_batch(template: EpisodeRequest, seeds: Any, max_steps: Any) -> RequestBatch:
+    """Checks the numbers of a batch; max_steps: None, a number, or one for each seed."""
+    checked = _integers("seeds", seeds, 0, MAX_SEED)
+    if max_steps is None:
+        return RequestBatch(template, checked, np.zeros_like(checked))
+    steps = _integers("max_steps", [max_steps] if np.ndim(max_steps) == 0 else max_steps, 1, MAX_EPISODE_LENGTH)
+    if np.ndim(max_steps) == 0:
+        steps = np.repeat(steps, len(checked))
+    if len(steps) != len(checked):
+        refuse("max_steps", f"an integer, or one for each of {len(checked)} seeds", max_steps)
+    return RequestBatch(template, checked, steps)
+
+
+def _integers(name: str, values: Any, low: int, high: int) -> NDArray[np.int64]:
+    array = np.asarray(values)
+    requirement = f"a sequence of integers, {low} to {high}"
+    if array.shape == (0,):  # an empty list is an array of floats
+        return np.empty(0, np.int64)
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        refuse(name, requirement, values)
+    outside = np.flatnonzero((array < low) | (array > high))
+    if outside.size:
+        refuse(f"{name}[{outside[0]}]", f"an integer, {low} to {high}", int(array[outside[0]]))
+    return array.astype(np.int64)
+
+
+@final
+class WrittenRequests(NamedTuple):
+    """Records of the native queue, the policies that they name, and what must live until they are submitted."""
+
+    array: NDArray[Any]
+    policies: frozenset[int]
+    kept: list[Any]
+
+
+@final
+class RequestWriter:
+    """Writes requests as records of the native queue.
+
+    Args:
+        num_agents: of an episode.
+        policies: numbers for their policies.
+    """
+
+    def __init__(self, num_agents: int, policies: PolicyTable) -> None:
+        self._num_agents, self._policies = num_agents, policies
+        self._levels: weakref.WeakKeyDictionary[AnyLevel, Handle] = weakref.WeakKeyDictionary()
+
+    def write(self, requests: Sequence[EpisodeRequest] | RequestBatch) -> WrittenRequests:
+        return self._write_batch(requests) if isinstance(requests, RequestBatch) else self._write_all(requests)
+
+    def _write_batch(self, batch: RequestBatch) -> WrittenRequests:
+        one = self._write_all([batch.template])
+        array = np.repeat(one.array, len(batch))
+        array["seed"], array["max_steps"] = batch.seeds, batch.max_steps
+        if batch.template.sampling.seed is None:
+            array["sampling_seed"] = batch.seeds
+        return WrittenRequests(array, one.policies, one.kept)
+
+    def _write_all(self, requests: Sequence[EpisodeRequest]) -> WrittenRequests:
+        for request in requests:
+            if not isinstance(request, EpisodeRequest):
+                refuse("request", "a doorstep.EpisodeRequest, or a sequence of them", request)
+        array = np.zeros(len(requests), native.REQUEST_DTYPE)
+        now = native.monotonic_ns()
+        array["seed"] = [request.seed for request in requests]
+        array["max_steps"] = [request.max_steps or 0 for request in requests]
+        array["priority"] = [request.priority for request in requests]
+        array["deadline_ns"] = [
+            0 if request.deadline is None else min(now + int(request.deadline * 1e9), _LATEST) for request in requests
+        ]
+        array["record"] = [record_bits(request) for request in requests]
+        _write_sampling(array, requests)
+        return WrittenRequests(array, self._write_policies(array, requests), self._write_levels(array, requests))
+
+    def _write_policies(self, array: NDArray[Any], requests: Sequence[EpisodeRequest]) -> frozenset[int]:
+        written = array["policies"][:, : self._num_agents]
+        if len({id(request.policy) for request in requests}) == 1:  # as in most sequences
+            written[:] = self._policies.numbers_of(requests[0].policy)
+        else:
+            held: list[int] = []  # numbers may pass to another policy until they are in use
+            try:
+                for row, request in zip(written, requests, strict=True):
+                    row[:] = numbers = self._policies.numbers_of(request.policy)
+                    self._policies.use(numbers)
+                    held += numbers
+            finally:
+                self._policies.release(held)
+        return frozenset(np.unique(written).tolist())
+
+    def _write_levels(self, array: NDArray[Any], requests: Sequence[EpisodeRequest]) -> list[Any]:
+        handles: dict[int, Handle] = {}
+        for index, level in enumerate(request.level for request in requests):
+            if level is None:
+                continue
+            if id(level) not in handles:
+                handles[id(level)] = self._shared(level)
+            array["level"][index] = handles[id(level)].value
+        return list(handles.values())
+
+    def _shared(self, level: AnyLevel) -> Handle:
+        handle = self._levels.get(level)
+        if handle is None:
+            handle = self._levels[level] = native.create_shared_level(to_native(level), self._num_agents)
+        return handle
+
+
+def _write_sampling(array: NDArray[Any], requests: Sequence[EpisodeRequest]) -> None:
+    params = [request.sampling for request in requests]
+    array["sampling_seed"] = [
+        request.seed if sampling.seed is None else sampling.seed
+        for request, sampling in zip(requests, params, strict=True)
+    ]
+    array["temperature"] = [sampling.temperature for sampling in params]
+    array["top_p"] = [sampling.top_p for sampling in params]
+    array["greedy"] = [sampling.greedy for sampling in params]
+    array["greedy"] |= array["temperature"] == 0  # which is the default in a request of the library

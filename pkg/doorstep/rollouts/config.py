@@ -1,0 +1,191 @@
+"""`RolloutConfig` and the parts of which it is made: the simulator, the scheduler, the controller and the
+metrics of an engine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated, ClassVar, final
+
+from doorstep._arguments import refuse
+from doorstep._configs import Device, Integer, NativeConfig, Number, PolymorphicConfig, Registry, registered
+from doorstep._native._generated import MAX_REPLICAS, ConfigKind
+from doorstep.config import SimulatorConfig
+from doorstep.metrics.config import MetricsConfig
+
+
+@dataclass(frozen=True)
+class SchedulerConfig(PolymorphicConfig, NativeConfig):
+    """How replicas take requests that wait. Use one of its subclasses."""
+
+    registry = Registry("scheduler")
+    kind = ConfigKind.SCHEDULER
+
+    # generated: ds_scheduler_config
+    max_chunk: Annotated[
+        int | None,
+        Integer(1, 1073741824),
+        "Most episodes that a replica begins between two steps; none: as many as it has free worlds.",
+    ] = None
+    # end
+
+
+@registered
+@final
+@dataclass(frozen=True)
+class FixedChunkScheduler(SchedulerConfig):
+    """In order of arrival, at most `max_chunk` between two steps."""
+
+    # generated: ds_scheduler_config FIXED_CHUNK
+    type: ClassVar[str] = "fixed_chunk"
+    # end
+
+
+@registered
+@final
+@dataclass(frozen=True)
+class DynamicChunkScheduler(SchedulerConfig):
+    """In order of arrival, as many between two steps as keep the time to begin episodes below a part of a step's."""
+
+    # generated: ds_scheduler_config DYNAMIC_CHUNK
+    type: ClassVar[str] = "dynamic_chunk"
+    begin_fraction: Annotated[
+        float,
+        Number(above=0, high=1),
+        "Part of a step's time that the episodes begun between two steps may take.",
+    ] = 1.0
+    # end
+
+
+@registered
+@final
+@dataclass(frozen=True)
+class PriorityScheduler(SchedulerConfig):
+    """The highest `priority` first."""
+
+    # generated: ds_scheduler_config PRIORITY
+    type: ClassVar[str] = "priority"
+    # end
+
+
+@registered
+@final
+@dataclass(frozen=True)
+class EarliestDeadlineScheduler(SchedulerConfig):
+    """The earliest deadline first; requests without one last."""
+
+    # generated: ds_scheduler_config EARLIEST_DEADLINE
+    type: ClassVar[str] = "earliest_deadline"
+    # end
+
+
+@registered
+@final
+@dataclass(frozen=True)
+class LeastRemainingStepsScheduler(SchedulerConfig):
+    """The smallest `max_steps` first; requests without a limit last."""
+
+    # generated: ds_scheduler_config LEAST_REMAINING_STEPS
+    type: ClassVar[str] = "least_remaining_steps"
+    # end
+
+
+@registered
+@final
+@dataclass(frozen=True)
+class FairShareScheduler(SchedulerConfig):
+    """The policy of agent 0 that has been given the fewest steps first; in order of arrival for each policy."""
+
+    # generated: ds_scheduler_config FAIR_SHARE
+    type: ClassVar[str] = "fair_share"
+    # end
+
+
+@dataclass(frozen=True)
+class ControllerConfig(PolymorphicConfig, NativeConfig):
+    """How requests reach the replicas. Use one of its subclasses, or one of yours, see `register_controller()`."""
+
+    registry = Registry("controller")
+    kind = ConfigKind.CONTROLLER
+    native_type_of_others = "caller"
+
+    # generated: ds_controller_config
+    # end
+
+
+@registered
+@final
+@dataclass(frozen=True)
+class PullController(ControllerConfig):
+    """All replicas take from one queue."""
+
+    # generated: ds_controller_config PULL
+    type: ClassVar[str] = "pull"
+    # end
+
+
+@registered
+@final
+@dataclass(frozen=True)
+class RoundRobinController(ControllerConfig):
+    """Every replica has a queue of its own, and the next request goes to the next one."""
+
+    # generated: ds_controller_config ROUND_ROBIN
+    type: ClassVar[str] = "round_robin"
+    depth: Annotated[
+        int,
+        Integer(1, 16777216),
+        "Requests that wait for one replica at most; the others wait in the engine's queue.",
+    ] = 4096
+    # end
+
+
+@final
+@dataclass(frozen=True)
+class RolloutConfig(NativeConfig):
+    """The rules of a `RolloutEngine`.
+
+    >>> import doorstep
+    >>> config = doorstep.RolloutConfig(doorstep.SimulatorConfig(256), devices=("cpu", "cpu"))
+    >>> config.scheduler
+    DynamicChunkScheduler(max_chunk=None, begin_fraction=1.0)
+
+    Of the simulator `seed`, `world_offset`, `auto_reset` and `flat_observations` are not used, and it has no `cameras`.
+    In `devices` "cpu" may be there more than once.
+
+    Raises:
+        ArgumentError: a value is out of range; the message names the field, its value and the range.
+    """
+
+    kind = ConfigKind.ROLLOUT
+
+    # generated: ds_rollout_config
+    simulator: Annotated[SimulatorConfig, "Of every replica. Requests with levels need a positive max_levels."]
+    devices: Annotated[
+        tuple[str, ...] | None,
+        Device(),
+        "One replica is made on each; none: one, on the simulator's device.",
+    ] = None
+    scheduler: Annotated[SchedulerConfig, "How replicas take requests."] = field(default_factory=DynamicChunkScheduler)
+    controller: Annotated[ControllerConfig, "How requests reach replicas."] = field(default_factory=PullController)
+    metrics: Annotated[MetricsConfig, "What the engine measures."] = field(default_factory=MetricsConfig)
+    queue_capacity: Annotated[int, Integer(1, 16777216), "Requests that wait at most."] = 1048576
+    max_policies: Annotated[int, Integer(1, 1024), "Different policies that unanswered requests may have."] = 64
+    # end
+
+    def _check(self) -> None:
+        if self.simulator.cameras is not None:
+            refuse("simulator", "without cameras", self.simulator, "policies of an engine read flat observations")
+        if len(self.replica_devices) > MAX_REPLICAS:
+            refuse("devices", f"at most {MAX_REPLICAS} devices", self.devices)
+        if isinstance(self.controller, RoundRobinController) and self.controller.depth > self.queue_capacity:
+            refuse(
+                "controller.depth",
+                f"at most queue_capacity, {self.queue_capacity}",
+                self.controller.depth,
+                "requests wait in the engine's queue before they reach a replica's",
+            )
+
+    @property
+    def replica_devices(self) -> tuple[str, ...]:
+        """The device of each replica."""
+        return self.devices or (self.simulator.device,)

@@ -1,0 +1,235 @@
+"""The parts of an engine. Its threads refer to them, and not to the engine, which ends when nobody else does."""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import os
+import threading
+import time
+import warnings
+import weakref
+from collections.abc import Sequence
+from concurrent.futures import Future
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doorstep._arguments import refuse
+from doorstep._native import rollouts as native
+from doorstep._native._generated import EpisodeReason
+from doorstep.errors import ClosedError
+from doorstep.metrics.store import MetricsStore
+from doorstep.rollouts.answers import Answers
+from doorstep.rollouts.batch import RequestBatch, RequestWriter
+from doorstep.rollouts.config import RolloutConfig
+from doorstep.rollouts.controllers import Controller, make_controller
+from doorstep.rollouts.failures import FailureTexts, describe
+from doorstep.rollouts.policies import PolicyTable
+from doorstep.rollouts.queues import OutputQueue, RequestQueue
+from doorstep.rollouts.replica import Replica
+from doorstep.rollouts.request import EpisodeRequest
+from doorstep.rollouts.result import EpisodeResult
+from doorstep.rollouts.submissions import MOST_AT_ONCE
+from doorstep.simulator import resolve_device
+
+
+@final
+class Core:
+    """Plays requests until end() is called, or the last replica fails. The last thread that ends answers the rest."""
+
+    def __init__(self, config: RolloutConfig, metrics: MetricsStore | None) -> None:
+        self.config = config
+        num_agents = config.simulator.num_agents
+        self.devices = tuple(map(resolve_device, config.replica_devices))
+        resolved = config.replace(devices=self.devices)
+        self.handle = native.EngineHandle(resolved.native_handle, 0 if metrics is None else metrics.native_handle)
+        made = self.handle.metrics() if metrics is None else None
+        self.metrics = metrics if made is None else MetricsStore._of(made, config.metrics.trace)
+        self.waiting = RequestQueue(self.handle.waiting_queue())
+        self.outputs = OutputQueue(self.handle.output_queue())
+        self._lock = threading.RLock()
+        self._failures = FailureTexts()
+        self._failure: BaseException | None = None  # of the last replica
+        self._policies = PolicyTable(config.max_policies, num_agents, self._policy_passed_on)
+        self._writer = RequestWriter(num_agents, self._policies)
+        self.answers = Answers(self.outputs, self._policies, self._failures, self._lock)
+        self.ending = False
+        self.is_copy = False  # in a forked child
+        self.replicas: list[Replica] = []
+        num_replicas = len(config.replica_devices)
+        self._controller: Controller = make_controller(config.controller, self.waiting, self.outputs, num_replicas)
+        try:
+            self.replicas += map(self._make_replica, range(num_replicas))
+        except BaseException:
+            self._discard()
+            raise
+        self._playing = set(range(num_replicas))
+        for replica in self.replicas:
+            replica.start()
+
+    def _make_replica(self, number: int) -> Replica:
+        config = self.config.simulator.replace(device=self.devices[number])
+        return Replica(
+            number,
+            config,
+            self._controller.queues[number],
+            self.outputs,
+            self._policies.__getitem__,
+            lambda error: self._failures.number_of(describe(error)),
+            self._replica_ended,
+        )
+
+    def _discard(self) -> None:
+        self._controller.end()
+        self._controller.join(None)
+        for replica in self.replicas:
+            replica.discard()
+
+    # ---- Requests ----
+
+    def submit(
+        self,
+        requests: Sequence[EpisodeRequest] | RequestBatch,
+        timeout: float | None,
+        futures: Sequence[Future[EpisodeResult]] = (),
+    ) -> NDArray[np.uint64]:
+        """The ids of those that found room in time, which are the first ones."""
+        if not len(requests):
+            return np.empty(0, np.uint64)
+        if len(requests) > MOST_AT_ONCE:
+            refuse("requests", f"at most {MOST_AT_ONCE} at a time", len(requests))
+        self._check_open([])
+        with self._lock:
+            written = self._writer.write(requests)
+            submission = self.answers.open(requests, written.policies, futures)
+        written.array["tag"] = submission.library_tags()
+        call = native.SubmitCall(self.waiting.native_handle, written.array)
+        try:
+            call.run(timeout)
+        except ClosedError as error:
+            ids: list[int] = call.ids.tolist()
+            self._check_open(ids)
+            error.ids = ids  # type: ignore[attr-defined]
+            raise
+        finally:
+            self.answers.withdraw(submission, len(requests) - len(call.ids))
+        return call.ids
+
+    def _check_open(self, ids: list[int]) -> None:
+        """ids: of the requests that have found room before, which the error tells."""
+        if self._failure is not None:
+            raise _closed(f"the replicas of this engine have ended: {describe(self._failure)}", ids) from self._failure
+        if self.ending:
+            raise _closed("this engine was closed", ids)
+
+    def submit_futures(self, requests: Sequence[EpisodeRequest], timeout: float | None) -> list[Future[EpisodeResult]]:
+        """Those of the requests that found room in time, which are the first ones."""
+        for request in requests:
+            if not isinstance(request, EpisodeRequest):
+                refuse("request", "a doorstep.EpisodeRequest", request)
+            if "stream" in request.record:
+                refuse("request", "one that records no 'stream'", request, "get_outputs() gives steps")
+        futures: list[Future[EpisodeResult]] = [Future() for _ in requests]
+        ids = self.submit(requests, timeout, futures).tolist()
+        cancel = functools.partial(_cancel, self.waiting)  # not self: a future that is kept keeps no engine's parts
+        for future, request_id in zip(futures, ids, strict=False):
+            future.add_done_callback(functools.partial(cancel, request_id))
+        return futures[: len(ids)]
+
+    def _policy_passed_on(self, number: int) -> None:
+        for replica in self.replicas:
+            replica.forget_policy(number)
+
+    @property
+    def num_playing(self) -> int:
+        """Replicas that have not ended."""
+        return len(self._playing)
+
+    # ---- Waiting ----
+
+    def drain(self, timeout: float | None) -> bool:
+        deadline = None if timeout is None else time.monotonic() + timeout
+        if not native.drain_requests(self.waiting.native_handle, timeout):
+            return False
+        return self.answers.wait_for_futures(None if deadline is None else max(deadline - time.monotonic(), 0.0))
+
+    # ---- The end ----
+
+    def end(self) -> None:
+        """Ends soon. Takes no lock and does not wait: the garbage collector may call it anywhere."""
+        self.ending = True
+        self._controller.end()
+        for replica in self.replicas:
+            replica.close()
+
+    def join(self, timeout: float | None = None) -> None:
+        """Waits for the end; timeout: seconds for each thread."""
+        self._controller.join(timeout)
+        for replica in self.replicas:
+            replica.join(timeout)
+        self.answers.join(timeout)
+
+    def _replica_ended(self, number: int, cause: BaseException | None) -> None:
+        with self._lock:
+            self._playing.remove(number)
+            is_last = not self._playing
+        if not is_last:
+            self._controller.replica_ended(number)
+            if cause is not None:
+                warnings.warn(f"a replica has ended, others play on: {describe(cause)}", RuntimeWarning, stacklevel=1)
+            return
+        if not self.ending:
+            self._failure = cause
+        self._controller.end()
+        self._answer_the_rest()
+
+    def _answer_the_rest(self) -> None:
+        text = "the engine was closed" if self._failure is None else describe(self._failure)
+        try:
+            for queue in (*self._controller.queues, self.waiting):
+                queue.close()
+            handles = self.waiting.native_handle, self.outputs.native_handle
+            native.answer_requests(*handles, EpisodeReason.FAILED, self._failures.number_of(text))
+        finally:
+            self.outputs.close()
+
+
+def _closed(message: str, ids: list[int]) -> ClosedError:
+    error = ClosedError(message, hint="make a new one")
+    error.ids = ids  # type: ignore[attr-defined]
+    return error
+
+
+def _cancel(queue: RequestQueue, request_id: int, done: Future[EpisodeResult]) -> None:
+    if done.cancelled():
+        native.cancel_request(queue.native_handle, request_id)
+
+
+# ---- Exit and fork ----
+
+_cores: weakref.WeakSet[Core] = weakref.WeakSet()  # of this process
+_EXIT_SECONDS = 5.0  # to wait for each thread: a policy may never return
+
+
+def watch_process(core: Core) -> None:
+    """Ends it when the interpreter exits. Forked children have no threads, so that it has ended there."""
+    _cores.add(core)
+
+
+def _end_all() -> None:
+    for core in list(_cores):
+        core.end()
+    for core in list(_cores):
+        core.join(_EXIT_SECONDS)
+
+
+def _forget_all() -> None:
+    for core in list(_cores):
+        core.is_copy = True
+    _cores.clear()
+
+
+atexit.register(_end_all)
+os.register_at_fork(after_in_child=_forget_all)

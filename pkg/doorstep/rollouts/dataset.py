@@ -1,0 +1,218 @@
+"""Trajectories of episodes as datasets of PyTorch: played by an engine, or read from shards."""
+
+from __future__ import annotations
+
+import collections
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from dataclasses import replace
+from typing import Any, TypeAlias, TypeVar, final
+
+import numpy as np
+import torch
+from torch.utils.data import IterableDataset, get_worker_info
+
+from doorstep._arguments import check_integer, refuse
+from doorstep.config import SimulatorConfig
+from doorstep.errors import StateError
+from doorstep.rollouts.config import RolloutConfig
+from doorstep.rollouts.engine import RolloutEngine
+from doorstep.rollouts.request import EpisodeRequest
+from doorstep.rollouts.result import EpisodeResult
+from doorstep.rollouts.shards import TrajectoryShards
+
+# Tensors of T steps by name, see `TrajectoryDataset`.
+Trajectory: TypeAlias = "dict[str, torch.Tensor]"
+Item = TypeVar("Item")
+
+_MOST_AHEAD = 1 << 20
+_STEPS = ("observations", "actions", "rewards")  # what has a row per step
+_ARRAYS = (*_STEPS, "last_observations")
+
+
+class _Epochs(IterableDataset):  # type: ignore[misc]
+    """Which items are yielded in an epoch, in which order, and by which worker process of a DataLoader."""
+
+    def __init__(self, shuffle_seed: int | None) -> None:
+        self._shuffle_seed = None if shuffle_seed is None else check_integer("shuffle_seed", shuffle_seed, 0, 2**63 - 1)
+        self._epoch = torch.zeros((), dtype=torch.int64).share_memory_()  # workers that persist see it too
+
+    def set_epoch(self, epoch: int) -> None:
+        """The next iterations have the order of this epoch; without it each has that of epoch 0.
+
+        Raises:
+            ArgumentError: `epoch` is no integer, or negative.
+        """
+        self._epoch.fill_(check_integer("epoch", epoch, 0, 2**63 - 1))
+
+    def _own(self, items: Iterable[Item]) -> Iterator[Item]:
+        """This worker's part of the items of an epoch: every n-th of n workers."""
+        if self._shuffle_seed is not None:
+            assert isinstance(items, Sequence)
+            sequence: Sequence[Item] = items
+            order = np.random.default_rng([self._shuffle_seed, int(self._epoch)]).permutation(len(sequence))
+            items = (sequence[place] for place in order.tolist())
+        worker = get_worker_info()
+        return itertools.islice(items, worker.id, None, worker.num_workers) if worker else iter(items)
+
+
+@final
+class TrajectoryDataset(_Epochs):
+    """Plays the requested episodes and yields their trajectories, in the order of the requests.
+
+    While one is used, the engine plays the next ones. Each iteration plays all requests anew.
+
+    A trajectory of T steps is a dictionary of tensors on the CPU:
+
+    - `observations`, float32 [T, A, F]: what the agents observed before each step
+    - `actions`, int32 [T, A, 4]: what they did then
+    - `rewards`, float32 [T, A]: what they got for it
+    - `last_observations`, float32 [A, F]: what they observed after the last step
+    - `reached_goal`, bool []: whether the goal ended the episode
+    - `seed`, `tag`, int64 []: of the request
+
+    >>> import doorstep
+    >>> from doorstep.rollouts import TrajectoryDataset, pad_trajectories
+    >>> from torch.utils.data import DataLoader
+    >>> requests = [doorstep.EpisodeRequest(seed=seed, max_steps=20 + seed) for seed in range(8)]
+    >>> with doorstep.RolloutEngine(doorstep.SimulatorConfig(8)) as engine:
+    ...     loader = DataLoader(TrajectoryDataset(engine, requests), batch_size=4, collate_fn=pad_trajectories)
+    ...     [batch["observations"].shape for batch in loader]
+    [torch.Size([4, 23, 2, 94]), torch.Size([4, 27, 2, 94])]
+
+    Args:
+        engine: plays; its results go to futures from then on (`engine.future()`). Or the config of one that is made
+            for each iteration: in the worker processes of a DataLoader, each of which plays its part of the requests.
+        requests: are iterated over anew for each iteration over the dataset; what they record does not matter.
+        ahead: episodes that are requested before they are used, at most; None: twice as many as the engine has worlds.
+        shuffle_seed: the order of the requests, a sequence, is drawn from it and the epoch; None: as they are.
+
+    Raises:
+        ArgumentError: an argument is of another kind.
+    """
+
+    def __init__(
+        self,
+        engine: RolloutEngine | RolloutConfig | SimulatorConfig,
+        requests: Iterable[EpisodeRequest],
+        *,
+        ahead: int | None = None,
+        shuffle_seed: int | None = None,
+    ) -> None:
+        super().__init__(shuffle_seed)
+        if not isinstance(engine, (RolloutEngine, RolloutConfig, SimulatorConfig)):
+            refuse("engine", "a doorstep.RolloutEngine, or the config of one", engine)
+        if not isinstance(requests, Iterable if shuffle_seed is None else Sequence):
+            kind = "an iterable" if shuffle_seed is None else "a sequence, which can be shuffled,"
+            refuse("requests", f"{kind} of doorstep.EpisodeRequest", requests)
+        self._engine, self._requests = engine, requests
+        self._ahead = None if ahead is None else check_integer("ahead", ahead, 1, _MOST_AHEAD)
+
+    def __iter__(self) -> Iterator[Trajectory]:
+        """Raises StateError if an episode was not played to its end."""
+        if not isinstance(self._engine, RolloutEngine):
+            with RolloutEngine(self._engine) as engine:
+                yield from self._play(engine)
+            return
+        if get_worker_info() is not None:
+            raise StateError(
+                "an engine cannot be used in the worker processes of a DataLoader",
+                argument="num_workers",
+                hint="pass num_workers=0: the engine has threads of its own; or give the dataset a config",
+            )
+        yield from self._play(self._engine)
+
+    def _play(self, engine: RolloutEngine) -> Iterator[Trajectory]:
+        worlds = engine.config.simulator.num_worlds * len(engine.config.replica_devices)
+        ahead = self._ahead or min(2 * worlds, _MOST_AHEAD)
+        pending: collections.deque[Future[EpisodeResult]] = collections.deque()
+        try:
+            for request in self._own(self._requests):
+                pending.append(_submit(engine, request))
+                if len(pending) > ahead:
+                    yield _trajectory(pending.popleft().result())
+            while pending:
+                yield _trajectory(pending.popleft().result())
+        finally:
+            for future in pending:
+                future.cancel()
+
+
+@final
+class ShardDataset(_Epochs):
+    """Yields the trajectories of shards, as `TrajectoryDataset` does.
+
+    Worker processes of a DataLoader read a part each; they share the memory of the mapped files.
+
+    >>> import doorstep, tempfile
+    >>> from doorstep.rollouts import ShardDataset, ShardWriter, open_shards, pad_trajectories
+    >>> from torch.utils.data import DataLoader
+    >>> config, directory = doorstep.SimulatorConfig(8), tempfile.mkdtemp()
+    >>> requests = [doorstep.EpisodeRequest(seed=seed, max_steps=20, record="observations") for seed in range(8)]
+    >>> with doorstep.RolloutEngine(config) as engine, ShardWriter(directory, config) as writer:
+    ...     ids = engine.submit(requests)
+    ...     writer.extend(engine)
+    >>> dataset = ShardDataset(open_shards(directory), shuffle_seed=1)
+    >>> for epoch in range(2):
+    ...     dataset.set_epoch(epoch)
+    ...     [batch["observations"].shape for batch in DataLoader(dataset, batch_size=4, collate_fn=pad_trajectories)]
+    [torch.Size([4, 20, 2, 94]), torch.Size([4, 20, 2, 94])]
+    [torch.Size([4, 20, 2, 94]), torch.Size([4, 20, 2, 94])]
+
+    Args:
+        shards: of `open_shards()`.
+        shuffle_seed: the order is drawn from it and the epoch; None: that in which they were written.
+
+    Raises:
+        ArgumentError: an argument is of another kind.
+    """
+
+    def __init__(self, shards: TrajectoryShards, *, shuffle_seed: int | None = None) -> None:
+        super().__init__(shuffle_seed)
+        if not isinstance(shards, TrajectoryShards):
+            refuse("shards", "what open_shards() returns", shards)
+        self._shards = shards
+
+    def __iter__(self) -> Iterator[Trajectory]:
+        """Raises StateError if an episode is damaged."""
+        return map(_trajectory, map(self._shards.__getitem__, self._own(range(len(self._shards)))))
+
+
+def _submit(engine: RolloutEngine, request: Any) -> Future[EpisodeResult]:
+    if not isinstance(request, EpisodeRequest):
+        refuse("requests", "an iterable of doorstep.EpisodeRequest", request)
+    return engine.future(replace(request, record=("observations",)))
+
+
+def _trajectory(result: EpisodeResult) -> Trajectory:
+    if not result.finished:
+        reason = f"{result.reason}: {result.error}" if result.error else result.reason
+        raise StateError(f"the episode of seed {result.request.seed} was not played to its end: {reason}")
+    return {
+        **{name: torch.from_numpy(getattr(result, name).copy()) for name in _ARRAYS},
+        "reached_goal": torch.tensor(result.reason == "goal"),
+        "seed": torch.tensor(result.request.seed),
+        "tag": torch.tensor(result.request.tag),
+    }
+
+
+def pad_trajectories(trajectories: Sequence[Trajectory]) -> Trajectory:
+    """A batch of B trajectories of different lengths, the `collate_fn` of a DataLoader.
+
+    Args:
+        trajectories: as a `TrajectoryDataset` yields them.
+
+    Returns:
+        The same names, with a dimension B before all others; steps behind an episode's last are 0. In addition `mask`,
+        bool [B, T], which is true for steps that were played, and `lengths`, int64 [B].
+    """
+    lengths = torch.tensor([len(trajectory["rewards"]) for trajectory in trajectories])
+    batch: dict[str, Any] = {}
+    for name in trajectories[0]:
+        values = [trajectory[name] for trajectory in trajectories]
+        is_padded = name in _STEPS
+        batch[name] = torch.nn.utils.rnn.pad_sequence(values, batch_first=True) if is_padded else torch.stack(values)
+    batch["lengths"] = lengths
+    batch["mask"] = torch.arange(int(lengths.max()))[None, :] < lengths[:, None]
+    return batch

@@ -1,0 +1,269 @@
+"""`RolloutEngine`: plays episodes that are requested from any thread."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import weakref
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
+from typing import Any, final, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doorstep._arguments import check_flag, check_integer, check_timeout, refuse
+from doorstep._native import rollouts as native
+from doorstep.config import SimulatorConfig
+from doorstep.errors import ClosedError, StateError
+from doorstep.metrics.store import MetricsStore
+from doorstep.rollouts.batch import make_batch
+from doorstep.rollouts.config import RolloutConfig
+from doorstep.rollouts.core import Core, watch_process
+from doorstep.rollouts.queues import OutputQueue, RequestQueue
+from doorstep.rollouts.request import EpisodeRequest
+from doorstep.rollouts.result import EpisodeResult, EpisodeStep
+from doorstep.rollouts.statistics import RolloutStatistics
+
+_MOST_OUTPUTS = 4096  # taken at a time
+_PAUSE_SECONDS = 0.002  # between two attempts of a coroutine to submit
+
+
+@final
+class RolloutEngine:
+    """Plays requested episodes on one or more replicas, each a simulator with a thread of its own.
+
+    >>> import doorstep
+    >>> with doorstep.RolloutEngine(doorstep.SimulatorConfig(64)) as engine:
+    ...     ids = engine.submit([doorstep.EpisodeRequest(seed=seed, max_steps=20) for seed in range(100)])
+    ...     results = {result.id: result for result in engine}
+    >>> len(results), results[ids[0]].length
+    (100, 20)
+
+    Any thread may call anything. Results come in the order in which episodes end; each depends on its request alone.
+
+    Args:
+        config: a `RolloutConfig`, or a `SimulatorConfig` for one replica with the defaults.
+        metrics: a store to record in, which other engines may have too; None: one of its own, as `config.metrics` says.
+
+    Raises:
+        ArgumentError, OutOfMemoryError, DeviceError: as `Simulator`.
+    """
+
+    def __init__(self, config: RolloutConfig | SimulatorConfig, *, metrics: MetricsStore | None = None) -> None:
+        if isinstance(config, SimulatorConfig):
+            config = RolloutConfig(config)
+        if not isinstance(config, RolloutConfig):
+            refuse("config", "a doorstep.RolloutConfig or SimulatorConfig", config)
+        self._config = config
+        if metrics is not None and not isinstance(metrics, MetricsStore):
+            refuse("metrics", "a doorstep.metrics.MetricsStore", metrics)
+        self._parts = Core(config, metrics)
+        self._finalizer = weakref.finalize(self, self._parts.end)
+        self._finalizer.atexit = False
+        watch_process(self._parts)
+
+    @property
+    def _core(self) -> Core:
+        if self._parts.is_copy:
+            raise ClosedError("this engine belongs to the process that was forked", hint="make one after the fork")
+        return self._parts
+
+    # ---- What it is ----
+
+    @property
+    def config(self) -> RolloutConfig:
+        return self._config
+
+    @property
+    def native_handle(self) -> int:
+        """The ds_engine: its config, with the devices that its replicas have, and its queues."""
+        return self._core.handle.value
+
+    @property
+    def waiting_queue(self) -> RequestQueue:
+        """Requests that no replica has taken."""
+        return self._core.waiting
+
+    @property
+    def output_queue(self) -> OutputQueue:
+        """Outputs that nobody has taken."""
+        return self._core.outputs
+
+    @property
+    def outstanding(self) -> int:
+        """Requests whose result has not been taken."""
+        return self._core.answers.unanswered
+
+    @property
+    def metrics(self) -> MetricsStore | None:
+        """What the engine has measured; None: it does not measure. A result that you have is in it."""
+        return self._parts.metrics
+
+    def write_trace(self, path: str | os.PathLike[str]) -> None:
+        """Writes what the engine did last, for Chrome and Perfetto (https://ui.perfetto.dev): its passes, and the way
+        of requests that record "trace".
+
+        Raises:
+            StateError: the engine keeps no trace, see `MetricsConfig`.
+            ArgumentError, OSError: the file cannot be written.
+        """
+        if self.metrics is None:
+            raise StateError("this engine measures nothing", hint="make it with MetricsConfig(trace=100_000)")
+        self.metrics.write_trace(path)
+
+    def statistics(self) -> RolloutStatistics:
+        """What the replicas have done so far."""
+        return RolloutStatistics.of([replica.info() for replica in self._core.replicas])
+
+    # ---- Requests ----
+
+    @overload
+    def submit(self, request: EpisodeRequest, *, timeout: float | None = None) -> int: ...
+    @overload
+    def submit(self, request: Sequence[EpisodeRequest], *, timeout: float | None = None) -> list[int]: ...
+    def submit(
+        self, request: EpisodeRequest | Sequence[EpisodeRequest], *, timeout: float | None = None
+    ) -> int | list[int]:
+        """Submits a request, or several at once, and returns their ids. Waits while the queue is full.
+
+        Args:
+            request: one, or a sequence of them.
+            timeout: seconds to wait for room; None: without limit.
+
+        Raises:
+            ArgumentError: a request has more policies than the engine can take, or a level that does not suit it; then
+                none was submitted.
+            ClosedError: the engine was closed; `ids` as below, of requests that get their results all the same.
+            TimeoutError: there was no room for all; its `ids` are those of the requests that were submitted.
+        """
+        requests = [request] if isinstance(request, EpisodeRequest) else _as_list(request)
+        ids: list[int] = self._core.submit(requests, check_timeout(timeout)).tolist()
+        _check_all_submitted(ids, len(requests))
+        return ids[0] if isinstance(request, EpisodeRequest) else ids
+
+    def submit_batch(
+        self,
+        seeds: Sequence[int] | NDArray[Any],
+        *,
+        max_steps: int | Sequence[int] | NDArray[Any] | None = None,
+        timeout: float | None = None,
+        **fields: Any,
+    ) -> NDArray[np.uint64]:
+        """Submits a request for each seed; many times faster than a sequence of requests.
+
+        Args:
+            seeds: integers [n].
+            max_steps: of all, or one for each seed.
+            timeout: as in `submit()`.
+            fields: others of `EpisodeRequest`, for all.
+
+        Returns:
+            uint64 [n], their ids.
+
+        Raises:
+            ArgumentError, ClosedError, TimeoutError: as `submit()`.
+        """
+        batch = make_batch(EpisodeRequest(**fields), seeds, max_steps)
+        ids = self._core.submit(batch, check_timeout(timeout))
+        _check_all_submitted(ids, len(batch))
+        return ids
+
+    def cancel(self, request_id: int) -> bool:
+        """Cancels a request that waits or is being played; its result, "cancelled", follows.
+
+        Returns:
+            False if it has ended, which is so a moment after its result can be taken, or was never submitted.
+        """
+        check_integer("request_id", request_id, 0, 2**64 - 1)
+        return native.cancel_request(self._core.waiting.native_handle, request_id)
+
+    # ---- Results ----
+
+    def get_outputs(
+        self, block: bool = True, timeout: float | None = None, most: int = _MOST_OUTPUTS
+    ) -> list[EpisodeResult | EpisodeStep]:
+        """The outputs that have come, at least one if `block`, unless nothing is outstanding.
+
+        Args:
+            block: whether to wait for the first.
+            timeout: seconds to wait; None: without limit. After it the list is empty.
+            most: outputs to return.
+
+        Raises:
+            ClosedError: the engine was closed, and all outputs have been taken.
+        """
+        limit = check_timeout(timeout) if check_flag("block", block) else 0.0
+        return self._core.answers.take(check_integer("most", most, 1, 1 << 20), limit)
+
+    def get_records(self, timeout: float | None = None, most: int = _MOST_OUTPUTS) -> NDArray[Any]:
+        """The results that have come, as records: the fields of `EpisodeResult` that are numbers, and times on
+        `time.monotonic_ns()`. Many times faster than `get_outputs()`, and otherwise as this; what requests record is
+        dropped."""
+        return self._core.answers.take_records(check_integer("most", most, 1, 1 << 20), check_timeout(timeout))
+
+    def __iter__(self) -> Iterator[EpisodeResult]:
+        """Results until nothing is outstanding; steps are left out."""
+        try:
+            while outputs := self.get_outputs():
+                yield from (output for output in outputs if isinstance(output, EpisodeResult))
+        except ClosedError:  # nothing comes any more
+            if self._parts.is_copy:
+                raise
+
+    def future(self, request: EpisodeRequest) -> Future[EpisodeResult]:
+        """Submits a request; its result goes to the future instead of `get_outputs()`. Waits while the queue is full.
+        Cancelling the future cancels the request. Callbacks of futures run in one thread, and shall not wait for other
+        futures.
+
+        Raises:
+            ArgumentError, ClosedError: as `submit()`; steps of futures cannot be streamed.
+        """
+        (future,) = self._core.submit_futures([request], None)
+        return future
+
+    async def run(self, request: EpisodeRequest) -> EpisodeResult:
+        """Submits a request and awaits its result, in any event loop of asyncio. Cancelling the task cancels the
+        request."""
+        while not (futures := self._core.submit_futures([request], 0.0)):
+            await asyncio.sleep(_PAUSE_SECONDS)
+        return await asyncio.wrap_future(futures[0])
+
+    def drain(self, timeout: float | None = None) -> bool:
+        """Waits until every request has its result; takes none.
+
+        Returns:
+            False if the timeout, in seconds, has passed before.
+        """
+        return self._core.drain(check_timeout(timeout))
+
+    # ---- The end ----
+
+    def close(self) -> None:
+        """Ends the engine: requests without a result get one, "failed". Results can still be taken. Waits for policies
+        that are being called."""
+        if self._parts.is_copy:
+            return
+        self._parts.end()
+        self._parts.join()
+        self._finalizer.detach()  # it refers to policies, which may refer to the engine
+
+    def __enter__(self) -> RolloutEngine:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+
+def _as_list(requests: Any) -> list[EpisodeRequest]:
+    try:
+        return list(requests)
+    except TypeError:
+        refuse("request", "a doorstep.EpisodeRequest, or a sequence of them", requests)
+
+
+def _check_all_submitted(ids: Any, expected: int) -> None:
+    if len(ids) < expected:
+        error = TimeoutError(f"{len(ids)} of {expected} requests found room in the queue")
+        error.ids = ids  # type: ignore[attr-defined]
+        raise error

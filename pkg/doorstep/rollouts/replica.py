@@ -1,0 +1,151 @@
+"""A replica: a simulator that plays requests, in a thread of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doorstep._native import ACTIONS
+from doorstep._native._generated import PolicyKind, ReplicaInfo, ReplicaNeed
+from doorstep._native.rollouts import ReplicaHandle, RowsToAct
+from doorstep.config import SimulatorConfig
+from doorstep.errors import ArgumentError, ClosedError
+from doorstep.rollouts.exchange import AskedRows, Exchange
+from doorstep.rollouts.policies import BUILT_IN
+from doorstep.rollouts.queues import OutputQueue, RequestQueue
+
+_SLICE_SECONDS = 0.05  # of a run, after which the thread looks whether it shall end
+
+
+@final
+class Replica:
+    """Plays requests of a queue until it is closed.
+
+    Args:
+        config: of its simulator.
+        find_policy: the policy of a number of requests.
+        failed: told what a policy raised; returns the cause for its results.
+        ended: told the replica's number, and what ended it, or None.
+    """
+
+    def __init__(
+        self,
+        number: int,
+        config: SimulatorConfig,
+        requests: RequestQueue,
+        outputs: OutputQueue,
+        find_policy: Callable[[int], Any],
+        failed: Callable[[BaseException], int],
+        ended: Callable[[int, BaseException | None], None],
+    ) -> None:
+        self.number = number
+        self._requests, self._outputs = requests, outputs
+        self._handle = ReplicaHandle(config.native_handle, requests.native_handle, outputs.native_handle, number)
+        self._find_policy, self._failed, self._ended = find_policy, failed, ended
+        self._check_actions = config.action_check == "raise"  # those out of range are an error of their policy
+        self._last_info = self._handle.info()
+        self._thread = threading.Thread(target=self._run, name=f"doorstep-replica-{number}", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def info(self) -> ReplicaInfo:
+        """What it has done so far."""
+        with contextlib.suppress(ClosedError):
+            self._last_info = self._handle.info()
+        return self._last_info
+
+    def forget_policy(self, number: int) -> None:
+        """The number belongs to another policy now; no episode that is played has it."""
+        with contextlib.suppress(ClosedError):
+            self._handle.set_policy(number, PolicyKind.CALLER)
+
+    def close(self) -> None:
+        """Ends soon; its episodes wait in the queue again. Takes no lock, and does not wait."""
+        with contextlib.suppress(ClosedError):
+            self._handle.close()
+
+    def discard(self) -> None:
+        """Ends one that was not started."""
+        self._handle.release()
+
+    def join(self, timeout: float | None) -> None:
+        if self._thread is not threading.current_thread():
+            self._thread.join(timeout)
+
+    # ---- The thread
+
+    def _run(self) -> None:
+        cause: BaseException | None = None
+        try:
+            while (need := self._handle.run(_SLICE_SECONDS)) != ReplicaNeed.END:
+                if need == ReplicaNeed.ACTIONS:
+                    self._act()
+        except BaseException as error:  # whatever it is, the engine must know that this replica plays no more
+            cause = error
+        self.info()
+        self._handle.release()
+        self._ended(self.number, cause)
+
+    def _act(self) -> None:
+        number = self._handle.work.policy
+        policy = self._find_policy(number)
+        if isinstance(policy, str):
+            self._handle.set_policy(number, BUILT_IN[policy])
+            return
+        try:
+            if hasattr(policy, "native_handle"):
+                self._handle.set_policy(number, PolicyKind.NATIVE, policy.native_handle)
+            else:
+                self._call(policy)
+        except BaseException as error:  # of the user's: the policy's episodes fail, the others go on
+            self._handle.fail(self._failed(error))
+
+    def _call(self, policy: Callable[[NDArray[np.float32]], Any]) -> None:
+        asked = self._handle.rows_to_act()
+        observations = asked.observations[asked.rows]
+        if isinstance(policy, Exchange):
+            asked.actions[asked.rows] = policy(self._for_exchange(asked, observations))
+            return
+        chosen = _read_actions(policy(observations), len(asked.rows))
+        if self._check_actions:
+            _refuse_out_of_range(chosen)
+        asked.actions[asked.rows] = chosen
+
+    def _for_exchange(self, asked: RowsToAct, observations: NDArray[np.float32]) -> AskedRows:
+        num_agents = len(asked.actions) // self._handle.info().num_worlds
+        return AskedRows(
+            replica=self.number,
+            worlds=asked.rows // num_agents,
+            steps=asked.steps,
+            tags=asked.tags,
+            observations=observations,
+            rewards=asked.rewards[asked.rows],
+        )
+
+
+def _read_actions(returned: Any, rows: int) -> NDArray[np.int32]:
+    array = np.asarray(returned.detach().cpu() if hasattr(returned, "detach") else returned)
+    if array.dtype.kind not in "iu" or array.shape != (rows, len(ACTIONS)):
+        raise ArgumentError(
+            f"the policy returned {array.dtype} {list(array.shape)}; it must return integers [{rows}, {len(ACTIONS)}]",
+            argument="policy",
+        )
+    limits = np.iinfo(np.int32)
+    return np.clip(array, limits.min, limits.max).astype(np.int32) if array.dtype.itemsize >= 4 else array
+
+
+def _refuse_out_of_range(actions: NDArray[Any]) -> None:
+    outside = np.argwhere((actions < 0) | (actions >= ACTIONS))
+    if len(outside):
+        row, component = outside[0].tolist()
+        raise ArgumentError(
+            f"the policy returned actions[{row}, {component}] = {actions[row, component]}; it must be 0 to"
+            f" {ACTIONS[component] - 1}",
+            argument="policy",
+        )

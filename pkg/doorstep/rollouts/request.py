@@ -1,0 +1,96 @@
+"""`EpisodeRequest`: an episode to be played."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Literal, TypeAlias, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doorstep._arguments import check_integer, refuse
+from doorstep._native import MAX_EPISODE_LENGTH, MAX_SEED
+from doorstep.levels.files import AnyLevel
+from doorstep.levels.generated import GeneratedLevel
+from doorstep.levels.level import Level
+from doorstep.policy.sampling import SamplingParams
+
+# Observations float32 [R, F] of R agents -> actions, integers [R, 4].
+RowPolicy: TypeAlias = Callable[[NDArray[np.float32]], Any]
+
+Recorded: TypeAlias = Literal["actions", "observations", "stream", "trace"]
+RECORDED = ("actions", "observations", "stream", "trace")
+
+_MAX_PRIORITY = 2**62
+_DEFAULT_SAMPLING = SamplingParams()
+
+
+@final
+@dataclass(frozen=True)
+class EpisodeRequest:
+    """An episode to be played: its level, who chooses the actions, and what shall be told about it.
+
+    The result depends on these fields alone: not on the worlds, threads and replicas of the engine, nor on what else it
+    plays. It is the first episode of `Simulator(1, seed=seed)`, or, with a level, of such a simulator that has only
+    this level.
+
+    >>> import doorstep
+    >>> doorstep.EpisodeRequest(seed=7, policy="random", max_steps=50).max_steps
+    50
+
+    Attributes:
+        seed: of the level's random choices, 0 to 2**32 - 1.
+        level: a level to play; None: the reference's.
+        policy: chooses the actions: "random" (all legal ones are equally likely), "idle", a `doorstep.Policy`, or a
+            callable: observations float32 [R, F] of R agents -> actions, integers [R, 4]; or a tuple of them, one for
+            each agent.
+        sampling: how a `doorstep.Policy` chooses; its seed is by default that of the episode.
+        max_steps: steps after which the episode ends at the latest; None: the simulator's or the level's length.
+        priority: for the priority scheduler; larger ones are played earlier.
+        deadline: seconds from the submission after which the episode is not played, or is ended; None: none.
+        record: what comes back beside the result: "actions" of every step, "observations" (and rewards) of every step,
+            "stream": an output after each step; "trace": the way of the request is shown in the engine's trace.
+        tag: a number of yours, 0 to 2**64 - 1, that comes back with the outputs.
+
+    Raises:
+        ArgumentError: a value is out of range; the message names the field, its value and the range.
+    """
+
+    _: KW_ONLY
+    seed: int = 0
+    level: AnyLevel | None = None
+    policy: Any = "random"
+    sampling: SamplingParams = _DEFAULT_SAMPLING
+    max_steps: int | None = None
+    priority: int = 0
+    deadline: float | None = None
+    record: tuple[Recorded, ...] | Recorded = ()
+    tag: int = 0
+
+    def __post_init__(self) -> None:
+        check_integer("seed", self.seed, 0, MAX_SEED)
+        if self.level is not None and not isinstance(self.level, (Level, GeneratedLevel)):
+            refuse("level", "a doorstep.Level, a GeneratedLevel or None", self.level)
+        if not isinstance(self.sampling, SamplingParams):
+            refuse("sampling", "a doorstep.SamplingParams", self.sampling)
+        if self.max_steps is not None:
+            check_integer("max_steps", self.max_steps, 1, MAX_EPISODE_LENGTH)
+        check_integer("priority", self.priority, -_MAX_PRIORITY, _MAX_PRIORITY)
+        if self.deadline is not None and not _is_positive(self.deadline):
+            refuse("deadline", "None or a number of seconds, more than 0", self.deadline)
+        object.__setattr__(self, "record", _check_record(self.record))
+        check_integer("tag", self.tag, 0, 2**64 - 1)
+
+
+def _is_positive(seconds: Any) -> bool:
+    is_number = isinstance(seconds, (int, float, np.integer, np.floating)) and not isinstance(seconds, bool)
+    return is_number and 0 < seconds < math.inf
+
+
+def _check_record(record: Any) -> tuple[Recorded, ...]:
+    names = (record,) if isinstance(record, str) else record
+    if not isinstance(names, (tuple, list, set, frozenset)) or not all(name in RECORDED for name in names):
+        refuse("record", "some of " + ", ".join(map(repr, RECORDED)), record)
+    return tuple(name for name in RECORDED if name in names)  # type: ignore[misc]

@@ -1,0 +1,167 @@
+"""What an engine answers: the result of an episode, and its steps where they are streamed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, TypeAlias, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doorstep._native import ACTIONS
+from doorstep._native._generated import EpisodeReason, EpisodeRecord
+from doorstep._native.rollouts import OutputData
+from doorstep.levels.generated import ROOM_ENDS
+from doorstep.rollouts.request import EpisodeRequest
+
+Reason: TypeAlias = Literal["goal", "time", "cancelled", "expired", "failed"]
+REASONS: dict[int, Reason] = {int(reason): reason.name.lower() for reason in EpisodeReason}  # type: ignore[misc]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class EpisodeResult:
+    """The last answer to a request.
+
+    Attributes:
+        id: what `submit()` returned.
+        request: the request.
+        reason: why the episode ended: "goal", "time" (its length, or max_steps), "cancelled", "expired" (its deadline
+            passed) or "failed" (its policy raised: see `error`; or the engine was closed).
+        returns: float32 [A], the sum of each agent's rewards.
+        length: steps that were played.
+        max_y: float32 [A], the largest y of each agent, metres.
+        state_hash: of the world at the end, as `Simulator.world_hashes()`; 0 if no step was played.
+        actions: int32 [length, A, 4] if the request records "actions" or "observations", else None; also None if no
+            step was played.
+        observations: float32 [length, A, F], those before each step, if it records "observations", else None.
+        rewards: float32 [length, A], likewise.
+        last_observations: float32 [A, F], those after the last step, likewise.
+        queued_seconds: from the submission until the episode began, or ended without.
+        played_seconds: from then until its end.
+        replica: number of the replica that played it; -1: none.
+        error: what the policy raised, or "".
+    """
+
+    id: int
+    request: EpisodeRequest
+    reason: Reason
+    returns: NDArray[np.float32]
+    length: int
+    max_y: NDArray[np.float32]
+    state_hash: int
+    actions: NDArray[np.int32] | None
+    observations: NDArray[np.float32] | None
+    rewards: NDArray[np.float32] | None
+    last_observations: NDArray[np.float32] | None
+    queued_seconds: float
+    played_seconds: float
+    replica: int
+    error: str = ""
+
+    @property
+    def finished(self) -> bool:
+        """Whether the episode was played to its end."""
+        return self.reason in ("goal", "time")
+
+    @property
+    def passed_rooms(self) -> NDArray[np.bool_]:
+        """bool [R, A]: whether each agent was beyond the end of each of the level's R rooms at any time."""
+        level = self.request.level
+        ends = np.array(ROOM_ENDS if level is None else level.room_ends)
+        return self.max_y > ends[:, None]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class EpisodeStep:
+    """A step of an episode whose request records "stream".
+
+    Attributes:
+        id, request: as in `EpisodeResult`.
+        step: 1 for the first.
+        actions: int32 [A, 4].
+        observations: float32 [A, F] before the step, if the request records "observations", else None.
+        rewards: float32 [A] of the step, likewise.
+    """
+
+    id: int
+    request: EpisodeRequest
+    step: int
+    actions: NDArray[np.int32]
+    observations: NDArray[np.float32] | None
+    rewards: NDArray[np.float32] | None
+
+
+class _Rows(NamedTuple):
+    """What is recorded in an output: arrays with a row per step, and what is behind them; or None."""
+
+    actions: NDArray[np.int32] | None = None
+    observations: NDArray[np.float32] | None = None
+    rewards: NDArray[np.float32] | None = None
+    last_observations: NDArray[np.float32] | None = None
+
+
+def _rows_of(output: Any, request: EpisodeRequest, num_rows: int, rows_behind: int) -> _Rows:
+    """rows_behind: 1 if observations follow the rows, else 0."""
+    if not output["data"]:
+        return _Rows()
+    agents, components = int(output["num_agents"]), len(ACTIONS)
+    data = np.asarray(OutputData(output))
+    if "observations" not in request.record:
+        return _Rows(data.view(np.int32).reshape(num_rows, agents, components))
+    numbers = len(data) // (4 * agents)  # of an agent: actions, observation and reward of each row, observation
+    inputs = (numbers - num_rows * (components + 1)) // (num_rows + rows_behind)
+    row = np.dtype([
+        ("actions", np.int32, (agents, components)),
+        ("observations", np.float32, (agents, inputs)),
+        ("rewards", np.float32, (agents,)),
+    ])  # fmt: skip
+    cut = num_rows * row.itemsize
+    rows, last = data[:cut].view(row), data[cut:].view(np.float32).reshape(rows_behind, agents, inputs)
+    return _Rows(
+        actions=np.ascontiguousarray(rows["actions"]),
+        observations=np.ascontiguousarray(rows["observations"]),
+        rewards=np.ascontiguousarray(rows["rewards"]),
+        last_observations=last[0].copy() if rows_behind else None,
+    )
+
+
+def make_result(output: Any, request: EpisodeRequest, error: str) -> EpisodeResult:
+    agents = int(output["num_agents"])
+    started = int(output["started_ns"]) or int(output["ended_ns"])
+    rows = _rows_of(output, request, int(output["length"]), rows_behind=1)
+    return EpisodeResult(
+        id=int(output["id"]),
+        request=request,
+        reason=REASONS[int(output["reason"])],
+        returns=output["returns"][:agents].copy(),
+        length=int(output["length"]),
+        max_y=output["max_y"][:agents].copy(),
+        state_hash=int(output["state_hash"]),
+        actions=rows.actions,
+        observations=rows.observations,
+        rewards=rows.rewards,
+        last_observations=rows.last_observations,
+        queued_seconds=(started - int(output["submitted_ns"])) / 1e9,
+        played_seconds=(int(output["ended_ns"]) - started) / 1e9,
+        replica=int(output["replica"]),
+        error=error,
+    )
+
+
+def make_step(output: Any, request: EpisodeRequest) -> EpisodeStep:
+    rows = _rows_of(output, request, 1, rows_behind=0)
+    assert rows.actions is not None
+    return EpisodeStep(
+        id=int(output["id"]),
+        request=request,
+        step=int(output["length"]),
+        actions=rows.actions[0],
+        observations=None if rows.observations is None else rows.observations[0],
+        rewards=None if rows.rewards is None else rows.rewards[0],
+    )
+
+
+def record_bits(request: EpisodeRequest) -> int:
+    return sum(EpisodeRecord[name.upper()] for name in request.record) if request.record else 0

@@ -1,0 +1,44 @@
+"""Training agents with proximal policy optimisation (PPO); needs PyTorch: pip install "doorstep[train]".
+
+`train()` trains in a folder, from a `TrainingConfig` or a `preset()`; `resume()` goes on; `load_policy()` plays the
+result. `doorstep train` is the command.
+"""
+
+from __future__ import annotations
+
+from doorstep.training.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+from doorstep.training.config import (
+    ExperienceConfig,
+    LSTMNetwork,
+    MLPNetwork,
+    NetworkConfig,
+    PPOConfig,
+    TrainingConfig,
+)
+from doorstep.training.errors import NonFiniteLossError, TrainingError
+from doorstep.training.logs import Record, read_log
+from doorstep.training.presets import preset
+from doorstep.training.run import resume, train
+from doorstep.training.trained import load_policy
+from doorstep.training.trainer import Trainer
+
+__all__ = [
+    "Checkpoint",
+    "ExperienceConfig",
+    "LSTMNetwork",
+    "MLPNetwork",
+    "NetworkConfig",
+    "NonFiniteLossError",
+    "PPOConfig",
+    "Record",
+    "Trainer",
+    "TrainingConfig",
+    "TrainingError",
+    "load_checkpoint",
+    "load_policy",
+    "preset",
+    "read_log",
+    "resume",
+    "save_checkpoint",
+    "train",
+]

@@ -1,0 +1,85 @@
+"""Actors evaluate the network while worlds are stepped: with PyTorch, or with the library's own code."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol, final
+
+import torch
+
+from doorstep._native import ACTIONS
+from doorstep.policy import Policy, SamplingParams
+from doorstep.torch import multi_discrete_sample
+from doorstep.training.config import TrainingConfig
+from doorstep.training.networks import ActorCritic
+
+if TYPE_CHECKING:
+    from doorstep.training.rollout import Evaluate, Rollout
+
+MAX_STEP = 2**32 - 1
+
+
+class Actor(Protocol):
+    """Chooses actions.
+
+    Attributes:
+        evaluates: whether `act()` also writes log-probabilities and values; otherwise they are computed afterwards.
+    """
+
+    evaluates: bool
+
+    def act(self, rollout: Rollout, step: int, step_of_run: int) -> None:
+        """Reads the observations, memory and starts of a step of the rollout; writes its actions and the memory after
+        it. step_of_run: counts all steps of the run."""
+
+
+@final
+class TorchActor:
+    """Evaluates actor and critic at once, on any device."""
+
+    evaluates = True
+
+    def __init__(self, evaluate: Evaluate, generator: torch.Generator) -> None:
+        self._evaluate = evaluate
+        self._generator = generator
+
+    def act(self, rollout: Rollout, step: int, step_of_run: int) -> None:
+        present = slice(step, step + 1)
+        outputs = self._evaluate(rollout.observations[present], rollout.memory[step], rollout.starts[present])
+        actions, log_probabilities, _ = multi_discrete_sample(outputs.logits[0], ACTIONS, self._generator)
+        rollout.actions[step] = actions
+        rollout.log_probabilities[step] = log_probabilities
+        rollout.values[step] = outputs.values[0]
+        rollout.memory[step + 1] = outputs.memory
+
+
+@final
+class NativeActor:
+    """Evaluates the actor alone, with `doorstep.Policy` on the weights of the network, on the CPU. Its random numbers
+    follow from the seed and the step of the run."""
+
+    evaluates = False
+
+    def __init__(self, network: ActorCritic, num_agents: int, seed: int) -> None:
+        self._policy = Policy.from_torch(network.actor_modules(), sampling=SamplingParams(seed=seed))
+        self._num_agents = num_agents
+
+    def act(self, rollout: Rollout, step: int, step_of_run: int) -> None:
+        by_world = (-1, self._num_agents)
+        state = None
+        if self._policy.state_size:
+            rollout.memory[step + 1] = rollout.memory[step].masked_fill(rollout.starts[step][:, None], 0)
+            state = rollout.memory[step + 1].unflatten(0, by_world)
+        actions = self._policy.act(
+            rollout.observations[step].unflatten(0, by_world), state, step=step_of_run & MAX_STEP
+        )
+        rollout.actions[step] = torch.from_numpy(actions).flatten(0, 1)
+
+
+def make_actor(
+    config: TrainingConfig, network: ActorCritic, evaluate: Evaluate, generator: torch.Generator
+) -> Actor:
+    """The actor that the config asks for. A native one computes no values: all steps are evaluated again afterwards,
+    which is faster only where batches are small."""
+    if config.infers_natively:
+        return NativeActor(network, config.simulator.num_agents, config.seed)
+    return TorchActor(evaluate, generator)

@@ -1,0 +1,213 @@
+"""`TrainingConfig`: everything that decides a training run, as one value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated, ClassVar, Literal, final
+
+from doorstep._arguments import refuse
+from doorstep._configs import Config, Integer, Number, PolymorphicConfig, Registry, registered
+from doorstep._configs.flags import apply_changes
+from doorstep._native import MAX_SEED
+from doorstep.config import SimulatorConfig
+
+MAX_COUNT = 2**31 - 1
+MAX_UNITS = 2**16
+
+# Agents in a batch up to which the library evaluates a network faster than PyTorch, although values are then computed
+# afterwards, in one batch. Measured on one core with 2 x 128 units: rollouts take 0.75 of the time at 8 to 32 agents,
+# as long at 128 to 256 (64 with an LSTM), 1.3 at 512.
+NATIVE_ROWS = 64
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkConfig(PolymorphicConfig):
+    """The network that all agents share. Use one of its subclasses.
+
+    Pixels go through convolutions before the hidden layers; that follows from the simulator's cameras.
+    """
+
+    registry = Registry("network")
+
+    widths: Annotated[tuple[int, ...], Integer(1, MAX_UNITS), "Units of each hidden layer."] = (128, 128)
+    activation: Annotated[Literal["relu", "tanh", "silu"], "After each hidden layer."] = "relu"
+    layer_norm: Annotated[bool, "Normalise the units of each hidden layer before the activation."] = True
+
+
+@registered
+@final
+@dataclass(frozen=True, kw_only=True)
+class MLPNetwork(NetworkConfig):
+    """Hidden layers alone."""
+
+    type: ClassVar[str] = "mlp"
+
+    separate_critic: Annotated[bool, "Values have hidden layers of their own, instead of those of the actor."] = False
+
+
+@registered
+@final
+@dataclass(frozen=True, kw_only=True)
+class LSTMNetwork(NetworkConfig):
+    """Hidden layers, and a memory after them that lasts for an episode."""
+
+    type: ClassVar[str] = "lstm"
+
+    memory: Annotated[int, Integer(1, MAX_UNITS), "Units of the LSTM."] = 64
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class ExperienceConfig(Config):
+    """How experience is gathered.
+
+    Agents observe how many steps remain, so the value of a state is that of the steps that are left, and nothing
+    follows the last one: time_limit="terminal". With "bootstrap" the value of the final observation is added.
+    """
+
+    num_steps: Annotated[int, Integer(1, MAX_COUNT), "Steps of every world between two updates."] = 32
+    staggered: Annotated[bool, "Begin with worlds at different times of their episodes."] = True
+    time_limit: Annotated[
+        Literal["terminal", "bootstrap"],
+        "What follows an episode that ran out of steps: nothing, or what its final observation is worth.",
+    ] = "terminal"
+    inference: Annotated[
+        Literal["auto", "native", "torch"],
+        "Evaluates the network while worlds are stepped: doorstep.Policy, on the CPU, or PyTorch; "
+        "auto: native for up to 64 agents on the CPU.",
+    ] = "auto"
+    normalize_observations: Annotated[bool, "Scale each observed number by its running mean and deviation."] = True
+    cuda_graph: Annotated[bool, "On a GPU, record the steps of a rollout once, and replay them."] = True
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class PPOConfig(Config):
+    """How the network learns from experience, by proximal policy optimisation (Schulman et al., 2017)."""
+
+    discount: Annotated[float, Number(low=0, high=1), "Gamma: what a reward is worth a step earlier."] = 0.998
+    trace_decay: Annotated[float, Number(low=0, high=1), "Lambda of generalised advantage estimation."] = 0.95
+    clip: Annotated[
+        float, Number(low=0), "How far the probability of an action may move in an update, as a ratio."
+    ] = 0.2
+    num_epochs: Annotated[int, Integer(1, MAX_COUNT), "Passes over the data of a rollout."] = 1
+    num_minibatches: Annotated[int, Integer(1, MAX_COUNT), "Parts of a pass, a step of the optimiser each."] = 8
+    chunk_length: Annotated[
+        int,
+        Integer(1, MAX_COUNT),
+        "Steps through which gradients flow back in time, for networks with memory; divides num_steps.",
+    ] = 8
+    learning_rate: Annotated[float, Number(low=0), "Of Adam."] = 2e-3
+    final_learning_rate: Annotated[
+        float | None, Number(low=0), "At the last update, reached linearly; none: the learning rate stays."
+    ] = None
+    entropy_weight: Annotated[float, Number(low=0), "Of the entropy bonus."] = 0.003
+    final_entropy_weight: Annotated[
+        float | None, Number(low=0), "At the last update, reached linearly; none: the weight stays."
+    ] = None
+    value_weight: Annotated[float, Number(low=0), "Of the loss of values."] = 0.5
+    clip_values: Annotated[bool, "Limit how far values move in an update, by clip."] = False
+    max_gradient_norm: Annotated[float, Number(low=0), "Longer gradients are scaled down to it."] = 0.5
+    value_decay: Annotated[
+        float,
+        Number(low=0, high=0.999999),
+        "Of the running mean and deviation that normalise values, from one update to the next.",
+    ] = 0.99
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class TrainingConfig(Config):
+    """Everything that decides a training run.
+
+    >>> from doorstep.training import TrainingConfig
+    >>> config = TrainingConfig(num_updates=50).changed("simulator.num_worlds=256", "ppo.learning_rate=5e-4")
+    >>> config.simulator.num_worlds, config.ppo.learning_rate
+    (256, 0.0005)
+    >>> config.changed("network.type=lstm").network
+    LSTMNetwork(widths=(128, 128), activation='relu', layer_norm=True, memory=64)
+    >>> TrainingConfig.from_json(config.to_json()) == config
+    True
+
+    The simulator always makes flat observations, unless it has cameras. Small networks gain little from more threads of
+    PyTorch than one, and threads that wait for each other are many times slower where other programs use the cores;
+    results depend on their number in the last bits.
+
+    Raises:
+        ArgumentError: a value is out of range, or parts contradict each other; the message names the field.
+    """
+
+    simulator: Annotated[
+        SimulatorConfig, "The worlds. With cameras the network sees their pixels, otherwise the flat observations."
+    ] = field(default_factory=lambda: SimulatorConfig(256, flat_observations=True))
+    network: Annotated[NetworkConfig, "What is trained."] = field(default_factory=MLPNetwork)
+    rollout: Annotated[ExperienceConfig, "How experience is gathered."] = field(default_factory=ExperienceConfig)
+    ppo: Annotated[PPOConfig, "How it is used."] = field(default_factory=PPOConfig)
+    num_updates: Annotated[int, Integer(1, MAX_COUNT), "Rollouts, and as many updates."] = 1000
+    seed: Annotated[
+        int, Integer(0, MAX_SEED), "Of the first weights, the actions and the order of data; worlds have their own."
+    ] = 0
+    precision: Annotated[
+        Literal["float32", "bfloat16"], "Of the network while it learns; bfloat16 only where that is safe (autocast)."
+    ] = "float32"
+    compile: Annotated[bool, "Compile the network with torch.compile."] = False
+    num_threads: Annotated[
+        int | None, Integer(1, 1024), "Threads of PyTorch, in the whole process; none: those that it has."
+    ] = 1
+    checkpoint_every: Annotated[int, Integer(1, MAX_COUNT), "Updates between two checkpoints."] = 50
+
+    def _check(self) -> None:
+        simulator, rollout = self.simulator, self.rollout
+        if not simulator.auto_reset:
+            refuse("simulator.auto_reset", "True", False, "training steps worlds whose episodes follow each other")
+        if not self.sees_pixels and not simulator.flat_observations:
+            object.__setattr__(self, "simulator", simulator.replace(flat_observations=True))
+        if self.sees_pixels and rollout.time_limit == "bootstrap":
+            refuse("rollout.time_limit", "'terminal' with cameras, which have no view of what was last", "bootstrap")
+        if rollout.num_steps % self.chunk_length:
+            requirement = f"a divisor of rollout.num_steps, which is {rollout.num_steps}"
+            refuse("ppo.chunk_length", requirement, self.ppo.chunk_length)
+        if self.ppo.num_minibatches > self.num_sequences:
+            requirement = f"at most the number of sequences in a rollout, {self.num_sequences}"
+            refuse("ppo.num_minibatches", requirement, self.ppo.num_minibatches)
+        if rollout.inference == "native" and (self.sees_pixels or simulator.device != "cpu"):
+            refuse("rollout.inference", "'torch' or 'auto' with cameras or on a GPU", "native")
+
+    @property
+    def sees_pixels(self) -> bool:
+        """Whether the network sees what cameras show."""
+        return self.simulator.cameras is not None
+
+    @property
+    def infers_natively(self) -> bool:
+        """Whether the library's own code evaluates the network in rollouts."""
+        if self.rollout.inference == "auto":
+            rows = self.simulator.num_worlds * self.simulator.num_agents
+            return rows <= NATIVE_ROWS and self.simulator.device == "cpu" and not self.sees_pixels
+        return self.rollout.inference == "native"
+
+    @property
+    def steps_per_update(self) -> int:
+        """Steps of worlds in a rollout."""
+        return self.rollout.num_steps * self.simulator.num_worlds
+
+    @property
+    def chunk_length(self) -> int:
+        """Steps that the update evaluates in sequence: those of `ppo` with memory, else one."""
+        return self.ppo.chunk_length if isinstance(self.network, LSTMNetwork) else 1
+
+    @property
+    def num_sequences(self) -> int:
+        """Independent sequences of `chunk_length` steps in the data of a rollout."""
+        return self.steps_per_update * self.simulator.num_agents // self.chunk_length
+
+    def changed(self, *changes: str) -> TrainingConfig:
+        """The config with changes written "KEY=VALUE", such as "ppo.learning_rate=1e-3" or "network.widths=64,64".
+
+        All are made at once; of two for one field the later counts. Values are written as in options of the command
+        line. Another "network.type" begins with its defaults.
+
+        Raises:
+            ArgumentError: a change has no "=", names no field, or its value is refused.
+        """
+        return apply_changes(self, changes)

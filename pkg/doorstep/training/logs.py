@@ -1,0 +1,150 @@
+"""The log of a run: a record of each update, in a file of lines of JSON, and for TensorBoard."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, final
+
+import torch
+
+from doorstep._files import checked_path, open_regular, replaced_file
+from doorstep.errors import LibraryError
+from doorstep.levels.generated import ROOM_ENDS
+from doorstep.training.rollout import Rollout
+
+
+@final
+@dataclass(frozen=True)
+class Record:
+    """An update, and the episodes that ended in its rollout.
+
+    Attributes:
+        update: counts from 1.
+        world_steps: steps of worlds so far.
+        seconds: that the run took so far.
+        world_steps_per_second: of this update, everything included.
+        episodes: that ended.
+        mean_return: of an episode's return, which is the mean of its agents' sums of rewards; None if none ended.
+        rooms_one: share of the episodes in which at least one agent passed the first, second and third door; empty if
+            none ended.
+        rooms_all: the same for all agents, at any time of the episode.
+        losses: means over the minibatches of the update, by name.
+    """
+
+    update: int
+    world_steps: int
+    seconds: float
+    world_steps_per_second: float
+    episodes: int
+    mean_return: float | None
+    rooms_one: tuple[float, ...]
+    rooms_all: tuple[float, ...]
+    losses: Mapping[str, float]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields by name, in values that JSON can hold."""
+        return dataclasses.asdict(self)
+
+
+@dataclass(frozen=True)
+class EpisodeSummary:
+    """The fields of a `Record` that tell of episodes."""
+
+    episodes: int
+    mean_return: float | None
+    rooms_one: tuple[float, ...]
+    rooms_all: tuple[float, ...]
+
+
+def summarize_episodes(rollout: Rollout, num_agents: int) -> EpisodeSummary:
+    """The means over the episodes that ended in a rollout."""
+    ended = rollout.ended.unflatten(1, (-1, num_agents))[..., 0]
+    count = int(ended.sum())
+    if not count:
+        return EpisodeSummary(0, None, (), ())
+    returns = rollout.returns.unflatten(1, (-1, num_agents))[ended]
+    doors = torch.tensor(ROOM_ENDS, device=returns.device)
+    passed = rollout.largest_y.unflatten(1, (-1, num_agents))[ended][..., None] > doors
+    one, by_all = passed.any(1).double().mean(0), passed.all(1).double().mean(0)
+    return EpisodeSummary(count, float(returns.double().mean()), tuple(one.tolist()), tuple(by_all.tolist()))
+
+
+@final
+class JsonLines:
+    """A file with a line for each record. A run that goes on after an update first drops the lines of later ones.
+
+    resumed_at: the update; 0: a new run, whose file is empty.
+    """
+
+    def __init__(self, path: Path, resumed_at: int = 0) -> None:
+        kept = [record for record in read_log(path) if record["update"] <= resumed_at] if path.exists() else []
+        with replaced_file(path) as file:
+            file.writelines(_line(record) for record in kept)
+        self._path = path
+        self._file = open(path, "ab", buffering=0)  # noqa: SIM115 (closed by close())
+
+    def write(self, record: Record) -> None:
+        """Appends a record, at once.
+
+        Raises:
+            OSError: the file cannot be written.
+        """
+        try:
+            self._file.write(_line(record.to_dict()))
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, os.fspath(self._path)) from None
+
+    def close(self) -> None:
+        self._file.close()
+
+
+@final
+class TensorBoardLog:
+    """The same records for TensorBoard, below `folder`."""
+
+    def __init__(self, folder: Path, resumed_at: int = 0) -> None:
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+        except ImportError as error:
+            hint = 'pip install "doorstep[train]"'
+            raise LibraryError(f"TensorBoard cannot be imported: {error}", hint=hint) from error
+        self._writer = SummaryWriter(os.fspath(folder), purge_step=resumed_at + 1 if resumed_at else None)
+
+    def write(self, record: Record) -> None:
+        """Adds a point to each curve."""
+        numbers = {f"loss/{name}": value for name, value in record.losses.items()}
+        numbers["speed/world_steps_per_second"] = record.world_steps_per_second
+        if record.mean_return is not None:
+            numbers["episode/return"] = record.mean_return
+        for name, shares in (("one", record.rooms_one), ("all", record.rooms_all)):
+            numbers |= {f"door_{door}/{name}": share for door, share in enumerate(shares, 1)}
+        for name, value in numbers.items():
+            self._writer.add_scalar(name, value, record.update)
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+def read_log(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
+    """The records of a run's `log.jsonl` as dictionaries, in order; a line that was cut off is left out.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    records = []
+    with open(open_regular(checked_path(path)), "rb") as file:
+        lines = file.read().splitlines()
+    for line in lines:
+        with contextlib.suppress(ValueError):
+            records.append(json.loads(line))
+    return [record for record in records if isinstance(record, dict) and "update" in record]
+
+
+def _line(record: Mapping[str, Any]) -> bytes:
+    return json.dumps(record).encode() + b"\n"

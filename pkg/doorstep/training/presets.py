@@ -1,0 +1,58 @@
+"""Presets: configs with names."""
+
+from __future__ import annotations
+
+from doorstep._arguments import nearest, refuse
+from doorstep.cameras import Cameras
+from doorstep.config import SimulatorConfig
+from doorstep.training.config import ExperienceConfig, LSTMNetwork, MLPNetwork, PPOConfig, TrainingConfig
+
+PRESETS: dict[str, TrainingConfig] = {
+    # For a few CPU cores.
+    "default": TrainingConfig(),
+    # The hyperparameters of the reference's own training script, and the numbers of worlds and updates that its authors
+    # recommend, for a GPU.
+    "reference": TrainingConfig(
+        simulator=SimulatorConfig(8192, seed=5, flat_observations=True),
+        network=MLPNetwork(widths=(256, 256, 256), activation="relu", layer_norm=True),
+        rollout=ExperienceConfig(num_steps=40, staggered=False, time_limit="terminal", normalize_observations=False),
+        ppo=PPOConfig(
+            discount=0.998,
+            trace_decay=0.95,
+            clip=0.2,
+            num_epochs=2,
+            num_minibatches=1,
+            chunk_length=5,
+            learning_rate=1e-4,
+            entropy_weight=0.01,
+            value_weight=0.5,
+            max_gradient_norm=0.5,
+            value_decay=0.999,
+        ),
+        num_updates=5000,
+        num_threads=None,
+        checkpoint_every=100,
+    ),
+    # Agents see 64 x 64 pixels of colour and depth, and nothing else; a memory holds what is behind them.
+    "pixels": TrainingConfig(
+        simulator=SimulatorConfig(128, cameras=Cameras(width=64, height=64)),
+        network=LSTMNetwork(widths=(256,), memory=128),
+        ppo=PPOConfig(learning_rate=3e-4),
+        num_threads=None,
+    ),
+}
+
+
+def preset(name: str) -> TrainingConfig:
+    """The config of a name: "default", "reference" or "pixels".
+
+    >>> from doorstep.training import preset
+    >>> preset("reference").ppo.learning_rate
+    0.0001
+
+    Raises:
+        ArgumentError: no preset has this name.
+    """
+    if name not in PRESETS:
+        refuse("preset", "one of " + ", ".join(map(repr, PRESETS)), name, nearest(str(name), PRESETS))
+    return PRESETS[name]

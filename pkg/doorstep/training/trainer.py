@@ -1,0 +1,179 @@
+"""`Trainer`: a training run in memory. `train()`: one in a folder, which can be interrupted and resumed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import final
+
+import torch
+
+from doorstep.errors import StateError
+from doorstep.training.acting import make_actor
+from doorstep.training.checkpoint import Checkpoint
+from doorstep.training.config import TrainingConfig
+from doorstep.training.graphs import recorded
+from doorstep.training.logs import Record, summarize_episodes
+from doorstep.training.networks import ActorCritic
+from doorstep.training.normalization import RunningMoments
+from doorstep.training.ppo import Learner
+from doorstep.training.rollout import Rollout
+from doorstep.training.worlds import Worlds
+
+OBSERVATION_DECAY, LEAST_OBSERVATION_DEVIATION = 0.99, 0.05
+LEAST_VALUE_DEVIATION = 1e-4
+
+
+@final
+class Trainer:
+    """A run: worlds, a network, and what it learned so far.
+
+    >>> from doorstep.training import Trainer, TrainingConfig
+    >>> trainer = Trainer(TrainingConfig().changed("simulator.num_worlds=8", "ppo.num_minibatches=1"))
+    >>> record = trainer.update()
+    >>> record.update, record.world_steps
+    (1, 256)
+    >>> checkpoint = trainer.checkpoint()
+    >>> later = Trainer(checkpoint.config)
+    >>> later.restore(checkpoint)
+    >>> later.update().losses == trainer.update().losses
+    True
+
+    Attributes:
+        config: of the run.
+        network: what is trained.
+        worlds: where it acts.
+        updates: how many were made.
+        world_steps: steps of worlds so far.
+        seconds: that `update()` took so far.
+
+    Raises:
+        ArgumentError, DeviceError, OutOfMemoryError: as `doorstep.Simulator`.
+    """
+
+    def __init__(self, config: TrainingConfig) -> None:
+        if config.num_threads is not None:
+            torch.set_num_threads(config.num_threads)
+        self.config = config
+        self.worlds = worlds = Worlds(config.simulator)
+        self.network = make_network(config, worlds.shape).to(worlds.device)
+        self.updates, self.world_steps, self.seconds = 0, 0, 0.0
+        self._learner = Learner(config, self.network)
+        self._generator = torch.Generator(worlds.device).manual_seed(config.seed)
+        self._actor = make_actor(config, self.network, self._learner.evaluate, self._generator)
+        self._rollout = Rollout(config, worlds, self.network.memory_size)
+        self._value_moments = RunningMoments((), config.ppo.value_decay, LEAST_VALUE_DEVIATION).to(worlds.device)
+        self._observation_moments = make_observation_moments(config, worlds.shape)
+        if self._observation_moments is not None:
+            self._observation_moments.to(worlds.device)
+        self._collect = recorded(self._collect_once, worlds.device, self._generator, config.rollout.cuda_graph)
+        if config.rollout.staggered:
+            worlds.stagger()
+
+    def update(self) -> Record:
+        """Gathers a rollout and learns from it.
+
+        Raises:
+            NonFiniteLossError: a loss or gradient is not finite.
+        """
+        begin = time.perf_counter()
+        self._collect()
+        self._rollout.judge(self._learner.evaluate, self._value_moments, is_evaluated=self._actor.evaluates)
+        progress = self.updates / self.config.num_updates
+        losses = self._learner.update(self._rollout.sequences(), progress, self._generator)
+        episodes = summarize_episodes(self._rollout, self.config.simulator.num_agents)
+        seconds = time.perf_counter() - begin
+        self.updates += 1
+        self.world_steps += self.config.steps_per_update
+        self.seconds += seconds
+        return Record(
+            update=self.updates,
+            world_steps=self.world_steps,
+            seconds=self.seconds,
+            world_steps_per_second=self.config.steps_per_update / seconds,
+            losses=losses,
+            **vars(episodes),
+        )
+
+    def _collect_once(self) -> None:
+        first_step = self.updates * self.config.rollout.num_steps
+        self._rollout.collect(self._actor, first_step, self._observation_moments)
+
+    # ---- Stopping and going on
+
+    def checkpoint(self) -> Checkpoint:
+        """Everything that the run needs to go on, as copies."""
+        optimizer = self._learner.optimizer.state_dict()["state"]
+        parts = {**self._parts(), **{f"optimizer.{index}": entry for index, entry in optimizer.items()}}
+        copies = {name: tensor.detach().clone() for name, tensor in named(parts).items()}
+        return Checkpoint(self.config, self.updates, self.world_steps, self.seconds, copies)
+
+    def _parts(self) -> dict[str, Mapping[str, torch.Tensor]]:
+        """The tensors of a checkpoint by part and name, without those of the optimiser, which begins without any."""
+        moments = self._observation_moments
+        return {
+            "network": self.network.state_dict(),
+            "value_moments": self._value_moments.state_dict(),
+            "observation_moments": {} if moments is None else moments.state_dict(),
+            "rollout": {"starts": self._rollout.starts[-1], "memory": self._rollout.memory[-1]},
+            "run": {
+                "worlds": torch.frombuffer(bytearray(self.worlds.sim.save()), dtype=torch.uint8),
+                "generator": self._generator.get_state(),
+            },
+        }
+
+    def restore(self, checkpoint: Checkpoint) -> None:
+        """Goes on from a checkpoint. On the CPU, with the same versions and number of threads, all that follows has the
+        bits of the run that made it.
+
+        Raises:
+            StateError: it is of another network, or of other worlds. Nothing has changed.
+        """
+        self._check(checkpoint)
+        self.worlds.sim.restore(checkpoint.tensors["run.worlds"].numpy().tobytes())
+        self.network.load_state_dict(checkpoint.part("network"))
+        self._value_moments.load_state_dict(checkpoint.part("value_moments"))
+        if self._observation_moments is not None:
+            self._observation_moments.load_state_dict(checkpoint.part("observation_moments"))
+        self._rollout.starts[-1] = checkpoint.tensors["rollout.starts"]
+        self._rollout.memory[-1] = checkpoint.tensors["rollout.memory"]
+        self._generator.set_state(checkpoint.tensors["run.generator"])
+        self._restore_optimizer(checkpoint)
+        self.updates, self.world_steps = checkpoint.update, checkpoint.world_steps
+        self.seconds = checkpoint.seconds
+
+    def _restore_optimizer(self, checkpoint: Checkpoint) -> None:
+        state = self._learner.optimizer.state_dict()
+        count = len(state["param_groups"][0]["params"])
+        state["state"] = {index: checkpoint.part(f"optimizer.{index}") for index in range(count)}
+        self._learner.optimizer.load_state_dict(state)
+
+    def _check(self, checkpoint: Checkpoint) -> None:
+        """Refuses a checkpoint whose tensors are others than those of a checkpoint of this run."""
+        for name, tensor in named(self._parts()).items():
+            found = checkpoint.tensors.get(name)
+            if found is None or found.shape != tensor.shape:
+                has = "there is none in it" if found is None else f"it is {list(found.shape)} there"
+                raise StateError(
+                    f"the checkpoint does not fit: {name} has shape {list(tensor.shape)} here, and {has}",
+                    hint="resume with the network and the worlds of the checkpoint's own config",
+                )
+
+
+def named(parts: Mapping[str, Mapping[str, torch.Tensor]]) -> dict[str, torch.Tensor]:
+    """Tensors by "part.name"."""
+    return {f"{part}.{name}": tensor for part, tensors in parts.items() for name, tensor in tensors.items()}
+
+
+def make_network(config: TrainingConfig, shape: tuple[int, ...]) -> ActorCritic:
+    """The network before training; its weights follow from the config's seed."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(config.seed)
+        return ActorCritic(config.network, shape)
+
+
+def make_observation_moments(config: TrainingConfig, shape: tuple[int, ...]) -> RunningMoments | None:
+    """None: observations are used as they are."""
+    if config.sees_pixels or not config.rollout.normalize_observations:
+        return None
+    return RunningMoments(shape, OBSERVATION_DECAY, LEAST_OBSERVATION_DEVIATION)

@@ -1,0 +1,89 @@
+"""The worlds that a run trains in: what agents observe, as rows, and what their steps yield."""
+
+from __future__ import annotations
+
+from typing import final
+
+import numpy as np
+import torch
+
+from doorstep._native import NEUTRAL_ACTION
+from doorstep.config import SimulatorConfig
+from doorstep.simulator import Simulator
+from doorstep.training.normalization import Scale
+
+LARGEST_Y = 5  # in self_observations
+LEVEL_LENGTH = 40.0  # metres, by which self_observations are divided
+DEPTH_RANGE = 40.0  # metres; what is farther counts as this far
+
+
+@final
+class Worlds:
+    """A simulator whose tensors have a row for every agent: R = N * A rows.
+
+    Attributes:
+        sim: the simulator.
+        num_rows: R.
+        shape: of an agent's observation: (F,), or (H, W, 4) of red, green, blue and depth.
+        dtype: of observations: float32, or uint8 for pixels.
+    """
+
+    def __init__(self, config: SimulatorConfig) -> None:
+        self.sim = sim = Simulator.from_config(config)
+        self.num_rows = config.num_worlds * config.num_agents
+        self.sees_pixels = config.cameras is not None
+        read = {name: tensor.to_torch().flatten(0, 1) for name, tensor in sim.tensors.items() if tensor.ndim > 2}
+        self._read = read
+        self._flags = {name: read[name].squeeze(-1) for name in ("dones", "terminations")}
+        self.shape: tuple[int, ...]
+        if config.cameras is not None:
+            self.shape, self.dtype = (config.cameras.height, config.cameras.width, 4), torch.uint8
+        else:
+            self.shape, self.dtype = tuple(read["observations"].shape[1:]), torch.float32
+        self.device = read["rewards"].device
+
+    def observe(self, out: torch.Tensor, scale: Scale | None = None) -> None:
+        """Writes the present observations, [R, *shape], normalised by a scale if there is one."""
+        if not self.sees_pixels:
+            write(self._read["observations"], scale, out)
+            return
+        out[..., :3] = self._read["rgb"][..., :3]
+        out[..., 3:] = self._read["depth"].clamp(max=DEPTH_RANGE) * (255 / DEPTH_RANGE)
+
+    def observe_final(self, out: torch.Tensor, scale: Scale | None = None) -> None:
+        """Writes the last observations of each row's latest ended episode, [R, F], likewise."""
+        write(self._read["final_observations"], scale, out)
+
+    def step(self, actions: torch.Tensor) -> None:
+        """Steps every world once with actions int32 [R, 4]."""
+        self._read["actions"].copy_(actions)
+        self.sim.step()
+
+    def read_rewards(self, rewards: torch.Tensor, dones: torch.Tensor, terminations: torch.Tensor) -> None:
+        """Writes what the step yielded: float32 [R], bool [R], bool [R]."""
+        rewards.copy_(self._read["rewards"].squeeze(-1))
+        dones.copy_(self._flags["dones"])
+        terminations.copy_(self._flags["terminations"])
+
+    def read_episodes(self, returns: torch.Tensor, largest_y: torch.Tensor) -> None:
+        """Writes the return and the largest y of each row's latest ended episode: float32 [R], in metres."""
+        returns.copy_(self._read["episode_returns"].squeeze(-1))
+        torch.mul(self._read["final_self_observations"][:, LARGEST_Y], LEVEL_LENGTH, out=largest_y)
+
+    def stagger(self) -> None:
+        """Steps idle agents through an episode while worlds begin new ones in turn, so that their ends are spread."""
+        sim = self.sim
+        length, num_worlds = sim.episode_length, sim.num_worlds
+        begins_at = np.arange(num_worlds) * length // num_worlds
+        idle = torch.tensor(NEUTRAL_ACTION, dtype=torch.int32, device=self.device).expand(self.num_rows, -1)
+        for step in range(length):
+            sim.resets = (begins_at == step)[:, None]
+            self.step(idle)
+
+
+def write(numbers: torch.Tensor, scale: Scale | None, out: torch.Tensor) -> None:
+    """Copies, normalised if there is a scale."""
+    if scale is None:
+        out.copy_(numbers)
+    else:
+        scale.normalize(numbers, out)

@@ -1,0 +1,212 @@
+"""What requests cost: an engine beside a loop of steps with the same policy, its queues, and its latency.
+
+    python tests/benchmarks/rollouts.py [--requests 100000] [--worlds 1024] [--rounds 5]
+
+Everything runs on one thread of the simulator; speeds are per CPU-second: of all threads of the process for episodes,
+of the thread that calls for queues. Latencies are elapsed times. The sides of a comparison take turns, and figures are
+medians over the rounds. The last line has the figures alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import doorstep
+from doorstep._native import rollouts as native
+from doorstep._native._generated import EpisodeReason
+from doorstep.metrics import MetricsConfig
+from doorstep.rollouts import OutputQueue, RequestQueue, RolloutConfig, RolloutStatistics
+
+MOST_STEPS = 200  # of a request; at least 1
+METRICS = {"off": MetricsConfig(enabled=False), "on": MetricsConfig(), "trace": MetricsConfig(trace=1 << 16)}
+
+
+def seconds(act: Callable[[], Any], clock: Callable[[], float]) -> float:
+    begin = clock()
+    act()
+    return clock() - begin
+
+
+# ---- Episodes
+
+
+def engine_of(worlds: int, metrics: MetricsConfig = METRICS["on"]) -> doorstep.RolloutEngine:
+    simulator = doorstep.SimulatorConfig(worlds, num_threads=1)
+    return doorstep.RolloutEngine(doorstep.RolloutConfig(simulator, metrics=metrics))
+
+
+def play(
+    lengths: NDArray[np.int64], worlds: int, policy: Any, metrics: MetricsConfig = METRICS["on"]
+) -> tuple[float, RolloutStatistics]:
+    """Episode steps per CPU-second, and what was played."""
+    with engine_of(worlds, metrics) as engine:
+        engine.submit_batch(range(worlds), max_steps=1, policy=policy)  # warm
+        while engine.outstanding:
+            engine.get_records()
+        before = engine.statistics()
+
+        def play_all() -> None:
+            engine.submit_batch(np.arange(len(lengths)), max_steps=lengths, policy=policy)
+            engine.drain()  # it is measured by itself what taking costs
+            while engine.outstanding:
+                engine.get_records()
+
+        taken = seconds(play_all, time.process_time)
+        after = engine.statistics()
+    played = RolloutStatistics(*(getattr(after, name) - getattr(before, name) for name in vars(after)))
+    return int(lengths.sum()) / taken, played
+
+
+def metrics_microseconds(lengths: NDArray[np.int64], worlds: int, rounds: int) -> dict[str, float]:
+    """CPU time of a step of all worlds without metrics, and what it takes longer with them and with a trace."""
+    times: dict[str, list[float]] = {name: [] for name in METRICS}
+    for _ in range(rounds):
+        for name, metrics in METRICS.items():
+            speed, played = play(lengths, worlds, "random", metrics)
+            times[name].append(1e6 * played.episode_steps / speed / played.steps)
+    off = times["off"]
+    return {
+        name: statistics.median(off if name == "off" else [a - b for a, b in zip(found, off, strict=True)])
+        for name, found in times.items()
+    }
+
+
+def step(world_steps: int, worlds: int, policy: Any) -> float:
+    """World steps per CPU-second of a loop, in which episodes have the mean length of the requests."""
+    sim = doorstep.Simulator(worlds, num_threads=1, flat_observations=True, episode_length=MOST_STEPS // 2)
+    drawn = np.random.default_rng(0).integers(0, doorstep.ACTIONS, (64, worlds, 2, 4)).astype(np.int32)
+
+    def step_all() -> None:
+        for i in range(world_steps // worlds):
+            sim.actions = drawn[i % 64] if isinstance(policy, str) else policy.act(sim.observations)
+            sim.step()
+
+    taken = seconds(step_all, time.process_time)
+    sim.close()
+    return world_steps / taken
+
+
+def make_policy() -> Any:
+    try:
+        import torch
+    except ImportError:
+        return None
+    torch.manual_seed(1)
+    linear, tanh = torch.nn.Linear, torch.nn.Tanh
+    net = torch.nn.Sequential(linear(94, 64), tanh(), linear(64, 64), tanh(), linear(64, 19))
+    return doorstep.Policy.from_torch(net)
+
+
+# ---- Queues
+
+
+def native_requests_per_second(count: int) -> float:
+    """Submission, answers without play, and taking them: requests per second of all that, in native code."""
+    config = RolloutConfig(doorstep.SimulatorConfig(1), queue_capacity=1 << 21)
+    engine = native.EngineHandle(config.native_handle, 0)
+    requests, outputs = RequestQueue(engine.waiting_queue()), OutputQueue(engine.output_queue())
+    array = np.zeros(count, native.REQUEST_DTYPE)
+    array["seed"] = np.arange(count)
+
+    def pass_through() -> None:
+        native.SubmitCall(requests.native_handle, array).run(None)
+        native.answer_requests(requests.native_handle, outputs.native_handle, EpisodeReason.CANCELLED, 0)
+        while len(outputs):
+            outputs.take(4096, 0.0)
+
+    pass_through()
+    return count / seconds(pass_through, time.thread_time)
+
+
+def batch_requests_per_second(count: int) -> tuple[float, float]:
+    """Submitted and taken from Python."""
+    seeds = np.arange(count)
+    with engine_of(1) as engine:
+        submitted = seconds(lambda: engine.submit_batch(seeds, max_steps=1), time.thread_time)
+        engine.close()  # answers all at once
+
+        def take_all() -> None:
+            while engine.outstanding:
+                engine.get_records()
+
+        taken = seconds(take_all, time.thread_time)
+    return count / submitted, count / taken
+
+
+# ---- Latency
+
+
+def latency_microseconds(worlds: int, count: int) -> tuple[float, float]:
+    """From a submission to the end of the episode's first step, and the time of a step by itself."""
+    latencies = []
+    with engine_of(worlds) as engine:
+        for seed in range(count):
+            time.sleep(0.002)
+            engine.submit(doorstep.EpisodeRequest(seed=seed, max_steps=1, policy="idle"))
+            (record,) = engine.get_records()
+            latencies.append((record["ended_ns"] - record["submitted_ns"]) / 1e3)
+    with doorstep.Simulator(worlds, num_threads=1, flat_observations=True, auto_reset=False) as sim:
+        steps = []
+        for _ in range(count):
+            time.sleep(0.002)
+            steps.append(1e6 * seconds(sim.step, time.perf_counter))
+    return statistics.median(latencies[5:]), statistics.median(steps[5:])
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--requests", type=int, default=100_000)
+    parser.add_argument("--worlds", type=int, default=1024)
+    parser.add_argument("--rounds", type=int, default=5)
+    options = parser.parse_args()
+    lengths = np.random.default_rng(0).integers(1, MOST_STEPS + 1, options.requests)
+    policies = {"random": "random", "network": make_policy()}
+    ratios, occupancy = {}, 0.0
+    print("| policy | engine, steps/s | loop, steps/s | ratio | occupancy |\n|---|---|---|---|---|")
+    for name, policy in policies.items():
+        if policy is None:
+            continue
+        rounds = []
+        for _ in range(options.rounds):
+            engine, played = play(lengths, options.worlds, policy)
+            rounds.append((engine, step(int(lengths.sum()) // 4, options.worlds, policy)))
+            occupancy = played.occupancy
+        engine, loop = (statistics.median(column) for column in zip(*rounds, strict=True))
+        ratios[name] = statistics.median(a / b for a, b in rounds)
+        speeds = f"{engine / 1e6:.2f} M | {loop / 1e6:.2f} M"
+        print(f"| {name} | {speeds} | {ratios[name]:.3f} | {occupancy:.3f} |", flush=True)
+
+    costs = metrics_microseconds(lengths[: options.requests // 4], options.worlds, options.rounds)
+    off, on, trace = costs.values()
+    print(f"a step without metrics takes {off:.1f} us; {on:.2f} us more with them, {trace:.2f} us more with a trace")
+
+    through = statistics.median(native_requests_per_second(1_000_000) for _ in range(options.rounds))
+    submitted, taken = np.median([batch_requests_per_second(1_000_000) for _ in range(options.rounds)], axis=0)
+    print(f"native queues: {through / 1e6:.2f} M requests/s from submission to the taken answer")
+    print(f"Python: submit_batch {submitted / 1e6:.2f} M/s, get_records {taken / 1e6:.2f} M/s")
+    latency, one_step = np.median([latency_microseconds(options.worlds, 50) for _ in range(options.rounds)], axis=0)
+    alone, alone_step = np.median([latency_microseconds(1, 50) for _ in range(options.rounds)], axis=0)
+    print(f"latency: {latency:.0f} us with a step of {one_step:.0f} us; one world: {alone:.0f} and {alone_step:.0f} us")
+    figures = {
+        **{f"{name}_ratio": round(ratio, 3) for name, ratio in ratios.items()},
+        **{f"metrics_{name}_us": round(cost, 2) for name, cost in costs.items()},
+        "occupancy": round(occupancy, 4),
+        "native_queue_per_s": round(through),
+        "submit_batch_per_s": round(submitted),
+        "get_records_per_s": round(taken),
+        "latency_beyond_step_us": round(latency - one_step, 1),
+    }
+    print(" ".join(f"{name}={value}" for name, value in figures.items()))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,212 @@
+"""`doorstep train`: small runs, as users start, stop and resume them."""
+
+from __future__ import annotations
+
+import io
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from tests.cli.conftest import Command
+
+from doorstep.cli.train import PRESETS
+from doorstep.cli.training_screen import TrainingScreen, clock
+
+pytest.importorskip("torch")
+pytest.importorskip("safetensors")
+
+from doorstep import training
+from doorstep.training.presets import PRESETS as KNOWN
+
+SMALL = ("--num-worlds", "8", "network.widths=[16]", "ppo.num_minibatches=1", "num_threads=1")
+
+
+def test_a_run_trains_and_says_where_the_result_is(command: Command, tmp_path: Path) -> None:
+    done = command("train", *SMALL, "--num-updates", "3", "--seed", "4", "--run-dir", "a")
+    assert done.returncode == 0, done.stderr
+    assert "8 worlds on cpu" in done.stdout
+    assert "update 3 of 3  768 steps" in done.stdout
+    assert done.stdout.endswith("3 updates, 768 world-steps: a/checkpoint.safetensors\n")
+    config = training.load_checkpoint(tmp_path / "a" / "checkpoint.safetensors").config
+    assert (config.seed, config.simulator.seed, config.simulator.num_worlds) == (4, 4, 8)
+    assert [record["update"] for record in training.read_log(tmp_path / "a" / "log.jsonl")] == [1, 2, 3]
+
+    again = command("train", *SMALL, "--run-dir", "a")
+    assert (again.returncode, again.stdout) == (2, "")
+    assert "a has a run already (resume it, or choose another folder)" in again.stderr
+
+    resumed = command("train", "--resume", "--run-dir", "a", "--num-updates", "5")
+    assert resumed.returncode == 0, resumed.stderr
+    assert "training from update 3" in resumed.stdout
+    assert [record["update"] for record in training.read_log(tmp_path / "a" / "log.jsonl")] == [1, 2, 3, 4, 5]
+
+    played = command("evaluate", "--policy", "a/checkpoint.safetensors", "--episodes", "2", "--worlds", "2")
+    assert played.returncode == 0, played.stderr
+    assert "checkpoint.safetensors" in played.stdout
+
+
+def test_config_is_printed_and_read(command: Command, tmp_path: Path) -> None:
+    printed = command("train", "--preset", "reference", "--print-config", "ppo.learning_rate=5e-4")
+    assert printed.returncode == 0, printed.stderr
+    config = training.TrainingConfig.from_json(printed.stdout)
+    assert config == training.preset("reference").changed("ppo.learning_rate=5e-4")
+    (tmp_path / "c.json").write_text(printed.stdout)
+    again = command("train", "--config", "c.json", "--print-config", "--num-worlds", "64")
+    assert training.TrainingConfig.from_json(again.stdout) == config.changed("simulator.num_worlds=64")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_config_in_yaml_is_read(command: Command, tmp_path: Path) -> None:
+    pytest.importorskip("yaml")
+    (tmp_path / "c.yaml").write_text("network: {type: lstm, widths: [32]}\nppo: {learning_rate: 1.0e-3}\n")
+    printed = command("train", "--config", "c.yaml", "--print-config", "network.memory=8")
+    assert printed.returncode == 0, printed.stderr
+    assert training.TrainingConfig.from_json(printed.stdout) == training.TrainingConfig(
+        network=training.LSTMNetwork(widths=(32,), memory=8), ppo=training.PPOConfig(learning_rate=1e-3)
+    )
+
+
+def test_presets_of_the_command_are_those_of_the_package() -> None:
+    assert set(PRESETS) == set(KNOWN)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("ppo.gama=1",), "'ppo.gama' is not the name of a single value"),
+        (("ppo.clip=big",), "ppo.clip is 'big'; it must be a number"),
+        (("--resume",), "run has no checkpoint.safetensors to resume"),
+        (("--resume", "--preset", "default"), "--resume is given with --preset or --config"),
+        (("--config", "nowhere.json"), "nowhere.json"),
+        (("--config", "nowhere.toml"), "it must be a file whose name ends in .json, .yaml, .yml"),
+        (("--config", "nowhere.json", "--preset", "default"), "--config and --preset are both given"),
+        (("--num-worlds", "0"), "0 is not allowed"),
+        (("--device", "gpu"), "device is 'gpu'"),
+    ],
+)
+def test_mistakes_are_one_line_and_leave_nothing(
+    command: Command, tmp_path: Path, arguments: tuple[str, ...], message: str
+) -> None:
+    done = command("train", *arguments)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert message in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("missing", ["torch", "safetensors"])
+def test_a_missing_library_is_named_with_its_extra(tmp_path: Path, missing: str) -> None:
+    code = f"""
+import sys  # noqa: E402
+sys.modules[{missing!r}] = None
+from doorstep.cli import main  # noqa: E402
+sys.exit(main(["train", "--num-worlds", "4", "ppo.num_minibatches=1", "--num-updates", "1"]))
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert 'pip install "doorstep[train]"' in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_saves_and_goes_on(command: Command, tmp_path: Path, number: signal.Signals) -> None:
+    arguments = [sys.executable, "-m", "doorstep", "train", *SMALL, "--num-updates", "100000"]
+    with subprocess.Popen(arguments, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
+        log = tmp_path / "run" / "log.jsonl"
+        deadline = time.monotonic() + 60
+        while not (log.exists() and log.stat().st_size) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        run.send_signal(number)
+        output, errors = run.communicate(timeout=60)
+    assert run.returncode == 130
+    assert errors == ""
+    assert "go on with: doorstep train --resume --run-dir run" in output
+    update = training.load_checkpoint(tmp_path / "run" / "checkpoint.safetensors").update
+    assert training.read_log(log)[-1]["update"] == update
+    done = command("train", "--resume", "num_updates=" + str(update + 1))
+    assert done.returncode == 0, done.stderr
+
+
+def test_tensorboard_gets_the_curves(command: Command, tmp_path: Path) -> None:
+    pytest.importorskip("tensorboard")
+    done = command("train", *SMALL, "--num-updates", "8", "--tensorboard")
+    assert done.returncode == 0, done.stderr
+    (events,) = (tmp_path / "run" / "tensorboard").iterdir()
+    written = events.read_bytes()
+    for curve in (b"loss/entropy", b"episode/return", b"door_1/one", b"door_3/all", b"speed/world_steps_per_second"):
+        assert curve in written, curve
+
+
+# ---- The screen
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def record_of(update: int, episodes: int, passed: float) -> training.Record:
+    losses = dict.fromkeys(("policy_loss", "value_loss", "entropy", "divergence", "clipped", "gradient_norm"), 0.5)
+    shares = (passed, passed / 2, 0.0) if episodes else ()
+    mean = 2 * passed if episodes else None
+    return training.Record(update, update * 256, 2.0 * update, 128.0, episodes, mean, shares, shares, losses)
+
+
+def begun(stream: io.StringIO, num_updates: int) -> TrainingScreen:
+    config = training.preset("default").changed("simulator.num_worlds=4", f"num_updates={num_updates}")
+    screen = TrainingScreen(stream)
+    screen.begin(training.Trainer(config.changed("ppo.num_minibatches=1", "network.widths=[8]")))
+    return screen
+
+
+def test_a_terminal_shows_one_screen_that_is_redrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("doorstep.cli.training_screen.REDRAW_SECONDS", 0)
+    stream = Terminal()
+    screen = begun(stream, 10)
+    for update in (1, 2):
+        screen.show(record_of(update, 10, 0.5))
+    text = stream.getvalue()
+    height = text.count("\x1b[K") // 2
+    assert f"\x1b[{height}A" in text
+    last = text.rpartition(f"\x1b[{height}A")[2]
+    assert "2 of 10" in last
+    assert "0:04, 0:16 left" in last
+    assert re.search(r"one +50.0% +25.0% +0.0%", last)
+    assert "+1.000" in last
+
+
+def test_shares_are_means_over_recent_episodes() -> None:
+    stream = io.StringIO()
+    screen = begun(stream, 3)
+    screen.show(record_of(1, 0, 0.0))
+    assert "return +nan  all past the doors none ended" in stream.getvalue()
+    screen.show(record_of(2, 10, 0.0))
+    screen.show(record_of(3, 30, 1.0))
+    assert "return +1.50  all past the doors 75%, 38%, 0%" in stream.getvalue()
+
+
+def test_old_episodes_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("doorstep.cli.training_screen.SMOOTHED_EPISODES", 40)
+    stream = io.StringIO()
+    screen = begun(stream, 3)
+    for update, passed in ((1, 0.0), (2, 0.0), (3, 1.0)):
+        screen.show(record_of(update, 40, passed))
+    assert "all past the doors 100%, 50%, 0%" in stream.getvalue()
+
+
+def test_log_lines_are_rare() -> None:
+    stream = io.StringIO()
+    screen = begun(stream, 1000)
+    for update in range(1, 1001):
+        screen.show(record_of(update, 1, 0.5))
+    assert len(stream.getvalue().splitlines()) == 3  # the beginning, the first and the last
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(0, "0:00"), (59.6, "1:00"), (3599, "59:59"), (3723, "1:02:03")])
+def test_times_are_clocks(seconds: float, text: str) -> None:
+    assert clock(seconds) == text

@@ -1,0 +1,303 @@
+"""Policies on a GPU: the CPU's bits, on the caller's stream, with the weights where they are."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import DTypeLike, NDArray
+from tests.cuda import stand_in_driver as driver
+from tests.cuda.on_stand_in import on_stand_in
+from tests.cuda.test_in_place import WAITING, UsersArray
+from tests.pkg.policy.networks import NUM_INPUTS, observe
+
+import doorstep
+from doorstep import Policy, cuda
+from doorstep._native._generated import DeviceKind, LayerKind, WeightType
+from doorstep._native.policies import LayerHandle, LayerWeights, PolicyHandle
+from doorstep._tensors.checks import ReadRules
+from doorstep._tensors.reader import read_memory
+from doorstep.policy import Heads, SamplingParams
+from doorstep.policy.arrays import Floats, _check_floats
+from doorstep.policy.torch_modules import ARRAYS, read_layers
+
+GREEDY = SamplingParams(greedy=True)
+
+
+class UsersArrays:
+    """Arrays of a library that works on one stream of the GPU."""
+
+    device = "cuda:0"
+
+    def __init__(self, stream: int) -> None:
+        self._stream = stream
+        self.kept: list[Any] = []  # what work that was begun reads and writes
+
+    def stream(self) -> int:
+        return self._stream
+
+    def read(self, name: str, value: Any, stream: int, *, written: bool) -> Floats:
+        rules = ReadRules(name, written=written, stream=stream)
+        return _check_floats(name, read_memory(value, rules), value, self.device)
+
+    def empty(self, shape: tuple[int, ...], dtype: DTypeLike) -> UsersArray:
+        made = UsersArray(shape, dtype, self._stream)
+        self.kept.append(made)
+        return made
+
+    def zeros(self, shape: tuple[int, ...]) -> UsersArray:
+        return self.upload(np.zeros(shape, np.float32))
+
+    def upload(self, array: NDArray[Any]) -> UsersArray:
+        made, copied = self.empty(array.shape, array.dtype), np.array(array, order="C")
+        self.kept.append(copied)
+        made.fill(copied)
+        return made
+
+    def address(self, array: UsersArray) -> int:
+        return array.pointer
+
+
+class DeviceModule:
+    """The weights of a module in a GPU's memory, and the policy that reads them there."""
+
+    def __init__(self, module: Any, arrays: UsersArrays, sampling: SamplingParams | None = None) -> None:
+        self.buffers: dict[int, UsersArray] = {}
+        self.arrays = arrays
+        layers = read_layers(module)
+        handles = [self._layer(layer) for layer in layers]
+        self.buffers_of_all = list(self.buffers.values())
+        handle = PolicyHandle.create(handles, sum(layer.is_head for layer in layers))
+        self.policy = Policy(handle, sampling or SamplingParams(), arrays)
+
+    def _layer(self, layer: Any) -> LayerHandle:
+        addresses, kind = {}, WeightType.FLOAT32
+        for name, tensor in zip(ARRAYS, layer.tensors, strict=False):
+            if tensor is None:
+                continue
+            buffer = self.buffers[id(tensor)] = self.arrays.upload(bits_of(tensor))
+            addresses[name] = buffer.pointer
+            kind = WeightType.BFLOAT16 if tensor.dtype == torch.bfloat16 else WeightType.FLOAT32
+        weights = LayerWeights(kind, DeviceKind.CUDA, 0, **addresses, owner=list(self.buffers.values()))
+        return LayerHandle.create(layer.kind, layer.num_inputs, layer.num_outputs, layer.parameter, weights)
+
+    def update(self, tensor: torch.Tensor) -> None:
+        """As an optimiser does, on the stream of the calls."""
+        self.arrays.kept.append(bits_of(tensor))
+        self.buffers[id(tensor)].fill(self.arrays.kept[-1])
+
+
+def bits_of(tensor: torch.Tensor) -> NDArray[Any]:
+    whole = tensor.detach().contiguous()
+    bits: NDArray[Any] = (whole.view(torch.int16) if tensor.dtype == torch.bfloat16 else whole).numpy().copy()
+    return bits
+
+
+def every_activation(dtype: torch.dtype) -> Any:
+    nn = torch.nn
+    kinds = (nn.ReLU(), nn.LeakyReLU(0.2), nn.ELU(), nn.SiLU(), nn.Sigmoid(), nn.Tanh(), nn.GELU(), nn.GELU("tanh"))
+    hidden = [module for kind in kinds for module in (nn.Linear(70, 70), kind)]
+    heads = Heads(nn.Linear(70, size) for size in doorstep.ACTIONS)
+    return nn.Sequential(nn.Linear(NUM_INPUTS, 70), nn.LayerNorm(70), *hidden, heads).to(dtype)
+
+
+def recurrent(dtype: torch.dtype) -> Any:
+    nn = torch.nn
+    return nn.Sequential(
+        nn.Linear(NUM_INPUTS, 40), nn.LSTM(40, 33), nn.GRU(33, 70, num_layers=2), nn.Linear(70, 19)
+    ).to(dtype)
+
+
+def wide(dtype: torch.dtype) -> Any:
+    nn = torch.nn
+    return nn.Sequential(nn.Linear(NUM_INPUTS, 900), nn.Tanh(), nn.Linear(900, 19)).to(dtype)
+
+
+NETWORKS = {"activations": every_activation, "recurrent": recurrent, "wide": wide}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("network", NETWORKS)
+@on_stand_in()
+def test_logits_states_and_actions_are_the_cpus(network: str, dtype: str) -> None:
+    _check_same(network, dtype)
+
+
+@on_stand_in(compute_capability=75)
+def test_networks_that_shared_memory_cannot_hold_give_the_same() -> None:
+    for network in NETWORKS:
+        _check_same(network, "float32")
+
+
+def _check_same(network: str, dtype: str) -> None:
+    torch.manual_seed(1)
+    module = NETWORKS[network](getattr(torch, dtype))
+    sampling = SamplingParams(temperature=0.7, top_p=0.9, seed=5)
+    expected = Policy.from_torch(module, sampling=sampling)
+    with driver.users_stream() as stream:
+        arrays = UsersArrays(stream)
+        policy = DeviceModule(module, arrays, sampling).policy
+        assert (policy.device, policy.state_size, policy.num_inputs) == ("cuda:0", expected.state_size, NUM_INPUTS)
+        for num_worlds in (1, 16, 37):
+            observations = observe(num_worlds, 2).numpy()
+            state: Any = expected.initial_state(num_worlds, 2) if expected.state_size else None
+            on_device = arrays.upload(state) if state is not None else None
+            for steps in (None, 3, np.arange(num_worlds)):
+                seeds = None if steps is None else np.arange(num_worlds) * 7
+                actions = expected.act(observations, state, step=steps, seeds=seeds)
+                found = policy.act(arrays.upload(observations), on_device, step=steps, seeds=seeds)
+                assert (found.read() == actions).all()
+            if on_device is not None:
+                assert on_device.read().tobytes() == state.tobytes()
+            logits = policy.forward(arrays.upload(observations)).read()
+            assert logits.tobytes() == expected.forward(observations).tobytes()
+        driver.synchronize(stream)
+        del policy
+
+
+@on_stand_in()
+def test_a_policy_acts_on_a_simulator_without_waiting() -> None:
+    module = every_activation(torch.float32)
+    with driver.users_stream() as stream:
+        arrays = UsersArrays(stream)
+        policy = DeviceModule(module, arrays, SamplingParams(seed=1)).policy
+        expected = Policy.from_torch(module, sampling=SamplingParams(seed=1))
+        options: dict[str, Any] = {"seed": 3, "flat_observations": True}
+        with (
+            doorstep.Simulator(20, device="cuda", stream=cuda.Stream.from_handle(stream, 0), **options) as sim,
+            doorstep.Simulator(20, **options) as twin,
+        ):
+            policy.act(sim.observations, step=0)
+            driver.clear()
+            for step in range(12):
+                sim.actions = policy.act(sim.observations, step=step)
+                sim.step()
+                twin.actions = expected.act(twin.observations, step=step)
+                twin.step()
+            assert not WAITING & set(driver.report().calls)
+            assert sim.observations.copy_to_host().tobytes() == twin.observations.to_numpy().tobytes()
+        del policy
+
+
+@on_stand_in()
+def test_an_optimisers_step_is_seen_and_a_frozen_policy_keeps_its_weights() -> None:
+    module = wide(torch.float32)
+    with driver.users_stream() as stream:
+        arrays = UsersArrays(stream)
+        device = DeviceModule(module, arrays)
+        observations = observe(5, 2).numpy()
+        before = Policy.from_torch(module).forward(observations)
+        frozen = device.policy.freeze()
+        with torch.no_grad():
+            module[0].weight.mul_(1.5)
+        device.update(module[0].weight)
+        after = Policy.from_torch(module).forward(observations)
+        assert device.policy.forward(arrays.upload(observations)).read().tobytes() == after.tobytes()
+        policy = device.policy
+        del device
+        assert frozen.forward(arrays.upload(observations)).read().tobytes() == before.tobytes()
+        driver.synchronize(stream)
+        del policy, frozen
+
+
+@on_stand_in()
+def test_rows_without_a_choice_are_counted() -> None:
+    with driver.users_stream() as stream:
+        arrays = UsersArrays(stream)
+        policy = DeviceModule(wide(torch.float32), arrays).policy
+        observations = observe(40, 2).numpy()
+        observations[3:20, 1] = np.nan
+        actions = policy.act(arrays.upload(observations), sampling=GREEDY).read()
+        assert (actions[3:20, 1] == doorstep.NEUTRAL_ACTION).all()
+        assert policy.nonfinite_rows == 17
+        del policy
+
+
+@on_stand_in()
+def test_a_captured_call_reads_its_step_from_the_gpu() -> None:
+    module = wide(torch.float32)
+    sampling = SamplingParams(seed=2, temperature=3)
+    with driver.users_stream() as stream:
+        arrays = UsersArrays(stream)
+        policy = DeviceModule(module, arrays, sampling).policy
+        expected = Policy.from_torch(module, sampling=sampling)
+        given = observe(30, 2).numpy()
+        observations = arrays.upload(given)
+        counter: Any = arrays.upload(np.zeros(1, np.int32))
+        counter.device, counter.dtype = "cuda:0", "torch.int32"  # as a tensor of PyTorch has them
+        policy.act(observations, step=counter)  # uploads the keys
+        with driver.RecordedGraph(stream) as graph:
+            actions = policy.act(observations, step=counter)
+        for step in (0, 4, 2**31 + 5):
+            number = np.array([step], np.uint32)
+            driver.copy(stream, counter.pointer, number.ctypes.data, 4)
+            graph.launch()
+            assert (actions.read() == expected.act(given, step=step)).all()
+        graph.close()
+        counter.device = SimpleNamespace(index=0)
+        del policy
+
+
+@on_stand_in()
+def test_calls_on_several_streams_are_executed_in_their_order() -> None:
+    module = recurrent(torch.float32)
+    expected = Policy.from_torch(module, sampling=GREEDY)
+    observations = observe(9, 2).numpy()
+    state = expected.initial_state(9, 2)
+    with driver.users_stream() as first, driver.users_stream() as second:
+        arrays = UsersArrays(first)
+        policy = DeviceModule(module, arrays, GREEDY).policy
+        inputs, on_device = arrays.upload(observations), arrays.upload(state)
+        driver.synchronize(first)
+        for step in range(6):
+            arrays._stream = (first, second)[step % 2]
+            policy.act(inputs, on_device, step=step)
+            expected.act(observations, state, step=step)
+        driver.synchronize(first)
+        driver.synchronize(second)
+        assert on_device.read().tobytes() == state.tobytes()
+        del policy
+
+
+@on_stand_in()
+def test_arrays_of_the_host_are_refused() -> None:
+    with driver.users_stream() as stream:
+        policy = DeviceModule(wide(torch.float32), UsersArrays(stream)).policy
+        with pytest.raises(doorstep.ArgumentError, match=r"observations is float32 on cpu; it must be .* on cuda:0"):
+            policy.act(observe(3, 2))
+        on_cpu = Policy.from_torch(wide(torch.float32))
+        with (
+            doorstep.Simulator(3, device="cuda", flat_observations=True) as sim,
+            pytest.raises(doorstep.ArgumentError, match=r"on cuda:0; it must be .* in the host's memory"),
+        ):
+            on_cpu.act(sim.observations)
+        del policy
+
+
+@on_stand_in(devices=2)
+def test_layers_on_several_devices_are_refused() -> None:
+    weights = cuda.Buffer(4 * 19 * 19, 0)
+    places = [LayerWeights(WeightType.FLOAT32, DeviceKind.CUDA, index, weights.pointer) for index in (0, 1)]
+    layers = [LayerHandle.create(LayerKind.LINEAR, 19, 19, 0.0, place) for place in places]
+    with pytest.raises(doorstep.ArgumentError, match=r"layers\[1\] is on another device"):
+        PolicyHandle.create(layers, 0)
+
+
+@pytest.mark.parametrize("function", ["cuModuleLoadDataEx", "cuMemHostAlloc", "cuLaunchKernel"])
+@on_stand_in()
+def test_a_driver_that_refuses_is_reported_and_nothing_is_left(function: str) -> None:
+    module = wide(torch.float32)
+    with driver.users_stream() as stream:
+        arrays = UsersArrays(stream)
+        observations = arrays.upload(observe(3, 2).numpy())
+        driver.fail(function, 1, driver.UNKNOWN)
+        with pytest.raises(doorstep.DeviceError, match=function):
+            DeviceModule(module, arrays).policy.act(observations)
+        driver.clear()
+        found = DeviceModule(module, arrays).policy.forward(observations).read()
+        assert found.tobytes() == Policy.from_torch(module).forward(observe(3, 2).numpy()).tobytes()
+
+

@@ -1,0 +1,169 @@
+"""Episodes with seeds and levels of their own, and engines, give the same bits on both devices."""
+
+import ctypes
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from tests.cuda import stand_in_driver as driver
+from tests.cuda.on_stand_in import on_stand_in
+from tests.cuda.test_policies import DeviceModule, UsersArrays
+from tests.cuda.twins import Twins
+from tests.pkg.rollouts.playing import assert_equal_results, results_of, walk
+
+import doorstep
+from doorstep import EpisodeRequest, RolloutConfig, RolloutEngine, SimulatorConfig, levels
+from doorstep._native import _generated as native
+from doorstep._native.calls import check
+from doorstep._native.library import load
+from doorstep.levels.native import to_native
+
+
+def begin(sim: doorstep.Simulator, starts: list[tuple[int, int, int, Any]]) -> None:
+    """starts: world, seed, max_steps, level or None."""
+    kept = [None if level is None else to_native(level) for *_, level in starts]
+    structs = (native.EpisodeStart * len(starts))()
+    for struct, (world, seed, max_steps, _), level in zip(structs, starts, kept, strict=True):
+        struct.world, struct.seed, struct.max_steps = world, seed, max_steps
+        struct.level = None if level is None else ctypes.addressof(level)
+    check(load().ds_simulator_begin(sim._session.handle, structs, len(starts)))
+
+
+@pytest.mark.parametrize("max_levels", [0, 2])
+@pytest.mark.parametrize("num_agents", [1, 2, 5])
+@on_stand_in()
+def test_given_episodes_are_the_same_on_both_devices(num_agents: int, max_levels: int) -> None:
+    table: list[Any] = [None]
+    if max_levels:
+        table += [level for level in levels.curated().values() if len(level.spawns) >= num_agents]
+        table.append(levels.GeneratedLevel(room_types=("any", "any", "any"), episode_length=(5, 30)))
+    options: dict[str, Any] = {"num_agents": num_agents, "max_levels": max_levels, "flat_observations": True}
+    with Twins(35, seed=3, **options) as twins:
+        twins.step_randomly(5)
+        for attempt in range(6):
+            worlds = np.random.default_rng(attempt).permutation(35)[: 1 + 6 * attempt].tolist()
+            starts = [(w, 1000 * w + attempt, w % 3 * 4, table[w % len(table)]) for w in worlds]
+            for sim in twins.both():
+                begin(sim, starts)
+            twins.assert_same()
+            twins.step_randomly(10, seed=attempt)
+            twins.assert_same()
+
+
+def _requests(max_levels: int) -> list[EpisodeRequest]:
+    table = [None, *levels.curated().values()] if max_levels else [None]
+    policies = ("random", walk, ("idle", walk))
+    return [
+        EpisodeRequest(
+            seed=seed,
+            max_steps=1 + seed * 7 % 30,
+            policy=policies[seed % 3],
+            level=table[seed % len(table)],
+            record=("observations", "stream") if seed % 2 else (),
+        )
+        for seed in range(60)
+    ]
+
+
+@pytest.mark.parametrize("max_levels", [0, 1])
+@on_stand_in()
+def test_engines_play_the_same_episodes_on_both_devices(max_levels: int) -> None:
+    requests = _requests(max_levels)
+    with RolloutEngine(SimulatorConfig(7, num_threads=1, max_levels=max_levels)) as engine:
+        expected = results_of(engine, requests)
+    for devices in (("cuda",), ("cuda", "cpu")):
+        config = RolloutConfig(SimulatorConfig(9, num_threads=1, max_levels=max_levels), devices=devices)
+        with RolloutEngine(config) as engine:
+            results = results_of(engine, requests)
+        assert_equal_results(results, expected)
+        for result, other in zip(results, expected, strict=True):
+            if result.observations is not None:
+                assert (result.observations == other.observations).all()
+                assert (result.rewards == other.rewards).all()
+                assert (result.actions == other.actions).all()
+
+
+def _networks() -> list[Any]:
+    torch.manual_seed(3)
+    nn = torch.nn
+    plain = nn.Sequential(nn.Linear(94, 40), nn.LayerNorm(40), nn.Tanh(), nn.Linear(40, 19))
+    recurrent = nn.Sequential(nn.Linear(94, 24), nn.GRU(24, 20), nn.LSTM(20, 24), nn.Linear(24, 19))
+    return [plain, recurrent]
+
+
+def _play(policies: list[Any], config: RolloutConfig, records: bool) -> list[Any]:
+    """Episodes of all lengths, of which several begin and end within most steps."""
+    players = ["random", "idle", *policies, (policies[0], "random"), (policies[1], policies[0])]
+    players += [walk] if records else []
+    requests = [
+        EpisodeRequest(
+            seed=seed,
+            max_steps=1 + seed * 7 % 23,
+            policy=players[seed % len(players)],
+            record=("observations",) if records and seed % 5 == 0 else (),
+        )
+        for seed in range(90)
+    ]
+    with RolloutEngine(config) as engine:
+        return results_of(engine, requests)
+
+
+@pytest.mark.parametrize("records", [False, True])
+@on_stand_in()
+def test_native_policies_act_on_the_gpu_with_the_cpus_results(records: bool) -> None:
+    modules = _networks()
+    simulators = SimulatorConfig(9, num_threads=1)
+    expected = _play([doorstep.Policy.from_torch(one) for one in modules], RolloutConfig(simulators), records)
+    with driver.users_stream() as stream:
+        policies = [DeviceModule(one, UsersArrays(stream)).policy for one in modules]
+        driver.synchronize(stream)
+        for devices in (("cuda",), ("cuda", "cuda")):
+            driver.clear()
+            results = _play(policies, RolloutConfig(simulators, devices=devices), records)
+            assert_equal_results(results, expected)
+            assert records or "cuGraphLaunch" in driver.report().calls
+        del policies
+
+
+@on_stand_in()
+def test_a_step_on_the_gpu_is_one_launch_and_one_copy_of_ends() -> None:
+    module = _networks()[0]
+    with driver.users_stream() as stream:
+        policy = DeviceModule(module, UsersArrays(stream)).policy
+        driver.synchronize(stream)
+        with RolloutEngine(RolloutConfig(SimulatorConfig(16), devices=("cuda",))) as engine:
+            driver.clear()
+            engine.submit_batch(range(16), policy=policy, max_steps=150)
+            assert len(list(engine)) == 16
+            calls = driver.report().calls
+        steps = calls.count("cuGraphLaunch")
+        assert steps == 150
+        assert calls.count("cuStreamBeginCapture") == 1
+        assert calls.count("cuLaunchKernel") < 20  # captured once, and the begin of the episodes
+        assert calls.count("cuMemcpyAsync") < 2 * steps + 60
+        assert calls.count("cuStreamSynchronize") < steps + 60
+        del policy
+
+
+@on_stand_in()
+def test_episodes_with_a_policy_of_another_device_fail_and_say_why() -> None:
+    with driver.users_stream() as stream:
+        policy = DeviceModule(_networks()[0], UsersArrays(stream)).policy
+        driver.synchronize(stream)
+        with RolloutEngine(SimulatorConfig(4)) as engine:
+            engine.submit(EpisodeRequest(seed=1, policy=policy))
+            (result,) = engine
+        assert result.reason == "failed"
+        assert "on CUDA device 0, where the replica is not" in result.error
+        del policy
+
+
+@on_stand_in()
+def test_engines_on_gpus_close_at_any_moment() -> None:
+    for steps in range(5):
+        with RolloutEngine(RolloutConfig(SimulatorConfig(4), devices=("cuda", "cuda"))) as engine:
+            ids = engine.submit_batch(range(100), policy=walk).tolist()
+            while engine.statistics().steps < 2 * steps:
+                pass
+        assert sorted(result.id for result in engine) == sorted(ids)

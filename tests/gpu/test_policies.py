@@ -1,0 +1,182 @@
+"""Policies on a real GPU: the CPU's bits, PyTorch's streams and memory, graphs, engines; and how fast they are."""
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import doorstep
+from doorstep import EpisodeRequest, RolloutConfig, RolloutEngine, SimulatorConfig
+from doorstep.policy import Heads, SamplingParams
+
+torch = pytest.importorskip("torch")
+
+NUM_INPUTS = 94
+LONG = 1_000_000_000  # clock cycles: about half a second
+DRAWN = SamplingParams(temperature=0.8, top_p=0.95, seed=4)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _kernels_stay() -> None:
+    """Loads what stays loaded until the process ends, before objects are counted."""
+    torch.zeros(1, device="cuda")
+
+
+def mlp(width: int = 256) -> Any:
+    nn = torch.nn
+    hidden = (nn.Linear(NUM_INPUTS, width), nn.Tanh(), nn.Linear(width, width), nn.Tanh(), nn.Linear(width, width))
+    return nn.Sequential(*hidden, nn.Tanh(), nn.Linear(width, 19))
+
+
+def every_layer() -> Any:
+    nn = torch.nn
+    kinds = (nn.ReLU(), nn.LeakyReLU(0.2), nn.ELU(), nn.SiLU(), nn.Sigmoid(), nn.Tanh(), nn.GELU(), nn.GELU("tanh"))
+    hidden = [module for kind in kinds for module in (nn.Linear(70, 70), kind)]
+    heads = Heads(nn.Linear(33, size) for size in doorstep.ACTIONS)
+    memory = (nn.LSTM(70, 40), nn.GRU(40, 33))
+    return nn.Sequential(nn.Linear(NUM_INPUTS, 70), nn.LayerNorm(70), *hidden, *memory, heads)
+
+
+def both(module: Any, sampling: SamplingParams = DRAWN) -> tuple[Any, Any]:
+    return (
+        doorstep.Policy.from_torch(module, sampling=sampling),
+        doorstep.Policy.from_torch(copy.deepcopy(module).cuda(), sampling=sampling),
+    )
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("make", [mlp, every_layer, lambda: mlp(1500)], ids=["mlp", "every-layer", "wide"])
+def test_logits_states_and_actions_are_the_cpus(make: Callable[[], Any], dtype: Any) -> None:
+    torch.manual_seed(0)
+    on_cpu, on_gpu = both(make().to(dtype))
+    for num_worlds in (1, 17, 3000):
+        observations = torch.randn(num_worlds, 2, NUM_INPUTS)
+        states: list[Any] = [
+            policy.initial_state(num_worlds, 2) if policy.state_size else None for policy in (on_cpu, on_gpu)
+        ]
+        for _ in range(3):
+            expected = on_cpu.act(observations, states[0])
+            found = on_gpu.act(observations.cuda(), states[1])
+            assert np.array_equal(found.cpu().numpy(), expected)
+        logits = on_gpu.forward(observations.cuda()).cpu().numpy()
+        assert logits.tobytes() == on_cpu.forward(observations).tobytes()
+        if states[0] is not None:
+            assert states[1].cpu().numpy().tobytes() == states[0].tobytes()
+
+
+def test_weights_are_shared_and_calls_are_ordered_by_the_current_stream() -> None:
+    module = mlp().cuda()
+    policy = doorstep.Policy.from_torch(module)
+    observations = torch.randn(64, 2, NUM_INPUTS, device="cuda")
+    frozen = policy.freeze()
+    before = policy.forward(observations).clone()
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream), torch.no_grad():
+        torch.cuda._sleep(LONG)
+        module[-1].weight.mul_(2)
+        after = policy.forward(observations)
+        assert not stream.query(), "the call was to return while the GPU was busy"
+    stream.synchronize()
+    assert torch.equal(frozen.forward(observations), before)
+    expected = doorstep.Policy.from_torch(copy.deepcopy(module).cpu()).forward(observations.cpu())
+    assert after.cpu().numpy().tobytes() == expected.tobytes()
+
+
+def test_steps_with_a_policy_are_the_cpus_also_in_a_graph() -> None:
+    on_cpu, on_gpu = both(mlp())
+    options: dict[str, Any] = {"seed": 2, "flat_observations": True}
+    with doorstep.Simulator(100, device="cuda", **options) as sim, doorstep.Simulator(100, **options) as twin:
+        step, observations = torch.zeros(1, dtype=torch.int32, device="cuda"), sim.observations.to_torch()
+        on_gpu.act(observations, step=step)
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            sim.actions = on_gpu.act(observations, step=step)
+            sim.step()
+            step += 1
+        for index in range(300):
+            graph.replay()
+            twin.actions = on_cpu.act(twin.observations, step=index)
+            twin.step()
+        torch.cuda.synchronize()
+        assert (sim.world_hashes() == twin.world_hashes()).all()
+
+
+def test_an_engine_gives_the_cpus_results() -> None:
+    on_cpu, on_gpu = both(every_layer())
+
+    def results(policy: Any, config: Any) -> list[Any]:
+        requests = [
+            EpisodeRequest(seed=seed, max_steps=1 + seed % 90, policy=(policy, "random", "idle")[seed % 3])
+            for seed in range(3000)
+        ]
+        with RolloutEngine(config) as engine:
+            ids = engine.submit(requests)
+            found = {result.id: result for result in engine}
+        return [(found[one].length, found[one].returns.tolist(), found[one].state_hash) for one in ids]
+
+    expected = results(on_cpu, RolloutConfig(SimulatorConfig(256)))
+    assert results(on_gpu, RolloutConfig(SimulatorConfig(256), devices=("cuda",))) == expected
+
+
+# ---- Speed: printed, and nothing is asserted of it
+
+
+def milliseconds(work: Callable[[], object], repetitions: int = 50) -> float:
+    """The median of the GPU's time between two events."""
+    times = []
+    for _ in range(repetitions):
+        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        begin.record()
+        work()
+        end.record()
+        end.synchronize()
+        times.append(begin.elapsed_time(end))
+    return float(np.median(times))
+
+
+@pytest.mark.parametrize("rows", [64, 2048, 16384, 131072])
+def test_the_time_of_a_call_beside_a_graph_of_pytorch(rows: int, capsys: pytest.CaptureFixture[str]) -> None:
+    module = mlp().cuda().eval()
+    policy = doorstep.Policy.from_torch(module, sampling=DRAWN)
+    observations = torch.randn(rows // 2, 2, NUM_INPUTS, device="cuda")
+    split = list(doorstep.ACTIONS)
+
+    def by_pytorch() -> Any:
+        with torch.no_grad():
+            logits = module(observations).split(split, -1)
+            return [(one - torch.empty_like(one).exponential_().log_()).argmax(-1) for one in logits]
+
+    by_pytorch()
+    policy.act(observations, step=0)
+    torch.cuda.synchronize()
+    graph, graph_of_ours = torch.cuda.CUDAGraph(), torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        by_pytorch()
+    with torch.cuda.graph(graph_of_ours):
+        policy.act(observations, step=0)
+    times = {
+        "PyTorch's graph": milliseconds(graph.replay),
+        "our graph": milliseconds(graph_of_ours.replay),
+        "our call": milliseconds(lambda: policy.act(observations, step=0)),
+    }
+    with capsys.disabled():
+        print(f"\n{rows} rows, 3 x 256:", *(f"{name} {time:.4f} ms" for name, time in times.items()))
+
+
+@pytest.mark.parametrize("policy", ["random", "mlp"])
+def test_the_throughput_of_an_engine(policy: str, capsys: pytest.CaptureFixture[str]) -> None:
+    import time
+
+    chosen: Any = policy if policy == "random" else doorstep.Policy.from_torch(mlp().cuda())
+    worlds, episodes = 8192, 40000
+    with RolloutEngine(RolloutConfig(SimulatorConfig(worlds), devices=("cuda",))) as engine:
+        engine.submit_batch(range(episodes), policy=chosen)
+        begin = time.perf_counter()
+        steps = sum(result.length for result in engine)
+        seconds = time.perf_counter() - begin
+    with capsys.disabled():
+        print(f"\nengine, {policy}, {worlds} worlds: {steps / seconds:,.0f} steps of worlds per second")

@@ -1,0 +1,209 @@
+// Networks with every kind of layer, rows for them, and launches of the kernel that are compared with the CPU.
+#pragma once
+
+#include <math.h>
+#include <string.h>
+
+#include <vector>
+
+#include "check.h"
+#include "math/threefry.h"
+#include "policy/act_loop.h"
+#include "policy/kernels.h"
+#include "policy/policy.h"
+
+namespace doorstep {
+
+// ---- Networks
+
+struct Random {
+    RandomStream stream = {{7, 9}, 0};
+    float operator()(float range) { return stream.centered(range); }
+};
+
+// A layer and its weights, which it owns.
+struct TestLayer {
+    ds_layer_config config{};
+    std::vector<std::vector<float>> floats;
+    std::vector<std::vector<uint16_t>> halves;
+
+    const void* weights(int64_t count, Random& random) {
+        floats.emplace_back();
+        halves.emplace_back();
+        const float range = 2.f / sqrtf(static_cast<float>(config.num_inputs + 1));
+        for (int64_t i = 0; i < count; i++) {
+            floats.back().push_back(random(range));
+            uint32_t bits;
+            memcpy(&bits, &floats.back().back(), 4);
+            halves.back().push_back(static_cast<uint16_t>(bits >> 16));
+        }
+        return config.weight_type == DS_WEIGHT_BFLOAT16 ? static_cast<const void*>(halves.back().data())
+                                                        : floats.back().data();
+    }
+};
+
+inline TestLayer make_layer(Random& random, int32_t kind, int64_t inputs = 0, int64_t outputs = 0,
+                     int32_t type = DS_WEIGHT_FLOAT32) {
+    TestLayer layer;
+    layer.floats.reserve(4);
+    layer.halves.reserve(4);
+    ds_layer_config& config = layer.config;
+    config.struct_size = sizeof config;
+    config.kind = kind;
+    config.num_inputs = inputs;
+    config.num_outputs = outputs;
+    config.weight_type = type;
+    if (kind == DS_LAYER_LAYER_NORM) config.parameter = 1e-5f;
+    if (kind == DS_LAYER_ELU || kind == DS_LAYER_LEAKY_RELU) config.parameter = 0.5f;
+    if (is_activation(kind)) return layer;
+    const int64_t rows = kind == DS_LAYER_LAYER_NORM ? inputs : num_gates(kind) * outputs;
+    config.weights = layer.weights(kind == DS_LAYER_LAYER_NORM ? inputs : rows * inputs, random);
+    config.biases = layer.weights(rows, random);
+    if (is_recurrent(kind)) {
+        config.hidden_weights = layer.weights(rows * outputs, random);
+        config.hidden_biases = layer.weights(rows, random);
+    }
+    return layer;
+}
+
+struct TestNetwork {
+    std::vector<TestLayer> layers;
+    int64_t num_heads;
+
+    Ref<Policy> policy() const {
+        std::vector<Ref<Layer>> made;
+        for (const TestLayer& layer : layers) made.push_back(Layer::create(layer.config));
+        return Policy::create(made.data(), static_cast<int64_t>(made.size()), num_heads);
+    }
+};
+
+constexpr int64_t kInputs = 94;
+
+// Every kind of layer; sizes that no block and no vector divides.
+inline TestNetwork make_network(int32_t recurrent, int32_t type) {
+    Random random;
+    TestNetwork network;
+    auto& layers = network.layers;
+    layers.push_back(make_layer(random, DS_LAYER_LINEAR, kInputs, 67, type));
+    layers.push_back(make_layer(random, DS_LAYER_LAYER_NORM, 67, 0, type));
+    for (int32_t kind = DS_LAYER_RELU; kind <= DS_LAYER_GELU_TANH; kind++) {
+        layers.push_back(make_layer(random, kind));
+        layers.push_back(make_layer(random, DS_LAYER_LINEAR, 67, 67, type));
+    }
+    if (recurrent >= 0) {
+        layers.push_back(make_layer(random, recurrent, 67, 21, type));
+        layers.push_back(make_layer(random, recurrent, 21, 33, type));
+    } else {
+        layers.push_back(make_layer(random, DS_LAYER_LINEAR, 67, 33, type));
+    }
+    for (const int size : kActionSizes) layers.push_back(make_layer(random, DS_LAYER_LINEAR, 33, size, type));
+    network.num_heads = kComponents;
+    return network;
+}
+
+inline const TestNetwork* test_networks() {
+    static const TestNetwork networks[] = {make_network(-1, DS_WEIGHT_FLOAT32), make_network(-1, DS_WEIGHT_BFLOAT16),
+                                           make_network(DS_LAYER_LSTM, DS_WEIGHT_FLOAT32),
+                                           make_network(DS_LAYER_GRU, DS_WEIGHT_BFLOAT16)};
+    return networks;
+}
+constexpr int kNetworks = 4;
+
+// ---- Rows
+
+// The arrays of a call of `count` rows.
+struct Rows {
+    std::vector<float> observations, states, logits;
+    std::vector<ds_sampling> sampling;
+    std::vector<ds_sampling_key> keys;
+    std::vector<int32_t> actions, order;
+    std::vector<uint8_t> nonfinite;
+    uint32_t step_counter = 0xFFFFFFF0u;  // sums of steps wrap around
+    ActCall call{};
+
+    Rows(const Policy& policy, int64_t count) {
+        Random random;
+        const size_t rows = static_cast<size_t>(count), width = static_cast<size_t>(policy.state_size());
+        observations.resize(rows * kInputs);
+        states.resize(rows * width);
+        logits.resize(rows * DS_NUM_LOGITS);
+        actions.assign(rows * kComponents, -1);
+        nonfinite.assign(rows, 2);
+        for (float& value : observations) value = random(4);
+        for (float& value : states) value = random(1);
+        for (uint32_t row = 0; row < rows; row++) {
+            sampling.push_back({row % 5 == 4 ? 0 : 0.25f * static_cast<float>(row % 7 + 1), row % 3 ? 1 : 0.7f,
+                                row % 4 == 3});
+            keys.push_back({{row, row / 2}, row % 9, row % 2});
+        }
+        call.struct_size = sizeof call;
+        call.num_rows = count;
+        call.observation_stride = kInputs;
+        call.state_stride = policy.state_size();
+        call.step = 5;
+        point_to_own();
+    }
+
+    // After a copy.
+    void point_to_own() {
+        call.observations = observations.data();
+        call.states = states.empty() ? nullptr : states.data();
+        call.rows = order.empty() ? nullptr : order.data();
+        call.sampling = sampling.data();
+        call.keys = keys.data();
+        call.actions = actions.data();
+        call.logits = logits.data();
+        call.nonfinite = nonfinite.data();
+        call.step_counter = &step_counter;
+    }
+
+    bool same_results(const Rows& other) const {
+        return same(logits, other.logits) && same(states, other.states) && same(actions, other.actions) &&
+               same(nonfinite, other.nonfinite);
+    }
+    template <class T>
+    static bool same(const std::vector<T>& a, const std::vector<T>& b) {
+        return a.size() == b.size() && (a.empty() || memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
+    }
+};
+
+// ---- The kernel
+
+// Runs the kernel; `way` is the caller's.
+using RunAct = void (*)(const ActArguments& arguments, uint32_t grid, uint32_t shared_bytes, const char* way);
+
+// The kernel gives the bytes of the CPU, with its scratch memory in shared memory and elsewhere. shuffled: rows in
+// another order, of which some are left out.
+inline void check_acting(RunAct run, uint32_t grid, const char* way, int64_t count, bool shuffled) {
+    for (int i = 0; i < kNetworks; i++) {
+        const Ref<Policy> policy = test_networks()[i].policy();
+        Rows expected(*policy, count);
+        if (count > 3) expected.observations[3 * kInputs] = not_a_number<float>();
+        for (int32_t row = 0; shuffled && row < count; row += 3)
+            expected.order.push_back(row * 7 % static_cast<int32_t>(count));
+        if (shuffled) {
+            expected.call.rows = expected.order.data();
+            expected.call.num_rows = static_cast<int64_t>(expected.order.size());
+        }
+        const Rows given = expected;
+        CHECK_EQUAL(policy->act_on_all(expected.call), DS_STATUS_OK);
+        const int64_t nonfinite = policy->nonfinite_rows();
+        for (const bool in_shared : {true, false}) {
+            Rows found = given;
+            found.point_to_own();
+            unsigned long long found_nonfinite = 0;
+            const int64_t floats = act_scratch_floats(policy->network());
+            std::vector<float> scratch(static_cast<size_t>(in_shared ? 0 : floats * grid) + 4, not_a_number<float>());
+            float* const aligned = scratch.data() + (16 - reinterpret_cast<uintptr_t>(scratch.data()) % 16) % 16 / 4;
+            const RowRange range = {0, found.call.num_rows};
+            const ActArguments arguments = {policy->network(), found.call, in_shared ? nullptr : aligned, floats,
+                                            in_shared ? nullptr : &range, &found_nonfinite};
+            const int64_t shared = (kStagedFloats + (in_shared ? floats : 0)) * 4;
+            run(arguments, grid, static_cast<uint32_t>(shared), way);
+            CHECK(found.same_results(expected));
+            CHECK_EQUAL(static_cast<int64_t>(found_nonfinite), nonfinite);
+        }
+    }
+}
+
+}  // namespace doorstep

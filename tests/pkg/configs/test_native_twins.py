@@ -1,0 +1,176 @@
+"""The native twins of configs: what Python says reaches them, and they live as long as they are used."""
+
+from __future__ import annotations
+
+import gc
+import pickle
+import threading
+from random import Random
+from typing import Any
+
+import pytest
+from tests.pkg.configs.drawn_configs import draw_config, is_close
+
+import doorstep
+from doorstep import RolloutConfig, SimulatorConfig, rollouts
+from doorstep._configs import Config, NativeConfig
+from doorstep._native import _generated as native
+from doorstep._native.configs import ConfigHandle
+from doorstep.policy import SamplingParams
+
+NATIVE: tuple[type[Any], ...] = (
+    SimulatorConfig,
+    SamplingParams,
+    RolloutConfig,
+    *rollouts.SchedulerConfig.registry.classes(),
+    rollouts.PullController,
+    rollouts.RoundRobinController,
+)
+
+PARTS = ("simulator", "scheduler", "controller", "metrics")
+
+
+def live_configs() -> int:
+    gc.collect()
+    return doorstep.live_counts()["config"]
+
+
+def twin(config: NativeConfig) -> Any:
+    return config._handle().struct()
+
+
+PARTS = ("simulator", "scheduler", "controller", "metrics")
+
+
+def native_device(device: str) -> tuple[int, int]:
+    """Kind and index; the GPU that is current has -1."""
+    return {"cpu": (0, 0), "cuda": (1, -1), "cuda:3": (1, 3), "auto": (2, 0)}[device]
+
+
+def assert_same(config: Any, struct: Any) -> None:
+    """Each field of a struct is what the config says; written out for each kind of field."""
+    for name, *_ in struct._fields_:
+        value = getattr(struct, name)
+        if name in ("struct_size", "padding", *PARTS, "devices", "device_index"):
+            continue  # the parts and devices are compared elsewhere
+        if name == "device_kind":
+            assert (value, struct.device_index) == native_device(config.device)
+        elif name == "stream":
+            assert value == native.STREAM_OWN
+        elif name == "num_devices":
+            assert value == len(config.devices or ())
+        elif name == "type":
+            enumeration = native.Scheduler if isinstance(config, rollouts.SchedulerConfig) else native.Controller
+            assert enumeration(value).name.lower() == config.type
+        elif name == "action_check":
+            assert native.ActionCheck(value).name.lower() == config.action_check
+        elif getattr(config, name, ...) is None:
+            assert value == {"num_threads": 0, "max_chunk": 0, "seed": -1}[name]
+        elif hasattr(config, name):
+            assert is_close(getattr(config, name), value), name
+
+
+@pytest.mark.parametrize("cls", NATIVE)
+def test_every_field_reaches_the_twin(cls: type[Config]) -> None:
+    random = Random(cls.__name__)
+    for _ in range(50):
+        config = draw_config(cls, random)
+        assert_same(config, twin(config))
+
+
+def test_a_composite_is_made_of_its_parts() -> None:
+    random = Random(5)
+    for _ in range(50):
+        config = draw_config(RolloutConfig, random)
+        handle = config._handle()
+        for part in PARTS:
+            assert_same(getattr(config, part), handle.part(native.ConfigKind[part.upper()]).struct())
+        struct = handle.struct()
+        told = [(device.kind, device.index) for device in struct.devices[: struct.num_devices]]
+        assert told == list(map(native_device, config.devices or ()))
+
+
+def test_parts_live_while_the_whole_does() -> None:
+    before = live_configs()
+    config = RolloutConfig(SimulatorConfig(7))
+    handle = ConfigHandle.create(config.kind, config.native_fields())
+    del config
+    assert live_configs() == before + 5
+    part = handle.part(native.ConfigKind.SIMULATOR)
+    del handle
+    assert live_configs() == before + 1
+    assert part.struct().num_worlds == 7
+    del part
+    assert live_configs() == before
+
+
+def test_a_config_has_one_twin_and_a_copy_its_own() -> None:
+    before = live_configs()
+    config = SimulatorConfig(3)
+    handles: list[int] = []
+    barrier = threading.Barrier(8)
+
+    def note(of: SimulatorConfig) -> None:
+        barrier.wait()
+        handles.append(of.native_handle)
+
+    threads = [threading.Thread(target=note, args=[config]) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(handles)) == 1
+    assert live_configs() == before + 1
+    other = pickle.loads(pickle.dumps(config))
+    assert other == config
+    assert other.native_handle != config.native_handle
+    assert config.replace(seed=1).native_handle != config.native_handle
+    assert hash(config) == hash(SimulatorConfig(3))
+    assert repr(config) == repr(SimulatorConfig(3))
+    del config, other, threads, thread
+    assert live_configs() == before
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        (native.ConfigKind.SIMULATOR, {"num_worlds": 0}),
+        (native.ConfigKind.SIMULATOR, {"num_agents": 9}),
+        (native.ConfigKind.SCHEDULER, {"max_chunk": -1}),
+        (native.ConfigKind.SAMPLING, {"top_p": 0.0}),
+    ],
+)
+def test_the_library_refuses_with_the_same_class(kind: int, values: dict[str, Any]) -> None:
+    (name,) = values
+    with pytest.raises(doorstep.ArgumentError, match=f"^{name} is ") as caught:
+        ConfigHandle.create(kind, values)
+    assert caught.value.argument == name
+
+
+def test_an_engine_is_composed_of_its_config_and_queues() -> None:
+    before = live_configs()
+    config = RolloutConfig(SimulatorConfig(3, num_agents=1), queue_capacity=77, scheduler=rollouts.PriorityScheduler(9))
+    with doorstep.RolloutEngine(config) as engine:
+        handle = engine._parts.handle
+        assert engine.native_handle == handle.value
+        of_engine = ConfigHandle(_take(handle.config()))
+        assert of_engine.struct().queue_capacity == 77
+        assert of_engine.part(native.ConfigKind.SCHEDULER).struct().max_chunk == 9
+        queue, outputs = rollouts.RequestQueue(handle.waiting_queue()), rollouts.OutputQueue(handle.output_queue())
+        assert queue.native_handle != engine.waiting_queue.native_handle  # another handle to the same queue
+        assert len(queue) == len(engine.waiting_queue) == 0
+        engine.submit(doorstep.EpisodeRequest(max_steps=2))
+        engine.drain()
+        assert len(outputs) == len(engine.output_queue) == 1
+    del engine, handle, config
+    gc.collect()
+    assert len(outputs) == 1  # the handles share the ownership
+    assert of_engine.struct().queue_capacity == 77
+    del of_engine, queue, outputs
+    assert live_configs() == before
+
+
+def _take(handle: Any) -> int:
+    """The value of a handle that is owned by the caller from now on."""
+    handle._finalizer.detach()
+    return int(handle.value)

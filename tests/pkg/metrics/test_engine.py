@@ -1,0 +1,213 @@
+"""What engines measure: every request is accounted for, whatever becomes of it."""
+
+from __future__ import annotations
+
+import gc
+import re
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.pkg.metrics.test_series import parsed
+from tests.pkg.rollouts.playing import assert_equal_results, results_of, some_requests, walk
+
+import doorstep
+from doorstep import EpisodeRequest, RolloutConfig, RolloutEngine, SimulatorConfig
+from doorstep.metrics import MetricsConfig, MetricsStore
+from doorstep.rollouts import PriorityScheduler, PullController, RoundRobinController
+
+REASONS = ("goal", "time", "cancelled", "expired", "failed")
+
+
+def raising(rows: Any) -> Any:
+    raise ValueError("a policy that fails")
+
+
+def count(engine: RolloutEngine, name: str, **labels: object) -> int:
+    assert engine.metrics is not None
+    return int(engine.metrics.total(name, **labels).count)
+
+
+def assert_accounted_for(engine: RolloutEngine, results: list[Any], submitted: int) -> None:
+    """The counters agree with the results, one by one."""
+    assert len(results) == submitted
+    assert count(engine, "requests_submitted") == submitted
+    for reason in REASONS:
+        expected = sum(result.reason == reason for result in results)
+        assert count(engine, "requests_answered", reason=reason) == expected, reason
+        assert count(engine, "latency_seconds", reason=reason) == expected, reason
+    played = [result for result in results if result.replica >= 0]
+    assert count(engine, "queue_wait_seconds") == count(engine, "episodes_begun") == len(played)
+    assert count(engine, "first_step_seconds") == sum(result.length > 0 for result in played)
+    assert count(engine, "episode_steps") == sum(result.length for result in played)
+
+
+@pytest.mark.parametrize("controller", [PullController(), RoundRobinController(depth=50)])
+@pytest.mark.parametrize("replicas", [1, 3])
+def test_every_request_is_accounted_for(controller: Any, replicas: int) -> None:
+    config = RolloutConfig(
+        SimulatorConfig(8, num_threads=1), devices=("cpu",) * replicas, controller=controller
+    )
+    with RolloutEngine(config) as engine:
+        results: list[Any] = []
+        taker = threading.Thread(target=lambda: results.extend(take(engine, 560)))
+        ids = engine.submit(some_requests(300))
+        engine.submit(some_requests(100, policy=walk))
+        engine.submit(some_requests(60, policy=raising))
+        engine.submit(some_requests(100, deadline=0.01))
+        taker.start()
+        for request_id in ids[::3]:
+            engine.cancel(request_id)
+        taker.join()
+        assert engine.drain(10)
+        assert_accounted_for(engine, results, 560)
+        assert count(engine, "requests_answered", reason="failed", cause="caller") == 60
+        statistics = engine.statistics()
+        for name in ("steps", "step_seconds", "batch_fill"):
+            assert count(engine, name) == statistics.steps, name
+        assert statistics.episodes == count(engine, "episodes_begun")
+        assert statistics.episode_steps == count(engine, "episode_steps")
+        assert statistics.world_steps == count(engine, "world_steps")
+        assert isinstance(engine.metrics, MetricsStore)
+        parsed(engine.metrics.to_prometheus())
+
+
+def take(engine: RolloutEngine, expected: int) -> list[Any]:
+    results: list[Any] = []
+    while len(results) < expected:
+        results += engine.get_outputs(timeout=1)
+    return results
+
+
+def test_requests_of_an_engine_that_is_closed_are_accounted_for() -> None:
+    with RolloutEngine(SimulatorConfig(4, num_threads=1)) as engine:
+        engine.submit(some_requests(500, max_steps=None))
+        first = take(engine, 1)
+    results = first + list(engine)
+    assert len(results) == 500
+    assert engine.metrics is not None
+    by_reason = {reason: engine.metrics.total("requests_answered", reason=reason).count for reason in REASONS}
+    assert by_reason == {reason: sum(result.reason == reason for result in results) for reason in REASONS}
+    # Those that were being played began, and were given back
+    assert engine.metrics.total("active_worlds").last == 0
+
+
+@pytest.mark.filterwarnings("ignore:a replica has ended")
+def test_a_replica_that_dies_leaves_no_request_uncounted(monkeypatch: pytest.MonkeyPatch) -> None:
+    config = RolloutConfig(SimulatorConfig(8, num_threads=1), devices=("cpu", "cpu"))
+    with RolloutEngine(config) as engine:
+        died = engine._parts.replicas[0]
+        monkeypatch.setattr(died._handle, "run", lambda timeout: 1 / 0)
+        results = results_of(engine, some_requests(200))
+        died.join(5)
+        assert engine.drain(10)
+        assert count(engine, "requests_answered") == count(engine, "requests_submitted") == len(results) == 200
+        assert count(engine, "episodes_begun") >= 200  # given back, and begun again
+
+
+def test_times_are_those_of_the_results() -> None:
+    with RolloutEngine(SimulatorConfig(2, num_threads=1)) as engine:
+        results = results_of(engine, some_requests(200))
+        engine.drain()
+        assert engine.metrics is not None
+        fractions = np.linspace(0, 1, 21)
+        places = (fractions * (len(results) - 1)).astype(int)
+        waits = engine.metrics.total("queue_wait_seconds")
+        latencies = engine.metrics.total("latency_seconds")
+        queued = np.sort([result.queued_seconds for result in results])
+        np.testing.assert_allclose(waits.quantiles(fractions), queued[places], rtol=0.0101)
+        took = np.sort([result.queued_seconds + result.played_seconds for result in results])
+        np.testing.assert_allclose(latencies.quantiles(fractions), took[places], rtol=0.0101)
+        first = engine.metrics.total("first_step_seconds")
+        assert waits.sum < first.sum <= latencies.sum
+
+
+def test_the_time_of_a_policy_is_told_by_its_kind() -> None:
+    def slow(rows: Any) -> Any:
+        time.sleep(0.02)
+        return walk(rows)
+
+    with RolloutEngine(SimulatorConfig(4, num_threads=1)) as engine:
+        engine.submit([EpisodeRequest(seed=seed, policy=slow, max_steps=5) for seed in range(4)])
+        engine.submit([EpisodeRequest(seed=seed, policy="idle", max_steps=5) for seed in range(4)])
+        engine.drain()
+        assert engine.metrics is not None
+        called = engine.metrics.total("policy_seconds", kind="caller")
+        idle = engine.metrics.total("policy_seconds", kind="idle")
+        assert called.minimum >= 0.02
+        assert 5 <= called.count <= 20
+        assert 0 <= idle.maximum < 0.02
+
+
+def test_labels_tell_replica_and_scheduler() -> None:
+    config = RolloutConfig(SimulatorConfig(4, num_threads=1), devices=("cpu",) * 2, scheduler=PriorityScheduler())
+    with RolloutEngine(config) as engine:
+        engine.submit(some_requests(10))
+        engine.drain()
+        assert engine.metrics is not None
+        assert {series.labels["scheduler"] for series in engine.metrics} == {"priority"}
+        replicas = {series.labels.get("replica") for series in engine.metrics if series.name == "steps"}
+        assert replicas == {"0", "1"}
+        assert all(series.description for series in engine.metrics)
+
+
+def test_the_page_lists_every_series() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "how_to" / "metrics.md").read_text("utf-8")
+    rows = dict(re.findall(r"^\| `(\w+)` \| (.*) \|$", page, re.MULTILINE))
+    with RolloutEngine(SimulatorConfig(4, num_threads=1)) as engine:
+        engine.submit(some_requests(1))
+        engine.drain()
+        assert engine.metrics is not None
+        assert {series.name: series.description for series in engine.metrics} == rows
+
+
+def test_engines_may_share_a_store_and_stores_add_up() -> None:
+    shared, separate = MetricsStore(), MetricsStore()
+    for _ in range(2):
+        with RolloutEngine(SimulatorConfig(4, num_threads=1), metrics=shared) as engine:
+            assert engine.metrics is shared
+            engine.submit(some_requests(10))
+            engine.drain()
+        with RolloutEngine(SimulatorConfig(4, num_threads=1)) as engine:
+            engine.submit(some_requests(10))
+            engine.drain()
+            assert engine.metrics is not None
+            separate.merge(engine.metrics)
+    for store in (shared, separate):
+        assert store.total("requests_answered").count == 20
+        assert store.total("latency_seconds").count == 20
+    with pytest.raises(doorstep.ArgumentError, match="metrics"):
+        RolloutEngine(SimulatorConfig(4), metrics={})  # type: ignore[arg-type]
+
+
+def test_without_metrics_there_is_no_store_and_results_are_equal() -> None:
+    stores = doorstep.live_counts()["metrics"]
+    simulator = SimulatorConfig(8, num_threads=1)
+    traced = RolloutConfig(simulator, metrics=MetricsConfig(trace=1000))
+    with RolloutEngine(RolloutConfig(simulator, metrics=MetricsConfig(enabled=False))) as engine:
+        assert engine.metrics is None
+        assert doorstep.live_counts()["metrics"] == stores
+        expected = results_of(engine, some_requests(60))
+    for config in (RolloutConfig(simulator), traced):
+        with RolloutEngine(config) as engine:
+            assert_equal_results(results_of(engine, some_requests(60)), expected)
+
+
+def test_the_store_ends_with_its_last_user() -> None:
+    before = doorstep.live_counts()["metrics"]
+    engine = RolloutEngine(SimulatorConfig(4, num_threads=1))
+    metrics = engine.metrics
+    assert doorstep.live_counts()["metrics"] == before + 1
+    engine.submit(some_requests(5))
+    engine.drain()
+    engine.close()
+    del engine
+    assert metrics is not None
+    counter = metrics.total("requests_answered")
+    assert counter.value == 5
+    del metrics
+    gc.collect()  # the parts of an engine refer to each other
+    assert doorstep.live_counts()["metrics"] == before

@@ -1,0 +1,135 @@
+"""Traces are well-formed, and tell what was done."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.pkg.rollouts.playing import some_requests, walk
+
+import doorstep
+from doorstep import EpisodeRequest, RolloutConfig, RolloutEngine, SimulatorConfig
+from doorstep.metrics import MetricsConfig
+
+
+def trace_of(engine: RolloutEngine, folder: Path) -> list[dict[str, Any]]:
+    engine.write_trace(folder / "trace.json")
+    document = json.loads((folder / "trace.json").read_text())
+    events: list[dict[str, Any]] = document["traceEvents"]
+    return events
+
+
+def assert_well_formed(events: list[dict[str, Any]]) -> None:
+    """Times ascend, spans of a track nest, tracks have names, arrows begin once, and end once behind that."""
+    timed = [event for event in events if event["ph"] != "M"]
+    assert [event["ts"] for event in timed] == sorted(event["ts"] for event in timed)
+    named = {event["tid"] for event in events if event["name"] == "thread_name"}
+    assert {event["tid"] for event in timed} <= named
+    open_spans: dict[int, list[float]] = defaultdict(list)  # ends, by track
+    arrows: dict[int, str] = defaultdict(str)
+    for event in timed:
+        ends = open_spans[event["tid"]]
+        while ends and ends[-1] <= event["ts"] and event["ph"] == "X":
+            ends.pop()
+        if event["ph"] == "X":
+            assert event["dur"] >= 0
+            end = event["ts"] + event["dur"]
+            assert not ends or end <= ends[-1] + 1e-3, event
+            ends.append(end)
+        else:
+            assert any(event["ts"] <= end for end in ends), event  # within a span of its track
+            arrows[event["id"]] += event["ph"]
+    for phases in arrows.values():
+        assert phases[0] == "s"
+        assert phases.count("s") == 1
+        assert "f" not in phases[:-1]
+
+
+def test_a_trace_tells_every_step_and_the_way_of_chosen_requests(tmp_path: Path) -> None:
+    config = RolloutConfig(
+        SimulatorConfig(8, num_threads=1), devices=("cpu", "cpu"), metrics=MetricsConfig(trace=100_000)
+    )
+    with RolloutEngine(config) as engine:
+        engine.submit(some_requests(100, policy="idle"))
+        engine.submit(some_requests(20, policy=walk))
+        chosen = engine.submit(some_requests(10, record=("trace",)))
+        cancelled = engine.submit(EpisodeRequest(seed=3, record=("trace", "actions")))
+        engine.cancel(cancelled)
+        assert engine.drain(10)
+        deadline = time.monotonic() + 20
+        events = trace_of(engine, tmp_path)
+        while not any(event["name"] == "wait" for event in events) and time.monotonic() < deadline:
+            events = trace_of(engine, tmp_path)  # idle replicas note a wait when it ends
+        steps = engine.statistics().steps
+    assert_well_formed(events)
+    spans = [event for event in events if event["ph"] == "X"]
+    worlds = [event["args"]["worlds"] for event in spans if event["name"] == "step"]
+    assert len(worlds) == steps
+    assert sum(event["args"]["requests"] for event in spans if event["name"] == "submit") == 131
+    ended = sum(event["args"]["episodes"] for event in spans if event["name"] == "end")
+    unplayed = sum(event["args"]["requests"] for event in spans if event["name"] == "answer")
+    assert ended + unplayed == 131
+    assert {event["name"] for event in spans} >= {"submit", "take", "begin", "act 0", "act 1", "step", "end", "wait"}
+    tracks = {event["args"]["name"] for event in events if event["name"] == "thread_name"}
+    assert tracks == {"requests", "replica 0", "replica 1"}
+    flows = [event for event in events if event["name"] == "request"]
+    for request_id in chosen:
+        assert [flow["ph"] for flow in flows if flow["id"] == request_id] == ["s", "t", "f"]
+    assert {flow["id"] for flow in flows} == {*chosen, cancelled}
+    assert [flow["args"]["reason"] for flow in flows if flow["id"] == cancelled and flow["ph"] == "f"] == ["cancelled"]
+
+
+def test_a_full_trace_keeps_the_latest_events(tmp_path: Path) -> None:
+    config = RolloutConfig(SimulatorConfig(2, num_threads=1), metrics=MetricsConfig(trace=50))
+    with RolloutEngine(config) as engine:
+        engine.submit(some_requests(100, record=("trace",)))
+        engine.drain()
+        events = trace_of(engine, tmp_path)
+    assert_well_formed(events)
+    assert 50 <= sum(event["ph"] != "M" for event in events) <= 100
+    assert "step" in {event["name"] for event in events}
+
+
+def test_traces_can_be_written_while_the_engine_plays(tmp_path: Path) -> None:
+    config = RolloutConfig(SimulatorConfig(4, num_threads=1), metrics=MetricsConfig(trace=200))
+    with RolloutEngine(config) as engine:
+        engine.submit(some_requests(2000, record=("trace",), policy="idle"))
+        for _ in range(20):
+            events = trace_of(engine, tmp_path)
+            timed = [event["ts"] for event in events if event["ph"] != "M"]
+            assert timed == sorted(timed)
+
+
+def test_tracing_a_request_records_nothing_else(tmp_path: Path) -> None:
+    config = RolloutConfig(SimulatorConfig(2, num_threads=1), metrics=MetricsConfig(trace=1000))
+    with RolloutEngine(config) as engine:
+        engine.submit(EpisodeRequest(seed=1, max_steps=5, record=("trace",)))
+        engine.submit(EpisodeRequest(seed=1, max_steps=5, record=("trace", "actions")))
+        first, second = sorted(engine, key=lambda result: result.id)
+    assert first.actions is None
+    assert second.actions is not None
+    assert first.state_hash == second.state_hash
+
+
+def test_without_a_trace_there_is_no_file(tmp_path: Path) -> None:
+    for metrics in (MetricsConfig(), MetricsConfig(enabled=False)):
+        with RolloutEngine(RolloutConfig(SimulatorConfig(2, num_threads=1), metrics=metrics)) as engine:
+            engine.submit(EpisodeRequest(max_steps=2, record=("trace",)))
+            engine.drain()
+            with pytest.raises(doorstep.StateError, match="MetricsConfig"):
+                engine.write_trace(tmp_path / "trace.json")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_trace_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
+    config = RolloutConfig(SimulatorConfig(2, num_threads=1), metrics=MetricsConfig(trace=10))
+    with RolloutEngine(config) as engine:
+        with pytest.raises(OSError, match="absent"):
+            engine.write_trace(tmp_path / "absent" / "trace.json")
+        engine.write_trace(tmp_path / "empty.json")
+    json.loads((tmp_path / "empty.json").read_text())
+    assert [path.name for path in tmp_path.iterdir()] == ["empty.json"]

@@ -1,0 +1,138 @@
+"""Weights are the module's own; native objects and tensors live as long as something needs them."""
+
+from __future__ import annotations
+
+import gc
+import pickle
+import weakref
+from typing import Any
+
+import numpy as np
+import pytest
+
+import doorstep
+
+torch = pytest.importorskip("torch")
+
+from tests.pkg.policy.networks import NUM_INPUTS, NUM_LOGITS, logits_of, mlp, observe  # noqa: E402
+from torch import nn  # noqa: E402
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_step_of_an_optimiser_is_seen(dtype: Any) -> None:
+    net, observations = mlp(32).to(dtype), observe(8, 2)
+    policy = doorstep.Policy.from_torch(net)
+    before = policy.forward(observations)
+    optimizer = torch.optim.Adam(net.parameters(), lr=0.1)
+    net(observations.to(dtype)).square().mean().backward()
+    optimizer.step()
+    after = policy.forward(observations)
+    assert np.abs(after - before).max() > 0.01
+    np.testing.assert_allclose(after, logits_of(net.float(), observations), atol=1e-5)
+
+
+def test_loaded_weights_are_seen() -> None:
+    net, other, observations = mlp(32), mlp(32), observe(8, 2)
+    policy = doorstep.Policy.from_torch(net)
+    net.load_state_dict(other.state_dict())
+    np.testing.assert_allclose(policy.forward(observations), logits_of(other, observations), atol=1e-5)
+
+
+def test_a_frozen_policy_keeps_the_weights_it_was_made_with() -> None:
+    net, observations = mlp(32), observe(8, 2)
+    policy = doorstep.Policy.from_torch(net)
+    frozen = policy.freeze()
+    before = policy.forward(observations)
+    with torch.no_grad():
+        for parameter in net.parameters():
+            parameter.zero_()
+    assert (policy.forward(observations) == 0).all()
+    assert (frozen.forward(observations) == before).all()
+    del policy
+    assert (frozen.freeze().forward(observations) == before).all()
+
+
+def test_a_policy_keeps_the_weights_of_a_module_that_has_gone() -> None:
+    net, observations = mlp(32), observe(8, 2)
+    expected, module = logits_of(net, observations), weakref.ref(net)
+    policy = doorstep.Policy.from_torch(net)
+    del net
+    gc.collect()
+    assert module() is None
+    np.testing.assert_allclose(policy.forward(observations), expected, atol=1e-5)
+
+
+def test_a_parameter_that_gets_another_tensor_leaves_the_old_one_to_the_policy() -> None:
+    net, observations = mlp(32), observe(8, 2)
+    policy = doorstep.Policy.from_torch(net)
+    before = policy.forward(observations)
+    for parameter in net.parameters():
+        parameter.data = torch.full_like(parameter, torch.nan)
+    gc.collect()
+    torch.full((1 << 20,), 7.0)
+    assert (policy.forward(observations) == before).all()
+
+
+def test_layers_outlive_their_policy() -> None:
+    policy = doorstep.Policy.from_torch(mlp(32))
+    handles = [layer.native_handle for layer in policy.layers]
+    assert len(set(handles)) == 3
+    assert policy.native_handle > 0
+    layer = policy.layers[0]
+    assert repr(layer) == "PolicyLayer(linear, 94 -> 32)"
+    assert repr(policy) == "Policy(94 inputs, 3 layers)"
+    del policy
+    gc.collect()
+    assert layer.native_handle == handles[0]
+    counts = doorstep.live_counts()
+    assert (counts["layer"], counts["policy"]) == (1, 0)
+
+
+def test_nothing_stays_alive() -> None:
+    policies: weakref.WeakSet[doorstep.Policy] = weakref.WeakSet()
+    for _ in range(5):
+        net = mlp(32)
+        policy = doorstep.Policy.from_torch(net)
+        policy.act(observe(4, 2))
+        policy.freeze().forward(observe(4, 2))
+        policies.add(policy)
+    assert len(policies) == 1
+    del net, policy
+    gc.collect()
+    assert not policies
+    counts = doorstep.live_counts()
+    assert (counts["layer"], counts["policy"]) == (0, 0)
+
+
+def test_memory_of_weights_is_freed() -> None:
+    """By Python's main thread, soon after the last native object has let go of it."""
+    array = np.zeros((NUM_LOGITS, NUM_INPUTS), np.float32)
+    net, alive = nn.Linear(NUM_INPUTS, NUM_LOGITS), weakref.ref(array)
+    net.weight = nn.Parameter(torch.from_numpy(array))
+    policy = doorstep.Policy.from_torch(net)
+    layer = policy.layers[0]
+    del net, array
+    gc.collect()
+    assert alive() is not None
+    del policy
+    gc.collect()
+    assert alive() is not None
+    del layer
+    gc.collect()
+    assert alive() is None
+
+
+def test_a_refused_module_is_let_go() -> None:
+    net = nn.Sequential(nn.Linear(NUM_INPUTS, 8), nn.Linear(8, 18))
+    with pytest.raises(doorstep.ArgumentError):
+        doorstep.Policy.from_torch(net)
+    counts = doorstep.live_counts()
+    assert (counts["layer"], counts["policy"]) == (0, 0)
+
+
+def test_policies_are_made_of_modules_and_not_pickled() -> None:
+    with pytest.raises(TypeError, match=r"policies are made by doorstep\.Policy\.from_torch\(\)"):
+        doorstep.Policy(3, None)  # type: ignore[arg-type]
+    policy = doorstep.Policy.from_torch(mlp(4))
+    with pytest.raises(TypeError, match="pickle the module"):
+        pickle.dumps(policy)

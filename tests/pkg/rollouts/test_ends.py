@@ -1,0 +1,354 @@
+"""How requests and engines end: cancelled, expired, drained, closed at any moment."""
+
+from __future__ import annotations
+
+import gc
+import random
+import threading
+import time
+import weakref
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from tests.live_objects import alive
+from tests.pkg.rollouts.playing import results_of, some_requests, walk
+
+import doorstep
+from doorstep import EpisodeRequest, RolloutConfig, RolloutEngine, SimulatorConfig, rollouts
+
+ROUND_ROBIN = rollouts.RoundRobinController(depth=2)
+
+
+class Gate:
+    """A policy that waits until it is opened."""
+
+    def __init__(self) -> None:
+        self.entered, self.open = threading.Event(), threading.Event()
+
+    def __call__(self, observations: NDArray[np.float32]) -> NDArray[np.int32]:
+        self.entered.set()
+        assert self.open.wait(60)
+        return np.zeros((len(observations), 4), np.int32)
+
+
+@pytest.fixture
+def gate() -> Any:
+    gate = Gate()
+    yield gate
+    gate.open.set()
+
+
+# ---- Requests
+
+CONTROLLERS = pytest.mark.parametrize("controller", [rollouts.PullController(), ROUND_ROBIN], ids=lambda c: c.type)
+
+
+@CONTROLLERS
+def test_waiting_and_running_requests_are_cancelled(controller: Any, gate: Gate) -> None:
+    with RolloutEngine(RolloutConfig(SimulatorConfig(1), controller=controller)) as engine:
+        running = engine.submit(EpisodeRequest(policy=gate))
+        assert gate.entered.wait(30)
+        waiting = engine.submit(some_requests(10, max_steps=None))
+        assert all(engine.cancel(request_id) for request_id in (*waiting[1:], running))
+        assert engine.cancel(running)  # twice
+        assert not engine.cancel(12345 << 32)
+        gate.open.set()
+        results = {result.id: result for result in engine}
+        assert len(results) == 11
+        assert results[running].reason == "cancelled"
+        assert results[running].length <= 1
+        assert not results[running].finished
+        assert results[waiting[0]].reason == "time"
+        for request_id in waiting[1:]:
+            result = results[request_id]
+            assert (result.reason, result.length, result.replica, result.error) == ("cancelled", 0, -1, "")
+            assert result.played_seconds == 0 < result.queued_seconds
+        assert engine.drain(30)  # a request has ended a moment after its result could be taken
+        assert not any(engine.cancel(request_id) for request_id in results)
+
+
+def test_a_cancelled_request_is_answered_though_no_other_comes() -> None:
+    with RolloutEngine(RolloutConfig(SimulatorConfig(1), controller=ROUND_ROBIN)) as engine:
+        gate = Gate()
+        ids = engine.submit([EpisodeRequest(policy=gate) for _ in range(6)])
+        assert gate.entered.wait(30)
+        assert engine.cancel(ids[-1])  # it waits in the engine's queue: the replica's is full
+        gate.open.set()
+        assert {result.id: result.reason for result in engine}[ids[-1]] == "cancelled"
+
+
+def test_deadlines_of_waiting_and_running_requests(gate: Gate) -> None:
+    with RolloutEngine(SimulatorConfig(1)) as engine:
+        blocked = engine.submit(EpisodeRequest(policy=gate, max_steps=1))
+        assert gate.entered.wait(30)
+        late = engine.submit(EpisodeRequest(deadline=0.01))
+        in_time = engine.submit(EpisodeRequest(deadline=1e9, max_steps=3))
+        time.sleep(0.02)
+        gate.open.set()
+        reasons = {result.id: result.reason for result in engine}
+        assert reasons == {blocked: "time", late: "expired", in_time: "time"}
+
+        def slowly(observations: NDArray[np.float32]) -> NDArray[np.int32]:
+            time.sleep(0.01)
+            return np.zeros((len(observations), 4), np.int32)
+
+        (result,) = results_of(engine, [EpisodeRequest(policy=slowly, deadline=0.1, record="actions")])
+        assert result.reason == "expired"
+        assert 0 < result.length == len(result.actions) < 20
+        assert 0.1 <= result.queued_seconds + result.played_seconds < 5
+
+
+def test_priorities_are_kept(gate: Gate) -> None:
+    config = RolloutConfig(SimulatorConfig(1), scheduler=rollouts.PriorityScheduler())
+    with RolloutEngine(config) as engine:
+        engine.submit(EpisodeRequest(policy=gate, max_steps=1))
+        assert gate.entered.wait(30)
+        engine.submit([EpisodeRequest(priority=tag % 3, tag=tag, max_steps=2) for tag in range(9)])
+        gate.open.set()
+        assert [result.request.tag for result in engine][1:] == [2, 5, 8, 1, 4, 7, 0, 3, 6]
+
+
+def test_submission_waits_for_room_and_times_out(gate: Gate) -> None:
+    with RolloutEngine(RolloutConfig(SimulatorConfig(1), queue_capacity=3)) as engine:
+        engine.submit(EpisodeRequest(policy=gate, max_steps=1))
+        assert gate.entered.wait(30)
+        start = time.monotonic()
+        with pytest.raises(TimeoutError, match="3 of 5 requests found room") as caught:
+            engine.submit(some_requests(5), timeout=0.05)
+        assert 0.05 <= time.monotonic() - start < 5
+        assert len(caught.value.ids) == 3  # type: ignore[attr-defined]
+        with pytest.raises(TimeoutError, match="0 of 2"):
+            engine.submit_batch([1, 2], timeout=0)
+        assert engine.outstanding == 4
+        assert len(engine.waiting_queue) == 3
+        threading.Timer(0.05, gate.open.set).start()
+        ids = engine.submit(some_requests(50))  # waits
+        results = {result.id for result in engine}
+        assert set(ids) | set(caught.value.ids) < results  # type: ignore[attr-defined]
+        assert len(results) == 54
+
+
+def test_draining_waits_for_results_and_takes_none() -> None:
+    with RolloutEngine(SimulatorConfig(4)) as engine:
+        assert engine.drain(0)
+        engine.submit(some_requests(50, record="stream"))  # steps are no results
+        assert engine.drain(60)
+        assert engine.outstanding == 50
+        assert engine.drain()
+        assert len(engine.output_queue) > 50
+        assert len(list(engine)) == 50
+        assert engine.get_outputs() == []
+        assert engine.get_outputs(block=False) == []
+
+
+def test_many_threads_submit_take_and_cancel() -> None:
+    config = RolloutConfig(SimulatorConfig(16), devices=("cpu",) * 2, controller=ROUND_ROBIN, queue_capacity=50)
+    answers: list[Any] = []
+    with RolloutEngine(config) as engine:
+        done = threading.Event()
+
+        def submit(seed: int) -> None:
+            for start in range(0, 200, 10):
+                ids = engine.submit(some_requests(10, seed=seed * 1000 + start))
+                if start % 40 == 0:
+                    engine.cancel(ids[3])
+
+        def take() -> None:
+            while not done.is_set() or engine.outstanding:
+                answers.extend(engine.get_outputs(timeout=0.01, most=5))
+
+        takers = [threading.Thread(target=take) for _ in range(3)]
+        submitters = [threading.Thread(target=submit, args=(seed,)) for seed in range(4)]
+        for thread in (*takers, *submitters):
+            thread.start()
+        for thread in submitters:
+            thread.join()
+        done.set()
+        for thread in takers:
+            thread.join()
+    assert len(answers) == 800
+    assert len({answer.id for answer in answers}) == 800
+    assert {answer.reason for answer in answers} <= {"time", "cancelled"}
+
+
+# ---- Engines
+
+
+def test_closing_answers_everything() -> None:
+    with RolloutEngine(SimulatorConfig(4)) as engine:
+        ids = engine.submit(some_requests(500, max_steps=None))
+        while not engine.statistics().steps:
+            time.sleep(0.001)
+    engine.close()  # twice
+    with pytest.raises(doorstep.ClosedError, match="closed"):
+        engine.submit(EpisodeRequest())
+    results = list(engine)
+    assert sorted(result.id for result in results) == sorted(ids)
+    failed = [result for result in results if result.reason == "failed"]
+    assert failed
+    assert {result.error for result in failed} == {"the engine was closed"}
+    assert list(engine) == []
+    with pytest.raises(doorstep.ClosedError):
+        engine.get_outputs()
+    with pytest.raises(doorstep.ClosedError):
+        engine.get_records()
+    assert engine.drain(0)
+    assert not engine.cancel(ids[0])
+    assert engine.statistics().steps > 0
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_engines_close_at_any_moment(seed: int) -> None:
+    draw = random.Random(seed)
+    policy = draw.choice(["random", walk, ("idle", walk)])
+    config = RolloutConfig(
+        SimulatorConfig(draw.choice([1, 5, 40])),
+        devices=("cpu",) * draw.choice([1, 2, 3]),
+        controller=draw.choice([rollouts.PullController(), ROUND_ROBIN]),
+        scheduler=draw.choice([rollouts.DynamicChunkScheduler(), rollouts.FairShareScheduler()]),
+        queue_capacity=draw.choice([10, 1000]),
+    )
+    engine = RolloutEngine(config)
+    submitted: list[int] = []
+    futures: list[Any] = []
+    taken: list[Any] = []
+
+    def submit() -> None:
+        try:
+            while True:
+                try:
+                    submitted.extend(engine.submit(some_requests(17, policy=policy), timeout=0.02))
+                except TimeoutError as error:
+                    submitted.extend(error.ids)  # type: ignore[attr-defined]
+                if seed % 3 == 0:
+                    futures.append(engine.future(EpisodeRequest(policy=policy, max_steps=5)))
+        except doorstep.ClosedError as error:
+            submitted.extend(getattr(error, "ids", []))
+
+    def take() -> None:
+        try:
+            while True:
+                taken.extend(engine.get_outputs(timeout=0.01))
+        except doorstep.ClosedError:
+            pass
+
+    threads = [threading.Thread(target=submit) for _ in range(2)] + [threading.Thread(target=take) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    time.sleep(draw.uniform(0, 0.15))
+    start = time.monotonic()
+    engine.close()
+    assert time.monotonic() - start < 10
+    for thread in threads:
+        thread.join(20)
+        assert not thread.is_alive()
+    ids = [output.id for output in taken]
+    assert len(set(ids)) == len(ids)
+    assert set(submitted) <= set(ids)
+    assert engine.outstanding == 0
+    for future in futures:
+        assert future.result(timeout=10).reason in ("time", "failed")
+
+
+def test_engines_that_are_dropped_end() -> None:
+    engine = RolloutEngine(RolloutConfig(SimulatorConfig(8), devices=("cpu", "cpu"), controller=ROUND_ROBIN))
+    engine.submit(some_requests(1000))
+    engine.future(EpisodeRequest()).add_done_callback(lambda _: None)
+    reference = weakref.ref(engine)
+    threads = [thread for thread in threading.enumerate() if thread.name.startswith("doorstep-")]
+    assert len(threads) == 4
+    del engine
+    assert reference() is None
+    for thread in threads:
+        thread.join(20)
+        assert not thread.is_alive()
+
+
+def test_engines_in_cycles_end_wherever_they_are_collected() -> None:
+    for _ in range(5):
+        engine = RolloutEngine(SimulatorConfig(8))
+        engine.submit(some_requests(100))
+        cycle: list[Any] = [engine]
+        cycle.append(cycle)
+        del engine, cycle
+        gc.collect()
+    deadline = time.monotonic() + 20
+    while alive() and time.monotonic() < deadline:
+        time.sleep(0.01)
+        gc.collect()
+    assert not alive()
+
+
+def test_a_policy_may_close_the_engine() -> None:
+    def closes(observations: NDArray[np.float32]) -> Any:
+        engine.close()
+        return np.zeros((len(observations), 4), np.int32)
+
+    engine = RolloutEngine(SimulatorConfig(2))
+    engine.submit([EpisodeRequest(policy=closes) for _ in range(10)])
+    results = list(engine)
+    assert [result.reason for result in results] == ["failed"] * 10
+    engine.close()
+
+
+def test_engines_that_cannot_be_made_leave_nothing() -> None:
+    before = threading.active_count()
+    config = RolloutConfig(
+        SimulatorConfig(2), devices=("cpu", "cuda:99999"), controller=rollouts.RoundRobinController()
+    )
+    with pytest.raises(doorstep.DoorstepError):
+        RolloutEngine(config)
+    gc.collect()
+    assert threading.active_count() == before
+    assert doorstep.live_counts()["rollout"] == 0
+
+
+# ---- Replicas that end
+
+
+@CONTROLLERS
+def test_other_replicas_play_on(controller: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from doorstep._native import rollouts as module
+
+    run = module.ReplicaHandle.run
+
+    def fails_soon(self: Any, timeout: float) -> int:
+        if self.info().number == 1 and self.info().steps > 3:
+            raise doorstep.DeviceError("the device has fallen off the bus")
+        return run(self, 0.001)
+
+    monkeypatch.setattr(module.ReplicaHandle, "run", fails_soon)
+    config = RolloutConfig(SimulatorConfig(4), devices=("cpu",) * 3, controller=controller)
+    warned: list[Any] = []
+    monkeypatch.setattr("warnings.warn", lambda *arguments, **_: warned.append(arguments))
+    with RolloutEngine(config) as engine:
+        results: list[Any] = []
+        deadline = time.monotonic() + 60
+        while not warned and time.monotonic() < deadline:  # until replica 1 has played that much
+            results += results_of(engine, some_requests(200, record="stream"))
+    assert all(result.finished for result in results)
+    assert len(warned) == 1
+    assert "DeviceError: the device has fallen off the bus" in warned[0][0]
+
+
+@CONTROLLERS
+def test_the_engine_ends_with_its_last_replica(controller: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from doorstep._native import rollouts as module
+
+    def fails(self: Any, timeout: float) -> int:
+        raise doorstep.DeviceError("the device has fallen off the bus")
+
+    gate = threading.Event()
+    monkeypatch.setattr(module.ReplicaHandle, "run", lambda self, timeout: gate.wait(30) and fails(self, timeout))
+    with RolloutEngine(RolloutConfig(SimulatorConfig(4), controller=controller)) as engine:
+        ids = engine.submit(some_requests(20))
+        gate.set()
+        results = list(engine)
+        assert {result.id for result in results} == set(ids)
+        expected = ("failed", "DeviceError: the device has fallen off the bus")
+        assert {(result.reason, result.error) for result in results} == {expected}
+        with pytest.raises(doorstep.ClosedError, match="fallen off the bus") as caught:
+            engine.submit(EpisodeRequest())
+        assert isinstance(caught.value.__cause__, doorstep.DeviceError)

@@ -1,0 +1,137 @@
+"""Futures and coroutines."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import threading
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from tests.pkg.rollouts.playing import assert_equal_results, results_of, some_requests
+
+import doorstep
+from doorstep import EpisodeRequest, RolloutConfig, RolloutEngine, SimulatorConfig
+
+
+def slowly(observations: NDArray[np.float32]) -> NDArray[np.int32]:
+    time.sleep(0.002)
+    return np.zeros((len(observations), 4), np.int32)
+
+
+def test_futures_get_the_results_of_their_requests() -> None:
+    requests = some_requests(40)
+    with RolloutEngine(SimulatorConfig(8)) as engine:
+        expected = results_of(engine, requests)
+        futures = [engine.future(request) for request in requests]
+        assert engine.drain(30)
+        assert all(future.done() for future in futures)
+        assert_equal_results([future.result() for future in futures], expected)
+        assert [future.result().request for future in futures] == requests
+        assert engine.outstanding == 0
+
+
+def test_other_outputs_are_not_mixed_with_those_of_futures() -> None:
+    with RolloutEngine(SimulatorConfig(4)) as engine:
+        taken: list[Any] = []
+        ids = engine.submit(some_requests(20))
+        taker = threading.Thread(target=lambda: taken.extend(iter(engine)))  # before the first future
+        taker.start()
+        futures = [engine.future(request) for request in some_requests(20)]
+        ids += engine.submit(some_requests(20, record="stream"))
+        taker.join()
+        taken.extend(engine)
+        assert sorted(output.id for output in taken) == sorted(ids)
+        assert not {future.result(timeout=30).id for future in futures} & set(ids)
+        assert engine.get_outputs() == []
+        with pytest.raises(doorstep.StateError, match="results go to futures"):
+            engine.get_records()
+
+
+def test_a_cancelled_future_cancels_its_request() -> None:
+    with RolloutEngine(SimulatorConfig(1)) as engine:
+        futures = [engine.future(EpisodeRequest(policy=slowly)) for _ in range(20)]
+        start = time.monotonic()
+        assert all(future.cancel() for future in futures[:-1])
+        assert futures[-1].result(timeout=30).reason == "time"
+        assert time.monotonic() - start < 5  # one episode, not twenty
+        assert engine.drain(5)
+        with pytest.raises(concurrent.futures.CancelledError):
+            futures[0].result()
+
+
+def test_futures_of_a_closed_engine_fail() -> None:
+    with RolloutEngine(SimulatorConfig(1)) as engine:
+        futures = [engine.future(EpisodeRequest(policy=slowly)) for _ in range(5)]
+    results = [future.result(timeout=5) for future in futures]
+    assert {result.reason for result in results} == {"failed"}
+    assert {result.error for result in results} == {"the engine was closed"}
+    with pytest.raises(doorstep.ClosedError):
+        engine.future(EpisodeRequest())
+
+
+def test_callbacks_may_submit_and_close() -> None:
+    engine = RolloutEngine(SimulatorConfig(2))
+    done = threading.Event()
+
+    def again(future: Any, left: int) -> None:
+        assert future.result().finished
+        if left:
+            engine.future(EpisodeRequest(max_steps=2)).add_done_callback(lambda made: again(made, left - 1))
+        else:
+            engine.close()
+            done.set()
+
+    engine.future(EpisodeRequest(max_steps=2)).add_done_callback(lambda made: again(made, 10))
+    assert done.wait(30)
+    engine.close()
+
+
+def test_a_future_that_is_kept_does_not_keep_the_engine() -> None:
+    with RolloutEngine(SimulatorConfig(2)) as engine:
+        future = engine.future(EpisodeRequest(max_steps=3))
+        future.result(timeout=30)
+    del engine
+    assert future.result().length == 3
+
+
+def test_steps_of_futures_cannot_be_streamed() -> None:
+    with RolloutEngine(SimulatorConfig(2)) as engine:
+        with pytest.raises(doorstep.ArgumentError, match="'stream'"):
+            engine.future(EpisodeRequest(record="stream"))
+        with pytest.raises(doorstep.ArgumentError, match="request is 3"):
+            engine.future(3)  # type: ignore[arg-type]
+
+
+def test_coroutines_await_results() -> None:
+    requests = some_requests(100)
+
+    async def play(engine: RolloutEngine) -> list[Any]:
+        return await asyncio.gather(*(engine.run(request) for request in requests))
+
+    # Most have to wait for room, without stopping the loop
+    with RolloutEngine(RolloutConfig(SimulatorConfig(4), queue_capacity=3)) as engine:
+        results = asyncio.run(play(engine))
+        again = asyncio.run(play(engine))  # in another loop
+    assert [result.request for result in results] == requests
+    assert_equal_results(again, results)
+
+
+def test_cancelling_a_task_cancels_its_request() -> None:
+    async def play(engine: RolloutEngine) -> None:
+        tasks = [asyncio.create_task(engine.run(EpisodeRequest(policy=slowly))) for _ in range(10)]
+        await asyncio.sleep(0.05)
+        for task in tasks:
+            task.cancel()
+        results = await asyncio.gather(*tasks, return_exceptions=True)
+        assert all(isinstance(result, asyncio.CancelledError) for result in results)
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(engine.run(EpisodeRequest(policy=slowly)), 0.02)
+
+    with RolloutEngine(SimulatorConfig(1)) as engine:
+        asyncio.run(play(engine))
+        assert engine.drain(5)
+        assert engine.outstanding == 0

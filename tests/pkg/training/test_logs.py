@@ -1,0 +1,71 @@
+"""Records count episodes and doors; logs keep what was written."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from tests.pkg.training.runs import rolled_out  # noqa: E402
+
+from doorstep.training import Record, read_log  # noqa: E402
+from doorstep.training.graphs import recorded  # noqa: E402
+from doorstep.training.logs import JsonLines, summarize_episodes  # noqa: E402
+
+
+def record_of(update: int) -> Record:
+    return Record(update, 10 * update, 0.5 * update, 20.0, 0, None, (), (), {"entropy": 1.0})
+
+
+def test_episodes_are_counted_once_by_world() -> None:
+    _, rollout = rolled_out()
+    rollout.starts[1:] = False
+    assert summarize_episodes(rollout, 2).episodes == 0
+    # world 0 ends after steps 2 and 9, world 3 after step 9; the others go on
+    for step, world, returns, largest_y in (
+        (2, 0, (1.0, 3.0), (14.0, 12.0)),
+        (9, 0, (0.0, 0.0), (27.0, 13.4)),
+        (9, 3, (5.0, 3.0), (80.0, 40.1)),
+    ):
+        rows = slice(2 * world, 2 * world + 2)
+        rollout.starts[step + 1, rows] = True
+        rollout.returns[step, rows] = torch.tensor(returns)
+        rollout.largest_y[step, rows] = torch.tensor(largest_y)
+    summary = summarize_episodes(rollout, 2)
+    assert summary.episodes == 3
+    assert summary.mean_return == pytest.approx((2 + 0 + 4) / 3)
+    assert summary.rooms_one == pytest.approx((1, 2 / 3, 1 / 3))
+    assert summary.rooms_all == pytest.approx((2 / 3, 1 / 3, 1 / 3))
+
+
+def test_a_log_has_a_line_of_json_for_each_record(tmp_path: Path) -> None:
+    log = JsonLines(tmp_path / "log.jsonl")
+    for update in (1, 2):
+        log.write(record_of(update))
+    lines = (tmp_path / "log.jsonl").read_text().splitlines()  # before it is closed
+    log.close()
+    assert [json.loads(line)["update"] for line in lines] == [1, 2]
+    assert json.loads(lines[0])["losses"] == {"entropy": 1.0}
+
+
+def test_a_resumed_log_drops_later_and_broken_lines(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    log = JsonLines(path)
+    for update in (1, 2, 3):
+        log.write(record_of(update))
+    log.close()
+    with open(path, "ab") as file:
+        file.write(b'[1]\n"x"\n{"update": 4, "wor')
+    JsonLines(path, resumed_at=2).close()
+    assert [record["update"] for record in read_log(path)] == [1, 2]
+    JsonLines(path).close()
+    assert path.read_bytes() == b""
+
+
+def test_on_the_cpu_nothing_is_recorded_into_a_graph() -> None:
+    def function() -> None: ...
+
+    assert recorded(function, torch.device("cpu"), torch.Generator(), True) is function

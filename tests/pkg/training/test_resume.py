@@ -1,0 +1,243 @@
+"""A run that goes on has the bits of one that never stopped; bad checkpoints are refused and change nothing."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import doorstep
+
+torch = pytest.importorskip("torch")
+safetensors = pytest.importorskip("safetensors.torch")
+
+from tests.pkg.training.runs import WITH_MEMORY, equal_bits, small  # noqa: E402
+
+from doorstep.training import (  # noqa: E402
+    NonFiniteLossError,
+    Trainer,
+    load_checkpoint,
+    read_log,
+    resume,
+    save_checkpoint,
+    train,
+)
+from doorstep.training.logs import JsonLines  # noqa: E402
+from doorstep.training.run import CHECKPOINT, CONFIG, LOG, NONFINITE_BATCH  # noqa: E402
+
+KINDS = [
+    (),
+    (*WITH_MEMORY, "rollout.time_limit=bootstrap"),
+    ("network.separate_critic=true",),
+    (*WITH_MEMORY, "rollout.inference=native"),
+    ("ppo.final_learning_rate=0", "rollout.normalize_observations=false"),
+]
+
+
+def assert_equal(one: Trainer, other: Trainer) -> None:
+    first, second = one.checkpoint(), other.checkpoint()
+    assert first.tensors.keys() == second.tensors.keys()
+    for name, tensor in first.tensors.items():
+        assert equal_bits(tensor, second.tensors[name]), name
+    assert (first.update, first.world_steps) == (second.update, second.world_steps)
+
+
+@pytest.mark.parametrize("changes", KINDS)
+def test_a_resumed_run_has_the_bits_of_an_uninterrupted_one(changes: tuple[str, ...], tmp_path: Path) -> None:
+    config = small(*changes, "num_updates=7")
+    whole = train(config, tmp_path / "whole")
+    stops = iter([False, False, True])
+    train(config, tmp_path / "parts", should_stop=lambda: next(stops))
+    assert load_checkpoint(tmp_path / "parts" / CHECKPOINT).update == 3
+    parts = resume(tmp_path / "parts")
+    assert_equal(whole, parts)
+    expected, found = (read_log(tmp_path / name / LOG) for name in ("whole", "parts"))
+    assert [record["update"] for record in found] == [1, 2, 3, 4, 5, 6, 7]
+    for one, other in zip(expected, found, strict=True):
+        for key in ("world_steps", "episodes", "mean_return", "rooms_one", "rooms_all", "losses"):
+            assert one[key] == other[key], key
+
+
+def test_a_run_that_died_between_checkpoints_goes_on_from_the_last(tmp_path: Path) -> None:
+    config = small("num_updates=6", "checkpoint_every=2")
+
+    def die(record: Any) -> None:
+        if record.update == 5:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(config, tmp_path / "dead", on_update=die)
+    with open(tmp_path / "dead" / LOG, "ab") as log:
+        log.write(b'{"update": 6, "world_st')  # a line that was cut off
+    assert [record["update"] for record in read_log(tmp_path / "dead" / LOG)] == [1, 2, 3, 4, 5]
+    resumed = resume(tmp_path / "dead")
+    assert_equal(train(config, tmp_path / "whole"), resumed)
+    assert [record["update"] for record in read_log(tmp_path / "dead" / LOG)] == [1, 2, 3, 4, 5, 6]
+
+
+def test_a_finished_run_can_be_extended(tmp_path: Path) -> None:
+    train(small("num_updates=2"), tmp_path)
+    trainer = resume(tmp_path, ["num_updates=4"])
+    assert trainer.updates == 4
+    assert json.loads((tmp_path / CONFIG).read_text())["num_updates"] == 4
+    assert_equal(trainer, resume(tmp_path))
+
+
+def test_a_run_is_not_overwritten(tmp_path: Path) -> None:
+    train(small("num_updates=1"), tmp_path)
+    before = (tmp_path / CHECKPOINT).read_bytes()
+    with pytest.raises(doorstep.ArgumentError, match="has a run already"):
+        train(small("num_updates=1"), tmp_path)
+    assert (tmp_path / CHECKPOINT).read_bytes() == before
+
+
+def test_there_must_be_a_run_to_resume(tmp_path: Path) -> None:
+    with pytest.raises(doorstep.ArgumentError, match=r"has no checkpoint.safetensors to resume"):
+        resume(tmp_path)
+
+
+def test_generators_of_other_programs_stay_as_they_are() -> None:
+    torch.manual_seed(5)
+    before = torch.get_rng_state()
+    Trainer(small()).update()
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+# ---- Files
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    trainer = Trainer(small())
+    trainer.update()
+    path = tmp_path / CHECKPOINT
+    save_checkpoint(path, trainer.checkpoint())
+    return path
+
+
+def test_a_checkpoint_survives_its_file(saved: Path) -> None:
+    trainer = Trainer(small())
+    trainer.update()
+    expected, found = trainer.checkpoint(), load_checkpoint(saved)
+    assert found.config == expected.config
+    assert found.tensors.keys() == expected.tensors.keys()
+    assert all(equal_bits(found.tensors[name], tensor) for name, tensor in expected.tensors.items())
+
+
+@pytest.mark.parametrize("place", [0.02, 0.3, 0.6, 0.999])
+def test_a_damaged_file_is_refused(saved: Path, place: float) -> None:
+    data = bytearray(saved.read_bytes())
+    data[int(len(data) * place)] ^= 0x10
+    saved.write_bytes(data)
+    with pytest.raises(doorstep.StateError, match=r"checkpoint\.safetensors"):
+        load_checkpoint(saved)
+
+
+@pytest.mark.parametrize("size", [0, 7, 100, 5000, -1])
+def test_a_truncated_file_is_refused(saved: Path, size: int) -> None:
+    saved.write_bytes(saved.read_bytes()[:size])
+    with pytest.raises(doorstep.StateError, match=r"checkpoint\.safetensors"):
+        load_checkpoint(saved)
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"\x80\x04.", b"\xff" * 64, b"\x02" + b"\0" * 7 + b"{}", b"\x04" + b"\0" * 7 + b"null"]
+)
+def test_other_files_are_refused(tmp_path: Path, data: bytes) -> None:
+    path = tmp_path / "other.bin"
+    path.write_bytes(data)
+    with pytest.raises(doorstep.StateError, match="is no checkpoint"):
+        load_checkpoint(path)
+
+
+def rewritten(path: Path, **changes: Any) -> None:
+    """Changes the header, and nothing else."""
+    data = path.read_bytes()
+    length = int.from_bytes(data[:8], "little")
+    header = json.loads(json.loads(data[8 : 8 + length])["__metadata__"]["doorstep"])
+    path.write_bytes(safetensors.save(safetensors.load(data), {"doorstep": json.dumps({**header, **changes})}))
+
+
+def test_another_version_is_refused_by_number(saved: Path) -> None:
+    rewritten(saved, format=2, version="9.1.0")
+    with pytest.raises(doorstep.StateError, match=r"has format 2, written by doorstep 9.1.0; this one reads 1"):
+        load_checkpoint(saved)
+
+
+@pytest.mark.parametrize("config", [{"unknown": 1}, {"seed": -1}, [], None])
+def test_a_config_that_is_refused_is_a_bad_file(saved: Path, config: Any) -> None:
+    rewritten(saved, config=config)
+    with pytest.raises(doorstep.StateError, match="has a config that this version refuses"):
+        load_checkpoint(saved)
+
+
+@pytest.mark.parametrize(
+    ("changes", "name"),
+    [
+        (["network.widths=[16,8]"], "network.encoder.3.weight"),
+        ([*WITH_MEMORY], "network.memory.weight_ih"),
+        (["simulator.num_worlds=4"], "rollout.starts"),
+        (["simulator.num_agents=3"], "network.encoder.0.weight"),
+    ],
+)
+def test_a_checkpoint_of_another_shape_is_refused_by_name(saved: Path, changes: list[str], name: str) -> None:
+    trainer = Trainer(small(*changes))
+    before = trainer.checkpoint()
+    with pytest.raises(doorstep.StateError, match=f"does not fit: {name} has shape"):
+        trainer.restore(load_checkpoint(saved))
+    after = trainer.checkpoint()
+    assert all(equal_bits(before.tensors[name], after.tensors[name]) for name in before.tensors)
+    with pytest.raises(doorstep.StateError, match="does not fit"):
+        resume(saved.parent, changes)
+
+
+def test_worlds_of_other_rules_are_refused(saved: Path) -> None:
+    trainer = Trainer(small("simulator.episode_length=30"))
+    before = trainer.checkpoint()
+    with pytest.raises(doorstep.StateError):
+        trainer.restore(load_checkpoint(saved))
+    after = trainer.checkpoint()
+    assert all(equal_bits(before.tensors[name], after.tensors[name]) for name in before.tensors)
+
+
+def test_a_full_disk_leaves_the_older_checkpoint(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = saved.read_bytes()
+
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        save_checkpoint(saved, Trainer(small()).checkpoint())
+    assert saved.read_bytes() == before
+    assert [path.name for path in saved.parent.iterdir()] == [saved.name]
+
+
+def test_a_log_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    log = JsonLines(tmp_path / LOG)
+    with open("/dev/full", "wb") as full:
+        os.dup2(full.fileno(), log._file.fileno())
+    with pytest.raises(OSError, match=r"No space left.*log.jsonl"):
+        log.write(Trainer(small()).update())
+    log.close()
+
+
+def test_a_batch_that_is_not_finite_is_kept(tmp_path: Path) -> None:
+    config = small("num_updates=9", "checkpoint_every=1")
+
+    def poison(record: Any) -> None:
+        if record.update == 3:
+            with torch.no_grad():
+                runs[0].network.critic.weight.fill_(float("nan"))
+
+    runs: list[Trainer] = []
+    with pytest.raises(NonFiniteLossError, match=r"its data is in .*nonfinite_batch.safetensors"):
+        train(config, tmp_path, on_begin=runs.append, on_update=poison)
+    batch = safetensors.load((tmp_path / NONFINITE_BATCH).read_bytes())
+    assert not batch["targets"].isfinite().all()
+    assert batch["observations"].isfinite().all()
+    assert read_log(tmp_path / LOG)[-1]["update"] == 3

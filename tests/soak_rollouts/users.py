@@ -1,0 +1,209 @@
+"""Threads that use an engine, rightly and wrongly, until it is closed."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import os
+import random
+import signal
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from tests.soak_rollouts.ledger import Ledger
+from tests.soak_rollouts.players import broken_policies, sound_policies
+
+from doorstep import ClosedError, EpisodeRequest, EpisodeResult, RolloutEngine
+from doorstep.levels import curated
+from doorstep.policy import SamplingParams
+
+SEEDS, MOST_STEPS = 48, 40
+RECORDS: list[Any] = [(), (), (), (), ("actions",), ("observations",), ("stream", "actions"), ("stream",)]
+
+
+class Users:
+    """The users of one engine.
+
+    Args:
+        futures: whether results go to futures, which excludes arrays of records.
+    """
+
+    def __init__(self, engine: RolloutEngine, ledger: Ledger, seed: int, *, futures: bool, levels: bool) -> None:
+        self.engine, self.ledger = engine, ledger
+        self.stopping = threading.Event()  # no further requests
+        self._levels = list(curated().values())[:3] if levels else []
+        self._sound, self._broken = sound_policies(), broken_policies()
+        self._recent: list[int] = []  # ids, some of which are cancelled
+        draw = random.Random(seed)
+        behaviours: list[Callable[[random.Random], None]] = [
+            *(self._submit_lists, self._submit_batches, self._submit_one_by_one, self._cancel, self._take),
+            *((self._make_futures, self._run_tasks) if futures else (self._take_records,)),
+        ]
+        self._threads = [
+            threading.Thread(target=self._act, args=(behaviour, random.Random(draw.random())), name=behaviour.__name__)
+            for behaviour in behaviours
+        ]
+
+    def start(self) -> None:
+        for thread in self._threads:
+            thread.start()
+
+    def join(self) -> None:
+        """Once the engine is closed."""
+        for thread in self._threads:
+            thread.join()
+
+    def _act(self, behaviour: Callable[[random.Random], None], draw: random.Random) -> None:
+        try:
+            behaviour(draw)
+        except ClosedError:
+            pass
+        except BaseException as error:
+            self.ledger.trouble.append(f"{behaviour.__name__} raised {type(error).__name__}: {error}")
+
+    # ---- Requests
+
+    def _request(self, draw: random.Random) -> EpisodeRequest:
+        return EpisodeRequest(
+            seed=draw.randrange(SEEDS),
+            level=draw.choice(self._levels) if self._levels and draw.random() < 0.3 else None,
+            policy=draw.choice(self._broken if draw.random() < 0.05 else self._sound),
+            sampling=SamplingParams(seed=7),
+            max_steps=draw.choice((1, 2, 5, 11, MOST_STEPS)),
+            priority=draw.randrange(4),
+            deadline=draw.choice((1e-6, 0.002, 0.05)) if draw.random() < 0.1 else None,
+            record=draw.choice(RECORDS),
+        )
+
+    def _submit_lists(self, draw: random.Random) -> None:
+        while not self.stopping.is_set():
+            requests, timeout = [self._request(draw) for _ in range(draw.randrange(40))], draw.choice((None, 0.0, 0.01))
+            self._submit(functools.partial(self.engine.submit, requests, timeout=timeout))
+
+    def _submit_batches(self, draw: random.Random) -> None:
+        while not self.stopping.is_set():
+            seeds = [draw.randrange(SEEDS) for _ in range(draw.randrange(300))]
+            steps = np.array([draw.choice((1, 2, 5, 11, MOST_STEPS)) for _ in seeds], np.int64)
+            policy = draw.choice(self._sound[:2])
+            self._submit(functools.partial(self.engine.submit_batch, seeds, max_steps=steps, policy=policy))
+
+    def _submit_one_by_one(self, draw: random.Random) -> None:
+        while not self.stopping.is_set():
+            self._submit(functools.partial(self.engine.submit, [self._request(draw)]))
+            time.sleep(draw.random() * 0.004)
+
+    def _submit(self, call: Callable[[], Any]) -> None:
+        try:
+            ids = [int(one) for one in call()]
+        except (TimeoutError, ClosedError) as error:
+            self.ledger.accept(int(one) for one in error.ids)  # type: ignore[union-attr]
+            if isinstance(error, ClosedError):
+                raise
+            return
+        self.ledger.accept(ids)
+        self._recent = ids[:20] or self._recent
+
+    def _cancel(self, draw: random.Random) -> None:
+        while not self.stopping.is_set():
+            for request_id in self._recent[: draw.randrange(8)]:
+                self.ledger.cancel(request_id)
+                self.engine.cancel(request_id)
+            self.engine.cancel(draw.randrange(2**63))
+            time.sleep(0.003)
+
+    # ---- Results
+
+    def _take(self, draw: random.Random) -> None:
+        while True:
+            for output in self.engine.get_outputs(timeout=draw.choice((None, 0.01)), most=draw.choice((1, 50, 4096))):
+                if isinstance(output, EpisodeResult):
+                    self.ledger.answer(output)
+            if self.engine.outstanding == 0:
+                time.sleep(0.001)
+
+    def _take_records(self, draw: random.Random) -> None:
+        while True:
+            records = self.engine.get_records(timeout=draw.choice((None, 0.01)), most=draw.choice((1, 50, 500)))
+            self.ledger.answer_records(records)
+            time.sleep(0.002)
+
+    # ---- Futures and tasks
+
+    def _make_futures(self, draw: random.Random) -> None:
+        while not self.stopping.is_set():
+            request = self._request(draw)
+            if "stream" in request.record:
+                continue
+            future = self.engine.future(request)
+            self.ledger.make_future(future)
+            if draw.random() < 0.2:
+                future.cancel()
+            elif draw.random() < 0.1:
+                future.result(60)
+            time.sleep(draw.random() * 0.002)
+
+    def _run_tasks(self, draw: random.Random) -> None:
+        asyncio.run(self._tasks(draw))
+
+    async def _tasks(self, draw: random.Random) -> None:
+        while not self.stopping.is_set():
+            tasks = [asyncio.create_task(self._task(draw)) for _ in range(draw.randrange(20))]
+            await asyncio.sleep(draw.random() * 0.02)
+            for task in tasks:
+                if draw.random() < 0.3:
+                    task.cancel()
+            done = await asyncio.gather(*tasks, return_exceptions=True)
+            for error in done:
+                if isinstance(error, ClosedError):
+                    raise error
+                if isinstance(error, Exception):
+                    self.ledger.trouble.append(f"a task raised {error!r}")
+
+    async def _task(self, draw: random.Random) -> None:
+        request = EpisodeRequest(seed=draw.randrange(SEEDS), policy=draw.choice(self._sound), max_steps=5)
+        self.ledger.await_one()
+        reason = "refused"
+        try:
+            reason = (await self.engine.run(request)).reason
+        except asyncio.CancelledError:
+            reason = "cancelled"
+            raise
+        finally:
+            self.ledger.awaited(reason)
+
+
+# ---- Faults that are no requests
+
+
+def kill_replica(engine: RolloutEngine, number: int, *, with_error: bool) -> None:
+    """Ends a replica in the middle of whatever it does, as an error of its library or driver would."""
+    replica = engine._core.replicas[number]
+
+    def fail(timeout: float) -> int:
+        raise MemoryError("injected into a replica")
+
+    if with_error:
+        replica._handle.run = fail  # type: ignore[method-assign]
+    else:
+        with contextlib.suppress(ClosedError):
+            replica._handle.close()
+
+
+def fork_and_look(engine: RolloutEngine) -> str | None:
+    """A child of the process, in which no lock of the engine may block; it ends at once."""
+    child = os.fork()
+    if child == 0:
+        signal.alarm(30)
+        try:
+            engine.submit(EpisodeRequest())
+        except ClosedError:
+            engine.close()
+            os._exit(0)
+        finally:
+            os._exit(1)
+    status = os.waitpid(child, 0)[1]
+    return None if status == 0 else f"a forked child ended with status {status}"
