@@ -15,6 +15,7 @@ from tests.skips import refuse_skip
 from tests.system_packages import chromium, chromium_environment, chromium_options
 
 import doorstep
+from doorstep.rollouts import ControllerConfig
 
 FAILED = pytest.StashKey[bool]()
 
@@ -57,6 +58,14 @@ def _nothing_native_is_left_alive(request: pytest.FixtureRequest) -> Generator[N
 def more_than(before: dict[str, int]) -> dict[str, int]:
     """The kinds of native objects whose number of live objects has grown."""
     return {kind: count for kind, count in alive().items() if count > before[kind]}
+
+
+@pytest.fixture
+def undone_registrations() -> Iterator[None]:
+    """Forgets the controllers that a test registers, which other tests would find."""
+    before = dict(ControllerConfig.registry._classes)
+    yield
+    ControllerConfig.registry._classes = before
 
 
 @pytest.fixture

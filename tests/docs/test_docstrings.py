@@ -33,6 +33,7 @@ def docstrings(path: Path) -> Iterator[tuple[str, str]]:
 FILES = [str(path.relative_to(PACKAGE)) for path in sorted(PACKAGE.rglob("*.py")) if any(docstrings(path))]
 
 
+@pytest.mark.usefixtures("undone_registrations")
 @pytest.mark.parametrize("name", FILES)
 def test_examples_run_as_they_are_pasted(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for package, pattern in NEEDED.items():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
@@ -18,11 +18,7 @@ from doorstep.policy.sampling import SamplerConfig, SamplingParams
 from doorstep.rollouts import ControllerConfig, OutputQueue, RequestQueue, SchedulerConfig, register_controller
 
 
-@pytest.fixture(autouse=True)
-def _controllers_are_forgotten() -> Iterator[None]:
-    before = dict(ControllerConfig.registry._classes)
-    yield
-    ControllerConfig.registry._classes = before
+pytestmark = pytest.mark.usefixtures("undone_registrations")
 
 
 def test_every_scheduler_and_controller_of_the_library_has_a_class() -> None:
