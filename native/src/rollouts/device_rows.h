@@ -63,8 +63,6 @@ private:
     Lists lists_at(char* base) const;
     ds_status capture();
     ds_status launch_all();
-    ds_status launch_prepare();
-    ds_status launch_networks();
     ds_status launch_count();
     bool acts(int64_t policy) const { return slots_[policy].policy && staged_.ranges[policy].count > 0; }
 
