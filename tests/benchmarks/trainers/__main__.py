@@ -29,7 +29,7 @@ NAMES = {
 LEARNERS = ("doorstep", "stable_baselines3", "skrl")
 LEARNING_WORLDS = 256
 LAST = 0.1  # share of a run whose returns are called final
-SPEED_STEPS, LEAST_UPDATES = 200_000, 8  # of runs that measure speed alone
+SPEED_STEPS, LEAST_UPDATES = 100_000, 6  # of runs that measure speed alone
 # Student's t for a confidence of 95%, by degrees of freedom, beginning with 1.
 STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
 
