@@ -154,7 +154,9 @@ class Rollout:
     def sequences(self) -> dict[str, torch.Tensor]:
         """The data as sequences of L = `chunk_length` steps, [L, T / L * R, ...]; "memory", [1, ...], before them."""
         length = self._config.chunk_length
-        names = ("observations", "starts", "actions", "log_probabilities", "values", "advantages", "targets")
+        names = ["observations", "starts", "actions", "log_probabilities", "advantages", "targets"]
+        if self._config.ppo.clip_values:
+            names.append("values")
         by_step = {name: getattr(self, name)[: self.num_steps] for name in names}
         data = {
             name: tensor.unflatten(0, (-1, length)).transpose(0, 1).flatten(1, 2) for name, tensor in by_step.items()

@@ -14,7 +14,7 @@ from tests.pkg.training.runs import WITH_MEMORY, WITHOUT_MEMORY, rolled_out, sma
 
 from doorstep.training import NonFiniteLossError, PPOConfig, Trainer  # noqa: E402
 from doorstep.training.networks import Outputs  # noqa: E402
-from doorstep.training.ppo import interpolated, minibatches, ppo_loss  # noqa: E402
+from doorstep.training.ppo import interpolated, limit_gradients, minibatches, ppo_loss  # noqa: E402
 
 
 def batch_of(length: int, count: int) -> tuple[Outputs, dict[str, Any]]:
@@ -77,6 +77,22 @@ def test_every_epoch_uses_every_sequence_once_in_a_new_order() -> None:
     for epoch in epochs:
         assert epoch.sort().values.tolist() == list(range(count))
     assert not torch.equal(epochs[0], epochs[1])
+
+
+@pytest.mark.parametrize("most", [0.5, 1e3, float("inf")])
+def test_gradients_are_limited_as_pytorch_does_it(most: float) -> None:
+    generator = torch.Generator().manual_seed(5)
+    ours, theirs = ([torch.nn.Parameter(torch.zeros(size)) for size in (3, 50, 400)] for _ in range(2))
+    for mine, other in zip(ours, theirs, strict=True):
+        mine.grad = torch.randn(mine.shape, generator=generator)
+        other.grad = mine.grad.clone()
+    norm = limit_gradients(ours, most)
+    assert torch.equal(norm, torch.nn.utils.clip_grad_norm_(theirs, most))
+    assert 15 < norm < 30
+    for mine, other in zip(ours, theirs, strict=True):
+        assert torch.equal(mine.grad, other.grad)
+    length = torch.cat([parameter.grad for parameter in ours]).norm()
+    assert length == pytest.approx(min(most, norm.item()), rel=1e-5)
 
 
 @pytest.mark.parametrize(("last", "progress", "expected"), [(None, 0.7, 4.0), (2.0, 0.0, 4.0), (2.0, 0.5, 3.0)])
