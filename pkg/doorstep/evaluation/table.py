@@ -14,8 +14,8 @@ _GAP = "  "
 def table_of(
     scores: Sequence[Score], aggregates: Sequence[Aggregate], improvements: Sequence[Improvement]
 ) -> str:
-    """Levels with a goal, then those with rooms and those with neither, each kind with its columns; if there are several
-    policies, these compared."""
+    """Levels with a goal, then those with rooms and those with neither, each kind with its columns; if there are
+    several policies, these compared."""
     with_goal = [score for score in scores if score.success is not None]
     without_goal = [score for score in scores if score.success is None]
     with_rooms = [score for score in scores if score.rooms]
