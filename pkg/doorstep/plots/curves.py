@@ -75,19 +75,23 @@ def _figure(groups: dict[str, list[Run]], x: str, matplotlib: Any) -> Any:
     height = _INCHES[1] + _LEGEND_INCHES * -(-len(groups) // columns)
     figure = matplotlib.Figure(figsize=(_INCHES[0], height), layout="constrained")
     axes = figure.subplots(2, 3).reshape(-1)
-    window = max(max(len(run.updates) for runs in groups.values() for run in runs) // _SMOOTHED, 1)
+    window = max(max(len(run.updates) for run in _all(groups)) // _SMOOTHED, 1)
     for (label, runs), colour in zip(groups.items(), colours(len(groups)), strict=True):
         _draw(axes[0], runs, x, window, lambda run: run.returns, colour, label=label)
         _draw(axes[1], runs, x, window, lambda run: run.speed, colour)
         for door, axis in enumerate(axes[3:]):
             _draw(axis, runs, x, window, lambda run, door=door: run.rooms_all[door], colour)
             _draw(axis, runs, x, window, lambda run, door=door: run.rooms_one[door], colour, linestyle="--", band=False)
-    _describe(axes, x)
+    _describe([axis for axis in axes if axis is not axes[2]], x, max(run.along(x)[-1] for run in _all(groups)))
     has_bands = any(len(runs) > 1 for runs in groups.values())
     _explain(axes[2], matplotlib, window, has_bands)
     handles, labels = axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=columns, frameon=False)
     return figure
+
+
+def _all(groups: dict[str, list[Run]]) -> list[Run]:
+    return [run for runs in groups.values() for run in runs]
 
 
 # ---- Curves
@@ -148,22 +152,22 @@ def _curve(runs: Sequence[tuple[Floats, Floats]]) -> _Curve:
 # ---- What is written beside them
 
 
-def _describe(axes: Sequence[Any], x: str) -> None:
-    titles = ["mean return of an episode", "world-steps per second", ""]
+def _describe(axes: Sequence[Any], x: str, last: float) -> None:
+    titles = ["mean return of an episode", "world-steps per second"]
     titles += [f"episodes past door {door}" for door in range(1, len(ROOM_ENDS) + 1)]
     for axis, title in zip(axes, titles, strict=True):
         axis.set_title(title, fontsize="medium")
         axis.spines[["top", "right"]].set_visible(False)
         axis.set_xlabel(_LABELS[x])
         axis.locator_params(axis="x", nbins=5)
-        axis.set_xlim(left=0)
+        axis.set_xlim(0, 1.02 * last)
         if x == "steps":
             axis.xaxis.set_major_formatter(_in_short)
         if not any(len(line.get_xdata()) for line in axis.lines):
             axis.text(0.5, 0.5, "no episode has ended", transform=axis.transAxes, ha="center", color="grey")
     axes[1].set_ylim(bottom=0)
     axes[1].yaxis.set_major_formatter(_in_short)
-    for axis in axes[3:]:
+    for axis in axes[2:]:
         axis.set_ylim(-0.02, 1.02)
         axis.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
 
@@ -171,14 +175,14 @@ def _describe(axes: Sequence[Any], x: str) -> None:
 def _explain(axis: Any, matplotlib: Any, window: int, has_bands: bool) -> None:
     """What lines and bands are, in the place of a panel."""
     axis.set_axis_off()
-    texts = [("-", "both agents, or all, passed the door"), ("--", "at least one agent did")]
+    texts = [("-", "all agents passed the door"), ("--", "at least one agent did")]
     for linestyle, text in texts:
         axis.plot([], [], color="black", linestyle=linestyle, label=text)
     notes = ["lines: means over runs; bands: from the least to the largest run"] if has_bands else []
     updates = "the last update" if window == 1 else f"the last {window} updates"
     notes.append(f"each point: mean over the episodes of {updates}")
     axis.legend(loc="upper left", frameon=False, fontsize="small")
-    axis.text(0, 0.6, "\n".join(notes), transform=axis.transAxes, va="top", fontsize="small")
+    axis.text(0, 0.72, "\n".join(notes), transform=axis.transAxes, va="top", fontsize="small")
 
 
 def _in_short(value: float, _: object = None) -> str:

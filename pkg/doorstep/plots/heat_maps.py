@@ -143,7 +143,9 @@ def _figure(maps: Sequence[Visits], matplotlib: Any) -> Any:
     scale = colors.LogNorm(1, max(largest, 10))
     for visits, axis in zip(maps, axes, strict=True):
         image = _draw(visits, axis, scale, patches)
-    figure.colorbar(image, ax=list(axes), label=f"steps of agents in a cell of {_CELL:g} m x {_CELL:g} m")
+    label = f"steps of agents in a cell of {_CELL:g} m x {_CELL:g} m"
+    figure.colorbar(image, ax=list(axes), shrink=0.7, label=label)
+    figure.supxlabel("walls grey, doors orange: the paler, the fewer worlds began with them", fontsize="small")
     return figure
 
 
