@@ -56,8 +56,10 @@ def _panels(evaluation: Evaluation) -> list[_Panel]:
     panels += [_of_rooms(evaluation, arena.name) for arena in evaluation.levels if arena.has_three_rooms]
     names = [arena.name for arena in evaluation.levels]
     returns = _by_level(evaluation, names, "mean return of an episode", lambda score: score.mean_return)
-    means = {one.policy: [one.interquartile_mean] for one in evaluation.aggregates}
-    over_all = _Panel("interquartile mean of the returns of all episodes", False, ["all levels"], {**means})
+    means: dict[str, list[Estimate | None]] = {
+        one.policy: [one.interquartile_mean] for one in evaluation.aggregates
+    }
+    over_all = _Panel("interquartile mean of the returns of all episodes", False, ["all levels"], means)
     compared = [over_all] if evaluation.improvements else []
     return [*panels, returns._replace(is_share=False), *compared]
 

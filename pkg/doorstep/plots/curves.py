@@ -80,8 +80,8 @@ def _figure(groups: dict[str, list[Run]], x: str, matplotlib: Any) -> Any:
         _draw(axes[0], runs, x, window, lambda run: run.returns, colour, label=label)
         _draw(axes[1], runs, x, window, lambda run: run.speed, colour)
         for door, axis in enumerate(axes[3:]):
-            _draw(axis, runs, x, window, lambda run, door=door: run.rooms_all[door], colour)
-            _draw(axis, runs, x, window, lambda run, door=door: run.rooms_one[door], colour, linestyle="--", band=False)
+            _draw(axis, runs, x, window, _of_door("rooms_all", door), colour)
+            _draw(axis, runs, x, window, _of_door("rooms_one", door), colour, linestyle="--", band=False)
     _describe([axis for axis in axes if axis is not axes[2]], x, max(run.along(x)[-1] for run in _all(groups)))
     has_bands = any(len(runs) > 1 for runs in groups.values())
     _explain(axes[2], matplotlib, window, has_bands)
@@ -92,6 +92,13 @@ def _figure(groups: dict[str, list[Run]], x: str, matplotlib: Any) -> Any:
 
 def _all(groups: dict[str, list[Run]]) -> list[Run]:
     return [run for runs in groups.values() for run in runs]
+
+
+def _of_door(name: str, door: int) -> Callable[[Run], Floats]:
+    def values(run: Run) -> Floats:
+        return getattr(run, name)[door]  # type: ignore[no-any-return]
+
+    return values
 
 
 # ---- Curves
@@ -123,7 +130,7 @@ def _smoothed(values: Floats, weights: Floats, window: int) -> Floats:
     weights = np.where(known, np.where(weights > 0, weights, 1), 0)
     sums = _trailing_sums(np.where(known, values, 0) * weights, window)
     totals = _trailing_sums(weights, window)
-    return np.divide(sums, totals, out=np.full(len(values), np.nan), where=totals > 0)
+    return np.divide(sums, totals, out=np.full(len(values), np.nan), where=totals > 0)  # type: ignore[no-any-return]
 
 
 def _trailing_sums(values: Floats, window: int) -> Floats:

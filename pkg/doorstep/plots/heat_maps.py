@@ -98,14 +98,14 @@ def count_visits(path: str | os.PathLike[str]) -> Visits:
             counts = np.zeros([len(edge) - 1 for edge in edges])
             while play.position < recording.num_steps:
                 play.step()
-                counts += np.histogram2d(*_positions_of(sim), bins=edges)[0]
+                counts += np.histogramdd(_positions_of(sim), bins=edges)[0]
     return Visits(Path(recording.path).name, low, high, counts, statics, shares)
 
 
 def _positions_of(sim: Simulator) -> Floats:
-    """x and y of all agents, float64 [2, N * A]."""
+    """x and y of all agents, float64 [N * A, 2]."""
     positions = sim.state.body_positions.copy_to_host()[:, : sim.num_agents, :2]
-    return positions.reshape(-1, 2).T.astype(np.float64)
+    return positions.reshape(-1, 2).astype(np.float64)  # type: ignore[no-any-return]
 
 
 def _statics_of(sim: Simulator) -> tuple[Floats, Floats]:
@@ -122,7 +122,7 @@ def _statics_of(sim: Simulator) -> tuple[Floats, Floats]:
 
 def _bounds_of(statics: Floats, sim: Simulator) -> tuple[Floats, Floats]:
     """The corners of the rectangle around walls and doors, and around where agents begin."""
-    agents = _positions_of(sim).T
+    agents = _positions_of(sim)
     lows = np.concatenate([statics[:, 1:3] - statics[:, 3:5] / 2, agents - 1])
     highs = np.concatenate([statics[:, 1:3] + statics[:, 3:5] / 2, agents + 1])
     return lows.min(axis=0), highs.max(axis=0)

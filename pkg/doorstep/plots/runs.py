@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -78,7 +79,7 @@ def read_run(folder: str | os.PathLike[str]) -> Run:
 
     def doors(name: str) -> Floats:
         missing = [None] * len(ROOM_ENDS)
-        return column(lambda record: record[name] or missing).T
+        return column(lambda record: record[name] or missing).T  # type: ignore[no-any-return]
 
     return Run(
         folder=path,
@@ -135,5 +136,6 @@ def _label_of(runs: Sequence[Run]) -> str:
     names = [run.folder.resolve().name for run in runs]
     if len(names) == 1:
         return names[0]
-    shared = os.path.commonprefix(names).rstrip("-_. ").removesuffix("seed").rstrip("-_. ")
+    same = [letters[0] for letters in itertools.takewhile(lambda letters: len(set(letters)) == 1, zip(*names))]
+    shared = "".join(same).rstrip("-_. ").removesuffix("seed").rstrip("-_. ")
     return f"{shared if len(shared) >= _FEW else names[0] + ', ...'} ({len(names)} runs)"
