@@ -105,7 +105,7 @@ def count_visits(path: str | os.PathLike[str]) -> Visits:
 def _positions_of(sim: Simulator) -> Floats:
     """x and y of all agents, float64 [N * A, 2]."""
     positions = sim.state.body_positions.copy_to_host()[:, : sim.num_agents, :2]
-    return positions.reshape(-1, 2).astype(np.float64)  # type: ignore[no-any-return]
+    return positions.reshape(-1, 2).astype(np.float64)
 
 
 def _statics_of(sim: Simulator) -> tuple[Floats, Floats]:

@@ -136,6 +136,6 @@ def _label_of(runs: Sequence[Run]) -> str:
     names = [run.folder.resolve().name for run in runs]
     if len(names) == 1:
         return names[0]
-    same = [letters[0] for letters in itertools.takewhile(lambda letters: len(set(letters)) == 1, zip(*names))]
-    shared = "".join(same).rstrip("-_. ").removesuffix("seed").rstrip("-_. ")
+    alike = itertools.takewhile(lambda letters: len(set(letters)) == 1, zip(*names, strict=False))
+    shared = "".join(letters[0] for letters in alike).rstrip("-_. ").removesuffix("seed").rstrip("-_. ")
     return f"{shared if len(shared) >= _FEW else names[0] + ', ...'} ({len(names)} runs)"

@@ -81,9 +81,9 @@ def test_folders_without_a_run_and_empty_logs_are_named(tmp_path: Path) -> None:
     empty = write_run(tmp_path / "empty", [])
     with pytest.raises(ArgumentError, match=r"empty/log\.jsonl has no complete record \(wait"):
         plot_runs([empty], tmp_path / "curves.png")
-    for runs in ([], "empty"):
+    for refused in ((), "empty"):
         with pytest.raises(ArgumentError, match="a sequence of folders of runs"):
-            plot_runs(runs, tmp_path / "curves.png")
+            plot_runs(refused, tmp_path / "curves.png")
     with pytest.raises(ArgumentError, match="x is 'days'"):
         plot_runs([empty], tmp_path / "curves.png", x="days")
     with pytest.raises(ArgumentError, match=r"\.png or \.svg or \.pdf"):
