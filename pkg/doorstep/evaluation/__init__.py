@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from doorstep.evaluation.arenas import AnyLevels, Arena
+from doorstep.evaluation.comparison import Aggregate, Improvement
 from doorstep.evaluation.config import (
     EvaluationConfig,
     FunctionPolicy,
@@ -24,6 +25,7 @@ from doorstep.evaluation.scores import RoomScore, Score
 from doorstep.evaluation.statistics import Estimate
 
 __all__ = [
+    "Aggregate",
     "AnyLevels",
     "AnyPolicy",
     "Arena",
@@ -33,6 +35,7 @@ __all__ = [
     "EvaluationRules",
     "FunctionPolicy",
     "IdlePolicy",
+    "Improvement",
     "PlannedPolicy",
     "PolicyConfig",
     "RandomPolicy",

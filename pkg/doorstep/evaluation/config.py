@@ -79,7 +79,7 @@ def policy_config_of(text: str) -> PolicyConfig:
 class EvaluationConfig(Config):
     """What `evaluate()` plays: policies, levels, episodes, and how they are played.
 
-    >>> import doorstep
+    >>> import doorstep.evaluation
     >>> config = doorstep.evaluation.EvaluationConfig.from_dict({
     ...     "policies": ["random", {"type": "idle"}],
     ...     "episodes": 4,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import json
 import os
@@ -13,10 +12,13 @@ from typing import Any, final
 
 import torch
 
-from doorstep._files import checked_path, open_regular, replaced_file
+from doorstep._files import replaced_file
+from doorstep._run_log import read_log
 from doorstep.errors import LibraryError
 from doorstep.levels.generated import ROOM_ENDS
 from doorstep.training.rollout import Rollout
+
+__all__ = ["EpisodeSummary", "JsonLines", "Record", "TensorBoardLog", "read_log", "summarize_episodes"]
 
 
 @final
@@ -129,21 +131,6 @@ class TensorBoardLog:
 
     def close(self) -> None:
         self._writer.close()
-
-
-def read_log(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
-    """The records of a run's `log.jsonl` as dictionaries, in order; a line that was cut off is left out.
-
-    Raises:
-        OSError: the file cannot be read.
-    """
-    records = []
-    with open(open_regular(checked_path(path)), "rb") as file:
-        lines = file.read().splitlines()
-    for line in lines:
-        with contextlib.suppress(ValueError):
-            records.append(json.loads(line))
-    return [record for record in records if isinstance(record, dict) and "update" in record]
 
 
 def _line(record: Mapping[str, Any]) -> bytes:
