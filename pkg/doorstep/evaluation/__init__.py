@@ -14,6 +14,7 @@ from doorstep.evaluation.config import (
     PlannedPolicy,
     PolicyConfig,
     RandomPolicy,
+    TrainedPolicy,
 )
 from doorstep.evaluation.contestants import AnyPolicy
 from doorstep.evaluation.episodes import episode_seeds
@@ -38,6 +39,7 @@ __all__ = [
     "RandomPolicy",
     "RoomScore",
     "Score",
+    "TrainedPolicy",
     "episode_seeds",
     "evaluate",
     "evaluate_config",

@@ -66,6 +66,12 @@ class ExperienceConfig(Config):
     """
 
     num_steps: Annotated[int, Integer(1, MAX_COUNT), "Steps of every world between two updates."] = 32
+    practice_worlds: Annotated[
+        float,
+        Number(low=0, high=1),
+        "Share of the worlds that practise the last room of the reference's levels: it comes after two easy rooms, or "
+        "all three are of its type. Logs count the other worlds.",
+    ] = 0.4
     staggered: Annotated[bool, "Begin with worlds at different times of their episodes."] = True
     time_limit: Annotated[
         Literal["terminal", "bootstrap"],

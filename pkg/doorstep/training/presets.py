@@ -15,7 +15,13 @@ PRESETS: dict[str, TrainingConfig] = {
     "reference": TrainingConfig(
         simulator=SimulatorConfig(8192, seed=5, flat_observations=True),
         network=MLPNetwork(widths=(256, 256, 256), activation="relu", layer_norm=True),
-        rollout=ExperienceConfig(num_steps=40, staggered=False, time_limit="terminal", normalize_observations=False),
+        rollout=ExperienceConfig(
+            num_steps=40,
+            practice_worlds=0,
+            staggered=False,
+            time_limit="terminal",
+            normalize_observations=False,
+        ),
         ppo=PPOConfig(
             discount=0.998,
             trace_decay=0.95,
@@ -37,6 +43,7 @@ PRESETS: dict[str, TrainingConfig] = {
     "pixels": TrainingConfig(
         simulator=SimulatorConfig(128, cameras=Cameras(width=64, height=64)),
         network=LSTMNetwork(widths=(256,), memory=128),
+        rollout=ExperienceConfig(practice_worlds=0),
         ppo=PPOConfig(learning_rate=3e-4),
         num_threads=None,
     ),

@@ -55,7 +55,7 @@ class Trainer:
         if config.num_threads is not None:
             torch.set_num_threads(config.num_threads)
         self.config = config
-        self.worlds = worlds = Worlds(config.simulator)
+        self.worlds = worlds = Worlds(config.simulator, config.rollout.practice_worlds)
         self.network = make_network(config, worlds.shape).to(worlds.device)
         self.updates, self.world_steps, self.seconds = 0, 0, 0.0
         self._learner = Learner(config, self.network)
