@@ -42,7 +42,7 @@ class StoredLayer:
 
     def create(self) -> LayerHandle:
         """The native layer, which keeps the arrays."""
-        addresses = {name: address_of(array) for name, array in self.arrays.items()}
+        addresses: dict[str, Any] = {name: address_of(array) for name, array in self.arrays.items()}
         weights = LayerWeights(**addresses, owner=self.arrays)
         return LayerHandle.create(self.kind, self.num_inputs, self.num_outputs, self.parameter, weights)
 
