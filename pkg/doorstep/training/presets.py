@@ -30,7 +30,9 @@ PRESETS: dict[str, TrainingConfig] = {
             num_minibatches=1,
             chunk_length=5,
             learning_rate=1e-4,
+            final_learning_rate=None,
             entropy_weight=0.01,
+            final_entropy_weight=None,
             value_weight=0.5,
             max_gradient_norm=0.5,
             value_decay=0.999,
@@ -44,7 +46,10 @@ PRESETS: dict[str, TrainingConfig] = {
         simulator=SimulatorConfig(128, cameras=Cameras(width=64, height=64)),
         network=LSTMNetwork(widths=(256,), memory=128),
         rollout=ExperienceConfig(practice_worlds=0),
-        ppo=PPOConfig(learning_rate=3e-4),
+        ppo=PPOConfig(
+            learning_rate=3e-4, final_learning_rate=None, entropy_weight=0.003, final_entropy_weight=None
+        ),
+        num_updates=1000,
         num_threads=None,
     ),
 }

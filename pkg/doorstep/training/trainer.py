@@ -79,7 +79,7 @@ class Trainer:
         begin = time.perf_counter()
         self._collect()
         self._rollout.judge(self._learner.evaluate, self._value_moments, is_evaluated=self._actor.evaluates)
-        progress = self.updates / self.config.num_updates
+        progress = min(self.updates / self.config.num_updates, 1)
         losses = self._learner.update(self._rollout.sequences(), progress, self._generator)
         episodes = summarize_episodes(self._rollout, self.config.simulator.num_agents)
         seconds = time.perf_counter() - begin

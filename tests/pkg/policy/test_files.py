@@ -57,7 +57,7 @@ def test_a_damaged_file_is_refused(written: Path, place: int) -> None:
     data = bytearray(written.read_bytes())
     data[place] ^= 0x11
     written.write_bytes(data)
-    with pytest.raises(doorstep.StateError, match="policy.safetensors is no policy of doorstep, or damaged: "):
+    with pytest.raises(doorstep.StateError, match=r"policy\.safetensors is no policy of doorstep, or damaged: "):
         read_policy(written)
 
 
@@ -98,5 +98,5 @@ def test_an_array_outside_of_the_file_is_refused(written: Path) -> None:
     header["0.biases"]["data_offsets"] = [first + 4, end + 4]
     text = json.dumps(header).encode()
     written.write_bytes(len(text).to_bytes(8, "little") + text + data[begin:])
-    with pytest.raises(doorstep.StateError, match="0.biases is not in the file"):
+    with pytest.raises(doorstep.StateError, match=r"0\.biases is not in the file"):
         read_policy(written)

@@ -20,7 +20,8 @@ UNSCALED = ("rollout.normalize_observations=false", "rollout.staggered=false")
 
 
 def test_a_rollout_holds_what_happened() -> None:
-    trainer, rollout = rolled_out(*UNSCALED, "rollout.time_limit=bootstrap", "rollout.num_steps=32", "rollout.practice_worlds=0")
+    changes = ("rollout.time_limit=bootstrap", "rollout.num_steps=32", "rollout.practice_worlds=0")
+    trainer, rollout = rolled_out(*UNSCALED, *changes)
     with doorstep.Simulator.from_config(trainer.config.simulator) as again:
         for step in range(rollout.num_steps):
             assert (rollout.observations[step].numpy() == again.observations[:].reshape(12, 94)).all()
