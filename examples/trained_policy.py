@@ -49,9 +49,12 @@ STAGES = (
     Stage({"reference": 0.6, "soon": 0.1, "last": 0.3}, 712, 1600,
           ["simulator.num_worlds=512", "ppo.learning_rate=7e-4", "ppo.final_learning_rate=3e-5",
            "ppo.entropy_weight=0.001", "ppo.final_entropy_weight=0.0001"]),
-    Stage({"reference": 0.55, "last": 0.15, "last, cube at a wall": 0.3}, 3000, 3000,
+    Stage({"reference": 0.55, "last": 0.15, "last, cube at a wall": 0.3}, 724, 3000,
           ["simulator.num_worlds=512", "ppo.learning_rate=8e-4", "ppo.final_learning_rate=5e-5",
            "ppo.entropy_weight=0.001", "ppo.final_entropy_weight=0.0001"]),
+    Stage({"reference": 0.4, "last": 0.2, "last, cube at a wall": 0.4}, 2000, 2000,
+          ["simulator.num_worlds=512", "ppo.learning_rate=1.5e-3", "ppo.final_learning_rate=5e-5",
+           "ppo.entropy_weight=0.003", "ppo.final_entropy_weight=0.0002"]),
 )  # fmt: skip
 
 
