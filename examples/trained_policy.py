@@ -18,13 +18,11 @@ import numpy as np
 
 from doorstep.errors import ArgumentError
 from doorstep.levels import Button, Cube, Door, GeneratedLevel, Level, Physics, Room, Spawn, Wall, reference
-from doorstep.policy import SamplingParams
 from doorstep.training import Checkpoint, Trainer, export_policy, preset, save_checkpoint
 
 ROOM = 40 / 3  # metres along y
 SLOT = 20 / 3  # metres along x: the opening for a door
 NUM_DRAWN = 512  # levels of a kind that this file draws
-TEMPERATURE = 0.6
 
 
 @dataclass(frozen=True)
@@ -55,6 +53,9 @@ STAGES = (
     Stage({"reference": 0.4, "last": 0.2, "last, cube at a wall": 0.4}, 2000, 2000,
           ["simulator.num_worlds=512", "ppo.learning_rate=1.5e-3", "ppo.final_learning_rate=5e-5",
            "ppo.entropy_weight=0.003", "ppo.final_entropy_weight=0.0002"]),
+    Stage({"reference": 0.4, "last": 0.2, "last, cube at a wall": 0.4}, 1000, 1000,
+          ["simulator.num_worlds=512", "ppo.learning_rate=1.5e-3", "ppo.final_learning_rate=2e-4",
+           "ppo.entropy_weight=0.003", "ppo.final_entropy_weight=0.0005"]),
 )  # fmt: skip
 
 
@@ -153,7 +154,7 @@ def main() -> None:
         save_checkpoint(options.run_dir / f"stage_{number}.safetensors", checkpoint)
     last = options.run_dir / f"stage_{len(STAGES) - 1}.safetensors"
     output = options.output or options.run_dir / "policy.safetensors"
-    export_policy(last, output, sampling=SamplingParams(temperature=TEMPERATURE))
+    export_policy(last, output)
 
 
 if __name__ == "__main__":
