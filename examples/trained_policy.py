@@ -18,11 +18,13 @@ import numpy as np
 
 from doorstep.errors import ArgumentError
 from doorstep.levels import Button, Cube, Door, GeneratedLevel, Level, Physics, Room, Spawn, Wall, reference
+from doorstep.policy import SamplingParams
 from doorstep.training import Checkpoint, Trainer, export_policy, preset, save_checkpoint
 
 ROOM = 40 / 3  # metres along y
 SLOT = 20 / 3  # metres along x: the opening for a door
 NUM_DRAWN = 512  # levels of a kind that this file draws
+TEMPERATURE = 0.7
 
 
 @dataclass(frozen=True)
@@ -154,7 +156,7 @@ def main() -> None:
         save_checkpoint(options.run_dir / f"stage_{number}.safetensors", checkpoint)
     last = options.run_dir / f"stage_{len(STAGES) - 1}.safetensors"
     output = options.output or options.run_dir / "policy.safetensors"
-    export_policy(last, output)
+    export_policy(last, output, sampling=SamplingParams(temperature=TEMPERATURE))
 
 
 if __name__ == "__main__":
