@@ -3,7 +3,8 @@
     python examples/trained_policy.py [--run-dir trained] [--output FILE] [--shorten N]
 
 A run in stages: each goes on with the weights and moments of the one before, with other levels, worlds and schedules.
-It took some half an hour of CPU time on one core of an AMD EPYC.
+It took about 35 minutes of CPU time on one core of an AMD EPYC. Another machine gives other bits, and
+about the same shares: see docs/explanation/training.md.
 """
 
 from __future__ import annotations
