@@ -56,8 +56,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         dest="policies",
         metavar="POLICY",
-        help="what chooses the actions: random, idle, scripted, module:function or path/to/file.py:function; give the "
-        "option several times to compare policies (random)",
+        help="what chooses the actions: random, idle, scripted, trained, module:function or path/to/file.py:function; "
+        "give the option several times to compare policies (random)",
     )
     add(
         "--levels",

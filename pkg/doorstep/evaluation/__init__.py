@@ -15,6 +15,7 @@ from doorstep.evaluation.config import (
     PlannedPolicy,
     PolicyConfig,
     RandomPolicy,
+    TrainedPolicy,
 )
 from doorstep.evaluation.contestants import AnyPolicy
 from doorstep.evaluation.episodes import episode_seeds
@@ -41,6 +42,7 @@ __all__ = [
     "RandomPolicy",
     "RoomScore",
     "Score",
+    "TrainedPolicy",
     "episode_seeds",
     "evaluate",
     "evaluate_config",

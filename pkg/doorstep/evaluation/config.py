@@ -56,6 +56,15 @@ class PlannedPolicy(PolicyConfig):
 @registered
 @final
 @dataclass(frozen=True)
+class TrainedPolicy(PolicyConfig):
+    """The trained policy that comes with doorstep, as `doorstep.load_trained()` loads it."""
+
+    type: ClassVar[str] = "trained"
+
+
+@registered
+@final
+@dataclass(frozen=True)
 class FunctionPolicy(PolicyConfig):
     """A function of a module or a file, see `doorstep.policies`."""
 

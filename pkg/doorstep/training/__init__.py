@@ -19,7 +19,7 @@ from doorstep.training.errors import NonFiniteLossError, TrainingError
 from doorstep.training.logs import Record, read_log
 from doorstep.training.presets import preset
 from doorstep.training.run import resume, train
-from doorstep.training.trained import load_policy
+from doorstep.training.trained import export_policy, load_policy
 from doorstep.training.trainer import Trainer
 
 __all__ = [
@@ -34,6 +34,7 @@ __all__ = [
     "Trainer",
     "TrainingConfig",
     "TrainingError",
+    "export_policy",
     "load_checkpoint",
     "load_policy",
     "preset",

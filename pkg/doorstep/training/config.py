@@ -66,6 +66,12 @@ class ExperienceConfig(Config):
     """
 
     num_steps: Annotated[int, Integer(1, MAX_COUNT), "Steps of every world between two updates."] = 32
+    practice_worlds: Annotated[
+        float,
+        Number(low=0, high=1),
+        "Share of the worlds that practise the last room of the reference's levels: it comes after two easy rooms, or "
+        "all three are of its type. Logs count the other worlds.",
+    ] = 0.4
     staggered: Annotated[bool, "Begin with worlds at different times of their episodes."] = True
     time_limit: Annotated[
         Literal["terminal", "bootstrap"],
@@ -100,11 +106,11 @@ class PPOConfig(Config):
     learning_rate: Annotated[float, Number(low=0), "Of Adam."] = 2e-3
     final_learning_rate: Annotated[
         float | None, Number(low=0), "At the last update, reached linearly; none: the learning rate stays."
-    ] = None
-    entropy_weight: Annotated[float, Number(low=0), "Of the entropy bonus."] = 0.003
+    ] = 2e-4
+    entropy_weight: Annotated[float, Number(low=0), "Of the entropy bonus."] = 0.005
     final_entropy_weight: Annotated[
         float | None, Number(low=0), "At the last update, reached linearly; none: the weight stays."
-    ] = None
+    ] = 3e-4
     value_weight: Annotated[float, Number(low=0), "Of the loss of values."] = 0.5
     clip_values: Annotated[bool, "Limit how far values move in an update, by clip."] = False
     max_gradient_norm: Annotated[float, Number(low=0), "Longer gradients are scaled down to it."] = 0.5
@@ -143,7 +149,7 @@ class TrainingConfig(Config):
     network: Annotated[NetworkConfig, "What is trained."] = field(default_factory=MLPNetwork)
     rollout: Annotated[ExperienceConfig, "How experience is gathered."] = field(default_factory=ExperienceConfig)
     ppo: Annotated[PPOConfig, "How it is used."] = field(default_factory=PPOConfig)
-    num_updates: Annotated[int, Integer(1, MAX_COUNT), "Rollouts, and as many updates."] = 1000
+    num_updates: Annotated[int, Integer(1, MAX_COUNT), "Rollouts, and as many updates."] = 4000
     seed: Annotated[
         int, Integer(0, MAX_SEED), "Of the first weights, the actions and the order of data; worlds have their own."
     ] = 0

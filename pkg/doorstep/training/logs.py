@@ -31,7 +31,7 @@ class Record:
         world_steps: steps of worlds so far.
         seconds: that the run took so far.
         world_steps_per_second: of this update, everything included.
-        episodes: that ended.
+        episodes: that ended. Worlds that practise do not count, here and in what follows.
         mean_return: of an episode's return, which is the mean of its agents' sums of rewards; None if none ended.
         rooms_one: share of the episodes in which at least one agent passed the first, second and third door; empty if
             none ended.
@@ -65,14 +65,15 @@ class EpisodeSummary:
 
 
 def summarize_episodes(rollout: Rollout, num_agents: int) -> EpisodeSummary:
-    """The means over the episodes that ended in a rollout."""
-    ended = rollout.ended.unflatten(1, (-1, num_agents))[..., 0]
+    """The means over the episodes of the reference's levels that ended in a rollout."""
+    rows = slice(rollout.num_reference_rows)
+    ended = rollout.ended[:, rows].unflatten(1, (-1, num_agents))[..., 0]
     count = int(ended.sum())
     if not count:
         return EpisodeSummary(0, None, (), ())
-    returns = rollout.returns.unflatten(1, (-1, num_agents))[ended]
+    returns = rollout.returns[:, rows].unflatten(1, (-1, num_agents))[ended]
     doors = torch.tensor(ROOM_ENDS, device=returns.device)
-    passed = rollout.largest_y.unflatten(1, (-1, num_agents))[ended][..., None] > doors
+    passed = rollout.largest_y[:, rows].unflatten(1, (-1, num_agents))[ended][..., None] > doors
     one, by_all = passed.any(1).double().mean(0), passed.all(1).double().mean(0)
     return EpisodeSummary(count, float(returns.double().mean()), tuple(one.tolist()), tuple(by_all.tolist()))
 

@@ -25,6 +25,7 @@ class Rollout:
     """Memory of T steps of R agents; each rollout overwrites the one before.
 
     Attributes:
+        num_reference_rows: the first rows, whose worlds play the reference's levels.
         observations: [T + 1, R, *shape], as the network gets them. The last ones follow the last step.
         starts: bool [T + 1, R]: an episode begins with this observation.
         memory: float [T + 1, R, S]: the network's memory before each step; not yet cleared where an episode begins.
@@ -41,6 +42,7 @@ class Rollout:
     def __init__(self, config: TrainingConfig, worlds: Worlds, memory_size: int) -> None:
         steps, rows, device = config.rollout.num_steps, worlds.num_rows, worlds.device
         self.num_steps = steps
+        self.num_reference_rows = worlds.num_reference_rows
         self._config = config
         self._worlds = worlds
         final_steps = steps if config.rollout.time_limit == "bootstrap" else 0

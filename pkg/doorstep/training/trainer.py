@@ -55,7 +55,7 @@ class Trainer:
         if config.num_threads is not None:
             torch.set_num_threads(config.num_threads)
         self.config = config
-        self.worlds = worlds = Worlds(config.simulator)
+        self.worlds = worlds = Worlds(config.simulator, config.rollout.practice_worlds)
         self.network = make_network(config, worlds.shape).to(worlds.device)
         self.updates, self.world_steps, self.seconds = 0, 0, 0.0
         self._learner = Learner(config, self.network)
@@ -79,7 +79,7 @@ class Trainer:
         begin = time.perf_counter()
         self._collect()
         self._rollout.judge(self._learner.evaluate, self._value_moments, is_evaluated=self._actor.evaluates)
-        progress = self.updates / self.config.num_updates
+        progress = min(self.updates / self.config.num_updates, 1)
         losses = self._learner.update(self._rollout.sequences(), progress, self._generator)
         episodes = summarize_episodes(self._rollout, self.config.simulator.num_agents)
         seconds = time.perf_counter() - begin
@@ -129,12 +129,9 @@ class Trainer:
         Raises:
             StateError: it is of another network, or of other worlds. Nothing has changed.
         """
-        self._check(checkpoint)
+        self._check(checkpoint, self._parts())
         self.worlds.sim.restore(checkpoint.tensors["run.worlds"].numpy().tobytes())
-        self.network.load_state_dict(checkpoint.part("network"))
-        self._value_moments.load_state_dict(checkpoint.part("value_moments"))
-        if self._observation_moments is not None:
-            self._observation_moments.load_state_dict(checkpoint.part("observation_moments"))
+        self._load_learned(checkpoint)
         self._rollout.starts[-1] = checkpoint.tensors["rollout.starts"]
         self._rollout.memory[-1] = checkpoint.tensors["rollout.memory"]
         self._generator.set_state(checkpoint.tensors["run.generator"])
@@ -142,15 +139,32 @@ class Trainer:
         self.updates, self.world_steps = checkpoint.update, checkpoint.world_steps
         self.seconds = checkpoint.seconds
 
+    def begin_with(self, checkpoint: Checkpoint) -> None:
+        """Takes the network and the running moments of a checkpoint, and nothing else: worlds, schedules and the
+        optimiser begin anew, and may be others.
+
+        Raises:
+            StateError: it is of another network. Nothing has changed.
+        """
+        learned = ("network", "value_moments", "observation_moments")
+        self._check(checkpoint, {part: tensors for part, tensors in self._parts().items() if part in learned})
+        self._load_learned(checkpoint)
+
+    def _load_learned(self, checkpoint: Checkpoint) -> None:
+        self.network.load_state_dict(checkpoint.part("network"))
+        self._value_moments.load_state_dict(checkpoint.part("value_moments"))
+        if self._observation_moments is not None:
+            self._observation_moments.load_state_dict(checkpoint.part("observation_moments"))
+
     def _restore_optimizer(self, checkpoint: Checkpoint) -> None:
         state = self._learner.optimizer.state_dict()
         count = len(state["param_groups"][0]["params"])
         state["state"] = {index: checkpoint.part(f"optimizer.{index}") for index in range(count)}
         self._learner.optimizer.load_state_dict(state)
 
-    def _check(self, checkpoint: Checkpoint) -> None:
-        """Refuses a checkpoint whose tensors are others than those of a checkpoint of this run."""
-        for name, tensor in named(self._parts()).items():
+    def _check(self, checkpoint: Checkpoint, parts: Mapping[str, Mapping[str, torch.Tensor]]) -> None:
+        """Refuses a checkpoint whose tensors are others than these parts of a checkpoint of this run."""
+        for name, tensor in named(parts).items():
             found = checkpoint.tensors.get(name)
             if found is None or found.shape != tensor.shape:
                 has = "there is none in it" if found is None else f"it is {list(found.shape)} there"

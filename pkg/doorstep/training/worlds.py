@@ -9,11 +9,17 @@ import torch
 
 from doorstep._native import NEUTRAL_ACTION
 from doorstep.config import SimulatorConfig
+from doorstep.levels import GeneratedLevel, reference
 from doorstep.simulator import Simulator
 from doorstep.training.normalization import Scale
 
 LARGEST_Y = 5  # in self_observations
 LEVEL_LENGTH = 40.0  # metres, by which self_observations are divided
+# Agents soon reach the last room, or meet its task in the first one, where they start.
+PRACTICE = (
+    GeneratedLevel(room_types=("single_button", "single_button", "cube_buttons")),
+    GeneratedLevel(room_types=("cube_buttons", "cube_buttons", "cube_buttons")),
+)
 DEPTH_RANGE = 40.0  # metres; what is farther counts as this far
 
 
@@ -21,16 +27,21 @@ DEPTH_RANGE = 40.0  # metres; what is farther counts as this far
 class Worlds:
     """A simulator whose tensors have a row for every agent: R = N * A rows.
 
+    practice: share of the worlds, the last ones, that play PRACTICE instead of the reference's levels.
+
     Attributes:
         sim: the simulator.
         num_rows: R.
+        num_reference_rows: of the worlds that play the reference's levels; all rows, if there is no such world.
         shape: of an agent's observation: (F,), or (H, W, 4) of red, green, blue and depth.
         dtype: of observations: float32, or uint8 for pixels.
     """
 
-    def __init__(self, config: SimulatorConfig) -> None:
-        self.sim = sim = Simulator.from_config(config)
+    def __init__(self, config: SimulatorConfig, practice: float = 0.0) -> None:
         self.num_rows = config.num_worlds * config.num_agents
+        num_practice = round(practice * config.num_worlds)
+        self.num_reference_rows = (config.num_worlds - num_practice) * config.num_agents or self.num_rows
+        self.sim = sim = make_simulator(config, num_practice)
         self.sees_pixels = config.cameras is not None
         read = {name: tensor.to_torch().flatten(0, 1) for name, tensor in sim.tensors.items() if tensor.ndim > 2}
         self._read = read
@@ -79,6 +90,18 @@ class Worlds:
         for step in range(length):
             sim.resets = (begins_at == step)[:, None]
             self.step(idle)
+
+
+def make_simulator(config: SimulatorConfig, num_practice: int) -> Simulator:
+    """The simulator of a config, whose last worlds play PRACTICE, all of it equally likely."""
+    if not num_practice:
+        return Simulator.from_config(config)
+    sim = Simulator.from_config(config.replace(max_levels=1 + len(PRACTICE)))
+    sim.set_levels((reference(), *PRACTICE))
+    practises = np.arange(config.num_worlds) >= config.num_worlds - num_practice
+    sim.level_weights = np.stack((~practises, *[practises] * len(PRACTICE)), axis=1).astype(np.float32)
+    sim.reset()
+    return sim
 
 
 def write(numbers: torch.Tensor, scale: Scale | None, out: torch.Tensor) -> None:

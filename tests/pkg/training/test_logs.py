@@ -41,6 +41,17 @@ def test_episodes_are_counted_once_by_world() -> None:
     assert summary.rooms_all == pytest.approx((2 / 3, 1 / 3, 1 / 3))
 
 
+def test_worlds_that_practise_are_not_counted() -> None:
+    _, rollout = rolled_out("rollout.practice_worlds=0.5")
+    rollout.starts[1:] = False
+    for world, largest_y in ((0, 14.0), (2, 12.0), (3, 41.0), (5, 41.0)):  # the last three practise
+        rollout.starts[5, 2 * world : 2 * world + 2] = True
+        rollout.largest_y[4, 2 * world : 2 * world + 2] = largest_y
+    summary = summarize_episodes(rollout, 2)
+    assert summary.episodes == 2
+    assert summary.rooms_all == (0.5, 0.0, 0.0)
+
+
 def test_a_log_has_a_line_of_json_for_each_record(tmp_path: Path) -> None:
     log = JsonLines(tmp_path / "log.jsonl")
     for update in (1, 2):
