@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import final
 
 import numpy as np
@@ -9,6 +10,7 @@ import torch
 
 from doorstep._native import NEUTRAL_ACTION
 from doorstep.config import SimulatorConfig
+from doorstep.levels import AnyLevel
 from doorstep.simulator import Simulator
 from doorstep.training.normalization import Scale
 
@@ -21,15 +23,21 @@ DEPTH_RANGE = 40.0  # metres; what is farther counts as this far
 class Worlds:
     """A simulator whose tensors have a row for every agent: R = N * A rows.
 
+    levels: that worlds draw from; none: they play the reference's.
+
     Attributes:
         sim: the simulator.
         num_rows: R.
+        num_levels: L; 0 without levels.
         shape: of an agent's observation: (F,), or (H, W, 4) of red, green, blue and depth.
         dtype: of observations: float32, or uint8 for pixels.
     """
 
-    def __init__(self, config: SimulatorConfig) -> None:
-        self.sim = sim = Simulator.from_config(config)
+    def __init__(self, config: SimulatorConfig, levels: Sequence[AnyLevel] = ()) -> None:
+        self.sim = sim = make_simulator(config, levels)
+        self.num_levels = len(levels)
+        self._levels = sim.levels.to_torch() if levels else None
+        self._level_weights = sim.level_weights.to_torch() if levels else None
         self.num_rows = config.num_worlds * config.num_agents
         self.sees_pixels = config.cameras is not None
         read = {name: tensor.to_torch().flatten(0, 1) for name, tensor in sim.tensors.items() if tensor.ndim > 2}
@@ -53,6 +61,16 @@ class Worlds:
     def observe_final(self, out: torch.Tensor, scale: Scale | None = None) -> None:
         """Writes the last observations of each row's latest ended episode, [R, F], likewise."""
         write(self._read["final_observations"], scale, out)
+
+    def draw_levels(self, weights: torch.Tensor) -> None:
+        """Sets how likely worlds draw each level from their next reset on: float32 [L], relative to the sum."""
+        assert self._level_weights is not None
+        self._level_weights.copy_(weights)
+
+    def read_levels(self, levels: torch.Tensor) -> None:
+        """Writes the level that each world plays: int64 [N]; without levels there is nothing to write, [0]."""
+        if self._levels is not None:
+            levels.copy_(self._levels.squeeze(-1))
 
     def step(self, actions: torch.Tensor) -> None:
         """Steps every world once with actions int32 [R, 4]."""
@@ -79,6 +97,16 @@ class Worlds:
         for step in range(length):
             sim.resets = (begins_at == step)[:, None]
             self.step(idle)
+
+
+def make_simulator(config: SimulatorConfig, levels: Sequence[AnyLevel]) -> Simulator:
+    """The simulator of a config; if there are levels, all are equally likely in its worlds."""
+    if not levels:
+        return Simulator.from_config(config)
+    sim = Simulator.from_config(config.replace(max_levels=len(levels)))
+    sim.set_levels(levels)
+    sim.reset()
+    return sim
 
 
 def write(numbers: torch.Tensor, scale: Scale | None, out: torch.Tensor) -> None:
