@@ -128,8 +128,8 @@ class Learnability(Curriculum):
     """Levels that are neither solved nor hopeless are likely: by the expectation of p (1 - p), where p is the chance of
     success (Tzannetos et al., 2023; Rutherford et al., 2024).
 
-    Before any episode, all values of p are equally likely, so that p has a beta distribution afterwards. Its expectation
-    of p (1 - p) is 1/6 for a level that was never tried, near to the largest one, 1/4.
+    Before any episode, all values of p are equally likely, so that p has a beta distribution afterwards. The
+    expectation of p (1 - p) is then 1/6 for a level that was never tried, which is near to its maximum, 1/4.
     """
 
     def __init__(self, config: LearnabilityCurriculum, num_levels: int) -> None:

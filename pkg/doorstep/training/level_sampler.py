@@ -60,7 +60,7 @@ class LevelSampler(nn.Module):  # type: ignore[misc]
 
     @torch.no_grad()  # type: ignore[untyped-decorator]
     def update(self, rollout: Rollout) -> dict[str, LevelRecord]:
-        """Takes in the episodes that ended in a rollout; returns records of the levels in which there were any, by name.
+        """Takes in the episodes that ended in a rollout; returns a record of each level in which there were any.
 
         Raises:
             TrainingError: the curriculum returned something else than weights.

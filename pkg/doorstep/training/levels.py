@@ -1,4 +1,4 @@
-"""The levels of a run: which episodes in them succeeded, how often that was so lately, and what curricula learn of it."""
+"""The levels of a run: which episodes in them succeeded, and how often that was so lately."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class LevelOutcomes(NamedTuple):
     """The episodes that ended in a rollout, as sums for each of L levels: float64 [L].
 
     episodes: how many ended.
-    successes: how many of them succeeded: the goal was reached, or in a level without a goal, all agents were beyond its
-        last door at some time.
+    successes: how many of them succeeded: the goal was reached; in a level without a goal, all agents were beyond its
+        last door, though perhaps not at the same time.
     returns: sum of their returns; that of an episode is the mean of its agents' sums of rewards.
     """
 
@@ -76,7 +76,7 @@ class TrainingLevels:
         self.levels = levels_of(arenas)
         text = "\n".join(level.to_json() for level in self.levels)
         self.digest = torch.frombuffer(bytearray(hashlib.sha256(text.encode()).digest()), dtype=torch.uint8)
-        exits = [float("inf") if level.goal is not None else exit_of(arena) for arena, level in zip(arenas, self.levels)]
+        exits = [float("inf") if arena.has_goal else exit_of(arena) for arena in arenas]
         self._exits = torch.tensor(exits, device=device)
 
     def outcomes(
