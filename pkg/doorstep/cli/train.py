@@ -39,6 +39,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="a config to begin with: a .json, .yaml or .yml file, such as the config.json of a run",
     )
+    add(
+        "--levels",
+        metavar="LEVELS",
+        help="short for levels=LEVELS: reference, room_types, curated, or a file of doorstep.levels.save_levels()",
+    )
     add("--num-worlds", type=positive_integer, metavar="N", help="short for simulator.num_worlds=N")
     add("--num-updates", type=positive_integer, metavar="N", help="short for num_updates=N")
     add("--device", metavar="DEVICE", help="short for simulator.device=DEVICE: cpu, cuda or cuda:K")
@@ -96,6 +101,7 @@ def config_of(arguments: argparse.Namespace) -> TrainingConfig:
 def changes_of(arguments: argparse.Namespace) -> list[str]:
     """The changes that short options stand for, then those written out."""
     short = {
+        "levels": arguments.levels,
         "simulator.num_worlds": arguments.num_worlds,
         "num_updates": arguments.num_updates,
         "simulator.device": arguments.device,

@@ -6,7 +6,7 @@ import dataclasses
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, final
 
@@ -16,6 +16,7 @@ from doorstep._files import replaced_file
 from doorstep._run_log import read_log
 from doorstep.errors import LibraryError
 from doorstep.levels.generated import ROOM_ENDS
+from doorstep.training.level_sampler import LevelRecord
 from doorstep.training.rollout import Rollout
 
 __all__ = ["EpisodeSummary", "JsonLines", "Record", "TensorBoardLog", "read_log", "summarize_episodes"]
@@ -34,9 +35,12 @@ class Record:
         episodes: that ended. Worlds that practise do not count, here and in what follows.
         mean_return: of an episode's return, which is the mean of its agents' sums of rewards; None if none ended.
         rooms_one: share of the episodes in which at least one agent passed the first, second and third door; empty if
-            none ended.
+            none ended, and in runs with a table of levels, which may have other rooms.
         rooms_all: the same for all agents, at any time of the episode.
         losses: means over the minibatches of the update, by name.
+        success: of runs with a table of levels: the mean over all levels, each with the same weight, of how often
+            episodes succeeded lately; None in other runs.
+        levels: of such runs: the levels in which episodes ended, by name.
     """
 
     update: int
@@ -48,6 +52,8 @@ class Record:
     rooms_one: tuple[float, ...]
     rooms_all: tuple[float, ...]
     losses: Mapping[str, float]
+    success: float | None = None
+    levels: Mapping[str, LevelRecord] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """The fields by name, in values that JSON can hold."""
@@ -62,6 +68,9 @@ class EpisodeSummary:
     mean_return: float | None
     rooms_one: tuple[float, ...]
     rooms_all: tuple[float, ...]
+
+    def without_rooms(self) -> EpisodeSummary:
+        return dataclasses.replace(self, rooms_one=(), rooms_all=())
 
 
 def summarize_episodes(rollout: Rollout, num_agents: int) -> EpisodeSummary:
@@ -125,6 +134,9 @@ class TensorBoardLog:
         numbers["speed/world_steps_per_second"] = record.world_steps_per_second
         if record.mean_return is not None:
             numbers["episode/return"] = record.mean_return
+        if record.success is not None:
+            numbers["levels/success"] = record.success
+        numbers |= {f"level_weight/{name}": level.weight for name, level in record.levels.items()}
         for name, shares in (("one", record.rooms_one), ("all", record.rooms_all)):
             numbers |= {f"door_{door}/{name}": share for door, share in enumerate(shares, 1)}
         for name, value in numbers.items():

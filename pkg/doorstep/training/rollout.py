@@ -35,6 +35,7 @@ class Rollout:
         rewards: float [T, R].
         terminations: bool [T, R]: the episode reached its goal, and nothing follows.
         final_observations: [T, R, F]: the last ones of episodes that ended with this step; without bootstrapping [0].
+        levels: int64 [T, N]: that worlds played in the step; without levels [T, 0].
         returns, largest_y: float [T, R], metres: of episodes that ended with this step.
         advantages, targets: float [T, R]; targets normalised, for the critic.
     """
@@ -59,6 +60,8 @@ class Rollout:
         self.rewards = zeros(steps, rows)
         self.terminations = zeros(steps, rows, dtype=torch.bool)
         self.final_observations = zeros(final_steps, rows, *worlds.shape, dtype=worlds.dtype)
+        num_worlds = config.simulator.num_worlds if worlds.num_levels else 0
+        self.levels = zeros(steps, num_worlds, dtype=torch.int64)
         self.returns = zeros(steps, rows)
         self.largest_y = zeros(steps, rows)
         self.advantages = zeros(steps, rows)
@@ -90,6 +93,7 @@ class Rollout:
             scale.normalize(self.observations[0], self.observations[0])
         for step in range(self.num_steps):
             actor.act(self, step, first_step + step)
+            worlds.read_levels(self.levels[step])
             worlds.step(self.actions[step])
             self._read(step, scale)
 

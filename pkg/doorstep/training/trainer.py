@@ -13,6 +13,8 @@ from doorstep.training.acting import make_actor
 from doorstep.training.checkpoint import Checkpoint
 from doorstep.training.config import TrainingConfig
 from doorstep.training.graphs import recorded
+from doorstep.training.level_sampler import LevelSampler
+from doorstep.training.levels import arenas_of, levels_of
 from doorstep.training.logs import Record, summarize_episodes
 from doorstep.training.networks import ActorCritic
 from doorstep.training.normalization import RunningMoments
@@ -48,14 +50,17 @@ class Trainer:
         seconds: that `update()` took so far.
 
     Raises:
-        ArgumentError, DeviceError, OutOfMemoryError: as `doorstep.Simulator`.
+        ArgumentError, DeviceError, OutOfMemoryError: as `doorstep.Simulator`; or the levels are refused.
+        OSError: the file with the levels cannot be read.
     """
 
     def __init__(self, config: TrainingConfig) -> None:
         if config.num_threads is not None:
             torch.set_num_threads(config.num_threads)
         self.config = config
-        self.worlds = worlds = Worlds(config.simulator, config.rollout.practice_worlds)
+        arenas = arenas_of(config)
+        self.worlds = worlds = Worlds(config.simulator, levels_of(arenas), config.rollout.practice_worlds)
+        self._sampler = LevelSampler(config, arenas, worlds) if arenas else None
         self.network = make_network(config, worlds.shape).to(worlds.device)
         self.updates, self.world_steps, self.seconds = 0, 0, 0.0
         self._learner = Learner(config, self.network)
@@ -75,6 +80,7 @@ class Trainer:
 
         Raises:
             NonFiniteLossError: a loss or gradient is not finite.
+            TrainingError: the curriculum returned something else than weights.
         """
         begin = time.perf_counter()
         self._collect()
@@ -82,6 +88,10 @@ class Trainer:
         progress = min(self.updates / self.config.num_updates, 1)
         losses = self._learner.update(self._rollout.sequences(), progress, self._generator)
         episodes = summarize_episodes(self._rollout, self.config.simulator.num_agents)
+        success, levels = None, {}
+        if self._sampler is not None:
+            levels = self._sampler.update(self._rollout)
+            success, episodes = self._sampler.success(), episodes.without_rooms()
         seconds = time.perf_counter() - begin
         self.updates += 1
         self.world_steps += self.config.steps_per_update
@@ -92,6 +102,8 @@ class Trainer:
             seconds=self.seconds,
             world_steps_per_second=self.config.steps_per_update / seconds,
             losses=losses,
+            success=success,
+            levels=levels,
             **vars(episodes),
         )
 
@@ -115,6 +127,7 @@ class Trainer:
             "network": self.network.state_dict(),
             "value_moments": self._value_moments.state_dict(),
             "observation_moments": {} if moments is None else moments.state_dict(),
+            "levels": {} if self._sampler is None else self._sampler.state_dict(),
             "rollout": {"starts": self._rollout.starts[-1], "memory": self._rollout.memory[-1]},
             "run": {
                 "worlds": torch.frombuffer(bytearray(self.worlds.sim.save()), dtype=torch.uint8),
@@ -127,11 +140,15 @@ class Trainer:
         bits of the run that made it.
 
         Raises:
-            StateError: it is of another network, or of other worlds. Nothing has changed.
+            StateError: it is of another network, or of other worlds or levels. Nothing has changed.
         """
         self._check(checkpoint, self._parts())
+        if self._sampler is not None:
+            self._sampler.check(checkpoint)
         self.worlds.sim.restore(checkpoint.tensors["run.worlds"].numpy().tobytes())
         self._load_learned(checkpoint)
+        if self._sampler is not None:
+            self._sampler.restore(checkpoint)
         self._rollout.starts[-1] = checkpoint.tensors["rollout.starts"]
         self._rollout.memory[-1] = checkpoint.tensors["rollout.memory"]
         self._generator.set_state(checkpoint.tensors["run.generator"])

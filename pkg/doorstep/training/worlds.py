@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import final
 
 import numpy as np
@@ -9,7 +10,7 @@ import torch
 
 from doorstep._native import NEUTRAL_ACTION
 from doorstep.config import SimulatorConfig
-from doorstep.levels import GeneratedLevel, reference
+from doorstep.levels import AnyLevel, GeneratedLevel, reference
 from doorstep.simulator import Simulator
 from doorstep.training.normalization import Scale
 
@@ -27,21 +28,26 @@ DEPTH_RANGE = 40.0  # metres; what is farther counts as this far
 class Worlds:
     """A simulator whose tensors have a row for every agent: R = N * A rows.
 
-    practice: share of the worlds, the last ones, that play PRACTICE instead of the reference's levels.
+    levels: that worlds draw from; none: they play the reference's.
+    practice: without levels, share of the worlds, the last ones, that play PRACTICE instead of the reference's.
 
     Attributes:
         sim: the simulator.
         num_rows: R.
-        num_reference_rows: of the worlds that play the reference's levels; all rows, if there is no such world.
+        num_levels: L; 0 without levels.
+        num_reference_rows: of the worlds that do not practise; all rows, if there is no such world.
         shape: of an agent's observation: (F,), or (H, W, 4) of red, green, blue and depth.
         dtype: of observations: float32, or uint8 for pixels.
     """
 
-    def __init__(self, config: SimulatorConfig, practice: float = 0.0) -> None:
+    def __init__(self, config: SimulatorConfig, levels: Sequence[AnyLevel] = (), practice: float = 0.0) -> None:
         self.num_rows = config.num_worlds * config.num_agents
-        num_practice = round(practice * config.num_worlds)
+        num_practice = 0 if levels else round(practice * config.num_worlds)
         self.num_reference_rows = (config.num_worlds - num_practice) * config.num_agents or self.num_rows
-        self.sim = sim = make_simulator(config, num_practice)
+        self.sim = sim = make_simulator(config, levels, num_practice)
+        self.num_levels = len(levels)
+        self._levels = sim.levels.to_torch() if levels else None
+        self._level_weights = sim.level_weights.to_torch() if levels else None
         self.sees_pixels = config.cameras is not None
         read = {name: tensor.to_torch().flatten(0, 1) for name, tensor in sim.tensors.items() if tensor.ndim > 2}
         self._read = read
@@ -64,6 +70,16 @@ class Worlds:
     def observe_final(self, out: torch.Tensor, scale: Scale | None = None) -> None:
         """Writes the last observations of each row's latest ended episode, [R, F], likewise."""
         write(self._read["final_observations"], scale, out)
+
+    def draw_levels(self, weights: torch.Tensor) -> None:
+        """Sets how likely worlds draw each level from their next reset on: float32 [L], relative to the sum."""
+        assert self._level_weights is not None
+        self._level_weights.copy_(weights)
+
+    def read_levels(self, levels: torch.Tensor) -> None:
+        """Writes the level that each world plays: int64 [N]; without levels there is nothing to write, [0]."""
+        if self._levels is not None:
+            levels.copy_(self._levels.squeeze(-1))
 
     def step(self, actions: torch.Tensor) -> None:
         """Steps every world once with actions int32 [R, 4]."""
@@ -92,14 +108,17 @@ class Worlds:
             self.step(idle)
 
 
-def make_simulator(config: SimulatorConfig, num_practice: int) -> Simulator:
-    """The simulator of a config, whose last worlds play PRACTICE, all of it equally likely."""
-    if not num_practice:
+def make_simulator(config: SimulatorConfig, levels: Sequence[AnyLevel], num_practice: int) -> Simulator:
+    """The simulator of a config; its last worlds play PRACTICE. What a world may play is equally likely."""
+    practises = np.arange(config.num_worlds)[:, None] >= config.num_worlds - num_practice
+    if num_practice:
+        levels = (reference(), *PRACTICE)
+    if not levels:
         return Simulator.from_config(config)
-    sim = Simulator.from_config(config.replace(max_levels=1 + len(PRACTICE)))
-    sim.set_levels((reference(), *PRACTICE))
-    practises = np.arange(config.num_worlds) >= config.num_worlds - num_practice
-    sim.level_weights = np.stack((~practises, *[practises] * len(PRACTICE)), axis=1).astype(np.float32)
+    sim = Simulator.from_config(config.replace(max_levels=len(levels)))
+    sim.set_levels(levels)
+    if num_practice:
+        sim.level_weights = np.hstack((~practises, *[practises] * len(PRACTICE))).astype(np.float32)
     sim.reset()
     return sim
 
