@@ -16,8 +16,6 @@ TEST_GROUPS ?= test test-torch test-jax test-gymnasium test-trainers test-pictur
 # Folder for a Vulkan driver and a browser for the tests, fetched by apt-get without root: see tests/system_packages.py.
 # Empty: tests that need them are skipped.
 DOORSTEP_TEST_SYSTEM ?= $(CURDIR)/build/system
-# Processes among which pytest distributes the files of tests.
-TEST_PROCESSES ?= 2
 # Passed to pytest: make test PYTEST_ARGUMENTS='tests/sim -x'
 PYTEST_ARGUMENTS ?=
 # Passed to the benchmarks: make bench BENCH_ARGUMENTS='--rounds 9'
@@ -56,7 +54,7 @@ ifneq ($(DOORSTEP_TEST_SYSTEM),)
 	@$(call bin,test)/python -m tests.system_packages $(DOORSTEP_TEST_SYSTEM)
 endif
 	@echo "doorstep: testing the installed wheel"
-	@DOORSTEP_TEST_SYSTEM=$(DOORSTEP_TEST_SYSTEM) $(call bin,test)/pytest --numprocesses $(TEST_PROCESSES) --dist loadfile $(PYTEST_ARGUMENTS)
+	@DOORSTEP_TEST_SYSTEM=$(DOORSTEP_TEST_SYSTEM) $(call bin,test)/pytest $(PYTEST_ARGUMENTS)
 
 test-frameworks: ## Test the wheel in dist/ with RLlib, and with what PufferLib pins, each in an environment of its own
 	@$(call environment,rllib,test test-rllib)

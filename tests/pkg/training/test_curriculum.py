@@ -241,7 +241,7 @@ def test_episodes_count_for_the_level_that_was_played() -> None:
 
 
 def test_without_levels_there_is_nothing_of_them() -> None:
-    trainer = Trainer(small())
+    trainer = Trainer(small().changed("rollout.practice_worlds=0"))
     record = trainer.update()
     assert (record.success, record.levels) == (None, {})
     assert not any(name.startswith("levels.") for name in trainer.checkpoint().tensors)
@@ -291,3 +291,17 @@ def test_the_curriculum_of_a_resumed_run_may_change(tmp_path: Path) -> None:
     trainer = resume(tmp_path, ["curriculum.type=learnability", "num_updates=3"])
     assert isinstance(trainer.config.curriculum, LearnabilityCurriculum)
     assert trainer.updates == 3
+
+
+def test_with_other_levels_no_world_practises() -> None:
+    trainer = Trainer(small().changed("levels=curated", "rollout.practice_worlds=0.5"))
+    assert trainer.worlds.sim.config.max_levels == len(curated())
+    assert trainer.worlds.num_reference_rows == trainer.worlds.num_rows
+
+
+def test_a_run_begins_with_what_another_one_learned_in_other_levels() -> None:
+    learned = Trainer(small())
+    learned.update()
+    trainer = Trainer(small().changed("levels=curated"))
+    trainer.begin_with(learned.checkpoint())
+    assert torch.equal(trainer.network.actor.weight, learned.network.actor.weight)
