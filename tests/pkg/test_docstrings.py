@@ -50,7 +50,6 @@ MODULES = [
     "doorstep.state",
     "doorstep.tensor",
     "doorstep.training.config",
-    "doorstep.training.curriculum",
     "doorstep.training.presets",
     "doorstep.training.run",
     "doorstep.training.trained",
@@ -75,7 +74,6 @@ NEEDED = {
     "doorstep.policy.policy": "torch",
     "doorstep.rollouts.dataset": "torch",
     "doorstep.training.config": "torch",
-    "doorstep.training.curriculum": "torch",
     "doorstep.training.presets": "torch",
     "doorstep.training.run": "safetensors",
     "doorstep.training.trained": "safetensors",
@@ -84,7 +82,6 @@ NEEDED = {
 }
 
 
-@pytest.mark.usefixtures("undone_registrations")
 @pytest.mark.parametrize("name", MODULES)
 def test_examples_are_true(name: str) -> None:
     if name in NEEDED:
