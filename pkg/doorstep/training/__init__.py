@@ -15,7 +15,8 @@ from doorstep.training.config import (
     PPOConfig,
     TrainingConfig,
 )
-from doorstep.training.errors import NonFiniteLossError, TrainingError
+from doorstep.training.distributed import Ranks
+from doorstep.training.errors import LostRankError, NonFiniteLossError, TrainingError
 from doorstep.training.logs import Record, read_log
 from doorstep.training.presets import preset
 from doorstep.training.run import resume, train
@@ -26,10 +27,12 @@ __all__ = [
     "Checkpoint",
     "ExperienceConfig",
     "LSTMNetwork",
+    "LostRankError",
     "MLPNetwork",
     "NetworkConfig",
     "NonFiniteLossError",
     "PPOConfig",
+    "Ranks",
     "Record",
     "Trainer",
     "TrainingConfig",

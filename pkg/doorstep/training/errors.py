@@ -30,3 +30,13 @@ class NonFiniteLossError(TrainingError, ArithmeticError):
         self.loss = loss
         self.gradient_norm = gradient_norm
         self.batch = batch
+
+
+class LostRankError(TrainingError):
+    """Another process of the run has ended, or does not answer."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(
+            f"another process of the run was lost: {message}",
+            hint="go on from the last checkpoint; torchrun --max-restarts does it if the command has --auto-resume",
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import final
 
 import numpy as np
@@ -9,7 +10,9 @@ import torch
 
 from doorstep._native import NEUTRAL_ACTION
 from doorstep.config import SimulatorConfig
+from doorstep.errors import StateError
 from doorstep.simulator import Simulator
+from doorstep.training.distributed import Ranks
 from doorstep.training.normalization import Scale
 
 LARGEST_Y = 5  # in self_observations
@@ -19,7 +22,7 @@ DEPTH_RANGE = 40.0  # metres; what is farther counts as this far
 
 @final
 class Worlds:
-    """A simulator whose tensors have a row for every agent: R = N * A rows.
+    """This rank's share of a run's worlds: a simulator whose tensors have a row for every agent, R = N * A rows.
 
     Attributes:
         sim: the simulator.
@@ -28,9 +31,11 @@ class Worlds:
         dtype: of observations: float32, or uint8 for pixels.
     """
 
-    def __init__(self, config: SimulatorConfig) -> None:
-        self.sim = sim = Simulator.from_config(config)
-        self.num_rows = config.num_worlds * config.num_agents
+    def __init__(self, config: SimulatorConfig, ranks: Ranks) -> None:
+        self._config = config
+        self._ranks = ranks
+        self.sim = sim = Simulator.from_config(ranks.shard(config))
+        self.num_rows = sim.num_worlds * sim.num_agents
         self.sees_pixels = config.cameras is not None
         read = {name: tensor.to_torch().flatten(0, 1) for name, tensor in sim.tensors.items() if tensor.ndim > 2}
         self._read = read
@@ -72,13 +77,44 @@ class Worlds:
 
     def stagger(self) -> None:
         """Steps idle agents through an episode while worlds begin new ones in turn, so that their ends are spread."""
-        sim = self.sim
-        length, num_worlds = sim.episode_length, sim.num_worlds
-        begins_at = np.arange(num_worlds) * length // num_worlds
+        sim, total = self.sim, self._config.num_worlds
+        length = sim.episode_length
+        begins_at = (np.arange(total) * length // total)[self._ranks.rows(total)]
         idle = torch.tensor(NEUTRAL_ACTION, dtype=torch.int32, device=self.device).expand(self.num_rows, -1)
         for step in range(length):
             sim.resets = (begins_at == step)[:, None]
             self.step(idle)
+
+    # ---- Saving
+
+    def save(self) -> torch.Tensor:
+        """Together: the saves of all ranks' worlds, uint8 [ranks, bytes]."""
+        return self._ranks.gather(torch.frombuffer(bytearray(self.sim.save()), dtype=torch.uint8))
+
+    def restore(self, saves: torch.Tensor) -> None:
+        """Restores this rank's worlds from the saves of a run of as many worlds, of any number of ranks.
+
+        Raises:
+            StateError: they are damaged, or of other rules. Nothing has changed.
+        """
+        for slots, data in list(self._own_parts(saves)):
+            self.sim.restore(data, slots)
+
+    def _own_parts(self, saves: torch.Tensor) -> Iterator[tuple[np.ndarray, bytes]]:
+        """Slots of this rank's worlds, and a save of these worlds."""
+        total, own = self._config.num_worlds, self._ranks.rows(self._config.num_worlds)
+        if len(saves) == self._ranks.count:
+            yield np.arange(own.stop - own.start), saves[self._ranks.rank].numpy().tobytes()
+            return
+        if total % len(saves):
+            raise StateError(f"{total} worlds cannot have been those of {len(saves)} processes")
+        size = total // len(saves)
+        config = self._config.replace(num_worlds=size, device="cpu", cameras=None, flat_observations=False)
+        with Simulator.from_config(config) as saved:
+            for index in range(own.start // size, -(-own.stop // size)):
+                saved.restore(saves[index].numpy().tobytes())
+                numbers = np.arange(max(own.start, index * size), min(own.stop, (index + 1) * size))
+                yield numbers - own.start, saved.save(numbers - index * size)
 
 
 def write(numbers: torch.Tensor, scale: Scale | None, out: torch.Tensor) -> None:
