@@ -147,7 +147,7 @@ class ConnectedRanks(Ranks):
         own = tensor.detach().contiguous().reshape(-1).view(torch.uint8)
         parts = [torch.empty_like(own) for _ in range(self.count)]
         reach_others(lambda: torch.distributed.all_gather(parts, own))
-        return torch.stack(parts).view(tensor.dtype).unflatten(1, tensor.shape)
+        return torch.stack(parts).view(tensor.dtype).reshape(self.count, *tensor.shape)
 
     def broadcast(self, data: bytes | None) -> bytes | None:
         return self._broadcast_from(0, data)
