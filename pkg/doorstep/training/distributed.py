@@ -21,6 +21,7 @@ import torch.distributed
 from doorstep._arguments import refuse
 from doorstep.config import SimulatorConfig
 from doorstep.errors import ERROR_CLASSES, DoorstepError, LibraryError
+from doorstep.simulator import Simulator
 from doorstep.training.errors import LostRankError, TrainingError
 
 # How long a rank waits for the others. Ranks that end are noticed at once; only one that hangs, or whose machine has
@@ -158,7 +159,7 @@ class ConnectedRanks(Ranks):
         try:
             yield
         except LostRankError:
-            raise  # nobody is there to tell
+            raise  # it cannot be told to the others, who find out themselves
         except Exception as error:
             failure = error
         failed = self._largest(0 if failure is None else self.rank + 1) - 1
@@ -195,8 +196,13 @@ def connect() -> None:
         raise LibraryError("several processes need torch.distributed, which this PyTorch was built without")
     keep_to_this_machine()
     has_gpus = torch.cuda.is_available() and torch.distributed.is_nccl_available()
-    backend = "cpu:gloo,cuda:nccl" if has_gpus else "gloo"
-    reach_others(lambda: torch.distributed.init_process_group(backend, timeout=TIMEOUT))
+    try:
+        torch.distributed.init_process_group("cpu:gloo,cuda:nccl" if has_gpus else "gloo", timeout=TIMEOUT)
+    except (RuntimeError, ValueError) as error:
+        raise LostRankError(
+            f"the processes of the run cannot reach each other: {error}",
+            hint="start all with torchrun; GLOO_SOCKET_IFNAME names the network interface to use",
+        ) from error
     atexit.register(disconnect)
 
 
@@ -208,10 +214,11 @@ def disconnect() -> None:
 
 def keep_to_this_machine() -> None:
     """Lets gloo use the loopback interface if all processes are on this machine, whose name may lead nowhere."""
-    environment = os.environ
-    if environment.get("LOCAL_WORLD_SIZE") == environment["WORLD_SIZE"]:
-        names = [name for _, name in socket.if_nameindex() if name in ("lo", "lo0")]
-        environment.setdefault("GLOO_SOCKET_IFNAME", ",".join(names) or "lo")
+    if os.environ.get("LOCAL_WORLD_SIZE") != os.environ["WORLD_SIZE"]:
+        return
+    for _, name in socket.if_nameindex():
+        if name in ("lo", "lo0"):
+            os.environ.setdefault("GLOO_SOCKET_IFNAME", name)
 
 
 def reach_others(call: Callable[[], Any]) -> None:
@@ -222,8 +229,11 @@ def reach_others(call: Callable[[], Any]) -> None:
     """
     try:
         call()
-    except (RuntimeError, ValueError) as error:
-        raise LostRankError(str(error).strip()) from error
+    except RuntimeError as error:
+        raise LostRankError(
+            f"another process of the run has ended, or did not answer within {TIMEOUT}",
+            hint="resume from the last checkpoint; torchrun --max-restarts does so with --auto-resume",
+        ) from error
 
 
 def device_of_rank(device: str) -> str:
@@ -239,7 +249,8 @@ def device_of_rank(device: str) -> str:
 
 def threads_of_rank() -> int:
     """This rank's part of the processors that the processes of its machine share."""
-    return max(1, len(os.sched_getaffinity(0)) // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
+    with Simulator(1) as sim:
+        return max(1, sim.num_threads // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
 
 
 # ---- Errors of other ranks

@@ -33,10 +33,4 @@ class NonFiniteLossError(TrainingError, ArithmeticError):
 
 
 class LostRankError(TrainingError):
-    """Another process of the run has ended, or does not answer."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__(
-            f"another process of the run was lost: {message}",
-            hint="go on from the last checkpoint; torchrun --max-restarts does it if the command has --auto-resume",
-        )
+    """Another process of the run has ended, or cannot be reached."""
