@@ -7,6 +7,7 @@ actions and the order of data follow from the numbers that worlds have in the wh
 from __future__ import annotations
 
 import atexit
+import importlib
 import json
 import os
 import socket
@@ -194,6 +195,9 @@ def connect() -> None:
     those on GPUs."""
     if not torch.distributed.is_available():
         raise LibraryError("several processes need torch.distributed, which this PyTorch was built without")
+    # Its default arguments hold the process group if PyTorch imports it afterwards: then the group's threads outlive
+    # `disconnect()`, and abort the process when they release a tensor while Python ends.
+    importlib.import_module("torch.distributed.nn")
     keep_to_this_machine()
     has_gpus = torch.cuda.is_available() and torch.distributed.is_nccl_available()
     try:
