@@ -205,7 +205,8 @@ def connect() -> None:
     except (RuntimeError, ValueError) as error:
         raise LostRankError(
             f"the processes of the run cannot reach each other: {error}",
-            hint="start all with torchrun; GLOO_SOCKET_IFNAME names the network interface to use",
+            hint="start all with torchrun; set TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 where it may restart them, and "
+            "GLOO_SOCKET_IFNAME to the network interface that leads to the others",
         ) from error
     atexit.register(disconnect)
 

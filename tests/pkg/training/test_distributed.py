@@ -238,6 +238,7 @@ def test_torchrun_restarts_a_run_that_lost_a_process(tmp_path: Path) -> None:
     with subprocess.Popen(
         [*torchrun, "-m", rank_scenarios.__name__, "restarted", str(tmp_path)],
         cwd=ROOT,
+        env={**os.environ, "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"},  # or new processes find old ones' addresses
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
