@@ -48,8 +48,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--auto-resume",
         action="store_true",
-        help="go on with the run in --run-dir if it has a checkpoint, otherwise begin it, both with the config that this "
-        "command tells; for torchrun --max-restarts and queued jobs",
+        help="go on with the run in --run-dir if it has a checkpoint, otherwise begin it, with this command's config; "
+        "for torchrun --max-restarts and queued jobs",
     )
     add("--tensorboard", action="store_true", help="also write for TensorBoard, below --run-dir")
     add("--print-config", action="store_true", help="print the config as JSON, and train nothing")

@@ -219,7 +219,7 @@ class Policy:
         if len(shape) != 2:
             refuse("observations", f"of shape [N, A, {self.num_inputs}]", [*shape, self.num_inputs])
         first_world = check_integer("first_world", first_world, 0, MAX_FIRST_WORLD)
-        keys, numbers = self._keys(sampling, shape, step, seeds, first_world)
+        keys, numbers = self._keys(sampling, (shape[0], shape[1]), step, seeds, first_world)
         actions = self._arrays.empty((*shape, len(ACTIONS)), np.int32)
         chosen = self._cached(_sampling_rows, sampling, rows.num_rows)
         address = self._arrays.address
@@ -227,7 +227,7 @@ class Policy:
         return actions
 
     def _keys(
-        self, sampling: SamplingParams, shape: tuple[int, ...], step: Any, seeds: Any, first_world: int
+        self, sampling: SamplingParams, shape: tuple[int, int], step: Any, seeds: Any, first_world: int
     ) -> tuple[Any, dict[str, int]]:
         """The keys of all agents, and what is added to their steps."""
         seed = self._seed if sampling.seed is None else sampling.seed

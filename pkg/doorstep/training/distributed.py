@@ -1,7 +1,7 @@
 """Runs of several processes: each, a rank, steps an equal share of the worlds, and all learn from the data of all.
 
-`torchrun` starts the processes. What a run computes does not depend on their number, up to the rounding of sums: levels,
-actions and the order of data follow from the numbers that worlds have in the whole run.
+`torchrun` starts the processes. What a run computes does not depend on their number, up to the rounding of sums:
+levels, actions and the order of data follow from the numbers that worlds have in the whole run.
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ class ConnectedRanks(Ranks):
         if self.rank == rank:
             sent = torch.frombuffer(bytearray(data or b""), dtype=torch.uint8)
         reach_others(lambda: torch.distributed.broadcast(sent, rank))
-        return sent.numpy().tobytes()
+        return bytes(sent.numpy())
 
 
 # ---- Connections

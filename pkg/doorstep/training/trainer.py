@@ -75,7 +75,7 @@ class Trainer:
         self._observation_moments = make_observation_moments(config, worlds.shape)
         if self._observation_moments is not None:
             self._observation_moments.to(worlds.device)
-        self._collect = recorded(self._collect_once, worlds.device, self._generator, config.rollout.cuda_graph)
+        self._step_worlds = recorded(self._step_worlds_once, worlds.device, self._generator, config.rollout.cuda_graph)
         if config.rollout.staggered:
             worlds.stagger()
 
@@ -87,7 +87,6 @@ class Trainer:
             LostRankError: another rank has ended, or does not answer.
         """
         begin = time.perf_counter()
-        self._rollout.begin(self._observation_moments)
         self._collect()
         self._rollout.judge(self._learner.evaluate, self._value_moments, is_evaluated=self._actor.evaluates)
         progress = self.updates / self.config.num_updates
@@ -106,7 +105,11 @@ class Trainer:
             **vars(episodes),
         )
 
-    def _collect_once(self) -> None:
+    def _collect(self) -> None:
+        self._rollout.begin(self._observation_moments)
+        self._step_worlds()
+
+    def _step_worlds_once(self) -> None:
         first_step = self.updates * self.config.rollout.num_steps
         self._rollout.collect(self._actor, first_step, self._observation_moments)
 
@@ -168,8 +171,8 @@ class Trainer:
         self._learner.optimizer.load_state_dict(state)
 
     def _check(self, checkpoint: Checkpoint) -> None:
-        """Refuses a checkpoint whose tensors are others than those of a checkpoint of this run. The worlds' bytes depend
-        on the number of ranks; the simulator checks them."""
+        """Refuses a checkpoint whose tensors are others than those of a checkpoint of this run. The simulator checks
+        the bytes of the worlds, whose shape depends on the number of ranks."""
         for name, tensor in named(self._parts()).items():
             found = checkpoint.tensors.get(name)
             if found is None or (found.shape != tensor.shape and name != "run.worlds"):

@@ -83,7 +83,7 @@ def failures(folder: Path) -> Any:
             judge(*arguments, **options)
             trainer._rollout.advantages[0, 0] = float("nan")
 
-        trainer._rollout.judge = judge_badly  # type: ignore[method-assign]
+        trainer._rollout.judge = judge_badly
 
     def poisoned_run() -> None:
         trainer = Trainer(small(), ranks)
@@ -96,9 +96,9 @@ def failures(folder: Path) -> Any:
 
     def fill_disk(record: Any) -> None:
         if record.update == 3:
-            os.fsync = full
+            setattr(os, "fsync", full)  # noqa: B010 (mypy refuses an assignment)
 
-    def full(descriptor: int) -> None:
+    def full(descriptor: Any) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "checkpoint")
 
     def end_on(run: Callable[[], Any]) -> str:

@@ -93,7 +93,8 @@ def numbers_of(record: dict[str, Any]) -> list[float]:
 
 def test_two_processes_learn_what_one_learns(tmp_path: Path) -> None:
     found = outcomes("curves", tmp_path)
-    assert not any("gloo" in thread for one in found for thread in one["threads"])  # they would abort processes that end
+    threads = [thread for one in found for thread in one["threads"]]
+    assert not any("gloo" in thread for thread in threads)  # they would abort processes that end
     for kind in rank_scenarios.KINDS:
         config = rank_scenarios.config_of(kind)
         trainer, expected = rank_scenarios.learn(config, Ranks())
@@ -195,7 +196,7 @@ def test_staggered_shards_are_those_of_the_whole() -> None:
 
 
 def test_what_fails_on_one_process_fails_on_all(tmp_path: Path) -> None:
-    """Also where the disk is full when the first one writes a checkpoint, and where one has a loss that is not finite."""
+    """Also where the disk is full when the first one writes a checkpoint, and where the loss of one is not finite."""
     first, second = outcomes("failures", tmp_path)
     expected = {
         "indivisible": "ArgumentError: simulator.num_worlds is 7; it must be a multiple of the number of processes",
@@ -323,5 +324,5 @@ def test_other_errors_of_other_ranks_name_the_rank() -> None:
 
 def test_the_device_of_a_rank_follows_from_its_place() -> None:
     assert device_of_rank("cpu") == "cpu"
-    with pytest.raises(doorstep.ArgumentError, match="simulator.device is 'cuda:0'"):
+    with pytest.raises(doorstep.ArgumentError, match=r"simulator\.device is 'cuda:0'"):
         device_of_rank("cuda:0")
