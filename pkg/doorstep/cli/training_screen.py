@@ -35,10 +35,11 @@ class TrainingScreen:
         self._total = config.num_updates
         self._first = (trainer.updates, trainer.seconds)
         begun = f"from update {trainer.updates:,}" if trainer.updates else "from the beginning"
-        simulator = config.simulator
+        simulator, processes = config.simulator, trainer.ranks.count
+        where = trainer.worlds.sim.device if processes == 1 else f"{simulator.device} in {processes:,} processes"
         weights = sum(parameter.numel() for parameter in trainer.network.parameters())
         self._write(
-            f"training {begun}: {simulator.num_worlds:,} worlds on {trainer.worlds.sim.device}, "
+            f"training {begun}: {simulator.num_worlds:,} worlds on {where}, "
             f"{weights:,} weights, {config.steps_per_update:,} world-steps an update\n"
         )
 

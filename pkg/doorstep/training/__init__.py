@@ -19,7 +19,8 @@ from doorstep.training.config import (
     UniformCurriculum,
 )
 from doorstep.training.curriculum import Curriculum, register_curriculum
-from doorstep.training.errors import NonFiniteLossError, TrainingError
+from doorstep.training.distributed import Ranks
+from doorstep.training.errors import LostRankError, NonFiniteLossError, TrainingError
 from doorstep.training.level_sampler import LevelRecord
 from doorstep.training.levels import LevelOutcomes, SuccessRates
 from doorstep.training.logs import Record, read_log
@@ -37,10 +38,12 @@ __all__ = [
     "LearnabilityCurriculum",
     "LevelOutcomes",
     "LevelRecord",
+    "LostRankError",
     "MLPNetwork",
     "NetworkConfig",
     "NonFiniteLossError",
     "PPOConfig",
+    "Ranks",
     "Record",
     "SuccessRates",
     "Trainer",

@@ -232,9 +232,13 @@ class TrainingConfig(Config):
     def infers_natively(self) -> bool:
         """Whether the library's own code evaluates the network in rollouts."""
         if self.rollout.inference == "auto":
-            rows = self.simulator.num_worlds * self.simulator.num_agents
-            return rows <= NATIVE_ROWS and self.simulator.device == "cpu" and not self.sees_pixels
+            return self.num_rows <= NATIVE_ROWS and self.simulator.device == "cpu" and not self.sees_pixels
         return self.rollout.inference == "native"
+
+    @property
+    def num_rows(self) -> int:
+        """Agents in all worlds."""
+        return self.simulator.num_worlds * self.simulator.num_agents
 
     @property
     def steps_per_update(self) -> int:

@@ -14,6 +14,7 @@ from doorstep.evaluation.arenas import Arena
 from doorstep.training.checkpoint import Checkpoint
 from doorstep.training.config import TrainingConfig
 from doorstep.training.curriculum import make_curriculum, probabilities
+from doorstep.training.distributed import Ranks
 from doorstep.training.levels import LevelOutcomes, SuccessRates, TrainingLevels
 from doorstep.training.rollout import Rollout
 from doorstep.training.worlds import Worlds
@@ -59,13 +60,15 @@ class LevelSampler(nn.Module):  # type: ignore[misc]
         worlds.draw_levels(self.weights)
 
     @torch.no_grad()  # type: ignore[untyped-decorator]
-    def update(self, rollout: Rollout) -> dict[str, LevelRecord]:
-        """Takes in the episodes that ended in a rollout; returns a record of each level in which there were any.
+    def update(self, rollout: Rollout, ranks: Ranks) -> dict[str, LevelRecord]:
+        """Together: takes in the episodes that ended in the rollouts of all ranks; returns a record of each level in
+        which there were any.
 
         Raises:
             TrainingError: the curriculum returned something else than weights.
         """
         outcomes = self._outcomes(rollout)
+        ranks.sum(*outcomes)
         self.rates.update(outcomes)
         self.weights.copy_(probabilities(self.curriculum, outcomes, self.rates))
         self._worlds.draw_levels(self.weights)

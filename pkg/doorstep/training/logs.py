@@ -16,6 +16,7 @@ from doorstep._files import replaced_file
 from doorstep._run_log import read_log
 from doorstep.errors import LibraryError
 from doorstep.levels.generated import ROOM_ENDS
+from doorstep.training.distributed import Ranks
 from doorstep.training.level_sampler import LevelRecord
 from doorstep.training.rollout import Rollout
 
@@ -73,18 +74,21 @@ class EpisodeSummary:
         return dataclasses.replace(self, rooms_one=(), rooms_all=())
 
 
-def summarize_episodes(rollout: Rollout, num_agents: int) -> EpisodeSummary:
-    """The means over the episodes of the reference's levels that ended in a rollout."""
+def summarize_episodes(rollout: Rollout, num_agents: int, ranks: Ranks) -> EpisodeSummary:
+    """Together: the means over the episodes that ended in the rollouts of all ranks, without worlds that practise."""
     rows = slice(rollout.num_reference_rows)
     ended = rollout.ended[:, rows].unflatten(1, (-1, num_agents))[..., 0]
-    count = int(ended.sum())
-    if not count:
-        return EpisodeSummary(0, None, (), ())
     returns = rollout.returns[:, rows].unflatten(1, (-1, num_agents))[ended]
     doors = torch.tensor(ROOM_ENDS, device=returns.device)
     passed = rollout.largest_y[:, rows].unflatten(1, (-1, num_agents))[ended][..., None] > doors
-    one, by_all = passed.any(1).double().mean(0), passed.all(1).double().mean(0)
-    return EpisodeSummary(count, float(returns.double().mean()), tuple(one.tolist()), tuple(by_all.tolist()))
+    sums = torch.cat((ended.sum()[None], returns.double().sum()[None], passed.any(1).sum(0), passed.all(1).sum(0)))
+    ranks.sum(sums)
+    episodes, all_returns, *passings = sums.tolist()
+    if not episodes:
+        return EpisodeSummary(0, None, (), ())
+    shares = [passing / episodes for passing in passings]
+    one, by_all = shares[: len(ROOM_ENDS)], shares[len(ROOM_ENDS) :]
+    return EpisodeSummary(int(episodes), all_returns / (episodes * num_agents), tuple(one), tuple(by_all))
 
 
 @final

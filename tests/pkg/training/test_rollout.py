@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch")
 
 from tests.pkg.training.runs import WITH_MEMORY, WITHOUT_MEMORY, rolled_out, small  # noqa: E402
 
-from doorstep.training import Trainer  # noqa: E402
+from doorstep.training import Ranks, Trainer  # noqa: E402
 from doorstep.training.worlds import PRACTICE, Worlds  # noqa: E402
 
 UNSCALED = ("rollout.normalize_observations=false", "rollout.staggered=false")
@@ -132,7 +132,7 @@ def test_sequences_are_steps_of_one_agent_in_order() -> None:
 
 
 def test_staggered_worlds_end_their_episodes_at_different_steps() -> None:
-    worlds = Worlds(small("simulator.num_worlds=20").simulator)
+    worlds = Worlds(small("simulator.num_worlds=20").simulator, Ranks())
     worlds.stagger()
     remaining = worlds.sim.steps_remaining.to_numpy()[:, 0, 0]
     assert np.unique(remaining).size == 20
@@ -157,7 +157,7 @@ def test_the_last_worlds_practise(share: float, playing: int) -> None:
 def test_pixels_are_colours_and_depth() -> None:
     from doorstep.training import preset
 
-    worlds = Worlds(preset("pixels").simulator.replace(num_worlds=2))
+    worlds = Worlds(preset("pixels").simulator.replace(num_worlds=2), Ranks())
     seen = torch.zeros(4, 64, 64, 4, dtype=torch.uint8)
     worlds.observe(seen)
     sim = worlds.sim
