@@ -4,9 +4,10 @@
 
 One thread for each process. Strong: as many worlds in all, divided among the processes. Weak: as many for each.
 Apart: as weak, but as runs that know nothing of each other, which shows what the machine itself takes from processes
-that run beside each other. All kinds of runs take turns. Efficiency: the speed of P processes, over P times that of one; in CPU
-time, which other programs disturb less, the CPU time of a world-step in one process over that in several. Both as
-medians. The last line has the figures alone.
+that run beside each other. All kinds of runs take turns.
+
+Efficiency: the speed of P processes, over P times that of one; in CPU time, which other programs disturb less, the CPU
+time of a world-step in one process over that in several. Both as medians. The last line has the figures alone.
 """
 
 from __future__ import annotations
