@@ -35,7 +35,7 @@ pip = $(call bin,$(1))/python -m pip --quiet --disable-pip-version-check
 # Installs the finished wheel and its dependencies, and nothing else of this project, into an environment.
 install_wheel = $(call pip,$(1)) --quiet uninstall --yes doorstep && $(call pip,$(1)) install dist/doorstep-*.whl
 
-.PHONY: help demo test test-wheel test-frameworks wheel wheels sdist check-wheel try-wheel lint gpu-test gpu-first-contact test-native test-asan test-tsan bench bench-interop bench-envs bench-policy bench-rollouts bench-training bench-curriculum bench-render bench-view bench-kernels bench-gpu soak soak-rollouts docs docs-site clean
+.PHONY: help demo test test-wheel test-frameworks wheel wheels sdist check-wheel try-wheel lint gpu-test gpu-first-contact test-native test-asan test-tsan bench bench-interop bench-envs bench-policy bench-rollouts bench-training bench-curriculum bench-scaling bench-render bench-view bench-kernels bench-gpu soak soak-rollouts docs docs-site clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
@@ -162,6 +162,11 @@ bench-curriculum: wheel ## Measure what a curriculum over levels is good for, co
 	@$(call environment,policy,test-torch)
 	@$(call install_wheel,policy)
 	@$(call bin,policy)/python tests/benchmarks/curriculum.py $(BENCH_ARGUMENTS)
+
+bench-scaling: wheel ## Measure what a second process is worth in training
+	@$(call environment,policy,test-torch)
+	@$(call install_wheel,policy)
+	@$(call bin,policy)/python tests/benchmarks/scaling.py $(BENCH_ARGUMENTS)
 
 bench-render: wheel test-native ## Measure the cost of cameras on the CPU, compared with a plain loop over Embree
 	@$(call environment,demo,)

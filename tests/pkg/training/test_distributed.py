@@ -226,7 +226,7 @@ def test_what_fails_on_one_process_fails_on_all(tmp_path: Path) -> None:
     assert [bool(batch["advantages"].isfinite().all()) for batch in batches] == [True, False]
 
 
-@pytest.mark.parametrize("how", ["killed", "stopped"])
+@pytest.mark.parametrize("how", ["killed", pytest.param("stopped", marks=pytest.mark.slow)])
 def test_a_lost_process_ends_the_others(tmp_path: Path, how: str) -> None:
     with processes("loss", tmp_path / how) as (first, _):
         output, errors = first.communicate(timeout=SECONDS)
@@ -234,6 +234,7 @@ def test_a_lost_process_ends_the_others(tmp_path: Path, how: str) -> None:
     assert json.loads(output).startswith("LostRankError: another process of the run has ended, or did not answer")
 
 
+@pytest.mark.slow
 def test_torchrun_restarts_a_run_that_lost_a_process(tmp_path: Path) -> None:
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "--max-restarts=1"]
     with subprocess.Popen(
