@@ -29,6 +29,7 @@ safetensors = pytest.importorskip("safetensors.torch")
 from tests.pkg.training import rank_scenarios  # noqa: E402
 from tests.pkg.training.runs import WITH_MEMORY, equal_bits, small  # noqa: E402
 
+from doorstep.levels import curated  # noqa: E402
 from doorstep.training import Ranks, Trainer, TrainingError, load_checkpoint, read_log, train  # noqa: E402
 from doorstep.training.distributed import ConnectedRanks, described, device_of_rank, error_of  # noqa: E402
 from doorstep.training.ppo import own_sequences  # noqa: E402
@@ -154,6 +155,27 @@ def test_worlds_are_restored_by_any_number_of_ranks(before: int, after: int) -> 
             worlds.sim.step()
         hashes.append(worlds.sim.world_hashes())
     assert np.concatenate(hashes).tolist() == whole.world_hashes().tolist()
+
+
+@pytest.mark.parametrize("practice", [0.0, 0.5])
+@pytest.mark.parametrize(("before", "after"), [(1, 2), (3, 2)])
+def test_worlds_with_levels_are_restored_by_any_number_of_ranks(before: int, after: int, practice: float) -> None:
+    config = small().simulator
+    levels = () if practice else tuple(curated().values())[:3]
+
+    def played(count: int, saves: Any, steps: int) -> list[Worlds]:
+        shards = [Worlds(config, rank_of(rank, count), levels, practice) for rank in range(count)]
+        for shard in shards:
+            if saves is not None:
+                shard.restore(saves)
+            for _ in range(steps):
+                shard.sim.step()
+        return shards
+
+    saved = [torch.frombuffer(bytearray(shard.sim.save()), dtype=torch.uint8) for shard in played(before, None, 25)]
+    (whole,) = played(1, None, 35)
+    hashes = [shard.sim.world_hashes() for shard in played(after, torch.stack(saved), 10)]
+    assert np.concatenate(hashes).tolist() == whole.sim.world_hashes().tolist()
 
 
 def test_saves_that_no_run_makes_are_refused() -> None:
