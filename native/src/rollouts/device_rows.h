@@ -13,7 +13,7 @@
 
 namespace doorstep {
 
-// Whoever calls an operation holds the simulator's turn.
+// Callers of an operation hold the simulator's turn.
 class DeviceRows final : public RefCounted {
 public:
     // Null, with the thread's error set, on failure.

@@ -8,8 +8,7 @@ from typing import Any, TypeVar, final
 import torch
 from torch import nn
 
-from doorstep._arguments import refuse
-from doorstep.errors import ArgumentError
+from doorstep._configs import Implementations
 from doorstep.training.config import CurriculumConfig, LearnabilityCurriculum, UniformCurriculum
 from doorstep.training.errors import TrainingError
 from doorstep.training.levels import LevelOutcomes, SuccessRates
@@ -36,7 +35,7 @@ class Curriculum(nn.Module):  # type: ignore[misc]
 
 MakeCurriculum = TypeVar("MakeCurriculum", bound="Callable[[Any, int], Curriculum]")
 
-_CURRICULA: dict[type[CurriculumConfig], Callable[[Any, int], Curriculum]] = {}
+_CURRICULA: Implementations[Callable[[Any, int], Curriculum]] = Implementations(CurriculumConfig, "doorstep.training")
 
 
 def register_curriculum(config: type[CurriculumConfig]) -> Callable[[MakeCurriculum], MakeCurriculum]:
@@ -62,15 +61,7 @@ def register_curriculum(config: type[CurriculumConfig]) -> Callable[[MakeCurricu
     Raises:
         ArgumentError: the config has no tag, or that of another one.
     """
-    if not (isinstance(config, type) and issubclass(config, CurriculumConfig)):
-        refuse("config", "a subclass of doorstep.training.CurriculumConfig", config)
-    CurriculumConfig.registry.add(config)
-
-    def register(curriculum: MakeCurriculum) -> MakeCurriculum:
-        _CURRICULA[config] = curriculum
-        return curriculum
-
-    return register
+    return _CURRICULA.register(config)
 
 
 def make_curriculum(config: CurriculumConfig, num_levels: int) -> Curriculum:
@@ -79,14 +70,7 @@ def make_curriculum(config: CurriculumConfig, num_levels: int) -> Curriculum:
     Raises:
         ArgumentError: no class is registered for it.
     """
-    make = _CURRICULA.get(type(config))
-    if make is None:
-        raise ArgumentError(
-            f"curriculum is {config}, which no class is registered for",
-            argument="curriculum",
-            hint="decorate the class with doorstep.training.register_curriculum",
-        )
-    return make(config, num_levels)
+    return _CURRICULA.find(config)(config, num_levels)
 
 
 def probabilities(curriculum: Curriculum, outcomes: LevelOutcomes, rates: SuccessRates) -> torch.Tensor:
