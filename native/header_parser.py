@@ -182,8 +182,10 @@ def _parse_table(text: str, table: str) -> list[list[str]]:
     definition = re.search(rf"^#define {table}\(X\)(.*)$", text, flags=re.MULTILINE)
     if definition is None:
         return []
-    token = r'"(?:[^"\\]|\\.)*"|[^",()]+'
-    rows = re.findall(rf"\bX\(((?:{token}|,)*)\)", definition.group(1))
+    pattern = r"""\bX\(((?:"(?:[^"\\]|\\.)*"|[^"()])*)\)"""
+    rest = re.sub(pattern, "", definition[1]).strip()
+    assert not rest, f"{table}: this is no row X(...), or its line does not end with a backslash: {rest}"
+    rows = re.findall(pattern, definition[1])
     return [[_argument_text(argument) for argument in _split_arguments(row)] for row in rows]
 
 

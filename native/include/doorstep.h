@@ -414,7 +414,7 @@ typedef struct ds_level_goal {
     float max_y; /* metres; an agent is in the goal when its centre is */
 } ds_level_goal;
 
-/* Reward of an agent per step: progress per metre beyond its largest y so far, or idle if there is none; progress is
+/* Reward of an agent per step: progress per metre beyond its largest y so far, or idle without progress; progress is
    multiplied by bonus_factor while the largest y of all other agents is within bonus_distance metres. room: for every
    room that it enters for the first time. goal: for all agents, in the step in which the goal ends the episode. */
 typedef struct ds_level_rewards {
@@ -556,7 +556,8 @@ typedef struct ds_simulator_config {
       "Draw only from the fewest most likely values whose probabilities reach this sum, per component; 1: all.",   \
       "")                                                                                                          \
     X(OPTIONAL, seed, -1, 0, DS_MAX_SEED, ALL, "",                                                                 \
-      "Of the random numbers. Without one, episodes use their own seeds.", "-1 is none")
+      "Of the random numbers. Without one, a request uses its episode's seed, and a policy draws one.",            \
+      "-1 for no seed")
 
 typedef struct ds_sampling_config {
     uint32_t struct_size;
@@ -1478,8 +1479,8 @@ DS_API ds_status ds_request_queue_close(ds_request_queue queue);
 DS_API ds_status ds_request_queue_release(ds_request_queue queue);
 
 DS_API ds_status ds_output_queue_create(ds_output_queue* queue);
-/* Takes up to most outputs, in order; waits for the first at most timeout_ns (negative: without limit). PENDING if there
-   was none. CLOSED if there is none and the queue is closed. */
+/* Takes up to most outputs, in order; waits for the first at most timeout_ns (negative: without limit). PENDING if no
+   output came in this time. CLOSED if the queue is closed and empty. */
 DS_API ds_status ds_output_queue_take(ds_output_queue queue, uint64_t most, int64_t timeout_ns,
                                       ds_episode_output* outputs, uint64_t* taken);
 /* How many outputs wait. */

@@ -10,6 +10,7 @@ from typing import Any, Literal, final
 import numpy as np
 from numpy.typing import NDArray
 
+import doorstep._tensors.callbacks  # noqa: F401  native code would import it in the first step: no Ctrl-C is lost there
 from doorstep._arguments import (
     WorldSelection,
     check_bytes,

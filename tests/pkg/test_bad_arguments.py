@@ -142,7 +142,7 @@ WORLDS: list[tuple[Any, str]] = [
     ([[0], [1, 2]], "0 to 3"),
     (0, "0 to 3"),
     ("all", "0 to 3"),
-    (object(), "0 to 3"),
+    (object, "0 to 3"),
     (np.empty((0, 2), dtype=np.int64), "0 to 3"),
 ]
 CALLS = {
@@ -165,7 +165,7 @@ def test_bad_worlds_are_named_and_nothing_changes(call: Any, worlds: Any, allowe
         assert sim.hash() == before
 
 
-@pytest.mark.parametrize("data", ["text", None, 5, [1, 2], object()], ids=repr)
+@pytest.mark.parametrize("data", ["text", None, 5, [1, 2], object], ids=repr)
 def test_restore_of_something_that_is_not_bytes_names_data(data: Any) -> None:
     with doorstep.Simulator(2) as sim, pytest.raises(doorstep.ArgumentError, match="bytes-like") as caught:
         sim.restore(data)

@@ -69,6 +69,22 @@ with open("/proc/self/maps") as maps:
     assert run_python(code) == "['doorstep']\nFalse\n"
 
 
+def test_stepping_imports_nothing(run_python: Callable[..., str]) -> None:
+    """CPython drops a KeyboardInterrupt that meets the locks of an import: Ctrl-C would be lost in a first step."""
+    code = """
+import sys
+import numpy as np
+import doorstep
+with doorstep.Simulator(2) as sim:
+    before = set(sys.modules)
+    sim.actions = np.zeros((2, 2, 4), np.int32)
+    sim.step()
+    sim.rewards.to_numpy()
+    print(set(sys.modules) - before)
+"""
+    assert run_python(code) == "set()\n"
+
+
 def test_import_pulls_in_no_heavy_module(run_python: Callable[..., str]) -> None:
     heavy = {"argparse", "asyncio", "importlib.metadata", "json", "logging", "subprocess", "urllib.request"}
     code = (

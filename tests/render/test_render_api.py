@@ -17,7 +17,6 @@ from doorstep._native.c_api import function_table
 from doorstep._native.render import load_render
 from doorstep.cameras import MIN_FOV
 
-FLOATS3, FLOATS4 = ctypes.c_float * 3, ctypes.c_float * 4
 NAN = float("nan")
 
 
@@ -34,8 +33,8 @@ def cameras_config(**changed: Any) -> CamerasConfig:
         "height": 6,
         "vertical_fov": 90.0,
         "outputs": 3,
-        "position": FLOATS3(0, 0, 1.5),
-        "rotation": FLOATS4(1, 0, 0, 0),
+        "position": (0, 0, 1.5),
+        "rotation": (1, 0, 0, 0),
     }
     return CamerasConfig(struct_size=ctypes.sizeof(CamerasConfig), **{**fields, **changed})
 
@@ -58,9 +57,9 @@ BAD_CAMERAS: list[tuple[dict[str, Any], str, str]] = [
     ({"vertical_fov": 0.0999999}, "fov", f"at least {MIN_FOV:g}"),
     ({"outputs": 0}, "outputs", "1 to 15"),
     ({"outputs": 16}, "outputs", "1 to 15"),
-    ({"position": FLOATS3(0, NAN, 0)}, "position", "finite"),
-    ({"rotation": FLOATS4(0, 0, 0, 0)}, "rotation", "unit quaternion"),
-    ({"rotation": FLOATS4(NAN, 0, 0, 0)}, "rotation", "unit quaternion"),
+    ({"position": (0, NAN, 0)}, "position", "finite"),
+    ({"rotation": (0, 0, 0, 0)}, "rotation", "unit quaternion"),
+    ({"rotation": (NAN, 0, 0, 0)}, "rotation", "unit quaternion"),
     ({"material": b"nonsense"}, "material", "vulkan"),
     ({"struct_size": 3}, "config", "struct_size is 3"),
 ]
@@ -203,8 +202,8 @@ def picture_config(**changed: Any) -> PictureConfig:
         "height": 3,
         "samples": 1,
         "vertical_fov": 60.0,
-        "position": FLOATS3(0, 0, 1),
-        "rotation": FLOATS4(1, 0, 0, 0),
+        "position": (0, 0, 1),
+        "rotation": (1, 0, 0, 0),
         "num_threads": 1,
     }
     return PictureConfig(struct_size=ctypes.sizeof(PictureConfig), **{**fields, **changed})
@@ -220,10 +219,10 @@ def draw(config: PictureConfig, objects: Any = (), nbytes: int = 4 * 3 * 3) -> n
 def cube(**changed: Any) -> PictureObject:
     fields = {
         "kind": doorstep.EntityKind.CUBE,
-        "centre": FLOATS3(0, 5, 1),
-        "rotation": FLOATS4(1, 0, 0, 0),
-        "size": FLOATS3(3, 3, 3),
-        "tint": FLOATS3(-1, -1, -1),
+        "centre": (0, 5, 1),
+        "rotation": (1, 0, 0, 0),
+        "size": (3, 3, 3),
+        "tint": (-1, -1, -1),
     }
     return PictureObject(**{**fields, **changed})
 
@@ -242,8 +241,8 @@ BAD_PICTURES: list[tuple[dict[str, Any], str, str]] = [
     ({"vertical_fov": 180.0}, "fov", "less than 180"),
     ({"vertical_fov": 0.0, "orthographic": 1}, "fov", "more than 0"),
     ({"vertical_fov": float("inf"), "orthographic": 1}, "fov", "more than 0"),
-    ({"position": FLOATS3(NAN, 0, 0)}, "position", "finite"),
-    ({"rotation": FLOATS4(1, 1, 0, 0)}, "rotation", "unit quaternion"),
+    ({"position": (NAN, 0, 0)}, "position", "finite"),
+    ({"rotation": (1, 1, 0, 0)}, "rotation", "unit quaternion"),
 ]
 
 
@@ -258,13 +257,13 @@ def test_impossible_pictures_are_refused_by_name(changed: dict[str, Any], argume
     "changed",
     [
         {"kind": 9},
-        {"centre": FLOATS3(NAN, 0, 0)},
-        {"size": FLOATS3(1, NAN, 1)},
-        {"rotation": FLOATS4(0, 0, 0, 0)},
-        {"tint": FLOATS3(0.5, -1, -1)},
-        {"tint": FLOATS3(-1, 0.5, 0.5)},
-        {"tint": FLOATS3(0, 0, 1.5)},
-        {"tint": FLOATS3(0, NAN, 0)},
+        {"centre": (NAN, 0, 0)},
+        {"size": (1, NAN, 1)},
+        {"rotation": (0, 0, 0, 0)},
+        {"tint": (0.5, -1, -1)},
+        {"tint": (-1, 0.5, 0.5)},
+        {"tint": (0, 0, 1.5)},
+        {"tint": (0, NAN, 0)},
     ],
     ids=str,
 )

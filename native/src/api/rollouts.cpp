@@ -70,7 +70,7 @@ ds_status check_request(const ds_episode_request& request, const QueueRules& rul
         return status;
     }
     if (const ds_status status = check_range("priority", "", request.priority, -INT64_MAX, INT64_MAX)) return status;
-    if (const ds_status status = check_range("deadline_ns", "0 is none", request.deadline_ns, 0, INT64_MAX)) return status;
+    if (const ds_status status = check_range("deadline_ns", "0 is no deadline", request.deadline_ns, 0, INT64_MAX)) return status;
     if (const ds_status status = check_number("temperature", request.temperature, 0.f, FLT_MAX)) return status;
     if (const ds_status status = check_number("top_p", request.top_p, 0.f, 1.f)) return status;
     if (const ds_status status = check_flag("greedy", request.greedy)) return status;

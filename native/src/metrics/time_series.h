@@ -15,7 +15,7 @@ public:
     static constexpr int64_t kSpans = DS_TIME_SERIES_POINTS;
     static constexpr int32_t kFirstLog2 = 26;  // of the length of the first spans, nanoseconds: 67 ms
 
-    // readers: held by those who read while another thread writes; null: nobody does.
+    // readers: held by threads that read while another thread writes; null: no thread does.
     explicit TimeSeries(ForkMutex* readers) : readers_(readers) {}
 
     void add(double value, int64_t time_ns);

@@ -35,7 +35,7 @@ struct PolicySlot {
 // Callers of an operation hold the simulator's turn, unless documented otherwise; run() gives it up now and then.
 class Replica : public RefCounted {
 public:
-    // OUT_OF_MEMORY. The simulator has flat observations and no automatic reset, and is nobody else's.
+    // OUT_OF_MEMORY. The simulator has flat observations and no automatic reset, and no other object uses it.
     static ds_status create(const Ref<Simulator>& simulator, const Ref<RequestQueue>& requests,
                             const Ref<OutputQueue>& outputs, int32_t number, Ref<Replica>* replica);
     ~Replica();

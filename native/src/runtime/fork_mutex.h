@@ -6,7 +6,7 @@
 namespace doorstep {
 
 // A mutex that a fork holds, so that what it guards is consistent in the child. Its lock is taken after a simulator's
-// turn and before a handle registry's; nobody holds two of them.
+// turn and before a handle registry's; no thread holds two of them.
 class ForkMutex : public Mutex {
 public:
     ForkMutex();

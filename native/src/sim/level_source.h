@@ -35,7 +35,7 @@ DS_INLINE int32_t draw_level(W& world, LevelSource source, RandomStream& random)
 
 // ---- Limits
 
-// How much of a level's arrays is in use. Batches draw from tables in the caller's memory, which nobody has checked:
+// How much of a level's arrays is in use. Batches draw from tables in the caller's memory, which was not checked:
 // whatever they hold, nothing beyond the arrays is read or written.
 struct LevelCounts {
     int32_t walls, doors, buttons, cubes, rooms;

@@ -98,7 +98,8 @@ def _torch_layout() -> TorchLayout | None:
 
 
 def _numpy_type(cls: type) -> TensorType:
-    is_masked = issubclass(cls, np.ma.MaskedArray)  # the reader refuses it
+    masked = sys.modules.get("numpy.ma")  # imported wherever there are masked arrays
+    is_masked = masked is not None and issubclass(cls, masked.MaskedArray)  # the reader refuses it
     exports_otherwise = getattr(cls, "__buffer__", None) is not getattr(np.ndarray, "__buffer__", None)
     kind = TensorKind.READER if is_masked or exports_otherwise else TensorKind.BUFFER
     return TensorType(kind, PythonLibrary.NUMPY, _is_own(cls))

@@ -49,6 +49,6 @@ class SamplingParams(SamplerConfig):
     seed: Annotated[
         int | None,
         Integer(0, 4294967295),
-        "Of the random numbers. Without one, episodes use their own seeds.",
+        "Of the random numbers. Without one, a request uses its episode's seed, and a policy draws one.",
     ] = None
     # end
