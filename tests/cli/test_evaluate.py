@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import re
 import sys
 from pathlib import Path
 
 import pytest
-from tests.cli.conftest import Command
+from tests.cli.conftest import Command, Refused
 
 import doorstep
 from doorstep.cli import main
@@ -159,17 +158,5 @@ def test_a_file_that_is_refused_is_named(
         (["--agents", "9"], "simulator.num_agents is 9; it must be an integer, 1 to 8"),
     ],
 )
-def test_a_mistake_is_one_line_and_leaves_no_file(
-    arguments: list[str],
-    says: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert main(["evaluate", *arguments]) == 2
-    output = capsys.readouterr()
-    assert output.out == ""
-    assert output.err.startswith(f"doorstep evaluate: error: {says}")
-    assert output.err.count("\n") == 1
-    assert not os.listdir(tmp_path)
+def test_a_mistake_is_one_line_and_leaves_no_file(arguments: list[str], says: str, refused: Refused) -> None:
+    assert refused("evaluate", *arguments).startswith(f"doorstep evaluate: error: {says}")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.cli.conftest import Command
+from tests.cli.conftest import Command, Refused
 from tests.pkg import recording_files as files
 
 import doorstep
@@ -135,17 +135,5 @@ def test_an_interrupted_recording_has_all_its_steps(tmp_path: Path) -> None:
         (["replay", __file__], f"replay: error: {__file__} is not a recording of doorstep: it begins"),
     ],
 )
-def test_a_mistake_is_one_line_and_leaves_no_file(
-    arguments: list[str],
-    says: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert main(arguments) == 2
-    output = capsys.readouterr()
-    assert output.out == ""
-    assert output.err.startswith(f"doorstep {says}")
-    assert output.err.count("\n") == 1
-    assert not list(tmp_path.iterdir())
+def test_a_mistake_is_one_line_and_leaves_no_file(arguments: list[str], says: str, refused: Refused) -> None:
+    assert refused(*arguments).startswith(f"doorstep {says}")
