@@ -29,6 +29,7 @@ from doorstep.rollouts import EpisodeRequest, EpisodeResult, RolloutConfig, Roll
 _SLICE_SECONDS = 0.1  # of a wait for actors, after which new requests and the end are seen
 _CALLS = 2  # chunks that an actor has: it plays one while the results of the other travel
 _BUILT_IN = ("random", "idle")
+_NO_REQUEST = EpisodeRequest()  # in what travels back
 
 
 class ActorsLostError(DoorstepError, RuntimeError):
@@ -103,7 +104,8 @@ class RayRolloutEngine:
         self._versions: dict[str, int] = {}
         self._next_id = 1
         self._unanswered = self._untaken = self._restarts = 0
-        self._closing, self._failure = False, None
+        self._closing = False
+        self._failure: ActorsLostError | None = None
         for _ in range(self._settings.num_actors):
             self._start_actor()
         self._thread = threading.Thread(target=self._run, name="doorstep-ray", daemon=True)
@@ -331,9 +333,9 @@ class RayRolloutEngine:
 
     def _unplayed(self, number: int, request: EpisodeRequest, reason: Any, error: str) -> EpisodeResult:
         agents = self._config.simulator.num_agents
-        zeros = functools.partial(np.zeros, agents, np.float32)
+        zero = np.zeros(agents, np.float32)
         return EpisodeResult(
-            number, request, reason, zeros(), 0, zeros(), 0, None, None, None, None, 0.0, 0.0, -1, error
+            number, request, reason, zero, 0, zero.copy(), 0, None, None, None, None, 0.0, 0.0, -1, error
         )
 
 
@@ -350,7 +352,7 @@ class _Player:
     def play(self, requests: list[EpisodeRequest]) -> list[EpisodeResult]:
         """The results in the order of the requests, which do not travel back."""
         futures = [self._engine.future(replace(one, policy=self._resolved(one.policy))) for one in requests]
-        return [replace(future.result(), request=None) for future in futures]
+        return [replace(future.result(), request=_NO_REQUEST) for future in futures]
 
     def _resolved(self, policy: Any) -> Any:
         if isinstance(policy, tuple):

@@ -17,7 +17,6 @@ from doorstep.evaluation import PolicyConfig
 from doorstep.policy.sampling import SamplerConfig, SamplingParams
 from doorstep.rollouts import ControllerConfig, OutputQueue, RequestQueue, SchedulerConfig, register_controller
 
-
 pytestmark = pytest.mark.usefixtures("undone_registrations")
 
 

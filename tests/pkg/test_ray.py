@@ -10,12 +10,12 @@ import pytest
 
 import doorstep
 
-pytest.importorskip("ray.rllib")
+pytest.importorskip("ray")
 
-import ray
 import torch
 from ray.cluster_utils import Cluster
 
+import ray
 from doorstep.ray import RayConfig, RayRolloutEngine
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # Ray warns of much
