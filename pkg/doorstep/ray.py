@@ -55,6 +55,7 @@ class RayConfig(Config):
     chunk: Annotated[int, Integer(1, 65536), "Requests that an actor is sent at a time; it has up to two chunks."] = 256
     queue_capacity: Annotated[int, Integer(1, 16777216), "Requests that wait at most."] = 1048576
     max_restarts: Annotated[int, Integer(0, 65536), "Actors that are started in place of lost ones, in all."] = 8
+    start_timeout: Annotated[float, Number(above=0), "Seconds without a ready actor until the engine fails."] = 300.0
 
 
 @final
@@ -103,6 +104,7 @@ class RayRolloutEngine:
         self._starting: dict[Any, Any] = {}  # actors by the reference that tells that they are ready
         self._versions: dict[str, int] = {}
         self._next_id = 1
+        self._last_ready = time.monotonic()  # when an actor was ready last
         self._unanswered = self._untaken = self._restarts = 0
         self._closing = False
         self._failure: ActorsLostError | None = None
@@ -125,7 +127,8 @@ class RayRolloutEngine:
             ArgumentError: as `Policy.from_torch()`.
         """
         Policy.from_torch(module)  # refuses here, not in the actors, what they cannot play
-        version = self._versions[name] = self._versions.get(name, 0) + 1
+        with self._changed:
+            version = self._versions[name] = self._versions.get(name, 0) + 1
         return RayPolicy(name, version, self._ray.put(module))
 
     def submit(self, request: EpisodeRequest | Sequence[EpisodeRequest], *, timeout: float | None = None) -> Any:
@@ -195,9 +198,16 @@ class RayRolloutEngine:
             yield from outputs
 
     def drain(self, timeout: float | None = None) -> bool:
-        """Waits until every request has its result; takes none. False if the timeout, in seconds, has passed before."""
+        """Waits until every request has its result; takes none. False if the timeout, in seconds, has passed before.
+
+        Raises:
+            ActorsLostError: no actor is left.
+        """
         with self._changed:
-            return self._changed.wait_for(lambda: not self._unanswered, check_timeout(timeout))
+            drained = self._changed.wait_for(lambda: not self._unanswered, check_timeout(timeout))
+            if self._failure is not None:
+                raise self._failure
+            return drained
 
     # ---- The end
 
@@ -238,11 +248,21 @@ class RayRolloutEngine:
             while not self._closing:
                 self._send()
                 self._receive()
+                self._check_ready()
         except BaseException as error:
             lost = error if isinstance(error, ActorsLostError) else ActorsLostError(f"Ray has failed: {error}")
             self._failure, text = lost, str(lost)
         finally:
             self._end(text)
+
+    def _check_ready(self) -> None:
+        """A cluster without room leaves actors pending for ever."""
+        now = time.monotonic()
+        if self._load:
+            self._last_ready = now
+        elif now - self._last_ready > self._settings.start_timeout:
+            hint = "add nodes with free cores, or allow a longer start_timeout"
+            raise ActorsLostError(f"no actor was ready for {self._settings.start_timeout:g} seconds", hint=hint)
 
     def _start_actor(self) -> None:
         settings = self._settings
