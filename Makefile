@@ -20,6 +20,8 @@ DOORSTEP_TEST_SYSTEM ?= $(CURDIR)/build/system
 PYTEST_ARGUMENTS ?=
 # Passed to the benchmarks: make bench BENCH_ARGUMENTS='--rounds 9'
 BENCH_ARGUMENTS ?=
+# Passed to the comparison of trainers: make bench-training TRAINERS_ARGUMENTS='--seeds 0 --worlds 256'
+TRAINERS_ARGUMENTS ?=
 # Passed to the soak test: make soak SOAK_ARGUMENTS='--world-steps 1e7 --agents 8'
 SOAK_ARGUMENTS ?=
 # Passed to tests/gpu/run.py, or first_contact.py: make gpu-test GPU_TEST_ARGUMENTS='-k graph'
@@ -33,7 +35,7 @@ pip = $(call bin,$(1))/python -m pip --quiet --disable-pip-version-check
 # Installs the finished wheel and its dependencies, and nothing else of this project, into an environment.
 install_wheel = $(call pip,$(1)) --quiet uninstall --yes doorstep && $(call pip,$(1)) install dist/doorstep-*.whl
 
-.PHONY: help demo test test-wheel test-frameworks wheel wheels sdist check-wheel try-wheel lint gpu-test gpu-first-contact test-native test-asan test-tsan bench bench-interop bench-envs bench-policy bench-rollouts bench-training bench-render bench-view bench-kernels bench-gpu soak soak-rollouts docs docs-site clean
+.PHONY: help demo test test-wheel test-frameworks wheel wheels sdist check-wheel try-wheel lint gpu-test gpu-first-contact test-native test-asan test-tsan bench bench-interop bench-envs bench-policy bench-rollouts bench-training bench-curriculum bench-scaling bench-render bench-view bench-kernels bench-gpu soak soak-rollouts docs docs-site clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
@@ -148,10 +150,23 @@ bench-rollouts: wheel ## Measure the rollout engine, compared with a loop of ste
 	@$(call install_wheel,policy)
 	@$(call bin,policy)/python tests/benchmarks/rollouts.py $(BENCH_ARGUMENTS)
 
-bench-training: wheel ## Measure how fast agents learn, and what training costs beside the simulator and the network
+# The package cleanrl is a script; what it asks for is of 2020, and the script runs without most of it.
+bench-training: wheel ## Measure how fast agents learn, what training costs, and the trainers of other libraries
+	@$(call environment,trainers,test-torch test-gymnasium test-trainers)
+	@$(call pip,trainers) install --no-deps --group=pyproject.toml:bench-trainers
+	@$(call install_wheel,trainers)
+	@$(call bin,trainers)/python tests/benchmarks/training.py $(BENCH_ARGUMENTS)
+	@$(call bin,trainers)/python -m tests.benchmarks.trainers $(TRAINERS_ARGUMENTS)
+
+bench-curriculum: wheel ## Measure what a curriculum over levels is good for, compared with equally likely levels
 	@$(call environment,policy,test-torch)
 	@$(call install_wheel,policy)
-	@$(call bin,policy)/python tests/benchmarks/training.py $(BENCH_ARGUMENTS)
+	@$(call bin,policy)/python tests/benchmarks/curriculum.py $(BENCH_ARGUMENTS)
+
+bench-scaling: wheel ## Measure what a second process is worth in training
+	@$(call environment,policy,test-torch)
+	@$(call install_wheel,policy)
+	@$(call bin,policy)/python tests/benchmarks/scaling.py $(BENCH_ARGUMENTS)
 
 bench-render: wheel test-native ## Measure the cost of cameras on the CPU, compared with a plain loop over Embree
 	@$(call environment,demo,)

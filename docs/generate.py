@@ -143,9 +143,10 @@ def training_table(name: str) -> str:
     return table(config_tables.HEAD, list(config_tables.rows_of(cls)))
 
 
-def network_table() -> str:
+def training_type_table(base: str, default: str) -> str:
     configs = config_tables.training_configs()
-    return table(config_tables.HEAD, list(config_tables.rows_of_types(configs.NetworkConfig, configs.MLPNetwork.type)))
+    rows = config_tables.rows_of_types(getattr(configs, base), getattr(configs, default).type)
+    return table(config_tables.HEAD, list(rows))
 
 
 def field_table(rows: tuple[TensorRow, ...]) -> str:
@@ -210,7 +211,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "rollout_config": lambda: config_table("ds_rollout_config"),
     "evaluation_config": evaluation_table,
     "training_config": lambda: training_table("TrainingConfig"),
-    "network_config": network_table,
+    "curriculum_config": lambda: training_type_table("CurriculumConfig", "UniformCurriculum"),
+    "network_config": lambda: training_type_table("NetworkConfig", "MLPNetwork"),
     "training_experience_config": lambda: training_table("ExperienceConfig"),
     "ppo_config": lambda: training_table("PPOConfig"),
 }

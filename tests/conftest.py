@@ -1,6 +1,8 @@
 """Fixtures of all tests: a check that no native object stays alive; separate processes; a browser."""
 
+import contextlib
 import gc
+import importlib
 import os
 import signal
 import subprocess
@@ -62,10 +64,14 @@ def more_than(before: dict[str, int]) -> dict[str, int]:
 
 @pytest.fixture
 def undone_registrations() -> Iterator[None]:
-    """Forgets the controllers that a test registers, which other tests would find."""
-    before = dict(ControllerConfig.registry._classes)
+    """Forgets the controllers and curricula that a test registers, which other tests would find."""
+    registries = [ControllerConfig.registry]
+    with contextlib.suppress(ModuleNotFoundError):  # PyTorch is missing, and nobody registers curricula
+        registries.append(importlib.import_module("doorstep.training").CurriculumConfig.registry)
+    before = [dict(registry._classes) for registry in registries]
     yield
-    ControllerConfig.registry._classes = before
+    for registry, classes in zip(registries, before, strict=True):
+        registry._classes = classes
 
 
 @pytest.fixture

@@ -556,7 +556,7 @@ typedef struct ds_simulator_config {
       "Draw only from the fewest most likely values whose probabilities reach this sum, per component; 1: all.",   \
       "")                                                                                                          \
     X(OPTIONAL, seed, -1, 0, DS_MAX_SEED, ALL, "",                                                                 \
-      "Of the random numbers; none: it follows from what is sampled for.", "-1 is none")
+      "Of the random numbers. Without one, episodes use their own seeds.", "-1 is none")
 
 typedef struct ds_sampling_config {
     uint32_t struct_size;
@@ -1217,7 +1217,7 @@ typedef struct ds_metrics_config {
 DS_API ds_status ds_metrics_create(int64_t trace_capacity, ds_metrics* metrics);
 /* Releases the handle. The store lives while a queue or a replica uses it. */
 DS_API ds_status ds_metrics_release(ds_metrics metrics);
-/* A handle to the series with this name and these labels, which is made if there is none. description: of a new one.
+/* Opens the series with this name and these labels, or creates it with the description.
    INVALID_ARGUMENT if it is of another kind, or the store has DS_MAX_SERIES others. */
 DS_API ds_status ds_metrics_open_series(ds_metrics metrics, int32_t kind, const char* name, const char* labels,
                                         const char* description, ds_series* series);

@@ -38,7 +38,7 @@ from doorstep.tensor import Tensor
 
 if _TYPE_CHECKING:
     from doorstep.evaluation import Evaluation, evaluate
-    from doorstep.policy import Policy
+    from doorstep.policy import Policy, load_trained
     from doorstep.rollouts import EpisodeRequest, EpisodeResult, EpisodeStep, RolloutConfig, RolloutEngine
 
 __version__ = _VERSION
@@ -87,6 +87,7 @@ __all__ = [
     "evaluate",
     "get_include",
     "live_counts",
+    "load_trained",
 ]
 
 
@@ -100,6 +101,7 @@ _LATER = {
     "RolloutConfig": "doorstep.rollouts",
     "RolloutEngine": "doorstep.rollouts",
     "evaluate": "doorstep.evaluation",
+    "load_trained": "doorstep.policy",
 }
 
 

@@ -46,6 +46,7 @@ Observations = Mapping[str, NDArray[Any]]
 Policy = Callable[[Observations], Any]
 
 _CHECKPOINT = ".safetensors"
+_TRAINED = "trained"  # the policy that comes with doorstep
 _FILE_MODULE = "__doorstep_policy__"  # name of a module that is loaded from a file, as "__main__" is
 
 
@@ -102,8 +103,9 @@ def load_policy(text: str) -> Policy:
     [[[1, 0, 2, 0], [1, 0, 2, 0]]]
 
     Args:
-        text: "package.module:function", "path/to/file.py:function", or the path of a checkpoint of `doorstep train`,
-            "run/checkpoint.safetensors", whose policy is a `doorstep.Policy`. The current folder, and the folder of a
+        text: "trained", the `doorstep.Policy` that comes with doorstep; "package.module:function",
+            "path/to/file.py:function"; or the path of a checkpoint of `doorstep train`, "run/checkpoint.safetensors",
+            whose policy is a `doorstep.Policy`. The current folder, and the folder of a
             Python file, are put first on the import path, as Python does for the program that it runs. `__name__` of
             such a file is not "__main__".
 
@@ -113,12 +115,17 @@ def load_policy(text: str) -> Policy:
         StateError: the checkpoint is damaged, or cannot be played.
         LibraryError: a checkpoint is given, and PyTorch is missing.
     """
+    if text == _TRAINED:
+        from doorstep.policy import load_trained  # here: commands without it do not pay for it
+
+        return load_trained()
     if text.endswith(_CHECKPOINT):
-        return _load_trained(text)
+        return _load_checkpoint(text)
     source, _, name = text.rpartition(":")
     if not source or not name:
-        forms = ", ".join(map(repr, (*_BUILT_IN, "module:function")))
-        refuse("policy", f"{forms} or 'path/to/file.py:function'", text, nearest(text, _BUILT_IN))
+        names = (*_BUILT_IN, _TRAINED)
+        forms = ", ".join(map(repr, (*names, "module:function")))
+        refuse("policy", f"{forms} or 'path/to/file.py:function'", text, nearest(text, names))
     module = _import(text, source)
     if not hasattr(module, name):
         _fail(text, f"{source!r} has no {name!r}", nearest(name, vars(module)))
@@ -129,7 +136,7 @@ def load_policy(text: str) -> Policy:
     return policy  # type: ignore[no-any-return]
 
 
-def _load_trained(path: str) -> Policy:
+def _load_checkpoint(path: str) -> Policy:
     try:
         from doorstep.training import load_policy as load  # here: it needs PyTorch
     except ModuleNotFoundError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import re
 import signal
@@ -142,6 +143,27 @@ def test_tensorboard_gets_the_curves(command: Command, tmp_path: Path) -> None:
         assert curve in written, curve
 
 
+def test_a_run_on_levels_is_evaluated_on_them(command: Command, tmp_path: Path) -> None:
+    done = command("train", "--levels", "curated", "--num-updates", "3", *SMALL, "curriculum.type=learnability")
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"levels solved \d+\.\d%", done.stdout)
+    config = training.load_checkpoint(tmp_path / "run" / "checkpoint.safetensors").config
+    assert (config.levels, config.curriculum.type) == ("curated", "learnability")
+    done = command(
+        "evaluate", "--policy", "run/checkpoint.safetensors", "--levels", "curated", "--episodes", "1",
+        "--episode-length", "10",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "everything" in done.stdout
+
+
+def test_levels_that_are_no_file_are_an_error(command: Command) -> None:
+    done = command("train", *SMALL, "--levels", "curatde")
+    assert done.returncode == 2
+    assert "No such file or directory: 'curatde'" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 # ---- The screen
 
 
@@ -178,6 +200,16 @@ def test_a_terminal_shows_one_screen_that_is_redrawn(monkeypatch: pytest.MonkeyP
     assert "0:04, 0:16 left" in last
     assert re.search(r"one +50.0% +25.0% +0.0%", last)
     assert "+1.000" in last
+
+
+def test_a_run_on_levels_shows_how_many_are_solved(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("doorstep.cli.training_screen.REDRAW_SECONDS", 0)
+    stream = Terminal()
+    screen = begun(stream, 10)
+    record = dataclasses.replace(record_of(1, 10, 0.5), rooms_one=(), rooms_all=(), success=0.375)
+    screen.show(record)
+    assert "success    37.5%, the mean over all levels" in stream.getvalue()
+    assert "door" not in stream.getvalue()
 
 
 def test_shares_are_means_over_recent_episodes() -> None:

@@ -155,7 +155,8 @@ def compiler() -> list[str]:
 
 def commands_of(code: str) -> list[list[str]]:
     """The commands after the prompts, as words."""
-    return [shlex.split(line.removeprefix("$ "), comments=True) for line in code.splitlines() if line.startswith("$ ")]
+    lines = code.replace("\\\n", " ").splitlines()  # a backslash continues a line
+    return [shlex.split(line.removeprefix("$ "), comments=True) for line in lines if line.startswith("$ ")]
 
 
 def run_command(words: list[str], only_check: bool) -> None:

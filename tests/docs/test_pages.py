@@ -10,7 +10,7 @@ import pytest
 from tests.docs.pages import DOCS, PAGES, ROOT
 
 import doorstep
-from doorstep.cli import bench, demo, doctor, evaluate, record, render, replay, train, view
+from doorstep.cli import bench, demo, doctor, evaluate, plot, record, render, replay, train, view
 
 MODULES = {
     path.stem if path.stem != "__init__" else path.parent.name
@@ -29,6 +29,7 @@ COMMANDS = {
     "view": view,
     "render": render,
     "train": train,
+    "plot": plot,
     "evaluate": evaluate,
     "bench": bench,
     "doctor": doctor,

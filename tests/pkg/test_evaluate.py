@@ -295,11 +295,13 @@ def test_other_documents_are_refused(change: Callable[[Any], Any], argument: str
 
 def test_the_table_has_a_row_for_each_policy_in_each_level() -> None:
     evaluation = example()
-    goals, returns, rooms, note = evaluation.table().split("\n\n")
+    goals, returns, rooms, over_all, improvements, note = evaluation.table().split("\n\n")
     assert len(goals.splitlines()) == 1 + 4
     assert "success" in goals
     assert len(returns.splitlines()) == 1 + 2
     assert len(rooms.splitlines()) == 2 + 4
+    assert len(over_all.splitlines()) == 1 + 2
+    assert len(improvements.splitlines()) == 2 + 1
     assert "Wilson" in note
     assert "bootstrap" in note
     for score in evaluation.scores:

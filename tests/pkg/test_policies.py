@@ -182,7 +182,7 @@ def test_a_file_does_not_take_the_place_of_a_module_of_its_name(write_module: Wr
         (
             "wise",
             (
-                "policy is 'wise'; it must be 'random', 'idle', 'scripted', 'module:function' or "
+                "policy is 'wise'; it must be 'random', 'idle', 'scripted', 'trained', 'module:function' or "
                 "'path/to/file.py:function'"
             ),
         ),

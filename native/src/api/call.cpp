@@ -7,14 +7,9 @@ ds_status fail_closed(const char* argument) {
                 "this %s was closed or never existed", argument);
 }
 
-ds_status give_memory(const Ref<Memory>& memory, ds_memory* handle) {
-    const ds_memory made = memories.insert(memory);
-    if (!made) {
-        return fail(DS_STATUS_OUT_OF_MEMORY, "", "release references that are no longer needed",
-                    "no memory is left for a handle");
-    }
-    *handle = made;
-    return DS_STATUS_OK;
+ds_status fail_memory(const char* what) {
+    return fail(DS_STATUS_OUT_OF_MEMORY, "", "close what is no longer needed, or raise the memory limit",
+                "no memory is left for %s", what);
 }
 
 // ---- SimulatorCall ----

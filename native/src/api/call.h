@@ -6,6 +6,7 @@
 #include "api/arguments.h"
 #include "doorstep.h"
 #include "exec/simulator.h"
+#include "metrics/store.h"
 #include "policy/policy.h"
 #include "runtime/cuda/resource.h"
 #include "runtime/handles.h"
@@ -20,11 +21,13 @@ inline constinit HandleRegistry<StepEvent> events;
 inline constinit HandleRegistry<Resource> resources;
 inline constinit HandleRegistry<Layer> layers;
 inline constinit HandleRegistry<Policy> policies;
+inline constinit HandleRegistry<MetricsStore> metrics_stores;
+inline constinit HandleRegistry<Series> series_handles;
 
 ds_status fail_closed(const char* argument);
 
-// Creates a handle for the caller.
-ds_status give_memory(const Ref<Memory>& memory, ds_memory* handle);
+// what: such as "a queue".
+ds_status fail_memory(const char* what);
 
 // ---- Handles of CUDA resources
 
@@ -55,6 +58,21 @@ bool install_fork_handlers();
 // The same, and a fork waits for the simulator's running step. False if memory ran out.
 bool watch_forks(Simulator* simulator);
 void unwatch_forks(Simulator* simulator);
+
+// ---- New handles
+
+// A handle for the caller to an object that may be shared. OUT_OF_MEMORY if there is no object, or no room for a handle.
+template <class T>
+ds_status give(HandleRegistry<T>& registry, const Ref<T>& object, const char* what, uint64_t* handle) {
+    const uint64_t given = object && install_fork_handlers() ? registry.insert(object) : 0;
+    if (!given) return fail_memory(what);
+    *handle = given;
+    return DS_STATUS_OK;
+}
+
+inline ds_status give_memory(const Ref<Memory>& memory, ds_memory* handle) {
+    return give(memories, memory, "a handle", handle);
+}
 
 // ---- Simulators
 

@@ -169,7 +169,7 @@ ds_status create(ds_config_kind kind, const void* given, ds_config* handle) {
     Struct& copied = *new (&copy) Struct(*fields);
     Config::Parts parts;
     if (const ds_status status = find_parts(copied, parts)) return status;
-    return give_config(Ref<Config>::adopt(new (std::nothrow) Config(kind, copy, parts)), handle);
+    return give(configs, Ref<Config>::adopt(new (std::nothrow) Config(kind, copy, parts)), "a configuration", handle);
 }
 
 template <class Struct>
@@ -233,15 +233,6 @@ Ref<Config> find_config(ds_config handle, ds_config_kind kind, const char* argum
     return found;
 }
 
-ds_status give_config(const Ref<Config>& config, ds_config* handle) {
-    const uint64_t given = config && install_fork_handlers() ? configs.insert(config) : 0;
-    if (!given) {
-        return fail(DS_STATUS_OUT_OF_MEMORY, "", "raise the memory limit", "no memory is left for a configuration");
-    }
-    *handle = given;
-    return DS_STATUS_OK;
-}
-
 }  // namespace doorstep
 
 using namespace doorstep;
@@ -280,7 +271,7 @@ ds_status ds_config_get_part(ds_config config, int32_t kind, ds_config* part) {
     const Ref<Config> found = configs.find(config);
     if (!found) return fail_closed("config");
     const Ref<Config> wanted = found->part(static_cast<ds_config_kind>(kind));
-    if (wanted) return give_config(wanted, part);
+    if (wanted) return give(configs, wanted, "a configuration", part);
     return fail(DS_STATUS_INVALID_ARGUMENT, "kind", "", "the configuration of %s is not composed of that of %s",
                 kKindNames[found->kind()], kKindNames[kind]);
 }

@@ -13,6 +13,5 @@ ds_status check_fields(const ds_simulator_config& fields);
 
 // The configuration of a handle; null, with the thread's error set, if it was released or is of another kind.
 Ref<Config> find_config(ds_config handle, ds_config_kind kind, const char* argument);
-ds_status give_config(const Ref<Config>& config, ds_config* handle);
 
 }  // namespace doorstep

@@ -10,7 +10,6 @@
 
 #include "api/call.h"
 #include "api/configs.h"
-#include "api/metrics.h"
 #include "api/rollouts.h"
 #include "exec/batch.h"
 #include "runtime/fork_mutex.h"

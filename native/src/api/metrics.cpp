@@ -4,7 +4,6 @@
 #include <new>
 
 #include "api/call.h"
-#include "api/metrics.h"
 #include "metrics/sketch.h"
 #include "metrics/time_series.h"
 
@@ -12,17 +11,6 @@ namespace doorstep {
 namespace {
 
 constexpr double kLargestCount = 9007199254740992.0;  // 2**53
-
-ds_status fail_memory() {
-    return fail(DS_STATUS_OUT_OF_MEMORY, "", "use fewer series, or raise the memory limit", "no memory is left for metrics");
-}
-
-ds_status give_series(const Ref<Series>& series, ds_series* handle) {
-    const uint64_t given = install_fork_handlers() ? series_handles.insert(series) : 0;
-    if (!given) return fail_memory();
-    *handle = given;
-    return DS_STATUS_OK;
-}
 
 ds_status check_value(ds_series_kind kind, double value) {
     const bool suits = kind == DS_SERIES_COUNTER  ? value >= 0 && value <= kLargestCount && value == floor(value)
@@ -43,7 +31,7 @@ ds_status sum_of(ds_series handle, ds_series_kind kind, const char* name_of_kind
         return fail(DS_STATUS_INVALID_ARGUMENT, "series", "", "series %s is not a %s", series->info().name, name_of_kind);
     }
     *sum = series->sum();
-    return *sum ? DS_STATUS_OK : fail_memory();
+    return *sum ? DS_STATUS_OK : fail_memory("what a series recorded");
 }
 
 }  // namespace
@@ -58,11 +46,8 @@ ds_status ds_metrics_create(int64_t trace_capacity, ds_metrics* metrics) {
     if (const ds_status status = check_range("trace_capacity", "0 is no trace", trace_capacity, 0, DS_MAX_TRACE_EVENTS)) {
         return status;
     }
-    const Ref<MetricsStore> made = Ref<MetricsStore>::adopt(new (std::nothrow) MetricsStore(trace_capacity));
-    const uint64_t handle = made && install_fork_handlers() ? metrics_stores.insert(made) : 0;
-    if (!handle) return fail_memory();
-    *metrics = handle;
-    return DS_STATUS_OK;
+    return give(metrics_stores, Ref<MetricsStore>::adopt(new (std::nothrow) MetricsStore(trace_capacity)),
+                "a store of metrics", metrics);
 }
 
 ds_status ds_metrics_release(ds_metrics metrics) {
@@ -80,7 +65,7 @@ ds_status ds_metrics_open_series(ds_metrics metrics, int32_t kind, const char* n
     if (!store) return fail_closed("metrics");
     Ref<Series> found;
     const ds_status status = store->open(static_cast<ds_series_kind>(kind), name, labels, description, &found);
-    return status ? status : give_series(found, series);
+    return status ? status : give(series_handles, found, "a series", series);
 }
 
 ds_status ds_metrics_num_series(ds_metrics metrics, uint64_t* count) {
@@ -100,7 +85,7 @@ ds_status ds_metrics_get_series(ds_metrics metrics, uint64_t index, ds_series* s
                                              count - 1)) {
         return status;
     }
-    return give_series(store->series(static_cast<int64_t>(index)), series);
+    return give(series_handles, store->series(static_cast<int64_t>(index)), "a series", series);
 }
 
 ds_status ds_metrics_merge(ds_metrics metrics, ds_metrics source, const char* without) {
@@ -141,7 +126,7 @@ ds_status ds_series_get_totals(ds_series series, ds_series_totals* totals) {
     const Ref<Series> found = series_handles.find(series);
     if (!found) return fail_closed("series");
     const std::unique_ptr<Samples> sum = found->sum();
-    if (!sum) return fail_memory();
+    if (!sum) return fail_memory("what a series recorded");
     *totals = {};
     totals->struct_size = sizeof *totals;
     sum->read(totals);

@@ -80,15 +80,6 @@ ds_status check_layer(const ds_layer_config* config) {
     return DS_STATUS_OK;
 }
 
-template <class Object>
-ds_status give(HandleRegistry<Object>& registry, Ref<Object> object, uint64_t* handle) {
-    if (!object) return last_status();
-    const uint64_t made = registry.insert(std::move(object));
-    if (!made) return fail_no_memory();
-    *handle = made;
-    return DS_STATUS_OK;
-}
-
 // ---- Composing a policy
 
 struct LayerList {
@@ -217,9 +208,9 @@ using namespace doorstep;
 ds_status ds_layer_create(const ds_layer_config* config, ds_layer* layer) {
     if (!layer) return fail_null("layer");
     if (const ds_status status = check_layer(config)) return status;
-    if (!install_fork_handlers()) return fail_no_memory();
     const Ref<Layer> made = Layer::create(*config);
-    if (const ds_status status = give(layers, made, layer)) return status;
+    if (!made) return last_status();
+    if (const ds_status status = give(layers, made, "a layer", layer)) return status;
     made->take_over({config->owner, config->release_owner});
     return DS_STATUS_OK;
 }
@@ -254,8 +245,9 @@ ds_status ds_policy_create(const ds_layer* layers, uint64_t count, uint64_t num_
     if (const ds_status status = find_layers(layers, count, &found)) return status;
     if (const ds_status status = check_layers(found.layers, count, num_heads)) return status;
     if (const ds_status status = check_devices(found.layers, count)) return status;
-    return give(policies, Policy::create(found.layers, static_cast<int64_t>(count), static_cast<int64_t>(num_heads)),
-                policy);
+    const Ref<Policy> made =
+        Policy::create(found.layers, static_cast<int64_t>(count), static_cast<int64_t>(num_heads));
+    return made ? give(policies, made, "a policy", policy) : last_status();
 }
 
 ds_status ds_policy_release(ds_policy policy) {
@@ -285,13 +277,15 @@ ds_status ds_policy_get_layer(ds_policy policy, uint64_t index, ds_layer* layer)
         return fail(DS_STATUS_INVALID_ARGUMENT, "index", "", "index is %llu; it must be 0 to %lld",
                     static_cast<unsigned long long>(index), static_cast<long long>(found->num_layers() - 1));
     }
-    return give(layers, found->layer(static_cast<int64_t>(index)), layer);
+    return give(layers, found->layer(static_cast<int64_t>(index)), "a layer", layer);
 }
 
 ds_status ds_policy_freeze(ds_policy policy, ds_policy* frozen) {
     if (!frozen) return fail_null("frozen");
     const Ref<Policy> found = policies.find(policy);
-    return found ? give(policies, found->freeze(), frozen) : fail_closed("policy");
+    if (!found) return fail_closed("policy");
+    const Ref<Policy> made = found->freeze();
+    return made ? give(policies, made, "a policy", frozen) : last_status();
 }
 
 ds_status ds_policy_forward(ds_policy policy, const ds_policy_call* call) {

@@ -7,26 +7,12 @@
 
 #include "api/configs.h"
 #include "api/levels.h"
-#include "api/metrics.h"
 #include "api/rollouts.h"
 
 namespace doorstep {
 namespace {
 
 constexpr int64_t kMaxTargets = 1024;
-
-ds_status fail_memory(const char* what) {
-    return fail(DS_STATUS_OUT_OF_MEMORY, "", "close other engines, or raise the memory limit",
-                "no memory is left for %s", what);
-}
-
-template <class T>
-ds_status give(HandleRegistry<T>& registry, const Ref<T>& made, const char* what, uint64_t* handle) {
-    const uint64_t given = made && install_fork_handlers() ? registry.insert(made) : 0;
-    if (!given) return fail_memory(what);
-    *handle = given;
-    return DS_STATUS_OK;
-}
 
 // ---- Requests
 
@@ -443,7 +429,7 @@ ds_status ds_engine_create(ds_config config, ds_metrics metrics, ds_engine* engi
 ds_status ds_engine_get_config(ds_engine engine, ds_config* config) {
     if (!config) return fail_null("config");
     const Ref<Engine> found = engines.find(engine);
-    return found ? give_config(found->config, config) : fail_closed("engine");
+    return found ? give(configs, found->config, "a configuration", config) : fail_closed("engine");
 }
 
 ds_status ds_engine_get_waiting_queue(ds_engine engine, ds_request_queue* queue) {

@@ -24,16 +24,6 @@ ds_status begin_step(SimulatorCall& call) {
     return check_actions(*call);
 }
 
-ds_status give_event(const Ref<StepEvent>& made, ds_event* event) {
-    const ds_event handle = events.insert(made);
-    if (!handle) {
-        return fail(DS_STATUS_OUT_OF_MEMORY, "", "close events that are no longer needed",
-                    "no memory is left for an event");
-    }
-    *event = handle;
-    return DS_STATUS_OK;
-}
-
 }  // namespace
 }  // namespace doorstep
 
@@ -52,7 +42,7 @@ ds_status ds_simulator_step_async(ds_simulator simulator, ds_event* event) {
     Ref<StepEvent> made;
     if (const ds_status status = call->make_event(&made)) return status;
     ds_event handle;
-    if (const ds_status status = give_event(made, &handle)) return status;
+    if (const ds_status status = give(events, made, "an event", &handle)) return status;
     if (const ds_status status = call->step_async(*made)) {
         events.remove(handle);
         return status;
@@ -76,7 +66,7 @@ ds_status ds_simulator_get_end(ds_simulator simulator, ds_event* event) {
     if (!found) return fail_closed("simulator");
     Ref<StepEvent> end;
     if (const ds_status status = found->find_end(&end)) return status;
-    return give_event(end, event);
+    return give(events, end, "an event", event);
 }
 
 ds_status ds_event_wait(ds_event event, int64_t timeout_ns) {

@@ -9,14 +9,14 @@ namespace {
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 
-// Behind a name; `text` itself if there is none.
+// Returns the end of the name that `text` begins with, or `text` if it begins with no name.
 const char* skip_name(const char* text) {
     if (!is_letter(*text)) return text;
     while (is_letter(*text) || (*text >= '0' && *text <= '9')) ++text;
     return text;
 }
 
-// Behind a value in quotes, in which \", \\ and \n are escaped; null if there is none.
+// Returns the end of the quoted value that `text` begins with, in which \", \\ and \n are escaped, or null.
 const char* skip_value(const char* text) {
     if (*text++ != '"') return nullptr;
     for (; *text != '"'; ++text) {

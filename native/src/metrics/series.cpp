@@ -10,13 +10,11 @@
 #include "runtime/status.h"
 
 namespace doorstep {
-namespace {
 
-ds_status fail_memory() {
-    return fail(DS_STATUS_OUT_OF_MEMORY, "", "use fewer series, or raise the memory limit", "no memory is left for a series");
+ds_status fail_no_series_memory() {
+    return fail(DS_STATUS_OUT_OF_MEMORY, "", "use fewer series, or raise the memory limit",
+                "no memory is left for metrics");
 }
-
-}  // namespace
 
 ds_status Series::create(ds_series_kind kind, const char* name, const char* labels, const char* description,
                          Ref<Series>* series) {
@@ -27,7 +25,7 @@ ds_status Series::create(ds_series_kind kind, const char* name, const char* labe
                     static_cast<int>(sizeof ds_series_info::description) - 1);
     }
     const Ref<Series> made = Ref<Series>::adopt(new (std::nothrow) Series);
-    if (!made || !(made->first_ = make_samples(kind, nullptr))) return fail_memory();
+    if (!made || !(made->first_ = make_samples(kind, nullptr))) return fail_no_series_memory();
     made->info_.kind = kind;
     strcpy(made->info_.name, name);
     strcpy(made->info_.labels, labels);
@@ -67,7 +65,7 @@ Samples* Series::last() const {
 
 ds_status Series::open_writer(Samples** writer) {
     Samples* samples = make_samples(kind(), &mutex_);
-    if (!samples) return fail_memory();
+    if (!samples) return fail_no_series_memory();
     MutexGuard guard(mutex_);
     samples->next = first_;
     first_ = *writer = samples;
@@ -102,7 +100,7 @@ std::unique_ptr<Samples> Series::sum() {
 
 ds_status Series::merge(Series& other) {
     const std::unique_ptr<Samples> more = other.sum();
-    if (!more) return fail_memory();
+    if (!more) return fail_no_series_memory();
     MutexGuard guard(mutex_);
     last()->merge(*more);
     return DS_STATUS_OK;

@@ -12,6 +12,9 @@
 
 namespace doorstep {
 
+// No memory is left for what series record.
+ds_status fail_no_series_memory();
+
 class Series : public RefCounted {
 public:
     // OUT_OF_MEMORY, and INVALID_ARGUMENT for a name, labels or a description that are malformed or too long.

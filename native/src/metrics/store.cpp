@@ -17,10 +17,6 @@ uint64_t hash_of(const char* name, const char* labels) {
     return hash_bytes(name, strlen(name)) ^ (hash_bytes(labels, strlen(labels)) << 1);
 }
 
-ds_status fail_memory() {
-    return fail(DS_STATUS_OUT_OF_MEMORY, "", "use fewer series, or raise the memory limit", "no memory is left for metrics");
-}
-
 }  // namespace
 
 MetricsStore::MetricsStore(int64_t trace_capacity) : trace_capacity_(trace_capacity) {
@@ -51,7 +47,7 @@ ds_status MetricsStore::insert(uint64_t hash, const Ref<Series>& series) {
     if (size_ == entry_capacity_) {
         const int64_t grown = entry_capacity_ ? 2 * entry_capacity_ : 64;
         void* memory = realloc(entries_, static_cast<size_t>(grown) * sizeof(Entry));
-        if (!memory) return fail_memory();
+        if (!memory) return fail_no_series_memory();
         entries_ = static_cast<Entry*>(memory);
         entry_capacity_ = grown;
     }
@@ -117,7 +113,7 @@ ds_status MetricsStore::open_track(int32_t replica, Ref<TraceTrack>* track) {
                     "%d queues and replicas have used this store's trace, as many as it can hold", DS_MAX_TRACE_TRACKS);
     }
     Ref<TraceTrack> made = TraceTrack::create(trace_capacity_, num_tracks_, replica);
-    if (!made) return fail_memory();
+    if (!made) return fail_no_series_memory();
     tracks_[num_tracks_++] = made;
     *track = std::move(made);
     return DS_STATUS_OK;

@@ -12,7 +12,7 @@ public:
     explicit MetricsStore(int64_t trace_capacity);
     ~MetricsStore();
 
-    // The series with this name and these labels, which is made if there is none. As Series::create(); INVALID_ARGUMENT
+    // Finds the series with this name and these labels, or creates it. As Series::create(); INVALID_ARGUMENT
     // also if it is of another kind, or there are too many.
     ds_status open(ds_series_kind kind, const char* name, const char* labels, const char* description,
                    Ref<Series>* series);

@@ -149,15 +149,11 @@ ds_status DeviceRows::capture() {
 }
 
 ds_status DeviceRows::launch_all() {
-    if (const ds_status status = launch_prepare()) return status;
-    if (const ds_status status = launch_networks()) return status;
+    if (const ds_status status = prepare()) return status;
+    if (const ds_status status = act()) return status;
     if (const ds_status status = simulator_->step()) return status;
     return launch_count();
 }
-
-ds_status DeviceRows::prepare() { return launch_prepare(); }
-
-ds_status DeviceRows::act() { return launch_networks(); }
 
 ds_status DeviceRows::step() {
     if (const ds_status status = simulator_->step()) return status;
@@ -165,7 +161,7 @@ ds_status DeviceRows::step() {
     return launch_count();
 }
 
-ds_status DeviceRows::launch_prepare() {
+ds_status DeviceRows::prepare() {
     const TensorPointers& tensors = simulator_->simulation().tensors;
     PlayedRows call = {num_rows_,
                        lists_.rows,
@@ -180,7 +176,7 @@ ds_status DeviceRows::launch_prepare() {
     return prepare_->launch(*stream_, {{blocks, 1, 1}, {kPrepareThreads, 1, 1}}, parameters);
 }
 
-ds_status DeviceRows::launch_networks() {
+ds_status DeviceRows::act() {
     const TensorPointers& tensors = simulator_->simulation().tensors;
     ActCall call{};
     call.num_rows = num_rows_;

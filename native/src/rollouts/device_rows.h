@@ -13,7 +13,7 @@
 
 namespace doorstep {
 
-// Whoever calls an operation holds the simulator's turn.
+// Callers of an operation hold the simulator's turn.
 class DeviceRows final : public RefCounted {
 public:
     // Null, with the thread's error set, on failure.
@@ -63,8 +63,6 @@ private:
     Lists lists_at(char* base) const;
     ds_status capture();
     ds_status launch_all();
-    ds_status launch_prepare();
-    ds_status launch_networks();
     ds_status launch_count();
     bool acts(int64_t policy) const { return slots_[policy].policy && staged_.ranges[policy].count > 0; }
 

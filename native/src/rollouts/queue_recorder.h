@@ -1,5 +1,5 @@
-// What queues between which requests move record: submissions, and results of requests that no replica played. Whoever
-// records holds the lock of their requests.
+// What queues between which requests move record: submissions, and results of requests that no replica played. The
+// recording thread holds the lock of their requests.
 #pragma once
 
 #include "rollouts/answer_recorder.h"

@@ -32,7 +32,7 @@ struct PolicySlot {
     bool on_device;  // in DeviceRows
 };
 
-// Whoever calls an operation holds the simulator's turn, unless documented otherwise; run() gives it up now and then.
+// Callers of an operation hold the simulator's turn, unless documented otherwise; run() gives it up now and then.
 class Replica : public RefCounted {
 public:
     // OUT_OF_MEMORY. The simulator has flat observations and no automatic reset, and is nobody else's.

@@ -1,4 +1,4 @@
-// What a replica records of its passes and episodes. Whoever records holds its simulator's turn.
+// What a replica records of its passes and episodes. The recording thread holds its simulator's turn.
 #pragma once
 
 #include "metrics/time_series.h"

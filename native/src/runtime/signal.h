@@ -23,8 +23,8 @@ private:
     int64_t timeout_ns_, start_ns_;
 };
 
-// Whoever waits notes now(), looks at what it waits for, and sleeps unless that may have changed since. Whoever changes
-// it calls tell() afterwards, which costs nothing while nobody sleeps.
+// A waiting thread notes now(), looks at what it waits for, and sleeps unless that may have changed since. A thread
+// that changes it calls tell() afterwards, which costs nothing while no thread sleeps.
 class Signal {
 public:
     uint32_t now() const { return changes_.load(std::memory_order_acquire); }

@@ -13,6 +13,7 @@ sentence:
 """
 
 from doorstep._configs.config import Config
+from doorstep._configs.implementations import Implementations
 from doorstep._configs.native import NativeConfig
 from doorstep._configs.polymorphic import PolymorphicConfig, Registry, registered
 from doorstep._configs.rules import Anything, Device, Integer, Number, Rule, Text
@@ -21,6 +22,7 @@ __all__ = [
     "Anything",
     "Config",
     "Device",
+    "Implementations",
     "Integer",
     "NativeConfig",
     "Number",

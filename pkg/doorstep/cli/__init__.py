@@ -1,4 +1,4 @@
-"""The command `doorstep`: demo, record, replay, render, view, train, evaluate, bench, doctor.
+"""The command `doorstep`: demo, record, replay, render, view, train, plot, evaluate, bench, doctor.
 
 Each command is a module with three names: SUMMARY, `add_arguments(parser)` and `run(arguments)`, which returns the
 exit code. A fourth, `add_costly_arguments(parser)`, declares options that need imports for which other commands do not
@@ -20,7 +20,7 @@ from typing import Any, NoReturn, Protocol, TextIO
 
 from doorstep._native import VERSION_STRING
 from doorstep._optional import import_optional
-from doorstep.cli import bench, demo, doctor, evaluate, record, render, replay, train, view
+from doorstep.cli import bench, demo, doctor, evaluate, plot, record, render, replay, train, view
 from doorstep.cli.terminal import coloured
 from doorstep.errors import DoorstepError, LibraryError, ReplayError
 
@@ -40,6 +40,7 @@ _COMMANDS: dict[str, _Command] = {
     "render": render,
     "view": view,
     "train": train,
+    "plot": plot,
     "evaluate": evaluate,
     "bench": bench,
     "doctor": doctor,

@@ -86,7 +86,8 @@ def add_policy_argument(parser: argparse.ArgumentParser) -> None:
         "--policy",
         default="random",
         metavar="POLICY",
-        help="what chooses the actions: random, idle, scripted, module:function or path/to/file.py:function (random)",
+        help="what chooses the actions: random, idle, scripted, trained, module:function or path/to/file.py:function "
+        "(random)",
     )
 
 

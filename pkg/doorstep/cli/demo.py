@@ -38,6 +38,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
     add_simulator_arguments(parser)
     add_policy_argument(parser)
+    parser.add_argument(
+        "--trained", dest="policy", action="store_const", const="trained", help="short for --policy trained"
+    )
     add_levels_argument(parser)
     parser.add_argument("--steps", type=positive_integer, default=1000, metavar="N", help="number of steps (1000)")
     parser.add_argument(

@@ -292,7 +292,7 @@ _LOOKS: dict[str, Callable[[str], Finding]] = {
     "torch": _look_for_package("torch>=2.6", "Only Tensor.to_torch() needs it"),
     "jax": _look_for_package("jax>=0.6", "Only Tensor.to_jax() needs it"),
     "av": _look_for_package("av>=14", "Only videos need it"),
-    "matplotlib": _look_for_package("matplotlib>=3.8", "Only doorstep evaluate --plot needs it"),
+    "matplotlib": _look_for_package("matplotlib>=3.8", "Only doorstep plot and doorstep evaluate --plot need it"),
     "viser": _look_for_package("viser>=1.1,<2", "Only doorstep view needs it"),
     "shtab": _look_for_package("shtab>=1.7", "Only doorstep --print-completion needs it"),
 }

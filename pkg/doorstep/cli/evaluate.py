@@ -56,8 +56,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         dest="policies",
         metavar="POLICY",
-        help="what chooses the actions: random, idle, scripted, module:function or path/to/file.py:function; give the "
-        "option several times to compare policies (random)",
+        help="what chooses the actions: random, idle, scripted, trained, module:function or path/to/file.py:function; "
+        "give the option several times to compare policies (random)",
     )
     add(
         "--levels",
@@ -145,7 +145,7 @@ def _config_of(arguments: argparse.Namespace) -> EvaluationConfig:
 
 def _check_files(arguments: argparse.Namespace) -> None:
     """Refuses files that cannot be written, and plots without matplotlib, before the work."""
-    from doorstep.evaluation.plots import ENDINGS, load_matplotlib
+    from doorstep._figures import ENDINGS, load_matplotlib
 
     if arguments.json is not None:
         check_output(arguments.json, option="json")

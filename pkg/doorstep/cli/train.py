@@ -39,12 +39,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="a config to begin with: a .json, .yaml or .yml file, such as the config.json of a run",
     )
+    add(
+        "--levels",
+        metavar="LEVELS",
+        help="short for levels=LEVELS: reference, room_types, curated, or a file of doorstep.levels.save_levels()",
+    )
     add("--num-worlds", type=positive_integer, metavar="N", help="short for simulator.num_worlds=N")
     add("--num-updates", type=positive_integer, metavar="N", help="short for num_updates=N")
     add("--device", metavar="DEVICE", help="short for simulator.device=DEVICE: cpu, cuda or cuda:K")
     add("--seed", type=int, metavar="N", help="short for seed=N simulator.seed=N")
     add("--run-dir", type=Path, default=Path("run"), metavar="DIR", help="folder for the files of the run (run)")
     add("--resume", action="store_true", help="go on with the run in --run-dir, from its last checkpoint")
+    add(
+        "--auto-resume",
+        action="store_true",
+        help="go on with the run in --run-dir if it has a checkpoint, otherwise begin it, with this command's config; "
+        "for torchrun --max-restarts and queued jobs",
+    )
     add("--tensorboard", action="store_true", help="also write for TensorBoard, below --run-dir")
     add("--print-config", action="store_true", help="print the config as JSON, and train nothing")
 
@@ -55,6 +66,8 @@ def run(arguments: argparse.Namespace) -> int:
     changes = changes_of(arguments)
     if arguments.resume and (arguments.preset or arguments.config):
         raise ArgumentError("--resume is given with --preset or --config; a run keeps its config.", argument="resume")
+    if arguments.resume and arguments.auto_resume:
+        raise ArgumentError("--resume and --auto-resume are both given; give one.", argument="resume")
     if arguments.print_config or not arguments.resume:
         config = config_of(arguments).changed(*changes)
     if arguments.print_config:
@@ -65,6 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.resume:
             trainer = training.resume(arguments.run_dir, changes, on_begin=screen.begin, **options)
         else:
+            options["auto_resume"] = arguments.auto_resume
             trainer = training.train(config, arguments.run_dir, on_begin=screen.begin, **options)
     return report(trainer, arguments.run_dir)
 
@@ -96,6 +110,7 @@ def config_of(arguments: argparse.Namespace) -> TrainingConfig:
 def changes_of(arguments: argparse.Namespace) -> list[str]:
     """The changes that short options stand for, then those written out."""
     short = {
+        "levels": arguments.levels,
         "simulator.num_worlds": arguments.num_worlds,
         "num_updates": arguments.num_updates,
         "simulator.device": arguments.device,
@@ -124,10 +139,11 @@ def interruptions() -> Iterator[Callable[[], bool]]:
 
 
 def report(trainer: Any, folder: Path) -> int:
-    """Says where the result is; 130 if the run was stopped before its end."""
+    """Says where the result is, in the first process; 130 if the run was stopped before its end."""
     done, total = trainer.updates, trainer.config.num_updates
-    print(f"{count(done, 'update')}, {count(trainer.world_steps, 'world-step')}: {folder / 'checkpoint.safetensors'}")
-    if done == total:
-        return 0
-    print(f"stopped before update {total:,}; go on with: doorstep train --resume --run-dir {folder}")
-    return 130
+    steps = count(trainer.world_steps, "world-step")
+    if trainer.ranks.is_first:
+        print(f"{count(done, 'update')}, {steps}: {folder / 'checkpoint.safetensors'}")
+        if done < total:
+            print(f"stopped before update {total:,}; go on with: doorstep train --resume --run-dir {folder}")
+    return 0 if done >= total else 130

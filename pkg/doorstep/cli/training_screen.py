@@ -35,10 +35,11 @@ class TrainingScreen:
         self._total = config.num_updates
         self._first = (trainer.updates, trainer.seconds)
         begun = f"from update {trainer.updates:,}" if trainer.updates else "from the beginning"
-        simulator = config.simulator
+        simulator, processes = config.simulator, trainer.ranks.count
+        where = trainer.worlds.sim.device if processes == 1 else f"{simulator.device} in {processes:,} processes"
         weights = sum(parameter.numel() for parameter in trainer.network.parameters())
         self._write(
-            f"training {begun}: {simulator.num_worlds:,} worlds on {trainer.worlds.sim.device}, "
+            f"training {begun}: {simulator.num_worlds:,} worlds on {where}, "
             f"{weights:,} weights, {config.steps_per_update:,} world-steps an update\n"
         )
 
@@ -67,27 +68,33 @@ class TrainingScreen:
         """A record in a log."""
         mean_return, _, by_all = self._smoothed()
         passed = ", ".join(f"{share:.0%}" for share in by_all) or "none ended"
+        reached = f"all past the doors {passed}" if record.success is None else f"levels solved {record.success:.1%}"
         return [
             f"update {record.update:,} of {self._total:,}",
             f"{record.world_steps:,} steps",
             f"{record.world_steps_per_second:,.0f}/s",
             f"return {mean_return:+.2f}",
-            f"all past the doors {passed}",
+            reached,
             f"{self._time_left(record)} left",
         ]
 
     def _screen(self, record: Record) -> list[str]:
         """A record on a terminal."""
         mean_return, one, by_all = self._smoothed()
+        reached = [
+            "past door  " + "".join(f"{door:>8}" for door in DOORS),
+            "  one      " + "".join(f"{share:8.1%}" for share in one),
+            "  all      " + "".join(f"{share:8.1%}" for share in by_all),
+        ]
+        if record.success is not None:
+            reached = [f"success    {record.success:.1%}, the mean over all levels"]
         width = shutil.get_terminal_size().columns - 1
         lines = [
             f"update     {record.update:,} of {self._total:,}   {self._bar(record)}",
             f"time       {clock(record.seconds)}, {self._time_left(record)} left",
             f"steps      {record.world_steps:,} of a world, {record.world_steps_per_second:,.0f} a second",
             f"return     {mean_return:+.3f}",
-            "past door  " + "".join(f"{door:>8}" for door in DOORS),
-            "  one      " + "".join(f"{share:8.1%}" for share in one),
-            "  all      " + "".join(f"{share:8.1%}" for share in by_all),
+            *reached,
             "loss       " + ", ".join(f"{name} {record.losses[name]:.4f}" for name in SHOWN_LOSSES),
         ]
         return [line[:width] for line in lines]
@@ -115,8 +122,9 @@ class TrainingScreen:
         if not total:
             return float("nan"), [], []
         mean = sum(record.episodes * (record.mean_return or 0) for record in records) / total
-        one = [sum(record.episodes * record.rooms_one[i] for record in records) / total for i in range(len(DOORS))]
-        by_all = [sum(record.episodes * record.rooms_all[i] for record in records) / total for i in range(len(DOORS))]
+        doors = range(len(records[0].rooms_one))  # none in runs with a table of levels
+        one = [sum(record.episodes * record.rooms_one[i] for record in records) / total for i in doors]
+        by_all = [sum(record.episodes * record.rooms_all[i] for record in records) / total for i in doors]
         return mean, one, by_all
 
     # ---- Stream

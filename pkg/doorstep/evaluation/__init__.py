@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from doorstep.evaluation.arenas import AnyLevels, Arena
+from doorstep.evaluation.comparison import Aggregate, Improvement
 from doorstep.evaluation.config import (
     EvaluationConfig,
     FunctionPolicy,
@@ -14,6 +15,7 @@ from doorstep.evaluation.config import (
     PlannedPolicy,
     PolicyConfig,
     RandomPolicy,
+    TrainedPolicy,
 )
 from doorstep.evaluation.contestants import AnyPolicy
 from doorstep.evaluation.episodes import episode_seeds
@@ -24,6 +26,7 @@ from doorstep.evaluation.scores import RoomScore, Score
 from doorstep.evaluation.statistics import Estimate
 
 __all__ = [
+    "Aggregate",
     "AnyLevels",
     "AnyPolicy",
     "Arena",
@@ -33,11 +36,13 @@ __all__ = [
     "EvaluationRules",
     "FunctionPolicy",
     "IdlePolicy",
+    "Improvement",
     "PlannedPolicy",
     "PolicyConfig",
     "RandomPolicy",
     "RoomScore",
     "Score",
+    "TrainedPolicy",
     "episode_seeds",
     "evaluate",
     "evaluate_config",

@@ -56,6 +56,15 @@ class PlannedPolicy(PolicyConfig):
 @registered
 @final
 @dataclass(frozen=True)
+class TrainedPolicy(PolicyConfig):
+    """The trained policy that comes with doorstep, as `doorstep.load_trained()` loads it."""
+
+    type: ClassVar[str] = "trained"
+
+
+@registered
+@final
+@dataclass(frozen=True)
 class FunctionPolicy(PolicyConfig):
     """A function of a module or a file, see `doorstep.policies`."""
 
@@ -79,7 +88,7 @@ def policy_config_of(text: str) -> PolicyConfig:
 class EvaluationConfig(Config):
     """What `evaluate()` plays: policies, levels, episodes, and how they are played.
 
-    >>> import doorstep
+    >>> import doorstep.evaluation
     >>> config = doorstep.evaluation.EvaluationConfig.from_dict({
     ...     "policies": ["random", {"type": "idle"}],
     ...     "episodes": 4,

@@ -10,17 +10,18 @@ from typing import Any
 from doorstep._arguments import check_integer, refuse
 from doorstep.errors import ArgumentError
 from doorstep.evaluation.arenas import Arena
+from doorstep.evaluation.comparison import METHOD, Aggregate, Improvement
 from doorstep.evaluation.scores import RoomScore, Score
 from doorstep.evaluation.statistics import CONFIDENCE, MEAN_METHOD, SHARE_METHOD, Estimate
 from doorstep.levels import AnyLevel, GeneratedLevel, Level
 from doorstep.levels.document import made
 
-__all__ = ["arenas_of", "made", "parsed", "scores_of", "to_dict", "written"]
+__all__ = ["aggregates_of", "arenas_of", "improvements_of", "made", "parsed", "scores_of", "to_dict", "written"]
 
 VERSION = 1
 _KIND = "evaluation"
-_FIELDS = ("rules", "intervals", "policies", "levels", "scores")
-_INTERVALS = {"confidence": CONFIDENCE, "means": MEAN_METHOD, "shares": SHARE_METHOD}
+_FIELDS = ("rules", "intervals", "policies", "levels", "scores", "aggregates", "improvements")
+_INTERVALS = {"confidence": CONFIDENCE, "means": MEAN_METHOD, "shares": SHARE_METHOD, "comparisons": METHOD}
 _LEVEL_CLASSES: dict[str, type[Level] | type[GeneratedLevel]] = {cls._kind: cls for cls in (Level, GeneratedLevel)}
 
 
@@ -32,7 +33,14 @@ class _NamedDocument:
     level: Any
 
 
-def to_dict(rules: Any, policies: Sequence[str], levels: Sequence[Arena], scores: Sequence[Score]) -> dict[str, Any]:
+def to_dict(
+    rules: Any,
+    policies: Sequence[str],
+    levels: Sequence[Arena],
+    scores: Sequence[Score],
+    aggregates: Sequence[Aggregate],
+    improvements: Sequence[Improvement],
+) -> dict[str, Any]:
     return {
         "doorstep": _KIND,
         "version": VERSION,
@@ -43,6 +51,8 @@ def to_dict(rules: Any, policies: Sequence[str], levels: Sequence[Arena], scores
             {"name": arena.name, "level": None if arena.level is None else arena.level.to_dict()} for arena in levels
         ],
         "scores": [_plain(asdict(score)) for score in scores],
+        "aggregates": [asdict(aggregate) for aggregate in aggregates],
+        "improvements": [asdict(improvement) for improvement in improvements],
     }
 
 
@@ -95,6 +105,29 @@ def scores_of(entries: object) -> tuple[Score, ...]:
         )
         scores.append(Score(**fields))
     return tuple(scores)
+
+
+def aggregates_of(entries: object) -> tuple[Aggregate, ...]:
+    """The policies of a document over all levels."""
+    found = []
+    for index, entry in enumerate(_list("aggregates", entries)):
+        path = f"aggregates[{index}]"
+        made_of = made(Aggregate, path, entry)
+        mean = made(Estimate, f"{path}.interquartile_mean", made_of.interquartile_mean)
+        found.append(Aggregate(made_of.policy, mean))
+    return tuple(found)
+
+
+def improvements_of(entries: object) -> tuple[Improvement, ...]:
+    """The comparisons of a document."""
+    found = []
+    for index, entry in enumerate(_list("improvements", entries)):
+        path = f"improvements[{index}]"
+        made_of = made(Improvement, path, entry)
+        found.append(
+            Improvement(made_of.policy, made_of.over, made(Estimate, f"{path}.probability", made_of.probability))
+        )
+    return tuple(found)
 
 
 def _room_of(path: str, entry: object) -> RoomScore:

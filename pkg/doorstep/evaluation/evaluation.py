@@ -8,6 +8,7 @@ from typing import Any, final
 from doorstep._arguments import refuse
 from doorstep.evaluation import document
 from doorstep.evaluation.arenas import Arena
+from doorstep.evaluation.comparison import Aggregate, Improvement
 from doorstep.evaluation.scores import Score
 from doorstep.evaluation.table import table_of
 
@@ -42,12 +43,16 @@ class Evaluation:
         policies: their names, in the order of the argument.
         levels: their names and themselves, likewise; None is the reference's.
         scores: of each policy in each level: all policies in the first level, then in the second, ...
+        aggregates: of each policy over all levels.
+        improvements: how likely each policy is to do better than those named before it.
     """
 
     rules: EvaluationRules
     policies: tuple[str, ...]
     levels: tuple[Arena, ...]
     scores: tuple[Score, ...]
+    aggregates: tuple[Aggregate, ...]
+    improvements: tuple[Improvement, ...]
 
     def score(self, policy: str, level: str | None = None) -> Score:
         """The score of a policy.
@@ -69,12 +74,15 @@ class Evaluation:
         return next(score for score in self.scores if (score.policy, score.level) == (policy, level))
 
     def table(self) -> str:
-        """A table for people: a row for each policy in each level, levels with a goal first."""
-        return table_of(self.scores)
+        """A table for people: a row for each policy in each level, levels with a goal first; then the policies over all
+        levels, and compared with each other."""
+        return table_of(self.scores, self.aggregates, self.improvements)
 
     def to_dict(self) -> dict[str, Any]:
         """All figures, rules and levels, in values that JSON can hold."""
-        return document.to_dict(self.rules, self.policies, self.levels, self.scores)
+        return document.to_dict(
+            self.rules, self.policies, self.levels, self.scores, self.aggregates, self.improvements
+        )
 
     def to_json(self) -> str:
         """`to_dict()` as JSON."""
@@ -93,4 +101,6 @@ class Evaluation:
             policies=tuple(map(str, values["policies"])),
             levels=document.arenas_of(values["levels"]),
             scores=document.scores_of(values["scores"]),
+            aggregates=document.aggregates_of(values["aggregates"]),
+            improvements=document.improvements_of(values["improvements"]),
         )

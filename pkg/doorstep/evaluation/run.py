@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+import numpy as np
+
 from doorstep._arguments import check_integer, refuse
 from doorstep._native import MAX_SEED, MAX_WORLDS, VERSION_STRING
 from doorstep.config import SimulatorConfig
 from doorstep.evaluation.arenas import AnyLevels, Arena, find_arenas
 from doorstep.evaluation.by_engine import Match, play_by_engine
 from doorstep.evaluation.by_stepping import play_by_stepping
+from doorstep.evaluation.comparison import Floats, aggregates, improvements
 from doorstep.evaluation.config import MOST_EPISODES, EvaluationConfig
 from doorstep.evaluation.contestants import AnyPolicy, Contestant, find_contestants
 from doorstep.evaluation.episodes import Episodes, episode_seeds
@@ -111,6 +114,7 @@ def _evaluate(
     arenas = find_arenas(levels, simulator.num_agents)
     matches = [Match(contestant, arena) for arena in arenas for contestant in contestants]
     played = _Players(rollout, seed, episodes, on_progress, metrics).play(matches)
+    returns = {contestant.name: _returns_of(contestant, matches, played) for contestant in contestants}
     return Evaluation(
         rules=EvaluationRules(seed, episodes, simulator.num_agents, simulator.episode_length, VERSION_STRING),
         policies=tuple(contestant.name for contestant in contestants),
@@ -119,7 +123,18 @@ def _evaluate(
             score(contestant.name, arena, episodes_played, seed)
             for (contestant, arena), episodes_played in zip(matches, played, strict=True)
         ),
+        aggregates=aggregates(returns, seed),
+        improvements=improvements(returns, seed),
     )
+
+
+def _returns_of(contestant: Contestant, matches: Sequence[Match], played: Sequence[Episodes]) -> list[Floats]:
+    """The returns of a policy's episodes, an array for each level."""
+    return [
+        episodes.returns.mean(axis=1, dtype=np.float64)
+        for match, episodes in zip(matches, played, strict=True)
+        if match.contestant is contestant
+    ]
 
 
 class _Players:

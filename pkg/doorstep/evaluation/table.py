@@ -4,21 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from doorstep.evaluation.comparison import METHOD, Aggregate, Improvement
 from doorstep.evaluation.scores import ROOMS, Score
 from doorstep.evaluation.statistics import MEAN_METHOD, SHARE_METHOD, Estimate
 
 _GAP = "  "
 
 
-def table_of(scores: Sequence[Score]) -> str:
-    """Levels with a goal, then those with rooms and those with neither, each kind with its columns."""
+def table_of(
+    scores: Sequence[Score], aggregates: Sequence[Aggregate], improvements: Sequence[Improvement]
+) -> str:
+    """Levels with a goal, then those with rooms and those with neither, each kind with its columns; if there are
+    several policies, these compared."""
     with_goal = [score for score in scores if score.success is not None]
     without_goal = [score for score in scores if score.success is None]
     with_rooms = [score for score in scores if score.rooms]
     parts = [_of_goals(with_goal)] if with_goal else []
     parts += [_of_returns(without_goal)] if without_goal else []
     parts += [_of_rooms(with_rooms)] if with_rooms else []
-    return "\n\n".join([*parts, f"[95% confidence intervals] shares: {SHARE_METHOD}; means: {MEAN_METHOD}"]) + "\n"
+    note = f"[95% confidence intervals] shares: {SHARE_METHOD}; means: {MEAN_METHOD}"
+    if improvements:
+        parts += [_of_aggregates(aggregates), _of_improvements(improvements)]
+        note += f";\nall levels: {METHOD}"
+    return "\n\n".join([*parts, note]) + "\n"
 
 
 def _of_goals(scores: Sequence[Score]) -> str:
@@ -45,6 +53,17 @@ def _of_rooms(scores: Sequence[Score]) -> str:
         for score in scores
     ]
     return "Share of episodes in which one agent, or all, got:\n" + _aligned([("level", "policy", *columns), *rows])
+
+
+def _of_aggregates(aggregates: Sequence[Aggregate]) -> str:
+    rows = [("all levels", aggregate.policy, _mean(aggregate.interquartile_mean)) for aggregate in aggregates]
+    return _aligned([("level", "policy", "interquartile mean return"), *rows])
+
+
+def _of_improvements(improvements: Sequence[Improvement]) -> str:
+    rows = [(one.policy, one.over, _share(one.probability)) for one in improvements]
+    head = ("policy", "over", "probability")
+    return "Probability that an episode of one policy has a larger return:\n" + _aligned([head, *rows])
 
 
 def _place(room: str) -> str:

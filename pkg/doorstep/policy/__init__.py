@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from doorstep.policy.files import read_policy
 from doorstep.policy.policy import Policy, PolicyLayer
 from doorstep.policy.sampling import SamplingParams
+from doorstep.policy.trained import load_trained
 
 if TYPE_CHECKING:
     from doorstep.policy.heads import Heads
 
-__all__ = ["Heads", "Policy", "PolicyLayer", "SamplingParams"]
+__all__ = ["Heads", "Policy", "PolicyLayer", "SamplingParams", "load_trained", "read_policy"]
 
 
 def __getattr__(name: str) -> Any:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from doorstep.policies import Observations
 
 MAX_STEP = 2**32 - 1
+MAX_FIRST_WORLD = 2**31
 
 
 @final
@@ -188,6 +189,7 @@ class Policy:
         sampling: SamplingParams | None = None,
         step: ArrayLike | torch.Tensor | None = None,
         seeds: ArrayLike | None = None,
+        first_world: int = 0,
     ) -> Any:
         """Chooses actions. An action depends on the agent's observation and state, on its world's seed, on the step
         and on the agent's index, and on nothing else.
@@ -203,18 +205,21 @@ class Policy:
                 policy's GPU is read when the kernel runs: add 1 to it in a CUDA graph, so that every replay draws anew.
             seeds: of each world, integers [N], 0 to 2**32 - 1, on the host. None: they follow from `sampling.seed` and
                 the world's index.
+            first_world: index of the first world, 0 to 2**31: shards of a larger number of worlds draw what one
+                simulator of all would draw. Without effect where seeds are given.
 
         Returns:
             int32 [N, A, 4], as in `doorstep.ACTIONS`; an array of numpy, on a GPU a tensor of PyTorch.
 
         Raises:
-            ArgumentError: as `forward()`, or a step or seed is out of range.
+            ArgumentError: as `forward()`, or a step, a seed or first_world is out of range.
         """
         sampling = _check_sampling(sampling, self._sampling)
         rows, shape, _kept = self._rows(observations, state)
         if len(shape) != 2:
             refuse("observations", f"of shape [N, A, {self.num_inputs}]", [*shape, self.num_inputs])
-        keys, numbers = self._keys(sampling, shape, step, seeds)
+        first_world = check_integer("first_world", first_world, 0, MAX_FIRST_WORLD)
+        keys, numbers = self._keys(sampling, (shape[0], shape[1]), step, seeds, first_world)
         actions = self._arrays.empty((*shape, len(ACTIONS)), np.int32)
         chosen = self._cached(_sampling_rows, sampling, rows.num_rows)
         address = self._arrays.address
@@ -222,7 +227,7 @@ class Policy:
         return actions
 
     def _keys(
-        self, sampling: SamplingParams, shape: tuple[int, ...], step: Any, seeds: Any
+        self, sampling: SamplingParams, shape: tuple[int, int], step: Any, seeds: Any, first_world: int
     ) -> tuple[Any, dict[str, int]]:
         """The keys of all agents, and what is added to their steps."""
         seed = self._seed if sampling.seed is None else sampling.seed
@@ -235,8 +240,8 @@ class Policy:
             numbers["step"] = check_integer("step", step, 0, MAX_STEP)
         of_worlds = None if numbers else _check_words("step", step, shape[0])
         if of_worlds is None and seeds is None:
-            return self._cached(_world_keys, seed, *shape), numbers
-        keys = _world_keys(seed, *shape) if seeds is None else _seed_keys(seeds, *shape)
+            return self._cached(_world_keys, seed, *shape, first_world), numbers
+        keys = _world_keys(seed, *shape, first_world) if seeds is None else _seed_keys(seeds, *shape)
         if of_worlds is not None:
             keys["step"] = of_worlds[:, None]
         return self._arrays.upload(keys), numbers
@@ -363,11 +368,11 @@ def _sampling_rows(sampling: SamplingParams, count: int) -> NDArray[np.void]:
     return np.full(count, row)
 
 
-def _world_keys(seed: int, num_worlds: int, num_agents: int) -> NDArray[np.void]:
+def _world_keys(seed: int, num_worlds: int, num_agents: int, first_world: int = 0) -> NDArray[np.void]:
     """Keys without steps: a world's key is the seed and its index."""
     keys = np.zeros((num_worlds, num_agents), SAMPLING_KEY)
     keys["key"][..., 0] = seed
-    keys["key"][..., 1] = np.arange(num_worlds)[:, None]
+    keys["key"][..., 1] = np.arange(first_world, first_world + num_worlds)[:, None]
     keys["agent"] = np.arange(num_agents)
     return keys
 

@@ -49,6 +49,6 @@ class SamplingParams(SamplerConfig):
     seed: Annotated[
         int | None,
         Integer(0, 4294967295),
-        "Of the random numbers; none: it follows from what is sampled for.",
+        "Of the random numbers. Without one, episodes use their own seeds.",
     ] = None
     # end

@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar, final
 
 from doorstep._arguments import refuse
-from doorstep.errors import ArgumentError, ClosedError
+from doorstep._configs import Implementations
+from doorstep.errors import ClosedError
 from doorstep.rollouts.config import ControllerConfig, PullController, RoundRobinController
 from doorstep.rollouts.queues import OutputQueue, RequestQueue
 
@@ -38,7 +39,9 @@ class Controller(Protocol):
 
 MakeController = TypeVar("MakeController", bound="Callable[[Any, RequestQueue, OutputQueue, int], Controller]")
 
-_CONTROLLERS: dict[type[ControllerConfig], Callable[[Any, RequestQueue, OutputQueue, int], Controller]] = {}
+_CONTROLLERS: Implementations[Callable[[Any, RequestQueue, OutputQueue, int], Controller]] = Implementations(
+    ControllerConfig, "doorstep.rollouts"
+)
 
 
 def register_controller(config: type[ControllerConfig]) -> Callable[[MakeController], MakeController]:
@@ -70,29 +73,14 @@ def register_controller(config: type[ControllerConfig]) -> Callable[[MakeControl
     Raises:
         ArgumentError: the config has no tag, or that of another one.
     """
-    if not (isinstance(config, type) and issubclass(config, ControllerConfig)):
-        refuse("config", "a subclass of doorstep.rollouts.ControllerConfig", config)
-    ControllerConfig.registry.add(config)
-
-    def register(controller: MakeController) -> MakeController:
-        _CONTROLLERS[config] = controller
-        return controller
-
-    return register
+    return _CONTROLLERS.register(config)
 
 
 def make_controller(
     config: ControllerConfig, waiting: RequestQueue, outputs: OutputQueue, num_replicas: int
 ) -> Controller:
     """The controller of a config."""
-    make = _CONTROLLERS.get(type(config))
-    if make is None:
-        raise ArgumentError(
-            f"controller is {config}, which no class is registered for",
-            argument="controller",
-            hint="decorate the class with doorstep.rollouts.register_controller",
-        )
-    controller = make(config, waiting, outputs, num_replicas)
+    controller = _CONTROLLERS.find(config)(config, waiting, outputs, num_replicas)
     if len(controller.queues) != num_replicas:
         refuse("queues", f"{num_replicas} queues, one for each replica", controller.queues)
     return controller

@@ -53,7 +53,11 @@ MULTI_DISCRETE_BACKWARD = OperatorSpec(
 
 
 def multi_discrete_sample(
-    logits: torch.Tensor, sizes: Sequence[int], generator: torch.Generator | None = None
+    logits: torch.Tensor,
+    sizes: Sequence[int],
+    generator: torch.Generator | None = None,
+    *,
+    uniforms: torch.Tensor | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Draws actions of several independent components.
 
@@ -70,6 +74,8 @@ def multi_discrete_sample(
             choice.
         sizes: number of choices of each component, 1 to 16 of them.
         generator: of the logits' device; None: PyTorch's default generator.
+        uniforms: random numbers [B, len(sizes)] in [0, 1), contiguous, of the logits' dtype and device. None: drawn
+            from the generator.
 
     Returns:
         Actions, int32 [B, len(sizes)]; their log-probabilities and the entropies, both [B], summed over the components.
@@ -77,15 +83,19 @@ def multi_discrete_sample(
         NaN where a row has a NaN, or a component all of whose choices are excluded.
 
     Raises:
-        ArgumentError: logits have a wrong shape or dtype, or are not contiguous; sizes are not 1 to 16 positive
-            integers.
+        ArgumentError: logits or uniforms have a wrong shape or dtype, or are not contiguous; sizes are not 1 to 16
+            positive integers; generator and uniforms are both given.
     """
     check_is_tensor("logits", logits)
     if logits.dim() != 2:
         refuse_tensor("logits", f"of shape {list(logits.shape)}", "of shape [B, S]")
     sizes = _check_sizes(sizes)
-    dtype = torch.float64 if logits.dtype == torch.float64 else torch.float32  # others are refused below
-    uniforms = torch.rand(logits.shape[0], len(sizes), generator=generator, dtype=dtype, device=logits.device)
+    if uniforms is None:
+        dtype = torch.float64 if logits.dtype == torch.float64 else torch.float32  # others are refused below
+        uniforms = torch.rand(logits.shape[0], len(sizes), generator=generator, dtype=dtype, device=logits.device)
+    elif generator is not None:
+        refuse("generator", "None where uniforms are given", generator)
+    check_is_tensor("uniforms", uniforms)
     log_probabilities, entropies, actions = torch.ops.doorstep.multi_discrete_sample(logits, uniforms, sizes)
     return actions, log_probabilities, entropies
 

@@ -8,36 +8,54 @@ from __future__ import annotations
 
 from doorstep.training.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from doorstep.training.config import (
+    CurriculumConfig,
     ExperienceConfig,
+    LearnabilityCurriculum,
     LSTMNetwork,
     MLPNetwork,
     NetworkConfig,
     PPOConfig,
     TrainingConfig,
+    UniformCurriculum,
 )
-from doorstep.training.errors import NonFiniteLossError, TrainingError
+from doorstep.training.curriculum import Curriculum, register_curriculum
+from doorstep.training.distributed import Ranks
+from doorstep.training.errors import LostRankError, NonFiniteLossError, TrainingError
+from doorstep.training.level_sampler import LevelRecord
+from doorstep.training.levels import LevelOutcomes, SuccessRates
 from doorstep.training.logs import Record, read_log
 from doorstep.training.presets import preset
 from doorstep.training.run import resume, train
-from doorstep.training.trained import load_policy
+from doorstep.training.trained import export_policy, load_policy
 from doorstep.training.trainer import Trainer
 
 __all__ = [
     "Checkpoint",
+    "Curriculum",
+    "CurriculumConfig",
     "ExperienceConfig",
     "LSTMNetwork",
+    "LearnabilityCurriculum",
+    "LevelOutcomes",
+    "LevelRecord",
+    "LostRankError",
     "MLPNetwork",
     "NetworkConfig",
     "NonFiniteLossError",
     "PPOConfig",
+    "Ranks",
     "Record",
+    "SuccessRates",
     "Trainer",
     "TrainingConfig",
     "TrainingError",
+    "UniformCurriculum",
+    "export_policy",
     "load_checkpoint",
     "load_policy",
     "preset",
     "read_log",
+    "register_curriculum",
     "resume",
     "save_checkpoint",
     "train",

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Protocol, final
 import torch
 
 from doorstep._native import ACTIONS
+from doorstep.config import SimulatorConfig
 from doorstep.policy import Policy, SamplingParams
 from doorstep.torch import multi_discrete_sample
 from doorstep.training.config import TrainingConfig
+from doorstep.training.distributed import Ranks
 from doorstep.training.networks import ActorCritic
 
 if TYPE_CHECKING:
@@ -38,14 +40,19 @@ class TorchActor:
 
     evaluates = True
 
-    def __init__(self, evaluate: Evaluate, generator: torch.Generator) -> None:
+    def __init__(self, evaluate: Evaluate, generator: torch.Generator, num_rows: int, ranks: Ranks) -> None:
         self._evaluate = evaluate
         self._generator = generator
+        self._num_rows = num_rows
+        self._own_rows = ranks.rows(num_rows)
 
     def act(self, rollout: Rollout, step: int, step_of_run: int) -> None:
         present = slice(step, step + 1)
         outputs = self._evaluate(rollout.observations[present], rollout.memory[step], rollout.starts[present])
-        actions, log_probabilities, _ = multi_discrete_sample(outputs.logits[0], ACTIONS, self._generator)
+        logits = outputs.logits[0]
+        # for the agents of all ranks, so that an agent's do not depend on their number
+        uniforms = torch.rand(self._num_rows, len(ACTIONS), generator=self._generator, device=logits.device)
+        actions, log_probabilities, _ = multi_discrete_sample(logits, ACTIONS, uniforms=uniforms[self._own_rows])
         rollout.actions[step] = actions
         rollout.log_probabilities[step] = log_probabilities
         rollout.values[step] = outputs.values[0]
@@ -59,9 +66,10 @@ class NativeActor:
 
     evaluates = False
 
-    def __init__(self, network: ActorCritic, num_agents: int, seed: int) -> None:
+    def __init__(self, network: ActorCritic, simulator: SimulatorConfig, seed: int, ranks: Ranks) -> None:
         self._policy = Policy.from_torch(network.actor_modules(), sampling=SamplingParams(seed=seed))
-        self._num_agents = num_agents
+        self._num_agents = simulator.num_agents
+        self._first_world = ranks.rows(simulator.num_worlds).start
 
     def act(self, rollout: Rollout, step: int, step_of_run: int) -> None:
         by_world = (-1, self._num_agents)
@@ -70,16 +78,19 @@ class NativeActor:
             rollout.memory[step + 1] = rollout.memory[step].masked_fill(rollout.starts[step][:, None], 0)
             state = rollout.memory[step + 1].unflatten(0, by_world)
         actions = self._policy.act(
-            rollout.observations[step].unflatten(0, by_world), state, step=step_of_run & MAX_STEP
+            rollout.observations[step].unflatten(0, by_world),
+            state,
+            step=step_of_run & MAX_STEP,
+            first_world=self._first_world,
         )
         rollout.actions[step] = torch.from_numpy(actions).flatten(0, 1)
 
 
 def make_actor(
-    config: TrainingConfig, network: ActorCritic, evaluate: Evaluate, generator: torch.Generator
+    config: TrainingConfig, network: ActorCritic, evaluate: Evaluate, generator: torch.Generator, ranks: Ranks
 ) -> Actor:
     """The actor that the config asks for. A native one computes no values: all steps are evaluated again afterwards,
     which is faster only where batches are small."""
     if config.infers_natively:
-        return NativeActor(network, config.simulator.num_agents, config.seed)
-    return TorchActor(evaluate, generator)
+        return NativeActor(network, config.simulator, config.seed, ranks)
+    return TorchActor(evaluate, generator, config.num_rows, ranks)

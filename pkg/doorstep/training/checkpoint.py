@@ -86,9 +86,17 @@ def load_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
         LibraryError: safetensors is missing: pip install "doorstep[train]".
         OSError: the file cannot be read.
     """
-    safetensors = load_safetensors()
     with open(open_regular(checked_path(path)), "rb") as file:
-        data = file.read()
+        return parse_checkpoint(path, file.read())
+
+
+def parse_checkpoint(path: str | os.PathLike[str], data: bytes) -> Checkpoint:
+    """The checkpoint that the bytes of a file are.
+
+    Raises:
+        StateError, LibraryError: as `load_checkpoint()`; the message has the path.
+    """
+    safetensors = load_safetensors()
     header = _read_header(path, data)
     if header.get("format") != FORMAT:
         written_by = header.get("version", "an unknown version")

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal, final
 
 from doorstep._arguments import refuse
-from doorstep._configs import Config, Integer, Number, PolymorphicConfig, Registry, registered
+from doorstep._configs import Config, Integer, Number, PolymorphicConfig, Registry, Text, registered
 from doorstep._configs.flags import apply_changes
 from doorstep._native import MAX_SEED
 from doorstep.config import SimulatorConfig
@@ -66,6 +66,12 @@ class ExperienceConfig(Config):
     """
 
     num_steps: Annotated[int, Integer(1, MAX_COUNT), "Steps of every world between two updates."] = 32
+    practice_worlds: Annotated[
+        float,
+        Number(low=0, high=1),
+        "Share of the worlds that practise the last room of the reference's levels: it comes after two easy rooms, or "
+        "all three are of its type. Logs count the other worlds. With other levels no world practises.",
+    ] = 0.4
     staggered: Annotated[bool, "Begin with worlds at different times of their episodes."] = True
     time_limit: Annotated[
         Literal["terminal", "bootstrap"],
@@ -100,11 +106,11 @@ class PPOConfig(Config):
     learning_rate: Annotated[float, Number(low=0), "Of Adam."] = 2e-3
     final_learning_rate: Annotated[
         float | None, Number(low=0), "At the last update, reached linearly; none: the learning rate stays."
-    ] = None
-    entropy_weight: Annotated[float, Number(low=0), "Of the entropy bonus."] = 0.003
+    ] = 2e-4
+    entropy_weight: Annotated[float, Number(low=0), "Of the entropy bonus."] = 0.005
     final_entropy_weight: Annotated[
         float | None, Number(low=0), "At the last update, reached linearly; none: the weight stays."
-    ] = None
+    ] = 3e-4
     value_weight: Annotated[float, Number(low=0), "Of the loss of values."] = 0.5
     clip_values: Annotated[bool, "Limit how far values move in an update, by clip."] = False
     max_gradient_norm: Annotated[float, Number(low=0), "Longer gradients are scaled down to it."] = 0.5
@@ -113,6 +119,39 @@ class PPOConfig(Config):
         Number(low=0, high=0.999999),
         "Of the running mean and deviation that normalise values, from one update to the next.",
     ] = 0.99
+
+
+@dataclass(frozen=True, kw_only=True)
+class CurriculumConfig(PolymorphicConfig):
+    """How likely worlds draw each level. Use one of its subclasses, or one of yours, see `register_curriculum()`."""
+
+    registry = Registry("curriculum")
+
+    window: Annotated[
+        int, Integer(2, MAX_COUNT), "Episodes of a level after which an older one weighs 1/e in its success rate."
+    ] = 50
+
+
+@registered
+@final
+@dataclass(frozen=True, kw_only=True)
+class UniformCurriculum(CurriculumConfig):
+    """All levels are equally likely."""
+
+    type: ClassVar[str] = "uniform"
+
+
+@registered
+@final
+@dataclass(frozen=True, kw_only=True)
+class LearnabilityCurriculum(CurriculumConfig):
+    """Levels that are neither solved nor hopeless are more likely."""
+
+    type: ClassVar[str] = "learnability"
+
+    uniform_share: Annotated[
+        float, Number(low=0, high=1), "Share of the draws in which all levels are equally likely."
+    ] = 0.2
 
 
 @final
@@ -140,10 +179,19 @@ class TrainingConfig(Config):
     simulator: Annotated[
         SimulatorConfig, "The worlds. With cameras the network sees their pixels, otherwise the flat observations."
     ] = field(default_factory=lambda: SimulatorConfig(256, flat_observations=True))
+    levels: Annotated[
+        str,
+        Text(),
+        "What is played: reference, room_types, curated, or the path of a file with levels. A table of levels sets "
+        "simulator.max_levels.",
+    ] = "reference"
+    curriculum: Annotated[CurriculumConfig, "How likely worlds draw each level."] = field(
+        default_factory=UniformCurriculum
+    )
     network: Annotated[NetworkConfig, "What is trained."] = field(default_factory=MLPNetwork)
     rollout: Annotated[ExperienceConfig, "How experience is gathered."] = field(default_factory=ExperienceConfig)
     ppo: Annotated[PPOConfig, "How it is used."] = field(default_factory=PPOConfig)
-    num_updates: Annotated[int, Integer(1, MAX_COUNT), "Rollouts, and as many updates."] = 1000
+    num_updates: Annotated[int, Integer(1, MAX_COUNT), "Rollouts, and as many updates."] = 4000
     seed: Annotated[
         int, Integer(0, MAX_SEED), "Of the first weights, the actions and the order of data; worlds have their own."
     ] = 0
@@ -164,6 +212,8 @@ class TrainingConfig(Config):
             object.__setattr__(self, "simulator", simulator.replace(flat_observations=True))
         if self.sees_pixels and rollout.time_limit == "bootstrap":
             refuse("rollout.time_limit", "'terminal' with cameras, which have no view of what was last", "bootstrap")
+        if self.levels == "reference" and not isinstance(self.curriculum, UniformCurriculum):
+            refuse("curriculum", "'uniform' with levels='reference', which is one level", self.curriculum)
         if rollout.num_steps % self.chunk_length:
             requirement = f"a divisor of rollout.num_steps, which is {rollout.num_steps}"
             refuse("ppo.chunk_length", requirement, self.ppo.chunk_length)
@@ -182,9 +232,13 @@ class TrainingConfig(Config):
     def infers_natively(self) -> bool:
         """Whether the library's own code evaluates the network in rollouts."""
         if self.rollout.inference == "auto":
-            rows = self.simulator.num_worlds * self.simulator.num_agents
-            return rows <= NATIVE_ROWS and self.simulator.device == "cpu" and not self.sees_pixels
+            return self.num_rows <= NATIVE_ROWS and self.simulator.device == "cpu" and not self.sees_pixels
         return self.rollout.inference == "native"
+
+    @property
+    def num_rows(self) -> int:
+        """Agents in all worlds."""
+        return self.simulator.num_worlds * self.simulator.num_agents
 
     @property
     def steps_per_update(self) -> int:

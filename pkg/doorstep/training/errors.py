@@ -30,3 +30,7 @@ class NonFiniteLossError(TrainingError, ArithmeticError):
         self.loss = loss
         self.gradient_norm = gradient_norm
         self.batch = batch
+
+
+class LostRankError(TrainingError):
+    """Another process of the run has ended, or cannot be reached."""

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, final
 
 import torch
 
-from doorstep._files import checked_path, open_regular, replaced_file
+from doorstep._files import replaced_file
+from doorstep._run_log import read_log
 from doorstep.errors import LibraryError
 from doorstep.levels.generated import ROOM_ENDS
+from doorstep.training.distributed import Ranks
+from doorstep.training.level_sampler import LevelRecord
 from doorstep.training.rollout import Rollout
+
+__all__ = ["EpisodeSummary", "JsonLines", "Record", "TensorBoardLog", "read_log", "summarize_episodes"]
 
 
 @final
@@ -29,12 +33,15 @@ class Record:
         world_steps: steps of worlds so far.
         seconds: that the run took so far.
         world_steps_per_second: of this update, everything included.
-        episodes: that ended.
+        episodes: that ended. Worlds that practise do not count, here and in what follows.
         mean_return: of an episode's return, which is the mean of its agents' sums of rewards; None if none ended.
         rooms_one: share of the episodes in which at least one agent passed the first, second and third door; empty if
-            none ended.
+            none ended, and in runs with a table of levels, which may have other rooms.
         rooms_all: the same for all agents, at any time of the episode.
         losses: means over the minibatches of the update, by name.
+        success: of runs with a table of levels: the mean over all levels, each with the same weight, of how often
+            episodes succeeded lately; None in other runs.
+        levels: of such runs: the levels in which episodes ended, by name.
     """
 
     update: int
@@ -46,6 +53,8 @@ class Record:
     rooms_one: tuple[float, ...]
     rooms_all: tuple[float, ...]
     losses: Mapping[str, float]
+    success: float | None = None
+    levels: Mapping[str, LevelRecord] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """The fields by name, in values that JSON can hold."""
@@ -61,18 +70,25 @@ class EpisodeSummary:
     rooms_one: tuple[float, ...]
     rooms_all: tuple[float, ...]
 
+    def without_rooms(self) -> EpisodeSummary:
+        return dataclasses.replace(self, rooms_one=(), rooms_all=())
 
-def summarize_episodes(rollout: Rollout, num_agents: int) -> EpisodeSummary:
-    """The means over the episodes that ended in a rollout."""
-    ended = rollout.ended.unflatten(1, (-1, num_agents))[..., 0]
-    count = int(ended.sum())
-    if not count:
-        return EpisodeSummary(0, None, (), ())
-    returns = rollout.returns.unflatten(1, (-1, num_agents))[ended]
+
+def summarize_episodes(rollout: Rollout, num_agents: int, ranks: Ranks) -> EpisodeSummary:
+    """Together: the means over the episodes that ended in the rollouts of all ranks, without worlds that practise."""
+    rows = slice(rollout.num_reference_rows)
+    ended = rollout.ended[:, rows].unflatten(1, (-1, num_agents))[..., 0]
+    returns = rollout.returns[:, rows].unflatten(1, (-1, num_agents))[ended]
     doors = torch.tensor(ROOM_ENDS, device=returns.device)
-    passed = rollout.largest_y.unflatten(1, (-1, num_agents))[ended][..., None] > doors
-    one, by_all = passed.any(1).double().mean(0), passed.all(1).double().mean(0)
-    return EpisodeSummary(count, float(returns.double().mean()), tuple(one.tolist()), tuple(by_all.tolist()))
+    passed = rollout.largest_y[:, rows].unflatten(1, (-1, num_agents))[ended][..., None] > doors
+    sums = torch.cat((ended.sum()[None], returns.double().sum()[None], passed.any(1).sum(0), passed.all(1).sum(0)))
+    ranks.sum(sums)
+    episodes, all_returns, *passings = sums.tolist()
+    if not episodes:
+        return EpisodeSummary(0, None, (), ())
+    shares = [passing / episodes for passing in passings]
+    one, by_all = shares[: len(ROOM_ENDS)], shares[len(ROOM_ENDS) :]
+    return EpisodeSummary(int(episodes), all_returns / (episodes * num_agents), tuple(one), tuple(by_all))
 
 
 @final
@@ -122,6 +138,9 @@ class TensorBoardLog:
         numbers["speed/world_steps_per_second"] = record.world_steps_per_second
         if record.mean_return is not None:
             numbers["episode/return"] = record.mean_return
+        if record.success is not None:
+            numbers["levels/success"] = record.success
+        numbers |= {f"level_weight/{name}": level.weight for name, level in record.levels.items()}
         for name, shares in (("one", record.rooms_one), ("all", record.rooms_all)):
             numbers |= {f"door_{door}/{name}": share for door, share in enumerate(shares, 1)}
         for name, value in numbers.items():
@@ -129,21 +148,6 @@ class TensorBoardLog:
 
     def close(self) -> None:
         self._writer.close()
-
-
-def read_log(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
-    """The records of a run's `log.jsonl` as dictionaries, in order; a line that was cut off is left out.
-
-    Raises:
-        OSError: the file cannot be read.
-    """
-    records = []
-    with open(open_regular(checked_path(path)), "rb") as file:
-        lines = file.read().splitlines()
-    for line in lines:
-        with contextlib.suppress(ValueError):
-            records.append(json.loads(line))
-    return [record for record in records if isinstance(record, dict) and "update" in record]
 
 
 def _line(record: Mapping[str, Any]) -> bytes:

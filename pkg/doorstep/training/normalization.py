@@ -8,6 +8,8 @@ from typing import NamedTuple, final
 import torch
 from torch import nn
 
+from doorstep.training.distributed import Ranks
+
 
 class Scale(NamedTuple):
     """Mean and deviation, float32."""
@@ -45,10 +47,12 @@ class RunningMoments(nn.Module):  # type: ignore[misc]
         self.register_buffer("weight", torch.zeros((), dtype=torch.float64))
 
     @torch.no_grad()  # type: ignore[untyped-decorator]
-    def update(self, batch: torch.Tensor) -> None:
-        """Takes in a batch [..., *shape]."""
+    def update(self, batch: torch.Tensor, ranks: Ranks) -> None:
+        """Together: takes in a batch [..., *shape] of each rank, all of one size."""
         rows = batch.reshape(-1, *self.mean.shape)
-        first, second = rows.mean(0, dtype=torch.float64), rows.double().square().mean(0)
+        first = rows.mean(0, dtype=torch.float64) / ranks.count
+        second = rows.double().square().mean(0) / ranks.count
+        ranks.sum(first, second)
         self.mean.lerp_(first, 1 - self.decay)
         self.square.lerp_(second, 1 - self.decay)
         self.weight.lerp_(torch.ones_like(self.weight), 1 - self.decay)

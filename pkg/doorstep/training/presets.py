@@ -15,7 +15,13 @@ PRESETS: dict[str, TrainingConfig] = {
     "reference": TrainingConfig(
         simulator=SimulatorConfig(8192, seed=5, flat_observations=True),
         network=MLPNetwork(widths=(256, 256, 256), activation="relu", layer_norm=True),
-        rollout=ExperienceConfig(num_steps=40, staggered=False, time_limit="terminal", normalize_observations=False),
+        rollout=ExperienceConfig(
+            num_steps=40,
+            practice_worlds=0,
+            staggered=False,
+            time_limit="terminal",
+            normalize_observations=False,
+        ),
         ppo=PPOConfig(
             discount=0.998,
             trace_decay=0.95,
@@ -24,7 +30,9 @@ PRESETS: dict[str, TrainingConfig] = {
             num_minibatches=1,
             chunk_length=5,
             learning_rate=1e-4,
+            final_learning_rate=None,
             entropy_weight=0.01,
+            final_entropy_weight=None,
             value_weight=0.5,
             max_gradient_norm=0.5,
             value_decay=0.999,
@@ -37,7 +45,11 @@ PRESETS: dict[str, TrainingConfig] = {
     "pixels": TrainingConfig(
         simulator=SimulatorConfig(128, cameras=Cameras(width=64, height=64)),
         network=LSTMNetwork(widths=(256,), memory=128),
-        ppo=PPOConfig(learning_rate=3e-4),
+        rollout=ExperienceConfig(practice_worlds=0),
+        ppo=PPOConfig(
+            learning_rate=3e-4, final_learning_rate=None, entropy_weight=0.003, final_entropy_weight=None
+        ),
+        num_updates=1000,
         num_threads=None,
     ),
 }

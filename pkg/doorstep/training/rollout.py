@@ -11,6 +11,7 @@ from doorstep._native import ACTIONS
 from doorstep.torch import generalized_advantages, multi_discrete_evaluate
 from doorstep.training.acting import Actor
 from doorstep.training.config import TrainingConfig
+from doorstep.training.distributed import Ranks
 from doorstep.training.networks import Outputs
 from doorstep.training.normalization import RunningMoments, Scale
 from doorstep.training.worlds import Worlds
@@ -22,9 +23,10 @@ Evaluate = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], Outputs]
 
 @final
 class Rollout:
-    """Memory of T steps of R agents; each rollout overwrites the one before.
+    """Memory of T steps of this rank's R agents; each rollout overwrites the one before.
 
     Attributes:
+        num_reference_rows: the first rows, whose worlds play the reference's levels.
         observations: [T + 1, R, *shape], as the network gets them. The last ones follow the last step.
         starts: bool [T + 1, R]: an episode begins with this observation.
         memory: float [T + 1, R, S]: the network's memory before each step; not yet cleared where an episode begins.
@@ -34,15 +36,18 @@ class Rollout:
         rewards: float [T, R].
         terminations: bool [T, R]: the episode reached its goal, and nothing follows.
         final_observations: [T, R, F]: the last ones of episodes that ended with this step; without bootstrapping [0].
+        levels: int64 [T, N]: that worlds played in the step; without levels [T, 0].
         returns, largest_y: float [T, R], metres: of episodes that ended with this step.
         advantages, targets: float [T, R]; targets normalised, for the critic.
     """
 
-    def __init__(self, config: TrainingConfig, worlds: Worlds, memory_size: int) -> None:
+    def __init__(self, config: TrainingConfig, worlds: Worlds, memory_size: int, ranks: Ranks) -> None:
         steps, rows, device = config.rollout.num_steps, worlds.num_rows, worlds.device
         self.num_steps = steps
+        self.num_reference_rows = worlds.num_reference_rows
         self._config = config
         self._worlds = worlds
+        self._ranks = ranks
         final_steps = steps if config.rollout.time_limit == "bootstrap" else 0
 
         def zeros(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
@@ -57,6 +62,8 @@ class Rollout:
         self.rewards = zeros(steps, rows)
         self.terminations = zeros(steps, rows, dtype=torch.bool)
         self.final_observations = zeros(final_steps, rows, *worlds.shape, dtype=worlds.dtype)
+        num_worlds = rows // config.simulator.num_agents if worlds.num_levels else 0
+        self.levels = zeros(steps, num_worlds, dtype=torch.int64)
         self.returns = zeros(steps, rows)
         self.largest_y = zeros(steps, rows)
         self.advantages = zeros(steps, rows)
@@ -71,24 +78,29 @@ class Rollout:
     # ---- Gathering
 
     @torch.no_grad()  # type: ignore[untyped-decorator]
-    def collect(self, actor: Actor, first_step: int, moments: RunningMoments | None) -> None:
-        """Steps the worlds, from where the last rollout ended.
-
-        first_step: number of this rollout's first step in the run. moments: of observations, which are normalised by
-        them after they have taken in the present ones; None: observations stay as they are.
-        """
-        worlds = self._worlds
+    def begin(self, moments: RunningMoments | None) -> None:
+        """Together: goes on where the last rollout ended. moments: of observations, which take in the present ones."""
         self.starts[0] = self.starts[-1]
         self.memory[0] = self.memory[-1]
-        worlds.observe(self.observations[0])
+        self._worlds.observe(self.observations[0])
+        if moments is not None:
+            moments.update(self.observations[0], self._ranks)
+
+    @torch.no_grad()  # type: ignore[untyped-decorator]
+    def collect(self, actor: Actor, first_step: int, moments: RunningMoments | None) -> None:
+        """Steps the worlds, after `begin()`.
+
+        first_step: number of this rollout's first step in the run. moments: by which observations are normalised; None:
+        they stay as they are.
+        """
         scale = None
         if moments is not None:
-            moments.update(self.observations[0])
             scale = moments.scale()
             scale.normalize(self.observations[0], self.observations[0])
         for step in range(self.num_steps):
             actor.act(self, step, first_step + step)
-            worlds.step(self.actions[step])
+            self._worlds.read_levels(self.levels[step])
+            self._worlds.step(self.actions[step])
             self._read(step, scale)
 
     def _read(self, step: int, scale: Scale | None) -> None:
@@ -104,7 +116,7 @@ class Rollout:
 
     @torch.no_grad()  # type: ignore[untyped-decorator]
     def judge(self, evaluate: Evaluate, moments: RunningMoments, *, is_evaluated: bool) -> None:
-        """Computes advantages and targets. moments: of targets, which they take in.
+        """Together: computes advantages and targets. moments: of targets, which they take in.
 
         is_evaluated: log-probabilities and values are there; otherwise they are computed first.
         """
@@ -123,7 +135,7 @@ class Rollout:
             discount=self._config.ppo.discount,
             trace_decay=self._config.ppo.trace_decay,
         )
-        moments.update(targets)
+        moments.update(targets, self._ranks)
         moments.scale().normalize(targets, self.targets)
 
     def _evaluate_all(self, evaluate: Evaluate) -> None:
@@ -154,7 +166,9 @@ class Rollout:
     def sequences(self) -> dict[str, torch.Tensor]:
         """The data as sequences of L = `chunk_length` steps, [L, T / L * R, ...]; "memory", [1, ...], before them."""
         length = self._config.chunk_length
-        names = ("observations", "starts", "actions", "log_probabilities", "values", "advantages", "targets")
+        names = ["observations", "starts", "actions", "log_probabilities", "advantages", "targets"]
+        if self._config.ppo.clip_values:
+            names.append("values")
         by_step = {name: getattr(self, name)[: self.num_steps] for name in names}
         data = {
             name: tensor.unflatten(0, (-1, length)).transpose(0, 1).flatten(1, 2) for name, tensor in by_step.items()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import zlib
 from collections.abc import Mapping
 from typing import final
 
@@ -12,7 +13,11 @@ from doorstep.errors import StateError
 from doorstep.training.acting import make_actor
 from doorstep.training.checkpoint import Checkpoint
 from doorstep.training.config import TrainingConfig
+from doorstep.training.distributed import Ranks
+from doorstep.training.errors import TrainingError
 from doorstep.training.graphs import recorded
+from doorstep.training.level_sampler import LevelSampler
+from doorstep.training.levels import arenas_of, levels_of
 from doorstep.training.logs import Record, summarize_episodes
 from doorstep.training.networks import ActorCritic
 from doorstep.training.normalization import RunningMoments
@@ -39,34 +44,43 @@ class Trainer:
     >>> later.update().losses == trainer.update().losses
     True
 
+    With several ranks, all make a trainer of the same config, and call its methods together. Each steps its share of
+    the worlds; networks and records are the same on all.
+
     Attributes:
-        config: of the run.
+        config: of the run, all ranks together.
+        ranks: the processes of the run.
         network: what is trained.
-        worlds: where it acts.
+        worlds: where it acts, this rank's share of them.
         updates: how many were made.
         world_steps: steps of worlds so far.
         seconds: that `update()` took so far.
 
     Raises:
-        ArgumentError, DeviceError, OutOfMemoryError: as `doorstep.Simulator`.
+        ArgumentError, DeviceError, OutOfMemoryError: as `doorstep.Simulator`; or the levels are refused; or the number
+            of worlds is not a multiple of the number of ranks.
+        OSError: the file with the levels cannot be read.
     """
 
-    def __init__(self, config: TrainingConfig) -> None:
+    def __init__(self, config: TrainingConfig, ranks: Ranks | None = None) -> None:
         if config.num_threads is not None:
             torch.set_num_threads(config.num_threads)
         self.config = config
-        self.worlds = worlds = Worlds(config.simulator)
+        self.ranks = ranks = ranks or Ranks()
+        arenas = arenas_of(config)
+        self.worlds = worlds = Worlds(config.simulator, ranks, levels_of(arenas), config.rollout.practice_worlds)
+        self._sampler = LevelSampler(config, arenas, worlds) if arenas else None
         self.network = make_network(config, worlds.shape).to(worlds.device)
         self.updates, self.world_steps, self.seconds = 0, 0, 0.0
-        self._learner = Learner(config, self.network)
+        self._learner = Learner(config, self.network, ranks)
         self._generator = torch.Generator(worlds.device).manual_seed(config.seed)
-        self._actor = make_actor(config, self.network, self._learner.evaluate, self._generator)
-        self._rollout = Rollout(config, worlds, self.network.memory_size)
+        self._actor = make_actor(config, self.network, self._learner.evaluate, self._generator, ranks)
+        self._rollout = Rollout(config, worlds, self.network.memory_size, ranks)
         self._value_moments = RunningMoments((), config.ppo.value_decay, LEAST_VALUE_DEVIATION).to(worlds.device)
         self._observation_moments = make_observation_moments(config, worlds.shape)
         if self._observation_moments is not None:
             self._observation_moments.to(worlds.device)
-        self._collect = recorded(self._collect_once, worlds.device, self._generator, config.rollout.cuda_graph)
+        self._step_worlds = recorded(self._step_worlds_once, worlds.device, self._generator, config.rollout.cuda_graph)
         if config.rollout.staggered:
             worlds.stagger()
 
@@ -75,13 +89,19 @@ class Trainer:
 
         Raises:
             NonFiniteLossError: a loss or gradient is not finite.
+            LostRankError: another rank has ended, or does not answer.
+            TrainingError: the curriculum returned something else than weights.
         """
         begin = time.perf_counter()
         self._collect()
         self._rollout.judge(self._learner.evaluate, self._value_moments, is_evaluated=self._actor.evaluates)
-        progress = self.updates / self.config.num_updates
+        progress = min(self.updates / self.config.num_updates, 1)
         losses = self._learner.update(self._rollout.sequences(), progress, self._generator)
-        episodes = summarize_episodes(self._rollout, self.config.simulator.num_agents)
+        episodes = summarize_episodes(self._rollout, self.config.simulator.num_agents, self.ranks)
+        success, levels = None, {}
+        if self._sampler is not None:
+            levels = self._sampler.update(self._rollout, self.ranks)
+            success, episodes = self._sampler.success(), episodes.without_rooms()
         seconds = time.perf_counter() - begin
         self.updates += 1
         self.world_steps += self.config.steps_per_update
@@ -92,55 +112,88 @@ class Trainer:
             seconds=self.seconds,
             world_steps_per_second=self.config.steps_per_update / seconds,
             losses=losses,
+            success=success,
+            levels=levels,
             **vars(episodes),
         )
 
-    def _collect_once(self) -> None:
+    def _collect(self) -> None:
+        self._rollout.begin(self._observation_moments)
+        self._step_worlds()
+
+    def _step_worlds_once(self) -> None:
         first_step = self.updates * self.config.rollout.num_steps
         self._rollout.collect(self._actor, first_step, self._observation_moments)
 
     # ---- Stopping and going on
 
     def checkpoint(self) -> Checkpoint:
-        """Everything that the run needs to go on, as copies."""
+        """Everything that the run needs to go on, as copies; the same on all ranks.
+
+        Raises:
+            TrainingError: the weights of the ranks have come to differ.
+        """
+        self._check_equal_weights()
         optimizer = self._learner.optimizer.state_dict()["state"]
         parts = {**self._parts(), **{f"optimizer.{index}": entry for index, entry in optimizer.items()}}
         copies = {name: tensor.detach().clone() for name, tensor in named(parts).items()}
         return Checkpoint(self.config, self.updates, self.world_steps, self.seconds, copies)
 
     def _parts(self) -> dict[str, Mapping[str, torch.Tensor]]:
-        """The tensors of a checkpoint by part and name, without those of the optimiser, which begins without any."""
+        """The tensors of a checkpoint by part and name, without those of the optimiser, which begins without any. What
+        each rank has of its own is that of all."""
         moments = self._observation_moments
         return {
             "network": self.network.state_dict(),
             "value_moments": self._value_moments.state_dict(),
             "observation_moments": {} if moments is None else moments.state_dict(),
-            "rollout": {"starts": self._rollout.starts[-1], "memory": self._rollout.memory[-1]},
-            "run": {
-                "worlds": torch.frombuffer(bytearray(self.worlds.sim.save()), dtype=torch.uint8),
-                "generator": self._generator.get_state(),
+            "levels": {} if self._sampler is None else self._sampler.state_dict(),
+            "rollout": {
+                "starts": self.ranks.gather(self._rollout.starts[-1]).flatten(0, 1),
+                "memory": self.ranks.gather(self._rollout.memory[-1]).flatten(0, 1),
             },
+            "run": {"worlds": self.worlds.save(), "generator": self._generator.get_state()},
         }
 
     def restore(self, checkpoint: Checkpoint) -> None:
-        """Goes on from a checkpoint. On the CPU, with the same versions and number of threads, all that follows has the
-        bits of the run that made it.
+        """Goes on from a checkpoint, of any number of ranks. On the CPU, with the same versions and numbers of threads
+        and ranks, all that follows has the bits of the run that made it.
 
         Raises:
-            StateError: it is of another network, or of other worlds. Nothing has changed.
+            StateError: it is of another network, or of other worlds or levels. Nothing has changed.
         """
-        self._check(checkpoint)
-        self.worlds.sim.restore(checkpoint.tensors["run.worlds"].numpy().tobytes())
-        self.network.load_state_dict(checkpoint.part("network"))
-        self._value_moments.load_state_dict(checkpoint.part("value_moments"))
-        if self._observation_moments is not None:
-            self._observation_moments.load_state_dict(checkpoint.part("observation_moments"))
-        self._rollout.starts[-1] = checkpoint.tensors["rollout.starts"]
-        self._rollout.memory[-1] = checkpoint.tensors["rollout.memory"]
+        self._check(checkpoint, self._parts())
+        if self._sampler is not None:
+            self._sampler.check(checkpoint)
+        with self.ranks.together():
+            self.worlds.restore(checkpoint.tensors["run.worlds"])
+        self._load_learned(checkpoint)
+        if self._sampler is not None:
+            self._sampler.restore(checkpoint)
+        own = self.ranks.rows(self.config.num_rows)
+        self._rollout.starts[-1] = checkpoint.tensors["rollout.starts"][own]
+        self._rollout.memory[-1] = checkpoint.tensors["rollout.memory"][own]
         self._generator.set_state(checkpoint.tensors["run.generator"])
         self._restore_optimizer(checkpoint)
         self.updates, self.world_steps = checkpoint.update, checkpoint.world_steps
         self.seconds = checkpoint.seconds
+
+    def begin_with(self, checkpoint: Checkpoint) -> None:
+        """Takes the network and the running moments of a checkpoint, and nothing else: worlds, schedules and the
+        optimiser begin anew, and may be others.
+
+        Raises:
+            StateError: it is of another network. Nothing has changed.
+        """
+        learned = ("network", "value_moments", "observation_moments")
+        self._check(checkpoint, {part: tensors for part, tensors in self._parts().items() if part in learned})
+        self._load_learned(checkpoint)
+
+    def _load_learned(self, checkpoint: Checkpoint) -> None:
+        self.network.load_state_dict(checkpoint.part("network"))
+        self._value_moments.load_state_dict(checkpoint.part("value_moments"))
+        if self._observation_moments is not None:
+            self._observation_moments.load_state_dict(checkpoint.part("observation_moments"))
 
     def _restore_optimizer(self, checkpoint: Checkpoint) -> None:
         state = self._learner.optimizer.state_dict()
@@ -148,16 +201,27 @@ class Trainer:
         state["state"] = {index: checkpoint.part(f"optimizer.{index}") for index in range(count)}
         self._learner.optimizer.load_state_dict(state)
 
-    def _check(self, checkpoint: Checkpoint) -> None:
-        """Refuses a checkpoint whose tensors are others than those of a checkpoint of this run."""
-        for name, tensor in named(self._parts()).items():
+    def _check(self, checkpoint: Checkpoint, parts: Mapping[str, Mapping[str, torch.Tensor]]) -> None:
+        """Refuses a checkpoint whose tensors are others than these parts of a checkpoint of this run. The simulator
+        checks the bytes of the worlds, whose shape depends on the number of ranks."""
+        for name, tensor in named(parts).items():
             found = checkpoint.tensors.get(name)
-            if found is None or found.shape != tensor.shape:
+            if found is None or (found.shape != tensor.shape and name != "run.worlds"):
                 has = "there is none in it" if found is None else f"it is {list(found.shape)} there"
                 raise StateError(
                     f"the checkpoint does not fit: {name} has shape {list(tensor.shape)} here, and {has}",
                     hint="resume with the network and the worlds of the checkpoint's own config",
                 )
+
+    def _check_equal_weights(self) -> None:
+        checksum = 0
+        for tensor in self.network.state_dict().values():
+            checksum = zlib.crc32(tensor.cpu().numpy(), checksum)
+        if len(self.ranks.gather(torch.tensor(checksum)).unique()) > 1:
+            raise TrainingError(
+                "the processes of the run have come to have different weights",
+                hint="resume with processors of one kind, and the same versions and number of threads on all",
+            )
 
 
 def named(parts: Mapping[str, Mapping[str, torch.Tensor]]) -> dict[str, torch.Tensor]:

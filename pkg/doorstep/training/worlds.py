@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import final
 
 import numpy as np
@@ -9,28 +10,53 @@ import torch
 
 from doorstep._native import NEUTRAL_ACTION
 from doorstep.config import SimulatorConfig
+from doorstep.errors import StateError
+from doorstep.levels import AnyLevel, GeneratedLevel, reference
 from doorstep.simulator import Simulator
+from doorstep.training.distributed import Ranks
 from doorstep.training.normalization import Scale
 
 LARGEST_Y = 5  # in self_observations
 LEVEL_LENGTH = 40.0  # metres, by which self_observations are divided
+# Agents soon reach the last room, or meet its task in the first one, where they start.
+PRACTICE = (
+    GeneratedLevel(room_types=("single_button", "single_button", "cube_buttons")),
+    GeneratedLevel(room_types=("cube_buttons", "cube_buttons", "cube_buttons")),
+)
 DEPTH_RANGE = 40.0  # metres; what is farther counts as this far
 
 
 @final
 class Worlds:
-    """A simulator whose tensors have a row for every agent: R = N * A rows.
+    """This rank's share of a run's worlds: a simulator whose tensors have a row for every agent, R = N * A rows.
+
+    levels: that worlds draw from; none: they play the reference's.
+    practice: without levels, share of the worlds, the last ones, that play PRACTICE instead of the reference's.
 
     Attributes:
         sim: the simulator.
         num_rows: R.
+        num_levels: L; 0 without levels.
+        num_reference_rows: of the worlds that do not practise; all rows, if there is no such world.
         shape: of an agent's observation: (F,), or (H, W, 4) of red, green, blue and depth.
         dtype: of observations: float32, or uint8 for pixels.
     """
 
-    def __init__(self, config: SimulatorConfig) -> None:
-        self.sim = sim = Simulator.from_config(config)
-        self.num_rows = config.num_worlds * config.num_agents
+    def __init__(
+        self, config: SimulatorConfig, ranks: Ranks, levels: Sequence[AnyLevel] = (), practice: float = 0.0
+    ) -> None:
+        self._config = config
+        self._ranks = ranks
+        self._first_practice = config.num_worlds - (0 if levels else round(practice * config.num_worlds))
+        self._choice = tuple(levels) if self._first_practice == config.num_worlds else (reference(), *PRACTICE)
+        own = ranks.rows(config.num_worlds)
+        self.sim = sim = self._simulator_of(ranks.shard(config), own)
+        self.num_rows = sim.num_worlds * sim.num_agents
+        num_reference = min(max(self._first_practice - own.start, 0), sim.num_worlds)
+        self.num_reference_rows = (num_reference if self._first_practice else sim.num_worlds) * sim.num_agents
+        self.num_levels = len(levels)
+        self._levels = sim.levels.to_torch() if levels else None
+        self._level_weights = sim.level_weights.to_torch() if levels else None
         self.sees_pixels = config.cameras is not None
         read = {name: tensor.to_torch().flatten(0, 1) for name, tensor in sim.tensors.items() if tensor.ndim > 2}
         self._read = read
@@ -41,6 +67,18 @@ class Worlds:
         else:
             self.shape, self.dtype = tuple(read["observations"].shape[1:]), torch.float32
         self.device = read["rewards"].device
+
+    def _simulator_of(self, config: SimulatorConfig, numbers: slice) -> Simulator:
+        """A simulator of the run's worlds with these numbers; what each may play is equally likely."""
+        if not self._choice:
+            return Simulator.from_config(config)
+        sim = Simulator.from_config(config.replace(max_levels=len(self._choice)))
+        sim.set_levels(self._choice)
+        if self._first_practice < self._config.num_worlds:
+            practises = np.arange(numbers.start, numbers.stop)[:, None] >= self._first_practice
+            sim.level_weights = np.hstack((~practises, *[practises] * len(PRACTICE))).astype(np.float32)
+        sim.reset()
+        return sim
 
     def observe(self, out: torch.Tensor, scale: Scale | None = None) -> None:
         """Writes the present observations, [R, *shape], normalised by a scale if there is one."""
@@ -53,6 +91,16 @@ class Worlds:
     def observe_final(self, out: torch.Tensor, scale: Scale | None = None) -> None:
         """Writes the last observations of each row's latest ended episode, [R, F], likewise."""
         write(self._read["final_observations"], scale, out)
+
+    def draw_levels(self, weights: torch.Tensor) -> None:
+        """Sets how likely worlds draw each level from their next reset on: float32 [L], relative to the sum."""
+        assert self._level_weights is not None
+        self._level_weights.copy_(weights)
+
+    def read_levels(self, levels: torch.Tensor) -> None:
+        """Writes the level that each world plays: int64 [N]; without levels there is nothing to write, [0]."""
+        if self._levels is not None:
+            levels.copy_(self._levels.squeeze(-1))
 
     def step(self, actions: torch.Tensor) -> None:
         """Steps every world once with actions int32 [R, 4]."""
@@ -72,13 +120,44 @@ class Worlds:
 
     def stagger(self) -> None:
         """Steps idle agents through an episode while worlds begin new ones in turn, so that their ends are spread."""
-        sim = self.sim
-        length, num_worlds = sim.episode_length, sim.num_worlds
-        begins_at = np.arange(num_worlds) * length // num_worlds
+        sim, total = self.sim, self._config.num_worlds
+        length = sim.episode_length
+        begins_at = (np.arange(total) * length // total)[self._ranks.rows(total)]
         idle = torch.tensor(NEUTRAL_ACTION, dtype=torch.int32, device=self.device).expand(self.num_rows, -1)
         for step in range(length):
             sim.resets = (begins_at == step)[:, None]
             self.step(idle)
+
+    # ---- Saving
+
+    def save(self) -> torch.Tensor:
+        """Together: the saves of all ranks' worlds, uint8 [ranks, bytes]."""
+        return self._ranks.gather(torch.frombuffer(bytearray(self.sim.save()), dtype=torch.uint8))
+
+    def restore(self, saves: torch.Tensor) -> None:
+        """Restores this rank's worlds from the saves of a run of as many worlds, of any number of ranks.
+
+        Raises:
+            StateError: they are damaged, or of other rules. Nothing has changed.
+        """
+        for slots, data in list(self._own_parts(saves)):
+            self.sim.restore(data, slots)
+
+    def _own_parts(self, saves: torch.Tensor) -> Iterator[tuple[np.ndarray, bytes]]:
+        """Slots of this rank's worlds, and a save of these worlds."""
+        total, own = self._config.num_worlds, self._ranks.rows(self._config.num_worlds)
+        if len(saves) == self._ranks.count:
+            yield np.arange(own.stop - own.start), saves[self._ranks.rank].numpy().tobytes()
+            return
+        if total % len(saves):
+            raise StateError(f"{total} worlds cannot have been those of {len(saves)} processes")
+        size = total // len(saves)
+        config = self._config.replace(num_worlds=size, device="cpu", cameras=None, flat_observations=False)
+        with self._simulator_of(config, slice(0, size)) as saved:
+            for index in range(own.start // size, -(-own.stop // size)):
+                saved.restore(saves[index].numpy().tobytes())
+                numbers = np.arange(max(own.start, index * size), min(own.stop, (index + 1) * size))
+                yield numbers - own.start, saved.save(numbers - index * size)
 
 
 def write(numbers: torch.Tensor, scale: Scale | None, out: torch.Tensor) -> None:

@@ -24,7 +24,7 @@ def test_every_scheduler_and_controller_of_the_library_has_a_class() -> None:
     assert list(SchedulerConfig.registry) == [member.name.lower() for member in native.Scheduler]
     assert list(ControllerConfig.registry) == ["pull", "round_robin"]
     assert list(SamplerConfig.registry) == ["categorical"]
-    assert list(PolicyConfig.registry) == ["random", "idle", "scripted", "function"]
+    assert list(PolicyConfig.registry) == ["random", "idle", "scripted", "trained", "function"]
     assert SamplerConfig.from_dict({"type": "categorical", "top_p": 0.5}) == SamplingParams(top_p=0.5)
 
 

@@ -65,6 +65,18 @@ def test_an_action_depends_on_its_seed_step_and_agent_only() -> None:
     assert len(np.unique(policy.act(same, step=7, seeds=np.zeros(40, int))[0], axis=0)) > 1
 
 
+@pytest.mark.parametrize("step", [7, np.arange(40)])
+def test_shards_draw_what_all_worlds_would(step: Any) -> None:
+    policy, observations = doorstep.Policy.from_torch(mlp(16)), observe(40, 3).numpy()
+    sampling = SamplingParams(seed=5)
+    whole = policy.act(observations, sampling=sampling, step=step)
+    for shard in (slice(0, 11), slice(11, 40)):
+        own_step = step if isinstance(step, int) else step[shard]
+        found = policy.act(observations[shard], sampling=sampling, step=own_step, first_world=shard.start)
+        assert (found == whole[shard]).all()
+    assert (policy.act(observations, sampling=sampling, step=step, first_world=1) != whole).any()
+
+
 def test_without_seeds_and_steps_every_world_and_call_draws_anew() -> None:
     policy, observations = constant(*[0.0] * NUM_LOGITS), np.zeros((64, 2, NUM_INPUTS), np.float32)
     first, second = policy.act(observations), policy.act(observations)
@@ -178,6 +190,8 @@ def test_parameters_are_values() -> None:
         ({"seeds": [1, 2, 2**32]}, "seeds"),
         ({"seeds": [[1, 2, 3]]}, "seeds"),
         ({"seeds": "abc"}, "seeds"),
+        ({"first_world": -1}, "first_world"),
+        ({"first_world": 2**31 + 1}, "first_world"),
     ],
 )
 def test_other_arguments_are_refused(arguments: dict[str, Any], name: str) -> None:

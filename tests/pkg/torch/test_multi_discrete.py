@@ -133,6 +133,19 @@ def test_the_same_generator_gives_the_same_actions() -> None:
     assert torch.equal(multi_discrete_sample(logits, SIZES)[0], first)
 
 
+def test_given_random_numbers_are_used() -> None:
+    logits = draw_logits(torch.float32)
+    uniforms = torch.rand(len(logits), len(SIZES), generator=torch.Generator().manual_seed(3))
+    drawn = multi_discrete_sample(logits, SIZES, torch.Generator().manual_seed(3))
+    for one, other in zip(drawn, multi_discrete_sample(logits, SIZES, uniforms=uniforms), strict=True):
+        assert torch.equal(one, other)
+    with pytest.raises(doorstep.ArgumentError, match=r"generator is .*; it must be None where uniforms are given"):
+        multi_discrete_sample(logits, SIZES, torch.Generator(), uniforms=uniforms)
+    for wrong in (uniforms[:3], uniforms[:, :3], uniforms.double(), 0.5):
+        with pytest.raises(doorstep.ArgumentError, match="uniforms"):
+            multi_discrete_sample(logits, SIZES, uniforms=wrong)  # type: ignore[arg-type,unused-ignore]
+
+
 def test_rows_do_not_depend_on_each_other() -> None:
     logits, uniforms = draw_logits(torch.float32), torch.rand(333, 4)
     whole = torch.ops.doorstep.multi_discrete_sample(logits, uniforms, SIZES)

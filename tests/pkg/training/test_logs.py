@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch")
 
 from tests.pkg.training.runs import rolled_out  # noqa: E402
 
-from doorstep.training import Record, read_log  # noqa: E402
+from doorstep.training import Ranks, Record, read_log  # noqa: E402
 from doorstep.training.graphs import recorded  # noqa: E402
 from doorstep.training.logs import JsonLines, summarize_episodes  # noqa: E402
 
@@ -23,7 +23,7 @@ def record_of(update: int) -> Record:
 def test_episodes_are_counted_once_by_world() -> None:
     _, rollout = rolled_out()
     rollout.starts[1:] = False
-    assert summarize_episodes(rollout, 2).episodes == 0
+    assert summarize_episodes(rollout, 2, Ranks()).episodes == 0
     # world 0 ends after steps 2 and 9, world 3 after step 9; the others go on
     for step, world, returns, largest_y in (
         (2, 0, (1.0, 3.0), (14.0, 12.0)),
@@ -34,11 +34,22 @@ def test_episodes_are_counted_once_by_world() -> None:
         rollout.starts[step + 1, rows] = True
         rollout.returns[step, rows] = torch.tensor(returns)
         rollout.largest_y[step, rows] = torch.tensor(largest_y)
-    summary = summarize_episodes(rollout, 2)
+    summary = summarize_episodes(rollout, 2, Ranks())
     assert summary.episodes == 3
     assert summary.mean_return == pytest.approx((2 + 0 + 4) / 3)
     assert summary.rooms_one == pytest.approx((1, 2 / 3, 1 / 3))
     assert summary.rooms_all == pytest.approx((2 / 3, 1 / 3, 1 / 3))
+
+
+def test_worlds_that_practise_are_not_counted() -> None:
+    _, rollout = rolled_out("rollout.practice_worlds=0.5")
+    rollout.starts[1:] = False
+    for world, largest_y in ((0, 14.0), (2, 12.0), (3, 41.0), (5, 41.0)):  # the last three practise
+        rollout.starts[5, 2 * world : 2 * world + 2] = True
+        rollout.largest_y[4, 2 * world : 2 * world + 2] = largest_y
+    summary = summarize_episodes(rollout, 2, Ranks())
+    assert summary.episodes == 2
+    assert summary.rooms_all == (0.5, 0.0, 0.0)
 
 
 def test_a_log_has_a_line_of_json_for_each_record(tmp_path: Path) -> None:

@@ -15,7 +15,16 @@ torch = pytest.importorskip("torch")
 from tests.pkg.training.runs import WITH_MEMORY, small  # noqa: E402
 
 from doorstep.policies import find_policy  # noqa: E402
-from doorstep.training import LSTMNetwork, MLPNetwork, NetworkConfig, Trainer, load_policy, preset, save_checkpoint  # noqa: E402
+from doorstep.training import (  # noqa: E402
+    LSTMNetwork,
+    MLPNetwork,
+    NetworkConfig,
+    Ranks,
+    Trainer,
+    load_policy,
+    preset,
+    save_checkpoint,
+)
 from doorstep.training.networks import ActorCritic  # noqa: E402
 from doorstep.training.normalization import RunningMoments  # noqa: E402
 from doorstep.training.trained import restored_network  # noqa: E402
@@ -64,7 +73,7 @@ def test_running_moments_are_those_of_weighted_batches() -> None:
     generator = np.random.default_rng(1)
     batches = [generator.normal((1.0, -2.0, 5.0), (1.0, 0.1, 0.0), (50, 3)) for _ in range(6)]
     for batch in batches:
-        moments.update(torch.tensor(batch, dtype=torch.float32))
+        moments.update(torch.tensor(batch, dtype=torch.float32), Ranks())
     weights = np.repeat([0.9 ** (5 - index) for index in range(6)], 50)
     rows = np.concatenate(batches)
     mean = np.average(rows, axis=0, weights=weights)

@@ -12,9 +12,9 @@ torch = pytest.importorskip("torch")
 
 from tests.pkg.training.runs import WITH_MEMORY, WITHOUT_MEMORY, rolled_out, small  # noqa: E402
 
-from doorstep.training import NonFiniteLossError, PPOConfig, Trainer  # noqa: E402
+from doorstep.training import NonFiniteLossError, PPOConfig, Ranks, Trainer  # noqa: E402
 from doorstep.training.networks import Outputs  # noqa: E402
-from doorstep.training.ppo import interpolated, minibatches, ppo_loss  # noqa: E402
+from doorstep.training.ppo import STATISTICS, interpolated, limit_gradients, minibatches, ppo_loss  # noqa: E402
 
 
 def batch_of(length: int, count: int) -> tuple[Outputs, dict[str, Any]]:
@@ -39,7 +39,7 @@ def batch_of(length: int, count: int) -> tuple[Outputs, dict[str, Any]]:
 def test_loss_is_that_of_the_paper(clip_values: bool) -> None:
     outputs, batch = batch_of(2, 50)
     config = PPOConfig(clip=0.15, value_weight=0.7, clip_values=clip_values)
-    loss, statistics = ppo_loss(outputs, batch, config, 0.02)
+    loss, statistics = ppo_loss(outputs, batch, config, 0.02, 100, Ranks())
 
     total, entropy_sum, value_sum, clipped = 0.0, 0.0, 0.0, 0
     advantages = batch["advantages"].double()
@@ -63,20 +63,39 @@ def test_loss_is_that_of_the_paper(clip_values: bool) -> None:
             value_sum += error / 2
     expected = -total / 100 + 0.7 * value_sum / 100 - 0.02 * entropy_sum / 100
     assert loss.item() == pytest.approx(expected, rel=1e-4)
-    assert statistics["entropy"].item() == pytest.approx(entropy_sum / 100, rel=1e-4)
-    assert statistics["clipped"].item() == pytest.approx(clipped / 100)
+    assert statistics[STATISTICS.index("entropy")].item() == pytest.approx(entropy_sum / 100, rel=1e-4)
+    assert statistics[STATISTICS.index("clipped")].item() == pytest.approx(clipped / 100)
 
 
 def test_every_epoch_uses_every_sequence_once_in_a_new_order() -> None:
-    count = 23
+    config = small(*WITH_MEMORY, "simulator.num_worlds=1", "simulator.num_agents=2", "rollout.num_steps=44",
+                   "ppo.num_epochs=3", "ppo.num_minibatches=4")  # fmt: skip
+    count = config.num_sequences
     data = {"starts": torch.zeros(4, count, dtype=torch.bool), "index": torch.arange(count).expand(4, count)}
-    config = PPOConfig(num_epochs=3, num_minibatches=4)
-    batches = list(minibatches(data, config, torch.Generator().manual_seed(1)))
-    assert [batch["index"].shape[1] for batch in batches] == [6, 6, 6, 5] * 3
+    parts = list(minibatches(data, config, torch.Generator().manual_seed(1), Ranks()))
+    batches = [batch for batch, _ in parts]
+    assert [batch["index"].shape[1] for batch in batches] == [6, 6, 5, 5] * 3
+    assert [num_steps for _, num_steps in parts] == [24, 24, 20, 20] * 3
     epochs = [torch.cat([batch["index"][0] for batch in batches[4 * epoch : 4 * epoch + 4]]) for epoch in range(3)]
     for epoch in epochs:
         assert epoch.sort().values.tolist() == list(range(count))
     assert not torch.equal(epochs[0], epochs[1])
+
+
+@pytest.mark.parametrize("most", [0.5, 1e3, float("inf")])
+def test_gradients_are_limited_as_pytorch_does_it(most: float) -> None:
+    generator = torch.Generator().manual_seed(5)
+    ours, theirs = ([torch.nn.Parameter(torch.zeros(size)) for size in (3, 50, 400)] for _ in range(2))
+    for mine, other in zip(ours, theirs, strict=True):
+        mine.grad = torch.randn(mine.shape, generator=generator)
+        other.grad = mine.grad.clone()
+    norm = limit_gradients(ours, most)
+    assert torch.equal(norm, torch.nn.utils.clip_grad_norm_(theirs, most))
+    assert 15 < norm < 30
+    for mine, other in zip(ours, theirs, strict=True):
+        assert torch.equal(mine.grad, other.grad)
+    length = torch.cat([parameter.grad for parameter in ours]).norm()
+    assert length == pytest.approx(min(most, norm.item()), rel=1e-5)
 
 
 @pytest.mark.parametrize(("last", "progress", "expected"), [(None, 0.7, 4.0), (2.0, 0.0, 4.0), (2.0, 0.5, 3.0)])
@@ -87,10 +106,10 @@ def test_schedules_are_linear(last: float | None, progress: float, expected: flo
 def test_learning_rate_follows_its_schedule() -> None:
     trainer = Trainer(small("ppo.learning_rate=1e-3", "ppo.final_learning_rate=2e-4"))
     rates = []
-    for _ in range(4):
+    for _ in range(6):  # two more than the config has
         trainer.update()
         rates.append(trainer._learner.optimizer.param_groups[0]["lr"])
-    assert rates == pytest.approx([1e-3, 8e-4, 6e-4, 4e-4])
+    assert rates == pytest.approx([1e-3, 8e-4, 6e-4, 4e-4, 2e-4, 2e-4])
 
 
 @pytest.mark.parametrize("network", [WITHOUT_MEMORY, WITH_MEMORY])

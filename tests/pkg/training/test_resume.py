@@ -241,3 +241,19 @@ def test_a_batch_that_is_not_finite_is_kept(tmp_path: Path) -> None:
     assert not batch["targets"].isfinite().all()
     assert batch["observations"].isfinite().all()
     assert read_log(tmp_path / LOG)[-1]["update"] == 3
+
+
+def test_a_run_begins_with_what_another_one_learned() -> None:
+    first = Trainer(small())
+    first.update()
+    second = Trainer(small("simulator.num_worlds=3", "ppo.num_minibatches=1", "seed=5"))
+    second.begin_with(first.checkpoint())
+    checkpoint = second.checkpoint()
+    assert (checkpoint.update, checkpoint.world_steps) == (0, 0)
+    for part in ("network", "value_moments", "observation_moments"):
+        learned = checkpoint.part(part)
+        assert learned
+        assert all(torch.equal(tensor, first.checkpoint().part(part)[name]) for name, tensor in learned.items())
+    second.update()
+    with pytest.raises(doorstep.StateError, match=r"the checkpoint does not fit: network\."):
+        Trainer(small("network.widths=[4]")).begin_with(first.checkpoint())

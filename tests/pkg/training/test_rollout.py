@@ -13,14 +13,15 @@ torch = pytest.importorskip("torch")
 
 from tests.pkg.training.runs import WITH_MEMORY, WITHOUT_MEMORY, rolled_out, small  # noqa: E402
 
-from doorstep.training import Trainer  # noqa: E402
-from doorstep.training.worlds import Worlds  # noqa: E402
+from doorstep.training import Ranks, Trainer  # noqa: E402
+from doorstep.training.worlds import PRACTICE, Worlds  # noqa: E402
 
 UNSCALED = ("rollout.normalize_observations=false", "rollout.staggered=false")
 
 
 def test_a_rollout_holds_what_happened() -> None:
-    trainer, rollout = rolled_out(*UNSCALED, "rollout.time_limit=bootstrap", "rollout.num_steps=32")
+    changes = ("rollout.time_limit=bootstrap", "rollout.num_steps=32", "rollout.practice_worlds=0")
+    trainer, rollout = rolled_out(*UNSCALED, *changes)
     with doorstep.Simulator.from_config(trainer.config.simulator) as again:
         for step in range(rollout.num_steps):
             assert (rollout.observations[step].numpy() == again.observations[:].reshape(12, 94)).all()
@@ -131,17 +132,32 @@ def test_sequences_are_steps_of_one_agent_in_order() -> None:
 
 
 def test_staggered_worlds_end_their_episodes_at_different_steps() -> None:
-    worlds = Worlds(small("simulator.num_worlds=20").simulator)
+    worlds = Worlds(small("simulator.num_worlds=20").simulator, Ranks())
     worlds.stagger()
     remaining = worlds.sim.steps_remaining.to_numpy()[:, 0, 0]
     assert np.unique(remaining).size == 20
     assert (worlds.sim.steps_remaining.to_numpy() > 0).all()
 
 
+@pytest.mark.parametrize(("share", "playing"), [(0, 6), (0.34, 4), (1, 0)])
+def test_the_last_worlds_practise(share: float, playing: int) -> None:
+    trainer = Trainer(small(f"rollout.practice_worlds={share}", "simulator.episode_length=4"))
+    worlds = trainer.worlds
+    assert worlds.num_reference_rows == 2 * (playing or 6)  # with no other world all are counted
+    seen: set[int] = set()
+    for _ in range(10):
+        trainer.update()
+        present = worlds.sim.levels[:, 0].tolist() if share else [0] * 6
+        assert present[:playing] == [0] * playing
+        assert all(present[playing:])
+        seen.update(present[playing:])
+    assert seen == (set(range(1, 1 + len(PRACTICE))) if share else set())
+
+
 def test_pixels_are_colours_and_depth() -> None:
     from doorstep.training import preset
 
-    worlds = Worlds(preset("pixels").simulator.replace(num_worlds=2))
+    worlds = Worlds(preset("pixels").simulator.replace(num_worlds=2), Ranks())
     seen = torch.zeros(4, 64, 64, 4, dtype=torch.uint8)
     worlds.observe(seen)
     sim = worlds.sim

@@ -1,0 +1,145 @@
+"""Policies in files: the layers of a network and how it chooses, without anything else that its training needs.
+
+The format is safetensors (https://github.com/huggingface/safetensors#format): the length of a header in 8 bytes, the
+header in JSON, arrays. It is read with numpy alone, and runs no code.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NoReturn, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doorstep._files import checked_path, open_regular, replaced_file
+from doorstep._native._generated import LayerKind
+from doorstep._native.policies import LayerHandle, LayerWeights, PolicyHandle, address_of
+from doorstep.errors import ArgumentError, StateError
+from doorstep.policy.policy import Policy
+from doorstep.policy.sampling import SamplingParams
+
+FORMAT = 1
+METADATA_KEY = "doorstep_policy"
+GATES = {LayerKind.LSTM: 4, LayerKind.GRU: 3}
+
+
+@final
+@dataclass(frozen=True)
+class StoredLayer:
+    """A layer: its kind, its numbers, and its float32 arrays by the names that `LayerWeights` has for them."""
+
+    kind: LayerKind
+    num_inputs: int = 0
+    num_outputs: int = 0
+    parameter: float = 0.0
+    arrays: Mapping[str, NDArray[np.float32]] = field(default_factory=dict)
+
+    def create(self) -> LayerHandle:
+        """The native layer, which keeps the arrays."""
+        addresses: dict[str, Any] = {name: address_of(array) for name, array in self.arrays.items()}
+        weights = LayerWeights(**addresses, owner=self.arrays)
+        return LayerHandle.create(self.kind, self.num_inputs, self.num_outputs, self.parameter, weights)
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """The shapes of its arrays, as PyTorch has them; biases may be absent."""
+        if self.kind == LayerKind.LINEAR:
+            return {"weights": (self.num_outputs, self.num_inputs), "biases": (self.num_outputs,)}
+        if self.kind == LayerKind.LAYER_NORM:
+            return {"weights": (self.num_inputs,), "biases": (self.num_inputs,)}
+        if self.kind not in GATES:
+            return {}
+        rows = GATES[self.kind] * self.num_outputs
+        return {
+            "weights": (rows, self.num_inputs),
+            "biases": (rows,),
+            "hidden_weights": (rows, self.num_outputs),
+            "hidden_biases": (rows,),
+        }
+
+
+def write_policy(
+    path: str | os.PathLike[str], layers: Sequence[StoredLayer], sampling: SamplingParams, about: Mapping[str, Any]
+) -> None:
+    """Writes a policy, whole or not at all. about: for people, in values that JSON can hold.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    header: dict[str, Any] = {}
+    data = b""
+    for index, layer in enumerate(layers):
+        for name, array in layer.arrays.items():
+            stored = np.ascontiguousarray(array, "<f4").tobytes()
+            offsets = [len(data), len(data) + len(stored)]
+            header[f"{index}.{name}"] = {"dtype": "F32", "shape": list(array.shape), "data_offsets": offsets}
+            data += stored
+    policy = {
+        "format": FORMAT,
+        "layers": [[layer.kind.name.lower(), layer.num_inputs, layer.num_outputs, layer.parameter] for layer in layers],
+        "sampling": sampling.to_dict(),
+        "about": about,
+        "checksum": zlib.crc32(data),
+    }
+    header["__metadata__"] = {METADATA_KEY: json.dumps(policy)}
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    with replaced_file(path) as file:
+        file.write(len(text).to_bytes(8, "little") + text + data)
+
+
+def read_policy(path: str | os.PathLike[str], *, sampling: SamplingParams | None = None) -> Policy:
+    """Reads a policy. sampling: how actions are chosen; None: as the file says.
+
+    Raises:
+        StateError: the file is not a policy, damaged, or of another version of the format.
+        OSError: the file cannot be read.
+    """
+    with open(open_regular(checked_path(path)), "rb") as file:
+        data = file.read()
+    try:
+        layers, stored_sampling = _parse(data)
+        handle = PolicyHandle.create([layer.create() for layer in layers], 0)
+    except (ArgumentError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise StateError(f"{os.fsdecode(path)} is no policy of doorstep, or damaged: {error}") from error
+    return Policy(handle, stored_sampling if sampling is None else sampling)
+
+
+def _parse(data: bytes) -> tuple[list[StoredLayer], SamplingParams]:
+    begin = 8 + int.from_bytes(data[:8], "little")
+    header = json.loads(data[8:begin])
+    policy = json.loads(header["__metadata__"][METADATA_KEY])
+    if policy["format"] != FORMAT:
+        _refuse(f"it has format {policy['format']}, and this version reads {FORMAT}")
+    if zlib.crc32(data[begin:]) != policy["checksum"]:
+        _refuse("its checksum differs")
+    layers = [
+        _layer(StoredLayer(LayerKind[kind.upper()], *numbers), f"{index}.", header, data[begin:])
+        for index, (kind, *numbers) in enumerate(policy["layers"])
+    ]
+    return layers, SamplingParams.from_dict(policy["sampling"])
+
+
+def _layer(layer: StoredLayer, prefix: str, header: Mapping[str, Any], data: bytes) -> StoredLayer:
+    """The layer with its arrays."""
+    arrays = {}
+    for name, shape in layer.shapes().items():
+        entry = header.get(prefix + name)
+        if entry is None and name.endswith("biases"):
+            continue
+        if entry is None or entry["dtype"] != "F32" or tuple(entry["shape"]) != shape:
+            _refuse(f"{prefix}{name} must be F32 {list(shape)}")
+        first, end = entry["data_offsets"]
+        if not 0 <= first <= end <= len(data) or end - first != 4 * math.prod(shape):
+            _refuse(f"{prefix}{name} is not in the file")
+        arrays[name] = np.frombuffer(data[first:end], "<f4").astype(np.float32).reshape(shape)
+    return StoredLayer(layer.kind, layer.num_inputs, layer.num_outputs, layer.parameter, arrays)
+
+
+def _refuse(problem: str) -> NoReturn:
+    raise ValueError(problem)

@@ -1,0 +1,142 @@
+"""The levels of a run: which episodes in them succeeded, and how often that was so lately."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import NamedTuple, final
+
+import torch
+from torch import nn
+
+from doorstep.errors import ArgumentError
+from doorstep.evaluation.arenas import Arena, find_arenas
+from doorstep.levels import AnyLevel, GeneratedLevel
+from doorstep.training.config import TrainingConfig
+
+
+class LevelOutcomes(NamedTuple):
+    """The episodes that ended in a rollout, as sums for each of L levels: float64 [L].
+
+    episodes: how many ended.
+    successes: how many of them succeeded: the goal was reached; in a level without a goal, all agents were beyond its
+        last door, though perhaps not at the same time.
+    returns: sum of their returns; that of an episode is the mean of its agents' sums of rewards.
+    """
+
+    episodes: torch.Tensor
+    successes: torch.Tensor
+    returns: torch.Tensor
+
+
+@final
+class SuccessRates(nn.Module):  # type: ignore[misc]
+    """How often each of L levels was solved lately. An episode that is `window` episodes of its level older weighs 1/e.
+
+    Attributes:
+        episodes: float64 [L], that the estimates rest on: 0 before the first one, at most `window`.
+        successes: float64 [L], those of them that succeeded.
+    """
+
+    episodes: torch.Tensor
+    successes: torch.Tensor
+
+    def __init__(self, num_levels: int, window: int) -> None:
+        super().__init__()
+        self._decay = 1 - 1 / window
+        self.register_buffer("episodes", torch.zeros(num_levels, dtype=torch.float64))
+        self.register_buffer("successes", torch.zeros(num_levels, dtype=torch.float64))
+
+    def update(self, outcomes: LevelOutcomes) -> None:
+        """Takes in the episodes of a rollout, which are equally old."""
+        kept = self._decay**outcomes.episodes
+        added = (1 - kept) / (1 - self._decay)  # decay^0 + ... + decay^(episodes - 1)
+        rates = outcomes.successes / outcomes.episodes.clamp(min=1)
+        self.episodes.mul_(kept).add_(added)
+        self.successes.mul_(kept).add_(added * rates)
+
+    @property
+    def means(self) -> torch.Tensor:
+        """Share of episodes that succeeded, float64 [L]; 0 where none has ended."""
+        return self.successes / torch.where(self.episodes > 0, self.episodes, 1)
+
+
+@final
+class TrainingLevels:
+    """What a run plays, and how success is told.
+
+    Attributes:
+        names: of the levels, all different.
+        levels: themselves.
+        digest: uint8 [32], which other levels do not have.
+    """
+
+    def __init__(self, arenas: Sequence[Arena], device: torch.device) -> None:
+        self.names = tuple(arena.name for arena in arenas)
+        self.levels = levels_of(arenas)
+        text = "\n".join(level.to_json() for level in self.levels)
+        self.digest = torch.frombuffer(bytearray(hashlib.sha256(text.encode()).digest()), dtype=torch.uint8)
+        exits = [float("inf") if arena.has_goal else exit_of(arena) for arena in arenas]
+        self._exits = torch.tensor(exits, device=device)
+
+    def outcomes(
+        self,
+        levels: torch.Tensor,
+        ended: torch.Tensor,
+        terminations: torch.Tensor,
+        largest_y: torch.Tensor,
+        returns: torch.Tensor,
+    ) -> LevelOutcomes:
+        """The sums over episodes that ended, of W worlds or steps of worlds.
+
+        Args:
+            levels: int64 [W], that were played.
+            ended, terminations: bool [W]: an episode ended, and did so by its goal.
+            largest_y, returns: float [W, A], of the episodes that ended: metres, sums of rewards.
+        """
+        succeeded = terminations | (largest_y > self._exits[levels][:, None]).all(1)
+        count = len(self.levels)
+
+        def sums(weights: torch.Tensor) -> torch.Tensor:
+            return torch.zeros(count, dtype=torch.float64, device=levels.device).index_add_(0, levels, weights.double())
+
+        return LevelOutcomes(sums(ended), sums(ended & succeeded), sums(ended * returns.mean(1)))
+
+
+def arenas_of(config: TrainingConfig) -> list[Arena]:
+    """The levels of a config and their names; none if it trains in the reference's without a table of levels.
+
+    Raises:
+        ArgumentError: the levels are refused, or one has neither a goal nor a door.
+        OSError: the file cannot be read.
+    """
+    arenas = find_arenas(config.levels, config.simulator.num_agents)
+    if arenas[0].level is None:
+        return []
+    for arena in arenas:
+        if not arena.has_goal:
+            exit_of(arena)
+    return arenas
+
+
+def levels_of(arenas: Sequence[Arena]) -> tuple[AnyLevel, ...]:
+    return tuple(arena.level for arena in arenas if arena.level is not None)
+
+
+def exit_of(arena: Arena) -> float:
+    """The y beyond the last door of a level, metres.
+
+    Raises:
+        ArgumentError: it has no door.
+    """
+    level = arena.level
+    if level is None or isinstance(level, GeneratedLevel):
+        return GeneratedLevel().room_ends[-1]
+    ends = [room.end for room in level.rooms if room.door is not None]
+    if not ends:
+        raise ArgumentError(
+            f"level {arena.name!r} has neither a goal nor a room with a door, so that no episode in it can succeed",
+            argument="levels",
+            hint="give it a goal",
+        )
+    return ends[-1]

@@ -1,0 +1,83 @@
+"""The script ppo.py of the package cleanrl, unchanged, with a network of its own.
+
+The script is of 2020. It asks gym for environments, and puts them into a vector environment of Stable-Baselines3: here
+both are replaced by all rooms at once. It knows actions that are one choice: here one of all 320 combinations.
+"""
+
+from __future__ import annotations
+
+import os
+import runpy
+import sys
+import tempfile
+from types import ModuleType
+from typing import Any
+from unittest import mock
+
+import gymnasium
+import numpy as np
+from gymnasium.spaces import Discrete
+from stable_baselines3.common import vec_env
+from tests.benchmarks.trainers.meter import Meter, num_rows, rules
+
+from doorstep import ACTIONS
+from doorstep.envs import EscapeRoomVecEnv
+from doorstep.training import TrainingConfig
+
+
+class Rooms(EscapeRoomVecEnv):
+    """Actions are numbers of combinations."""
+
+    def __init__(self, config: TrainingConfig, meter: Meter) -> None:
+        super().__init__(num_rows(config), **rules(config))
+        self.action_space = Discrete(int(np.prod(ACTIONS)))
+        self._meter = meter
+
+    def step_async(self, actions: Any) -> None:
+        self._meter.before_step(self._rooms)
+        super().step_async(np.stack(np.unravel_index(actions, tuple(ACTIONS)), -1))
+
+
+def stand_in_for_gym() -> dict[str, ModuleType]:
+    """The modules that the script imports, with what it takes from them; of wrappers it imports names that it does not
+    use here."""
+    gym: Any = ModuleType("gym")
+    wrappers: Any = ModuleType("gym.wrappers")
+    gym.spaces, gym.wrappers = gymnasium.spaces, wrappers
+    wrappers.TimeLimit = wrappers.Monitor = None
+    return {"gym": gym, "gym.wrappers": wrappers, "gym.spaces": gymnasium.spaces}
+
+
+def arguments(config: TrainingConfig) -> list[str]:
+    """Of the script."""
+    ppo, rows = config.ppo, num_rows(config)
+    values = {
+        "num-envs": rows,
+        "num-steps": config.rollout.num_steps,
+        "total-timesteps": config.num_updates * config.rollout.num_steps * rows,
+        "n-minibatch": ppo.num_minibatches,
+        "update-epochs": ppo.num_epochs,
+        "learning-rate": ppo.learning_rate,
+        "anneal-lr": False,
+        "gamma": ppo.discount,
+        "gae-lambda": ppo.trace_decay,
+        "clip-coef": ppo.clip,
+        "clip-vloss": ppo.clip_values,
+        "ent-coef": ppo.entropy_weight,
+        "vf-coef": ppo.value_weight,
+        "max-grad-norm": ppo.max_gradient_norm,
+        "seed": config.seed,
+        "cuda": False,
+    }
+    return [f"--{name}={value}" for name, value in values.items()]
+
+
+def train(config: TrainingConfig, meter: Meter) -> None:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        mock.patch.dict(sys.modules, stand_in_for_gym()),
+        mock.patch.object(sys, "argv", ["ppo.py", *arguments(config)]),
+        mock.patch.object(vec_env, "DummyVecEnv", return_value=Rooms(config, meter)),
+    ):
+        os.chdir(folder)  # the script writes into the folder "runs"
+        runpy.run_module("cleanrl.ppo", run_name="__main__")

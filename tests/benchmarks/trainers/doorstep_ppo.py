@@ -1,0 +1,20 @@
+"""doorstep's own PPO, with the files that `doorstep train` writes."""
+
+from __future__ import annotations
+
+import tempfile
+
+from tests.benchmarks.trainers.meter import Meter
+
+from doorstep.training import Record, Trainer, TrainingConfig
+from doorstep.training import train as train_in
+
+
+def train(config: TrainingConfig, meter: Meter) -> None:
+    trainers: list[Trainer] = []
+
+    def on_update(record: Record) -> None:
+        meter.add(record.world_steps, trainers[0].worlds.sim.episode_returns.to_numpy())
+
+    with tempfile.TemporaryDirectory() as folder:
+        train_in(config, folder, on_begin=trainers.append, on_update=on_update)

@@ -1,0 +1,88 @@
+"""PPO of TorchRL: its collector, advantage estimator and loss. `VecNormV2` normalises observations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from tensordict.nn import TensorDictModule
+from tests.benchmarks.trainers.meter import Meter, rules
+from torchrl.collectors import Collector
+from torchrl.envs import TransformedEnv, VecNormV2
+from torchrl.modules import ActorValueOperator, ProbabilisticActor
+from torchrl.objectives import ClipPPOLoss
+from torchrl.objectives.value import GAE
+
+from doorstep.envs import EscapeRoomTorchRLEnv, MultiDiscrete
+from doorstep.training import TrainingConfig
+from doorstep.training.networks import ActorCritic
+
+OBSERVATION, ACTION, LOGITS = ("agents", "observation"), ("agents", "action"), ("agents", "logits")
+FEATURES, VALUE, LOG_PROBABILITY = ("agents", "features"), ("agents", "value"), ("agents", "action_log_prob")
+KEYS = {name: ("agents", name) for name in ("reward", "done", "terminated", "value")}
+
+
+class Rooms(EscapeRoomTorchRLEnv):
+    """Episodes that run out of time have ended for good, as for the other trainers: agents observe the time."""
+
+    def __init__(self, config: TrainingConfig, meter: Meter) -> None:
+        super().__init__(config.simulator.num_worlds, **rules(config))
+        self._meter = meter
+
+    def _step(self, tensordict: Any) -> Any:
+        self._meter.before_step(self._rooms)
+        stepped = super()._step(tensordict)
+        stepped["agents", "terminated"] = stepped["agents", "done"]
+        return stepped
+
+
+def make_model(config: TrainingConfig, env: Any) -> ActorValueOperator:
+    """The policy and the values of all agents, with the same hidden layers."""
+    network = ActorCritic(config.network, env.observation_spec[OBSERVATION].shape[-1:])
+    actor = ProbabilisticActor(
+        TensorDictModule(network.actor, in_keys=[FEATURES], out_keys=[LOGITS]),
+        in_keys=[LOGITS],
+        out_keys=[ACTION],
+        distribution_class=MultiDiscrete,
+        return_log_prob=True,
+        log_prob_key=LOG_PROBABILITY,
+    )
+    return ActorValueOperator(
+        TensorDictModule(network.encoder, in_keys=[OBSERVATION], out_keys=[FEATURES]),
+        actor,
+        TensorDictModule(network.critic, in_keys=[FEATURES], out_keys=[VALUE]),
+    )
+
+
+def train(config: TrainingConfig, meter: Meter) -> None:
+    torch.manual_seed(config.seed)
+    ppo, frames = config.ppo, config.steps_per_update
+    env = TransformedEnv(Rooms(config, meter), VecNormV2([OBSERVATION], decay=0.9999, reduce_batch_dims=True))
+    model = make_model(config, env)
+    policy, critic = model.get_policy_operator(), model.get_value_operator()
+    estimate = GAE(gamma=ppo.discount, lmbda=ppo.trace_decay, value_network=critic)
+    estimate.set_keys(**KEYS)
+    loss = ClipPPOLoss(
+        policy,
+        critic,
+        clip_epsilon=ppo.clip,
+        entropy_coeff=ppo.entropy_weight,
+        critic_coeff=ppo.value_weight / 2,  # of the squared error; ours is of half of it
+        loss_critic_type="l2",
+        normalize_advantage=True,
+    )
+    loss.set_keys(**KEYS, action=ACTION, sample_log_prob=LOG_PROBABILITY)
+    optimizer = torch.optim.Adam(loss.parameters(), lr=ppo.learning_rate, eps=1e-5, fused=True)
+    collector = Collector(env, policy, frames_per_batch=frames, total_frames=config.num_updates * frames)
+    for data in collector:
+        with torch.no_grad():
+            estimate(data)
+        steps = data.reshape(-1)
+        for _ in range(ppo.num_epochs):
+            for rows in torch.randperm(len(steps)).chunk(ppo.num_minibatches):
+                losses = loss(steps[rows])
+                optimizer.zero_grad()
+                (losses["loss_objective"] + losses["loss_critic"] + losses["loss_entropy"]).backward()
+                torch.nn.utils.clip_grad_norm_(loss.parameters(), ppo.max_gradient_norm)
+                optimizer.step()
+    collector.shutdown()

@@ -1,0 +1,57 @@
+"""Heat maps count where the agents of a recording were."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import doorstep
+from doorstep._native import EntityKind
+from doorstep.errors import ArgumentError
+from doorstep.plots import plot_positions
+from doorstep.plots.heat_maps import count_visits
+from doorstep.recording import RecordingWriter
+
+pytest.importorskip("matplotlib")
+
+
+def test_every_agent_is_counted_once_a_step_where_it_is(tmp_path: Path) -> None:
+    expected: dict[tuple[int, int], int] = {}
+    positions = []
+    with doorstep.Simulator(3, seed=4) as sim, RecordingWriter(tmp_path / "walk.rec", sim) as writer:
+        for step in range(25):
+            sim.actions[:] = (2, step % 8, 2, 0)
+            writer.step()
+            positions.append(sim.state.body_positions.copy_to_host()[:, :2, :2].reshape(-1, 2))
+    visits = count_visits(tmp_path / "walk.rec")
+    for x, y in np.concatenate(positions).tolist():
+        cell = (int((x - visits.low[0]) // 0.5), int((y - visits.low[1]) // 0.5))
+        expected[cell] = expected.get(cell, 0) + 1
+    assert visits.counts.sum() == 25 * 3 * 2
+    assert {cell: int(visits.counts[cell]) for cell in expected} == expected
+
+
+def test_walls_that_all_worlds_have_are_whole(tmp_path: Path) -> None:
+    with doorstep.Simulator(8) as sim, RecordingWriter(tmp_path / "a.rec", sim) as writer:
+        writer.step()
+    visits = count_visits(tmp_path / "a.rec")
+    assert set(visits.statics[:, 0]) == {EntityKind.WALL, EntityKind.DOOR}
+    assert visits.shares.max() == 1
+    doors = visits.statics[:, 0] == EntityKind.DOOR
+    assert visits.shares[doors].sum() == pytest.approx(3)  # a world has three, at places of its own
+
+
+def test_pictures_and_mistakes(tmp_path: Path) -> None:
+    with doorstep.Simulator(2) as sim, RecordingWriter(tmp_path / "a.rec", sim) as writer:
+        writer.step()
+    with doorstep.Simulator(2) as sim, RecordingWriter(tmp_path / "none.rec", sim):
+        pass
+    plot_positions([tmp_path / "a.rec"] * 2, tmp_path / "map.svg")
+    assert (tmp_path / "map.svg").read_bytes().startswith(b"<?xml")
+    with pytest.raises(ArgumentError, match=r"none\.rec has no steps"):
+        plot_positions([tmp_path / "none.rec"], tmp_path / "map.png")
+    with pytest.raises(ArgumentError, match="a sequence of files of recordings"):
+        plot_positions([], tmp_path / "map.png")
+    assert not (tmp_path / "map.png").exists()

@@ -1,0 +1,45 @@
+"""The policy that comes with doorstep passes the doors, and needs nothing but numpy."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import doorstep
+from doorstep.evaluation import EvaluationConfig, evaluate_config
+from doorstep.policies import find_policy
+
+SEED = 2026  # of episodes in levels that were not trained on
+
+
+def test_both_agents_leave_levels_that_they_have_never_seen() -> None:
+    score = doorstep.evaluate(["trained"], episodes=128, seed=SEED, num_threads=1).score("trained")
+    first, second, third = score.rooms
+    assert first.all.value > 0.97
+    assert second.all.value > 0.95
+    assert third.one.value > 0.68
+    assert third.all.value > 0.64
+
+
+def test_it_has_a_name() -> None:
+    policy = find_policy("trained")
+    assert isinstance(policy, doorstep.Policy)
+    assert policy.num_inputs == 94
+    assert policy.sampling == doorstep.load_trained().sampling
+
+
+def test_a_config_can_name_it() -> None:
+    config = EvaluationConfig.from_dict({"policies": ["trained"], "episodes": 2, "simulator": {"num_worlds": 2}})
+    assert evaluate_config(config).policies == ("trained",)
+
+
+def test_it_needs_neither_pytorch_nor_safetensors() -> None:
+    code = """
+import sys
+sys.modules["torch"] = sys.modules["safetensors"] = None
+import doorstep
+with doorstep.Simulator(2, flat_observations=True) as sim:
+    print(doorstep.load_trained().act(sim.observations).shape)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "(2, 2, 4)\n"

@@ -1,0 +1,162 @@
+"""What the processes of `test_distributed.py` do: python -m tests.pkg.training.rank_scenarios NAME FOLDER.
+
+Each process prints a line of JSON with what it found.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import torch
+from tests.pkg.training.runs import WITH_MEMORY, small
+
+from doorstep.training import Ranks, Trainer, TrainingConfig, distributed, resume, run, save_checkpoint, train
+from doorstep.training.run import CHECKPOINT
+
+KINDS = {
+    "mlp": ("ppo.num_epochs=2",),
+    "lstm": (*WITH_MEMORY, "rollout.time_limit=bootstrap", "rollout.normalize_observations=false"),
+    "native": (*WITH_MEMORY, "rollout.inference=native", "simulator.world_offset=5"),
+}
+UPDATES = 10
+
+
+def config_of(kind: str) -> TrainingConfig:
+    return small("simulator.num_worlds=8", "simulator.num_threads=none", *KINDS[kind])
+
+
+def learn(config: TrainingConfig, ranks: Ranks) -> tuple[Trainer, list[dict[str, Any]]]:
+    """A run of some updates, and what it logs."""
+    trainer = Trainer(config, ranks)
+    return trainer, [trainer.update().to_dict() for _ in range(UPDATES)]
+
+
+# ---- Scenarios
+
+
+def curves(folder: Path) -> Any:
+    """Runs of every kind."""
+    ranks = Ranks.join()
+    found = {}
+    for kind in KINDS:
+        trainer, records = learn(config_of(kind), ranks)
+        checkpoint = trainer.checkpoint()
+        if ranks.is_first:
+            save_checkpoint(folder / f"{kind}.safetensors", checkpoint)
+        sim = trainer.worlds.sim
+        found[kind] = {"records": records, "worlds": sim.num_worlds, "offset": sim.world_offset}
+    distributed.disconnect()
+    threads = [path.read_text().strip() for path in Path("/proc/self/task").glob("*/comm")]
+    return {**found, "threads": threads}
+
+
+def interruptions(folder: Path) -> Any:
+    """A run that is stopped by its last process alone, and resumed; the same run without interruption."""
+    ranks = Ranks.join()
+    config = small("num_updates=6", *WITH_MEMORY)
+    train(config, folder / "whole")
+    updates = iter(range(1, 7))
+    stopped = train(
+        config, folder / "parts", should_stop=lambda: next(updates) == 3 and ranks.rank == ranks.count - 1
+    )
+    if ranks.is_first:
+        (folder / "third.safetensors").write_bytes((folder / "parts" / CHECKPOINT).read_bytes())
+    return [stopped.updates, resume(folder / "parts").updates]
+
+
+def failures(folder: Path) -> Any:
+    """Runs that fail on one rank, or on all."""
+    ranks = Ranks.join()
+
+    def poison(trainer: Trainer) -> None:
+        judge = trainer._rollout.judge
+
+        def judge_badly(*arguments: Any, **options: Any) -> None:
+            judge(*arguments, **options)
+            trainer._rollout.advantages[0, 0] = float("nan")
+
+        trainer._rollout.judge = judge_badly
+
+    def poisoned_run() -> None:
+        trainer = Trainer(small(), ranks)
+        if ranks.rank == 1:
+            poison(trainer)
+        run._update(trainer, folder / "poisoned")
+
+    def fail(record: Any) -> None:
+        raise LookupError("no such thing")
+
+    def fill_disk(record: Any) -> None:
+        if record.update == 3:
+            setattr(os, "fsync", full)  # noqa: B010 (mypy refuses an assignment)
+
+    def full(descriptor: Any) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "checkpoint")
+
+    def end_on(run: Callable[[], Any]) -> str:
+        try:
+            run()
+        except Exception as error:
+            return f"{type(error).__name__}: {error}"
+        return ""
+
+    return {
+        "indivisible": end_on(lambda: Trainer(small("simulator.num_worlds=7"), ranks)),
+        "device": end_on(lambda: Trainer(small("simulator.device=cuda:1"), ranks)),
+        "callback": end_on(lambda: train(small(), folder / "callback", on_update=fail)),
+        "nan": end_on(poisoned_run),
+        "begun": end_on(lambda: train(small("num_updates=1"), folder / "begun")),
+        "again": end_on(lambda: train(small("num_updates=1"), folder / "begun")),
+        "shape": end_on(lambda: resume(folder / "begun", ["network.widths=[16,8]"])),
+        "rules": end_on(lambda: resume(folder / "begun", ["simulator.episode_length=30"])),
+        "full": end_on(lambda: train(small("checkpoint_every=2"), folder / "full", on_update=fill_disk)),
+    }
+
+
+def loss(folder: Path) -> Any:
+    """The last rank is killed, or stopped, in the midst of a run."""
+    distributed.TIMEOUT = timedelta(seconds=10)
+    ranks = Ranks.join()
+    number = signal.SIGKILL if folder.name == "killed" else signal.SIGSTOP
+
+    def should_stop() -> bool:
+        if ranks.rank == 1:
+            os.kill(os.getpid(), number)
+        return False
+
+    try:
+        train(small("num_updates=1000"), folder / "run", should_stop=should_stop)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+
+
+def restarted(folder: Path) -> Any:
+    """The last rank is killed in its first life."""
+    ranks = Ranks.join()
+    steps = 0
+
+    def should_stop() -> bool:
+        nonlocal steps
+        steps += 1
+        if ranks.rank == 1 and steps == 4 and os.environ["TORCHELASTIC_RESTART_COUNT"] == "0":
+            os.kill(os.getpid(), signal.SIGKILL)
+        return False
+
+    config = small("num_updates=6", "checkpoint_every=3")
+    train(config, folder / "run", should_stop=should_stop, auto_resume=True)
+    return None
+
+
+SCENARIOS = {scenario.__name__: scenario for scenario in (curves, interruptions, failures, loss, restarted)}
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    print(json.dumps(SCENARIOS[sys.argv[1]](Path(sys.argv[2]))))
