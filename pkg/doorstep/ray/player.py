@@ -1,0 +1,59 @@
+"""The actor: a process with a `RolloutEngine`, which plays chunks of requests."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from dataclasses import replace
+from typing import final
+
+from doorstep._optional import import_optional
+from doorstep.errors import ClosedError
+from doorstep.ray.policy import MadePolicies
+from doorstep.rollouts.config import RolloutConfig
+from doorstep.rollouts.engine import RolloutEngine
+from doorstep.rollouts.failures import describe
+from doorstep.rollouts.request import EpisodeRequest
+from doorstep.rollouts.result import EpisodeResult
+
+_NO_REQUEST = EpisodeRequest()  # of results on their way: who asked has the requests
+
+
+@final
+class Player:
+    """Made by Ray, which calls it in as many threads as it is sent chunks."""
+
+    def __init__(self, config: str) -> None:
+        """config: of the engine, in JSON."""
+        self._config = RolloutConfig.from_json(config)
+        self._engine: RolloutEngine | None = None
+        self._policies = MadePolicies(import_optional("ray", "actors need Ray", 'pip install "doorstep[ray]"').get)
+
+    def ready(self) -> None:
+        """Makes the engine, if it is not made yet. Called before all others, and again to see whether this lives.
+
+        Raises:
+            DoorstepError: the engine cannot be made on this machine.
+        """
+        if self._engine is None:
+            self._engine = RolloutEngine(self._config)
+
+    def play(self, requests: list[EpisodeRequest]) -> list[EpisodeResult | str]:
+        """The results in the order of the requests; of a request that cannot be played, the reason.
+
+        Raises:
+            ClosedError: the replicas of the engine have ended, so that this actor can play nothing any more.
+        """
+        assert self._engine is not None
+        begun = [self._begin(self._engine, request) for request in requests]
+        answers = [one if isinstance(one, str) else replace(one.result(), request=_NO_REQUEST) for one in begun]
+        if not self._engine._core.num_playing:
+            raise ClosedError("the replicas of this actor have ended")
+        return answers
+
+    def _begin(self, engine: RolloutEngine, request: EpisodeRequest) -> Future[EpisodeResult] | str:
+        try:
+            return engine.future(replace(request, policy=self._policies(request.policy)))
+        except ClosedError:
+            raise
+        except Exception as error:
+            return describe(error)
