@@ -36,7 +36,7 @@ def publish(ray: Any, make: Callable[[], Any]) -> RayPolicy:
     except ray.exceptions.RayError:
         raise
     except Exception as error:
-        refuse("make", requirement, make, describe(error))
+        refuse("make", requirement, make, describe(error).partition("\n")[0])  # Ray tells more in the next ones
 
 
 def check_ray_policy(policy: Any) -> None:
