@@ -1,7 +1,7 @@
 """Searches for settings of `doorstep train` with Ray Tune. A trial whose worker was lost goes on from its checkpoint,
 and a sweep that was interrupted from its folder.
 
-pip install "doorstep[ray,train]"
+pip install "doorstep[ray]" "doorstep[train]"
 """
 
 import math

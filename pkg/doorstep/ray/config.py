@@ -35,7 +35,7 @@ class RayConfig(Config):
     max_losses: Annotated[
         int,
         Integer(1, 65536),
-        "The engine fails when num_actors times as many actors were lost, and no results came in between.",
+        "The engine fails after num_actors * max_losses losses of actors without any results in between.",
     ] = 8
     start_timeout: Annotated[
         float, Number(above=0), "The engine fails after so many seconds in which no actor was ready."

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import Future
 from dataclasses import replace
 from typing import final
 
@@ -15,7 +14,7 @@ from doorstep.rollouts.failures import describe
 from doorstep.rollouts.request import EpisodeRequest
 from doorstep.rollouts.result import EpisodeResult
 
-_NO_REQUEST = EpisodeRequest()  # of results on their way: who asked has the requests
+_NO_REQUEST = EpisodeRequest()  # of results on their way: the engine that asked has the requests
 
 
 @final
@@ -44,16 +43,22 @@ class Player:
             ClosedError: the replicas of the engine have ended, so that this actor can play nothing any more.
         """
         assert self._engine is not None
-        begun = [self._begin(self._engine, request) for request in requests]
-        answers = [one if isinstance(one, str) else replace(one.result(), request=_NO_REQUEST) for one in begun]
-        if not self._engine._core.num_playing:
+        core = self._engine._core
+        playable = [self._with_policy(request) for request in requests]
+        futures = iter(core.submit_futures([one for one in playable if not isinstance(one, str)], None))
+        answers = [one if isinstance(one, str) else _without_request(next(futures).result()) for one in playable]
+        if not core.num_playing:
             raise ClosedError("the replicas of this actor have ended")
         return answers
 
-    def _begin(self, engine: RolloutEngine, request: EpisodeRequest) -> Future[EpisodeResult] | str:
+    def _with_policy(self, request: EpisodeRequest) -> EpisodeRequest | str:
+        """The request for the engine here, or why there is no policy for it."""
         try:
-            return engine.future(replace(request, policy=self._policies(request.policy)))
-        except ClosedError:
-            raise
-        except Exception as error:
+            policy = self._policies(request.policy)
+        except Exception as error:  # of the user's function
             return describe(error)
+        return request if policy is request.policy else replace(request, policy=policy)
+
+
+def _without_request(result: EpisodeResult) -> EpisodeResult:
+    return replace(result, request=_NO_REQUEST)

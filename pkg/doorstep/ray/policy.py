@@ -31,12 +31,18 @@ def publish(ray: Any, make: Callable[[], Any]) -> RayPolicy:
     if not callable(make):
         refuse("make", requirement, make)
     try:
-        check_policy(make())
+        weakref.ref(_made_by(make))  # actors need one; names such as "random" have none, and need no publishing
         return RayPolicy(ray.put(make))
     except ray.exceptions.RayError:
         raise
     except Exception as error:
         refuse("make", requirement, make, describe(error).partition("\n")[0])  # Ray tells more in the next ones
+
+
+def _made_by(make: Callable[[], Any]) -> Any:
+    made = make()
+    check_policy(made)
+    return made
 
 
 def check_ray_policy(policy: Any) -> None:
@@ -65,5 +71,5 @@ class MadePolicies:
         with self._lock:
             made = self._made.get(policy)
             if made is None:
-                made = self._made[policy] = self._get(policy.make)()
+                made = self._made[policy] = _made_by(self._get(policy.make))
             return made

@@ -121,13 +121,13 @@ def test_requests_that_kill_every_actor_fail_alone(cluster: Any, tmp_path: Path)
 def test_policies_that_raise_fail_their_requests_alone(cluster: Any) -> None:
     here = os.getpid()
 
+    def raises(observations: NDArray[np.float32]) -> NDArray[np.int32]:
+        raise ZeroDivisionError("by the policy")
+
     def make_here_only() -> Any:
         if os.getpid() != here:
             raise FileNotFoundError("no such file on this machine")
-        return "idle"
-
-    def raises(observations: NDArray[np.float32]) -> NDArray[np.int32]:
-        raise ZeroDivisionError("by the policy")
+        return raises
 
     with RayRolloutEngine(SIMULATOR) as engine:
         policies = [engine.publish(make_here_only), engine.publish(lambda: raises), "random"]
@@ -149,7 +149,8 @@ def test_what_makes_no_policy_is_not_published(cluster: Any) -> None:
             (3, "make is 3; it must be a function"),
             (lambda: 3, "ArgumentError: policy is 3"),
             (lambda: "walk", "policy is 'walk'"),
-            (lambda: (lock, "idle")[1], "TypeError: Could not serialize"),
+            (lambda: "idle", "TypeError: cannot create weak reference to 'str' object"),
+            (lambda: (lock, network)[1], "TypeError: Could not serialize"),
             (lambda: doorstep.Policy.from_torch(torch.nn.Linear(94, 7)), "ArgumentError: module gives 7"),
         ]:
             with pytest.raises(ArgumentError, match=message) as caught:
