@@ -3,9 +3,9 @@
     python tests/benchmarks/ray_actors.py [--worlds 256] [--requests 10000] [--rounds 5]
 
 An engine with one and two replicas, and one and two actors of Ray with a replica each; a thread for each replica. All
-play the same requests, whole episodes of random agents, in turns. Printed are medians over the rounds; of actors also
-the CPU time that the program itself spends on a request, by which many actors are limited. The last line has the
-figures alone.
+play the same requests, whole episodes of random agents, in turns. Printed are medians over the rounds: episodes per
+second, and the CPU time that this process spends on a request, which limits how many actors it can serve. The last line
+has the figures alone.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import argparse
 import json
 import statistics
 import time
-from collections.abc import Callable
 from typing import NamedTuple
 
 import ray
@@ -32,15 +31,11 @@ class Round(NamedTuple):
     cpu: float
 
 
-def play(make: Callable[[], Engine], requests: list[EpisodeRequest]) -> Round:
-    with make() as engine:
-        engine.submit(requests[: len(requests) // 10])  # all actors start and warm up
-        assert engine.drain()
-        list(engine)
-        wall, cpu = time.perf_counter(), time.process_time()
-        engine.submit(requests)
-        count = len(list(engine))
-        return Round(count / (time.perf_counter() - wall), (time.process_time() - cpu) / count)
+def play(engine: Engine, requests: list[EpisodeRequest]) -> Round:
+    wall, cpu = time.perf_counter(), time.process_time()
+    engine.submit(requests)
+    count = len(list(engine))
+    return Round(count / (time.perf_counter() - wall), (time.process_time() - cpu) / count)
 
 
 def main() -> None:
@@ -50,25 +45,27 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
     simulator = SimulatorConfig(options.worlds, num_threads=1)
-    two = RolloutConfig(simulator, devices=("cpu", "cpu"))
-    kinds: dict[str, Callable[[], Engine]] = {
-        "an engine with one replica": lambda: RolloutEngine(simulator),
-        "with two": lambda: RolloutEngine(two),
-        "one actor": lambda: RayRolloutEngine(simulator, RayConfig(num_actors=1)),
-        "two actors": lambda: RayRolloutEngine(simulator, RayConfig(num_actors=2)),
-    }
     requests = [EpisodeRequest(seed=seed) for seed in range(options.requests)]
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
-    rounds: dict[str, list[Round]] = {name: [] for name in kinds}
-    for _ in range(options.rounds):
-        for name, make in kinds.items():
-            rounds[name].append(play(make, requests))
+    ray.init(num_cpus=3, include_dashboard=False, log_to_driver=False)  # of the actors of both engines
+    engines: dict[str, Engine] = {
+        "one replica": RolloutEngine(simulator),
+        "two replicas": RolloutEngine(RolloutConfig(simulator, devices=("cpu", "cpu"))),
+        "one actor": RayRolloutEngine(simulator, RayConfig(num_actors=1)),
+        "two actors": RayRolloutEngine(simulator, RayConfig(num_actors=2)),
+    }
+    rounds: dict[str, list[Round]] = {name: [] for name in engines}
+    for number in range(-1, options.rounds):  # in the first one actors start
+        for name, engine in engines.items():
+            measured = play(engine, requests)
+            if number >= 0:
+                rounds[name].append(measured)
+    for engine in engines.values():
+        engine.close()
     ray.shutdown()
     medians = {name: Round(*map(statistics.median, zip(*of_kind, strict=True))) for name, of_kind in rounds.items()}
-    first = next(iter(medians.values()))
     for name, (speed, cpu) in medians.items():
-        own = f", {cpu * 1e6:.0f} us of this process for a request" if "actor" in name else ""
-        print(f"{name:28} {speed:8,.0f} episodes/s, {speed / first.speed:.2f} of the first{own}")
+        ratio = speed / medians["one replica"].speed
+        print(f"{name:14} {speed:8,.0f} episodes/s, {ratio:.2f} of the first, {cpu * 1e6:4.0f} us CPU time a request")
     print(json.dumps(medians))
 
 
