@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import final
 
+from doorstep._native import VERSION_STRING
 from doorstep._optional import import_optional
 from doorstep.errors import ClosedError
 from doorstep.ray.policy import MadePolicies
@@ -27,14 +28,18 @@ class Player:
         self._engine: RolloutEngine | None = None
         self._policies = MadePolicies(import_optional("ray", "actors need Ray", 'pip install "doorstep[ray]"').get)
 
-    def ready(self) -> None:
+    def ready(self) -> str:
         """Makes the engine, if it is not made yet. Called before all others, and again to see whether this lives.
+
+        Returns:
+            The version of doorstep on this machine.
 
         Raises:
             DoorstepError: the engine cannot be made on this machine.
         """
         if self._engine is None:
             self._engine = RolloutEngine(self._config)
+        return VERSION_STRING
 
     def play(self, requests: list[EpisodeRequest]) -> list[EpisodeResult | str]:
         """The results in the order of the requests; of a request that cannot be played, the reason.

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, final
 
+from doorstep._native import VERSION_STRING
 from doorstep.errors import ClosedError
 from doorstep.ray.config import RayConfig
 from doorstep.ray.errors import ActorsLostError
@@ -79,14 +80,21 @@ class Pool:
                 self._send()
                 self._receive()
                 self._check_start()
-        except ActorsLostError as error:
-            end = error
         except BaseException as error:  # whatever it is, callers wait for results
-            end = ActorsLostError(f"the actors cannot be served any more: {describe(error)}", hint="make a new engine")
-            end.__cause__ = error
+            end = self._failure(error)
         self._requests.end(end)
         for actor in self._actors:
             self._kill(actor)
+
+    def _failure(self, error: BaseException) -> ActorsLostError:
+        """What callers are told."""
+        if isinstance(error, ActorsLostError):
+            return error
+        if self._current_session() != self._session:
+            return _session_lost()
+        failure = ActorsLostError(f"the actors cannot be served any more: {describe(error)}", hint="make a new engine")
+        failure.__cause__ = error
+        return failure
 
     # ---- Sending
 
@@ -116,6 +124,7 @@ class Pool:
         done, _ = self._ray.wait(list(answering), num_returns=1, timeout=_SLICE_SECONDS)
         for reference in done:
             actor = answering[reference]
+            self._check_session()
             try:
                 answer = self._ray.get(reference)
             except Exception as error:
@@ -132,12 +141,14 @@ class Pool:
 
     def _answered(self, actor: _Actor, reference: Any, answer: Any) -> None:
         if reference == actor.ready:
+            _check_version(answer)
             actor.ready = None
-            return
-        self._losses = 0
-        self._requests.answer(actor.calls.pop(reference), answer)
+        else:
+            self._requests.answer(actor.calls.pop(reference), answer)
+            self._losses = 0
 
     def _failed(self, actor: _Actor, reference: Any, error: Any) -> None:
+        self._check_session()
         is_raised_there = isinstance(error, self._ray.exceptions.RayTaskError)
         if is_raised_there and reference in actor.calls and not isinstance(error.cause, ClosedError):
             self._requests.fail(actor.calls.pop(reference), self._describe(error))
@@ -200,7 +211,7 @@ class Pool:
     def _check_session(self) -> None:
         """Ray's functions would silently start a new cluster where there is none any more."""
         if self._current_session() != self._session:
-            raise ActorsLostError("ray.shutdown() was called before this engine was closed", hint="make a new engine")
+            raise _session_lost()
 
     def _current_session(self) -> str | None:
         """What is different each time that Ray is initialised; None while it is not."""
@@ -208,6 +219,17 @@ class Pool:
             return None
         session: str = self._ray.get_runtime_context().get_worker_id()
         return session
+
+
+def _session_lost() -> ActorsLostError:
+    return ActorsLostError("ray.shutdown() was called before this engine was closed", hint="make a new engine")
+
+
+def _check_version(version: str) -> None:
+    """Results of another version may have other bits."""
+    if version != VERSION_STRING:
+        message = f"a machine of the cluster has doorstep {version}, this one {VERSION_STRING}"
+        raise ActorsLostError(message, hint="install the same version on all of them")
 
 
 def _config_of_actors(config: RolloutConfig, settings: RayConfig) -> RolloutConfig:

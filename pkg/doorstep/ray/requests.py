@@ -84,7 +84,7 @@ class Requests:
             if request_id not in self._waiting:
                 return False
             self._waiting.remove(request_id)
-            self._answer_unplayed(request_id, "cancelled", "")
+            self._answer(self._unplayed(request_id, self._request(request_id), "cancelled", ""))
             return True
 
     @property
@@ -139,13 +139,11 @@ class Requests:
 
     def answer(self, chunk: Chunk, answers: Sequence[EpisodeResult | str]) -> None:
         """The result of each of its requests, or what made it fail."""
+        results = [self._result(*one) for one in zip(chunk.ids, chunk.requests, answers, strict=True)]
         with self._changed:
             self._playing.remove(chunk)
-            for number, request, answer in zip(chunk.ids, chunk.requests, answers, strict=True):
-                if isinstance(answer, str):
-                    self._answer_unplayed(number, "failed", answer)
-                else:
-                    self._answer(number, _received(answer, number, request))
+            for result in results:
+                self._answer(result)
 
     def fail(self, chunk: Chunk, error: str) -> None:
         """All requests of a chunk."""
@@ -161,7 +159,7 @@ class Requests:
             self._lost.clear()
             self._waiting.clear()
             for number in unanswered:
-                self._answer_unplayed(number, "failed", str(error.args[0]))
+                self._answer(self._unplayed(number, self._request(number), "failed", str(error.args[0])))
             self._changed.notify_all()
 
     # ---- With the lock held
@@ -192,12 +190,9 @@ class Requests:
         submission, index = self._submissions.find(number)
         return submission.request(index)
 
-    def _answer_unplayed(self, number: int, reason: Reason, error: str) -> None:
-        self._answer(number, make_unplayed(number, self._request(number), reason, self._num_agents, error))
-
-    def _answer(self, number: int, result: EpisodeResult) -> None:
+    def _answer(self, result: EpisodeResult) -> None:
         self._results.append(result)
-        self._count_answers(self._submissions.find(number)[0], 1)
+        self._count_answers(self._submissions.find(result.id)[0], 1)
 
     def _count_answers(self, submission: Submission, count: int) -> None:
         """Of requests that are answered, or were not submitted after all."""
@@ -205,9 +200,15 @@ class Requests:
             self._policies.release(submission.policies)
         self._changed.notify_all()
 
+    # ---- Results
 
-def _received(result: EpisodeResult, number: int, request: EpisodeRequest) -> EpisodeResult:
-    """An actor's result as that of a request here. Arrays are copied: those of Ray are read-only, and each of them
-    keeps the memory of a whole chunk."""
-    arrays = {name: value.copy() for name, value in vars(result).items() if isinstance(value, np.ndarray)}
-    return replace(result, id=number, request=request, **arrays)
+    def _result(self, number: int, request: EpisodeRequest, answer: EpisodeResult | str) -> EpisodeResult:
+        """The result of a request here. An actor's arrays are copied: those that come from Ray are read-only, and each
+        of them keeps the memory of a whole chunk."""
+        if isinstance(answer, str):
+            return self._unplayed(number, request, "failed", answer)
+        arrays = {name: value.copy() for name, value in vars(answer).items() if isinstance(value, np.ndarray)}
+        return replace(answer, id=number, request=request, **arrays)
+
+    def _unplayed(self, number: int, request: EpisodeRequest, reason: Reason, error: str) -> EpisodeResult:
+        return make_unplayed(number, request, reason, self._num_agents, error)

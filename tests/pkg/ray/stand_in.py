@@ -7,6 +7,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
+import doorstep
 from doorstep import EpisodeRequest, EpisodeResult
 from doorstep.ray.pool import MOST_CALLS
 from doorstep.rollouts.result import make_unplayed
@@ -37,11 +38,13 @@ class Actor:
     Attributes:
         number: counts the actors from 0.
         is_dead: what it is asked is never answered, but by a RayError.
+        version: of doorstep on its machine.
     """
 
     def __init__(self, ray: StandIn, number: int) -> None:
         self._stand_in, self.number = ray, number
         self.is_ready = self.is_dead = False
+        self.version = doorstep.__version__
         self.outstanding = 0
         self.ready = SimpleNamespace(remote=self._ready)
         self.play = SimpleNamespace(remote=self._play)
@@ -50,8 +53,9 @@ class Actor:
         self.is_ready = False
         return self._stand_in.promise(self, self._become_ready)
 
-    def _become_ready(self) -> None:
+    def _become_ready(self) -> str:
         self.is_ready = True
+        return self.version
 
     def _play(self, requests: list[EpisodeRequest]) -> Any:
         assert self.is_ready, "it has not said that it is ready"

@@ -194,6 +194,22 @@ def test_a_failure_of_ray_answers_everything() -> None:
     assert isinstance(run.end(), ActorsLostError)
 
 
+def test_other_versions_are_refused() -> None:
+    def update_one(run: Run) -> None:
+        run.ray.actors[1].version = "99.0"
+
+    run = Run(20, live, before=update_one, num_actors=3)
+    text = f"a machine of the cluster has doorstep 99.0, this one {doorstep.__version__}"
+    assert set(run.failed.values()) == {text}
+    assert str(run.end()) == f"{text} (install the same version on all of them)"
+
+
+def test_answers_that_make_no_sense_end_the_engine() -> None:
+    run = Run(20, lambda actor, requests: (lambda requests: played(requests)[1:]))
+    assert len(run.failed) == 20
+    assert "the actors cannot be served any more: ValueError" in str(run.end())
+
+
 def test_actors_get_the_threads_that_ray_sets_aside() -> None:
     for cpus, num_threads in [(0.5, 1), (3, 3)]:
         pool = Pool(StandIn(live), CONFIG, RayConfig(cpus_per_actor=cpus), Requests(CONFIG))
