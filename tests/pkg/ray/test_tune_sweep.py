@@ -89,5 +89,6 @@ def test_a_sweep_goes_on_where_it_ended(example: dict[str, Any], tmp_path: Path)
     assert sorted(result.config["seed"] for result in first) == [1, 2]
     assert {result.metrics["update"] for result in first} == {7}
     again = example["sweep"](space, tmp_path / "sweep")
-    assert [result.metrics["trial_id"] for result in again] == [result.metrics["trial_id"] for result in first]
-    assert [result.checkpoint.path for result in again] == [result.checkpoint.path for result in first]
+    assert {result.metrics["trial_id"]: result.checkpoint.path for result in again} == {
+        result.metrics["trial_id"]: result.checkpoint.path for result in first
+    }
