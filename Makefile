@@ -37,7 +37,7 @@ pip = $(call bin,$(1))/python -m pip --quiet --disable-pip-version-check
 # Installs the finished wheel and its dependencies, and nothing else of this project, into an environment.
 install_wheel = $(call pip,$(1)) --quiet uninstall --yes doorstep && $(call pip,$(1)) install dist/doorstep-*.whl
 
-.PHONY: help demo test test-wheel test-frameworks wheel wheels sdist check-wheel try-wheel lint gpu-test gpu-first-contact test-native test-asan test-tsan bench bench-interop bench-envs bench-policy bench-rollouts bench-training bench-curriculum bench-scaling bench-render bench-view bench-kernels bench-gpu soak soak-rollouts docs docs-site clean
+.PHONY: help demo test test-wheel test-frameworks wheel wheels sdist check-wheel try-wheel lint gpu-test gpu-first-contact test-native test-asan test-tsan bench bench-interop bench-envs bench-policy bench-rollouts bench-training bench-curriculum bench-scaling bench-ray bench-render bench-view bench-kernels bench-gpu soak soak-rollouts docs docs-site clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
@@ -61,7 +61,8 @@ endif
 test-frameworks: ## Test the wheel in dist/ with RLlib, and with what PufferLib pins, each in an environment of its own
 	@$(call environment,rllib,test test-rllib)
 	@$(call install_wheel,rllib)
-	@DOORSTEP_REQUIRE_ALL=1 $(call bin,rllib)/pytest $(PYTEST_ARGUMENTS) tests/envs/test_rllib.py
+	@DOORSTEP_REQUIRE_ALL=1 $(call bin,rllib)/pytest $(PYTEST_ARGUMENTS) tests/envs/test_rllib.py tests/pkg/ray \
+	  'tests/docs/test_examples.py::test_blocks_run[docs/how_to/ray.md]'
 	@$(call environment,pufferlib,test test-pufferlib)
 	@$(call install_wheel,pufferlib)
 	@DOORSTEP_REQUIRE_ALL=1 $(call bin,pufferlib)/pytest $(PYTEST_ARGUMENTS) tests/envs/test_pufferlib.py
@@ -169,6 +170,11 @@ bench-scaling: wheel ## Measure what a second process is worth in training
 	@$(call environment,policy,test-torch)
 	@$(call install_wheel,policy)
 	@$(call bin,policy)/python tests/benchmarks/scaling.py $(BENCH_ARGUMENTS)
+
+bench-ray: wheel ## Measure what actors of Ray are worth, compared with an engine in one process
+	@$(call environment,rllib,test test-rllib)
+	@$(call install_wheel,rllib)
+	@$(call bin,rllib)/python tests/benchmarks/ray_actors.py $(BENCH_ARGUMENTS)
 
 bench-render: wheel test-native ## Measure the cost of cameras on the CPU, compared with a plain loop over Embree
 	@$(call environment,demo,)

@@ -138,6 +138,12 @@ def evaluation_table() -> str:
     return table(config_tables.HEAD, list(config_tables.rows_of(EvaluationConfig)))
 
 
+def ray_table() -> str:
+    from doorstep.ray.config import RayConfig
+
+    return table(config_tables.HEAD, list(config_tables.rows_of(RayConfig)))
+
+
 def training_table(name: str) -> str:
     cls = getattr(config_tables.training_configs(), name)
     return table(config_tables.HEAD, list(config_tables.rows_of(cls)))
@@ -210,6 +216,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "controller_config": lambda: config_table("ds_controller_config"),
     "rollout_config": lambda: config_table("ds_rollout_config"),
     "evaluation_config": evaluation_table,
+    "ray_config": ray_table,
     "training_config": lambda: training_table("TrainingConfig"),
     "curriculum_config": lambda: training_type_table("CurriculumConfig", "UniformCurriculum"),
     "network_config": lambda: training_type_table("NetworkConfig", "MLPNetwork"),

@@ -17,6 +17,7 @@ ALLOWED = (
     "could not import 'warp'",
     "warp is not installed",
     "could not import 'ray.rllib'",
+    "could not import 'ray'",
     "no wheel of cibuildwheel: ",
 )
 

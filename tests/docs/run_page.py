@@ -33,6 +33,7 @@ SKIPPED = 77
 NEEDED = {
     r"\bimport torch\b|doorstep\.torch": "torch",
     r"\bimport jax\b|to_jax\(": "jax",
+    r"\bimport ray\b|doorstep\.ray": "ray",
     r"\bimport gymnasium\b|EscapeRoomVectorEnv": "gymnasium",
     r"doorstep\.video|\bVideo\(|^\$ doorstep render .*\.(mp4|gif)": "av",
     r"^\$ doorstep view": "viser",

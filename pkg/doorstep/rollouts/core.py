@@ -23,6 +23,7 @@ from doorstep.errors import ClosedError
 from doorstep.metrics.store import MetricsStore
 from doorstep.rollouts.answers import Answers
 from doorstep.rollouts.batch import RequestBatch, RequestWriter
+from doorstep.rollouts.checks import check_count
 from doorstep.rollouts.config import RolloutConfig
 from doorstep.rollouts.controllers import Controller, make_controller
 from doorstep.rollouts.failures import FailureTexts, describe
@@ -31,7 +32,6 @@ from doorstep.rollouts.queues import OutputQueue, RequestQueue
 from doorstep.rollouts.replica import Replica
 from doorstep.rollouts.request import EpisodeRequest
 from doorstep.rollouts.result import EpisodeResult
-from doorstep.rollouts.submissions import MOST_AT_ONCE
 from doorstep.simulator import resolve_device
 
 
@@ -98,8 +98,7 @@ class Core:
         """The ids of those that found room in time, which are the first ones."""
         if not len(requests):
             return np.empty(0, np.uint64)
-        if len(requests) > MOST_AT_ONCE:
-            refuse("requests", f"at most {MOST_AT_ONCE} at a time", len(requests))
+        check_count(requests)
         self._check_open([])
         with self._lock:
             written = self._writer.write(requests)

@@ -18,6 +18,7 @@ from doorstep.config import SimulatorConfig
 from doorstep.errors import ClosedError, StateError
 from doorstep.metrics.store import MetricsStore
 from doorstep.rollouts.batch import make_batch
+from doorstep.rollouts.checks import as_list, check_all_submitted
 from doorstep.rollouts.config import RolloutConfig
 from doorstep.rollouts.core import Core, watch_process
 from doorstep.rollouts.queues import OutputQueue, RequestQueue
@@ -137,9 +138,9 @@ class RolloutEngine:
             ClosedError: the engine was closed; `ids` as below, of requests that get their results all the same.
             TimeoutError: there was no room for all; its `ids` are those of the requests that were submitted.
         """
-        requests = [request] if isinstance(request, EpisodeRequest) else _as_list(request)
+        requests = as_list(request)
         ids: list[int] = self._core.submit(requests, check_timeout(timeout)).tolist()
-        _check_all_submitted(ids, len(requests))
+        check_all_submitted(ids, len(requests))
         return ids[0] if isinstance(request, EpisodeRequest) else ids
 
     def submit_batch(
@@ -166,7 +167,7 @@ class RolloutEngine:
         """
         batch = make_batch(EpisodeRequest(**fields), seeds, max_steps)
         ids = self._core.submit(batch, check_timeout(timeout))
-        _check_all_submitted(ids, len(batch))
+        check_all_submitted(ids, len(batch))
         return ids
 
     def cancel(self, request_id: int) -> bool:
@@ -253,17 +254,3 @@ class RolloutEngine:
 
     def __exit__(self, *exception: object) -> None:
         self.close()
-
-
-def _as_list(requests: Any) -> list[EpisodeRequest]:
-    try:
-        return list(requests)
-    except TypeError:
-        refuse("request", "a doorstep.EpisodeRequest, or a sequence of them", requests)
-
-
-def _check_all_submitted(ids: Any, expected: int) -> None:
-    if len(ids) < expected:
-        error = TimeoutError(f"{len(ids)} of {expected} requests found room in the queue")
-        error.ids = ids  # type: ignore[attr-defined]
-        raise error

@@ -22,10 +22,18 @@ class PolicyTable:
         most: how many there may be.
         num_agents: of an episode.
         passed_on: told a number that another policy has now.
+        check: refuses what is no policy; None: `check_policy`.
     """
 
-    def __init__(self, most: int, num_agents: int, passed_on: Callable[[int], None]) -> None:
+    def __init__(
+        self,
+        most: int,
+        num_agents: int,
+        passed_on: Callable[[int], None],
+        check: Callable[[Any], None] | None = None,
+    ) -> None:
         self._num_agents, self._passed_on = num_agents, passed_on
+        self._check = check or check_policy
         self._policies: list[Any] = [_UNUSED] * most
         self._numbers: dict[Any, int] = {}  # by what stands for a policy
         self._uses = [0] * most  # by submissions
@@ -56,7 +64,7 @@ class PolicyTable:
             self._uses[number] -= 1
 
     def _number_of(self, policy: Any) -> int:
-        _check(policy)
+        self._check(policy)
         key = _key_of(policy)
         number = self._numbers.get(key)
         if number is None:
@@ -80,7 +88,8 @@ class PolicyTable:
         )
 
 
-def _check(policy: Any) -> None:
+def check_policy(policy: Any) -> None:
+    """Refuses what no engine can play."""
     is_known = policy in BUILT_IN if isinstance(policy, str) else callable(policy) or hasattr(policy, "native_handle")
     if not is_known:
         refuse("policy", f"{', '.join(map(repr, BUILT_IN))}, a doorstep.Policy or a callable", policy)

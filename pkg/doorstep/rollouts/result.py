@@ -150,6 +150,29 @@ def make_result(output: Any, request: EpisodeRequest, error: str) -> EpisodeResu
     )
 
 
+def make_unplayed(
+    request_id: int, request: EpisodeRequest, reason: Reason, num_agents: int, error: str
+) -> EpisodeResult:
+    """The result of a request of which no step was played."""
+    return EpisodeResult(
+        id=request_id,
+        request=request,
+        reason=reason,
+        returns=np.zeros(num_agents, np.float32),
+        length=0,
+        max_y=np.zeros(num_agents, np.float32),
+        state_hash=0,
+        actions=None,
+        observations=None,
+        rewards=None,
+        last_observations=None,
+        queued_seconds=0.0,
+        played_seconds=0.0,
+        replica=-1,
+        error=error,
+    )
+
+
 def make_step(output: Any, request: EpisodeRequest) -> EpisodeStep:
     rows = _rows_of(output, request, 1, rows_behind=0)
     assert rows.actions is not None

@@ -1,0 +1,195 @@
+"""`RayRolloutEngine`: plays episodes that are requested from any thread, on the machines of a Ray cluster."""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, final, overload
+
+from doorstep._arguments import check_flag, check_integer, check_timeout, refuse
+from doorstep._optional import import_optional
+from doorstep.config import SimulatorConfig
+from doorstep.errors import ClosedError, StateError
+from doorstep.ray.config import RayConfig
+from doorstep.ray.errors import ActorsLostError
+from doorstep.ray.policy import RayPolicy, publish
+from doorstep.ray.pool import Pool
+from doorstep.ray.requests import Requests
+from doorstep.rollouts.checks import as_list, check_all_submitted
+from doorstep.rollouts.config import PullController, RolloutConfig, RoundRobinController
+from doorstep.rollouts.request import EpisodeRequest
+from doorstep.rollouts.result import EpisodeResult
+
+_MOST_OUTPUTS = 4096  # taken at a time
+
+
+@final
+class RayRolloutEngine:
+    """Plays requested episodes on actors of Ray, each a process with a `RolloutEngine`. Results have the bits that a
+    `RolloutEngine` here would give them, whatever the number of actors, and however many of them are lost.
+
+    Each request is answered once. Those of a lost actor are played by others, and a new actor takes its place. A
+    request that three actors were lost with is answered as "failed", along with those that were sent together with it.
+
+    Any thread may call anything. Requests are sent in the order of their arrival; the scheduler of the config decides
+    among those that an actor has. `queued_seconds` and `replica` of results are those of the actor's own engine.
+
+    Args:
+        config: of the engine in each actor: a `RolloutConfig`, or a `SimulatorConfig` for one replica with the
+            defaults. Devices are those of the actor's machine. Threads that are not given follow from
+            `cpus_per_actor`.
+        actors: None: `RayConfig()`, one actor.
+
+    Raises:
+        ArgumentError: a config is of another kind, or its controller is none of doorstep's own.
+        LibraryError: Ray is missing: pip install "doorstep[ray]".
+        StateError: Ray is not initialised.
+    """
+
+    def __init__(self, config: RolloutConfig | SimulatorConfig, actors: RayConfig | None = None) -> None:
+        if isinstance(config, SimulatorConfig):
+            config = RolloutConfig(config)
+        if not isinstance(config, RolloutConfig):
+            refuse("config", "a doorstep.RolloutConfig or SimulatorConfig", config)
+        if not isinstance(config.controller, (PullController, RoundRobinController)):
+            refuse("config.controller", "one of doorstep's own: actors do not know others", config.controller)
+        actors = RayConfig() if actors is None else actors
+        if not isinstance(actors, RayConfig):
+            refuse("actors", "a doorstep.ray.RayConfig or None", actors)
+        self._config = config
+        self._ray = import_optional("ray", "actors need Ray", 'pip install "doorstep[ray]"')
+        self._check_initialized()
+        self._process = os.getpid()
+        self._all_requests = Requests(config)
+        self._pool = Pool(self._ray, config, actors, self._all_requests)
+        self._finalizer = weakref.finalize(self, setattr, self._pool, "ending", True)
+        self._thread = threading.Thread(target=self._pool.run, name="doorstep-ray", daemon=True)
+        self._thread.start()
+
+    def _check_initialized(self) -> None:
+        if not self._ray.is_initialized():
+            raise StateError("Ray is not initialised", hint='call ray.init(), or ray.init(address="auto") on a cluster')
+
+    @property
+    def _requests(self) -> Requests:
+        if os.getpid() != self._process:
+            raise ClosedError("this engine belongs to the process that was forked", hint="make one after the fork")
+        return self._all_requests
+
+    @property
+    def config(self) -> RolloutConfig:
+        return self._config
+
+    @property
+    def outstanding(self) -> int:
+        """Requests whose result has not been taken."""
+        return self._requests.outstanding
+
+    # ---- Requests
+
+    def publish(self, make: Callable[[], Any]) -> RayPolicy:
+        """Makes a policy for requests. A function makes it once in each actor that plays it, and once here, so that
+        mistakes are found. What the function refers to is copied now, with its weights:
+
+            policy = engine.publish(lambda: doorstep.Policy.from_torch(net))
+
+        Args:
+            make: a function without arguments that returns a `doorstep.Policy`, or a callable as requests have it.
+
+        Raises:
+            ArgumentError: it raises, returns something else, or cannot be pickled.
+            StateError: Ray is not initialised.
+        """
+        self._check_initialized()
+        return publish(self._ray, make)
+
+    @overload
+    def submit(self, request: EpisodeRequest, *, timeout: float | None = None) -> int: ...
+    @overload
+    def submit(self, request: Sequence[EpisodeRequest], *, timeout: float | None = None) -> list[int]: ...
+    def submit(
+        self, request: EpisodeRequest | Sequence[EpisodeRequest], *, timeout: float | None = None
+    ) -> int | list[int]:
+        """Submits a request, or several at once, and returns their ids. Waits while `config.queue_capacity` requests
+        wait.
+
+        Args:
+            request: one, or a sequence of them. Their policies are "random", "idle" or what `publish()` returned; they
+                have no deadline, and do not record "stream".
+            timeout: seconds to wait for room; None: without limit.
+
+        Raises:
+            ArgumentError: as in a `RolloutEngine`, or for what is said above; then none was submitted.
+            ClosedError: the engine was closed; `ids` as below, of requests that get their results all the same.
+            ActorsLostError: the engine has ended because its actors were lost; likewise.
+            TimeoutError: there was no room for all; its `ids` are those of the requests that were submitted.
+        """
+        requests = as_list(request)
+        ids = self._requests.submit(requests, check_timeout(timeout))
+        check_all_submitted(ids, len(requests))
+        return ids[0] if isinstance(request, EpisodeRequest) else ids
+
+    def cancel(self, request_id: int) -> bool:
+        """Cancels a request that no actor has got yet; its result, "cancelled", follows.
+
+        Returns:
+            False if an actor has or had it, or it was never submitted.
+        """
+        return self._requests.cancel(check_integer("request_id", request_id, 0, 2**64 - 1))
+
+    # ---- Results
+
+    def get_outputs(
+        self, block: bool = True, timeout: float | None = None, most: int = _MOST_OUTPUTS
+    ) -> list[EpisodeResult]:
+        """The results that have come, at least one if `block`, unless nothing is outstanding.
+
+        Args:
+            block: whether to wait for the first.
+            timeout: seconds to wait; None: without limit. After it the list is empty.
+            most: results to return.
+
+        Raises:
+            ClosedError: the engine was closed, and all results have been taken.
+            ActorsLostError: its actors were lost, and all results have been taken.
+        """
+        limit = check_timeout(timeout) if check_flag("block", block) else 0.0
+        return self._requests.take_results(check_integer("most", most, 1, 1 << 20), limit)
+
+    def __iter__(self) -> Iterator[EpisodeResult]:
+        """Results until nothing is outstanding. Raises ActorsLostError after the last one if actors were lost."""
+        try:
+            while outputs := self.get_outputs():
+                yield from outputs
+        except ActorsLostError:
+            raise
+        except ClosedError:  # nothing comes any more
+            if os.getpid() != self._process:
+                raise
+
+    def drain(self, timeout: float | None = None) -> bool:
+        """Waits until every request has its result; takes none.
+
+        Returns:
+            False if the timeout, in seconds, has passed before.
+
+        Raises:
+            ActorsLostError: the engine has ended because its actors were lost.
+        """
+        return self._requests.drain(check_timeout(timeout))
+
+    # ---- The end
+
+    def close(self) -> None:
+        """Ends the engine and its actors: requests without a result get one, "failed". Results can still be taken."""
+        if os.getpid() == self._process:
+            self._pool.ending = True
+            self._thread.join()
+
+    def __enter__(self) -> RayRolloutEngine:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()

@@ -1,0 +1,69 @@
+"""The actor: a process with a `RolloutEngine`, which plays chunks of requests."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import final
+
+from doorstep._native import VERSION_STRING
+from doorstep._optional import import_optional
+from doorstep.errors import ClosedError
+from doorstep.ray.policy import MadePolicies
+from doorstep.rollouts.config import RolloutConfig
+from doorstep.rollouts.engine import RolloutEngine
+from doorstep.rollouts.failures import describe
+from doorstep.rollouts.request import EpisodeRequest
+from doorstep.rollouts.result import EpisodeResult
+
+_NO_REQUEST = EpisodeRequest()  # of results on their way: the engine that asked has the requests
+
+
+@final
+class Player:
+    """Made by Ray, which calls it in as many threads as it is sent chunks."""
+
+    def __init__(self, config: str) -> None:
+        """config: of the engine, in JSON."""
+        self._config = RolloutConfig.from_json(config)
+        self._engine: RolloutEngine | None = None
+        self._policies = MadePolicies(import_optional("ray", "actors need Ray", 'pip install "doorstep[ray]"').get)
+
+    def ready(self) -> str:
+        """Makes the engine, if it is not made yet. Called before all others, and again to see whether this lives.
+
+        Returns:
+            The version of doorstep on this machine.
+
+        Raises:
+            DoorstepError: the engine cannot be made on this machine.
+        """
+        if self._engine is None:
+            self._engine = RolloutEngine(self._config)
+        return VERSION_STRING
+
+    def play(self, requests: list[EpisodeRequest]) -> list[EpisodeResult | str]:
+        """The results in the order of the requests; of a request that cannot be played, the reason.
+
+        Raises:
+            ClosedError: the replicas of the engine have ended, so that this actor can play nothing any more.
+        """
+        assert self._engine is not None
+        core = self._engine._core
+        playable = [self._with_policy(request) for request in requests]
+        futures = iter(core.submit_futures([one for one in playable if not isinstance(one, str)], None))
+        answers = [one if isinstance(one, str) else _without_request(next(futures).result()) for one in playable]
+        if not core.num_playing:
+            raise ClosedError("the replicas of this actor have ended")
+        return answers
+
+    def _with_policy(self, request: EpisodeRequest) -> EpisodeRequest | str:
+        """The request for the engine here, or why there is no policy for it."""
+        try:
+            policy = self._policies(request.policy)
+        except Exception as error:  # of the user's function
+            return describe(error)
+        return request if policy is request.policy else replace(request, policy=policy)
+
+
+def _without_request(result: EpisodeResult) -> EpisodeResult:
+    return replace(result, request=_NO_REQUEST)

@@ -1,0 +1,66 @@
+"""What is checked when requests are submitted, in engines of any kind."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence, Sized
+from typing import Any, final
+
+from doorstep._arguments import refuse
+from doorstep._native import rollouts as native
+from doorstep.errors import ClosedError
+from doorstep.rollouts.batch import RequestWriter
+from doorstep.rollouts.config import RolloutConfig
+from doorstep.rollouts.policies import PolicyTable
+from doorstep.rollouts.queues import RequestQueue
+from doorstep.rollouts.request import EpisodeRequest
+from doorstep.rollouts.submissions import MOST_AT_ONCE
+
+
+def as_list(requests: Any) -> list[EpisodeRequest]:
+    """The requests of a call, which has one or a sequence of them."""
+    if isinstance(requests, EpisodeRequest):
+        return [requests]
+    try:
+        return list(requests)
+    except TypeError:
+        refuse("request", "a doorstep.EpisodeRequest, or a sequence of them", requests)
+
+
+def check_count(requests: Sized) -> None:
+    if len(requests) > MOST_AT_ONCE:
+        refuse("requests", f"at most {MOST_AT_ONCE} at a time", len(requests))
+
+
+def check_all_submitted(ids: Any, expected: int) -> None:
+    if len(ids) < expected:
+        error = TimeoutError(f"{len(ids)} of {expected} requests found room in the queue")
+        error.ids = ids  # type: ignore[attr-defined]
+        raise error
+
+
+@final
+class RequestChecks:
+    """Refuses what a `RolloutEngine` refuses at submission, for engines that play elsewhere.
+
+    Args:
+        config: of the engine.
+        policies: gives numbers to the policies of requests.
+    """
+
+    def __init__(self, config: RolloutConfig, policies: PolicyTable) -> None:
+        self._writer = RequestWriter(config.simulator.num_agents, policies)
+        self._queue = RequestQueue(native.EngineHandle(config.native_handle, 0).waiting_queue())
+        self._queue.close()  # the library checks requests before it sees that their queue is closed
+
+    def check(self, requests: Sequence[EpisodeRequest]) -> frozenset[int]:
+        """The numbers of their policies.
+
+        Raises:
+            ArgumentError: one of them is refused.
+        """
+        check_count(requests)
+        written = self._writer.write(requests)
+        with contextlib.suppress(ClosedError):
+            native.SubmitCall(self._queue.native_handle, written.array).run(0.0)
+        return written.policies

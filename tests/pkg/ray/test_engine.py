@@ -1,0 +1,293 @@
+"""RayRolloutEngine: the results of one machine, each once, whatever dies."""
+
+from __future__ import annotations
+
+import gc
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import doorstep
+from doorstep import ArgumentError, ClosedError, EpisodeRequest, RolloutConfig, SimulatorConfig
+
+pytest.importorskip("ray")
+
+import ray
+import torch
+from tests.pkg.ray.clusters import join, two_nodes
+from tests.pkg.ray.playing import (
+    SIMULATOR,
+    WAIT,
+    facts,
+    network,
+    nodes_of_actors,
+    played_here,
+    requests_of_all_kinds,
+    taken,
+    wait_until,
+)
+
+from doorstep.ray import ActorsLostError, RayConfig, RayRolloutEngine
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # Ray warns of much
+
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    with two_nodes(tmp_path_factory.mktemp("home")) as made:
+        yield made
+
+
+@pytest.fixture(autouse=True)
+def _errors_are_collected() -> Iterator[None]:
+    """Errors have frames with handles of actors, whose finalizers make the collector look at them twice."""
+    yield
+    gc.collect()
+
+
+# ---- Results
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("num_actors", [1, 2])
+def test_results_have_the_bits_of_an_engine_here(cluster: Any, num_actors: int) -> None:
+    net = network()
+    expected = played_here(requests_of_all_kinds(doorstep.Policy.from_torch(net)))
+    with RayRolloutEngine(SIMULATOR, RayConfig(num_actors=num_actors, chunk=7)) as engine:
+        policy = engine.publish(lambda: doorstep.Policy.from_torch(net))
+        requests = requests_of_all_kinds(policy)
+        ids = engine.submit(requests)
+        assert engine.drain(WAIT)
+        assert engine.outstanding == len(ids)
+        results = list(engine)
+    assert sorted(result.id for result in results) == ids
+    assert {result.id: result.request for result in results} == dict(zip(ids, requests, strict=True))
+    assert sorted(map(facts, results)) == expected
+
+
+# ---- Requests that fail, alone
+
+
+class Deadly:
+    """A policy that ends the process of its actor, until a file tells that it has done so often enough."""
+
+    def __init__(self, file: Path, times: int) -> None:
+        self.file, self.times = file, times
+
+    def __call__(self, observations: NDArray[np.float32]) -> NDArray[np.int32]:
+        deaths = self.file.read_text() if self.file.exists() else ""
+        if len(deaths) < self.times:
+            self.file.write_text(deaths + "x")
+            os._exit(1)
+        return np.zeros((len(observations), 4), np.int32)
+
+
+@pytest.mark.slow
+def test_what_a_lost_actor_had_is_played_again(cluster: Any, tmp_path: Path) -> None:
+    deadly = Deadly(tmp_path / "deaths", 2)
+    with RayRolloutEngine(SIMULATOR, RayConfig(chunk=10)) as engine:
+        policy = engine.publish(lambda: deadly)
+        ids = engine.submit([EpisodeRequest(seed=seed, tag=seed, max_steps=20) for seed in range(40)])
+        last = engine.submit(EpisodeRequest(seed=40, tag=40, policy=policy, max_steps=20))
+        results = taken(engine)
+    assert deadly.file.read_text() == "xx"
+    assert sorted(result.id for result in results) == [*ids, last]
+    assert all(result.finished for result in results)
+    here = [EpisodeRequest(seed=seed, tag=seed, max_steps=20) for seed in range(40)]
+    here.append(EpisodeRequest(seed=40, tag=40, policy=lambda rows: np.zeros((len(rows), 4), np.int32), max_steps=20))
+    assert sorted(map(facts, results)) == played_here(here)
+
+
+@pytest.mark.slow
+def test_requests_that_kill_every_actor_fail_alone(cluster: Any, tmp_path: Path) -> None:
+    deadly = Deadly(tmp_path / "deaths", 1000)
+    with RayRolloutEngine(SIMULATOR, RayConfig(chunk=10)) as engine:
+        policy = engine.publish(lambda: deadly)
+        before = engine.submit([EpisodeRequest(seed=seed, max_steps=20) for seed in range(10)])
+        bad = engine.submit([EpisodeRequest(policy=policy)] * 10)
+        after = engine.submit([EpisodeRequest(seed=seed, max_steps=20) for seed in range(30)])
+        results = {result.id: result for result in taken(engine)}
+    assert results.keys() == {*before, *bad, *after}
+    assert all(results[request_id].finished for request_id in (*before, *after))
+    for request_id in bad:
+        assert results[request_id].reason == "failed"
+        assert results[request_id].error.startswith("3 actors were lost while they played it, the last by Actor")
+    assert deadly.file.read_text() == "xxx"
+
+
+@pytest.mark.slow
+def test_policies_that_raise_fail_their_requests_alone(cluster: Any) -> None:
+    here = os.getpid()
+
+    def raises(observations: NDArray[np.float32]) -> NDArray[np.int32]:
+        raise ZeroDivisionError("by the policy")
+
+    def make_here_only() -> Any:
+        if os.getpid() != here:
+            raise FileNotFoundError("no such file on this machine")
+        return raises
+
+    with RayRolloutEngine(SIMULATOR) as engine:
+        policies = [engine.publish(make_here_only), engine.publish(lambda: raises), "random"]
+        ids = engine.submit([EpisodeRequest(policy=policies[tag % 3], tag=tag, max_steps=5) for tag in range(30)])
+        results = {result.request.tag: result for result in taken(engine)}
+        assert len(results) == len(ids)
+        errors = ["FileNotFoundError: no such file on this machine", "ZeroDivisionError: by the policy", ""]
+        for tag, result in results.items():
+            assert (result.error, result.finished) == (errors[tag % 3], tag % 3 == 2)
+        engine.submit(EpisodeRequest(max_steps=3))
+        assert [result.length for result in taken(engine)] == [3]
+
+
+def test_what_makes_no_policy_is_not_published(cluster: Any) -> None:
+    lock = threading.Lock()
+    with RayRolloutEngine(SIMULATOR) as engine:
+        for make, message in [
+            (network(), r"(?s)make is Sequential.*; it must be a function without .* \(TypeError: .*forward"),
+            (3, "make is 3; it must be a function"),
+            (lambda: 3, "ArgumentError: policy is 3"),
+            (lambda: "walk", "policy is 'walk'"),
+            (lambda: "idle", "TypeError: cannot create weak reference to 'str' object"),
+            (lambda: (lock, network)[1], "TypeError: Could not serialize"),
+            (lambda: doorstep.Policy.from_torch(torch.nn.Linear(94, 7)), "ArgumentError: module gives 7"),
+        ]:
+            with pytest.raises(ArgumentError, match=message) as caught:
+                engine.publish(make)
+            assert caught.value.argument == "make"
+
+
+# ---- Engines that fail, and end
+
+
+def failure_of(engine: RayRolloutEngine, count: int) -> ActorsLostError:
+    """What callers of an engine are told that has failed with so many requests."""
+    results = taken(engine)
+    assert [result.reason for result in results] == ["failed"] * count
+    with pytest.raises(ActorsLostError) as caught:
+        list(engine)
+    for call in (engine.drain, engine.get_outputs, lambda: engine.submit(EpisodeRequest())):
+        with pytest.raises(ActorsLostError):
+            call()
+    return caught.value
+
+
+@pytest.mark.slow
+def test_actors_that_cannot_make_their_engine_end_it(cluster: Any) -> None:
+    config = SimulatorConfig(8, device="cuda:99")
+    with RayRolloutEngine(config, RayConfig(max_losses=2)) as engine:
+        engine.submit([EpisodeRequest(seed=seed) for seed in range(5)])
+        error = failure_of(engine, 5)
+    assert "2 actors were lost one after the other, the last by " in str(error)
+    assert isinstance(error.__cause__, doorstep.DeviceError)
+
+
+@pytest.mark.slow
+def test_a_cluster_without_room_is_not_waited_for(cluster: Any) -> None:
+    with RayRolloutEngine(SIMULATOR, RayConfig(cpus_per_actor=64, start_timeout=0.5)) as engine:
+        engine.submit([EpisodeRequest(seed=seed) for seed in range(5)])
+        error = failure_of(engine, 5)
+    assert str(error).startswith("no actor was ready for 0.5 seconds (add machines")
+
+
+@pytest.mark.slow
+def test_an_engine_outlives_no_cluster(cluster: Any) -> None:
+    idle, playing = (RayRolloutEngine(SIMULATOR) for _ in range(2))
+    for engine in (idle, playing):
+        engine.submit(EpisodeRequest(max_steps=1))
+        assert len(taken(engine)) == 1
+    playing.submit([EpisodeRequest(seed=seed) for seed in range(5000)])
+    ray.shutdown()
+    try:
+        results = taken(playing)
+        assert len(results) == 5000
+        assert {result.reason for result in results} == {"failed"}
+        for engine in (idle, playing):
+            failure_of(engine, 0)
+            engine._thread.join(WAIT)
+            assert not engine._thread.is_alive()
+        assert not ray.is_initialized()
+        with pytest.raises(doorstep.StateError, match=r"Ray is not initialised \(call ray.init\(\)"):
+            RayRolloutEngine(SIMULATOR)
+    finally:
+        join(cluster)
+
+
+@pytest.mark.slow
+def test_the_end_answers_what_is_left(cluster: Any) -> None:
+    engine = RayRolloutEngine(SIMULATOR, RayConfig(chunk=4))
+    ids = engine.submit([EpisodeRequest(seed=seed) for seed in range(400)])
+    assert engine.cancel(ids[-1])
+    assert not engine.drain(0.0)
+    engine.close()
+    engine.close()
+    results = list(engine)
+    assert sorted(result.id for result in results) == ids
+    assert {result.reason for result in results} >= {"cancelled", "failed"}
+    assert {result.error for result in results if result.reason == "failed"} == {"this engine was closed"}
+    for call in (engine.get_outputs, lambda: engine.submit(EpisodeRequest())):
+        with pytest.raises(ClosedError, match="this engine was closed") as caught:
+            call()
+        assert type(caught.value) is ClosedError
+    assert engine.drain()
+
+
+@pytest.mark.slow
+def test_an_engine_that_nobody_has_ends_with_its_actors(cluster: Any) -> None:
+    assert wait_until(lambda: not nodes_of_actors())
+    engine = RayRolloutEngine(SIMULATOR, RayConfig(num_actors=2))
+    assert wait_until(lambda: len(nodes_of_actors()) == 2)
+    engine.submit([EpisodeRequest(seed=seed) for seed in range(100)])
+    thread = engine._thread
+    del engine
+    gc.collect()
+    thread.join(WAIT)
+    assert not thread.is_alive()
+    assert wait_until(lambda: not nodes_of_actors())
+
+
+@pytest.mark.slow
+def test_a_program_may_end_without_closing_its_engine(cluster: Any, tmp_path: Path) -> None:
+    code = f"""
+import doorstep, ray
+from doorstep.ray import RayRolloutEngine
+ray.init(address={cluster.address!r}, log_to_driver=False)
+engine = RayRolloutEngine(doorstep.SimulatorConfig(2, num_threads=1))
+engine.submit([doorstep.EpisodeRequest(seed=seed) for seed in range(1000)])
+print(len(engine.get_outputs()) > 0)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=WAIT, check=False)
+    assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_arguments_are_checked(cluster: Any) -> None:
+    for arguments, message in [
+        ((3,), "config is 3; it must be a doorstep.RolloutConfig or SimulatorConfig"),
+        ((SIMULATOR, 2), "actors is 2; it must be a doorstep.ray.RayConfig or None"),
+    ]:
+        with pytest.raises(ArgumentError) as caught:
+            RayRolloutEngine(*arguments)  # type: ignore[arg-type]
+        assert message in str(caught.value)
+    with RayRolloutEngine(RolloutConfig(SIMULATOR)) as engine:
+        assert engine.config == RolloutConfig(SIMULATOR)
+        for call in (
+            lambda: engine.submit(EpisodeRequest(), timeout=-1),
+            lambda: engine.submit(EpisodeRequest(policy=("idle",))),
+            lambda: engine.get_outputs(most=0),
+            lambda: engine.get_outputs(block=2),  # type: ignore[arg-type]
+            lambda: engine.drain(timeout=-1),
+            lambda: engine.cancel(-1),
+        ):
+            with pytest.raises(ArgumentError):
+                call()
+        assert engine.outstanding == 0
+        assert engine.get_outputs() == []

@@ -1,0 +1,249 @@
+"""The requests of an engine on actors: each gets one result, whatever happens to the chunks. Needs no Ray."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+
+import doorstep
+from doorstep import ArgumentError, ClosedError, EpisodeRequest, RolloutConfig, RolloutEngine, SimulatorConfig
+from doorstep.levels import Level, Room, Spawn, reference
+from doorstep.ray import ActorsLostError, RayConfig, RayPolicy
+from doorstep.ray.requests import Chunk, Requests
+from doorstep.rollouts.request import Recorded
+
+SIMULATOR = SimulatorConfig(2)
+
+
+def made(**fields: Any) -> Requests:
+    return Requests(RolloutConfig(SIMULATOR, **fields))
+
+
+def some(count: int) -> list[EpisodeRequest]:
+    return [EpisodeRequest(seed=seed, max_steps=1 + seed) for seed in range(count)]
+
+
+def taken(requests: Requests, most: int = 4, *, is_idle: bool = True) -> Chunk:
+    chunk = requests.take_chunk(most, is_idle=is_idle)
+    assert chunk is not None
+    return chunk
+
+
+def played(chunk: Chunk) -> list[doorstep.EpisodeResult | str]:
+    """What an actor would answer."""
+    with RolloutEngine(SIMULATOR) as engine:
+        futures = [engine.future(request) for request in chunk.requests]
+        return [future.result() for future in futures]
+
+
+def test_chunks_are_taken_in_order_and_answered() -> None:
+    requests = made()
+    ids = requests.submit(some(6), None)
+    first, second = taken(requests), taken(requests)
+    assert first.ids + second.ids == ids
+    assert requests.take_chunk(4, is_idle=True) is None
+    assert requests.take_results(10, 0.0) == []
+    requests.answer(second, played(second))
+    requests.answer(first, played(first))
+    assert requests.outstanding == 6
+    results = requests.take_results(10, None)
+    assert [result.id for result in results] == second.ids + first.ids
+    assert [result.request.seed for result in results] == [4, 5, 0, 1, 2, 3]
+    assert [result.length for result in results] == [5, 6, 1, 2, 3, 4]
+    assert requests.outstanding == 0
+    assert requests.take_results(10, None) == []
+
+
+def test_results_own_their_arrays() -> None:
+    requests = made()
+    requests.submit([EpisodeRequest(record="observations", max_steps=3)], None)
+    chunk = taken(requests)
+    (answer,) = played(chunk)
+    assert isinstance(answer, doorstep.EpisodeResult)
+    for array in vars(answer).values():
+        if isinstance(array, np.ndarray):
+            array.flags.writeable = False
+    requests.answer(chunk, [answer])
+    (result,) = requests.take_results(1, None)
+    for name in ("returns", "max_y", "actions", "observations", "rewards", "last_observations"):
+        own, given = getattr(result, name), getattr(answer, name)
+        assert own.flags.writeable
+        assert not np.shares_memory(own, given)
+        np.testing.assert_array_equal(own, given)
+
+
+def test_a_lost_chunk_comes_first_and_alone() -> None:
+    requests = made()
+    requests.submit(some(12), None)
+    chunk = taken(requests)
+    chunk.losses += 1
+    requests.put_back(chunk)
+    assert requests.take_chunk(4, is_idle=False) is None
+    assert taken(requests) is chunk
+    assert taken(requests, is_idle=False).ids[0] == chunk.ids[-1] + 1
+
+
+def test_what_makes_one_request_fail_fails_no_other() -> None:
+    requests = made()
+    requests.submit(some(3), None)
+    chunk = taken(requests)
+    answers = played(chunk)
+    requests.answer(chunk, [answers[0], "KeyError: 'x'", answers[2]])
+    reasons = [(result.reason, result.error) for result in requests.take_results(3, None)]
+    assert reasons == [("time", ""), ("failed", "KeyError: 'x'"), ("time", "")]
+
+
+def test_only_waiting_requests_are_cancelled() -> None:
+    requests = made()
+    ids = requests.submit(some(5), None)
+    chunk = taken(requests, 2)
+    assert not requests.cancel(ids[0])
+    assert requests.cancel(ids[3])
+    assert not requests.cancel(ids[3])
+    assert not requests.cancel(12345 << 32)
+    (result,) = requests.take_results(9, None)
+    assert (result.id, result.reason, result.length, result.replica) == (ids[3], "cancelled", 0, -1)
+    assert result.returns.shape == result.max_y.shape == (2,)
+    requests.answer(chunk, played(chunk))
+    assert taken(requests).ids == [ids[2], ids[4]]
+
+
+def test_the_end_answers_everything_once() -> None:
+    requests = made()
+    ids = requests.submit(some(9), None)
+    lost, _ = taken(requests, 2), taken(requests, 3)
+    requests.put_back(lost)
+    lost.losses += 1
+    requests.end(ActorsLostError("all gone", hint="look"))
+    assert requests.take_chunk(1, is_idle=True) is None
+    results = requests.take_results(99, None)
+    assert [result.id for result in results] == ids
+    assert {(result.reason, result.error) for result in results} == {("failed", "all gone")}
+    calls: list[Any] = [lambda: requests.take_results(1, None), lambda: requests.submit(some(1), None)]
+    for call in [*calls, lambda: requests.drain(None)]:
+        with pytest.raises(ActorsLostError, match="all gone") as caught:
+            call()
+        assert caught.value.hint == "look"
+
+
+def test_callers_that_wait_are_told_the_end() -> None:
+    requests = made(queue_capacity=2)
+    requests.submit(some(2), None)
+    taken(requests, 1)
+    told: list[Any] = []
+
+    def wait(call: Any) -> None:
+        try:
+            told.append(call())
+        except ClosedError as error:
+            told.append(error)
+
+    calls = [lambda: requests.submit(some(4), None), lambda: requests.drain(None)]
+    threads = [threading.Thread(target=wait, args=(call,)) for call in calls]
+    for thread in threads:
+        thread.start()
+    deadline = time.monotonic() + 30
+    while requests.outstanding < 6 and time.monotonic() < deadline:
+        time.sleep(0.001)
+    requests.end(ActorsLostError("all gone"))
+    for thread in threads:
+        thread.join(30)
+    assert [type(one) for one in told] == [ActorsLostError] * 2
+    assert sorted(len(getattr(one, "ids", [])) for one in told) == [0, 1]
+    assert len(requests.take_results(99, None)) == 3
+
+
+def test_submission_waits_for_room_and_times_out() -> None:
+    requests = made(queue_capacity=3)
+    assert requests.submit(some(5), 0.0) == [0, 1, 2]
+    assert requests.outstanding == 3
+    assert requests.submit(some(1), 0.0) == []
+    assert taken(requests, 9).ids == [0, 1, 2]
+    assert len(requests.submit(some(2), 0.0)) == 2
+
+
+ALONE = Level(walls=[], rooms=[Room(0, 20)], spawns=[Spawn(0, 2)])
+
+
+@pytest.mark.parametrize(
+    "submitted",
+    [
+        [3],
+        [EpisodeRequest(), "x"],
+        [EpisodeRequest(policy=("idle",))],
+        [EpisodeRequest(), EpisodeRequest(level=ALONE)],
+        [EpisodeRequest(), EpisodeRequest(level=reference())],
+    ],
+)
+def test_requests_are_refused_as_by_an_engine_here(submitted: Any) -> None:
+    config = RolloutConfig(SIMULATOR)
+    with RolloutEngine(config) as engine, pytest.raises(ArgumentError) as expected:
+        engine.submit(submitted)
+    requests = Requests(config)
+    with pytest.raises(ArgumentError) as caught:
+        requests.submit(submitted, None)
+    assert str(caught.value) == str(expected.value)
+    assert caught.value.argument == expected.value.argument
+    assert requests.outstanding == 0
+    assert requests.take_chunk(1, is_idle=True) is None
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"policy": "walk"}, "policy is 'walk'; it must be 'random', 'idle', or what publish() returned"),
+        ({"policy": ["idle", "idle"]}, "policy is ['idle', 'idle']"),
+        ({"policy": ("idle", len)}, "policy is <built-in function len>"),
+        ({"deadline": 1.0}, "it must be one without a deadline"),
+        ({"record": ("actions", "stream")}, "it must be one that records no 'stream'"),
+    ],
+)
+def test_what_actors_cannot_do_is_refused(fields: dict[str, Any], message: str) -> None:
+    requests = made()
+    with pytest.raises(ArgumentError) as caught:
+        requests.submit([EpisodeRequest(), EpisodeRequest(**fields)], None)
+    assert message in str(caught.value)
+    assert requests.outstanding == 0
+
+
+def test_unanswered_requests_have_as_many_policies_as_the_config_allows() -> None:
+    requests = made(max_policies=2)
+    one, other, third = (EpisodeRequest(policy=RayPolicy(object())) for _ in range(3))
+    requests.submit([one], None)
+    requests.submit([other, other], None)
+    with pytest.raises(ArgumentError, match="2 policies already"):
+        requests.submit([third], None)
+    chunk = taken(requests, 1)
+    requests.fail(chunk, "an error")
+    requests.submit([third], None)
+    with pytest.raises(ArgumentError, match="2 policies already"):
+        requests.submit([one], None)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"num_actors": 0}, "num_actors is 0; it must be an integer, 1 to 4096"),
+        ({"cpus_per_actor": 1.5}, "cpus_per_actor is 1.5; it must be a part of one, or a whole number"),
+        ({"gpus_per_actor": 2.5}, "gpus_per_actor is 2.5"),
+        ({"gpus_per_actor": -1}, "gpus_per_actor is -1"),
+        ({"chunk": 0}, "chunk is 0"),
+        ({"max_losses": 0}, "max_losses is 0"),
+        ({"start_timeout": 0}, "start_timeout is 0"),
+    ],
+)
+def test_configs_are_checked(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(ArgumentError) as caught:
+        RayConfig(**fields)
+    assert message in str(caught.value)
+
+
+def test_records_that_actors_refuse_are_all_that_are_refused() -> None:
+    requests = made()
+    kinds: tuple[Recorded, ...] = ("actions", "observations", "trace")
+    requests.submit([EpisodeRequest(record=kind) for kind in kinds], None)
+    assert requests.outstanding == 3
