@@ -6,7 +6,7 @@ It adds three things to what `doorstep train` does: agents are rewarded for cube
 last room; episodes end when both agents are out; and some begin in the middle of one that failed.
 
 The run has stages: each goes on with the weights and moments of the one before, with other levels and schedules. It
-took about @@ minutes of CPU time on one core of an AMD EPYC. Another machine gives other bits, and about the same
+took about 18 minutes of CPU time on one core of an AMD EPYC. Another machine gives other bits, and about the same
 shares: see docs/explanation/training.md.
 """
 
