@@ -2,64 +2,64 @@
 
     python examples/trained_policy.py [--run-dir trained] [--output FILE] [--shorten N]
 
-A run in stages: each goes on with the weights and moments of the one before, with other levels, worlds and schedules.
-It took about 35 minutes of CPU time on one core of an AMD EPYC. Another machine gives other bits, and
-about the same shares: see docs/explanation/training.md.
+It adds three things to what `doorstep train` does: agents are rewarded for cubes that come nearer to the buttons of the
+last room; episodes end when both agents are out; and some begin in the middle of one that failed.
+
+The run has stages: each goes on with the weights and moments of the one before, with other levels and schedules. It
+took about 18 minutes of CPU time on one core of an AMD EPYC. Another machine gives other bits, and about the same
+shares: see docs/explanation/training.md.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import itertools
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import torch
 
+from doorstep import EntityKind, Simulator
 from doorstep.errors import ArgumentError
-from doorstep.levels import Button, Cube, Door, GeneratedLevel, Level, Physics, Room, Spawn, Wall, reference
+from doorstep.levels import Button, Cube, Door, GeneratedLevel, Goal, Level, Rewards, Room, Spawn, Wall
 from doorstep.policy import SamplingParams
 from doorstep.training import Checkpoint, Trainer, export_policy, preset, save_checkpoint
 
 ROOM = 40 / 3  # metres along y
 SLOT = 20 / 3  # metres along x: the opening for a door
-NUM_DRAWN = 512  # levels of a kind that this file draws
+GOAL = Goal(min_x=-50, max_x=50, min_y=42, max_y=90)  # behind the last door
+REWARDS = Rewards(goal=2)  # in place of what agents would be rewarded with for running on
+NUM_DRAWN = 1024  # levels of a kind that this file draws
 TEMPERATURE = 0.7
 
 
 @dataclass(frozen=True)
 class Stage:
-    """levels: how likely each kind is. schedule: the updates after which schedules end; updates: those made."""
+    """levels: how likely each kind is. retries: share of the episodes that begin in the middle of a failed one.
+    schedule: the updates after which schedules end; updates: those made."""
 
     levels: Mapping[str, float]
+    retries: float
     updates: int
     schedule: int
     changes: Sequence[str]
 
 
-EARLY = {"reference": 0.6, "cubes": 0.2, "soon": 0.2}
 STAGES = (
-    Stage(EARLY, 2716, 100_000, ["ppo.entropy_weight=0.006", "ppo.final_entropy_weight=none",
-                                 "ppo.final_learning_rate=none"]),
-    Stage(EARLY, 1342, 8000, ["ppo.learning_rate=1.5e-3", "ppo.final_learning_rate=1e-4",
-                              "ppo.entropy_weight=0.002", "ppo.final_entropy_weight=0.0003"]),
-    Stage({"reference": 0.5, "soon, fast doors": 0.2, "last, fast doors": 0.3}, 3689, 7000,
-          ["ppo.learning_rate=1.4e-3", "ppo.final_learning_rate=1e-4",
-           "ppo.entropy_weight=0.0017", "ppo.final_entropy_weight=0.0002"]),
-    Stage({"reference": 0.6, "soon": 0.1, "last": 0.3}, 712, 1600,
-          ["simulator.num_worlds=512", "ppo.learning_rate=7e-4", "ppo.final_learning_rate=3e-5",
-           "ppo.entropy_weight=0.001", "ppo.final_entropy_weight=0.0001"]),
-    Stage({"reference": 0.55, "last": 0.15, "last, cube at a wall": 0.3}, 724, 3000,
-          ["simulator.num_worlds=512", "ppo.learning_rate=8e-4", "ppo.final_learning_rate=5e-5",
-           "ppo.entropy_weight=0.001", "ppo.final_entropy_weight=0.0001"]),
-    Stage({"reference": 0.4, "last": 0.2, "last, cube at a wall": 0.4}, 2000, 2000,
-          ["simulator.num_worlds=512", "ppo.learning_rate=1.5e-3", "ppo.final_learning_rate=5e-5",
-           "ppo.entropy_weight=0.003", "ppo.final_entropy_weight=0.0002"]),
-    Stage({"reference": 0.4, "last": 0.2, "last, cube at a wall": 0.4}, 1000, 1000,
-          ["simulator.num_worlds=512", "ppo.learning_rate=1.5e-3", "ppo.final_learning_rate=2e-4",
-           "ppo.entropy_weight=0.003", "ppo.final_entropy_weight=0.0005"]),
+    Stage({"reference": 0.5, "soon": 0.1, "last": 0.25, "last, cube at a wall": 0.15}, 0.4, 760, 4000,
+          ["ppo.entropy_weight=0.004", "ppo.final_entropy_weight=0.0005"]),
+    Stage({"reference": 0.6, "last": 0.2, "last, cube at a wall": 0.2}, 0.25, 1200, 2200,
+          ["ppo.entropy_weight=0.0018", "ppo.final_entropy_weight=0.0004", "ppo.final_learning_rate=1e-4"]),
+    Stage({"reference": 0.6, "last": 0.1, "last, cube at a wall": 0.1, "last, cube at the end": 0.2}, 0.4, 1200, 1200,
+          ["ppo.entropy_weight=0.0018", "ppo.final_entropy_weight=0.0003",
+           "ppo.learning_rate=1.3e-3", "ppo.final_learning_rate=5e-5"]),
 )  # fmt: skip
+CHANGES = ("simulator.num_worlds=512", "rollout.practice_worlds=0", "ppo.num_minibatches=16",
+           "ppo.learning_rate=1.5e-3", "ppo.final_learning_rate=2e-4")  # fmt: skip
 
 
 # ---- Levels
@@ -67,27 +67,26 @@ STAGES = (
 
 def levels_of(kind: str) -> list[GeneratedLevel | Level]:
     """The levels of a kind, all equally likely."""
-    physics = Physics(door_speed=100 if "fast doors" in kind else 30)
     if kind == "reference":
-        return [reference()]
-    if kind == "cubes":
-        return [GeneratedLevel(room_types=("cube_buttons",) * 3)]
-    if kind.startswith("soon"):
-        return [GeneratedLevel(room_types=("single_button", "single_button", "cube_buttons"), physics=physics)]
+        return [GeneratedLevel(goal=GOAL, rewards=REWARDS)]
+    if kind == "soon":
+        types = ("single_button", "single_button", "cube_buttons")
+        return [GeneratedLevel(room_types=types, goal=GOAL, rewards=REWARDS)]
     generator = np.random.default_rng(1)
-    return [draw_last_room(generator, physics, "at a wall" in kind) for _ in range(NUM_DRAWN)]
+    return [draw_last_room(generator, kind) for _ in range(NUM_DRAWN)]
 
 
-def draw_last_room(generator: np.random.Generator, physics: Physics, at_a_wall: bool) -> Level:
+def draw_last_room(generator: np.random.Generator, kind: str) -> Level:
     """A level whose agents begin in the last room."""
     while True:
         with contextlib.suppress(ArgumentError):  # something overlaps
-            return last_room(generator, physics, at_a_wall)
+            return last_room(generator, kind)
 
 
-def last_room(generator: np.random.Generator, physics: Physics, at_a_wall: bool) -> Level:
+def last_room(generator: np.random.Generator, kind: str) -> Level:
     """The last room as the reference's generator draws it, but with cubes anywhere between their buttons and where the
-    generator puts them. at_a_wall: one of the cubes stands at the side wall instead."""
+    generator puts them. kind: one of them may stand at the side wall instead, before or behind its button, or at the
+    wall at the end, from where it can only be dragged."""
     draw = generator.uniform
     walls = [Wall(x=0, y=-0.5, size_x=22, size_y=1, height=5)]
     walls += [Wall(x=side, y=20, size_x=1, size_y=40, height=5) for side in (10.5, -10.5)]
@@ -103,44 +102,140 @@ def last_room(generator: np.random.Generator, physics: Physics, at_a_wall: bool)
     last = [(side * draw(6.3, 8.7), draw(start + 1.3, end - ROOM / 4)) for side in (-1, 1)]
     buttons += [Button(x=x, y=y, door=2) for x, y in last]
     cubes, low, high = [], start + 1.6, end - 2.6
-    wall = int(generator.integers(2)) if at_a_wall else -1
+    elsewhere = int(generator.integers(2)) if "cube at" in kind else -1
     for index, (side, (x, y)) in enumerate(zip((-1, 1), last, strict=True)):
         near = np.array((np.clip(x + draw(-1, 1), -8.4, 8.4), np.clip(y + draw(-1, 1), low, high)))
         far = np.array((side * draw(1.5, 5), draw(start + 2, end - 3)))
-        on_button = generator.random() < (0.6 if at_a_wall else 0.3)
+        on_button = generator.random() < (0.3 if elsewhere < 0 else 0.6)
         share = 0.0 if on_button else min(1.0, draw(0, 1.6))
-        if index == wall:
-            far, share = np.array((side * draw(7.9, 8.45), y + draw(-1, 1) * generator.choice([3, 6, 10]))), 1.0
+        if index == elsewhere and "end" in kind:
+            far, share = np.array((side * draw(4, 8.45), high + draw(-0.4, 0.05))), 1.0
+        elif index == elsewhere:
+            along = draw(2.3, 7) * generator.choice((-1, 1))
+            far, share = np.array((side * draw(7.9, 8.45), np.clip(y + along, low, high))), 1.0
         place = near + share * (far - near)
-        cubes.append(Cube(x=place[0], y=np.clip(place[1], low, high)))
+        cubes.append(Cube(x=place[0], y=place[1]))
     spawns = [Spawn(x=draw(-8.5, 8.5), y=draw(start + 1.5, end - 2.6), yaw=(-3.1, 3.1)) for _ in range(2)]
     rooms = [Room(ROOM * room, ROOM * (room + 1), room) for room in range(3)]
     return Level(
-        walls=walls, doors=doors, buttons=buttons, cubes=cubes, spawns=spawns, rooms=rooms, physics=physics
+        walls=walls, doors=doors, buttons=buttons, cubes=cubes, spawns=spawns, rooms=rooms, goal=GOAL, rewards=REWARDS
     )
+
+
+# ---- What training adds to the worlds
+
+
+class Shaping:
+    """Rewards both agents for cubes that come nearer to the buttons of the last room: each button has the cube for it
+    that makes the sum of the two distances the smallest."""
+
+    PER_METRE = 0.25
+    COVERED = 2.1  # metres along x and y between a button and the centre of a cube on it, at most
+    NUM_CUBES = 5  # of a level, at most
+    FAR = 100.0  # metres: what a body that is no cube counts as
+
+    def __init__(self, sim: Simulator) -> None:
+        cubes = slice(sim.num_agents, sim.num_agents + self.NUM_CUBES)
+        self._places = sim.state.body_positions.to_torch()[:, cubes, None, :2]
+        self._kinds = sim.state.body_kinds.to_torch()[:, cubes, None]
+        self._buttons = sim.state.button_positions.to_torch()[:, :, :2]
+        self._doors = sim.state.button_doors.to_torch()
+        self._pairs = torch.tensor(list(itertools.permutations(range(self.NUM_CUBES), 2)))
+        self._distances = self._measure()
+
+    def add(self, rewards: torch.Tensor, dones: torch.Tensor) -> None:
+        """rewards: float32 [R]; dones: bool [R]: the world is another one, and what happened before does not count."""
+        before, self._distances = self._distances, self._measure()
+        gains = self.PER_METRE * (before - self._distances)
+        rewards.view(len(gains), -1).add_(torch.where(dones.view(len(gains), -1), 0, gains[:, None]))
+
+    def _measure(self) -> torch.Tensor:
+        """float32 [N]: metres."""
+        last = self._doors.topk(2).indices  # the last door has the largest number
+        buttons = self._buttons.gather(1, last[:, :, None].expand(-1, -1, 2))
+        distances = ((self._places - buttons[:, None]).abs() - self.COVERED).clamp(min=0).norm(dim=-1)
+        distances = torch.where(self._kinds == EntityKind.CUBE, distances, self.FAR)
+        return (distances[:, self._pairs[:, 0], 0] + distances[:, self._pairs[:, 1], 1]).min(dim=1).values
+
+
+class Retries:
+    """Worlds that are restored in the middle of episodes that failed. Agents of such an episode had reached the last
+    room, and did not get out.
+
+    share: of the episodes that are retries, as soon as there are saves enough.
+    """
+
+    SAVED_AT = (140, 110, 80)  # steps that remain
+    MOST_SAVES, LEAST_SAVES = 3072, 200
+
+    def __init__(self, sim: Simulator, share: float, seed: int) -> None:
+        self._sim = sim
+        self._share = share
+        self._generator = np.random.default_rng(seed)
+        self._steps_remaining = sim.steps_remaining[:, 0, 0]
+        self._largest_y = sim.state.agent_max_y[:]
+        self._is_retry = np.zeros(sim.num_worlds, dtype=bool)
+        self._saves: list[list[bytes]] = [[] for _ in range(sim.num_worlds)]  # of the present episode
+        self._failed: deque[bytes] = deque(maxlen=self.MOST_SAVES)
+        self.outcomes: deque[bool] = deque(maxlen=1000)
+
+    def step(self, dones: torch.Tensor, terminations: torch.Tensor) -> None:
+        """dones, terminations: bool [R], of the step. Worlds whose episode is over may go on with a failed one."""
+        by_world = (self._sim.num_worlds, -1)
+        ended, succeeded = dones.view(by_world)[:, 0].numpy(), terminations.view(by_world)[:, 0].numpy()
+        is_there = (self._largest_y > 2 * ROOM).any(axis=1)
+        saved = np.isin(self._steps_remaining, self.SAVED_AT) & is_there & ~self._is_retry & ~ended
+        for world in saved.nonzero()[0]:
+            self._saves[world].append(self._sim.save([world]))
+        for world in ended.nonzero()[0]:
+            self._end(world, bool(succeeded[world]))
+
+    def _end(self, world: int, succeeded: bool) -> None:
+        saves, self._saves[world] = self._saves[world], []
+        if not self._is_retry[world]:
+            self.outcomes.append(succeeded)
+            if saves and not succeeded:
+                self._failed.append(self._draw(saves))
+        self._is_retry[world] = len(self._failed) >= self.LEAST_SAVES and self._generator.random() < self._share
+        if self._is_retry[world]:
+            self._sim.restore(self._draw(self._failed), [world])
+
+    def _draw(self, saves: Sequence[bytes]) -> bytes:
+        return saves[self._generator.integers(len(saves))]
 
 
 # ---- Training
 
 
-def train_stage(number: int, stage: Stage, before: Checkpoint | None, shorten: int) -> Checkpoint:
-    """Trains a stage, beginning with the network of the one before."""
+def train_stage(number: int, stage: Stage, before: Checkpoint | None, shorten: int, path: Path) -> Checkpoint:
+    """Trains a stage, beginning with the network of the one before, and saves it now and then, and at the end."""
     kinds = {kind: levels_of(kind) for kind in stage.levels}
     levels = [level for drawn in kinds.values() for level in drawn]
     config = preset("default").changed(
-        "rollout.practice_worlds=0", f"simulator.max_levels={len(levels)}", f"num_updates={stage.schedule}",
+        *CHANGES, f"simulator.max_levels={len(levels)}", f"num_updates={stage.schedule}",
         f"seed={number}", f"simulator.seed={number}", *stage.changes,
     )  # fmt: skip
     trainer = Trainer(config)
+    sim = trainer.worlds.sim
     weights = [stage.levels[kind] / len(drawn) for kind, drawn in kinds.items() for _ in drawn]
-    trainer.worlds.sim.set_levels(levels, weights=weights)
+    sim.set_levels(levels, weights=weights)
     trainer.worlds.stagger()
+    shaping, retries = Shaping(sim), Retries(sim, stage.retries, seed=number)
+
+    def after_step(rewards: torch.Tensor, dones: torch.Tensor, terminations: torch.Tensor) -> None:
+        retries.step(dones, terminations)
+        shaping.add(rewards, dones)
+
+    trainer.worlds.after_step = after_step
     if before is not None:
         trainer.begin_with(before)
-    for update in range(1, max(1, stage.updates // shorten) + 1):
-        record = trainer.update()
-        if update % 100 == 0 and record.episodes:
-            print(f"stage {number}, update {update}: return {record.mean_return:.2f}", flush=True)
+    last = max(1, stage.updates // shorten)
+    for update in range(1, last + 1):
+        trainer.update()
+        if update % 100 == 0 or update == last:
+            save_checkpoint(path, trainer.checkpoint())
+            share = np.mean(retries.outcomes) if retries.outcomes else 0
+            print(f"stage {number}, update {update}: {share:.0%} of the episodes got out", flush=True)
     return trainer.checkpoint()
 
 
@@ -153,11 +248,10 @@ def main() -> None:
     options.run_dir.mkdir(parents=True, exist_ok=True)
     checkpoint = None
     for number, stage in enumerate(STAGES):
-        checkpoint = train_stage(number, stage, checkpoint, options.shorten)
-        save_checkpoint(options.run_dir / f"stage_{number}.safetensors", checkpoint)
-    last = options.run_dir / f"stage_{len(STAGES) - 1}.safetensors"
+        path = options.run_dir / f"stage_{number}.safetensors"
+        checkpoint = train_stage(number, stage, checkpoint, options.shorten, path)
     output = options.output or options.run_dir / "policy.safetensors"
-    export_policy(last, output, sampling=SamplingParams(temperature=TEMPERATURE))
+    export_policy(path, output, sampling=SamplingParams(temperature=TEMPERATURE))
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import final
 
 import numpy as np
@@ -25,6 +25,8 @@ PRACTICE = (
 )
 DEPTH_RANGE = 40.0  # metres; what is farther counts as this far
 
+AfterStep = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], None]
+
 
 @final
 class Worlds:
@@ -40,6 +42,9 @@ class Worlds:
         num_reference_rows: of the worlds that do not practise; all rows, if there is no such world.
         shape: of an agent's observation: (F,), or (H, W, 4) of red, green, blue and depth.
         dtype: of observations: float32, or uint8 for pixels.
+        after_step: None, or called after every step of a rollout with what it yielded: rewards, float32 [R], dones and
+            terminations, bool [R]. It may change rewards, and restore worlds whose episode is over. Checkpoints do not
+            contain its state. On a GPU it needs `rollout.cuda_graph=false`.
     """
 
     def __init__(
@@ -67,6 +72,7 @@ class Worlds:
         else:
             self.shape, self.dtype = tuple(read["observations"].shape[1:]), torch.float32
         self.device = read["rewards"].device
+        self.after_step: AfterStep | None = None
 
     def _simulator_of(self, config: SimulatorConfig, numbers: slice) -> Simulator:
         """A simulator of the run's worlds with these numbers; what each may play is equally likely."""
@@ -112,6 +118,8 @@ class Worlds:
         rewards.copy_(self._read["rewards"].squeeze(-1))
         dones.copy_(self._flags["dones"])
         terminations.copy_(self._flags["terminations"])
+        if self.after_step is not None:
+            self.after_step(rewards, dones, terminations)
 
     def read_episodes(self, returns: torch.Tensor, largest_y: torch.Tensor) -> None:
         """Writes the return and the largest y of each row's latest ended episode: float32 [R], in metres."""

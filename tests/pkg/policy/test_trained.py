@@ -16,9 +16,9 @@ def test_both_agents_leave_levels_that_they_have_never_seen() -> None:
     score = doorstep.evaluate(["trained"], episodes=128, seed=SEED, num_threads=1).score("trained")
     first, second, third = score.rooms
     assert first.all.value > 0.97
-    assert second.all.value > 0.95
-    assert third.one.value > 0.68
-    assert third.all.value > 0.64
+    assert second.all.value > 0.97
+    assert third.one.value > 0.88
+    assert third.all.value > 0.86
 
 
 def test_it_has_a_name() -> None:

@@ -36,6 +36,31 @@ def test_a_rollout_holds_what_happened() -> None:
     assert rollout.ended.any(dim=1).nonzero().ravel().tolist() == [19]
 
 
+def test_a_function_adds_rewards_and_restores_worlds() -> None:
+    trainer = Trainer(small(*UNSCALED, "rollout.num_steps=32", "rollout.practice_worlds=0"))
+    sim = trainer.worlds.sim
+    begin = sim.save([2])
+    yielded = []
+
+    def after_step(rewards: Any, dones: Any, terminations: Any) -> None:
+        yielded.append((rewards.clone(), dones.clone(), terminations.clone()))
+        rewards += torch.arange(12)
+        if dones[0]:
+            sim.restore(begin, [0])
+
+    trainer.worlds.after_step = after_step
+    trainer.update()
+    rollout = trainer._rollout
+    assert len(yielded) == 32
+    for step, (rewards, dones, terminations) in enumerate(yielded):
+        assert torch.equal(rollout.rewards[step], rewards + torch.arange(12))
+        assert torch.equal(rollout.ended[step], dones)
+        assert torch.equal(rollout.terminations[step], terminations)
+    (end,) = rollout.ended.all(dim=1).nonzero().ravel().tolist()
+    assert torch.equal(rollout.observations[end + 1, :2], rollout.observations[0, 4:6])
+    assert not torch.equal(rollout.observations[end + 1, 4:6], rollout.observations[0, 4:6])
+
+
 def test_the_next_rollout_goes_on() -> None:
     trainer, rollout = rolled_out(*UNSCALED)
     last, started = rollout.observations[-1].clone(), rollout.starts[-1].clone()
