@@ -39,7 +39,8 @@
     X(PENDING, 1, None, None, "The work has not finished within the timeout.")                                     \
     X(INTERNAL, 2, DoorstepError, Exception, "A defect in doorstep; please report it.")                            \
     X(INVALID_ARGUMENT, 3, ArgumentError, ValueError, "An argument is outside its allowed range.")                 \
-    X(INVALID_STATE, 4, StateError, ValueError, "Saved bytes are invalid, damaged or do not fit the simulator.")   \
+    X(INVALID_STATE, 4, StateError, ValueError,                                                                    \
+      "Saved bytes are damaged or do not fit, or a state forbids the call.")                                       \
     X(CLOSED, 5, ClosedError, RuntimeError, "The object was closed or never existed.")                             \
     X(OUT_OF_MEMORY, 6, OutOfMemoryError, MemoryError, "The requested memory cannot be allocated.")                \
     X(LIBRARY, 7, LibraryError, ImportError, "The native library is missing, outdated or not doorstep's.")         \

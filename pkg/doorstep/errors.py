@@ -3,7 +3,7 @@
     DoorstepError(Exception)                      A defect in doorstep; please report it.
         ArgumentError(ValueError)                 An argument is outside its allowed range.
             AbsentTensorError(AttributeError)     The simulator was made without this tensor.
-        StateError(ValueError)                    Saved bytes are invalid, damaged or do not fit the simulator.
+        StateError(ValueError)                    Saved bytes are damaged or do not fit, or a state forbids the call.
             ReplayError                           A replay's worlds differ from the recorded ones.
         ClosedError(RuntimeError)                 The object was closed or never existed.
         OutOfMemoryError(MemoryError)             The requested memory cannot be allocated.
@@ -81,7 +81,7 @@ class ArgumentError(DoorstepError, ValueError):
 
 
 class StateError(DoorstepError, ValueError):
-    """Saved bytes are invalid, damaged or do not fit the simulator."""
+    """Saved bytes are damaged or do not fit, or a state forbids the call."""
 
     status = Status.INVALID_STATE
 

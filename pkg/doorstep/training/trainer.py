@@ -90,8 +90,10 @@ class Trainer:
         Raises:
             NonFiniteLossError: a loss or gradient is not finite.
             LostRankError: another rank has ended, or does not answer.
-            TrainingError: the curriculum returned something else than weights.
+            TrainingError: the curriculum returned something else than weights, or `worlds.after_step` would be recorded
+                into a CUDA graph.
         """
+        self._check_after_step()
         begin = time.perf_counter()
         self._collect()
         self._rollout.judge(self._learner.evaluate, self._value_moments, is_evaluated=self._actor.evaluates)
@@ -116,6 +118,11 @@ class Trainer:
             levels=levels,
             **vars(episodes),
         )
+
+    def _check_after_step(self) -> None:
+        if self.worlds.after_step and self.config.rollout.cuda_graph and self.worlds.device.type == "cuda":
+            message = "worlds.after_step is a function, which a CUDA graph would not call in every step"
+            raise TrainingError(message, hint="set rollout.cuda_graph=false")
 
     def _collect(self) -> None:
         self._rollout.begin(self._observation_moments)

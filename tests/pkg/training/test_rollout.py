@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch")
 
 from tests.pkg.training.runs import WITH_MEMORY, WITHOUT_MEMORY, rolled_out, small  # noqa: E402
 
-from doorstep.training import Ranks, Trainer  # noqa: E402
+from doorstep.training import Ranks, Trainer, TrainingError  # noqa: E402
 from doorstep.training.worlds import PRACTICE, Worlds  # noqa: E402
 
 UNSCALED = ("rollout.normalize_observations=false", "rollout.staggered=false")
@@ -59,6 +59,15 @@ def test_a_function_adds_rewards_and_restores_worlds() -> None:
     (end,) = rollout.ended.all(dim=1).nonzero().ravel().tolist()
     assert torch.equal(rollout.observations[end + 1, :2], rollout.observations[0, 4:6])
     assert not torch.equal(rollout.observations[end + 1, 4:6], rollout.observations[0, 4:6])
+
+
+def test_a_function_is_not_recorded_into_a_cuda_graph() -> None:
+    trainer = Trainer(small())
+    trainer.worlds.after_step = lambda rewards, dones, terminations: None
+    trainer.worlds.device = torch.device("cuda")
+    with pytest.raises(TrainingError, match=r"rollout\.cuda_graph=false"):
+        trainer.update()
+    assert trainer.updates == 0
 
 
 def test_the_next_rollout_goes_on() -> None:
