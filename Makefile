@@ -16,10 +16,8 @@ TEST_GROUPS ?= test test-torch test-jax test-gymnasium test-trainers test-pictur
 # Folder for a Vulkan driver and a browser for the tests, fetched by apt-get without root: see tests/system_packages.py.
 # Empty: tests that need them are skipped.
 DOORSTEP_TEST_SYSTEM ?= $(CURDIR)/build/system
-# Passed to pytest: make test PYTEST_ARGUMENTS='tests/sim -x'
+# Passed to pytest, which runs all tests without it: make test PYTEST_ARGUMENTS='tests/sim -x'
 PYTEST_ARGUMENTS ?=
-# Processes that share the files of tests; 0: none but pytest's own, for a debugger
-TEST_PROCESSES ?= 2
 # Passed to the benchmarks: make bench BENCH_ARGUMENTS='--rounds 9'
 BENCH_ARGUMENTS ?=
 # Passed to the comparison of trainers: make bench-training TRAINERS_ARGUMENTS='--seeds 0 --worlds 256'
@@ -56,7 +54,13 @@ ifneq ($(DOORSTEP_TEST_SYSTEM),)
 	@$(call bin,test)/python -m tests.system_packages $(DOORSTEP_TEST_SYSTEM)
 endif
 	@echo "doorstep: testing the installed wheel"
-	@DOORSTEP_TEST_SYSTEM=$(DOORSTEP_TEST_SYSTEM) $(call bin,test)/pytest --numprocesses $(TEST_PROCESSES) --dist loadfile $(PYTEST_ARGUMENTS)
+# The viewer's browser draws in software, on all cores.
+ifeq ($(PYTEST_ARGUMENTS),)
+	@DOORSTEP_TEST_SYSTEM=$(DOORSTEP_TEST_SYSTEM) $(call bin,test)/pytest --numprocesses 2 --dist loadfile --ignore tests/view
+	@DOORSTEP_TEST_SYSTEM=$(DOORSTEP_TEST_SYSTEM) $(call bin,test)/pytest tests/view
+else
+	@DOORSTEP_TEST_SYSTEM=$(DOORSTEP_TEST_SYSTEM) $(call bin,test)/pytest $(PYTEST_ARGUMENTS)
+endif
 
 test-frameworks: ## Test the wheel in dist/ with RLlib, and with what PufferLib pins, each in an environment of its own
 	@$(call environment,rllib,test test-rllib)

@@ -93,9 +93,9 @@ def run_python() -> RunPython:
     return run
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    """A headless Chromium for all tests."""
+    """A headless Chromium. While playwright runs, so does its event loop, beside which tests cannot run another."""
     api = pytest.importorskip("playwright.sync_api", reason="Chromium is driven with playwright")
     path, options, environment = chromium(), chromium_options(), {**os.environ, **chromium_environment()}
     with api.sync_playwright() as playwright:
