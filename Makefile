@@ -16,7 +16,7 @@ TEST_GROUPS ?= test test-torch test-jax test-gymnasium test-trainers test-pictur
 # Folder for a Vulkan driver and a browser for the tests, fetched by apt-get without root: see tests/system_packages.py.
 # Empty: tests that need them are skipped.
 DOORSTEP_TEST_SYSTEM ?= $(CURDIR)/build/system
-# Passed to pytest, which runs all tests without it: make test PYTEST_ARGUMENTS='tests/sim -x'
+# Passed to pytest instead of the tests of a tier: make test-wheel PYTEST_ARGUMENTS='tests/sim -x'
 PYTEST_ARGUMENTS ?=
 # Passed to the benchmarks: make bench BENCH_ARGUMENTS='--rounds 9'
 BENCH_ARGUMENTS ?=
@@ -35,7 +35,16 @@ pip = $(call bin,$(1))/python -m pip --quiet --disable-pip-version-check
 # Installs the finished wheel and its dependencies, and nothing else of this project, into an environment.
 install_wheel = $(call pip,$(1)) --quiet uninstall --yes doorstep && $(call pip,$(1)) install dist/doorstep-*.whl
 
-.PHONY: help demo test test-wheel test-frameworks wheel wheels sdist check-wheel try-wheel lint gpu-test gpu-first-contact test-native test-asan test-tsan bench bench-interop bench-envs bench-policy bench-rollouts bench-training bench-curriculum bench-scaling bench-ray bench-render bench-view bench-kernels bench-gpu soak soak-rollouts docs docs-site clean
+# The native tests and what is built with them: $(native_tests) --target NAME
+native_tests = $(call bin,build)/python wheel_build/native_build.py --build-folder build/native-tests --asserts
+
+# Runs the tests with these markers in two processes, and keeps their seconds for make test-times.
+tier = DOORSTEP_TEST_SYSTEM=$(DOORSTEP_TEST_SYSTEM) $(call bin,test)/pytest \
+  $(or $(PYTEST_ARGUMENTS),--numprocesses 2 --dist loadgroup --junitxml build/test-times/$(1).xml -m '$(2)')
+# Hundreds of processes import the same modules.
+export PYTHONDONTWRITEBYTECODE :=
+
+.PHONY: help demo test test-slow test-times test-wheel test-environment test-frameworks wheel wheels sdist check-wheel try-wheel lint gpu-test gpu-first-contact test-native test-asan test-tsan bench bench-interop bench-envs bench-policy bench-rollouts bench-training bench-curriculum bench-scaling bench-ray bench-render bench-view bench-kernels bench-gpu soak soak-rollouts docs docs-site clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
@@ -47,29 +56,32 @@ demo: wheel ## Build and install the wheel, then step 1,024 worlds and draw some
 
 test: wheel test-native test-wheel ## Build, then test the native code by itself and the installed wheel
 
-test-wheel: ## Test the wheel in dist/, installed into a clean environment
+test-slow: wheel test-native test-environment test-frameworks ## Test what takes too long for every change
+	@echo "doorstep: testing the installed wheel, and builds of it, at length"
+	@$(call tier,slow,slow or builds)
+
+test-times: ## Print where the tests of the last `make test` and `make test-slow` spent their seconds
+	@$(PYTHON) tests/times.py build/test-times/*.xml
+
+test-wheel: test-environment ## Test the wheel in dist/, installed into a clean environment
+	@echo "doorstep: testing the installed wheel"
+	@$(call tier,fast,not slow and not builds)
+
+test-environment:
 	@$(call environment,test,$(TEST_GROUPS))
 	@$(call install_wheel,test)
 ifneq ($(DOORSTEP_TEST_SYSTEM),)
 	@$(call bin,test)/python -m tests.system_packages $(DOORSTEP_TEST_SYSTEM)
 endif
-	@echo "doorstep: testing the installed wheel"
-# The viewer's browser draws in software, on all cores.
-ifeq ($(PYTEST_ARGUMENTS),)
-	@DOORSTEP_TEST_SYSTEM=$(DOORSTEP_TEST_SYSTEM) $(call bin,test)/pytest --numprocesses 2 --dist loadfile --ignore tests/view
-	@DOORSTEP_TEST_SYSTEM=$(DOORSTEP_TEST_SYSTEM) $(call bin,test)/pytest tests/view
-else
-	@DOORSTEP_TEST_SYSTEM=$(DOORSTEP_TEST_SYSTEM) $(call bin,test)/pytest $(PYTEST_ARGUMENTS)
-endif
 
 test-frameworks: ## Test the wheel in dist/ with RLlib, and with what PufferLib pins, each in an environment of its own
 	@$(call environment,rllib,test test-rllib)
 	@$(call install_wheel,rllib)
-	@DOORSTEP_REQUIRE_ALL=1 $(call bin,rllib)/pytest $(PYTEST_ARGUMENTS) tests/envs/test_rllib.py tests/pkg/ray \
+	@DOORSTEP_REQUIRE_ALL=1 $(call bin,rllib)/pytest tests/envs/test_rllib.py tests/pkg/ray \
 	  'tests/docs/test_examples.py::test_blocks_run[docs/how_to/ray.md]'
 	@$(call environment,pufferlib,test test-pufferlib)
 	@$(call install_wheel,pufferlib)
-	@DOORSTEP_REQUIRE_ALL=1 $(call bin,pufferlib)/pytest $(PYTEST_ARGUMENTS) tests/envs/test_pufferlib.py
+	@DOORSTEP_REQUIRE_ALL=1 $(call bin,pufferlib)/pytest tests/envs/test_pufferlib.py
 
 wheel: ## Build and check the wheel; its path is the last line
 	@$(call environment,build,build repair)
@@ -115,7 +127,7 @@ gpu-first-contact: ## Test, measure and profile the wheel in dist/ on a GPU that
 test-native: ## Build the native code with assertions and run its own tests
 	@$(call environment,build,build repair)
 	@echo "doorstep: testing the native code"
-	@$(call bin,build)/python wheel_build/native_build.py --build-folder build/native-tests --asserts --test
+	@$(native_tests) --test
 
 test-asan: wheel ## Test for memory errors and undefined behaviour (uses the system's compiler)
 	@$(call environment,build,build repair)
@@ -180,20 +192,18 @@ bench-ray: wheel ## Measure what actors of Ray are worth, compared with an engin
 	@$(call install_wheel,rllib)
 	@$(call bin,rllib)/python tests/benchmarks/ray_actors.py $(BENCH_ARGUMENTS)
 
-bench-render: wheel test-native ## Measure the cost of cameras on the CPU, compared with a plain loop over Embree
+bench-render: wheel ## Measure the cost of cameras on the CPU, compared with a plain loop over Embree
+	@$(native_tests) --target plain_embree
 	@$(call environment,demo,)
 	@$(call install_wheel,demo)
 	@$(call bin,demo)/python -m tests.benchmarks.render $(BENCH_ARGUMENTS)
 
-bench-view: wheel ## Measure the cost of doorstep view with a connected browser
-	@$(call environment,test,$(TEST_GROUPS))
-	@$(call install_wheel,test)
-ifneq ($(DOORSTEP_TEST_SYSTEM),)
-	@$(call bin,test)/python -m tests.system_packages $(DOORSTEP_TEST_SYSTEM)
-endif
+bench-view: wheel test-environment ## Measure the cost of doorstep view with a connected browser
 	@DOORSTEP_TEST_SYSTEM=$(DOORSTEP_TEST_SYSTEM) $(call bin,test)/python -m tests.benchmarks.view $(BENCH_ARGUMENTS)
 
-bench-kernels: test-native ## Count the operations of steps and views on a GPU; needs no GPU
+bench-kernels: ## Count the operations of steps and views on a GPU; needs no GPU
+	@$(call environment,build,build repair)
+	@$(native_tests) --target kernel_costs view_costs
 	@echo "from the normal start"
 	@build/native-tests/tests/native/kernel_costs
 	@echo "among cubes"

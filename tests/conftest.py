@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.forks import FRAMEWORKS, server
 from tests.live_objects import alive
 from tests.skips import refuse_skip
 from tests.system_packages import chromium, chromium_environment, chromium_options
@@ -22,12 +23,30 @@ from doorstep.rollouts import ControllerConfig
 FAILED = pytest.StashKey[bool]()
 
 RunPython = Callable[..., str]
+PROCESS_SECONDS = 280  # less than the limit of a test, of which nothing is printed
 
 
 def pytest_configure() -> None:
-    """A shell's background processes ignore SIGINT, which the processes that the tests interrupt would inherit."""
+    """What the processes of the tests inherit."""
+    # Several processes share the cores: threads of PyTorch would wait for each other, which takes processor time.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    # A shell's background processes ignore SIGINT.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """One process has all tests with a browser, which draws in software, on all cores."""
+    for item in items:
+        if "browser" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("browser"))
+
+
+def pytest_collection_finish() -> None:
+    """Nothing that the modules of the tests hold ends before the process: collections of garbage leave it out, of which
+    tests that raise errors need one each."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)
@@ -76,14 +95,27 @@ def undone_registrations() -> Iterator[None]:
 
 @pytest.fixture
 def run_python() -> RunPython:
-    """Runs code in a new interpreter; it must exit with status 0 and an empty stderr. Returns stdout."""
+    """Runs code in a process of its own; it must exit with status 0 and an empty stderr. Returns stdout."""
+
+    def run(code: str, **environment: str) -> str:
+        frameworks = [name for name in FRAMEWORKS if f"import {name}" in code]
+        done = server(*frameworks).run(code, environment=environment or None, timeout=PROCESS_SECONDS)
+        assert (done.returncode, done.stderr) == (0, "")
+        return done.stdout
+
+    return run
+
+
+@pytest.fixture
+def run_new_python() -> RunPython:
+    """The same in a new interpreter, which may have options, and which has imported nothing."""
 
     def run(code: str, *options: str, **environment: str) -> str:
         done = subprocess.run(
             [sys.executable, "-W", "error", *options, "-c", code],
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=PROCESS_SECONDS,
             env=environment or None,
             check=False,
         )

@@ -74,10 +74,10 @@ SCENES = {
 }
 
 HASHES: dict[str, int] = {
-    "first room, three episodes": 0x1F23D1987A006AF4,
-    "among cubes of the second room": 0x6E1993F950918693,
-    "among cubes of the third room": 0x91925C14C568F79F,
-    "one agent": 0x6DD9F96D48AFC21F,
-    "three agents": 0x37C270131EE1BC43,
-    "eight agents": 0xFCC306C599F39850,
+    "first room, three episodes": 0xD66959EEFAEE3E44,
+    "among cubes of the second room": 0xB281E888988B72DA,
+    "among cubes of the third room": 0x9319B6E58E069FE1,
+    "one agent": 0xB4C5289B118A4A9D,
+    "three agents": 0x2A0A9EB8CE9BB88A,
+    "eight agents": 0xDA9FD420C9389E27,
 }

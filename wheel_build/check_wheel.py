@@ -54,7 +54,7 @@ METADATA_FILES = {
     BILL_OF_MATERIALS,
     *(f"licenses/{name}" for name in LICENCES),
 }
-SIZE_LIMIT = 60_000_000  # bytes
+SIZE_LIMIT = 48_000_000  # bytes
 
 
 def check_tag(wheel: Wheel) -> Iterator[str]:

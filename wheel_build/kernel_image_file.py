@@ -3,23 +3,40 @@
     24 bytes  MAGIC
     uint32    number of images
     uint32    zero
-    per image: int32 module, int32 architecture (0: PTX), uint64 offset in the file, uint64 bytes
-    the images, each at a multiple of ALIGNMENT; PTX ends with a zero that counts
+    per image: int32 module, int32 architecture (0: PTX), uint64 offset of its stream in the file, uint64 bytes of the
+               stream, uint64 offset of the image in what the stream encodes, uint64 bytes of the image
+    the streams: LZMA, one for all images of an architecture, because modules are alike. In what it encodes, each image
+               is at a multiple of ALIGNMENT; PTX ends with a zero that counts
 
-native/src/exec/cuda/images.cpp reads the same.
+native/src/exec/cuda/images.cpp reads the same: up to the image that it wants, so the rarest images come last.
 """
 
 from __future__ import annotations
 
+import lzma
 import struct
 from collections.abc import Mapping
-from typing import NamedTuple
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
 
 MAGIC = b"doorstep kernel images\0\0"
-ALIGNMENT = 64
+ALIGNMENT = 16
+# The decoder (native/src/runtime/lzma.h) has the same lc, lp and pb. The dictionary holds an architecture's images.
+LZMA: list[dict[str, Any]] = [
+    {
+        "id": lzma.FILTER_LZMA1,
+        "dict_size": 1 << 25,
+        "lc": 0,
+        "lp": 4,
+        "pb": 4,
+        "mode": lzma.MODE_NORMAL,
+        "mf": lzma.MF_BT4,
+        "nice_len": 64,
+    }
+]
 CUDA_MACHINE = 190  # e_machine of ELF files with CUDA machine code
 HEADER = struct.Struct(f"<{len(MAGIC)}sII")
-ENTRY = struct.Struct("<iiQQ")
+ENTRY = struct.Struct("<iiQQQQ")
 PTX = 0
 TRAINING = 0  # the module of the training kernels
 VIEWS = 9  # the module of the kernel that draws views
@@ -35,15 +52,26 @@ class ImageName(NamedTuple):
 
 
 def pack(images: Mapping[ImageName, bytes]) -> bytes:
-    """The contents of a file with these images, in their order."""
+    """The contents of a file with these images: by architecture, and in their order."""
+    contents: dict[int, bytes] = {}
+    places: dict[ImageName, tuple[int, int]] = {}
+    for name, image in images.items():
+        before = contents.get(name.architecture, b"")
+        before += bytes(-len(before) % ALIGNMENT)
+        places[name] = len(before), len(image)
+        contents[name.architecture] = before + image
+    with ThreadPoolExecutor() as pool:
+        streams = dict(zip(contents, pool.map(_encode, contents.values()), strict=True))
     position = HEADER.size + ENTRY.size * len(images)
-    entries, contents = [HEADER.pack(MAGIC, len(images), 0)], []
-    for name, content in images.items():
-        padding = -position % ALIGNMENT
-        entries.append(ENTRY.pack(*name, position + padding, len(content)))
-        contents += [bytes(padding), content]
-        position += padding + len(content)
-    return b"".join(entries + contents)
+    starts: dict[int, int] = {}
+    for architecture, stream in streams.items():
+        starts[architecture] = position
+        position += len(stream)
+    entries = (
+        ENTRY.pack(*name, starts[name.architecture], len(streams[name.architecture]), *place)
+        for name, place in places.items()
+    )
+    return b"".join([HEADER.pack(MAGIC, len(images), 0), *entries, *streams.values()])
 
 
 def unpack(content: bytes) -> dict[ImageName, bytes]:
@@ -52,11 +80,20 @@ def unpack(content: bytes) -> dict[ImageName, bytes]:
     if start < 0:
         return {}
     _, count, _ = HEADER.unpack_from(content, start)
+    streams: dict[int, bytes] = {}
     images = {}
     for index in range(count):
-        module, architecture, offset, size = ENTRY.unpack_from(content, start + HEADER.size + index * ENTRY.size)
-        images[ImageName(module, architecture)] = content[start + offset : start + offset + size]
+        entry = ENTRY.unpack_from(content, start + HEADER.size + index * ENTRY.size)
+        module, architecture, stream, stream_bytes, offset, size = entry
+        if stream not in streams:
+            encoded = content[start + stream : start + stream + stream_bytes]
+            streams[stream] = lzma.decompress(encoded, lzma.FORMAT_RAW, filters=LZMA)
+        images[ImageName(module, architecture)] = streams[stream][offset : offset + size]
     return images
+
+
+def _encode(content: bytes) -> bytes:
+    return lzma.compress(content, lzma.FORMAT_RAW, filters=LZMA)
 
 
 def cubin_architecture(content: bytes) -> int | None:

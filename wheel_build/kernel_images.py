@@ -30,7 +30,8 @@ from kernel_report import KernelReport, parse_log
 
 INCLUDE_FOLDERS = (Path("native/src"), Path("native/include"))
 SYSTEM_FOLDER = Path("native/src/exec/cuda/nvrtc")  # searched for #include <...>
-ARCHITECTURES = (75, 80, 86, 89, 90, 100, 120)
+# Machine code for 8.6 runs on 8.9, too, for which ptxas writes the same instructions.
+ARCHITECTURES = (75, 80, 86, 90, 100, 120)
 LOCAL_ARCHITECTURES = (90,)
 ARCHITECTURES_VARIABLE = "DOORSTEP_CUDA_ARCHITECTURES"
 REPORT = "report.json"
@@ -70,12 +71,13 @@ def worlds_module(number: int, agents: int, name: str, capacity: str) -> KernelM
     return KernelModule(number, name, WORLDS_SOURCE, (f"-DDS_AGENTS={agents}", f"-DDS_CAPACITY={capacity}"))
 
 
+# As in the file of images: those that are used most come first.
 MODULES = (
     KernelModule(TRAINING, "training", Path("native/src/training/kernels.cu")),
-    *(worlds_module(agents, agents, f"{agents}_agents", "ReferenceCapacity") for agents in NUM_AGENTS),
-    *(worlds_module(LEVELS + agents, agents, f"{agents}_agents_levels", "LevelCapacity") for agents in NUM_AGENTS),
     KernelModule(VIEWS, "views", Path("native/src/render/raycast/kernels.cu")),
     KernelModule(POLICIES, "policies", Path("native/src/policy/kernels.cu")),
+    *(worlds_module(agents, agents, f"{agents}_agents", "ReferenceCapacity") for agents in NUM_AGENTS),
+    *(worlds_module(LEVELS + agents, agents, f"{agents}_agents_levels", "LevelCapacity") for agents in NUM_AGENTS),
 )
 
 _INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
@@ -145,7 +147,7 @@ def build_images(root: Path, packages: CudaPackages, folder: Path) -> Path:
         all_cubins = [one for source in ptx for one in cubin_compilations(packages, folder, source)]
         cubins = [one for one in all_cubins if one.name.architecture in architectures]
         _run_all(cubins, root, "machine code")
-        images = _write_images(folder, sorted([*ptx, *cubins], key=lambda one: one.name))
+        images = _write_images(folder, sorted([*ptx, *cubins], key=lambda one: one.name.architecture))
         _write_report(folder, cubins)
         _remove_others(folder, {images, folder / REPORT, folder / "lock", *_files([*ptx, *all_cubins])})
         return images

@@ -78,7 +78,7 @@ def third_party_settings(root: Path) -> dict[str, str]:
 def run_native_tests(root: Path, build_folder: Path) -> None:
     """Run what configure_and_build built with DOORSTEP_BUILD_TESTS."""
     command = [str(tool("ctest")), "--test-dir", str(build_folder), "--output-on-failure", "--no-tests=error"]
-    run(command, pinned_environment(root))
+    run([*command, "--parallel", str(len(os.sched_getaffinity(0)))], pinned_environment(root))
 
 
 def pinned_environment(root: Path) -> dict[str, str]:
@@ -124,18 +124,19 @@ def main() -> None:
     parser.add_argument("--build-folder", type=Path, required=True)
     parser.add_argument("--asserts", action="store_true", help="keep assertions in the optimised build")
     parser.add_argument("--test", action="store_true", help="build the native tests and run them")
+    parser.add_argument("--target", nargs="+", default=[], help="build these only, and run nothing")
     arguments = parser.parse_args()
     settings = {
         "DOORSTEP_ASSERTS": "ON" if arguments.asserts else "OFF",
-        "DOORSTEP_BUILD_TESTS": "ON" if arguments.test else "OFF",
+        "DOORSTEP_BUILD_TESTS": "ON" if arguments.test or arguments.target else "OFF",
     }
     build_folder = arguments.build_folder.resolve()
     try:
-        if arguments.test:
+        if arguments.test or arguments.target:
             settings |= image_settings(PROJECT)  # whose PTX the tests interpret
             settings["DOORSTEP_CUDA_HEADERS"] = str(cuda_packages.install_headers(PROJECT / CUDA_FOLDER / "headers"))
-        configure_and_build(PROJECT, build_folder, settings, targets=[])
-        if arguments.test:
+        configure_and_build(PROJECT, build_folder, settings, arguments.target)
+        if arguments.test and not arguments.target:
             run_native_tests(PROJECT, build_folder)
     except BuildError as error:
         sys.exit(f"doorstep: {error}")

@@ -9,7 +9,7 @@ import numpy as np
 WORLDS, AGENTS, STEPS, UPDATES, DISCOUNT, RATE = 128, 2, 60, 30, 0.9, 0.5
 
 env = gymnasium.make_vec(
-    "doorstep.envs.registration:doorstep/EscapeRoom-v0",
+    "doorstep.envs:doorstep/EscapeRoom-v0",
     num_envs=WORLDS * AGENTS,
     agents="rows",  # one policy controls all agents: each is a row
     num_agents=AGENTS,

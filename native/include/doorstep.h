@@ -249,7 +249,8 @@ typedef enum ds_action_component {
       "Sum of rewards of the latest ended episode.")                                                               \
     X(episode_lengths, INT32, "N,1", READ, ALWAYS, EPISODE, SAVED, "Steps of the latest ended episode.")          \
     X(level_weights, FLOAT32, "N,L", READ_WRITE, LEVELS, EPISODE, UNSAVED,                                         \
-      "How likely each world draws each level at a reset, relative to the sum of its row; negative is 0.")         \
+      "How likely each world draws each level at a reset, relative to the sum of its row; negative, infinite and " \
+      "NaN count as 0.")                                                                                           \
     X(levels, INT32, "N,1", READ, LEVELS, EPISODE, UNSAVED, "Index of the present level.")
 
 typedef enum ds_tensor_id {
@@ -601,8 +602,9 @@ typedef struct ds_health {
     int64_t culprit_step;      /* that world's step count at the time, or -1 */
     uint64_t clamped_actions;  /* action values moved into their range */
     uint64_t dropped_contacts; /* contacts beyond the capacity of a world */
-    uint64_t nonfinite_values; /* bodies, or edited worlds, found with a value that is not finite */
-    uint64_t repaired_indices; /* state indices edited to impossible values and set back */
+    uint64_t nonfinite_values; /* bodies, edited worlds, or draws from level weights, with a value that is not finite */
+    uint64_t repaired_indices; /* state indices edited to impossible values and set back; draws of a level without a
+                                  positive weight */
 } ds_health;
 
 /* ---- Library ----------------------------------------------------------------------------------------------- */
@@ -1165,7 +1167,7 @@ enum {
 };
 
 typedef enum ds_series_kind {
-    DS_SERIES_COUNTER = 0,     /* a number that grows */
+    DS_SERIES_COUNTER = 0,     /* a number that grows, and stays at 2**63 - 1 */
     DS_SERIES_TIME_SERIES = 1, /* values over time: totals of equal spans, which become longer as time passes */
     DS_SERIES_SKETCH = 2,      /* quantiles of values, within a relative error; values below 2**-40 count as 0, values
                                   above 2**40 as 2**40 */
@@ -1317,6 +1319,8 @@ typedef enum ds_failure_cause {
     DS_CAUSE_NONE = 0,
     DS_CAUSE_MEMORY = -1,     /* no memory was left for what its request records */
     DS_CAUSE_SIMULATION = -2, /* in strict mode: a step counted trouble */
+    DS_CAUSE_LOGITS = -16,    /* less 8 * step + agent: a native policy could choose no action, see ds_policy_act(); the
+                                 episode made this step with the neutral one */
 } ds_failure_cause;
 
 /* What a request asks for beside its result. Bits. */
@@ -1465,8 +1469,9 @@ DS_API ds_status ds_request_queue_submit(ds_request_queue queue, const ds_episod
 DS_API ds_status ds_request_queue_move(ds_request_queue queue, const ds_request_queue* targets, uint64_t num_targets,
                                        uint64_t first, uint64_t most, int64_t timeout_ns, uint64_t* moved);
 /* Cancels a request, waiting or running: its result follows soon, CANCELLED unless it is ending already. *found: 0 if it
-   has ended, or never existed. */
-DS_API ds_status ds_request_queue_cancel(ds_request_queue queue, uint64_t id, int32_t* found);
+   has ended, or never existed. INVALID_ARGUMENT if another engine gave the id: its upper 12 bits are the number of the
+   queue that it was submitted to and of all that branch from it, which differs in 4,095 successive ones. */
+DS_API ds_status ds_request_queue_cancel(ds_request_queue queue, uint64_t request_id, int32_t* found);
 DS_API ds_status ds_request_queue_get_info(ds_request_queue queue, ds_request_queue_info* info);
 /* Answers all requests that wait, with a reason and a cause, instead of playing them. */
 DS_API ds_status ds_request_queue_answer(ds_request_queue queue, ds_output_queue outputs, int32_t reason,
@@ -1539,7 +1544,8 @@ typedef struct ds_replica_info {
 DS_API ds_status ds_replica_create(ds_config simulator, ds_request_queue requests, ds_output_queue outputs,
                                    int32_t number, ds_replica* replica);
 /* Policy `index` of the requests. All are DS_POLICY_CALLER at first. Where the replica has asked for the actions of this
-   policy, they are then chosen without the caller. May be called while ds_replica_run() runs: it takes turns. */
+   policy, they are then chosen without the caller. Recurrent states of episodes that are played go on where policies have
+   states of one size. May be called while ds_replica_run() runs: it takes turns. */
 DS_API ds_status ds_replica_set_policy(ds_replica replica, int64_t index, int32_t kind, uint64_t policy);
 /* Plays requests on the calling thread and the simulator's for about timeout_ns, or until the caller is needed. The next
    call continues; it uses the actions that were asked for, as they are then. A call that fails has closed the replica. */

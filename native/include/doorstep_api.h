@@ -201,7 +201,7 @@
       int64_t timeout_ns, uint64_t* ids, uint64_t* accepted)) \
     X(ds_status, request_queue_move, (ds_request_queue queue, const ds_request_queue* targets, uint64_t num_targets, \
       uint64_t first, uint64_t most, int64_t timeout_ns, uint64_t* moved)) \
-    X(ds_status, request_queue_cancel, (ds_request_queue queue, uint64_t id, int32_t* found)) \
+    X(ds_status, request_queue_cancel, (ds_request_queue queue, uint64_t request_id, int32_t* found)) \
     X(ds_status, request_queue_get_info, (ds_request_queue queue, ds_request_queue_info* info)) \
     X(ds_status, request_queue_answer, (ds_request_queue queue, ds_output_queue outputs, int32_t reason, int64_t \
       cause)) \

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterable, Mapping, Set, Sized
+from collections.abc import Iterable, Iterator, Mapping, Set, Sized
 from typing import Any, NoReturn, SupportsIndex, TypeAlias, TypeGuard
 
 import numpy as np
@@ -19,27 +19,72 @@ from doorstep.errors import ArgumentError
 # Worlds of a simulator: a boolean mask [N], distinct slots, or None for all.
 WorldSelection: TypeAlias = "ArrayLike | None"
 
-_LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
-MAX_SHOWN = 60  # characters of a value shown in a message
+_LARGEST_FLOAT32, _LARGEST_FLOAT64 = float(np.finfo(np.float32).max), float(np.finfo(np.float64).max)
+_MAX_SHOWN = 60  # characters of a value shown in a message
+_MAX_SHOWN_BITS = 2000  # of integers; those of more than 640 digits Python may refuse to write
+_BRACKETS = {list: "[]", tuple: "()", dict: "{}"}
+
+
+def shown(value: object) -> str:
+    """repr() as messages show it: cut, and at the cost of what is shown, whatever the value."""
+    text = ""
+    for piece in _pieces(value):
+        text += piece
+        if len(text) > _MAX_SHOWN:
+            return text[: _MAX_SHOWN - 3] + "..."
+    return text
+
+
+def _pieces(value: Any) -> Iterator[str]:
+    """repr(), piece by piece."""
+    kind: Any = type(value)
+    if kind in _BRACKETS:
+        yield _BRACKETS[kind][0]
+        for index, item in enumerate(value):
+            yield ", " if index else ""
+            yield from _pieces(item)
+            if kind is dict:
+                yield ": "
+                yield from _pieces(value[item])
+        yield "," if kind is tuple and len(value) == 1 else ""
+        yield _BRACKETS[kind][1]
+    elif kind in (str, bytes, bytearray):
+        yield repr(value[: _MAX_SHOWN + 1])
+    elif kind is int and value.bit_length() > _MAX_SHOWN_BITS:
+        yield f"an integer of {value.bit_length()} bits"
+    else:
+        try:
+            yield repr(value)
+        except Exception:  # the code of a user may raise anything
+            yield f"a {kind.__name__}"
 
 
 def refuse(name: str, requirement: str, value: object, hint: str = "") -> NoReturn:
-    shown = repr(value)
-    shown = shown if len(shown) <= MAX_SHOWN else shown[: MAX_SHOWN - 3] + "..."
-    raise ArgumentError(f"{name} is {shown}; it must be {requirement}", argument=name, hint=hint)
+    raise ArgumentError(f"{name} is {shown(value)}; it must be {requirement}", argument=name, hint=hint)
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
     """A hint with the name that is most like a wrong one; "" if no name is like it."""
     import difflib  # here: `import doorstep` does not pay for it
 
-    matches = difflib.get_close_matches(name, names, n=1)
+    matches = difflib.get_close_matches(name[:_MAX_SHOWN], names, n=1)
     return f"did you mean {matches[0]!r}?" if matches else ""
 
 
 def is_integer(value: object) -> TypeGuard[SupportsIndex]:
     """Whether it is an integer. Booleans are not, also those of older numpy, which have `__index__` too."""
     return hasattr(value, "__index__") and not isinstance(value, (bool, np.bool_))
+
+
+def is_number(value: object) -> TypeGuard[float]:
+    """Whether it is a number of Python or numpy. Booleans are not."""
+    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+
+
+def to_single(value: float) -> float:
+    """The nearest number of single precision; infinite beyond its range."""
+    with np.errstate(over="ignore"):
+        return float(np.float32(max(min(value, _LARGEST_FLOAT64), -_LARGEST_FLOAT64)))  # NaN stays
 
 
 def check_integer(name: str, value: object, low: int, high: int) -> int:
@@ -59,9 +104,7 @@ def check_integer(name: str, value: object, low: int, high: int) -> int:
 def check_between(name: str, value: object, high: float, unit: str) -> float:
     """A number more than 0 and less than `high`, also when rounded to single precision, which the library uses."""
     requirement = f"a number of {unit}, more than 0 and less than {high:g}"
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
-        refuse(name, requirement, value)
-    if not (0 < value < high and 0 < np.float32(value) < high):
+    if not is_number(value) or not (0 < value < high and 0 < to_single(value) < high):
         refuse(name, requirement, value)
     return float(value)
 
@@ -102,6 +145,17 @@ def check_flag(name: str, value: object) -> bool:
     return bool(value)
 
 
+def check_text(name: str, value: object) -> str:
+    """Text that can be printed and stored."""
+    if not isinstance(value, str):
+        refuse(name, "a text", value)
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        refuse(name, "a text that UTF-8 can hold", value, "remove the lone surrogates")
+    return value
+
+
 def check_choice(name: str, value: object, choices: tuple[str, ...]) -> str:
     if not isinstance(value, str) or value not in choices:
         refuse(name, "one of " + ", ".join(map(repr, choices)), value)
@@ -112,9 +166,7 @@ def check_timeout(value: object) -> float | None:
     """Seconds, or None for no limit."""
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
-        refuse("timeout", "None or a number of seconds, at least 0", value)
-    if not (value >= 0 and math.isfinite(value)):
+    if not is_number(value) or not 0 <= value <= _LARGEST_FLOAT64:
         refuse("timeout", "None or a number of seconds, at least 0", value)
     return float(value)
 
@@ -161,10 +213,11 @@ def check_slots(worlds: object, num_worlds: int) -> NDArray[np.int64]:
 
 def check_weights(name: str, value: object, count: int) -> NDArray[np.float32]:
     """float32 [count]: relative probabilities."""
-    requirement = f"{count} numbers that are not negative and not all zero"
+    requirement = f"{count} finite numbers that are not negative and not all zero"
     try:
-        weights = np.asarray(value, np.float32)
-    except (TypeError, ValueError):
+        with np.errstate(over="ignore"):
+            weights = np.asarray(value, np.float32)
+    except (TypeError, ValueError, OverflowError):
         refuse(name, requirement, value)
     if weights.shape != (count,) or not np.isfinite(weights).all() or (weights < 0).any() or not weights.any():
         refuse(name, requirement, value)

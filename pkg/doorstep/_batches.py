@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from doorstep._arguments import refuse
 from doorstep._native import TENSORS, ActionCheck, DeviceKind, batch_info
 from doorstep._native._generated import Level as NativeLevel
 from doorstep.config import SimulatorConfig
-from doorstep.errors import ArgumentError, DeviceError
+from doorstep.errors import DeviceError
 from doorstep.levels import AnyLevel, reference, to_native_array
 from doorstep.simulator import Simulator, choose_device
 
@@ -42,11 +43,11 @@ def batch_rules(config: SimulatorConfig) -> BatchRules:
         ArgumentError: the config asks for what only a simulator does: steps that raise, or cameras.
     """
     if config.action_check == "raise":
-        _refuse("action_check", config.action_check, "'clamp' or 'off'", "a step within a program cannot raise")
+        refuse("action_check", "'clamp' or 'off'", config.action_check, "a step within a program cannot raise")
     if config.strict:
-        _refuse("strict", config.strict, "False", "a step within a program cannot raise")
+        refuse("strict", "False", config.strict, "a step within a program cannot raise")
     if config.cameras is not None:
-        _refuse("cameras", config.cameras, "None", "only a Simulator draws what cameras see")
+        refuse("cameras", "None", config.cameras, "only a Simulator draws what cameras see")
     action_check = ActionCheck[config.action_check.upper()]
     return BatchRules(config.num_agents, config.episode_length, config.auto_reset, action_check, config.max_levels)
 
@@ -67,7 +68,7 @@ def level_table(config: SimulatorConfig, levels: Sequence[AnyLevel] | None) -> b
 def check_no_levels(levels: object) -> None:
     """Refuses levels for a batch without room for them."""
     if levels is not None:
-        _refuse("max_levels", 0, "at least 1 for levels", "make the batch with max_levels=8, or as many as you have")
+        refuse("max_levels", "at least 1 for levels", 0, "make the batch with max_levels=8, or as many as you have")
 
 
 def usable_device(config: SimulatorConfig) -> tuple[DeviceKind, int]:
@@ -87,7 +88,3 @@ def usable_device(config: SimulatorConfig) -> tuple[DeviceKind, int]:
             raise
         return DeviceKind.CPU, 0
     return DeviceKind.CUDA, index
-
-
-def _refuse(name: str, value: object, requirement: str, reason: str) -> None:
-    raise ArgumentError(f"{name} is {value!r}; it must be {requirement}", argument=name, hint=reason)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import fcntl
 import os
-import secrets
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -18,11 +19,23 @@ def checked_path(path: object) -> str:
     """A str or a path object as text.
 
     Raises:
-        ArgumentError: it is neither.
+        ArgumentError: it is neither, or no file can have the name.
     """
     if not isinstance(path, (str, os.PathLike)):
         refuse("path", "the path of a file", path)
-    return os.fsdecode(path)
+    text = os.fsdecode(path)
+    try:
+        encoded = os.fsencode(text)
+    except UnicodeEncodeError:
+        refuse("path", "a name that the file system can hold", path, "remove lone surrogates")
+    if b"\0" in encoded:
+        refuse("path", "a name without the character 0", path)
+    return text
+
+
+def printable(path: str | os.PathLike[str]) -> str:
+    """A path that can be printed and stored: bytes of a file's name that are not UTF-8 are escaped."""
+    return os.fspath(path).encode(errors="backslashreplace").decode()
 
 
 def check_ending(path: object, endings: Iterable[str]) -> str:
@@ -67,14 +80,10 @@ def replaced_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         with open(target, "wb") as file:
             yield file
         return
-    temporary = _create_beside(target, mode)
-    try:
+    with _file_beside(target, mode) as temporary:
         with temporary:
             yield temporary
         os.replace(temporary.name, target)
-    except BaseException:
-        os.unlink(temporary.name)
-        raise
 
 
 def add_file(path_of: Callable[[int], str], first: int, write: Callable[[BinaryIO], None]) -> int:
@@ -87,16 +96,13 @@ def add_file(path_of: Callable[[int], str], first: int, write: Callable[[BinaryI
     Raises:
         OSError: the file cannot be created, or its file system has no links.
     """
-    temporary = _create_beside(path_of(first), None)
-    try:
+    with _file_beside(path_of(first), None) as temporary:
         with temporary:
             write(temporary)
         number = first
         while not _link(temporary.name, path_of(number)):
             number += 1
         return number
-    finally:
-        os.unlink(temporary.name)
 
 
 def _link(path: str, other: str) -> bool:
@@ -112,13 +118,14 @@ def check_replaceable(path: str | os.PathLike[str]) -> None:
     """Tests whether `replaced_file` can write there; leaves no file behind.
 
     Raises:
+        ArgumentError: no file can have the name.
         OSError: it cannot.
     """
-    target = os.path.realpath(os.fsdecode(path))
+    target = os.path.realpath(checked_path(path))
     mode = _mode_of(target)
     if mode is None or stat.S_ISREG(mode):
-        with _create_beside(target, mode) as temporary:
-            os.unlink(temporary.name)
+        with _file_beside(target, mode) as temporary:
+            temporary.close()
 
 
 def _mode_of(target: str) -> int | None:
@@ -129,15 +136,71 @@ def _mode_of(target: str) -> int | None:
         return None
 
 
-def _create_beside(target: str, mode: int | None) -> BinaryIO:
-    """With the permissions of the file that it will replace."""
+# ---- Temporary files
+#
+# Their names are numbered. Each is locked as long as its writer lives, so that the next writer in the folder knows and
+# removes what a killed process has left.
+
+
+@contextmanager
+def _file_beside(target: str, mode: int | None) -> Iterator[BinaryIO]:
+    """A new file with the permissions of the one that it will replace; at the end it is removed unless it was moved."""
     if mode is not None and not os.access(target, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), target)
-    name = os.path.join(os.path.dirname(target), f".doorstep-{secrets.token_hex(8)}.tmp")
     try:
-        file = open(name, "xb")  # noqa: SIM115 (closed by replaced_file)
+        file = _create_locked(os.path.dirname(target))
     except OSError as error:
         raise OSError(error.errno, error.strerror, target) from None
-    if mode is not None:
-        os.chmod(name, stat.S_IMODE(mode))
-    return file
+    lock = os.dup(file.fileno())  # holds the lock when the file has been closed
+    try:
+        if mode is not None:
+            os.fchmod(lock, stat.S_IMODE(mode))
+        yield file
+    finally:
+        file.close()
+        _remove(file.name, lock)
+        os.close(lock)
+
+
+def _create_locked(folder: str) -> BinaryIO:
+    number = -1
+    while True:
+        number += 1
+        name = os.path.join(folder, f".doorstep-{number}.tmp")
+        _remove_if_left(name)
+        try:
+            file = open(name, "xb")  # noqa: SIM115 (closed by _file_beside)
+        except FileExistsError:  # its writer lives
+            continue
+        if _is_locked(file.fileno()):
+            return file
+        file.close()
+
+
+def _is_locked(descriptor: int) -> bool:
+    """Locks a new file. False if another writer has locked it first, taking it for left, and removes it."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # a file system without locks, where nobody removes it
+        return True
+    return os.fstat(descriptor).st_nlink > 0
+
+
+def _remove_if_left(name: str) -> None:
+    """Removes a temporary file whose writer is dead."""
+    with contextlib.suppress(OSError):  # there is none; its writer has the lock; it is of another user
+        descriptor = os.open(name, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _remove(name, descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _remove(name: str, descriptor: int) -> None:
+    """Removes a name if it is still that of this file."""
+    with contextlib.suppress(FileNotFoundError):
+        if os.path.samestat(os.lstat(name), os.fstat(descriptor)):
+            os.unlink(name)

@@ -240,7 +240,7 @@ class TensorProperties:
     @property
     def level_weights(self) -> Tensor:
         """float32 [N, L], writable. How likely each world draws each level at a reset, relative to the sum of its
-        row; negative is 0."""
+        row; negative, infinite and NaN count as 0."""
         return self._tensor("level_weights")
 
     @level_weights.setter

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from doorstep._arguments import (
@@ -18,6 +17,7 @@ from doorstep._arguments import (
     check_rotation,
     check_vector,
     refuse,
+    to_single,
 )
 from doorstep._configs import Anything, Config
 from doorstep._native import CAMERA_TENSORS, MATERIAL_RENDERERS, MAX_RESOLUTION, Renderer, RendererName
@@ -147,7 +147,7 @@ def _read_material(material: str | os.PathLike[str] | None) -> tuple[bytes | Non
 
 def _check_fov(value: object) -> float:
     fov = check_between("fov", value, 180, "degrees")
-    if np.float32(fov) < np.float32(MIN_FOV):  # the library computes in single precision
+    if to_single(fov) < to_single(MIN_FOV):  # the library computes in single precision
         refuse("fov", f"a number of degrees, at least {MIN_FOV:g} and less than 180", value)
     return fov
 

@@ -12,8 +12,9 @@ class Health:
     Attributes:
         clamped_actions: action values out of range that were replaced by the nearest legal value.
         dropped_contacts: contacts beyond the capacity of a world.
-        nonfinite_values: bodies, or edited worlds, with a value that is not finite.
-        repaired_indices: state indices that were edited to impossible values and set back.
+        nonfinite_values: bodies, edited worlds, or draws from `level_weights`, with a value that is not finite.
+        repaired_indices: state indices that were edited to impossible values and set back; draws of a level where no
+            weight is positive.
         culprit_world: slot of the world of the latest error, or None.
         culprit_body: body of that error, or None.
         culprit_step: step count of that world at the error, or None.

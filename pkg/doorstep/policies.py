@@ -52,7 +52,7 @@ _FILE_MODULE = "__doorstep_policy__"  # name of a module that is loaded from a f
 
 def find_policy(text: str) -> str | Policy:
     """The name of a built-in policy, or the policy that `load_policy()` finds; for `make_policy()`."""
-    return text if text in _BUILT_IN else load_policy(text)
+    return text if isinstance(text, str) and text in _BUILT_IN else load_policy(text)
 
 
 def make_policy(policy: str | Policy, sim: Simulator) -> Callable[[], None]:
@@ -115,6 +115,10 @@ def load_policy(text: str) -> Policy:
         StateError: the checkpoint is damaged, or cannot be played.
         LibraryError: a checkpoint is given, and PyTorch is missing.
     """
+    names = (*_BUILT_IN, _TRAINED)
+    forms = f"{', '.join(map(repr, (*names, 'module:function')))} or 'path/to/file.py:function'"
+    if not isinstance(text, str):
+        refuse("policy", forms, text)
     if text == _TRAINED:
         from doorstep.policy import load_trained  # here: commands without it do not pay for it
 
@@ -123,9 +127,7 @@ def load_policy(text: str) -> Policy:
         return _load_checkpoint(text)
     source, _, name = text.rpartition(":")
     if not source or not name:
-        names = (*_BUILT_IN, _TRAINED)
-        forms = ", ".join(map(repr, (*names, "module:function")))
-        refuse("policy", f"{forms} or 'path/to/file.py:function'", text, nearest(text, names))
+        refuse("policy", forms, text, nearest(text, names))
     module = _import(text, source)
     if not hasattr(module, name):
         _fail(text, f"{source!r} has no {name!r}", nearest(name, vars(module)))

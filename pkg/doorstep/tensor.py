@@ -56,8 +56,8 @@ class Tensor(NDArrayOperatorsMixin):
     Tensors come from a simulator (`sim.rewards`, `sim.tensors["rewards"]`, `sim.state.body_positions`).
 
     On the CPU a tensor behaves as the numpy array of its memory: `t[...]` is a view, `t[...] = x` writes, comparisons,
-    arithmetic and numpy's functions return arrays. On a GPU all of these raise TypeError: use `to_torch()`,
-    `to_jax()` or `copy_to_host()`.
+    arithmetic, numpy's functions and an array's methods (`t.mean()`) return arrays. On a GPU all of these raise
+    TypeError, the methods AttributeError: use `to_torch()`, `to_jax()` or `copy_to_host()`.
 
     >>> import doorstep, numpy
     >>> sim = doorstep.Simulator(2)
@@ -73,6 +73,8 @@ class Tensor(NDArrayOperatorsMixin):
     3
     >>> bool((sim.dones == 1).any())
     False
+    >>> sim.steps_remaining.max(axis=(1, 2))
+    array([200, 200], dtype=int32)
     """
 
     __slots__ = (
@@ -185,6 +187,19 @@ class Tensor(NDArrayOperatorsMixin):
 
     def __bool__(self) -> bool:
         return bool(self._as_array("a truth value"))
+
+    def __getattr__(self, name: str) -> Any:
+        """Methods and attributes of numpy's arrays, less its protocols, whose names begin with an underscore."""
+        if name.startswith("_") or not hasattr(np.ndarray, name):
+            return object.__getattribute__(self, name)  # raises, with the message of the property if there is one
+        if self._on_gpu:
+            remedy = "use to_torch(), to_jax() or copy_to_host()"
+            raise AttributeError(f"{describe(self)} is GPU memory, which has no {name}; {remedy}")
+        return getattr(self.to_numpy(), name)
+
+    def __dir__(self) -> list[str]:
+        of_arrays = () if self._on_gpu else (name for name in dir(np.ndarray) if not name.startswith("_"))
+        return sorted({*object.__dir__(self), *of_arrays})
 
     __hash__ = None  # type: ignore[assignment]  # as numpy's arrays: `==` compares the elements
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from doorstep._arguments import refuse
+from doorstep._arguments import is_number, refuse
 from doorstep._files import check_ending, replaced_file
 from doorstep._optional import import_optional
 from doorstep.errors import RendererError
@@ -74,9 +74,7 @@ def load_av() -> Any:
 def _check_rate(fps: object, ending: str) -> Fraction:
     highest = _MAX_RATES[ending]
     requirement = f"frames per second, {MIN_FRAMES_PER_SECOND} to {highest} in {ending} files"
-    if isinstance(fps, bool) or not isinstance(fps, (int, float, np.integer, np.floating)):
-        refuse("fps", requirement, fps)
-    if not MIN_FRAMES_PER_SECOND <= fps <= highest:
+    if not is_number(fps) or not MIN_FRAMES_PER_SECOND <= fps <= highest:
         refuse("fps", requirement, fps)
     return Fraction(float(fps)).limit_denominator(1001)
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "draws.h"
-#include "exec/cuda/images.h"
+#include "embedded.h"
 #include "exec/cuda/kernels.h"
 #include "exec/tensors.h"
 #include "machine.h"
@@ -110,12 +110,7 @@ void print(const std::vector<ptx::IntervalCost>& costs, uint32_t blocks) {
 
 int main(int argc, char** argv) {
     const DefaultFloatEnvironment environment;
-    const KernelImage* image = find_ptx(number_of(kKind));
-    if (!image) {
-        fprintf(stderr, "this build has no kernels embedded\n");
-        return 1;
-    }
-    const ptx::Program program = ptx::read_program(static_cast<const char*>(image->data));
+    const ptx::Program program = ptx::read_embedded(number_of(kKind));
     const KernelShape& shape = find_kernel_shape(kKind);
     const uint32_t grid = static_cast<uint32_t>((kWorlds + shape.tile_worlds - 1) / shape.tile_worlds);
     Worlds worlds;

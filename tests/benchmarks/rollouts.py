@@ -23,7 +23,7 @@ import doorstep
 from doorstep._native import rollouts as native
 from doorstep._native._generated import EpisodeReason
 from doorstep.metrics import MetricsConfig
-from doorstep.rollouts import OutputQueue, RequestQueue, RolloutConfig, RolloutStatistics
+from doorstep.rollouts import RolloutConfig, RolloutStatistics
 
 MOST_STEPS = 200  # of a request; at least 1
 METRICS = {"off": MetricsConfig(enabled=False), "on": MetricsConfig(), "trace": MetricsConfig(trace=1 << 16)}
@@ -112,15 +112,15 @@ def native_requests_per_second(count: int) -> float:
     """Submission, answers without play, and taking them: requests per second of all that, in native code."""
     config = RolloutConfig(doorstep.SimulatorConfig(1), queue_capacity=1 << 21)
     engine = native.EngineHandle(config.native_handle, 0)
-    requests, outputs = RequestQueue(engine.waiting_queue()), OutputQueue(engine.output_queue())
+    requests, outputs = engine.waiting_queue(), engine.output_queue()
     array = np.zeros(count, native.REQUEST_DTYPE)
     array["seed"] = np.arange(count)
 
     def pass_through() -> None:
-        native.SubmitCall(requests.native_handle, array).run(None)
-        native.answer_requests(requests.native_handle, outputs.native_handle, EpisodeReason.CANCELLED, 0)
-        while len(outputs):
-            outputs.take(4096, 0.0)
+        native.SubmitCall(requests.value, array).run(None)
+        native.answer_requests(requests.value, outputs.value, EpisodeReason.CANCELLED, 0)
+        while native.output_count(outputs.value):
+            native.TakeCall(outputs.value, 4096).run(0.0)
 
     pass_through()
     return count / seconds(pass_through, time.thread_time)

@@ -7,7 +7,7 @@
 
 #include "check.h"
 #include "draws.h"
-#include "exec/cuda/images.h"
+#include "embedded.h"
 #include "machine.h"
 #include "render/raycast/constants.h"
 #include "render/raycast/view_kernels.h"
@@ -186,12 +186,7 @@ void count(const ptx::Program& program, int num_agents, int64_t max_levels) {
 }  // namespace
 
 int main() {
-    const KernelImage* image = find_ptx(kViewsModule);
-    if (!image) {
-        fprintf(stderr, "this build has no kernels embedded\n");
-        return 1;
-    }
-    const ptx::Program program = ptx::read_program(static_cast<const char*>(image->data));
+    const ptx::Program program = ptx::read_embedded(kViewsModule);
     for (int64_t max_levels : {0, 1})
         for (int num_agents : {1, 2, 8}) count(program, num_agents, max_levels);
 }

@@ -1,11 +1,13 @@
 """Runs the command as a user does."""
 
+from __future__ import annotations
+
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.forks import COMMAND, server
 
 from doorstep.cli import main
 
@@ -14,18 +16,12 @@ Refused = Callable[..., str]
 
 
 @pytest.fixture
-def command(tmp_path: object) -> Command:
-    """Runs `python -m doorstep ...` in an empty folder."""
+def command(tmp_path: Path) -> Command:
+    """Runs the command in a process of its own and an empty folder."""
 
-    def run(*arguments: str) -> "subprocess.CompletedProcess[str]":
-        return subprocess.run(
-            [sys.executable, "-m", "doorstep", *arguments],
-            cwd=str(tmp_path),
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        learns = any("train" in argument or ".safetensors" in argument for argument in arguments)
+        return server(*["torch"] * learns).run(COMMAND, *arguments, folder=tmp_path, timeout=120)
 
     return run
 

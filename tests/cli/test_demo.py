@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from tests.cli.conftest import Command
 from tests.render.pixels import read_png
 
 import doorstep
@@ -15,7 +14,13 @@ from doorstep.cli import main
 from doorstep.cli.random_actions import ActionTable
 from doorstep.cli.rooms_start import RoomsStart
 
-WIDTH, HEIGHT = 480, 360
+WIDTH, HEIGHT = 120, 90
+
+
+@pytest.fixture(autouse=True)
+def _images_are_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("doorstep.cli.demo._WIDTH", WIDTH)
+    monkeypatch.setattr("doorstep.cli.demo._HEIGHT", HEIGHT)
 
 
 def demo(tmp_path: Path, *arguments: str) -> NDArray[np.uint8]:
@@ -26,21 +31,24 @@ def demo(tmp_path: Path, *arguments: str) -> NDArray[np.uint8]:
 
 def test_the_picture_is_written_where_asked_and_shows_worlds_side_by_side(tmp_path: Path) -> None:
     picture = demo(tmp_path, "--worlds", "16", "--steps", "20", "--pictured", "3")
-    assert picture.shape == (2 * 360 + 4, 2 * 480 + 4, 3)
+    assert picture.shape == (2 * HEIGHT + 4, 2 * WIDTH + 4, 3)
 
 
-def test_by_default_the_picture_is_a_png_in_the_current_folder(command: Command, tmp_path: Path) -> None:
-    finished = command("demo", "--worlds", "16", "--steps", "20")
-    assert finished.returncode == 0
-    assert read_png((tmp_path / "doorstep-demo.png").read_bytes()).shape == (2 * 360 + 4, 3 * 480 + 8, 3)
-    assert "picture  doorstep-demo.png: 6 worlds after step 20" in finished.stdout
+def test_by_default_the_picture_is_a_png_in_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["demo", "--worlds", "16", "--steps", "20"]) == 0
+    assert read_png((tmp_path / "doorstep-demo.png").read_bytes()).shape == (2 * HEIGHT + 4, 3 * WIDTH + 8, 3)
+    assert "picture  doorstep-demo.png: 6 worlds after step 20" in capsys.readouterr().out
 
 
-def test_without_a_terminal_progress_is_a_few_lines(command: Command) -> None:
-    finished = command("demo", "--worlds", "16", "--steps", "1000")
-    lines = finished.stderr.splitlines()
+def test_without_a_terminal_progress_is_a_few_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    demo(tmp_path, "--worlds", "16", "--steps", "1000")
+    said = capsys.readouterr().err
+    lines = said.splitlines()
     assert [line.split("  ")[0].strip() for line in lines] == ["20%", "40%", "60%", "80%", "100%"]
-    assert "\r" not in finished.stderr
+    assert "\r" not in said
     assert "step 1,000 of 1,000" in lines[-1]
 
 
@@ -90,7 +98,8 @@ def test_the_picture_shows_the_step_before_a_reset(tmp_path: Path, capsys: pytes
 @pytest.mark.parametrize("start", ["normal", "rooms"])
 def test_the_worlds_with_most_to_see_are_pictured(start: str, tmp_path: Path) -> None:
     picture = demo(tmp_path, "--worlds", "64", "--steps", "100", "--pictured", "4", "--start", start)
-    images = [picture[top : top + 360, left : left + 480] for top in (0, 364) for left in (0, 484)]
+    corners = [(top, left) for top in (0, HEIGHT + 4) for left in (0, WIDTH + 4)]
+    images = [picture[top : top + HEIGHT, left : left + WIDTH] for top, left in corners]
 
     table = ActionTable(0)
     with doorstep.Simulator(64, num_threads=1) as sim:

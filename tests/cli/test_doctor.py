@@ -106,6 +106,7 @@ def test_it_reports_a_driver_and_devices(capsys: pytest.CaptureFixture[str], mon
     assert findings["cuda:2"]["remedy"] == "Ask them."
 
 
+@pytest.mark.slow  # tests/wheel_build/test_cuda_compile.py compiles too
 def test_kernels_can_be_compiled_without_a_gpu(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -11,7 +11,6 @@ from doorstep.recording import Recording
 OUTPUTS = {"render": "out.png", "demo": "out.png", "record": "out.rec"}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("policy", ["random", "scripted"])
 @pytest.mark.parametrize("command", OUTPUTS)
 def test_the_curated_levels_have_a_name(command: str, policy: str, tmp_path: Path) -> None:
@@ -24,7 +23,6 @@ def test_the_curated_levels_have_a_name(command: str, policy: str, tmp_path: Pat
             assert recording.config.max_levels == 20
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", curated())
 def test_every_level_is_drawn_from_a_file(name: str, tmp_path: Path) -> None:
     level, pictures = tmp_path / "level.json", []

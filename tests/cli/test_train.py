@@ -6,13 +6,12 @@ import dataclasses
 import io
 import re
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
-from tests.cli.conftest import Command
+from tests.cli.conftest import Command, Refused
+from tests.forks import COMMAND, server
 
 from doorstep.cli.train import PRESETS
 from doorstep.cli.training_screen import TrainingScreen, clock
@@ -87,28 +86,19 @@ def test_presets_of_the_command_are_those_of_the_package() -> None:
         (("--config", "nowhere.json", "--preset", "default"), "--config and --preset are both given"),
         (("--num-worlds", "0"), "0 is not allowed"),
         (("--device", "gpu"), "device is 'gpu'"),
+        (("--levels", "curatde", *SMALL), "No such file or directory: 'curatde'"),
     ],
 )
-def test_mistakes_are_one_line_and_leave_nothing(
-    command: Command, tmp_path: Path, arguments: tuple[str, ...], message: str
-) -> None:
-    done = command("train", *arguments)
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert message in done.stderr
-    assert len(done.stderr.splitlines()) == 1
-    assert list(tmp_path.iterdir()) == []
+def test_mistakes_are_one_line_and_leave_nothing(refused: Refused, arguments: tuple[str, ...], message: str) -> None:
+    assert message in refused("train", *arguments)
 
 
 @pytest.mark.parametrize("missing", ["torch", "safetensors"])
 def test_a_missing_library_is_named_with_its_extra(tmp_path: Path, missing: str) -> None:
-    code = f"""
-import sys  # noqa: E402
-sys.modules[{missing!r}] = None
-from doorstep.cli import main  # noqa: E402
-sys.exit(main(["train", "--num-worlds", "4", "ppo.num_minibatches=1", "--num-updates", "1"]))
-"""
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    code = f"import sys; sys.modules[{missing!r}] = None; {COMMAND}"
+    arguments = ("train", "--num-worlds", "4", "ppo.num_minibatches=1", "--num-updates", "1")
+    imported = () if missing == "torch" else ("torch",)
+    done = server(*imported).run(code, *arguments, folder=tmp_path, timeout=60)
     assert done.returncode == 1
     assert 'pip install "doorstep[train]"' in done.stderr
     assert list(tmp_path.iterdir()) == []
@@ -116,17 +106,17 @@ sys.exit(main(["train", "--num-worlds", "4", "ppo.num_minibatches=1", "--num-upd
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_run_saves_and_goes_on(command: Command, tmp_path: Path, number: signal.Signals) -> None:
-    arguments = [sys.executable, "-m", "doorstep", "train", *SMALL, "--num-updates", "100000"]
-    with subprocess.Popen(arguments, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
-        log = tmp_path / "run" / "log.jsonl"
+    log, said = tmp_path / "run" / "log.jsonl", tmp_path / "said"
+    arguments = ("train", *SMALL, "--num-updates", "100000")
+    with said.open("w") as stdout, (tmp_path / "errors").open("w+") as stderr:
+        run = server("torch").start(COMMAND, *arguments, folder=tmp_path, stdout=stdout, stderr=stderr)
         deadline = time.monotonic() + 60
         while not (log.exists() and log.stat().st_size) and time.monotonic() < deadline:
-            time.sleep(0.05)
+            time.sleep(0.02)
         run.send_signal(number)
-        output, errors = run.communicate(timeout=60)
-    assert run.returncode == 130
-    assert errors == ""
-    assert "go on with: doorstep train --resume --run-dir run" in output
+        assert run.wait(60) == 130
+        assert stderr.read() == ""
+    assert "go on with: doorstep train --resume --run-dir run" in said.read_text()
     update = training.load_checkpoint(tmp_path / "run" / "checkpoint.safetensors").update
     assert training.read_log(log)[-1]["update"] == update
     done = command("train", "--resume", "num_updates=" + str(update + 1))
@@ -155,13 +145,6 @@ def test_a_run_on_levels_is_evaluated_on_them(command: Command, tmp_path: Path) 
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "everything" in done.stdout
-
-
-def test_levels_that_are_no_file_are_an_error(command: Command) -> None:
-    done = command("train", *SMALL, "--levels", "curatde")
-    assert done.returncode == 2
-    assert "No such file or directory: 'curatde'" in done.stderr
-    assert "Traceback" not in done.stderr
 
 
 # ---- The screen

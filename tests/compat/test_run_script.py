@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.forks import server
 
 import doorstep
 from doorstep.compat.madrona_escape_room.action_dump import read_action_dump
@@ -32,13 +33,18 @@ def run_script(name: str, *arguments: str) -> Finished:
     return run(str(SCRIPTS / name), *arguments)
 
 
+def run_with_torch(name: str, *arguments: str) -> Finished:
+    """In a fork of a server that has imported PyTorch, which takes longer than the scripts."""
+    code = "import runpy; runpy.run_module('doorstep.compat.madrona_escape_room', run_name='__main__', alter_sys=True)"
+    return server("torch").run(code, str(SCRIPTS / name), *arguments, timeout=240)
+
+
 # ---- What scripts do
 
 
-@pytest.mark.slow
 def test_a_script_reaches_the_whole_surface() -> None:
     pytest.importorskip("torch")
-    finished = run_script("whole_surface.py", "--num-worlds", "3")
+    finished = run_with_torch("whole_surface.py", "--num-worlds", "3")
     assert (finished.returncode, finished.stderr) == (0, "")
     seen = json.loads(finished.stdout)
     assert seen["tensors"] == {
@@ -59,19 +65,17 @@ def test_a_script_reaches_the_whole_surface() -> None:
     assert seen["modes"] == ["CPU", "CUDA"]
 
 
-@pytest.mark.slow
 def test_a_script_that_asks_for_a_gpu_is_told_why_not() -> None:
     pytest.importorskip("torch")
-    finished = run_script("whole_surface.py", "--num-worlds", "3", "--gpu-sim")
+    finished = run_with_torch("whole_surface.py", "--num-worlds", "3", "--gpu-sim")
     assert finished.returncode == 1
     assert "doorstep.errors." in finished.stderr.splitlines()[-1]
     assert "whole_surface.py" in finished.stderr
 
 
-@pytest.mark.slow
 def test_a_training_script_learns_from_94_features() -> None:
     pytest.importorskip("torch")
-    finished = run_script("train.py", "--num-worlds", "4", "--num-updates", "6")
+    finished = run_with_torch("train.py", "--num-worlds", "4", "--num-updates", "6")
     assert (finished.returncode, finished.stderr) == (0, "")
     lines = finished.stdout.splitlines()
     # 40 steps an update: the first episodes, of 4 worlds with 2 agents, end in the fifth
@@ -79,10 +83,9 @@ def test_a_training_script_learns_from_94_features() -> None:
     assert lines == [f"update {i}: features 94, episodes {count}" for i, count in enumerate(episodes)]
 
 
-@pytest.mark.slow
 def test_a_benchmark_leaves_a_dump_that_replays(tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    finished = run_script("benchmark.py", "5", "60", str(tmp_path / "dump"))
+    finished = run_with_torch("benchmark.py", "5", "60", str(tmp_path / "dump"))
     assert (finished.returncode, finished.stderr) == (0, "")
     frames, position = finished.stdout.splitlines()
     assert float(frames.removeprefix("FPS ")) > 0

@@ -14,15 +14,15 @@ import gc
 import importlib
 import json
 import os
-import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
 from tests.cuda import stand_in_driver
-from tests.cuda.stand_in_driver import FOLDER, LIBRARY_NAME, PROJECT
+from tests.cuda.stand_in_driver import FOLDER, LIBRARY_NAME
+from tests.forks import FRAMEWORKS, end_process, server
 
 import doorstep
 
@@ -30,8 +30,6 @@ Test = TypeVar("Test", bound=Callable[..., None])
 
 RUN_CHILD = "import sys; from tests.cuda.on_stand_in import child; child(*sys.argv[1:])"
 TIMEOUT = 280  # seconds
-# CPython 3.12 warns of every fork beside threads; the tests fork on purpose.
-WARNINGS = ("-W", "error", "-W", "ignore:This process:DeprecationWarning")
 
 
 def on_stand_in(**settings: int | str) -> Callable[[Test], Test]:
@@ -40,31 +38,27 @@ def on_stand_in(**settings: int | str) -> Callable[[Test], Test]:
     def decorate(test: Test) -> Test:
         @functools.wraps(test)
         def run_in_child(**arguments: Any) -> None:
-            run([RUN_CHILD, test.__module__, test.__name__, json.dumps(arguments)], settings)
+            run([RUN_CHILD, test.__module__, test.__name__, json.dumps(arguments)], settings, test.__globals__)
 
         return run_in_child  # type: ignore[return-value]
 
     return decorate
 
 
-def run(code_and_arguments: list[str], settings: dict[str, int | str], folder: Path = FOLDER) -> str:
-    """Runs code in a process whose driver is the library in `folder`; what it prints."""
+def run(code_and_arguments: list[str], settings: dict[str, int | str], modules: Collection[str] = ()) -> str:
+    """Runs code in a process with the stand-in; what it prints. `modules` are those that it imports."""
     require_stand_in()
-    done = subprocess.run(
-        [sys.executable, *WARNINGS, "-X", "faulthandler", "-c", *code_and_arguments],
-        cwd=PROJECT,
-        env=environment(settings, folder),
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT,
-        check=False,
-    )
+    code, *arguments = code_and_arguments
+    # The variable with the folders of libraries was read when the server began; a loaded library is found by its name.
+    code = f"import ctypes; ctypes.CDLL({str(FOLDER / LIBRARY_NAME)!r})\n{code}"
+    frameworks = [name for name in FRAMEWORKS if name in modules]
+    done = server(*frameworks).run(code, *arguments, environment=environment_of(settings), timeout=TIMEOUT)
     assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
     return done.stdout
 
 
-def environment(settings: dict[str, int | str], folder: Path = FOLDER) -> dict[str, str]:
-    """Variables for such a process; this one's path of modules is kept."""
+def environment_of(settings: dict[str, int | str], folder: Path = FOLDER) -> dict[str, str]:
+    """Variables for a process whose driver is the library in `folder`; this one's path of modules is kept."""
     chosen = {f"STAND_IN_{name.upper()}": str(value) for name, value in settings.items()}
     path = os.pathsep.join(entry for entry in sys.path if entry)
     return {**os.environ, **chosen, "LD_LIBRARY_PATH": str(folder), "PYTHONPATH": path}
@@ -79,9 +73,10 @@ def require_stand_in() -> None:
 
 
 def child(module: str, test: str, arguments: str) -> None:
-    """Runs the body of a test, then looks at what it leaves."""
+    """Runs the body of a test, then looks at what it leaves. test_lifetimes.py has tests of the interpreter's end."""
     getattr(importlib.import_module(module), test).__wrapped__(**json.loads(arguments))
     check_nothing_is_left()
+    end_process()
 
 
 def check_nothing_is_left() -> None:

@@ -1,6 +1,7 @@
 """Every reason why a GPU cannot be used has an error of its own, which says what to do; the CPU works on."""
 
 import ctypes.util
+import functools
 import json
 import os
 import re
@@ -11,7 +12,8 @@ from pathlib import Path
 
 import pytest
 from tests.cuda import stand_in_driver as driver
-from tests.cuda.on_stand_in import environment, on_stand_in, run
+from tests.cuda.on_stand_in import environment_of, on_stand_in, require_stand_in, run
+from tests.forks import WARNINGS
 
 import doorstep
 from doorstep import _native, cuda
@@ -32,11 +34,22 @@ with doorstep.Simulator(2, device="auto") as sim:
 """
 
 
+def run_new(code_and_arguments: list[str], settings: dict[str, int | str], folder: Path = driver.FOLDER) -> str:
+    """Runs code in a new interpreter, which finds the library in `folder` by itself; what it prints."""
+    require_stand_in()
+    command = [sys.executable, *WARNINGS, "-c", *code_and_arguments]
+    environment = environment_of(settings, folder)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
 class Refusal:
     """How doorstep refuses "cuda" in a process with a certain driver, twice alike; "auto" becomes the CPU."""
 
     def __init__(self, folder: Path = driver.FOLDER, **settings: int | str) -> None:
-        first, second = json.loads(run([ASK_FOR_A_GPU], settings, folder))
+        in_process = run if folder == driver.FOLDER else functools.partial(run_new, folder=folder)
+        first, second = json.loads(in_process([ASK_FOR_A_GPU], settings))
         assert first == second
         self.name, self.message, self.hint, self.code = first
         assert self.hint
@@ -132,12 +145,20 @@ def test_devices_with_machine_code_in_the_library_need_no_new_driver(
     assert run([STEP_ON_THE_GPU], {**settings}) == f"{divmod(compute_capability, 10)}\n"
 
 
-@pytest.mark.parametrize("compute_capability", [one for one in COMPUTE_CAPABILITIES if not has_machine_code(one)])
+WITHOUT_MACHINE_CODE = [one for one in COMPUTE_CAPABILITIES if not has_machine_code(one)]
+
+
+@pytest.mark.parametrize("compute_capability", WITHOUT_MACHINE_CODE)
 def test_devices_without_machine_code_in_the_library_need_a_driver_that_knows_its_ptx(compute_capability: int) -> None:
     refusal = Refusal(compute_capability=compute_capability, driver_version=OLD)
     assert refusal.name == "DriverVersionError"
     assert "needs 12.9" in refusal.message
     assert "update the NVIDIA driver" in refusal.hint
+
+
+@pytest.mark.slow  # compiles for seconds, as tests/wheel_build/test_cuda_compile.py does once
+@pytest.mark.parametrize("compute_capability", WITHOUT_MACHINE_CODE)
+def test_devices_without_machine_code_in_the_library_run_what_is_compiled_for_them(compute_capability: int) -> None:
     settings = {"compute_capability": compute_capability, "driver_version": NEW}
     assert run([STEP_ON_THE_GPU], {**settings}) == f"{divmod(compute_capability, 10)}\n"
 
@@ -229,13 +250,11 @@ assert mapped()
 
 
 def test_import_and_cpu_use_do_not_open_the_driver() -> None:
-    assert run([USE_THE_CPU], {"devices": 3}) == "3\n"
+    assert run_new([USE_THE_CPU], {"devices": 3}) == "3\n"
 
 
 def test_errors_tell_what_to_do_on_the_command_line() -> None:
-    command = [sys.executable, "-m", "doorstep", "doctor"]
-    done = subprocess.run(
-        command, env=environment({"driver_version": 11040}), capture_output=True, text=True, check=False, timeout=60
-    )
-    assert "11.4" in done.stdout
-    assert "12.0" in done.stdout
+    code = "from doorstep.cli import main; main(['doctor'])"
+    printed = run([code], {"driver_version": 11040})
+    assert "11.4" in printed
+    assert "12.0" in printed

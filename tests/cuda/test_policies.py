@@ -22,7 +22,7 @@ from doorstep._tensors.checks import ReadRules
 from doorstep._tensors.reader import read_memory
 from doorstep.policy import Heads, SamplingParams
 from doorstep.policy.arrays import Floats, _check_floats
-from doorstep.policy.torch_modules import ARRAYS, read_layers
+from doorstep.policy.torch_modules import read_layers
 
 GREEDY = SamplingParams(greedy=True)
 
@@ -75,9 +75,7 @@ class DeviceModule:
 
     def _layer(self, layer: Any) -> LayerHandle:
         addresses, kind = {}, WeightType.FLOAT32
-        for name, tensor in zip(ARRAYS, layer.tensors, strict=False):
-            if tensor is None:
-                continue
+        for name, tensor in layer.tensors.items():
             buffer = self.buffers[id(tensor)] = self.arrays.upload(bits_of(tensor))
             addresses[name] = buffer.pointer
             kind = WeightType.BFLOAT16 if tensor.dtype == torch.bfloat16 else WeightType.FLOAT32

@@ -10,6 +10,7 @@ from tests.cuda import stand_in_driver as driver
 from tests.cuda.on_stand_in import on_stand_in
 from tests.cuda.test_policies import DeviceModule, UsersArrays
 from tests.cuda.twins import Twins
+from tests.pkg.policy.networks import late_infinity
 from tests.pkg.rollouts.playing import assert_equal_results, results_of, walk
 
 import doorstep
@@ -124,6 +125,36 @@ def test_native_policies_act_on_the_gpu_with_the_cpus_results(records: bool) -> 
             assert_equal_results(results, expected)
             assert records or "cuGraphLaunch" in driver.report().calls
         del policies
+
+
+@on_stand_in()
+def test_episodes_fail_alike_where_logits_are_not_finite() -> None:
+    module, walker = late_infinity(), torch.nn.Linear(94, 19)
+    simulators = SimulatorConfig(5, num_threads=1)
+
+    def play(policies: list[Any], config: RolloutConfig, records: tuple[Any, ...]) -> list[Any]:
+        failing, other = policies
+        players = (failing, (other, failing), other, (failing, "idle"), ("random", failing), (walk, failing))
+        requests = [
+            EpisodeRequest(seed=seed, max_steps=8 + seed % 3, policy=players[seed % len(players)], record=records)
+            for seed in range(30)
+        ]
+        with RolloutEngine(config) as engine:
+            return results_of(engine, requests)
+
+    policies = [doorstep.Policy.from_torch(one) for one in (module, walker)]
+    with driver.users_stream() as stream:
+        on_device = [DeviceModule(one, UsersArrays(stream)).policy for one in (module, walker)]
+        driver.synchronize(stream)
+        on_cuda = RolloutConfig(simulators, devices=("cuda",))
+        for records in ((), ("observations",)):
+            expected = play(policies, RolloutConfig(simulators), records)
+            assert {result.reason for result in expected} == {"failed", "time"}
+            for pair in (on_device, policies, [on_device[0], policies[1]]):
+                results = play(pair, on_cuda, records)
+                assert_equal_results(results, expected)
+                assert [result.error for result in results] == [result.error for result in expected]
+        del on_device, pair
 
 
 @on_stand_in()

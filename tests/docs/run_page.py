@@ -1,6 +1,7 @@
 """Runs the code blocks of a page in order, in the current folder, as a reader would who copies them.
 
-    python -m tests.docs.run_page PAGE [--gpu]
+It is run in a fork of a server, of which it makes others for the commands: tests/forks.py. Its arguments are a page,
+and --gpu where there is one.
 
 Python blocks share one namespace; those with `>>>` are compared with the output that they show. C blocks are one
 extension module `mine`. Diffs are compared with this project's files. Ends with 77, and prints why, at a block that
@@ -20,11 +21,13 @@ import signal
 import subprocess
 import sys
 import sysconfig
+import warnings
 from pathlib import Path
 from typing import Any
 
 from packaging.requirements import Requirement
 from tests.docs.pages import ROOT, Block, blocks_of
+from tests.forks import COMMAND, server
 
 import doorstep
 
@@ -51,6 +54,7 @@ class UnknownCodeError(Exception):
 
 def main() -> int:
     page, on_gpu = Path(sys.argv[1]), "--gpu" in sys.argv[2:]
+    warnings.resetwarnings()  # a reader sees those of other libraries
     sys.path.insert(0, os.getcwd())
     blocks = list(blocks_of(page))
     for block in blocks:
@@ -171,8 +175,7 @@ def run_command(words: list[str], only_check: bool) -> None:
     elif only_check:
         return
     elif program == "doorstep":
-        command = [sys.executable, "-m", "doorstep", *arguments]
-        view(command) if arguments[0] == "view" else subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        view(arguments) if arguments[0] == "view" else run_doorstep(arguments)
     elif program == "python":
         subprocess.run([sys.executable, *arguments], check=True)
     else:
@@ -198,16 +201,21 @@ def check_make(arguments: list[str]) -> None:
             raise AssertionError(f"the Makefile has no target {target}")
 
 
-def view(command: list[str]) -> None:
+def run_doorstep(arguments: list[str]) -> None:
+    code = f"import warnings; warnings.resetwarnings(); {COMMAND}"
+    done = server().run(code, *arguments, folder=Path.cwd(), timeout=250)
+    if done.returncode != 0:
+        raise AssertionError(f"doorstep {shlex.join(arguments)} ended with {done.returncode}: {done.stderr}")
+
+
+def view(arguments: list[str]) -> None:
     """The viewer prints its address and ends with Ctrl-C; it gets a port that is free."""
-    with subprocess.Popen([*command, "--port", "0"], stdout=subprocess.PIPE, text=True) as viewer:
-        assert viewer.stdout is not None
-        line = viewer.stdout.readline()
+    reader, writer = os.pipe()
+    with open(reader) as printed, open(writer, "w") as stdout:
+        viewer = server().start(COMMAND, *arguments, "--port", "0", folder=Path.cwd(), stdout=stdout, stderr=sys.stderr)
+        stdout.close()
+        line = printed.readline()
         viewer.send_signal(signal.SIGINT)
         status = viewer.wait(VIEW_TIMEOUT)
     if not line.startswith("http://") or status != 0:
         raise AssertionError(f"doorstep view printed {line!r} and ended with {status}")
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -13,10 +13,13 @@ from tests.docs.pages import ROOT
 from tests.envs.stand_ins import pufferlib_or_stand_in
 
 PACKAGE = ROOT / "pkg" / "doorstep"
+# What the examples of files need.
 NEEDED = {
     "jax": r"^(envs/)?jax\.py",
     "gymnasium": r"^envs/",
-    "torch": r"^(torch|policy)/",
+    **{name: rf"^envs/{name}\.py" for name in ("pettingzoo", "rsl_rl", "skrl", "stable_baselines3", "torchrl")},
+    "torch": r"^(torch|policy|training)/|^envs/distributions\.py|^rollouts/dataset\.py",
+    "safetensors": r"^training/",
     "av": r"^(video|notebook)\.py",
 }
 

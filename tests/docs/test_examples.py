@@ -2,47 +2,43 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from tests.docs.pages import NAMES, ROOT, blocks_of
 from tests.docs.run_page import SKIPPED
+from tests.forks import server
 from tests.system_packages import vulkan_environment
 
 import doorstep
 
 RUN = [name for name in NAMES if any(block.language not in ("", "text") for block in blocks_of(ROOT / name))]
 ON_GPU = [name for name in RUN if any(block.needs_gpu for block in blocks_of(ROOT / name))]
+# Pages whose blocks take long, and what faster tests notice: tests/render draws all that the page does.
+LONG = ("docs/how_to/pictures.md",)
 LANGUAGES = {"c", "console", "diff", "hlsl", "python", "text", "yaml"}
 
 
 def run_page(name: str, folder: Path, *options: str) -> None:
     text = (ROOT / name).read_text("utf-8")
     drawing = vulkan_environment() if 'renderer="vulkan", material=Path(' in text else {}
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.docs.run_page", str(ROOT / name), *options],
-        cwd=folder,
-        env={**os.environ, **drawing, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=280,
-        check=False,
-    )
+    framework = [name for name in ("torch", "jax") if name in text and importlib.util.find_spec(name)][:1]
+    python = server(*framework, **{key: value for key, value in drawing.items() if key == "LD_LIBRARY_PATH"})
+    code = "import sys; from tests.docs.run_page import main; sys.exit(main())"
+    environment = {**os.environ, **drawing, "PYTHONPATH": str(ROOT)}
+    done = python.run(code, str(ROOT / name), *options, folder=folder, environment=environment, timeout=280)
     if done.returncode == SKIPPED:
         pytest.skip(done.stdout.splitlines()[-1])
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", RUN)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name in LONG)) for name in RUN])
 def test_blocks_run(name: str, tmp_path: Path) -> None:
     run_page(name, tmp_path)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ON_GPU)
 def test_blocks_that_need_a_gpu_run(name: str, tmp_path: Path) -> None:
     try:

@@ -317,7 +317,6 @@ def test_the_end_of_a_step_is_awaited_before_it_is_read() -> None:
     others.close()
 
 
-@pytest.mark.slow
 def test_the_example_of_the_documentation_runs() -> None:
     example = Path(__file__).resolve().parents[2] / "docs" / "examples" / "asynchronous.py"
     done = subprocess.run([sys.executable, str(example)], capture_output=True, text=True, timeout=200, check=False)

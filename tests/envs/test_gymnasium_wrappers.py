@@ -255,7 +255,7 @@ def test_nothing_warns_of_the_mode(mode: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         env = gymnasium.make_vec(
-            "doorstep.envs.registration:doorstep/EscapeRoom-v0", num_envs=2, autoreset_mode=AutoresetMode[mode.upper()]
+            "doorstep.envs:doorstep/EscapeRoom-v0", num_envs=2, autoreset_mode=AutoresetMode[mode.upper()]
         )
         wrappers.RecordEpisodeStatistics(env).reset()
     env.close()

@@ -205,7 +205,6 @@ def test_wrong_arguments_are_named(name: str, value: object) -> None:
     assert caught.value.argument == name
 
 
-@pytest.mark.slow
 def test_the_example_of_the_documentation_runs() -> None:
     example = Path(__file__).resolve().parents[2] / "docs" / "examples" / "pettingzoo_parallel.py"
     done = subprocess.run([sys.executable, str(example)], capture_output=True, text=True, timeout=200, check=False)

@@ -215,7 +215,6 @@ def test_buffers_that_do_not_fit_are_refused(environment: Any) -> None:
 # ---- The example
 
 
-@pytest.mark.slow
 def test_the_example_learns(environment: Any) -> None:
     program, paths = PROJECT / "docs/examples/pufferlib_training.py", list(sys.path)
     variables = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in paths if path)}

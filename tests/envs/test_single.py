@@ -14,8 +14,7 @@ gymnasium: Any = pytest.importorskip("gymnasium")
 
 from gymnasium.utils.env_checker import check_env  # noqa: E402
 
-from doorstep.envs import EscapeRoomEnv  # noqa: E402
-from doorstep.envs.registration import ENVIRONMENT_ID  # noqa: E402
+from doorstep.envs import ENVIRONMENT_ID, EscapeRoomEnv  # noqa: E402
 
 LENGTH = 5
 

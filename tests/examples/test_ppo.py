@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import importlib.util
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.forks import SCRIPT, server
 
 import doorstep
 
@@ -33,7 +32,8 @@ def test_the_file_writes_a_checkpoint_that_its_policy_plays(
     ppo: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     options = ["--updates", "20", "--worlds", "2", "--seed", "3"]
-    run = subprocess.run([sys.executable, PATH, *options], cwd=tmp_path, capture_output=True, text=True, check=True)
+    run = server("torch").run(SCRIPT, str(PATH), *options, folder=tmp_path, timeout=120)
+    assert run.returncode == 0, run.stderr
     assert re.fullmatch(r" *\d+ s +1,280 steps  return [+-]\d\.\d\d  past the doors \d+%, \d+%, \d+%\n", run.stdout)
     monkeypatch.chdir(tmp_path)
     with doorstep.Simulator(5, flat_observations=True) as sim:

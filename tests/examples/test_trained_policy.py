@@ -16,6 +16,7 @@ from doorstep.policy import read_policy
 SCRIPT = Path(__file__).parents[2] / "examples" / "trained_policy.py"
 
 
+@pytest.mark.slow
 def test_a_shortened_run_writes_a_policy(tmp_path: Path) -> None:
     subprocess.run([sys.executable, SCRIPT, "--run-dir", tmp_path, "--shorten", "10000"], check=True)
     assert len(list(tmp_path.glob("stage_*.safetensors"))) == 3

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import subprocess
 import sys
 import threading
 from collections.abc import Callable
@@ -12,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.conftest import RunPython
 from tests.interop.bridges import bridge, take_way
 
 from doorstep import ArgumentError, Simulator, interop
@@ -235,6 +235,34 @@ def test_what_does_not_lie_in_memory_as_described_is_refused(bridge: ModuleType,
         bridge.copy_to_pointer(tensor, 8, 8)
 
 
+@pytest.mark.parametrize("module", ["numpy.ma", "torch", "torch._subclasses.fake_tensor"])
+def test_a_library_that_another_thread_imports_at_this_moment_is_not_asked(
+    bridge: ModuleType, monkeypatch: pytest.MonkeyPatch, module: str
+) -> None:
+    class Fresh(np.ndarray):  # whose kind is not known yet
+        pass
+
+    class Masked(np.ma.MaskedArray):
+        pass
+
+    class Capsules:  # read in Python
+        def __init__(self, array: Any) -> None:
+            self.__dlpack_device__ = array.__dlpack_device__
+
+        def __dlpack__(self, **options: Any) -> Any:
+            return array.__dlpack__()
+
+    array, tensor, masked = np.ones(2), torch.nn.Parameter(torch.ones(2)), Masked([1, 2])
+    if module == "numpy.ma":
+        monkeypatch.delattr(np, "ma")
+    fresh, capsules = array.view(Fresh), Capsules(array)
+    monkeypatch.setitem(sys.modules, module, ModuleType(module))
+    readable = (fresh, capsules) if module == "torch" else (fresh, capsules, tensor)
+    assert {bridge.describe(value).shape for value in readable} == {(2,)}
+    with pytest.raises(ArgumentError, match="masked array"):
+        bridge.describe(masked)
+
+
 @pytest.mark.parametrize("transform", ["vmap", "grad", "jvp", "functionalize"])
 def test_tensors_within_transforms_are_refused(bridge: ModuleType, transform: str) -> None:
     def body(inside: Any) -> Any:
@@ -406,8 +434,11 @@ MODES = {
 
 @needs_builtins
 @pytest.mark.parametrize("mode", MODES)
-def test_what_is_switched_on_when_the_first_tensor_is_met_makes_no_difference(mode: str) -> None:
+def test_what_is_switched_on_when_the_first_tensor_is_met_makes_no_difference(
+    mode: str, run_python: RunPython
+) -> None:
     program = (
+        "import warnings; warnings.simplefilter('ignore', DeprecationWarning)\n"  # PyTorch's own
         "import torch\n"
         "from doorstep import interop\n"
         "from doorstep._tensors import callbacks\n"
@@ -421,10 +452,10 @@ def test_what_is_switched_on_when_the_first_tensor_is_met_makes_no_difference(mo
         "del callbacks.read\n"  # from now on only native code reads
         "assert met == [interop.describe(plain)]\n"
     )
-    subprocess.run([sys.executable, "-W", "error::RuntimeWarning", "-c", program], check=True)
+    run_python(program)
 
 
-def test_torch_is_never_imported_for_what_is_not_its_own() -> None:
+def test_torch_is_never_imported_for_what_is_not_its_own(run_new_python: RunPython) -> None:
     program = (
         "import sys, numpy, doorstep.interop as interop\n"
         "interop.describe(numpy.zeros(3)), interop.is_tensor(5), interop.zeros_like(numpy.zeros(3))\n"
@@ -432,7 +463,7 @@ def test_torch_is_never_imported_for_what_is_not_its_own() -> None:
         "import torch\n"
         "assert interop.describe(torch.zeros(3)).library == 'torch'\n"
     )
-    subprocess.run([sys.executable, "-W", "error", "-c", program], check=True)
+    run_new_python(program)
 
 
 def test_what_a_storage_still_holds_is_read(bridge: ModuleType) -> None:
@@ -472,7 +503,7 @@ def test_more_types_than_are_kept_are_read_all_the_same() -> None:
 
 
 @needs_builtins
-def test_a_library_s_own_types_find_a_place_after_any_number_of_others() -> None:
+def test_a_library_s_own_types_find_a_place_after_any_number_of_others(run_python: RunPython) -> None:
     program = (
         "import numpy as np, torch\n"
         "from doorstep import interop\n"
@@ -485,7 +516,7 @@ def test_a_library_s_own_types_find_a_place_after_any_number_of_others() -> None
         "del callbacks.examine_type\n"  # from now on only what is kept is known
         "assert interop.describe_many(tensors) == said\n"
     )
-    subprocess.run([sys.executable, "-W", "error", "-c", program], check=True)
+    run_python(program)
 
 
 def test_threads_read_at_once() -> None:

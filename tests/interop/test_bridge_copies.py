@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from tests.interop.bridges import bridge
 
 from doorstep import ArgumentError, DeviceError, Simulator
+from doorstep._native import fast_calls
 
 torch: Any = pytest.importorskip("torch")
 __all__ = ["bridge"]
@@ -44,6 +45,29 @@ def guarded(nbytes: int) -> NDArray[np.uint8]:
 def check_guards(target: NDArray[np.uint8]) -> None:
     assert (target[:GUARD] == 0xA5).all()
     assert (target[-GUARD:] == 0xA5).all()
+
+
+def test_tensors_are_packed_one_behind_the_other() -> None:
+    """By the builtin that copies the weights of policies."""
+    calls = fast_calls()
+    if calls is None:
+        pytest.skip("fast calls are off")
+    pack = calls["pack"]
+    tensors = [torch.arange(3.0), torch.arange(6).reshape(2, 3).T, torch.ones(2, dtype=torch.bfloat16), np.ones(0)]
+    expected = b"".join(tensor.contiguous().view(torch.uint8).numpy().tobytes() for tensor in tensors[:3])
+    target = guarded(len(expected))
+    assert pack(tensors, target.ctypes.data + GUARD, len(expected)) == 0
+    check_guards(target)
+    assert target[GUARD:-GUARD].tobytes() == expected
+    assert pack(tensors[:1], target.ctypes.data + GUARD, 20) == 8
+    before = target.copy()
+    for bad in ([torch.zeros(3)] * 2, [torch.zeros(3, device="meta")], [3.0]):
+        with pytest.raises(ArgumentError):
+            pack(bad, target.ctypes.data + GUARD, 12)
+    with pytest.raises(TypeError):
+        pack(tensors, 0)
+    assert (target[:GUARD] == before[:GUARD]).all()
+    check_guards(target)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -26,8 +26,10 @@ with doorstep.Simulator(16, seed=5) as sim:
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_results_do_not_depend_on_what_is_imported_first(run_python: RunPython, order: str) -> None:
+def test_results_do_not_depend_on_what_is_imported_first(
+    run_python: RunPython, run_new_python: RunPython, order: str
+) -> None:
     pytest.importorskip("torch")
     alone = run_python(ALONE + RUN)
     assert len(alone.split()) == 2
-    assert run_python(ORDERS[order] + RUN) == alone
+    assert run_new_python(ORDERS[order] + RUN) == alone

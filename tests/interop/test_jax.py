@@ -7,13 +7,12 @@ import gc
 import os
 import pickle
 import resource
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.conftest import RunPython
 from tests.scenes import random_actions
 
 import doorstep
@@ -275,13 +274,9 @@ assert np.asarray(stepped.worlds).tobytes() == np.asarray(expected.worlds).tobyt
 """
 
 
-def test_shards_step_on_devices_of_their_own() -> None:
-    environment = {**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=2", "JAX_PLATFORMS": "cpu"}
-    environment["PYTHONPATH"] = os.pathsep.join(entry for entry in sys.path if entry)
-    done = subprocess.run(
-        [sys.executable, "-c", TWO_DEVICES], env=environment, capture_output=True, text=True, timeout=250, check=False
-    )
-    assert done.returncode == 0, done.stderr
+def test_shards_step_on_devices_of_their_own(run_python: RunPython) -> None:
+    flags = {"XLA_FLAGS": "--xla_force_host_platform_device_count=2", "JAX_PLATFORMS": "cpu"}
+    run_python(TWO_DEVICES, **os.environ, **flags)
 
 
 # ---- Compilation and memory

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.conftest import RunPython
 
 import doorstep
 from doorstep import levels
@@ -100,17 +98,9 @@ def test_weights_whose_values_are_known_are_checked(row: list[float], message: s
             assert caught.value.argument == "level_weights"
 
 
-def test_no_levels_of_a_program_crash_it() -> None:
+def test_no_levels_of_a_program_crash_it(run_python: RunPython) -> None:
     """They are traced, so nobody can check them: any words at all, and a few words out of range."""
-    done = subprocess.run(
-        [sys.executable, "-c", ANY_WORDS],
-        cwd=Path(__file__).parents[2],
-        capture_output=True,
-        text=True,
-        timeout=250,
-        check=False,
-    )
-    assert (done.returncode, done.stdout) == (0, "survived\n"), done.stderr
+    assert run_python(ANY_WORDS) == "survived\n"
 
 
 ANY_WORDS = """

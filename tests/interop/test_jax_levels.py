@@ -1,13 +1,12 @@
 """Worlds inside JAX programs that play levels: the bits of a simulator, with weights and levels that are data."""
 
 import os
-import subprocess
-import sys
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.conftest import RunPython
 from tests.interop.xla_frames import HandlerError, Tensor, call
 from tests.scenes import random_actions
 
@@ -264,13 +263,9 @@ for stepped in (shards, other):
 """
 
 
-def test_shards_draw_from_one_table() -> None:
-    environment = {**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=2", "JAX_PLATFORMS": "cpu"}
-    environment["PYTHONPATH"] = os.pathsep.join(entry for entry in sys.path if entry)
-    done = subprocess.run(
-        [sys.executable, "-c", TWO_DEVICES], env=environment, capture_output=True, text=True, timeout=250, check=False
-    )
-    assert done.returncode == 0, done.stderr
+def test_shards_draw_from_one_table(run_python: RunPython) -> None:
+    flags = {"XLA_FLAGS": "--xla_force_host_platform_device_count=2", "JAX_PLATFORMS": "cpu"}
+    run_python(TWO_DEVICES, **os.environ, **flags)
 
 
 # ---- Mistakes

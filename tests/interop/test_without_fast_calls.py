@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
 from tests.cuda.stand_in_driver import PROJECT
 from tests.interop.modes import environment
 
@@ -18,6 +19,7 @@ SUITES = (
 )
 
 
+@pytest.mark.slow
 def test_suites_hold_with_ctypes_alone() -> None:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *SUITES]
     done = subprocess.run(command, cwd=PROJECT, env=environment("0"), capture_output=True, text=True, check=False)

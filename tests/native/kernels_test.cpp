@@ -23,7 +23,7 @@ constexpr KernelLaunch kLaunches[] = {{run_emulated, 5, "forwards"},
                                       {run_emulated, 4, "shuffled"}};
 
 void expect_bytes_of_the_cpu(bool plays_levels) {
-    for (int num_agents = 1; num_agents <= DS_MAX_AGENTS; num_agents++)
+    for (int num_agents : kEmulatedAgents)
         for (const KernelLaunch& launch : kLaunches) {
             KernelBatches batches({num_agents, plays_levels}, 75, launch);  // not a multiple of any tile
             batches.create();

@@ -226,6 +226,28 @@ void writers_lose_nothing_while_others_read() {
     CHECK_NEAR(static_cast<const Sketch&>(*sum).quantile(0.5), 3, 0.03);
 }
 
+void counts_stay_at_the_largest_number() {
+    const Ref<MetricsStore> store = make_store();
+    const Ref<Series> series = open(*store, DS_SERIES_COUNTER, "n");
+    Writer<Counter> writer;
+    CHECK_EQUAL(writer.open(series), DS_STATUS_OK);
+    writer->add(INT64_MAX - 2);
+    series->record(1, 0);
+    CHECK_EQUAL(count_of(*series), INT64_MAX - 1);
+    series->record(9007199254740992.0, 0);
+    CHECK_EQUAL(count_of(*series), INT64_MAX);
+    writer->add(INT64_MAX);
+    CHECK_EQUAL(writer->value(), INT64_MAX);
+    Sketch all, same;
+    all.add(3);
+    for (int doubled = 0; doubled < 70; ++doubled) {
+        same.merge(all);
+        all.merge(same);
+    }
+    CHECK_EQUAL(all.count(), INT64_MAX);
+    CHECK_NEAR(all.quantile(0.5), 3, 0.03);
+}
+
 void series_are_opened_once_by_many_threads() {
     const Ref<MetricsStore> store = make_store();
     run_in_threads(6, [&](int) {
@@ -542,6 +564,7 @@ int main() {
     RUN(merged_sketches_are_the_sketch_of_all_values);
     RUN(spans_are_the_finest_of_which_there_are_few_enough);
     RUN(writers_lose_nothing_while_others_read);
+    RUN(counts_stay_at_the_largest_number);
     RUN(series_are_opened_once_by_many_threads);
     RUN(memory_does_not_grow_with_values_and_writers);
     RUN(labels_are_checked);

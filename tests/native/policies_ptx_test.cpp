@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "exec/cuda/images.h"
+#include "embedded.h"
 #include "machine.h"
 #include "policy_calls.h"
 
@@ -11,7 +11,7 @@ namespace {
 using namespace doorstep;
 
 void run_act_interpreted(const ActArguments& arguments, uint32_t grid, uint32_t shared_bytes, const char* way) {
-    static const ptx::Program program = ptx::read_program(static_cast<const char*>(find_ptx(kPoliciesModule)->data));
+    static const ptx::Program program = ptx::read_embedded(kPoliciesModule);
     std::vector<uint32_t> order(kActThreads);
     std::iota(order.begin(), order.end(), 0u);
     if (way[0] == 'b') std::reverse(order.begin(), order.end());

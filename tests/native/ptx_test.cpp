@@ -4,7 +4,7 @@
 #include <map>
 #include <numeric>
 
-#include "exec/cuda/images.h"
+#include "embedded.h"
 #include "kernel_batches.h"
 #include "machine.h"
 #include "training_calls.h"
@@ -16,8 +16,7 @@ using namespace doorstep;
 const ptx::Program& program_for(WorldKind kind) {
     static std::map<int, ptx::Program> programs;
     const int number = number_of(kind);
-    if (!programs.count(number))
-        programs.emplace(number, ptx::read_program(static_cast<const char*>(find_ptx(number)->data)));
+    if (!programs.count(number)) programs.emplace(number, ptx::read_embedded(number));
     return programs.at(number);
 }
 
@@ -57,7 +56,7 @@ void the_ptx_for_levels_gives_the_bytes_of_the_cpu() {
 }
 
 void run_training_interpreted(const char* kernel, const void* call, uint32_t grid, int) {
-    static const ptx::Program program = ptx::read_program(static_cast<const char*>(find_ptx(kTrainingModule)->data));
+    static const ptx::Program program = ptx::read_embedded(kTrainingModule);
     std::vector<uint32_t> order(kTrainingThreads);
     std::iota(order.begin(), order.end(), 0u);
     ptx::launch(program, program.kernel(kernel), {grid, kTrainingThreads, 0, call, &order, nullptr});

@@ -157,7 +157,7 @@ void orders_hold_while_requests_come_and_go() {
             case 2: {
                 if (model.empty()) break;
                 Request* taken = take_one(queue);
-                CHECK_EQUAL(taken->id(), model.begin()->id);
+                CHECK_EQUAL(taken->id, model.begin()->id);
                 playing.push_back({*model.begin(), taken});
                 model.erase(model.begin());
                 break;
@@ -301,7 +301,7 @@ void cancelled_requests_are_over() {
     const Queue queue(DS_SCHEDULER_LEAST_REMAINING_STEPS);
     const uint64_t first = queue.submit(request(0)), second = queue.submit(request(1));
     CHECK(!queue->cancel(12345));
-    CHECK(!queue->cancel(first + (uint64_t{1} << 32)));
+    CHECK(!queue->cancel(request_id::next(first)));
     CHECK(queue->cancel(second) && queue->cancel(second));
     const auto ended = queue.take_over();
     CHECK(ended.size() == 1 && ended[0].first == 1 && ended[0].second == DS_EPISODE_CANCELLED);
@@ -315,9 +315,32 @@ void cancelled_requests_are_over() {
     CHECK_EQUAL(queue.info().waiting, 0);
     CHECK_EQUAL(queue.take_over().size(), 1);
     const uint64_t third = queue.submit(request(2));  // in the same memory
-    CHECK_EQUAL(static_cast<uint32_t>(third), static_cast<uint32_t>(first));
+    CHECK_EQUAL(third, request_id::next(first));
     CHECK(!queue->cancel(first));
     CHECK_EQUAL(queue.take_all().size(), 1);
+}
+
+// Not in another table, nor in its own once the request has ended.
+void ids_are_different_in_tables_and_in_time() {
+    const Queue one(DS_SCHEDULER_FIXED_CHUNK), other(DS_SCHEDULER_FIXED_CHUNK);
+    const uint64_t first = one.submit(request(0)), second = other.submit(request(0));
+    CHECK(first != second && !other->cancel(first) && !one->cancel(second));
+    CHECK_EQUAL(request_id::table_of(first), one->table().number);
+    CHECK_EQUAL(request_id::table_of(second), other->table().number);
+    CHECK_EQUAL(one.take_all().size(), 1);
+    CHECK_EQUAL(other.take_all().size(), 1);
+    for (const uint32_t index : {0u, (1u << request_id::kIndexBits) - 1}) {
+        for (const uint32_t table : {1u, (1u << request_id::kTableBits) - 1}) {
+            const uint64_t id = request_id::make(table, index);
+            const uint64_t last = id | (((uint64_t{1} << request_id::kUseBits) - 1) << request_id::kIndexBits);
+            CHECK(id != request_id::next(id));
+            CHECK_EQUAL(request_id::next(last), id);
+            for (const uint64_t each : {id, request_id::next(id), last}) {
+                CHECK_EQUAL(request_id::table_of(each), table);
+                CHECK_EQUAL(request_id::index_of(each), index);
+            }
+        }
+    }
 }
 
 void expired_requests_are_never_played() {
@@ -633,6 +656,7 @@ int main() {
     RUN(submission_waits_for_room);
     RUN(closing_wakes_those_who_wait);
     RUN(cancelled_requests_are_over);
+    RUN(ids_are_different_in_tables_and_in_time);
     RUN(expired_requests_are_never_played);
     RUN(expired_requests_are_over_without_being_first);
     RUN(taken_back_requests_keep_their_places);

@@ -467,6 +467,9 @@ void running_episodes_are_cancelled_and_expire() {
     CHECK_EQUAL(results.at(0).length, 200);
     CHECK_EQUAL(ds_request_queue_cancel(engine.requests, ids[1], &found), DS_STATUS_OK);
     CHECK_EQUAL(found, 0);
+    const Engine other;
+    CHECK_EQUAL(ds_request_queue_cancel(other.requests, ids[1], &found), DS_STATUS_INVALID_ARGUMENT);
+    CHECK(last_error_names("request_id"));
     CHECK_EQUAL(ds_replica_release(replica), DS_STATUS_OK);
 }
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "exec/cuda/images.h"
+#include "embedded.h"
 #include "machine.h"
 #include "render/raycast/view_kernels.h"
 #include "view_calls.h"
@@ -12,7 +12,7 @@ namespace {
 using namespace doorstep;
 
 void draw_interpreted(const ViewsCall& call, uint32_t grid, bool backwards) {
-    static const ptx::Program program = ptx::read_program(static_cast<const char*>(find_ptx(kViewsModule)->data));
+    static const ptx::Program program = ptx::read_embedded(kViewsModule);
     std::vector<uint32_t> order(kViewThreads);
     std::iota(order.begin(), order.end(), 0u);
     if (backwards) std::reverse(order.begin(), order.end());

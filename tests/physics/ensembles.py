@@ -1,7 +1,7 @@
-"""Cubes that are pushed, held and kicked on an empty floor: doorstep's figures beside the reference environment's.
+"""Cubes that are pushed (alone and in rows), held and kicked on an empty floor: doorstep's and the reference's figures.
 
 Run from the root of the project: python -m tests.physics.ensembles
-Prints every row of tests/data/contact_ensembles.csv and tests/data/cube_rest.csv as ours / reference / ratio.
+Prints every line of tests/data/contact_ensembles.csv, cube_rows.csv and cube_rest.csv as ours / reference / ratio.
 """
 
 import csv
@@ -135,6 +135,47 @@ def step_past(scene: Scene, cube: int, worlds: Array) -> None:
 
 
 @dataclass(frozen=True)
+class Row:
+    """Cubes in a row that an agent pushes from its end, as described in the comments of cube_rows.csv."""
+
+    start: str  # "touching": exactly 3 m apart; "near": with gaps of 5 to 25 cm, and not quite aligned
+    cubes: int
+    amount: int
+
+
+def row_table() -> dict[Row, dict[int, list[float]]]:
+    """The reference's figures by row and step: how far the cubes have moved, from the agent's one on, metres."""
+    rows: dict[Row, dict[int, list[float]]] = {}
+    for line in read_table("cube_rows.csv"):
+        moved = [float(line[name]) for name in ("moved_1", "moved_2", "moved_3") if line[name]]
+        row = Row(line["start"], int(line["cubes"]), int(line["amount"]))
+        rows.setdefault(row, {})[int(line["steps"])] = moved
+    return rows
+
+
+def push_row(row: Row, steps: list[int], seed: int = 1) -> dict[int, list[float]]:
+    """As row_table(), for doorstep; of all cubes."""
+    generator = np.random.default_rng(seed)
+    scene = Scene(WORLDS, episode_length=10**6)
+    scene.open_floor()
+    near = row.start == "near"
+    aside, turned, first = (0.2, 0.05, 12.7) if near else (0.5, 0.1, 13.0)
+    yaw = generator.uniform(-turned, turned, WORLDS)
+    scene.place(0, generator.uniform(-aside, aside, WORLDS), 10.0 if near else 10.3, yaw=yaw)
+    for cube in range(row.cubes):
+        x, gap = (generator.uniform((-0.1, 0.0), 0.1, (WORLDS, 2)) * near).T
+        scene.place_cube(cube, x, first + cube * (c.CUBE_SIDE + 0.15 * near) + gap)
+    start = scene.body_positions[:, scene.cubes, 1].copy()
+    scene.act(row.amount, FORWARD, STRAIGHT, 0, agents=0)
+    figures = {}
+    for step in range(1, max(steps) + 1):
+        scene.step()
+        moved = scene.body_positions[:, scene.cubes, 1] - start
+        figures[step] = [float(metres) for metres in moved[:, : row.cubes].mean(axis=0)]
+    return {step: figures[step] for step in steps}
+
+
+@dataclass(frozen=True)
 class Rest:
     """Cubes after a step, as in cube_rest.csv."""
 
@@ -192,6 +233,11 @@ def main() -> None:
             if late and step <= 10:
                 late_row = (f"  {compared(as_reference[step][k], reference[k])}" for k in COLUMNS)
                 print(" late" + "".join(late_row))
+    for cubes, moved in row_table().items():
+        print(f"\n{cubes.cubes} cubes, {cubes.start}, pushed with {cubes.amount}\n step  moved, metres")
+        ours = push_row(cubes, list(moved))
+        for step, expected in moved.items():
+            print(f"{step:5d}" + "".join(f"  {compared(*pair)}" for pair in zip(ours[step], expected, strict=False)))
     for kick in (0.5, 2.0):
         kicks = [row for row in read_table("cube_rest.csv") if float(row["kick_up_to_m_s"]) == kick]
         figures_at = kick_cubes(kick, [int(row["step"]) for row in kicks])

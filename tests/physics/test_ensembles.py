@@ -1,6 +1,6 @@
-"""Cubes that are pushed, held and kicked move as far as in the reference environment, and come to rest.
+"""Cubes that are pushed (alone and in rows), held and kicked move as far as in the reference, and come to rest.
 
-Every row of the two tables is compared within 15% (20% for kicked cubes): the reference solves contacts in an order
+Every line of the three tables is compared within 15% (20% for kicked cubes): the reference solves contacts in an order
 that is not specified, rubs the corners of a cube one after the other and lets a tenth of all cubes creep on. In
 addition:
 
@@ -13,12 +13,22 @@ addition:
 
 import numpy as np
 import pytest
-from tests.physics.ensembles import ERRORS, case_of, contact_rows, kick_cubes, play_case, read_table
+from tests.physics.ensembles import (
+    ERRORS,
+    Row,
+    case_of,
+    contact_rows,
+    kick_cubes,
+    play_case,
+    push_row,
+    read_table,
+    row_table,
+)
 from tests.scenes import STRAIGHT, Array, Scene
 
 ROWS = contact_rows()
+CUBE_ROWS = row_table()
 SIGMAS = 4.0
-
 
 
 @pytest.mark.parametrize("name", ROWS)
@@ -38,6 +48,14 @@ def test_cubes_move_as_in_the_reference(name: str) -> None:
             error = SIGMAS * np.sqrt(2) * expected[ERRORS[column]] if column in ERRORS else 0.0
             allowed = max(0.15 * abs(expected[column]) + error, floor)
             assert abs(ours[column] - expected[column]) <= allowed, (step, column, ours[column], expected[column])
+
+
+@pytest.mark.parametrize("row", CUBE_ROWS, ids=lambda row: f"{row.start}-{row.cubes}-{row.amount}")
+def test_rows_of_cubes_move_as_in_the_reference(row: Row) -> None:
+    ours = push_row(row, list(CUBE_ROWS[row]))
+    for step, expected in CUBE_ROWS[row].items():
+        print(row, step, ours[step], expected)
+        assert ours[step][: len(expected)] == pytest.approx(expected, rel=0.15), step
 
 
 @pytest.mark.parametrize("kick", [0.5, 2.0])

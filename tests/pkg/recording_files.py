@@ -2,16 +2,19 @@
 
 import json
 import struct
+import tracemalloc
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 
 import doorstep
-from doorstep.recording import RecordingWriter
+from doorstep.recording import Recording, RecordingWriter, replay
 
 HEAD_BYTES, HEADER_BYTES = 16, 28
 WORLDS = 5
@@ -63,6 +66,16 @@ def with_changed(data: bytes, kind: str, number: int, change: Callable[[Chunk], 
     at = [index for index, chunk in enumerate(chunks) if chunk.kind == kind][number]
     chunks[at] = change(chunks[at])
     return build(chunks)
+
+
+def put(path: Path, kind: str, number: int, payload: bytes) -> None:
+    """Replaces the payload of the `number`th chunk of a kind in a file."""
+    path.write_bytes(with_changed(path.read_bytes(), kind, number, lambda chunk: chunk._replace(payload=payload)))
+
+
+def kinds(path: Path) -> list[str]:
+    """Of the chunks of a file."""
+    return [chunk.kind for chunk in parse(path.read_bytes())]
 
 
 def config_of(data: bytes) -> dict[str, Any]:
@@ -119,3 +132,35 @@ def play(writer: RecordingWriter, sim: doorstep.Simulator, actions: NDArray[Any]
         sim.actions = step
         writer.append()
         sim.step()
+
+
+# ---- Replays
+
+
+def replayed(path: Path, **options: Any) -> None:
+    """Replays a file, whose hashes must be met."""
+    with Recording(path) as recording:
+        replay(recording, **options)
+
+
+def difference(path: Path) -> doorstep.ReplayError:
+    """The error of a replay that differs."""
+    with pytest.raises(doorstep.ReplayError) as caught:
+        replayed(path)
+    return caught.value
+
+
+def places(error: doorstep.ReplayError) -> tuple[int | None, int, tuple[int, ...]]:
+    """The last step that was equal, the first one that was not, and the worlds."""
+    return error.equal_step, error.different_step, error.worlds
+
+
+@contextmanager
+def little_memory(megabytes: int) -> Iterator[None]:
+    """What runs within may not take more of Python's memory at a time."""
+    tracemalloc.start()
+    try:
+        yield
+        assert tracemalloc.get_traced_memory()[1] < megabytes << 20
+    finally:
+        tracemalloc.stop()

@@ -1,5 +1,6 @@
 """A bad argument raises ArgumentError, which names it, its value and the range; nothing has changed or leaked."""
 
+import re
 import types
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 from tests.driver import no_driver
 
 import doorstep
+from doorstep._arguments import shown
 
 NOT_INTEGERS: list[Any] = [1.5, 2.0, np.float32(3), "8", b"8", None, [1], True, np.True_, np.arange(2)]
 
@@ -46,10 +48,38 @@ def test_constructor_names_argument_value_and_range(name: str, value: Any, allow
     assert allowed in message
 
 
-def test_long_values_are_shortened_in_messages() -> None:
-    with pytest.raises(doorstep.ArgumentError) as caught:
-        doorstep.Simulator("x" * 10_000)  # type: ignore[arg-type]
-    assert len(str(caught.value)) < 200
+class Unprintable:
+    def __repr__(self) -> str:
+        raise RuntimeError("code of a user")
+
+
+def laughs(depth: int) -> list[Any]:
+    """A list of 10 ** depth lists, in a few hundred bytes."""
+    made: list[Any] = []
+    for _ in range(depth):
+        made = [made] * 10
+    return made
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("x" * 10_000, "'" + "x" * 56 + "..."),
+        (b"x" * 10_000, "b'" + "x" * 55 + "..."),
+        (list(range(100)), str(list(range(100)))[:57] + "..."),
+        (laughs(50), "[" * 51 + "], [],..."),
+        ({"a": (1,), "b": [{}, ()], 3: "c"}, "{'a': (1,), 'b': [{}, ()], 3: 'c'}"),
+        (10**5000, "an integer of 16610 bits"),
+        ([10**5000, -(10**5000)], "[an integer of 16610 bits, an integer of 16610 bits]"),
+        (Unprintable(), "a Unprintable"),
+        ("\ud800", r"'\ud800'"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_every_value_is_shown_in_messages_in_a_few_characters(value: Any, text: str) -> None:
+    assert shown(value) == text
+    with pytest.raises(doorstep.ArgumentError, match=f"^num_worlds is {re.escape(text)}; it must be an integer"):
+        doorstep.Simulator(value)
 
 
 def test_num_worlds_is_required_and_the_rest_is_by_keyword() -> None:
@@ -172,7 +202,7 @@ def test_restore_of_something_that_is_not_bytes_names_data(data: Any) -> None:
     assert caught.value.argument == "data"
 
 
-@pytest.mark.parametrize("timeout", [-1, -0.5, float("nan"), float("inf"), "1", True, [1]], ids=repr)
+@pytest.mark.parametrize("timeout", [-1, -0.5, float("nan"), float("inf"), 10**400, "1", True, [1]], ids=repr)
 def test_bad_timeouts_are_named(timeout: Any) -> None:
     with doorstep.Simulator(2) as sim:
         event = sim.step_async()

@@ -406,7 +406,7 @@ def make():
     assert run_python(make_one + code) == ""
 
 
-def test_import_and_simulators_without_cameras_load_nothing_that_draws(run_python: RunPython) -> None:
+def test_import_and_simulators_without_cameras_load_nothing_that_draws(run_new_python: RunPython) -> None:
     code = """
 import doorstep
 doorstep.Cameras()
@@ -416,10 +416,10 @@ with open("/proc/self/maps") as maps:
     text = maps.read()
 print(*(name in text for name in ("libdoorstep_render", "libembree4", "libdxcompiler", "libvulkan")))
 """
-    assert run_python(code) == "False False False False\n"
+    assert run_new_python(code) == "False False False False\n"
 
 
-def test_a_missing_library_leaves_the_simulation_alone(tmp_path: Path, run_python: RunPython) -> None:
+def test_a_missing_library_leaves_the_simulation_alone(tmp_path: Path, run_new_python: RunPython) -> None:
     folder = tmp_path / "site" / "doorstep"
     shutil.copytree(Path(doorstep.__file__).parent, folder, ignore=shutil.ignore_patterns("__pycache__"))
     (folder / "_native" / "libdoorstep_render.so").unlink()
@@ -435,7 +435,7 @@ print(doorstep.live_counts()["simulator"])
 doorstep.Simulator(2).step()
 """
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-    message, count = run_python(code, **environment).splitlines()
+    message, count = run_new_python(code, **environment).splitlines()
     assert str(folder / "_native" / "libdoorstep_render.so") in message
     assert "pip install --force-reinstall" in message
     assert count == "0"

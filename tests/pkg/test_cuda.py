@@ -38,7 +38,7 @@ def test_without_a_driver_every_first_use_says_so(use: Any) -> None:
     assert not any(cuda.resource_counts().values())
 
 
-def test_importing_opens_no_driver_and_neither_does_the_cpu(run_python: RunPython) -> None:
+def test_importing_opens_no_driver_and_neither_does_the_cpu(run_new_python: RunPython) -> None:
     code = """
 import doorstep, doorstep.cuda
 with doorstep.Simulator(4) as sim:
@@ -48,7 +48,7 @@ doorstep.live_counts()
 with open("/proc/self/maps") as maps:
     print("libcuda" in maps.read())
 """
-    assert run_python(code) == "False\n"
+    assert run_new_python(code) == "False\n"
 
 
 BAD_CALLS: list[tuple[Any, str]] = [

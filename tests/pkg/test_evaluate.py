@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import math
+import random
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from tests.pkg.damaged import damaged
 
 import doorstep
 from doorstep import Evaluation, RolloutConfig, SimulatorConfig, evaluate
@@ -20,7 +23,7 @@ from doorstep.evaluation import episode_seeds, plot
 from doorstep.evaluation.arenas import find_arenas
 from doorstep.evaluation.by_engine import Match, play_by_engine
 from doorstep.evaluation.by_stepping import play_by_stepping
-from doorstep.evaluation.contestants import Contestant
+from doorstep.evaluation.contestants import Contestant, find_contestants
 from doorstep.evaluation.episodes import Episodes
 from doorstep.evaluation.statistics import estimate_mean, estimate_share
 from doorstep.levels import GeneratedLevel, Goal, curated, reference, save_levels
@@ -283,6 +286,12 @@ def test_json_round_trip() -> None:
         (lambda document: document["scores"][1]["mean_return"].pop("low"), "scores[1].mean_return.low"),
         (lambda document: document["levels"][0]["level"].update(doorstep="house"), "levels[0].level.doorstep"),
         (lambda document: document.update(scores={}), "scores"),
+        (lambda document: document.update(policies=3), "policies"),
+        (lambda document: document["policies"].__setitem__(0, [3]), "policies[0]"),
+        (lambda document: document["levels"][0]["level"].update(doorstep=[]), "levels[0].level.doorstep"),
+        (lambda document: document["scores"][0]["mean_return"].update(low="0"), "scores[0].mean_return.low"),
+        (lambda document: document["scores"][0].update(episodes=1.5), "scores[0].episodes"),
+        (lambda document: document["scores"][2]["rooms"].pop(), "scores[2].rooms"),
     ],
 )
 def test_other_documents_are_refused(change: Callable[[Any], Any], argument: str) -> None:
@@ -291,6 +300,16 @@ def test_other_documents_are_refused(change: Callable[[Any], Any], argument: str
     with pytest.raises(ArgumentError) as caught:
         Evaluation.from_json(json.dumps(document))
     assert caught.value.argument == argument
+
+
+def test_damaged_documents_are_evaluations_with_a_table_or_refused() -> None:
+    document, generator, read = example().to_dict(), random.Random(1), 0
+    for _ in range(300):
+        text = json.dumps(damaged(document, generator))
+        with contextlib.suppress(ArgumentError):
+            assert Evaluation.from_json(text).table()
+            read += 1
+    assert read < 100
 
 
 def test_the_table_has_a_row_for_each_policy_in_each_level() -> None:
@@ -397,6 +416,20 @@ def test_a_policy_that_raises_or_returns_nonsense_comes_out() -> None:
         evaluate(fail, episodes=1)
     with pytest.raises(ArgumentError, match="policy 'wrong' returned"):
         evaluate({"wrong": lambda _: [1, 2]}, episodes=1)
+
+
+def test_names_that_cannot_be_printed_are_refused_before_any_episode(tmp_path: Path) -> None:
+    def fail(_: Observations) -> Any:
+        raise ZeroDivisionError("an episode was played")
+
+    with pytest.raises(ArgumentError, match=r"policies is '\\ud800'; it must be a text that UTF-8 can hold"):
+        evaluate({"\ud800": fail})
+    with pytest.raises(ArgumentError, match=r"levels is '\\ud800'; it must be a text that UTF-8 can hold"):
+        evaluate(fail, levels={"\ud800": GOAL_AHEAD})
+    file = tmp_path / "\udc80.py"  # bytes of a file's name that are not UTF-8
+    file.write_text("def f(observations): return observations['actions']")
+    (contestant,) = find_contestants(f"{file}:f")
+    assert contestant.name == f"{tmp_path}/\\udc80.py:f"
 
 
 def test_networks_for_other_numbers_of_agents_are_refused() -> None:

@@ -1,8 +1,11 @@
 """Files are written whole, or what was there before still is."""
 
+import errno
 import os
+import signal
 import stat
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -69,6 +72,60 @@ def test_a_pipe_is_written_to(tmp_path: Path) -> None:
     reader.join(10)
     assert read == [b"new"]
     assert stat.S_ISFIFO(path.stat().st_mode)
+
+
+def killed_while_writing(path: Path) -> None:
+    """Another process dies in the middle of a file."""
+    child = os.fork()
+    if child == 0:
+        with replaced_file(path) as file:
+            file.write(b"half")
+            file.flush()
+            os.kill(os.getpid(), signal.SIGKILL)
+    os.waitpid(child, 0)
+
+
+def test_what_killed_writers_leave_is_removed_by_the_next(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    write(path, b"old")
+    for _ in range(3):
+        killed_while_writing(path)
+        assert path.read_bytes() == b"old"
+        assert len(list(tmp_path.iterdir())) == 2
+    write(tmp_path / "other")
+    assert {entry.name for entry in tmp_path.iterdir()} == {"file", "other"}
+
+
+def test_writers_that_live_keep_their_files(tmp_path: Path) -> None:
+    with replaced_file(tmp_path / "a") as first, replaced_file(tmp_path / "a") as second:
+        first.write(b"first")
+        first.close()  # written, but not in its place yet
+        second.write(b"second")
+        write(tmp_path / "b")
+        assert len(list(tmp_path.iterdir())) == 3
+    assert (tmp_path / "a").read_bytes() == b"first"  # which took its place last
+    assert {entry.name for entry in tmp_path.iterdir()} == {"a", "b"}
+
+
+def test_without_locks_files_are_written_as_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "no locks")
+
+    monkeypatch.setattr("fcntl.flock", fail)
+    with replaced_file(tmp_path / "a") as first:
+        write(tmp_path / "b")
+        first.write(b"first")
+    assert {entry.name: entry.read_bytes() for entry in tmp_path.iterdir()} == {"a": b"first", "b": b"new"}
+
+
+def test_many_writers_at_once_do_not_meet(tmp_path: Path) -> None:
+    def write_some(number: int) -> None:
+        for _ in range(20):
+            write(tmp_path / str(number), b"%d" % number)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(write_some, range(4)))
+    assert {entry.name: entry.read_bytes() for entry in tmp_path.iterdir()} == {str(n): b"%d" % n for n in range(4)}
 
 
 def test_a_try_leaves_nothing(tmp_path: Path) -> None:

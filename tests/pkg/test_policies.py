@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import doorstep
-from doorstep.policies import load_policy, make_policy
+from doorstep.policies import find_policy, load_policy, make_policy
 
 WriteModule = Callable[[str], Path]
 
@@ -233,6 +233,13 @@ def test_a_module_that_cannot_be_imported_is_an_error_with_its_cause_and_its_lin
         load_policy(text)
     assert str(caught.value).startswith(f"policy is '{text}'; importing '{text.split(':')[0]}' raised {says}")
     assert type(caught.value.__cause__).__name__ == says.split(":")[0]
+
+
+@pytest.mark.parametrize("text", [None, 3, [], b"random", np.ones(2)], ids=repr)
+def test_a_policy_is_named_by_a_text(text: Any) -> None:
+    for find in (find_policy, load_policy):
+        with pytest.raises(doorstep.ArgumentError, match=r"^policy is .*; it must be 'random', 'idle'"):
+            find(text)
 
 
 @pytest.mark.parametrize(

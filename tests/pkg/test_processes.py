@@ -131,14 +131,14 @@ CONVERSIONS = {
 @both_modes
 @pytest.mark.parametrize("other", CONVERSIONS)
 @pytest.mark.parametrize("first", ["doorstep", "other"])
-def test_import_order_does_not_matter(other: str, first: str, mode: str, run_python: RunPython) -> None:
+def test_import_order_does_not_matter(other: str, first: str, mode: str, run_new_python: RunPython) -> None:
     if importlib.util.find_spec(other) is None:
         pytest.skip(f"{other} is not installed")
     imports = ["import doorstep; sim = doorstep.Simulator(8); sim.step()", f"import {other}"]
     code = "\n".join(imports if first == "doorstep" else imports[::-1])
     if other == "warp":  # tells much about itself, on stderr that there is no driver
         code += "\nimport os; os.dup2(os.open(os.devnull, os.O_WRONLY), 2); warp.init()"
-    output = run_python(f"{code}\nprint(int({CONVERSIONS[other]}.sum()))", "-W", "ignore", **environment(mode))
+    output = run_new_python(f"{code}\nprint(int({CONVERSIONS[other]}.sum()))", "-W", "ignore", **environment(mode))
     assert output.splitlines()[-1] == str(8 * 2 * 199)
 
 

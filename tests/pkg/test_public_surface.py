@@ -56,7 +56,7 @@ def test_only_the_native_seam_calls_foreign_functions() -> None:
     assert callers == {"_native"}
 
 
-def test_import_needs_numpy_only_and_does_not_load_the_library(run_python: Callable[..., str]) -> None:
+def test_import_needs_numpy_only_and_does_not_load_the_library(run_new_python: Callable[..., str]) -> None:
     code = """
 import sys, numpy
 before = set(sys.modules)
@@ -66,28 +66,38 @@ print(sorted(roots - {"numpy", *sys.stdlib_module_names}))
 with open("/proc/self/maps") as maps:
     print("libdoorstep" in maps.read())
 """
-    assert run_python(code) == "['doorstep']\nFalse\n"
+    assert run_new_python(code) == "['doorstep']\nFalse\n"
 
 
-def test_stepping_imports_nothing(run_python: Callable[..., str]) -> None:
-    """CPython drops a KeyboardInterrupt that meets the locks of an import: Ctrl-C would be lost in a first step."""
+def test_stepping_and_rollouts_import_nothing(run_new_python: Callable[..., str]) -> None:
+    """CPython drops a KeyboardInterrupt that meets the locks of an import: Ctrl-C would be lost in a first step. A fork
+    beside a thread that imports may hang, and other threads meet modules whose names are not there yet."""
     code = """
 import sys
 import numpy as np
-import doorstep
-with doorstep.Simulator(2) as sim:
+import doorstep, doorstep.rollouts
+def act(observations):
+    return np.zeros((len(observations), 4), np.int32)
+requests = [doorstep.EpisodeRequest(policy=policy, max_steps=2, record="actions") for policy in ("random", act)]
+with doorstep.Simulator(2) as sim, doorstep.RolloutEngine(doorstep.SimulatorConfig(2)) as engine:
     before = set(sys.modules)
     sim.actions = np.zeros((2, 2, 4), np.int32)
     sim.step()
     sim.rewards.to_numpy()
+    sim.bind(rewards=np.zeros((2, 2, 1), np.float32))
+    engine.submit(requests)
+    engine.submit(requests[:1])
+    assert len(list(engine)) == 3
+    engine.submit(requests[0])
+    assert len(engine.get_records(10)) == 1
     print(set(sys.modules) - before)
 """
-    assert run_python(code) == "set()\n"
+    assert run_new_python(code) == "set()\n"
 
 
-def test_import_pulls_in_no_heavy_module(run_python: Callable[..., str]) -> None:
+def test_import_pulls_in_no_heavy_module(run_new_python: Callable[..., str]) -> None:
     heavy = {"argparse", "asyncio", "importlib.metadata", "json", "logging", "subprocess", "urllib.request"}
     code = (
         f"import sys, numpy; before = set(sys.modules); import doorstep; print({heavy!r} & (set(sys.modules) - before))"
     )
-    assert run_python(code) == "set()\n"
+    assert run_new_python(code) == "set()\n"

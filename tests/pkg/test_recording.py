@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from tests.pkg import recording_files as files
-from tests.pkg.recording_files import Chunk, play, random_actions, record
+from tests.pkg.recording_files import Chunk, difference, kinds, places, play, random_actions, record, replayed
 
 import doorstep
 from doorstep.levels import GeneratedLevel
@@ -29,15 +29,6 @@ def final_hashes(path: Path, **changes: Any) -> NDArray[np.uint64]:
     ):
         replay(recording, sim)
         return sim.world_hashes()
-
-
-def kinds(path: Path) -> list[str]:
-    return [chunk.kind for chunk in files.parse(path.read_bytes())]
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "run.rec"
 
 
 # ---- What is written
@@ -210,8 +201,7 @@ def test_a_simulator_that_was_stepped_is_no_start_of_a_replay(path: Path) -> Non
         sim.step()
         with pytest.raises(doorstep.ReplayError, match="before the first step") as caught:
             replay(recording, sim)
-        assert (caught.value.equal_step, caught.value.different_step) == (None, 0)
-        assert caught.value.worlds == tuple(range(WORLDS))
+        assert places(caught.value) == (None, 0, tuple(range(WORLDS)))
 
 
 def test_other_actions_are_noticed_and_the_worlds_named(path: Path) -> None:
@@ -221,54 +211,43 @@ def test_other_actions_are_noticed_and_the_worlds_named(path: Path) -> None:
     for world in (1, 4):
         forged[40, world] = [(3, 0, 0, 0), (3, 4, 4, 0)]
     assert (forged[40, [1, 4]] != actions[104, [1, 4]]).any(axis=(1, 2)).all()
-    data = files.with_changed(
-        path.read_bytes(), "STEP", 1, lambda chunk: chunk._replace(payload=files.pack_steps(forged))
-    )
-    path.write_bytes(data)
-    with Recording(path) as recording, pytest.raises(doorstep.ReplayError) as caught:
-        replay(recording)
-    assert (caught.value.equal_step, caught.value.different_step, caught.value.worlds) == (64, 128, (1, 4))
-    assert "worlds 1, 4 differ from the recording after step 128; after step 64 all were equal" in str(caught.value)
+    files.put(path, "STEP", 1, files.pack_steps(forged))
+    error = difference(path)
+    assert places(error) == (64, 128, (1, 4))
+    assert "worlds 1, 4 differ from the recording after step 128; after step 64 all were equal" in str(error)
 
 
 def test_another_hash_is_noticed_and_its_world_named(path: Path) -> None:
     record(path, random_actions(100), hash_interval=10)
 
-    def change(chunk: Chunk) -> Chunk:
-        hashes = np.frombuffer(chunk.payload, "<u8").copy()
-        hashes[3] ^= np.uint64(1 << 40)
-        return chunk._replace(payload=hashes.tobytes())
-
-    path.write_bytes(files.with_changed(path.read_bytes(), "HASH", 7, change))
-    with Recording(path) as recording, pytest.raises(doorstep.ReplayError) as caught:
-        replay(recording)
-    assert (caught.value.equal_step, caught.value.different_step, caught.value.worlds) == (60, 70, (3,))
-    assert "world 3 differs" in str(caught.value)
-    assert isinstance(caught.value, doorstep.StateError)
+    with Recording(path) as recording:
+        hashes = recording.hashes(70).copy()
+    hashes[3] ^= np.uint64(1 << 40)
+    files.put(path, "HASH", 7, hashes.tobytes())
+    error = difference(path)
+    assert places(error) == (60, 70, (3,))
+    assert "world 3 differs" in str(error)
+    assert isinstance(error, doorstep.StateError)
 
 
 def test_of_many_worlds_a_few_are_named(path: Path) -> None:
     record(path, random_actions(3, worlds=20))
-    path.write_bytes(
-        files.with_changed(path.read_bytes(), "HASH", 1, lambda chunk: chunk._replace(payload=bytes(8 * 20)))
-    )
-    with Recording(path) as recording, pytest.raises(doorstep.ReplayError) as caught:
-        replay(recording)
-    assert "worlds 0, 1, 2, 3, 4 and 15 more differ" in str(caught.value)
-    assert caught.value.worlds == tuple(range(20))
+    files.put(path, "HASH", 1, bytes(8 * 20))
+    error = difference(path)
+    assert "worlds 0, 1, 2, 3, 4 and 15 more differ" in str(error)
+    assert error.worlds == tuple(range(20))
 
 
 def test_a_difference_of_versions_is_the_reason_that_is_given(path: Path) -> None:
     record(path, random_actions(3))
-    data = files.with_changed(path.read_bytes(), "HASH", 1, lambda chunk: chunk._replace(payload=bytes(8 * WORLDS)))
-    path.write_bytes(of_version(data, "9.8.7"))
-    with Recording(path) as recording, pytest.raises(doorstep.ReplayError, match=r"doorstep 9\.8\.7 recorded it"):
-        replay(recording)
+    files.put(path, "HASH", 1, bytes(8 * WORLDS))
+    make_of_another_version(path)
+    assert "doorstep 9.8.7 recorded it" in str(difference(path))
 
 
-def of_version(data: bytes, version: str) -> bytes:
-    content = json.dumps({**files.config_of(data), "doorstep": version}).encode()
-    return files.with_changed(data, "CONF", 0, lambda chunk: chunk._replace(payload=content))
+def make_of_another_version(path: Path) -> None:
+    content = {**files.config_of(path.read_bytes()), "doorstep": "9.8.7"}
+    files.put(path, "CONF", 0, json.dumps(content).encode())
 
 
 # ---- Resets, restores, edits
@@ -347,9 +326,9 @@ def test_edits_without_a_checkpoint_are_noticed_by_the_replay(path: Path) -> Non
         play(writer, sim, random_actions(70))
         sim.state.body_positions[2, 0, :2] = (1.5, 3.5)
         play(writer, sim, random_actions(5))
-    with Recording(path) as recording, pytest.raises(doorstep.ReplayError, match=r"sim\.state was edited") as caught:
-        replay(recording)
-    assert (caught.value.equal_step, caught.value.different_step, caught.value.worlds) == (64, 75, (2,))
+    error = difference(path)
+    assert "sim.state was edited" in str(error)
+    assert places(error) == (64, 75, (2,))
 
 
 def test_what_happens_after_the_last_step_is_not_recorded(path: Path) -> None:
@@ -418,7 +397,7 @@ def test_saved_worlds_of_another_version_are_refused_by_name(path: Path) -> None
         sim.step()
         with RecordingWriter(path, sim) as writer:
             play(writer, sim, random_actions(3))
-    path.write_bytes(of_version(path.read_bytes(), "9.8.7"))
+    make_of_another_version(path)
     with Recording(path) as recording:
         assert recording.version == "9.8.7"
         with pytest.raises(doorstep.StateError, match=r"saved worlds of doorstep 9\.8\.7") as caught:
@@ -428,9 +407,8 @@ def test_saved_worlds_of_another_version_are_refused_by_name(path: Path) -> None
 
 def test_without_saved_worlds_another_version_is_no_obstacle(path: Path) -> None:
     record(path, random_actions(70))
-    path.write_bytes(of_version(path.read_bytes(), "9.8.7"))
-    with Recording(path) as recording:
-        replay(recording)
+    make_of_another_version(path)
+    replayed(path)
 
 
 # ---- What a writer refuses

@@ -9,24 +9,18 @@ import signal
 import struct
 import subprocess
 import sys
-import tracemalloc
 import zlib
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.pkg import recording_files as files
-from tests.pkg.recording_files import Chunk, random_actions, record
+from tests.pkg.recording_files import Chunk, little_memory, random_actions, record
 
 import doorstep
 from doorstep.recording import Recording, RecordingWriter, replay
 
 WORLDS = 5
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "run.rec"
 
 
 # ---- Files without their end
@@ -186,7 +180,8 @@ def test_random_payloads_with_right_checksums_raise_typed_errors_only(path: Path
     ids=repr,
 )  # fmt: skip
 def test_configurations_that_are_none_are_refused(content: bytes, path: Path) -> None:
-    path.write_bytes(files.with_changed(small_file(path), "CONF", 0, lambda chunk: chunk._replace(payload=content)))
+    small_file(path)
+    files.put(path, "CONF", 0, content)
     with pytest.raises(doorstep.StateError, match=re.escape(str(path))):
         Recording(path)
 
@@ -205,12 +200,9 @@ def test_configurations_that_are_none_are_refused(content: bytes, path: Path) ->
 def test_rules_that_this_version_does_not_have_are_refused_by_name(
     rules: dict[str, Any], says: str, path: Path
 ) -> None:
-    data = small_file(path)
-    content = files.config_of(data)
+    content = files.config_of(small_file(path))
     content["config"].update(rules)
-    path.write_bytes(
-        files.with_changed(data, "CONF", 0, lambda chunk: chunk._replace(payload=json.dumps(content).encode()))
-    )
+    files.put(path, "CONF", 0, json.dumps(content).encode())
     with pytest.raises(doorstep.StateError, match=says):
         Recording(path)
 
@@ -256,13 +248,8 @@ def test_absurd_lengths_are_not_allocated(kind: str, length: int, path: Path) ->
     chunks = files.parse(small_file(path))
     before = [] if kind == "CONF" else chunks[:2]
     path.write_bytes(files.build(before) + files.header(kind, int(kind == "STEP"), length) + bytes(100))
-    tracemalloc.start()
-    try:
-        with pytest.raises(doorstep.StateError, match=r"truncated|cannot have"):
-            Recording(path)
-        assert tracemalloc.get_traced_memory()[1] < 1 << 20
-    finally:
-        tracemalloc.stop()
+    with little_memory(1), pytest.raises(doorstep.StateError, match=r"truncated|cannot have"):
+        Recording(path)
 
 
 def test_steps_that_claim_more_than_they_hold_are_not_allocated(path: Path) -> None:
@@ -273,13 +260,8 @@ def test_steps_that_claim_more_than_they_hold_are_not_allocated(path: Path) -> N
     config = chunks[0]._replace(payload=json.dumps(content).encode())
     end = Chunk("END ", 2**30, struct.pack("<Q", 2))
     path.write_bytes(files.build([config, Chunk("STEP", 2**30, claimed), end]))
-    tracemalloc.start()
-    try:
-        with Recording(path) as recording, pytest.raises(doorstep.StateError, match="does not hold"):
-            recording.actions(0)
-        assert tracemalloc.get_traced_memory()[1] < 1 << 20
-    finally:
-        tracemalloc.stop()
+    with little_memory(1), Recording(path) as recording, pytest.raises(doorstep.StateError, match="does not hold"):
+        recording.actions(0)
 
 
 def test_a_step_of_a_large_recording_needs_little_memory(path: Path) -> None:
@@ -291,28 +273,18 @@ def test_a_step_of_a_large_recording_needs_little_memory(path: Path) -> None:
     chunks = [config, *(Chunk("STEP", 64 * (block + 1), payload) for block in range(blocks))]
     path.write_bytes(files.build([*chunks, Chunk("END ", 64 * blocks, struct.pack("<Q", len(chunks)))]))
     assert path.stat().st_size > 10 << 20  # 105 MB of actions
-    tracemalloc.start()
-    try:
-        with Recording(path) as recording:
-            assert recording.num_steps == 64 * blocks
-            for step in (0, 6399, 3000, 64, 63, 1234):
-                assert (recording.actions(step) == expected[step % 64]).all()
-        assert tracemalloc.get_traced_memory()[1] < 4 << 20
-    finally:
-        tracemalloc.stop()
+    with little_memory(4), Recording(path) as recording:
+        assert recording.num_steps == 64 * blocks
+        for step in (0, 6399, 3000, 64, 63, 1234):
+            assert (recording.actions(step) == expected[step % 64]).all()
 
 
 def test_a_writer_keeps_one_block_in_memory(path: Path) -> None:
     with doorstep.Simulator(2000) as sim:
         step_bytes = sim.actions.nbytes
-        tracemalloc.start()
-        try:
-            with RecordingWriter(path, sim) as writer:
-                for _ in range(200):
-                    writer.step()
-            assert tracemalloc.get_traced_memory()[1] < 16 << 20
-        finally:
-            tracemalloc.stop()
+        with little_memory(16), RecordingWriter(path, sim) as writer:
+            for _ in range(200):
+                writer.step()
     # 4 MiB of actions are a block: 65 steps of 64,000 bytes, more than the 64 that a block has at most
     assert step_bytes == 64000
     positions = [chunk.position for chunk in files.parse(path.read_bytes()) if chunk.kind == "STEP"]

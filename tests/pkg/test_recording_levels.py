@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from tests.pkg import recording_files as files
-from tests.pkg.recording_files import Chunk, play, random_actions
+from tests.pkg.recording_files import Chunk, difference, kinds, places, play, random_actions, replayed
 
 import doorstep
 from doorstep import levels
@@ -39,15 +39,6 @@ def table() -> list[AnyLevel]:
     return [hall(1, episode_length=(5, 9)), GeneratedLevel(room_types=("any", "single_button", "any")), hall(2)]
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "run.rec"
-
-
-def kinds(path: Path) -> list[str]:
-    return [chunk.kind for chunk in files.parse(path.read_bytes())]
-
-
 def read_levels(chunk: Chunk) -> tuple[list[dict[str, Any]], NDArray[np.float32]]:
     """The documents and the weights of a chunk LEVL."""
     (text_bytes,) = struct.unpack_from("<Q", chunk.payload)
@@ -56,10 +47,13 @@ def read_levels(chunk: Chunk) -> tuple[list[dict[str, Any]], NDArray[np.float32]
     return json.loads(raw[:text_bytes].decode()), weights
 
 
-def levels_chunk(position: int, documents: Any, weights: NDArray[Any]) -> Chunk:
+def levels_in(path: Path) -> list[tuple[list[dict[str, Any]], NDArray[np.float32]]]:
+    return [read_levels(chunk) for chunk in files.parse(path.read_bytes()) if chunk.kind == "LEVL"]
+
+
+def levels_payload(documents: Any, weights: NDArray[Any]) -> bytes:
     text = json.dumps(documents).encode()
-    data = struct.pack("<Q", len(text)) + zlib.compress(text + np.asarray(weights, "<f4").tobytes())
-    return Chunk("LEVL", position, data)
+    return struct.pack("<Q", len(text)) + zlib.compress(text + np.asarray(weights, "<f4").tobytes())
 
 
 def record_changes(path: Path, **rules: Any) -> NDArray[np.uint64]:
@@ -115,8 +109,7 @@ def test_what_has_not_changed_is_not_written_again(path: Path) -> None:
                 sim.level_weights[:] = sim.level_weights.copy_to_host()
                 writer.reset([1])
     assert kinds(path) == ["CONF", "LEVL", "HASH", *["STEP", "RSET"] * 3, "HASH", "END "]
-    with Recording(path) as recording:
-        replay(recording)
+    replayed(path)
 
 
 def test_simulators_without_levels_are_recorded_without(path: Path) -> None:
@@ -136,8 +129,7 @@ def test_levels_whose_recording_was_interrupted_are_recorded_later(path: Path, m
             with pytest.raises(KeyboardInterrupt):
                 writer.append()
         play(writer, sim, random_actions(20))
-    with Recording(path) as recording:
-        replay(recording)
+    replayed(path)
 
 
 def test_levels_after_the_last_step_are_not_recorded(path: Path) -> None:
@@ -176,8 +168,7 @@ def test_every_change_of_levels_is_replayed(path: Path) -> None:
         replay(recording, sim)
         assert (sim.world_hashes() == expected).all()
         assert sim.level_weights[2].tolist() == [1, 1, 5]
-    with Recording(path) as recording:
-        replay(recording)
+    replayed(path)
 
 
 def test_levels_that_the_replaying_simulator_had_do_not_matter(recorded: Path) -> None:
@@ -275,38 +266,23 @@ def test_levels_before_a_checkpoint_are_recorded(path: Path) -> None:
         sim.reset()
         writer.checkpoint()
         play(writer, sim, random_actions(30))
-    with Recording(path) as recording:
-        replay(recording)
+    replayed(path)
 
 
 # ---- Files that were changed
 
 
-def changed_levels(path: Path, number: int, change: Callable[[Chunk], Chunk]) -> None:
-    path.write_bytes(files.with_changed(path.read_bytes(), "LEVL", number, change))
-
-
 def test_another_level_is_noticed(recorded: Path) -> None:
-    def change(chunk: Chunk) -> Chunk:
-        documents, weights = read_levels(chunk)
-        documents[2]["spawns"][0]["y"] += 0.25
-        return levels_chunk(chunk.position, documents, weights)
-
-    changed_levels(recorded, 1, change)
-    with Recording(recorded) as recording, pytest.raises(doorstep.ReplayError) as caught:
-        replay(recording)
-    assert (caught.value.equal_step, caught.value.different_step, caught.value.worlds) == (0, 10, (0, 1, 3, 4))
+    documents, weights = levels_in(recorded)[1]
+    documents[2]["spawns"][0]["y"] += 0.25
+    files.put(recorded, "LEVL", 1, levels_payload(documents, weights))
+    assert places(difference(recorded)) == (0, 10, (0, 1, 3, 4))
 
 
 def test_other_weights_are_noticed(recorded: Path) -> None:
-    def change(chunk: Chunk) -> Chunk:
-        documents, weights = read_levels(chunk)
-        return levels_chunk(chunk.position, documents, weights[:, ::-1])
-
-    changed_levels(recorded, 2, change)
-    with Recording(recorded) as recording, pytest.raises(doorstep.ReplayError) as caught:
-        replay(recording)
-    assert caught.value.equal_step in (20, 30)
+    documents, weights = levels_in(recorded)[2]
+    files.put(recorded, "LEVL", 2, levels_payload(documents, weights[:, ::-1]))
+    assert difference(recorded).equal_step in (20, 30)
 
 
 WEIGHTS = np.ones((WORLDS, MAX_LEVELS))
@@ -331,7 +307,7 @@ REFERENCE = levels.reference().to_dict()
 def test_levels_that_do_not_fit_are_refused_by_name(
     documents: Any, weights: NDArray[Any], says: str, recorded: Path
 ) -> None:
-    changed_levels(recorded, 1, lambda chunk: levels_chunk(chunk.position, documents, weights))
+    files.put(recorded, "LEVL", 1, levels_payload(documents, weights))
     with Recording(recorded) as recording, pytest.raises(doorstep.StateError, match=says) as caught:
         replay(recording)
     assert not isinstance(caught.value, doorstep.ReplayError)
@@ -358,7 +334,7 @@ def test_chunks_of_levels_that_cannot_be_there_are_refused(recorded: Path) -> No
 @pytest.mark.parametrize("length", [2**64 - 1, 2**40, 10**6])
 def test_absurd_lengths_are_not_allocated(length: int, recorded: Path) -> None:
     payload = struct.pack("<Q", length) + zlib.compress(bytes(100))
-    changed_levels(recorded, 0, lambda chunk: chunk._replace(payload=payload))
+    files.put(recorded, "LEVL", 0, payload)
     with Recording(recorded) as recording, pytest.raises(doorstep.StateError, match="a chunk LEVL does not hold"):
         replay(recording)
 

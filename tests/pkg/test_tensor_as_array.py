@@ -137,6 +137,25 @@ def test_functions_of_numpy_take_tensors() -> None:
         assert out.tolist() == (-rewards).tolist()
 
 
+def test_methods_are_numpys() -> None:
+    with doorstep.Simulator(3) as sim:
+        sim.actions[1] = (3, 0, 2, 0)
+        sim.step()
+        for tensor in (sim.rewards, sim.actions):
+            array = tensor.copy_to_host()
+            assert tensor.mean() == array.mean()
+            assert tensor.sum(axis=0).tolist() == array.sum(axis=0).tolist()
+            assert tensor.reshape(3, -1).shape == (3, array.size // 3)
+            assert tensor.tolist() == array.tolist()
+            assert {"mean", "reshape", "to_torch"} <= set(dir(tensor))
+        sim.actions.fill(1)
+        assert (sim.actions == 1).all()
+        with pytest.raises(ValueError, match="read-only"):
+            sim.rewards.fill(1)
+        for name in ("maen", "__array_struct__", "__jax_array__", "_shape_of"):
+            assert not hasattr(sim.rewards, name)
+
+
 def test_a_tensor_cannot_be_hashed_as_an_array_cannot() -> None:
     with doorstep.Simulator(2) as sim, pytest.raises(TypeError, match="unhashable"):
         hash(sim.rewards)

@@ -13,19 +13,16 @@ import gc
 import importlib
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, TypeVar
 
+from tests.forks import end_process, server
 from tests.system_packages import vulkan_environment
 
 import doorstep
 
 Test = TypeVar("Test", bound=Callable[..., None])
 
-PROJECT = Path(__file__).resolve().parents[2]
 RUN_CHILD = "import sys; from tests.render.on_vulkan import child; child(*sys.argv[1:])"
 TIMEOUT = 280  # seconds
 
@@ -45,18 +42,9 @@ def on_vulkan(**variables: str) -> Callable[[Test], Test]:
 
 def run(code: str, *arguments: str, **variables: str) -> None:
     """Runs code in a process with lavapipe; it must end with status 0 and nothing on stderr."""
-    path = os.pathsep.join(entry for entry in sys.path if entry)
-    # CPython 3.12 warns of every fork beside threads; the tests fork on purpose.
-    warnings = ("-W", "error", "-W", "ignore:This process:DeprecationWarning")
-    done = subprocess.run(
-        [sys.executable, *warnings, "-X", "faulthandler", "-c", code, *arguments],
-        cwd=PROJECT,
-        env={**os.environ, **vulkan_environment(), "PYTHONPATH": path, **variables},
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT,
-        check=False,
-    )
+    environment = {**os.environ, **vulkan_environment(), **variables}
+    python = server(LD_LIBRARY_PATH=environment.get("LD_LIBRARY_PATH", ""))  # read when a process starts
+    done = python.run(code, *arguments, environment=environment, timeout=TIMEOUT)
     assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
 
 
@@ -65,3 +53,4 @@ def child(module: str, test: str, arguments: str) -> None:
     getattr(importlib.import_module(module), test).__wrapped__(**json.loads(arguments))
     gc.collect()
     assert not any(doorstep.live_counts().values()), doorstep.live_counts()
+    end_process()

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.render.on_vulkan import PROJECT, on_vulkan
+from tests.forks import PROJECT
+from tests.render.on_vulkan import on_vulkan
 from tests.render.test_vulkan import rays_of
 from tests.scenes import random_actions
 

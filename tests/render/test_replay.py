@@ -117,6 +117,12 @@ def test_an_episode_of_a_world_is_a_small_file() -> None:
     assert len(recorder.to_html()) < 60_000
 
 
+@pytest.mark.parametrize("title", [3, b"a", True])
+def test_a_title_is_a_text(title: Any) -> None:
+    with doorstep.Simulator(1) as sim, pytest.raises(doorstep.ArgumentError, match=r"^title is .* a text or None"):
+        Recorder(sim, title=title)
+
+
 def test_far_away_things_are_recorded_too() -> None:
     with doorstep.Simulator(1) as sim:
         sim.state.body_positions.to_numpy()[0, 0, 1] = 3000.0

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from tests.reference import rules
-from tests.scenes import Array, Scene, random_actions
+from tests.scenes import FORWARD, STRAIGHT, Array, Scene, random_actions
 
 FIRST, SECOND, THIRD = range(3)
 OPENING = [-1.2, -2.4, -3.6, -4.8]
@@ -95,6 +95,47 @@ def test_a_half_open_door_closes_from_where_it_is() -> None:
         scene.step()
         heights.append(panel(scene, THIRD))
     np.testing.assert_allclose(heights, [-3.6, -2.4, -1.2, 0, 0], atol=1e-5)
+
+
+@pytest.mark.parametrize("amount", [1, 2, 3])
+@pytest.mark.parametrize("agents", [1, 2])
+def test_a_door_that_closes_does_not_push_back_agents_who_walk_through(amount: int, agents: int) -> None:
+    """One agent, or two beside each other, which the general solver moves. The panel spans y from 7.5 to 8.5."""
+    scene = Scene(512, num_agents=2)
+    scene.open_floor()
+    scene.static_positions[:, scene.door_static[0, 2]] = [0, 8, -4.8]
+    scene.door_open[:, 2] = 0
+    generator = np.random.default_rng(7)
+    y = generator.uniform(6.5, 9.5, 512)
+    for agent in range(agents):
+        scene.place(
+            agent,
+            generator.uniform(-0.3, 0.3, 512) + (2.8 * agent - 1.4) * (agents - 1),
+            y,
+            yaw=generator.uniform(-0.3, 0.3, 512),
+        )
+    scene.act(amount, FORWARD, STRAIGHT, 0, agents=slice(0, agents))
+    pushed_back = np.zeros((512, agents), dtype=bool)
+    for _ in range(12):
+        before = scene.body_positions[:, :agents, 1].copy()
+        scene.step()
+        after = scene.body_positions[:, :agents, 1]
+        pushed_back |= after < before - 0.05
+        assert np.abs(scene.body_positions[:, :agents, 2]).max() == 0
+    assert pushed_back.mean() <= 0.02
+    assert ((after > 9) | pushed_back | (y[:, None] < 6.6)).all()
+
+
+def test_a_door_that_closes_puts_aside_agents_who_stand_in_it() -> None:
+    scene = Scene(64)
+    scene.open_floor()
+    scene.static_positions[:, scene.door_static[0, 2]] = [0, 8, -4.8]
+    scene.door_open[:, 2] = 0
+    y = np.linspace(6.6, 9.4, 64)
+    scene.place(0, 0.0, y)
+    scene.step(6)
+    beside = np.where(y < 8, 6.5, 9.5)
+    np.testing.assert_allclose(scene.body_positions[:, 0, 1], beside, atol=0.02)
 
 
 def test_a_door_that_opens_and_closes_at_every_step_stays_in_its_range() -> None:

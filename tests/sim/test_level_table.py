@@ -135,16 +135,53 @@ def test_draws_depend_on_seed_world_and_episode_alone() -> None:
     assert len(set(whole)) == 12
 
 
-def test_weights_that_allow_no_level_are_counted_and_give_the_first() -> None:
-    sim = playing(hall(), hall(), num_worlds=3)
-    sim.level_weights[:] = ((0, 0), (-1, np.nan), (0, np.inf))
-    sim.reset()
-    assert sim.levels[:, 0].tolist() == [0, 0, 0]
-    assert sim.health.repaired_indices == 3
-    sim.level_weights[:] = ((0, 1), (-1, 1), (np.nan, 1))
-    sim.reset()
-    assert sim.levels[:, 0].tolist() == [1, 1, 1]
-    assert sim.health.repaired_indices == 3
+def test_weights_whose_sum_overflows_are_drawn_as_those_of_a_finite_sum() -> None:
+    sim = doorstep.Simulator(1000, max_levels=4)
+    sim.set_levels([hall()] * 4)
+    start = sim.save()
+    for row in ((3e38,) * 4, (3.4e38, 0, 1e38, 1), (3.4e38, 3.4e38, 3.4e38, 1e-45)):
+        weights = np.array(row, np.float32)
+        drawn = []
+        for scaled in (weights, weights * np.float32(2.0**-6)):  # exactly in the same proportion
+            sim.level_weights[:] = scaled
+            sim.restore(start)
+            sim.reset()
+            drawn.append(sim.levels.to_numpy()[:, 0].tolist())
+        assert drawn[0] == drawn[1]
+        assert set(drawn[0]) == {level for level in range(4) if weights[level] > 1}
+    assert sim.health.nonfinite_values == sim.health.repaired_indices == 0
+
+
+def test_weights_that_are_not_finite_or_allow_no_level_are_counted() -> None:
+    sim = playing(hall(), hall(), num_worlds=4)
+    for row, level, nonfinite, repaired in (
+        ((0, 1), 1, 0, 0),
+        ((-1, 1), 1, 0, 0),
+        ((0, 0), 0, 0, 1),
+        ((-1, -math.inf), 0, 1, 1),
+        ((math.nan, 1), 1, 1, 0),
+        ((math.inf, 1), 1, 1, 0),
+        ((math.nan, math.inf), 0, 1, 1),
+    ):
+        before = sim.health
+        sim.level_weights[:] = (1, 0)
+        sim.level_weights[2] = row
+        sim.reset()
+        assert sim.levels[:, 0].tolist() == [0, 0, level, 0]
+        assert sim.health.nonfinite_values - before.nonfinite_values == nonfinite
+        assert sim.health.repaired_indices - before.repaired_indices == repaired
+        if nonfinite or repaired:
+            assert (sim.health.culprit_world, sim.health.culprit_body) == (2, None)
+
+
+@pytest.mark.parametrize("row", [(0, 0), (math.inf, 1)])
+@pytest.mark.parametrize("draw", [doorstep.Simulator.reset, lambda sim: walk(sim, 1)], ids=["reset", "step"])
+def test_strict_simulators_raise_after_a_draw_from_such_weights(row: tuple[float, float], draw: Any) -> None:
+    sim = playing(hall(), hall(), episode_length=1, strict=True)
+    sim.level_weights[:] = row
+    draw(sim)
+    with pytest.raises(doorstep.SimulationError):
+        sim.step()
 
 
 # ---- What stands in it
@@ -413,7 +450,7 @@ def test_bad_tables_change_nothing() -> None:
     assert "spawns" in str(refused(lambda: sim.set_levels([hall(), alone])))
     assert refused(lambda: sim.set_levels([])).argument == "levels"
     assert refused(lambda: sim.set_levels([hall(), not_a_level])).argument.startswith("levels")
-    for weights in ((1,), (1, -1), (0, 0), (1, math.nan), (1, math.inf), "ab"):
+    for weights in ((1,), (1, -1), (0, 0), (1, math.nan), (1, math.inf), (1, 1e39), (1, 10**400), "ab"):
         assert refused(lambda weights=weights: sim.set_levels([hall()] * 2, weights)).argument == "weights"
     sim.reset()
     sim.reset()

@@ -133,8 +133,8 @@ print(errors.getvalue())
     assert 'pip install "viser>=1.1,<2"' in message
 
 
-def test_nothing_else_imports_viser(run_python: RunPython) -> None:
-    assert run_python("import sys, doorstep, doorstep.cli; print('viser' in sys.modules)") == "False\n"
+def test_nothing_else_imports_viser(run_new_python: RunPython) -> None:
+    assert run_new_python("import sys, doorstep, doorstep.cli; print('viser' in sys.modules)") == "False\n"
 
 
 def test_pages_of_other_sites_cannot_connect(open_viewer: OpenViewer) -> None:

@@ -10,13 +10,12 @@ from typing import Any
 
 import pytest
 from tests.conftest import RunPython
+from tests.forks import server
 
 import doorstep
 import kernel_images
 from doorstep import _native
 from kernel_image_file import cubin_architecture
-
-pytestmark = pytest.mark.slow
 
 HEADER_BYTES = 24  # of a cached file, before the machine code
 COMPILE = """
@@ -37,9 +36,7 @@ def compile_in(run_python: RunPython, **environment: str) -> dict[str, Any]:
 def kept_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A file that the library has cached; tests copy it."""
     cache = tmp_path_factory.mktemp("cache")
-    command = [sys.executable, "-c", COMPILE]
-    environment = {"XDG_CACHE_HOME": str(cache)}
-    done = subprocess.run(command, env=environment, check=True, capture_output=True, timeout=300)
+    done = server().run(COMPILE, environment={"XDG_CACHE_HOME": str(cache)}, timeout=300)
     result = json.loads(done.stdout)
     assert not result["from_cache"]
     return Path(result["path"])
@@ -66,6 +63,7 @@ def test_compiled_images_are_cached_and_found_again(run_python: RunPython, cache
     assert cache.read_bytes() == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", ["flipped", "cut", "folder"])
 def test_a_damaged_file_is_compiled_again(run_python: RunPython, cache: Path, damage: str) -> None:
     original = cache.read_bytes()
@@ -85,6 +83,7 @@ def test_a_damaged_file_is_compiled_again(run_python: RunPython, cache: Path, da
         assert cache.read_bytes() == original
 
 
+@pytest.mark.slow
 def test_the_cache_is_below_the_home_folder_by_default(run_python: RunPython, cache: Path) -> None:
     home = cache.parent.parent / "home"
     expected = home / ".cache" / "doorstep" / cache.name
@@ -92,12 +91,14 @@ def test_the_cache_is_below_the_home_folder_by_default(run_python: RunPython, ca
     assert expected.read_bytes() == cache.read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("home", ["relative", "/dev/null", "/" + 600 * "h"])
 def test_a_home_that_cannot_be_written_is_no_failure(run_python: RunPython, cache: Path, home: str) -> None:
     result = compile_in(run_python, HOME=home)
     assert result == {"from_cache": 0, "bytes": cache.stat().st_size - HEADER_BYTES, "path": ""}
 
 
+@pytest.mark.slow
 def test_processes_that_compile_the_same_at_once_all_succeed(kept_file: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-c", COMPILE]
     environment = {"XDG_CACHE_HOME": str(tmp_path)}

@@ -33,6 +33,8 @@ ptxas info    : Function properties for doorstep_reset
 ptxas info    : Used 8 registers, used 0 barriers
 """
 
+WORLDS = next(module for module in MODULES if module.source == WORLDS_SOURCE)
+
 
 def compilation(output: Path, code: str) -> Compilation:
     """A compiler run that executes Python code with the output's path as its argument."""
@@ -78,7 +80,7 @@ def test_a_compiler_that_fails_is_quoted_and_leaves_no_output(tmp_path: Path) ->
 
 def test_included_files_are_found_where_the_compiler_finds_them(tmp_path: Path) -> None:
     write_project(tmp_path)
-    assert [str(path) for path in source_files(tmp_path, MODULES[1])] == [
+    assert [str(path) for path in source_files(tmp_path, WORLDS)] == [
         "native/include/doorstep.h",
         "native/src/exec/cuda/kernels.cu",
         "native/src/exec/cuda/near.h",
@@ -92,7 +94,7 @@ def test_an_included_file_that_is_missing_is_named(tmp_path: Path) -> None:
     write_project(tmp_path)
     (tmp_path / "native/include/doorstep.h").unlink()
     with pytest.raises(BuildError, match=r'native/src/sim/far\.h includes "doorstep\.h"'):
-        source_files(tmp_path, MODULES[1])
+        source_files(tmp_path, WORLDS)
 
 
 def test_names_of_outputs_change_only_with_included_files(tmp_path: Path) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import random
 import struct
 
 import pytest
 
-from kernel_image_file import ALIGNMENT, ImageName, cubin_architecture, pack, unpack
+from kernel_image_file import ALIGNMENT, ENTRY, HEADER, ImageName, cubin_architecture, pack, unpack
 
 IMAGES = {
     ImageName(1, 0): b"// PTX\0",
@@ -40,12 +41,18 @@ def test_a_library_without_images_has_none() -> None:
 
 
 def test_images_are_aligned_and_do_not_overlap() -> None:
-    content = pack(IMAGES)
-    starts = [struct.unpack_from("<iiQQ", content, 32 + 24 * i)[2] for i in range(len(IMAGES))]
+    images = {ImageName(module, 90): bytes(100 + module) for module in range(4)}
+    content = pack(images)
+    starts = [ENTRY.unpack_from(content, HEADER.size + ENTRY.size * i)[4] for i in range(len(images))]
     assert all(start % ALIGNMENT == 0 for start in starts)
-    ends = [start + len(image) for start, image in zip(starts, IMAGES.values(), strict=True)]
+    ends = [start + len(image) for start, image in zip(starts, images.values(), strict=True)]
     assert all(end <= start for end, start in zip(ends[:-1], starts[1:], strict=True))
-    assert 32 + 24 * len(IMAGES) <= starts[0]
+
+
+def test_images_of_an_architecture_that_are_alike_take_little_more_space_than_one() -> None:
+    image = random.Random(1).randbytes(100_000)  # more than the window of the zip that wheels are
+    alike = pack({ImageName(module, 90): image + bytes([module]) for module in range(8)})
+    assert len(alike) < 1.02 * len(pack({ImageName(0, 90): image}))
 
 
 # The flags of two files that ptxas 12.9 wrote, one in each version of the format.

@@ -22,28 +22,28 @@ print(json.dumps({"files": sorted(files), "modules": sorted(sys.modules)}))
 LOADED_LATER = ("libdoorstep_render", "libembree", "libdxcompiler", "libvulkan")
 
 
-def report(run_python: RunPython, code: str) -> dict[str, Any]:
+def report(run_new_python: RunPython, code: str) -> dict[str, Any]:
     """The mapped files and imported modules after running code in a process with an empty environment."""
-    result: dict[str, Any] = json.loads(run_python(code + REPORT, PATH=""))
+    result: dict[str, Any] = json.loads(run_new_python(code + REPORT, PATH=""))
     return result
 
 
-def test_import_and_stepping_load_no_rendering_libraries(run_python: RunPython) -> None:
-    after = report(run_python, "import doorstep\nwith doorstep.Simulator(4) as sim: sim.step()\n")
+def test_import_and_stepping_load_no_rendering_libraries(run_new_python: RunPython) -> None:
+    after = report(run_new_python, "import doorstep\nwith doorstep.Simulator(4) as sim: sim.step()\n")
     assert [file for file in after["files"] if file.endswith("/_native/libdoorstep.so")]
     assert not [file for file in after["files"] for name in LOADED_LATER if name in file]
     assert not {"av", "viser", "PIL", "torch", "jax"} & set(after["modules"])
 
 
-def test_rendering_libraries_are_loaded_from_the_wheel_in_an_empty_environment(run_python: RunPython) -> None:
+def test_rendering_libraries_are_loaded_from_the_wheel_in_an_empty_environment(run_new_python: RunPython) -> None:
     code = f"import ctypes\nctypes.CDLL({str(PACKAGE / '_native' / 'libdoorstep_render.so')!r})\n"
-    after = report(run_python, code)
+    after = report(run_new_python, code)
     for name in GRAFTS:
         assert str(PACKAGE.parent / name) in after["files"]
     assert not [file for file in after["files"] if "libstdc++" in file or "libcuda" in file or "libvulkan" in file]
 
 
-def test_embree_and_the_shader_compiler_work_in_their_folder(run_python: RunPython) -> None:
+def test_embree_and_the_shader_compiler_work_in_their_folder(run_new_python: RunPython) -> None:
     embree, compiler = (str(PACKAGE.parent / name) for name in GRAFTS)
     code = f"""
 import ctypes
@@ -55,4 +55,4 @@ print(embree.rtcGetDeviceProperty(embree.rtcNewDevice(b"threads=1"), 0))
 no_such_class = bytes(16)
 print(ctypes.CDLL({compiler!r}).DxcCreateInstance(no_such_class, no_such_class, ctypes.byref(ctypes.c_void_p())) < 0)
 """
-    assert run_python(code, PATH="").split() == ["40302", "True"]
+    assert run_new_python(code, PATH="").split() == ["40302", "True"]

@@ -94,10 +94,10 @@ def test_the_runtime_is_that_of_the_compiler() -> None:
     assert f"{int(match[1])}.{int(match[2])}" == sbom.CPP_LIBRARY_VERSION
 
 
-def test_it_is_the_same_in_another_process(bill: dict[str, Any], run_python: RunPython) -> None:
+def test_it_is_the_same_in_another_process(bill: dict[str, Any], run_new_python: RunPython) -> None:
     code = f"import sys; sys.path.insert(0, {str(check_wheel.PROJECT / 'wheel_build')!r}); import json, pathlib, sbom\n"
     code += f"print(json.dumps(sbom.bill_of_materials(pathlib.Path({str(check_wheel.PROJECT)!r}))))"
-    printed = run_python(code, **{**os.environ, "PYTHONHASHSEED": "7"})
+    printed = run_new_python(code, **{**os.environ, "PYTHONHASHSEED": "7"})
     assert list(json.loads(printed).items()) == list(bill.items())
 
 

@@ -92,7 +92,7 @@ ds_status ds_cuda_compile(const char* architecture, int64_t num_agents, ds_cuda_
         return fail(DS_STATUS_INVALID_ARGUMENT, "architecture", "pass a name such as sm_103",
                     "architecture is \"%.64s\"; it must be sm_ and a number", architecture);
     }
-    CompiledImage image;
+    OwnedImage image;
     return compile_ptx(static_cast<int>(num_agents), number, &image, info);
 }
 

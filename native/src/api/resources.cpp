@@ -12,14 +12,14 @@
 namespace doorstep {
 namespace {
 
-constexpr const char* kKindNames[DS_RESOURCE_KIND_COUNT] = {
+constexpr const char* kResourceKindNames[DS_RESOURCE_KIND_COUNT] = {
     "context", "stream", "event", "memory pool", "device memory",
     "pinned memory", "module", "kernel", "graph", "graph exec",
     "exported memory", "imported memory", "semaphore"};
 
-static_assert(kKindNames[DS_RESOURCE_KIND_COUNT - 1], "every kind has a name");
+static_assert(kResourceKindNames[DS_RESOURCE_KIND_COUNT - 1], "every kind has a name");
 
-ds_status check_kind(int32_t kind) {
+ds_status check_resource_kind(int32_t kind) {
     return check_range("kind", "pass a ds_resource_kind", kind, 0, DS_RESOURCE_KIND_COUNT - 1);
 }
 
@@ -34,8 +34,8 @@ Ref<Resource> find_handle(ds_resource handle, const char* argument) {
 ds_status fail_wrong_kind(const char* argument, ds_resource_kind given, ds_resource_kind expected) {
     DS_ASSERT(given < DS_RESOURCE_KIND_COUNT && expected < DS_RESOURCE_KIND_COUNT && given != expected);
     return fail(DS_STATUS_INVALID_ARGUMENT, argument, "pass a handle of the expected kind",
-                "%s is the handle of a %s; it must be that of a %s", argument, kKindNames[given],
-                kKindNames[expected]);
+                "%s is the handle of a %s; it must be that of a %s", argument, kResourceKindNames[given],
+                kResourceKindNames[expected]);
 }
 
 ds_status give_handle(Ref<Resource> made, ds_resource* handle) {
@@ -72,16 +72,16 @@ ds_status ds_resource_release(ds_resource resource) {
 
 ds_status ds_resource_find(int32_t kind, int64_t device_index, uint64_t raw, ds_resource* resource) {
     if (!resource) return fail_null("resource");
-    if (const ds_status status = check_kind(kind)) return status;
+    if (const ds_status status = check_resource_kind(kind)) return status;
     Ref<Resource> found = find_resource(static_cast<ds_resource_kind>(kind), device_index, raw);
     if (found) return give_handle(std::move(found), resource);
     return fail(DS_STATUS_CLOSED, "raw", "borrow it instead", "doorstep has created no %s 0x%llx on device %lld",
-                kKindNames[kind], static_cast<unsigned long long>(raw), static_cast<long long>(device_index));
+                kResourceKindNames[kind], static_cast<unsigned long long>(raw), static_cast<long long>(device_index));
 }
 
 ds_status ds_resource_count(int32_t kind, int64_t* count) {
     if (!count) return fail_null("count");
-    if (const ds_status status = check_kind(kind)) return status;
+    if (const ds_status status = check_resource_kind(kind)) return status;
     *count = live_counts.resources[kind].load();
     return DS_STATUS_OK;
 }

@@ -234,11 +234,17 @@ ds_status ds_request_queue_move(ds_request_queue queue, const ds_request_queue* 
     return found->move(of_targets, num_targets, first % num_targets, most, timeout_ns, moved);
 }
 
-ds_status ds_request_queue_cancel(ds_request_queue queue, uint64_t id, int32_t* found) {
+ds_status ds_request_queue_cancel(ds_request_queue queue, uint64_t request_id, int32_t* found) {
     if (!found) return fail_null("found");
     const Ref<RequestQueue> of_id = request_queues.find(queue);
     if (!of_id) return fail_closed("queue");
-    *found = of_id->cancel(id);
+    const uint32_t here = of_id->table().number, there = request_id::table_of(request_id);
+    if (there != here) {
+        return fail(DS_STATUS_INVALID_ARGUMENT, "request_id", "cancel it in the engine that gave this id",
+                    "request_id is %llu, an id of engine %u; this is engine %u",
+                    static_cast<unsigned long long>(request_id), there, here);
+    }
+    *found = of_id->cancel(request_id);
     return DS_STATUS_OK;
 }
 

@@ -10,6 +10,13 @@
 
 namespace doorstep {
 
+// Numbers that grow stay at the largest one.
+inline int64_t sum_of(int64_t a, int64_t b) {
+    int64_t sum;
+    return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
+}
+inline double sum_of(double a, double b) { return a + b; }
+
 // A number that one thread at a time writes while others read it.
 // Writers take turns by a lock of their own, see Series::open_writer(). Writing costs what it costs on a plain number.
 template <class Value>
@@ -17,7 +24,7 @@ class Cell {
 public:
     Value get() const { return value_.load(std::memory_order_relaxed); }
     void set(Value value) { value_.store(value, std::memory_order_relaxed); }
-    void add(Value more) { set(get() + more); }
+    void add(Value more) { set(sum_of(get(), more)); }
 
 private:
     std::atomic<Value> value_{};

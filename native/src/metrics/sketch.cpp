@@ -56,7 +56,7 @@ void Sketch::add(double value) {
 
 int64_t Sketch::count() const {
     int64_t count = zeros_.get();
-    for (const Cell<int64_t>& bin : bins_) count += bin.get();
+    for (const Cell<int64_t>& bin : bins_) count = sum_of(count, bin.get());
     return count;
 }
 
@@ -68,7 +68,7 @@ double Sketch::quantile(double fraction) const {
     int64_t below = zeros_.get();
     if (place < below) return 0;
     int32_t bin = 0;
-    while (bin < kBins - 1 && (below += bins_[bin].get()) <= place) ++bin;
+    while (bin < kBins - 1 && (below = sum_of(below, bins_[bin].get())) <= place) ++bin;
     return std::max(totals_.low(), std::min(value_of(bin), totals_.high()));
 }
 

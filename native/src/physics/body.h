@@ -42,17 +42,18 @@ struct BodyOf : Material {
 
     Box box;
     float reach_x, reach_y;  // half extents of its bounds
-    float lift;              // 0 for an agent on the floor that holds nothing: contacts do not lift it; otherwise 1
     bool yaws_only;          // an agent: inverse inertia only about z
+    bool stays_on_floor;     // an agent that holds nothing: put back on the floor after every substep
     bool nearly_upright;     // may use upright_contact()
     bool asleep;             // at rest: not integrated until a body hits it
 };
 
 // The same on a device, whose memory the host allocates.
-static_assert(sizeof(BodyOf<ReferenceMaterial>) == 196 && sizeof(BodyOf<LevelMaterial>) == 196 + 12);
+static_assert(sizeof(BodyOf<ReferenceMaterial>) == 192 && sizeof(BodyOf<LevelMaterial>) == 192 + 12);
 
-// Tilt up to which two boxes collide as if upright; see tilt_of(). 1e-5 is 0.36 degrees, 1 cm over the edge of a cube.
-constexpr float kNearlyUpright = 1e-5f;
+// Tilt up to which two boxes collide as if upright; see tilt_of(). 3e-6 is 0.2 degrees, 1 cm over the edge of a cube.
+// Much more would hide the height at which a leaning cube is pressed, which decides how a row of cubes rocks.
+constexpr float kNearlyUpright = 3e-6f;
 
 template <class Body>
 DS_INLINE float inverse_mass(const Body& body) { return body.yaws_only ? kAgentInverseMass : body.cube_inverse_mass(); }
@@ -120,25 +121,16 @@ DS_INLINE void turn(Body& body, Vec3 rotation) {
     DS_ASSERT(may_be_rotation(body.rotation));
 }
 
-// The part of a displacement or velocity change that applies to a body: a standing one keeps its height.
-template <class Body>
-DS_INLINE Vec3 along_floor(const Body& body, Vec3 change) {
-    DS_ASSERT(body.lift == 0.f || body.lift == 1.f);
-    return {change.x, change.y, change.z * body.lift};
-}
-
 // Applies a positional impulse at arm r; pairs apply it with opposite signs. Eq. 6-9.
 template <class Body>
 DS_INLINE void apply_position_impulse(Body& body, Vec3 r, Vec3 impulse) {
-    body.position = body.position + along_floor(body, impulse * inverse_mass(body));
+    body.position = body.position + impulse * inverse_mass(body);
     turn(body, spin_change(body, cross(r, impulse)));
 }
 
 // Displaces a body and its pose before the substep, so that it gains no velocity.
 template <class Body>
 DS_INLINE void shift(Body& body, Vec3 by) {
-    by = along_floor(body, by);
-    DS_ASSERT(body.lift == 1.f || by.z == 0.f || !is_finite(by.z));
     body.position = body.position + by;
     body.previous_position = body.previous_position + by;
 }
@@ -161,7 +153,7 @@ DS_INLINE float friction_scale(float share, float v2, float inverse_v2, float we
 
 template <class Body>
 DS_INLINE void apply_impulse(Body& body, Vec3 r, Vec3 impulse) {
-    body.velocity = body.velocity + along_floor(body, impulse * inverse_mass(body));
+    body.velocity = body.velocity + impulse * inverse_mass(body);
     body.spin = body.spin + spin_change(body, cross(r, impulse));
 }
 

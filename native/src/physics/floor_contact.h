@@ -88,11 +88,11 @@ DS_INLINE void solve_cube_floor_position(FloorContact& contact, Body& cube) {
     stick_to_floor(contact, cube);
 }
 
-// The fraction of its sliding velocity that each of the four corners may stop in a pass: together they remove nine
-// tenths of the speed of a cube that slides without turning, and never overshoot. With m and i the inverse mass and
+// The fraction of its sliding velocity that each of the four corners may stop in a pass: together they remove this part
+// of the speed of a cube that slides without turning, and never overshoot. With m and i the inverse mass and
 // inertia and arms (+-1.5, +-1.5, -1.5), a single corner has w = m + 4.5 i, all four together 4 (m + 2.25 i); their
 // ratio does not depend on the mass, because i is 1.5 m for any mass.
-constexpr float kCornerPart = 0.9f * (kCubeInverseMass + 4.5f * kCubeInverseInertia) /
+constexpr float kCornerPart = 0.85f * (kCubeInverseMass + 4.5f * kCubeInverseInertia) /
                               (4.f * (kCubeInverseMass + 2.25f * kCubeInverseInertia));
 
 // A cube that rocks stands on one or two corners, which stop little in one pass: enough speed would remain for it to

@@ -49,13 +49,8 @@ DS_INLINE Vec3 parting_direction(Vec3 n) {
     return {n.x * inverse, n.y * inverse, 0.f};
 }
 
-// The part of a slip or sliding velocity that friction opposes. On an upright face friction is horizontal: the reaction
-// to a push acts at a single point, so the box rocks against it, and vertical friction would let it climb the face.
-DS_INLINE Vec3 rubbing(Vec3 v, Vec3 n) {
-    v = v - n * dot(n, v);
-    if (!is_stacked(n)) v.z = 0.f;
-    return v;
-}
+// The part of a slip or sliding velocity that friction opposes.
+DS_INLINE Vec3 rubbing(Vec3 v, Vec3 n) { return v - n * dot(n, v); }
 
 // Body pairs and body-static pairs share the code: the static side of `Partner` does nothing.
 struct StaticPartner {

@@ -1,11 +1,15 @@
 // The general solver: advances bodies of one world that may touch each other, statics and the floor by one step.
 //
-// Every substep runs the narrow phase on the candidate pairs of the broad phase and one pass over the contacts in a
-// fixed order: bodies side by side, cubes on the floor, stacked bodies, joints, then statics, and agents on the floor
-// last, so that bodies pushed or dragged into a wall are moved out of it before the substep ends. A push below a cube's
-// centre presses its edge onto the floor, which must brake it in the same substep; a cube on another one stands firm
-// only if the floor has lifted the lower one first. Sleeping bodies are candidates that do not move; they wake in the
-// substep in which an awake body overlaps them.
+// Every substep runs the narrow phase on the candidate pairs of the broad phase and one pass over the contacts, in
+// positions and then in velocities, in the order of the reference environment: agents with each other and with cubes,
+// everything with the floor, bodies with statics, cubes with cubes. What is solved last gives way least, so the floor
+// holds a cube that an agent pushes, and the next cube of a row holds both. Three things deviate from it:
+// - A joint is solved before statics, whose contacts are found after it, so that an agent or a cube that is dragged
+//   into a wall is moved out of it before the substep ends.
+// - Friction between stacked cubes comes before the floor's, or the upper one would slide away.
+// - An agent that holds nothing is put back on the floor after every substep. Within it, contacts may lift it, so that
+//   it follows a cube's face that moves upwards instead of braking it.
+// Sleeping bodies are candidates that do not move; they wake in the substep in which an awake body overlaps them.
 #pragma once
 
 #include "physics/box_box.h"
@@ -183,25 +187,28 @@ DS_INLINE void find_static_contacts(Problem& problem) {
     }
 }
 
+// The contacts between bodies that involve an agent, or those that do not. A row of cubes is solved from its far end.
 template <class Problem>
-DS_NOINLINE void solve_body_contact_positions(Problem& problem, bool stacked) {
-    for (int i = 0; i < problem.body_contact_count; i++) {
+DS_NOINLINE void solve_body_positions(Problem& problem, bool of_agents) {
+    for (int i = problem.body_contact_count - 1; i >= 0; i--) {
         PairContact& contact = problem.body_contacts[i];
-        if (is_stacked(contact.normal) == stacked)
-            solve_contact_position(contact, problem.bodies[contact.a], BodyPartner{problem.bodies[contact.b]});
+        auto& a = problem.bodies[contact.a];
+        if (a.yaws_only == of_agents) solve_contact_position(contact, a, BodyPartner{problem.bodies[contact.b]});
     }
 }
 
-// Contacts between bodies and of cubes with the floor. Contacts with statics are found again after it: a joint may turn
-// an agent so far within a substep that a corner outside the wall moves inside, or the reverse.
 template <class Problem>
-DS_INLINE void solve_body_positions(Problem& problem) {
-    solve_body_contact_positions(problem, /*stacked=*/false);
+DS_INLINE void solve_floor_positions(Problem& problem) {
     for (int i = 0; i < problem.body_count; i++) {
         auto& body = problem.bodies[i];
-        if (!body.asleep && !body.yaws_only) solve_cube_floor_position(problem.floor[i], body);
+        if (body.asleep) continue;
+        if (body.yaws_only) problem.agent_floor[i] = solve_agent_floor_position(body);
+        else solve_cube_floor_position(problem.floor[i], body);
     }
-    solve_body_contact_positions(problem, /*stacked=*/true);
+}
+
+template <class Problem>
+DS_INLINE void solve_joints(Problem& problem) {
     for (int i = 0; i < problem.joint_count; i++) {
         const HeldJoint& held = problem.joints[i];
         DS_ASSERT(held.agent >= 0 && held.agent < held.cube && held.cube < problem.body_count);
@@ -214,10 +221,6 @@ DS_INLINE void solve_static_positions(Problem& problem) {
     for (int i = 0; i < problem.static_contact_count; i++) {
         PairContact& contact = problem.static_contacts[i];
         solve_contact_position(contact, problem.bodies[contact.a], StaticPartner{});
-    }
-    for (int i = 0; i < problem.body_count; i++) {
-        auto& body = problem.bodies[i];
-        if (!body.asleep && body.yaws_only) problem.agent_floor[i] = solve_agent_floor_position(body);
     }
 }
 
@@ -238,22 +241,45 @@ DS_INLINE void solve_agent_floor_velocity(Body& agent, float lambda) {
 }
 
 template <class Problem>
-DS_INLINE void solve_velocities(Problem& problem) {
+DS_INLINE void derive_velocities(Problem& problem) {
     for (int i = 0; i < problem.body_count; i++)
         if (!problem.bodies[i].asleep) derive_velocity(problem.bodies[i]);
-    for (int i = 0; i < problem.body_contact_count; i++) {
+}
+
+// As solve_body_positions(); stacked cubes are solved together with the contacts of agents.
+template <class Problem>
+DS_NOINLINE void solve_body_velocities(Problem& problem, bool of_agents) {
+    for (int i = problem.body_contact_count - 1; i >= 0; i--) {
         const PairContact& contact = problem.body_contacts[i];
-        solve_contact_velocity(contact, problem.bodies[contact.a], BodyPartner{problem.bodies[contact.b]});
+        auto& a = problem.bodies[contact.a];
+        if ((a.yaws_only || is_stacked(contact.normal)) == of_agents)
+            solve_contact_velocity(contact, a, BodyPartner{problem.bodies[contact.b]});
     }
-    for (int i = 0; i < problem.static_contact_count; i++) {
-        const PairContact& contact = problem.static_contacts[i];
-        solve_contact_velocity(contact, problem.bodies[contact.a], StaticPartner{});
-    }
+}
+
+template <class Problem>
+DS_INLINE void solve_floor_velocities(Problem& problem) {
     for (int i = 0; i < problem.body_count; i++) {
         auto& body = problem.bodies[i];
         if (body.asleep) continue;
         if (body.yaws_only) solve_agent_floor_velocity(body, problem.agent_floor[i]);
         else solve_cube_floor_velocity(problem.floor[i], body);
+    }
+}
+
+template <class Problem>
+DS_INLINE void solve_static_velocities(Problem& problem) {
+    for (int i = 0; i < problem.static_contact_count; i++) {
+        const PairContact& contact = problem.static_contacts[i];
+        solve_contact_velocity(contact, problem.bodies[contact.a], StaticPartner{});
+    }
+}
+
+template <class Problem>
+DS_INLINE void put_agents_on_floor(Problem& problem) {
+    for (int i = 0; i < problem.body_count; i++) {
+        auto& body = problem.bodies[i];
+        if (body.stays_on_floor) body.position.z = body.velocity.z = 0.f;
     }
 }
 
@@ -268,10 +294,18 @@ DS_NOINLINE void solve_step(Problem& problem) {
         integrate_bodies(problem);
         find_body_contacts(problem);
         find_floor_contacts(problem);
-        solve_body_positions(problem);
+        solve_body_positions(problem, /*of_agents=*/true);
+        solve_floor_positions(problem);
+        solve_joints(problem);
         find_static_contacts(problem);
         solve_static_positions(problem);
-        solve_velocities(problem);
+        solve_body_positions(problem, /*of_agents=*/false);
+        derive_velocities(problem);
+        solve_body_velocities(problem, /*of_agents=*/true);
+        solve_floor_velocities(problem);
+        solve_static_velocities(problem);
+        solve_body_velocities(problem, /*of_agents=*/false);
+        put_agents_on_floor(problem);
     }
 }
 

@@ -6,9 +6,11 @@ namespace doorstep {
 namespace {
 
 constexpr const char* kReasonNames[] = {"goal", "time", "cancelled", "expired", "failed"};
-constexpr const char* kCauseNames[] = {"memory", "simulation", "caller"};
+constexpr const char* kCauseNames[] = {"memory", "simulation", "logits", "caller"};
 
-int32_t place_of_cause(int64_t cause) { return cause == DS_CAUSE_MEMORY ? 0 : cause == DS_CAUSE_SIMULATION ? 1 : 2; }
+int32_t place_of_cause(int64_t cause) {
+    return cause == DS_CAUSE_MEMORY ? 0 : cause == DS_CAUSE_SIMULATION ? 1 : cause <= DS_CAUSE_LOGITS ? 2 : 3;
+}
 
 }  // namespace
 

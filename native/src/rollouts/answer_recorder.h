@@ -14,7 +14,7 @@ public:
 
 private:
     static constexpr int32_t kReasons = DS_EPISODE_FAILED + 1;
-    static constexpr int32_t kCauses = 3;  // of failures: memory, simulation, a caller's
+    static constexpr int32_t kCauses = 4;  // of failures: memory, simulation, logits, a caller's
 
     Writer<Counter> answered_[kReasons];  // the last one is not used
     Writer<Counter> failed_[kCauses];

@@ -58,7 +58,7 @@ ds_status answer_taken(RequestQueue& requests, OutputQueue& outputs, Request* fi
 
 Output make_output(const Request& request, ds_output_kind kind, int64_t num_agents) {
     Output output = {};
-    output.told.id = request.id();
+    output.told.id = request.id;
     output.told.tag = request.asked.tag;
     output.told.submitted_ns = request.submitted_ns;
     output.told.ended_ns = monotonic_ns();

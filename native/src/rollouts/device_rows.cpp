@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <new>
+#include <utility>
 
 #include "exec/arena.h"
 #include "exec/cuda/images.h"
@@ -46,9 +47,9 @@ ds_status DeviceRows::load() {
 ds_status DeviceRows::take_memory() {
     const Lists sizes = lists_at(nullptr);
     list_bytes_ = reinterpret_cast<int64_t>(sizes.policies + num_policies_);
-    pinned_ = PinnedMemory::create(stream_->context(), static_cast<uint64_t>(list_bytes_ + 2 * num_rows_));
+    pinned_ = PinnedMemory::create(stream_->context(), static_cast<uint64_t>(list_bytes_ + 3 * num_rows_));
     if (!pinned_) return last_status();
-    memory_ = DeviceMemory::create_on(stream_, static_cast<uint64_t>(list_bytes_) + sizeof *counter_);
+    memory_ = DeviceMemory::create_on(stream_, static_cast<uint64_t>(list_bytes_ + num_rows_) + sizeof *counter_);
     if (!memory_) return last_status();
     char* const host = static_cast<char*>(pinned_->data());
     char* const device = reinterpret_cast<char*>(memory_->address());
@@ -57,6 +58,7 @@ ds_status DeviceRows::take_memory() {
     lists_ = lists_at(device);
     ends_ = reinterpret_cast<uint8_t*>(host + list_bytes_);
     counter_ = reinterpret_cast<uint32_t*>(device + list_bytes_);
+    nonfinite_ = reinterpret_cast<uint8_t*>(counter_ + 1);
     return stream_->fill(reinterpret_cast<uint64_t>(counter_), 0, sizeof *counter_);
 }
 
@@ -186,6 +188,7 @@ ds_status DeviceRows::act() {
     call.sampling = lists_.sampling;
     call.keys = lists_.keys;
     call.actions = tensors.actions;
+    call.nonfinite = nonfinite_;
     call.step_counter = counter_;
     call.stream = stream_->raw();
     for (int64_t i = 0; i < num_policies_; ++i) {
@@ -215,6 +218,20 @@ ds_status DeviceRows::read_ends(uint8_t* terminations, uint8_t* truncations) {
     if (const ds_status status = stream_->synchronize()) return status;
     memcpy(terminations, ends_, bytes);
     memcpy(truncations, ends_ + bytes, bytes);
+    return DS_STATUS_OK;
+}
+
+ds_status DeviceRows::read_nonfinite(const uint8_t** flags) {
+    *flags = nullptr;
+    int64_t counted = 0;
+    for (int64_t i = 0; i < num_policies_; ++i) counted += slots_[i].device ? slots_[i].device->nonfinite_rows() : 0;
+    if (counted == std::exchange(nonfinite_rows_, counted)) return DS_STATUS_OK;
+    uint8_t* const host = ends_ + 2 * num_rows_;
+    const ds_status status = stream_->copy(reinterpret_cast<uint64_t>(host), reinterpret_cast<uint64_t>(nonfinite_),
+                                           static_cast<uint64_t>(num_rows_));
+    if (status) return status;
+    if (const ds_status waited = stream_->synchronize()) return waited;
+    *flags = host;
     return DS_STATUS_OK;
 }
 

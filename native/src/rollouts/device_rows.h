@@ -39,6 +39,8 @@ public:
 
     // Copies what the worlds have ended with to the host, and waits for it.
     ds_status read_ends(uint8_t* terminations, uint8_t* truncations);
+    // After read_ends(): by row, whether its policy here could choose no action in the step. *flags is null if all could.
+    ds_status read_nonfinite(const uint8_t** flags);
 
 private:
     struct Slot {
@@ -71,12 +73,14 @@ private:
     std::unique_ptr<Slot[]> slots_;
     Ref<Stream> stream_;
     Ref<Kernel> prepare_, count_;
-    Ref<PinnedMemory> pinned_;    // the lists, then what read_ends() copies
-    Ref<DeviceMemory> memory_;    // the lists, then the counter
+    Ref<PinnedMemory> pinned_;    // the lists, then what read_ends() and read_nonfinite() copy
+    Ref<DeviceMemory> memory_;    // the lists, then the counter, then what policies write to `nonfinite`
     int64_t list_bytes_ = 0;
     Lists staged_{}, lists_{};
     uint8_t* ends_ = nullptr;
     uint32_t* counter_ = nullptr;
+    uint8_t* nonfinite_ = nullptr;
+    int64_t nonfinite_rows_ = 0;  // that policies had counted at the last read_nonfinite()
     uint32_t steps_ = 0;          // that the counter will have counted
     Ref<GraphExec> graph_;        // of play(); null: to be captured
 };

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <new>
+#include <utility>
 
 #include "runtime/status.h"
 #include "sim/constants.h"
@@ -72,6 +73,7 @@ ds_status Replica::create(const Ref<Simulator>& simulator, const Ref<RequestQueu
 bool Replica::take_memory() {
     if (!take_array(&played_, num_worlds_) || !take_array(&records_, num_worlds_) || !take_array(&free_worlds_, num_worlds_) ||
         !take_array(&starts_, num_worlds_) || !take_array(&ended_, num_worlds_) ||
+        !take_array(&nonfinite_, num_rows()) ||
         !take_array(&summaries_, num_worlds_) || !take_array(&rows_, num_rows()) ||
         !take_array(&row_steps_, num_rows()) || !take_array(&row_keys_, 2 * num_rows()) ||
         !take_array(&row_tags_, num_rows()) || !take_array(&sampling_, num_rows()) || !take_array(&keys_, num_rows()) ||
@@ -116,6 +118,7 @@ Replica::~Replica() {
     delete[] free_worlds_;
     delete[] starts_;
     delete[] ended_;
+    delete[] nonfinite_;
     delete[] summaries_;
     delete[] rows_;
     delete[] row_steps_;
@@ -160,11 +163,14 @@ ds_status Replica::set_policy(int64_t index, ds_policy_kind kind, const Ref<Poli
                     "the policy is on CUDA device %lld, where the replica is not",
                     static_cast<long long>(policy->device_index()));
     }
-    PolicySlot slot = {kind, policy, {}, false};
+    PolicySlot& before = policies_[index];
+    PolicySlot slot = {kind, policy, {}, 0, false};
     if (policy && !needs_device) {
-        if (policy->state_size() > 0) {
-            slot.states = map_pages(num_rows() * policy->state_size() * 4, "policy");
+        const int64_t size = policy->state_size();
+        if (size > 0 && size != before.state_size) {
+            slot.states = map_pages(num_rows() * size * 4, "policy");
             if (!slot.states) return last_status();
+            slot.state_size = size;
         }
         if (!take_scratch(*policy)) return fail_memory("the policy");
     }
@@ -172,7 +178,11 @@ ds_status Replica::set_policy(int64_t index, ds_policy_kind kind, const Ref<Poli
         slot.on_device = needs_device || kind == DS_POLICY_RANDOM || kind == DS_POLICY_IDLE;
         if (const ds_status status = device_->set_policy(index, needs_device ? policy : Ref<Policy>())) return status;
     }
-    policies_[index] = std::move(slot);
+    if (!slot.states && before.states) {  // the caller may renew a policy: its episodes go on
+        slot.states = std::move(before.states);
+        slot.state_size = before.state_size;
+    }
+    before = std::move(slot);
     rows_changed_ = true;
     if (stage_ == Stage::WAIT_FOR_ACTIONS && index == policy_ && kind != DS_POLICY_CALLER) stage_ = Stage::ACT;
     return DS_STATUS_OK;
@@ -406,7 +416,7 @@ void Replica::reset_states(int64_t world) {
     for (int64_t p = 0; p < num_policies(); ++p) {
         const PolicySlot& slot = policies_[p];
         if (!slot.states) continue;
-        const int64_t bytes = num_agents_ * slot.native->state_size() * 4;
+        const int64_t bytes = num_agents_ * slot.state_size * 4;
         memset(slot.states.data() + world * bytes, 0, static_cast<size_t>(bytes));
     }
 }
@@ -480,6 +490,7 @@ void Replica::act_natively(PolicySlot& slot, int64_t first, int64_t rows) {
         const Policy* policy;
         char* scratch;
         int64_t scratch_bytes;
+        std::atomic<bool> some_nonfinite{false};
     } job = {{}, slot.native.get(), scratch_, scratch_bytes_};
     job.call.num_rows = rows;
     job.call.rows = rows_ + first;
@@ -490,13 +501,16 @@ void Replica::act_natively(PolicySlot& slot, int64_t first, int64_t rows) {
     job.call.sampling = sampling_;
     job.call.keys = keys_;
     job.call.actions = actions_;
+    job.call.nonfinite = nonfinite_;
     simulator_->run_on_host(
         rows, Policy::kTileRows,
         [](void* context, int64_t begin, int64_t count, int32_t worker) {
-            const Job& self = *static_cast<const Job*>(context);
-            self.policy->act(self.call, begin, count, self.scratch + worker * self.scratch_bytes);
+            Job& self = *static_cast<Job*>(context);
+            char* const scratch = self.scratch + worker * self.scratch_bytes;
+            if (self.policy->act(self.call, begin, count, scratch)) self.some_nonfinite = true;
         },
         &job);
+    some_nonfinite_ |= job.some_nonfinite;
 }
 
 // Every action has random numbers of its own, by its episode's seed, its step, agent and component.
@@ -600,6 +614,7 @@ ds_status Replica::step() {
     add_to(&world_steps_, active_);
     if (recorder_) recorder_->stepped(start, active_);
     mark_ends();
+    if (const ds_status status = mark_nonfinite()) return status;
     if (recorder_ && recorder_->awaits_first_steps()) record_first_steps();
     if (const ds_status status = stream_steps()) return status;
     return num_ended_ > 0 ? end_marked() : DS_STATUS_OK;
@@ -644,6 +659,26 @@ void Replica::mark_ends() {
         if (terminations_[row]) mark(world, DS_EPISODE_GOAL);
         else if (truncations_[row]) mark(world, DS_EPISODE_TIME);
     }
+}
+
+// Episodes that have made the step with a neutral action that no policy has chosen. On CUDA it is known only now: one
+// graph chooses the actions and steps. On the host it is the same, so that results do not depend on the device.
+ds_status Replica::mark_nonfinite() {
+    const uint8_t* on_device = nullptr;
+    if (device_) {
+        if (const ds_status status = device_->read_nonfinite(&on_device)) return status;
+    }
+    if (!std::exchange(some_nonfinite_, false) && !on_device) return DS_STATUS_OK;
+    for (int64_t world = 0; world < num_worlds_; ++world) {
+        const PlayedEpisode& played = played_[world];
+        for (int64_t agent = num_agents_ - 1; played.request && agent >= 0; --agent) {  // the first one is told
+            const PolicySlot& slot = policies_[played.policies[agent]];
+            const uint8_t* const flags = slot.on_device ? on_device : nonfinite_;
+            if (slot.kind != DS_POLICY_NATIVE || !flags || !flags[world * num_agents_ + agent]) continue;
+            mark(world, DS_EPISODE_FAILED, DS_CAUSE_LOGITS - (8 * (played.length - 1) + agent));
+        }
+    }
+    return DS_STATUS_OK;
 }
 
 void Replica::record_first_steps() {

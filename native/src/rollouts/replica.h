@@ -28,7 +28,8 @@ struct PlayedEpisode {
 struct PolicySlot {
     ds_policy_kind kind;
     Ref<Policy> native;
-    Pages states;    // of a recurrent policy on the host: a row per agent of all worlds
+    Pages states;    // of a recurrent policy on the host: a row of state_size floats per agent of all worlds
+    int64_t state_size;
     bool on_device;  // in DeviceRows
 };
 
@@ -99,6 +100,7 @@ private:
     void record_step(int64_t world);
     void record_rewards(int64_t world);
     void mark_ends();
+    ds_status mark_nonfinite();
     void record_first_steps();
     ds_status stream_steps();
 
@@ -138,6 +140,8 @@ private:
     int64_t* free_worlds_ = nullptr;       // a stack of num_worlds_ - active_
     EpisodeStart* starts_ = nullptr;       // per world
     uint8_t* ended_ = nullptr;             // per world: 1 + ds_episode_reason; 0: plays on
+    uint8_t* nonfinite_ = nullptr;         // by row: its native policy on the host could choose no action
+    bool some_nonfinite_ = false;          // in this step
     int64_t num_ended_ = 0;                // that are marked in ended_
     EpisodeSummary* summaries_ = nullptr;  // per world
     int32_t* rows_ = nullptr;              // by policy, ascending in each

@@ -69,7 +69,7 @@ void ReplicaRecorder::episode_begun(const Request& request, int64_t now_ns) {
     queue_wait_->add(seconds(now_ns - request.submitted_ns));
     awaits_first_steps_ = true;
     const bool traced = request.asked.record & DS_RECORD_TRACE;
-    if (track_ && traced) track_->record_request(DS_TRACE_REQUEST_BEGUN, now_ns, request.id());
+    if (track_ && traced) track_->record_request(DS_TRACE_REQUEST_BEGUN, now_ns, request.id);
 }
 
 void ReplicaRecorder::begun(int64_t start_ns, int64_t count) {

@@ -1,8 +1,20 @@
 #include "rollouts/request.h"
 
+#include <atomic>
 #include <new>
 
 namespace doorstep {
+
+namespace {
+
+uint32_t next_table_number() {
+    static std::atomic<uint32_t> made{0};
+    return 1 + made.fetch_add(1, std::memory_order_relaxed) % ((1u << request_id::kTableBits) - 1);
+}
+
+}  // namespace
+
+RequestTable::RequestTable() : number(next_table_number()) {}
 
 RequestTable::~RequestTable() {
     for (uint32_t i = 0; i < num_chunks_; ++i) delete[] chunks_[i];
@@ -13,8 +25,7 @@ bool RequestTable::grow() {
     Request* chunk = new (std::nothrow) Request[kChunk]();
     if (!chunk) return false;
     for (uint32_t i = kChunk; i-- > 0;) {
-        chunk[i].index = num_chunks_ * kChunk + i;
-        chunk[i].generation = 1;
+        chunk[i].id = request_id::make(number, num_chunks_ * kChunk + i);
         chunk[i].next = free_;
         free_ = &chunk[i];
     }
@@ -40,17 +51,17 @@ void RequestTable::give_back(Request* request) {
     DS_ASSERT(request->in_use && !request->queue);
     request->in_use = false;
     request->level = {};
-    if (++request->generation == 0) request->generation = 1;
+    request->id = request_id::next(request->id);
     request->next = free_;
     free_ = request;
     if (--in_use_ == 0) answered.tell();
 }
 
 Request* RequestTable::find(uint64_t id) {
-    const uint32_t index = static_cast<uint32_t>(id);
+    const uint32_t index = request_id::index_of(id);
     if (index / kChunk >= num_chunks_) return nullptr;
     Request* request = &chunks_[index / kChunk][index % kChunk];
-    return request->in_use && request->id() == id ? request : nullptr;
+    return request->in_use && request->id == id ? request : nullptr;
 }
 
 }  // namespace doorstep

@@ -27,6 +27,25 @@ public:
 
 class RequestQueue;
 
+// What a request is called: the table that has it, its place there, and how often that has been used before, so that
+// neither another table nor an old id finds it.
+namespace request_id {
+
+constexpr int32_t kIndexBits = 25, kUseBits = 27, kTableBits = 12;
+static_assert(kIndexBits + kUseBits + kTableBits == 64);
+static_assert(int64_t{1} << kIndexBits == 2 * int64_t{DS_MAX_QUEUE_CAPACITY});
+
+constexpr uint64_t make(uint32_t table, uint32_t index) { return uint64_t{table} << (64 - kTableBits) | index; }
+constexpr uint32_t table_of(uint64_t id) { return static_cast<uint32_t>(id >> (64 - kTableBits)); }
+constexpr uint32_t index_of(uint64_t id) { return static_cast<uint32_t>(id & ((uint64_t{1} << kIndexBits) - 1)); }
+// Of the next request in the same place.
+constexpr uint64_t next(uint64_t id) {
+    constexpr uint64_t kUses = ((uint64_t{1} << kUseBits) - 1) << kIndexBits;
+    return (id & ~kUses) | ((id + (uint64_t{1} << kIndexBits)) & kUses);
+}
+
+}  // namespace request_id
+
 // A request that has been accepted. It waits in a queue, or is over there; or a replica plays it. Its result gives it
 // back to the table.
 struct Request {
@@ -40,13 +59,11 @@ struct Request {
     Request* previous;    // in a RequestList
     int64_t place;        // in a RequestHeap
     int64_t streamed;     // steps that have been output
-    uint32_t index;       // in the table
-    uint32_t generation;  // of its memory; part of the id, so that an old id finds nothing
+    uint64_t id;
     int32_t lane;         // of its queue
     int32_t reason;       // ds_episode_reason, of one that is over
     bool in_use, cancelled;
 
-    uint64_t id() const { return uint64_t{generation} << 32 | index; }
     bool has_expired(int64_t now_ns) const { return asked.deadline_ns != 0 && asked.deadline_ns <= now_ns; }
     bool is_over(int64_t now_ns) const { return cancelled || has_expired(now_ns); }
 };
@@ -54,8 +71,11 @@ struct Request {
 // The memory of the requests of queues between which requests move, and their lock.
 class RequestTable : public RefCounted {
 public:
-    RequestTable() = default;
+    RequestTable();
     ~RequestTable();
+
+    // By which its ids are known from those of other tables; at least 1.
+    const uint32_t number;
 
     // Guards all requests that no replica plays, their `cancelled`, and their queues.
     ForkMutex mutex;

@@ -209,7 +209,7 @@ uint64_t RequestQueue::submit_some(const ds_episode_request* requests, Ref<Share
             break;
         }
         if (levels) request->level = std::move(levels[done]);
-        ids[done] = request->id();
+        ids[done] = request->id;
         ++submitted_;
     }
     if (table_->recorder) table_->recorder->submitted(requests, ids, done, now);

@@ -5,13 +5,13 @@
 namespace doorstep {
 namespace {
 
-struct Row {
+struct SeriesRow {
     const char* name;
     ds_series_kind kind;
     const char* sentence;
 };
 
-constexpr Row kRows[] = {
+constexpr SeriesRow kRows[] = {
 #define DS_ROLLOUT_SERIES_ROW(name, kind, sentence) {#name, DS_SERIES_##kind, sentence},
     DS_ROLLOUT_SERIES_TABLE(DS_ROLLOUT_SERIES_ROW)
 #undef DS_ROLLOUT_SERIES_ROW
@@ -24,7 +24,7 @@ constexpr const char* kSchedulers[] = {"fixed_chunk",       "dynamic_chunk",    
 
 ds_status open_rollout_series(MetricsStore& store, RolloutSeries which, const RolloutLabels& labels,
                               const char* first_labels, Ref<Series>* series) {
-    const Row& row = kRows[static_cast<int>(which)];
+    const SeriesRow& row = kRows[static_cast<int>(which)];
     char replica[32] = "", all[sizeof ds_series_info::labels];
     if (labels.replica >= 0) snprintf(replica, sizeof replica, "replica=\"%d\",", labels.replica);
     snprintf(all, sizeof all, "%s%s%sscheduler=\"%s\"", first_labels, *first_labels ? "," : "", replica,

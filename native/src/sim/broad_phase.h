@@ -1,7 +1,7 @@
 // Candidates of the general solver: which bodies and statics may touch in this step.
 #pragma once
 
-#include "sim/tile.h"
+#include "sim/doors.h"
 
 namespace doorstep {
 
@@ -49,7 +49,10 @@ DS_INLINE void find_candidate_pairs(const W& world, CoupledWorld<W>& coupled) {
         solid |= lane_bits((Float(0.f) < s.top) & (s.bottom < s.top)) << lane;
     }
     for (int slot = 0; slot < problem.body_count; slot++) {
+        const auto& body = problem.bodies[slot];
         uint32_t bits = statics_in<Float>(world, grown(areas[slot], kShoveMargin)) & solid & low_bits(W::kStatics);
+        const bool walks = body.force.x != 0.f || body.force.y != 0.f;
+        if (walks) bits &= ~panels_around(world, body.position);
         used |= bits;
         DS_ASSERT(problem.static_pair_count + count_bits(bits) <= Problem<W>::kMaxStaticPairs);
         while (bits)

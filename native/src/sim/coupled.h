@@ -27,7 +27,7 @@ DS_INLINE void load_bodies(const W& world, Participants chosen, Each<const Path>
         body.velocity = world.bodies.velocity(i);
         body.spin = world.bodies.spin(i);
         body.yaws_only = is_agent;
-        body.lift = is_agent && body.position.z == 0.f && world.grabs.held_by(i) < 0 ? 0.f : 1.f;
+        body.stays_on_floor = is_agent && body.position.z == 0.f && world.grabs.held_by(i) < 0;
         body.asleep = !(chosen.awake >> i & 1);
         body.force = is_agent ? force_of(actions[i], world.bodies.heading(i), world.terms().force_per_amount())
                               : Vec3{0.f, 0.f, 0.f};

@@ -12,6 +12,24 @@ DS_INLINE bool is_closing(const W& world, int door) {
     return !world.doors.open[door] && z < 0.f;
 }
 
+// Bits of the panels that do not stop an agent at this position if it walks: those that it is in already. Otherwise a
+// panel that rises around an agent would push it back. While it moves, an agent is in it from the overlap on that no
+// contact leaves; once it is closed, only with the centre, so that nobody can be pressed into a closed door.
+template <class W>
+DS_INLINE uint32_t panels_around(const W& world, Vec3 position) {
+    constexpr float kLeastOverlap = 0.05f;
+    const auto& statics = world.statics;
+    uint32_t bits = 0;
+    for (int d = 0; d < world.terms().used_doors(W::kDoors); d++) {
+        const int panel = world.doors.panel_of(d);
+        const float reach = statics.z[panel] < 0.f ? kAgentHalfExtent - kLeastOverlap : 0.f;
+        const bool inside = absolute(position.x - statics.x[panel]) < 0.5f * statics.size_x[panel] + reach &&
+                            absolute(position.y - statics.y[panel]) < 0.5f * statics.size_y[panel] + reach;
+        if (inside) bits |= 1u << panel;
+    }
+    return bits;
+}
+
 // ---- Stages
 
 // Uses the flag of the last step: four steps to open, four to close.

@@ -171,8 +171,9 @@ DS_METHOD void Stages<TileT>::absorb_edits(const Rules& rules, World& world, Tro
 template <WorldTile TileT>
 DS_METHOD void Stages<TileT>::absorb_chosen(const Chosen& chosen, LevelSource source, World& world,
                                             TroubleBits& trouble) {
-    if (chosen.yes) world.terms().tell_level(source.drawn);
-    trouble.bits = chosen.yes ? absorb_world_edits<Float>(world) : static_cast<uint32_t>(kTroubleNone);
+    if (!chosen.yes) return;
+    world.terms().tell_level(source.drawn);
+    trouble.bits = absorb_world_edits<Float>(world);
 }
 
 }  // namespace doorstep

@@ -15,12 +15,14 @@ DS_INLINE void give_identity(W& world, uint32_t seed, uint64_t global_index) {
     world.health.culprit_body = world.health.culprit_step = -1;
 }
 
+// Returns Trouble bits.
 template <class W>
-DS_INLINE void next_level(const Rules& rules, LevelSource source, W& world, ActionRows actions) {
+DS_INLINE uint32_t next_level(const Rules& rules, LevelSource source, W& world, ActionRows actions) {
     world.identity.episode_index++;
-    begin_episode(world, rules, source);
+    const uint32_t trouble = begin_episode(world, rules, source);
     for (int i = 0; i < W::kAgents * kActionComponents; i++)
         actions.first[i] = kNeutralAction[i % kActionComponents];
+    return trouble;
 }
 
 template <class W>
@@ -30,24 +32,25 @@ DS_INLINE void limit_steps(W& world, int32_t most) {
     if (world.episode.steps_remaining > most) world.episode.steps_remaining = most;
 }
 
-// As if the world had just been created. The level is then the only one that it may draw.
+// As if the world had just been created. The level is then the only one that it may draw. Returns Trouble bits.
 template <class W>
-DS_INLINE void begin_anew(const Rules& rules, LevelSource source, const EpisodeStart& start, W& world,
+DS_INLINE uint32_t begin_anew(const Rules& rules, LevelSource source, const EpisodeStart& start, W& world,
                           ActionRows actions) {
     const float only = 1.f;
     memset(static_cast<void*>(&world), 0, sizeof world);
     give_identity(world, start.seed, 0);
     const LevelSource given{start.level, &only, source.drawn, 1};
-    next_level(rules, start.level ? given : source, world, actions);
+    const uint32_t trouble = next_level(rules, start.level ? given : source, world, actions);
     if (start.max_steps) limit_steps(world, start.max_steps);
+    return trouble;
 }
 
 // ---- Stages
 
 template <WorldTile TileT>
 DS_METHOD void Stages<TileT>::reset_levels(const Rules& rules, LevelSource source, World& world, ActionRows actions,
-                                           Each<Yaw> yaws, Each<StaticsInSight> sights) {
-    next_level(rules, source, world, actions);
+                                           Each<Yaw> yaws, Each<StaticsInSight> sights, TroubleBits& trouble) {
+    trouble.bits |= next_level(rules, source, world, actions);
     for (int a = 0; a < World::kAgents; a++) {
         yaws[a] = measure_yaw(world, a);
         if constexpr (Float::kLanes == 1) sights[a] = statics_in_sight(world, a);
@@ -55,26 +58,30 @@ DS_METHOD void Stages<TileT>::reset_levels(const Rules& rules, LevelSource sourc
 }
 
 template <WorldTile TileT>
-DS_METHOD void Stages<TileT>::create_worlds(WorldIndex index, const Request& request, World& world, Chosen& chosen) {
+DS_METHOD void Stages<TileT>::create_worlds(WorldIndex index, const WorldRequest& request, World& world, Chosen& chosen,
+                                            TroubleBits& trouble) {
     chosen.yes = true;
+    trouble.bits = kTroubleNone;
     memset(static_cast<void*>(&world), 0, sizeof world);
     give_identity(world, request.seed, request.world_offset + static_cast<uint64_t>(index.slot));
     // Episode 0 is never observed: like the reference, creation replaces it by episode 1, see begin_levels
 }
 
 template <WorldTile TileT>
-DS_METHOD void Stages<TileT>::choose_worlds(WorldIndex index, const Request& request, Chosen& chosen) {
+DS_METHOD void Stages<TileT>::choose_worlds(WorldIndex index, const WorldRequest& request, Chosen& chosen,
+                                            TroubleBits& trouble) {
+    trouble.bits = kTroubleNone;
     chosen.yes = !request.mask || request.mask[index.in_tile];
 }
 
 // Reward 0, not done, neutral actions.
 template <WorldTile TileT>
-DS_METHOD void Stages<TileT>::begin_levels(WorldIndex index, const Request& request, const Rules& rules,
+DS_METHOD void Stages<TileT>::begin_levels(WorldIndex index, const WorldRequest& request, const Rules& rules,
                                            LevelSource source, World& world, ResetRow reset, ActionRows actions,
-                                           ScoreRows scores) {
+                                           ScoreRows scores, TroubleBits& trouble) {
     const Reward no_rewards[World::kAgents] = {};
-    if (request.starts) begin_anew(rules, source, request.starts[index.in_tile], world, actions);
-    else next_level(rules, source, world, actions);
+    trouble.bits = request.starts ? begin_anew(rules, source, request.starts[index.in_tile], world, actions)
+                                  : next_level(rules, source, world, actions);
     world.episode.done = 0;
     *reset.first = 0;
     write_score<World>({no_rewards}, world.episode, Ending::kNone, scores);

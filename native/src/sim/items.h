@@ -101,7 +101,7 @@ struct WorldItem {
 
     // A copy: a reference into the parameters of a CUDA kernel costs a conversion of its address
     DS_METHOD operator Rules() const { return tile.simulation.rules; }
-    DS_METHOD operator const Request&() const { return tile.request; }
+    DS_METHOD operator const WorldRequest&() const { return tile.request; }
     template <auto tensor, int kWidth>
     DS_METHOD operator Row<tensor, kWidth>() const {
         return {tensors().*tensor + slot() * kWidth};

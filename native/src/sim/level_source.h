@@ -12,25 +12,54 @@ constexpr uint32_t kFirstOtherDraw = 1u << 24;
 
 // ---- The choice
 
-DS_INLINE float usable_weight(float weight) { return weight > 0.f && is_finite(weight) ? weight : 0.f; }
+// Where the sum of a row of weights overflows, all are multiplied by this: then it cannot, and what becomes 0 has a
+// probability below 2^-240.
+constexpr float kOverflowScale = 0x1p-21f;
+static_assert(DS_MAX_LEVELS < 1 << 21);
 
-// A level, with the probabilities of the world's weights. Level 0, which always exists, and trouble if there are none.
-template <class W>
-DS_INLINE int32_t draw_level(W& world, LevelSource source, RandomStream& random) {
-    float total = 0.f;
-    for (int64_t i = 0; i < source.count; i++) total += usable_weight(source.weights[i]);
-    const float drawn = total * random.uniform();
-    float sum = 0.f;
-    int64_t level = -1;
-    for (int64_t i = 0; i < source.count && !(sum > drawn); i++) {
-        const float weight = usable_weight(source.weights[i]);
-        if (weight > 0.f) level = i;
-        sum += weight;
+// Weights may hold anything: the caller edits them in place.
+DS_INLINE float usable_weight(float weight, float scale) {
+    return weight > 0.f && is_finite(weight) ? weight * scale : 0.f;
+}
+
+struct WeightSum {
+    float scale, total;
+    bool has_nonfinite;
+};
+DS_INLINE WeightSum sum_weights(LevelSource source, float scale) {
+    WeightSum sum{scale, 0.f, false};
+    for (int64_t i = 0; i < source.count; i++) {
+        sum.total += usable_weight(source.weights[i], scale);
+        sum.has_nonfinite |= !is_finite(source.weights[i]);
     }
-    if (level >= 0) return static_cast<int32_t>(level);
-    note_trouble(world.health, world.identity, -1);
-    world.health.repaired_indices++;
-    return 0;
+    return sum;
+}
+
+// Counts a draw from weights that are not finite, and one that they do not allow. Returns Trouble bits.
+template <class W>
+DS_INLINE uint32_t check_draw(W& world, const WeightSum& sum, bool found) {
+    if (sum.has_nonfinite) world.health.nonfinite_values++;
+    if (!found) world.health.repaired_indices++;
+    if (sum.has_nonfinite || !found) note_trouble(world.health, world.identity, -1);
+    return (sum.has_nonfinite ? kTroubleNonfinite : kTroubleNone) | (found ? kTroubleNone : kTroubleRepairedIndex);
+}
+
+// Draws a level with the probabilities of the world's weights; level 0, which always exists, if they allow none. Returns
+// Trouble bits.
+template <class W>
+DS_INLINE uint32_t draw_level(W& world, LevelSource source, RandomStream& random, int32_t* level) {
+    WeightSum sum = sum_weights(source, 1.f);
+    if (!is_finite(sum.total)) sum = sum_weights(source, kOverflowScale);
+    const float drawn = sum.total * random.uniform();
+    float passed = 0.f;
+    int64_t found = -1;
+    for (int64_t i = 0; i < source.count && !(passed > drawn); i++) {
+        const float weight = usable_weight(source.weights[i], sum.scale);
+        if (weight > 0.f) found = i;
+        passed += weight;
+    }
+    *level = found < 0 ? 0 : static_cast<int32_t>(found);
+    return check_draw(world, sum, found >= 0);
 }
 
 // ---- Limits
@@ -217,10 +246,11 @@ DS_NOINLINE void play_reference(W& world, int32_t episode_length) {
 }
 
 template <class W>
-DS_NOINLINE void play_drawn_level(W& world, int32_t episode_length, LevelSource source) {
+DS_NOINLINE uint32_t play_drawn_level(W& world, int32_t episode_length, LevelSource source) {
     RandomStream random = draws_of(world);
     random.count = kFirstOtherDraw;
-    const int32_t drawn = draw_level(world, source, random);
+    int32_t drawn;
+    const uint32_t trouble = draw_level(world, source, random, &drawn);
     const ds_level& level = source.levels[drawn];
     const UsedParts used = level.source == DS_LEVEL_SOURCE_GENERATED ? generate_level(world, level, random)
                                                                     : place_fixed_level(world, level, random);
@@ -228,12 +258,18 @@ DS_NOINLINE void play_drawn_level(W& world, int32_t episode_length, LevelSource 
     world.terms().level = drawn;
     start_episode(world, used, world.terms().length);
     *source.drawn = drawn;
+    return trouble;
 }
 
+// Returns Trouble bits.
 template <class W>
-DS_INLINE void begin_episode(W& world, const Rules& rules, LevelSource source) {
-    if constexpr (W::kPlaysLevels) play_drawn_level(world, rules.episode_length, source);
-    else play_reference(world, rules.episode_length);
+DS_INLINE uint32_t begin_episode(W& world, const Rules& rules, LevelSource source) {
+    if constexpr (W::kPlaysLevels) {
+        return play_drawn_level(world, rules.episode_length, source);
+    } else {
+        play_reference(world, rules.episode_length);
+        return kTroubleNone;
+    }
 }
 
 }  // namespace doorstep

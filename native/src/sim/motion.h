@@ -33,6 +33,12 @@ DS_INLINE uint32_t unsettled_bodies(const W& world) {
 // the path; and of those within reach that are not full-height walls for it.
 struct StaticsAround {
     uint32_t path, reach, partial;
+
+    DS_METHOD void leave_out(uint32_t bits) {
+        path &= ~bits;
+        reach &= ~bits;
+        partial &= ~bits;
+    }
 };
 
 template <FloatLanes Float, class W>
@@ -76,10 +82,11 @@ DS_INLINE bool meets_a_cube(const W& world, Rectangle area) {
 
 // The agent's action has a row in the flight table.
 template <FloatLanes Float, class W>
-DS_INLINE Motion motion_alone(const W& world, int agent, Rectangle path, WallsInReach& walls) {
+DS_INLINE Motion motion_alone(const W& world, int agent, const Action& action, Rectangle path, WallsInReach& walls) {
     if (world.grabs.held[agent] >= 0) return kCoupled;
     const Rectangle reach = grown(path, kContactMargin);
-    const StaticsAround statics = statics_around<Float>(world, path, reach);
+    StaticsAround statics = statics_around<Float>(world, path, reach);
+    if (statics.path != 0 && action.amount != 0) statics.leave_out(panels_around(world, world.bodies.position(agent)));
     if (statics.path == 0) return meets_a_cube<Float>(world, path) ? kCoupled : kFree;
     walls.bits = statics.reach;
     const bool too_many = count_bits(statics.reach) > kMaxSlideWalls;
@@ -200,10 +207,10 @@ DS_INLINE Participants choose_participants(const W& world, Each<const Motion> mo
 // ---- Stages
 
 template <WorldTile TileT>
-DS_METHOD void Stages<TileT>::classify_agents(AgentIndex agent, const World& world, const Path& path, Motion& motion,
-                                              WallsInReach& walls) {
+DS_METHOD void Stages<TileT>::classify_agents(AgentIndex agent, const Action& action, const World& world,
+                                              const Path& path, Motion& motion, WallsInReach& walls) {
     // load_actions has set kCoupled where the action has no row in the flight table
-    if (motion != kCoupled) motion = motion_alone<Float>(world, agent.agent, path.area, walls);
+    if (motion != kCoupled) motion = motion_alone<Float>(world, agent.agent, action, path.area, walls);
 }
 
 template <WorldTile TileT>

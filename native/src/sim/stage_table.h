@@ -24,7 +24,8 @@ namespace doorstep {
     X(toggle_grabs, Agents, (AgentIndex agent, const Action& action, const World& world, Grabs& grabs),            \
       "Grabs or releases a cube in front.")                                                                        \
     X(classify_agents, Agents,                                                                                     \
-      (AgentIndex agent, const World& world, const Path& path, Motion& motion, WallsInReach& walls),               \
+      (AgentIndex agent, const Action& action, const World& world, const Path& path, Motion& motion,               \
+       WallsInReach& walls),                                                                                       \
       "Chooses which agents fly freely, slide along statics or need the general solver.")                          \
     X(couple_agents, Worlds,                                                                                       \
       (const World& world, Each<const FlownPose> flown, Each<const Path> paths, Each<Motion> motions,              \
@@ -67,7 +68,7 @@ namespace doorstep {
       "Concatenates the final observations.")                                                                      \
     X(reset_levels, RegeneratingWorlds,                                                                            \
       (const Rules& rules, LevelSource source, World& world, ActionRows actions, Each<Yaw> yaws,                   \
-       Each<StaticsInSight> sights),                                                                               \
+       Each<StaticsInSight> sights, TroubleBits& trouble),                                                         \
       "Generates the next level.")                                                                                 \
     X(observe, Agents, (AgentIndex agent, const World& world, const Yaw& yaw, ObservationRow row),                 \
       "Writes all observations but lidar.")                                                                        \
@@ -80,13 +81,15 @@ namespace doorstep {
 
 // Stages of creation, reset and refresh, which also run some of those above; see sim/step.h.
 #define DS_EPISODE_STAGE_TABLE(X)                                                                                  \
-    X(create_worlds, Worlds, (WorldIndex index, const Request& request, World& world, Chosen& chosen),             \
+    X(create_worlds, Worlds,                                                                                       \
+      (WorldIndex index, const WorldRequest& request, World& world, Chosen& chosen, TroubleBits& trouble),         \
       "Gives new worlds their identity.")                                                                          \
-    X(choose_worlds, Worlds, (WorldIndex index, const Request& request, Chosen& chosen), "Reads the mask.")        \
+    X(choose_worlds, Worlds, (WorldIndex index, const WorldRequest& request, Chosen& chosen, TroubleBits& trouble),\
+      "Reads the mask.")                                                                                           \
     X(begin_levels, ChosenWorlds,                                                                                  \
-      (WorldIndex index, const Request& request, const Rules& rules, LevelSource source, World& world,             \
-       ResetRow reset, ActionRows actions, ScoreRows scores),                                                      \
-      "Generates the next level, or the given one, before any step.")                                                                \
+      (WorldIndex index, const WorldRequest& request, const Rules& rules, LevelSource source, World& world,        \
+       ResetRow reset, ActionRows actions, ScoreRows scores, TroubleBits& trouble),                                \
+      "Generates the next level, or the given one, before any step.")                                              \
     X(absorb_chosen, Worlds,                                                                                       \
       (const Chosen& chosen, LevelSource source, World& world, TroubleBits& trouble),                              \
       "Validates edits of the chosen worlds and applies them.")

@@ -152,7 +152,7 @@ struct Workspace {
 struct FlightTable;
 
 // The parameters of creation and reset.
-struct Request {
+struct WorldRequest {
     const uint8_t* mask;         // reset, refresh: a byte per world of the tile, or null for all
     uint32_t seed;               // create
     uint64_t world_offset;       // create: global number of the simulation's world 0
@@ -174,7 +174,7 @@ struct Tile {
     WorkspaceT& workspace;
     int64_t first;  // slot of world 0 of the tile
     int count;      // worlds in this tile
-    Request request{};
+    WorldRequest request{};
 
     DS_METHOD W& world(int i) const {
         DS_ASSERT(i >= 0 && i < count);

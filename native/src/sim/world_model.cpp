@@ -70,13 +70,16 @@ uint32_t step(const Simulation& simulation, int64_t first, int64_t count, uint64
     return trouble;
 }
 
-void reset(const Simulation& simulation, int64_t first, int64_t count, const uint8_t* mask,
-           const EpisodeStart* starts) {
+uint32_t reset(const Simulation& simulation, int64_t first, int64_t count, const uint8_t* mask,
+               const EpisodeStart* starts) {
+    uint32_t trouble = kTroubleNone;
     for_each_tile(simulation, first, count, [&](auto& block, auto& tile) {
         tile.request.mask = mask ? mask + tile.first : nullptr;
         tile.request.starts = starts ? starts + tile.first : nullptr;
         reset_tile(block, tile);
+        trouble |= trouble_of(tile);
     });
+    return trouble;
 }
 
 uint32_t refresh(const Simulation& simulation, int64_t first, int64_t count) {

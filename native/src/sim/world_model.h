@@ -113,8 +113,8 @@ struct WorldModel {
     // One step. ticks: kNumStages counters to add to, or null. Returns Trouble bits.
     uint32_t (*step)(const Simulation&, int64_t first, int64_t count, uint64_t* ticks);
     // Regenerates the worlds whose mask byte is set (null: all), as ds_simulator_reset, or begins the given episodes
-    // (null: the next ones). mask and starts are indexed by slot.
-    void (*reset)(const Simulation&, int64_t first, int64_t count, const uint8_t* mask, const EpisodeStart* starts);
+    // (null: the next ones). mask and starts are indexed by slot. Returns Trouble bits.
+    uint32_t (*reset)(const Simulation&, int64_t first, int64_t count, const uint8_t* mask, const EpisodeStart* starts);
     // Recomputes derived data and all observations. Returns Trouble bits.
     uint32_t (*refresh)(const Simulation&, int64_t first, int64_t count);
     // True, and *bad filled, if an action is out of range.

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import Any, TypeVar, final
 
-from doorstep._arguments import nearest, refuse
-from doorstep._configs import files
+from doorstep import _documents
+from doorstep._arguments import nearest, refuse, shown
 from doorstep._configs.annotations import field_rules
 from doorstep._configs.rules import Rule
 from doorstep.errors import ArgumentError
@@ -54,7 +54,7 @@ class Config:
         for name in values:
             if name not in known:
                 hint = nearest(str(name), known) or f"the fields are {', '.join(known)}"
-                raise ArgumentError(f"{name!r} is not a field of {cls.__name__}", argument=str(name), hint=hint)
+                raise ArgumentError(f"{shown(name)} is not a field of {cls.__name__}", argument=str(name), hint=hint)
 
     # ---- Dictionaries
 
@@ -84,7 +84,7 @@ class Config:
 
     def to_json(self, *, indent: int | None = None) -> str:
         """`to_dict()` as JSON on one line, or indented by so many spaces."""
-        return files.to_json(self.to_dict(), indent)
+        return _documents.to_json(self.to_dict(), indent)
 
     @classmethod
     def from_json(cls: type[Self], text: str | bytes) -> Self:
@@ -93,7 +93,7 @@ class Config:
         Raises:
             ArgumentError: as `from_dict()`, or the text is not a JSON object.
         """
-        return cls.from_dict(files.from_json(text))
+        return cls.from_dict(_documents.from_json(text))
 
     def to_yaml(self) -> str:
         """`to_dict()` as YAML; needs the extra `doorstep[yaml]`.
@@ -101,7 +101,7 @@ class Config:
         Raises:
             LibraryError: PyYAML is not installed.
         """
-        return files.to_yaml(self.to_dict())
+        return _documents.to_yaml(self.to_dict())
 
     @classmethod
     def from_yaml(cls: type[Self], text: str | bytes) -> Self:
@@ -111,7 +111,7 @@ class Config:
             ArgumentError: as `from_dict()`, or the text is not YAML.
             LibraryError: PyYAML is not installed.
         """
-        return cls.from_dict(files.from_yaml(text))
+        return cls.from_dict(_documents.from_yaml(text))
 
     @classmethod
     def load(cls: type[Self], path: str | PathLike[str]) -> Self:
@@ -122,8 +122,7 @@ class Config:
             LibraryError: PyYAML is not installed.
             OSError: the file cannot be read.
         """
-        with files.naming(path):
-            return cls.from_dict(files.load(path))
+        return _documents.load(path, cls.from_dict)
 
     @classmethod
     def is_abstract(cls) -> bool:

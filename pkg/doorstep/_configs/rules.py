@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
 
-import numpy as np
-
-from doorstep._arguments import check_choice, check_device, check_flag, check_integer, refuse
+from doorstep._arguments import check_choice, check_device, check_flag, check_integer, is_number, refuse, to_single
+from doorstep._documents import from_json
+from doorstep.errors import ArgumentError
 
 
 class Rule:
@@ -47,11 +47,9 @@ class Rule:
 
     def from_text(self, text: str) -> Any:
         """A value for from_plain(): the text itself if it is not understood, so that check() refuses it."""
-        import json
-
         try:
-            return json.loads(text)
-        except ValueError:
+            return from_json(text)
+        except ArgumentError:
             return text
 
     def placeholder(self) -> str:
@@ -90,10 +88,9 @@ class Number(Rule):
     high: float | None = None
 
     def check(self, name: str, value: Any) -> float:
-        if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+        if not is_number(value):
             refuse(name, self._requirement(), value)
-        with np.errstate(over="ignore"):
-            single = float(np.float32(value))
+        single = to_single(value)
         is_allowed = (
             math.isfinite(single)
             and (self.low is None or single >= self.low)

@@ -269,6 +269,7 @@ class FailureCause(IntEnum):
     NONE = 0
     MEMORY = -1
     SIMULATION = -2
+    LOGITS = -16
 
 
 class EpisodeRecord(IntEnum):
@@ -544,7 +545,8 @@ TENSORS: tuple[TensorRow, ...] = (
         "float32",
         ("N", "L"),
         True,
-        "How likely each world draws each level at a reset, relative to the sum of its row; negative is 0.",
+        "How likely each world draws each level at a reset, relative to the sum of its row; negative, infinite "
+        "and NaN count as 0.",
         levels=True,
         outlives_step=True,
     ),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+import weakref
+from collections.abc import Sequence
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -36,6 +37,18 @@ def _records(array: NDArray[Any], struct: Any) -> Any:
     return ctypes.cast(array.ctypes.data, ctypes.POINTER(struct))
 
 
+class _Memory:
+    """Memory of the library, for numpy."""
+
+    def __init__(self, address: int | None, dtype: Any, shape: tuple[int, ...]) -> None:
+        data = (address or 0, False)
+        self.__array_interface__ = {"data": data, "shape": shape, "typestr": np.dtype(dtype).str, "version": 3}
+
+
+def _array(address: int | None, dtype: Any, shape: tuple[int, ...]) -> NDArray[Any]:
+    return np.asarray(_Memory(address, dtype, shape))
+
+
 # ---- Requests ----
 
 
@@ -56,14 +69,18 @@ class SubmitCall:
     @property
     def ids(self) -> NDArray[np.uint64]:
         """Those of the requests that were submitted, which are the first ones."""
+        return self._ids[: self.num_accepted]
+
+    @property
+    def num_accepted(self) -> int:
         before, latest = self._progress
-        return self._ids[: before + latest.value]
+        return before + latest.value
 
     def run(self, timeout: float | None) -> None:
         """Waits for room, at most `timeout` seconds."""
         function = load().ds_request_queue_submit
         remaining = None if timeout is None else int(timeout * 1e9)
-        while (done := len(self.ids)) < len(self._requests):
+        while (done := self.num_accepted) < len(self._requests):
             nanoseconds = SLICE_NANOSECONDS if remaining is None else min(remaining, SLICE_NANOSECONDS)
             accepted = ctypes.c_uint64()
             self._progress = done, accepted
@@ -96,6 +113,7 @@ def move_requests(queue: int, targets: Sequence[int], first: int, most: int, tim
 
 
 def cancel_request(queue: int, request_id: int) -> bool:
+    """False if it has ended. ArgumentError if another engine gave the id."""
     found = ctypes.c_int32()
     check(load().ds_request_queue_cancel(queue, request_id, ctypes.byref(found)))
     return bool(found.value)
@@ -123,25 +141,49 @@ def drain_requests(queue: int, timeout: float | None) -> bool:
 # ---- Outputs ----
 
 
-def take_outputs(
-    queue: int, most: int, timeout: float | None, keep: Callable[[NDArray[Any]], None]
-) -> NDArray[Any]:
-    """Up to `most` outputs, of OUTPUT_DTYPE; none after the timeout. ClosedError if there will be none. keep: gets
-    outputs that have been taken when Ctrl-C ends the call."""
-    outputs = np.empty(most, OUTPUT_DTYPE)
-    records, taken = _records(outputs, native.EpisodeOutput), ctypes.c_uint64()
-    function = load().ds_output_queue_take
+class TakeCall:
+    """One call that takes up to `most` outputs. It has them also if Ctrl-C ends it, and owns what goes with them."""
 
-    def take(handle: int, nanoseconds: int) -> int:
-        return int(function(handle, most, nanoseconds, records, ctypes.byref(taken)))
+    def __init__(self, queue: int, most: int) -> None:
+        self._queue = queue
+        self._outputs, self._taken = np.empty(most, OUTPUT_DTYPE), ctypes.c_uint64()
+        self._finalizer = weakref.finalize(self, _release_all_data, self._outputs, self._taken)
+        self._finalizer.atexit = False
 
-    try:
-        wait(take, queue, timeout)
-        return outputs[: taken.value].copy() if taken.value < most else outputs
-    except BaseException:
-        if taken.value:
-            keep(outputs[: taken.value])
-        raise
+    @property
+    def outputs(self) -> NDArray[Any]:
+        """Those that were taken, of OUTPUT_DTYPE."""
+        return self._outputs[: self._taken.value]
+
+    def give_up_data(self) -> None:
+        """All that goes with the outputs has been released; and the room for others is given up if it is most of it."""
+        self._finalizer.detach()
+        if 2 * len(self.outputs) < len(self._outputs):
+            self._outputs = self.outputs.copy()
+
+    def run(self, timeout: float | None) -> None:
+        """Waits for outputs, at most `timeout` seconds, unless it has some. ClosedError if there will be none."""
+        if self._taken.value:
+            return
+        function, taken = load().ds_output_queue_take, ctypes.byref(self._taken)
+        most, records = len(self._outputs), _records(self._outputs, native.EpisodeOutput)
+        wait(lambda queue, nanoseconds: int(function(queue, most, nanoseconds, records, taken)), self._queue, timeout)
+
+
+def output_data(output: Any) -> NDArray[np.uint8]:
+    """The bytes that go with an output, in place."""
+    return _array(int(output["data_start"]), np.uint8, (int(output["data_bytes"]),))
+
+
+def release_output_data(output: Any) -> None:
+    """Ends these bytes; once they have ended it does nothing."""
+    load().ds_memory_release(int(output["data"]))
+
+
+def _release_all_data(outputs: NDArray[Any], taken: ctypes.c_uint64) -> None:
+    some = outputs[: taken.value]
+    for output in some[some["data"] != 0]:
+        release_output_data(output)
 
 
 def output_count(queue: int) -> int:
@@ -152,17 +194,6 @@ def output_count(queue: int) -> int:
 
 def close_output_queue(queue: int) -> None:
     check(load().ds_output_queue_close(queue))
-
-
-class OutputData(Handle):
-    """The bytes that go with an output, for numpy: an array over them keeps them alive."""
-
-    def __init__(self, output: Any) -> None:
-        super().__init__(int(output["data"]), load().ds_memory_release)
-        place = (int(output["data_start"]), True)
-        self.__array_interface__ = {
-            "data": place, "shape": (int(output["data_bytes"]),), "typestr": "|u1", "version": 3
-        }  # fmt: skip
 
 
 # ---- Engines and replicas ----
@@ -188,11 +219,6 @@ class EngineHandle(Handle):
         """None if nothing is measured."""
         handle = new_handle(load().ds_engine_get_metrics, self.value)
         return MetricsHandle(handle) if handle else None
-
-
-def _array(address: int | None, element: Any, shape: tuple[int, ...]) -> NDArray[Any]:
-    pointer = ctypes.cast(ctypes.c_void_p(address), ctypes.POINTER(element))
-    return np.ctypeslib.as_array(pointer, shape)
 
 
 class RowsToAct(NamedTuple):
@@ -228,12 +254,12 @@ class ReplicaHandle(Handle):
         """When actions are needed."""
         work = self.work
         return RowsToAct(
-            rows=_array(work.rows, ctypes.c_int32, (work.num_rows,)),
-            steps=_array(work.steps, ctypes.c_int64, (work.num_rows,)),
-            tags=_array(work.tags, ctypes.c_uint64, (work.num_rows,)),
-            observations=_array(work.observations, ctypes.c_float, (work.num_agent_rows, work.num_inputs)),
-            rewards=_array(work.rewards, ctypes.c_float, (work.num_agent_rows,)),
-            actions=_array(work.actions, ctypes.c_int32, (work.num_agent_rows, len(native.ACTIONS))),
+            rows=_array(work.rows, np.int32, (work.num_rows,)),
+            steps=_array(work.steps, np.int64, (work.num_rows,)),
+            tags=_array(work.tags, np.uint64, (work.num_rows,)),
+            observations=_array(work.observations, np.float32, (work.num_agent_rows, work.num_inputs)),
+            rewards=_array(work.rewards, np.float32, (work.num_agent_rows,)),
+            actions=_array(work.actions, np.int32, (work.num_agent_rows, len(native.ACTIONS))),
         )
 
     def fail(self, cause: int) -> None:

@@ -29,7 +29,7 @@ def read(tensor: object, address: int, name: str, requires_grad_allowed: bool, w
 
 
 def _has_plain_keys(tensor: Any) -> bool:
-    torch = sys.modules.get("torch")
-    if torch is None or not isinstance(tensor, torch.Tensor):
+    tensor_class = getattr(sys.modules.get("torch"), "Tensor", None)  # None: not imported yet
+    if tensor_class is None or not isinstance(tensor, tensor_class):
         return False
-    return type(tensor).__torch_dispatch__ is torch.Tensor.__torch_dispatch__
+    return type(tensor).__torch_dispatch__ is tensor_class.__torch_dispatch__

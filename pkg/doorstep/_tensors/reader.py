@@ -5,8 +5,6 @@ from __future__ import annotations
 import sys
 from typing import Any, NoReturn
 
-import numpy as np
-
 from doorstep._native._generated import PythonLibrary
 from doorstep._native.dlpack import read_dlpack
 from doorstep._native.foreign_tensor import (
@@ -21,7 +19,7 @@ from doorstep._native.foreign_tensor import (
 from doorstep._tensors.array_interfaces import as_array, numpy_element_type, read_cuda_interface
 from doorstep._tensors.checks import ReadRules, check_rules, refuse_unusable
 from doorstep._tensors.libraries import stream_of
-from doorstep._tensors.types import TensorKind, TensorType, find_tensor_type
+from doorstep._tensors.types import TensorKind, TensorType, find_tensor_type, is_masked
 from doorstep.errors import ArgumentError
 
 
@@ -122,8 +120,8 @@ def _read_torch(tensor: Any, name: str) -> ForeignTensor:
 
 def _refuse_unusual(torch: Any, tensor: Any, name: str) -> None:
     """Refuses tensors whose elements do not lie in memory as shape, strides and dtype say."""
-    fakes = sys.modules.get("torch._subclasses.fake_tensor")
-    if fakes is not None and isinstance(tensor, fakes.FakeTensor):
+    fake = getattr(sys.modules.get("torch._subclasses.fake_tensor"), "FakeTensor", None)  # None: not imported yet
+    if fake is not None and isinstance(tensor, fake):
         refuse_unusable(name, "a fake tensor, which has no memory", "pass a real one; do not trace this call")
     if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
         hint = "call this outside of it"
@@ -174,7 +172,7 @@ def _torch_device(device: Any, name: str) -> tuple[int, int]:
 
 
 def _read_numpy(array: Any, name: str) -> ForeignTensor:
-    if isinstance(array, np.ma.MaskedArray):
+    if is_masked(type(array)):
         refuse_unusable(name, "a masked array, whose mask would be lost", "pass array.filled()")
     dtype = numpy_element_type(array.dtype)
     if dtype is None:

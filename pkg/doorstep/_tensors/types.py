@@ -98,11 +98,15 @@ def _torch_layout() -> TorchLayout | None:
 
 
 def _numpy_type(cls: type) -> TensorType:
-    masked = sys.modules.get("numpy.ma")  # imported wherever there are masked arrays
-    is_masked = masked is not None and issubclass(cls, masked.MaskedArray)  # the reader refuses it
     exports_otherwise = getattr(cls, "__buffer__", None) is not getattr(np.ndarray, "__buffer__", None)
-    kind = TensorKind.READER if is_masked or exports_otherwise else TensorKind.BUFFER
+    kind = TensorKind.READER if is_masked(cls) or exports_otherwise else TensorKind.BUFFER  # the reader refuses masks
     return TensorType(kind, PythonLibrary.NUMPY, _is_own(cls))
+
+
+def is_masked(cls: type) -> bool:
+    """Whether it is numpy's masked array or derived from it: by name, as `numpy.ma` is a lazy import of 50 ms, which
+    another thread may have begun."""
+    return any(base.__name__ == "MaskedArray" and base.__module__.startswith("numpy.ma") for base in cls.__mro__)
 
 
 _warned = False

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import io
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -55,6 +56,7 @@ Completion of commands and options by the Tab key, with the extra doorstep[cli];
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit code; `argv` is what follows the program's name."""
     _replace_closed_streams()
+    _escape_what_cannot_be_printed()
     parser = _parser()
     try:
         arguments = parser.parse_args(argv)
@@ -163,6 +165,12 @@ def _replace_closed_streams() -> None:
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 (stays open)
+
+
+def _escape_what_cannot_be_printed() -> None:
+    """Names of files may have any bytes, and terminals any encoding; a finished command must not fail at its report."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def _discard_unwritable(stream: TextIO) -> None:

@@ -1,8 +1,12 @@
 """Environments for the frameworks that people train with. Each imports its framework when it is first used.
 
+Importing this module registers `doorstep/EscapeRoom-v0` with gymnasium, if that is installed. Gymnasium reads no entry
+points of installed packages: either import `doorstep.envs`, or let gymnasium do so by the name
+"doorstep.envs:doorstep/EscapeRoom-v0".
+
 | framework | environment |
 |---|---|
-| gymnasium, one world | `EscapeRoomEnv`, `gymnasium.make("doorstep.envs.registration:doorstep/EscapeRoom-v0")` |
+| gymnasium, one world | `EscapeRoomEnv`, `gymnasium.make("doorstep/EscapeRoom-v0")` |
 | gymnasium, many worlds | `EscapeRoomVectorEnv`, and `gymnasium.make_vec` with that name |
 | gymnasium with tensors of PyTorch | `TorchEscapeRoomVectorEnv` |
 | numpy, stepped in groups that overlap, as with EnvPool | `AsyncEscapeRooms` |
@@ -20,6 +24,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +43,8 @@ if TYPE_CHECKING:
     from doorstep.envs.stable_baselines3 import EscapeRoomVecEnv
     from doorstep.envs.torchrl import EscapeRoomTorchRLEnv
     from doorstep.envs.vector import EscapeRoomVectorEnv, TorchEscapeRoomVectorEnv
+
+ENVIRONMENT_ID = "doorstep/EscapeRoom-v0"
 
 # name: (module, the framework that it imports, the extra that installs it)
 _ENVIRONMENTS = {
@@ -59,6 +66,7 @@ _ENVIRONMENTS = {
 }
 
 __all__ = [
+    "ENVIRONMENT_ID",
     "AsyncEscapeRooms",
     "EscapeRoomEnv",
     "EscapeRoomJaxEnv",
@@ -94,3 +102,18 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+def _register() -> None:
+    import gymnasium
+
+    if ENVIRONMENT_ID not in gymnasium.registry:
+        gymnasium.register(
+            ENVIRONMENT_ID,
+            entry_point="doorstep.envs.single:EscapeRoomEnv",
+            vector_entry_point="doorstep.envs.vector:EscapeRoomVectorEnv",
+        )
+
+
+with contextlib.suppress(ModuleNotFoundError):
+    _register()

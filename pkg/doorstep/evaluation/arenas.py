@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
-from doorstep._arguments import refuse
+from doorstep._arguments import check_text, refuse
 from doorstep.errors import ArgumentError
 from doorstep.levels import AnyLevel, GeneratedLevel, Level, curated, load_levels
 from doorstep.levels.generated import ROOM_ENDS, ROOM_TYPES
@@ -74,6 +74,7 @@ def _named(levels: object) -> list[tuple[str, object]]:
 def _arena(name: object, level: object, num_agents: int) -> Arena:
     if not isinstance(name, str) or not name:
         refuse("levels", "a mapping with texts as names", name)
+    check_text("levels", name)
     if not isinstance(level, (Level, GeneratedLevel)):
         refuse("levels", _REQUIREMENT, level)
     if isinstance(level, Level) and len(level.spawns) < num_agents:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from doorstep._arguments import refuse
+from doorstep._arguments import check_text, refuse
+from doorstep._files import printable
 from doorstep.errors import ArgumentError
 from doorstep.policies import find_policy
 from doorstep.policy import Policy
@@ -54,6 +55,7 @@ def _listed(policies: object) -> Sequence[Any]:
 def _contestant(name: object, policy: Any) -> Contestant:
     if not isinstance(name, str) or not name:
         refuse("policies", "a mapping with texts as names", name)
+    check_text("policies", name)
     if isinstance(policy, str):
         policy = find_policy(policy)
     elif not callable(policy):
@@ -63,7 +65,7 @@ def _contestant(name: object, policy: Any) -> Contestant:
 
 def _name_of(policy: Any) -> str:
     if isinstance(policy, str):
-        return policy
+        return printable(policy)
     return str(getattr(policy, "__name__", type(policy).__name__))
 
 

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import typing
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from doorstep._arguments import check_integer, refuse
+from doorstep._arguments import check_integer, check_text, is_number, refuse
+from doorstep._documents import from_json
 from doorstep.errors import ArgumentError
 from doorstep.evaluation.arenas import Arena
 from doorstep.evaluation.comparison import METHOD, Aggregate, Improvement
-from doorstep.evaluation.scores import RoomScore, Score
-from doorstep.evaluation.statistics import CONFIDENCE, MEAN_METHOD, SHARE_METHOD, Estimate
+from doorstep.evaluation.scores import ROOMS, Score
+from doorstep.evaluation.statistics import CONFIDENCE, MEAN_METHOD, SHARE_METHOD
 from doorstep.levels import AnyLevel, GeneratedLevel, Level
 from doorstep.levels.document import made
 
-__all__ = ["aggregates_of", "arenas_of", "improvements_of", "made", "parsed", "scores_of", "to_dict", "written"]
-
 VERSION = 1
+_MOST = 2**63  # of integers
 _KIND = "evaluation"
 _FIELDS = ("rules", "intervals", "policies", "levels", "scores", "aggregates", "improvements")
 _INTERVALS = {"confidence": CONFIDENCE, "means": MEAN_METHOD, "shares": SHARE_METHOD, "comparisons": METHOD}
@@ -66,10 +68,7 @@ def parsed(text: str | bytes) -> dict[str, Any]:
     Raises:
         ArgumentError: it is not such a document.
     """
-    try:
-        values = json.loads(text)
-    except (ValueError, TypeError, RecursionError) as error:
-        raise ArgumentError(f"text is not JSON: {error}", argument="text") from error
+    values = from_json(text)
     if not isinstance(values, dict) or values.get("doorstep") != _KIND:
         refuse("text", f'a document with "doorstep": "{_KIND}"', text)
     if check_integer("version", values.get("version"), 1, 2**31) > VERSION:
@@ -83,70 +82,57 @@ def parsed(text: str | bytes) -> dict[str, Any]:
 
 def arenas_of(entries: object) -> tuple[Arena, ...]:
     """The levels of a document."""
-    arenas = []
-    for index, entry in enumerate(_list("levels", entries)):
-        arena = made(_NamedDocument, f"levels[{index}]", entry)
-        arenas.append(Arena(arena.name, None if arena.level is None else _level_of(index, arena.level)))
-    return tuple(arenas)
+    named = read_as(tuple[_NamedDocument, ...], "levels", entries)
+    return tuple(
+        Arena(one.name, None if one.level is None else _level_of(index, one.level)) for index, one in enumerate(named)
+    )
 
 
 def scores_of(entries: object) -> tuple[Score, ...]:
     """The scores of a document."""
-    scores = []
-    for index, entry in enumerate(_list("scores", entries)):
-        path = f"scores[{index}]"
-        fields = asdict(made(Score, path, entry))
-        fields["mean_return"] = made(Estimate, f"{path}.mean_return", fields["mean_return"])
-        fields["mean_length"] = made(Estimate, f"{path}.mean_length", fields["mean_length"])
-        if fields["success"] is not None:
-            fields["success"] = made(Estimate, f"{path}.success", fields["success"])
-        fields["rooms"] = tuple(
-            _room_of(f"{path}.rooms[{number}]", room) for number, room in enumerate(_list("rooms", fields["rooms"]))
-        )
-        scores.append(Score(**fields))
-    return tuple(scores)
+    scores: tuple[Score, ...] = read_as(tuple[Score, ...], "scores", entries)
+    for index, score in enumerate(scores):
+        rooms = tuple(room.room for room in score.rooms)
+        if rooms not in ((), ROOMS):
+            refuse(f"scores[{index}].rooms", f"none, or {', '.join(ROOMS)}", rooms)
+    return scores
 
 
-def aggregates_of(entries: object) -> tuple[Aggregate, ...]:
-    """The policies of a document over all levels."""
-    found = []
-    for index, entry in enumerate(_list("aggregates", entries)):
-        path = f"aggregates[{index}]"
-        made_of = made(Aggregate, path, entry)
-        mean = made(Estimate, f"{path}.interquartile_mean", made_of.interquartile_mean)
-        found.append(Aggregate(made_of.policy, mean))
-    return tuple(found)
+def read_as(hint: Any, path: str, value: Any) -> Any:
+    """A value of a document as the type of a field: a dataclass, a tuple of one type, text or a number; or None.
 
-
-def improvements_of(entries: object) -> tuple[Improvement, ...]:
-    """The comparisons of a document."""
-    found = []
-    for index, entry in enumerate(_list("improvements", entries)):
-        path = f"improvements[{index}]"
-        made_of = made(Improvement, path, entry)
-        found.append(
-            Improvement(made_of.policy, made_of.over, made(Estimate, f"{path}.probability", made_of.probability))
-        )
-    return tuple(found)
-
-
-def _room_of(path: str, entry: object) -> RoomScore:
-    room = made(RoomScore, path, entry)
-    return RoomScore(room.room, made(Estimate, f"{path}.one", room.one), made(Estimate, f"{path}.all", room.all))
+    Raises:
+        ArgumentError: it is not; the message names the path.
+    """
+    arguments = typing.get_args(hint)
+    if dataclasses.is_dataclass(hint):
+        part: Any = made(typing.cast("type", hint), path, value)
+        hints = typing.get_type_hints(hint)
+        fields = {name: read_as(of, f"{path}.{name}", getattr(part, name)) for name, of in hints.items()}
+        return dataclasses.replace(part, **fields)
+    if typing.get_origin(hint) is tuple:
+        if not isinstance(value, list):
+            refuse(path, "a list", value)
+        return tuple(read_as(arguments[0], f"{path}[{index}]", one) for index, one in enumerate(value))
+    if type(None) in arguments:
+        return None if value is None else read_as(arguments[0], path, value)
+    if hint is str:
+        return check_text(path, value)
+    if hint is int:
+        return check_integer(path, value, 0, _MOST)
+    if hint is float:
+        if not is_number(value) or (isinstance(value, int) and abs(value) > _MOST):
+            refuse(path, "a number", value)
+        return float(value)
+    return value
 
 
 def _level_of(index: int, values: object) -> AnyLevel:
     kind = values.get("doorstep") if isinstance(values, dict) else None
-    if kind not in _LEVEL_CLASSES:
+    if not isinstance(kind, str) or kind not in _LEVEL_CLASSES:
         refuse(f"levels[{index}].level.doorstep", "one of " + ", ".join(map(repr, _LEVEL_CLASSES)), kind)
     assert isinstance(values, dict)
-    return _LEVEL_CLASSES[str(kind)].from_dict(values)
-
-
-def _list(name: str, values: object) -> list[Any]:
-    if not isinstance(values, list):
-        refuse(name, "a list", values)
-    return values
+    return _LEVEL_CLASSES[kind].from_dict(values)
 
 
 def _plain(values: dict[str, Any]) -> dict[str, Any]:

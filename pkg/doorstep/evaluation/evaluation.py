@@ -93,14 +93,15 @@ class Evaluation:
         """The evaluation of a JSON text as `to_json()` makes it.
 
         Raises:
-            ArgumentError: the text is not JSON, another document, of a later version, or has unknown or absent fields.
+            ArgumentError: the text is not JSON, another document, of a later version, or a field is unknown, absent or
+                refused.
         """
         values = document.parsed(text)
         return cls(
-            rules=document.made(EvaluationRules, "rules", values["rules"]),
-            policies=tuple(map(str, values["policies"])),
+            rules=document.read_as(EvaluationRules, "rules", values["rules"]),
+            policies=document.read_as(tuple[str, ...], "policies", values["policies"]),
             levels=document.arenas_of(values["levels"]),
             scores=document.scores_of(values["scores"]),
-            aggregates=document.aggregates_of(values["aggregates"]),
-            improvements=document.improvements_of(values["improvements"]),
+            aggregates=document.read_as(tuple[Aggregate, ...], "aggregates", values["aggregates"]),
+            improvements=document.read_as(tuple[Improvement, ...], "improvements", values["improvements"]),
         )

@@ -7,7 +7,8 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from doorstep._arguments import check_integer, nearest, refuse
+from doorstep._arguments import check_integer, nearest, refuse, shown
+from doorstep._documents import from_json, read
 from doorstep._files import replaced_file
 from doorstep.errors import ArgumentError
 
@@ -18,10 +19,11 @@ VERSION = 1
 
 
 class Document:
-    """A dataclass that can be stored. Fields that hold other dataclasses are in the two tables."""
+    """A dataclass that can be stored. Fields that hold other dataclasses are in the tables."""
 
     _kind: ClassVar[str]
     _lists: ClassVar[Mapping[str, type]] = {}  # fields that are sequences of a dataclass
+    _capacities: ClassVar[Mapping[str, int]] = {}  # of these fields
     _values: ClassVar[Mapping[str, type]] = {}  # fields that are one, or None
 
     def replace(self, **changes: Any) -> Self:
@@ -49,7 +51,8 @@ class Document:
         _check_names(cls, "", fields)
         for name, part in cls._lists.items():
             if name in fields:
-                fields[name] = [made(part, f"{name}[{i}]", entry) for i, entry in _entries(name, fields[name])]
+                entries = _entries(name, fields[name], cls._capacities[name])
+                fields[name] = [made(part, f"{name}[{i}]", entry) for i, entry in enumerate(entries)]
         for name, part in cls._values.items():
             if fields.get(name) is not None:
                 fields[name] = made(part, name, fields[name])
@@ -67,7 +70,7 @@ class Document:
         Raises:
             ArgumentError: as `from_dict()`, or the text is not JSON.
         """
-        return cls.from_dict(parsed(text))
+        return cls.from_dict(from_json(text))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes `to_json()` to a file, which is replaced whole or not at all.
@@ -86,21 +89,10 @@ class Document:
             ArgumentError: as `from_json()`; the message begins with the path.
             OSError: the file cannot be read.
         """
-        text = read(path)
-        try:
-            return cls.from_json(text)
-        except ArgumentError as error:
-            raise prefixed(f"{os.fspath(path)}: ", error) from None
+        return read(path, cls.from_json)
 
 
 # ---- Text ----
-
-
-def read(path: str | os.PathLike[str]) -> bytes:
-    if not isinstance(path, (str, os.PathLike)):
-        refuse("path", "the path of a file", path)
-    with open(path, "rb") as file:
-        return file.read()
 
 
 def written(document: Mapping[str, Any]) -> str:
@@ -117,15 +109,6 @@ def written(document: Mapping[str, Any]) -> str:
     )
 
 
-def parsed(text: str | bytes) -> Any:
-    import json
-
-    try:
-        return json.loads(text)
-    except (ValueError, TypeError, RecursionError) as error:
-        raise ArgumentError(f"text is not JSON: {error}", argument="text") from error
-
-
 # ---- Fields ----
 
 
@@ -135,8 +118,8 @@ def checked_document(name: str, values: object, kind: str) -> dict[str, Any]:
         refuse(name, f"a dictionary of a {kind}", values)
     fields = dict(values)
     found = fields.pop("doorstep", None)
-    if found != kind:
-        what = f"of a {found!r}" if isinstance(found, str) else "without its kind"
+    if not isinstance(found, str) or found != kind:
+        what = f"of a {shown(found)}" if isinstance(found, str) else "without its kind"
         raise ArgumentError(
             f'the document is {what}; it must have "doorstep": "{kind}"',
             argument="doorstep",
@@ -162,14 +145,22 @@ def made(cls: type, path: str, values: object) -> Any:
 
 
 def prefixed(prefix: str, error: ArgumentError) -> ArgumentError:
-    argument = f"{prefix}{error.argument}" if prefix.endswith(".") else error.argument
-    return ArgumentError(f"{prefix}{error.args[0]}", argument=argument, hint=error.hint)
+    """The error of a field of a part; prefix: the path of the part and a point."""
+    return ArgumentError(f"{prefix}{error.args[0]}", argument=f"{prefix}{error.argument}", hint=error.hint)
 
 
-def _entries(name: str, values: object) -> list[tuple[int, Any]]:
+def check_capacity(name: str, count: int, capacity: int, of_what: str = "", hint: str = "") -> None:
+    if count > capacity:
+        message = f"{of_what or name} are {count}; a level has at most {capacity}"
+        raise ArgumentError(message, argument=name, hint=hint)
+
+
+def _entries(name: str, values: object, capacity: int) -> Sequence[Any]:
+    """They are counted before any is made: a file may have millions."""
     if not isinstance(values, Sequence) or isinstance(values, (str, bytes)):
         refuse(name, "a list", values)
-    return list(enumerate(values))
+    check_capacity(name, len(values), capacity)
+    return values
 
 
 def _check_names(cls: Any, prefix: str, values: Mapping[str, Any]) -> None:
@@ -178,7 +169,7 @@ def _check_names(cls: Any, prefix: str, values: Mapping[str, Any]) -> None:
         if name not in known:
             path = f"{prefix}{name}"
             hint = nearest(str(name), known) or f"the fields are {', '.join(known)}"
-            raise ArgumentError(f"{path!r} is not a field of {cls.__name__}", argument=path, hint=hint)
+            raise ArgumentError(f"{shown(path)} is not a field of {cls.__name__}", argument=path, hint=hint)
 
 
 def _check_presence(cls: Any, prefix: str, values: Mapping[str, Any]) -> None:

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from doorstep._arguments import refuse
+from doorstep._documents import from_json, read
 from doorstep._files import replaced_file
 from doorstep.errors import ArgumentError
-from doorstep.levels.document import VERSION, checked_document, parsed, prefixed, read, written
+from doorstep.levels.document import VERSION, checked_document, prefixed, written
 from doorstep.levels.generated import GeneratedLevel
 from doorstep.levels.level import Level
 
@@ -47,11 +48,7 @@ def load_levels(path: str | os.PathLike[str]) -> list[AnyLevel]:
             path and names the field, as in `levels[2].walls[3].size_x`.
         OSError: the file cannot be read.
     """
-    text = read(path)
-    try:
-        return _levels_of(parsed(text))
-    except ArgumentError as error:
-        raise prefixed(f"{os.fspath(path)}: ", error) from None
+    return read(path, lambda text: _levels_of(from_json(text)))
 
 
 def check_levels(levels: object) -> None:

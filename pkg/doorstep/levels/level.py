@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
-from doorstep._arguments import refuse
+from doorstep._arguments import check_text, refuse
 from doorstep._native._generated import (
     LEVEL_MAX_BUTTONS,
     LEVEL_MAX_CUBES,
@@ -18,22 +18,12 @@ from doorstep._native._generated import (
 )
 from doorstep.errors import ArgumentError
 from doorstep.levels.ascii_map import read_map
-from doorstep.levels.document import Document
+from doorstep.levels.document import Document, check_capacity
 from doorstep.levels.numbers import NumberOrRange, check_integer_range
 from doorstep.levels.overlap import check_overlaps
 from doorstep.levels.parts import WALL_HEIGHT, Button, Cube, Door, Goal, GoalAgentsName, Room, Spawn, Wall
 from doorstep.levels.rooms import Part, check_rooms, derive_rooms
 from doorstep.levels.rules import REFERENCE_PHYSICS, REFERENCE_REWARDS, Physics, Rewards
-
-# The most of each that a level has; walls and doors share one capacity.
-CAPACITIES = {
-    "walls": LEVEL_MAX_STATICS,
-    "doors": LEVEL_MAX_DOORS,
-    "buttons": LEVEL_MAX_BUTTONS,
-    "cubes": LEVEL_MAX_CUBES,
-    "spawns": MAX_AGENTS,
-    "rooms": LEVEL_MAX_ROOMS,
-}
 
 
 @final
@@ -96,6 +86,14 @@ class Level(Document):
         "cubes": Cube,
         "spawns": Spawn,
         "rooms": Room,
+    }
+    _capacities: ClassVar[Mapping[str, int]] = {
+        "walls": LEVEL_MAX_STATICS,  # together with the doors
+        "doors": LEVEL_MAX_DOORS,
+        "buttons": LEVEL_MAX_BUTTONS,
+        "cubes": LEVEL_MAX_CUBES,
+        "spawns": MAX_AGENTS,
+        "rooms": LEVEL_MAX_ROOMS,
     }
     _values: ClassVar[Mapping[str, type]] = {"goal": Goal, "rewards": Rewards, "physics": Physics}
 
@@ -198,7 +196,7 @@ class Level(Document):
         return tuple(room.end for room in self.rooms)
 
     def _check_capacities(self) -> None:
-        for name, capacity in CAPACITIES.items():
+        for name, capacity in self._capacities.items():
             check_capacity(name, len(getattr(self, name)), capacity)
         hint = "use fewer and longer walls"
         check_capacity("walls", len(self.walls) + len(self.doors), LEVEL_MAX_STATICS, "walls and doors together", hint)
@@ -238,17 +236,10 @@ def check_rules(level: Any) -> None:
     if level.goal is not None and not isinstance(level.goal, Goal):
         refuse("goal", "a doorstep.levels.Goal or None", level.goal)
     for name in ("name", "description"):
-        if not isinstance(getattr(level, name), str):
-            refuse(name, "a text", getattr(level, name))
+        check_text(name, getattr(level, name))
     if level.episode_length is not None:
         length = check_integer_range("episode_length", level.episode_length, 1, MAX_EPISODE_LENGTH)
         object.__setattr__(level, "episode_length", length)
-
-
-def check_capacity(name: str, count: int, capacity: int, of_what: str = "", hint: str = "") -> None:
-    if count > capacity:
-        message = f"{of_what or name} are {count}; a level has at most {capacity}"
-        raise ArgumentError(message, argument=name, hint=hint)
 
 
 def _checked_parts(name: str, parts: object, cls: type) -> tuple[Any, ...]:

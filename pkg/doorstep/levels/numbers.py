@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import Any, TypeAlias, TypeGuard
+from typing import Any, TypeAlias
 
-import numpy as np
-
-from doorstep._arguments import check_integer, refuse
+from doorstep._arguments import check_integer, is_number, refuse
 
 # A number, or (low, high): drawn at every reset, uniform in [low, high).
 NumberOrRange: TypeAlias = "float | tuple[float, float]"
@@ -18,7 +16,7 @@ MAX_YAW = 2 * math.pi  # radians
 
 
 def check_number(name: str, value: object, low: float, high: float, unit: str) -> float:
-    if not _is_number(value) or not low <= value <= high:
+    if not is_number(value) or not low <= value <= high:
         refuse(name, f"a number of {unit}, {low:g} to {high:g}", value)
     return float(value)
 
@@ -34,7 +32,7 @@ def check_size(name: str, value: object) -> float:
 def check_range(name: str, value: object, low: float, high: float, unit: str, hint: str = "") -> NumberOrRange:
     """A number or a pair (low, high), which lists are too."""
     ends: list[Any] = list(value) if isinstance(value, (tuple, list)) else [value]
-    if not 1 <= len(ends) <= 2 or not all(_is_number(end) and low <= end <= high for end in ends):
+    if not 1 <= len(ends) <= 2 or not all(is_number(end) and low <= end <= high for end in ends):
         refuse(name, f"a number of {unit} or a range (low, high) of them, {low:g} to {high:g}", value, hint)
     first, last = float(ends[0]), float(ends[-1])
     if first > last:
@@ -61,7 +59,3 @@ def check_integer_range(name: str, value: object, low: int, high: int) -> int | 
 def ends_of(value: NumberOrRange) -> tuple[float, float]:
     """Least and largest of what may be drawn."""
     return value if isinstance(value, tuple) else (value, value)
-
-
-def _is_number(value: object) -> TypeGuard[float]:
-    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from doorstep._arguments import check_choice, check_flag, check_integer, refuse
+from doorstep._arguments import check_choice, check_flag, check_integer, refuse, to_single
 from doorstep._native._generated import LEVEL_MAX_DOORS
 from doorstep.levels.numbers import (
     MAX_COORDINATE,
@@ -215,8 +215,9 @@ class Goal:
         numbers = {name: check_coordinate(name, getattr(self, name)) for name in ("min_x", "max_x", "min_y", "max_y")}
         for axis in "xy":
             low, high = numbers[f"min_{axis}"], numbers[f"max_{axis}"]
-            if high <= low:
-                refuse(f"max_{axis}", f"more than min_{axis}, {low:g}", high, "a goal without area is never reached")
+            if to_single(high) <= to_single(low):  # which simulators compare
+                hint = "a goal without area is never reached"
+                refuse(f"max_{axis}", f"more than min_{axis}, {low:g}, in single precision", high, hint)
         _set(self, **numbers, agents=check_choice("agents", self.agents, GOAL_AGENTS))
 
 

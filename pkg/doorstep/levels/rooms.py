@@ -38,11 +38,13 @@ def derive_rooms(parts: Iterable[Part], doors: Sequence[Door], goal: Goal | None
     at the end of their room, the first one if there are several, else the first side door in it.
     """
     low, high = _extent(parts, goal)
-    rows = _rows(doors)
-    starts = [low, *(end for end, _ in rows)]
-    rooms = [Room(min(start, end - MIN_LENGTH), end, door) for start, (end, door) in zip(starts, rows, strict=False)]
-    if high >= starts[-1] + MIN_LENGTH:
-        rooms.append(Room(starts[-1], high, _side_door(doors, starts[-1], high)))
+    rooms = []
+    for far_side, door in _rows(doors):
+        end = max(far_side, low + MIN_LENGTH)  # of a thin door that is the lowest thing of the level
+        rooms.append(Room(low, end, door))
+        low = end
+    if high >= low + MIN_LENGTH:
+        rooms.append(Room(low, high, _side_door(doors, low, high)))
     return tuple(rooms)
 
 

@@ -64,7 +64,7 @@ def plot_runs(
     """
     check_ending(path, ENDINGS)
     check_choice("x", x, tuple(X_AXES))
-    if isinstance(runs, (str, os.PathLike)) or not runs:
+    if not isinstance(runs, Sequence) or isinstance(runs, (str, bytes)) or not runs:
         refuse("runs", "a sequence of folders of runs, at least one", runs)
     curves = grouped([read_run(folder) for folder in runs])
     save_figure(_figure(curves, x, load_matplotlib()), path)

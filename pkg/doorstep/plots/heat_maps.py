@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from doorstep._arguments import refuse
 from doorstep._figures import ENDINGS, load_matplotlib, save_figure
-from doorstep._files import check_ending
+from doorstep._files import check_ending, printable
 from doorstep._native import EntityKind
 from doorstep._optional import import_optional
 from doorstep.errors import ArgumentError
@@ -79,7 +79,7 @@ def plot_positions(recordings: Sequence[str | os.PathLike[str]], path: str | os.
         OSError: a recording cannot be read, or the file cannot be written.
     """
     check_ending(path, ENDINGS)
-    if isinstance(recordings, (str, os.PathLike)) or not recordings:
+    if not isinstance(recordings, Sequence) or isinstance(recordings, (str, bytes)) or not recordings:
         refuse("recordings", "a sequence of files of recordings, at least one", recordings)
     matplotlib = load_matplotlib()
     save_figure(_figure([count_visits(recording) for recording in recordings], matplotlib), path)
@@ -99,7 +99,7 @@ def count_visits(path: str | os.PathLike[str]) -> Visits:
             while play.position < recording.num_steps:
                 play.step()
                 counts += np.histogramdd(_positions_of(sim), bins=edges)[0]
-    return Visits(Path(recording.path).name, low, high, counts, statics, shares)
+    return Visits(printable(Path(recording.path).name), low, high, counts, statics, shares)
 
 
 def _positions_of(sim: Simulator) -> Floats:

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 
-from doorstep._files import checked_path
+from doorstep._files import checked_path, printable
 from doorstep._run_log import read_log
 from doorstep.errors import ArgumentError
 from doorstep.levels.generated import ROOM_ENDS
@@ -128,12 +128,12 @@ def grouped(runs: Sequence[Run]) -> dict[str, list[Run]]:
     labels: dict[str, list[Run]] = {}
     for members in groups.values():
         label = _label_of(members)
-        labels[label if label not in labels else f"{label}: {members[0].folder}"] = members
+        labels[label if label not in labels else f"{label}: {printable(members[0].folder)}"] = members
     return labels
 
 
 def _label_of(runs: Sequence[Run]) -> str:
-    names = [run.folder.resolve().name for run in runs]
+    names = [printable(run.folder.resolve().name) for run in runs]
     if len(names) == 1:
         return names[0]
     alike = itertools.takewhile(lambda letters: len(set(letters)) == 1, zip(*names, strict=False))

@@ -1,7 +1,5 @@
-"""Policies in files: the layers of a network and how it chooses, without anything else that its training needs.
-
-The format is safetensors (https://github.com/huggingface/safetensors#format): the length of a header in 8 bytes, the
-header in JSON, arrays. It is read with numpy alone, and runs no code.
+"""Policies in files: the layers of a network and how it chooses, without anything else that its training needs. They
+are read with numpy alone.
 """
 
 from __future__ import annotations
@@ -9,7 +7,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn, final
@@ -20,13 +17,14 @@ from numpy.typing import NDArray
 from doorstep._files import checked_path, open_regular, replaced_file
 from doorstep._native._generated import LayerKind
 from doorstep._native.policies import LayerHandle, LayerWeights, PolicyHandle, address_of
+from doorstep._safetensors import METADATA, check_seal, seal, split
 from doorstep.errors import ArgumentError, StateError
 from doorstep.policy.policy import Policy
 from doorstep.policy.sampling import SamplingParams
+from doorstep.policy.shapes import array_shapes, is_optional
 
 FORMAT = 1
 METADATA_KEY = "doorstep_policy"
-GATES = {LayerKind.LSTM: 4, LayerKind.GRU: 3}
 
 
 @final
@@ -45,22 +43,6 @@ class StoredLayer:
         addresses: dict[str, Any] = {name: address_of(array) for name, array in self.arrays.items()}
         weights = LayerWeights(**addresses, owner=self.arrays)
         return LayerHandle.create(self.kind, self.num_inputs, self.num_outputs, self.parameter, weights)
-
-    def shapes(self) -> dict[str, tuple[int, ...]]:
-        """The shapes of its arrays, as PyTorch has them; biases may be absent."""
-        if self.kind == LayerKind.LINEAR:
-            return {"weights": (self.num_outputs, self.num_inputs), "biases": (self.num_outputs,)}
-        if self.kind == LayerKind.LAYER_NORM:
-            return {"weights": (self.num_inputs,), "biases": (self.num_inputs,)}
-        if self.kind not in GATES:
-            return {}
-        rows = GATES[self.kind] * self.num_outputs
-        return {
-            "weights": (rows, self.num_inputs),
-            "biases": (rows,),
-            "hidden_weights": (rows, self.num_outputs),
-            "hidden_biases": (rows,),
-        }
 
 
 def write_policy(
@@ -84,13 +66,10 @@ def write_policy(
         "layers": [[layer.kind.name.lower(), layer.num_inputs, layer.num_outputs, layer.parameter] for layer in layers],
         "sampling": sampling.to_dict(),
         "about": about,
-        "checksum": zlib.crc32(data),
     }
-    header["__metadata__"] = {METADATA_KEY: json.dumps(policy)}
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
+    header[METADATA] = {METADATA_KEY: json.dumps(policy)}
     with replaced_file(path) as file:
-        file.write(len(text).to_bytes(8, "little") + text + data)
+        file.write(seal(header, data) + data)
 
 
 def read_policy(path: str | os.PathLike[str], *, sampling: SamplingParams | None = None) -> Policy:
@@ -105,32 +84,30 @@ def read_policy(path: str | os.PathLike[str], *, sampling: SamplingParams | None
     try:
         layers, stored_sampling = _parse(data)
         handle = PolicyHandle.create([layer.create() for layer in layers], 0)
-    except (ArgumentError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (ArgumentError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise StateError(f"{os.fsdecode(path)} is no policy of doorstep, or damaged: {error}") from error
     return Policy(handle, stored_sampling if sampling is None else sampling)
 
 
 def _parse(data: bytes) -> tuple[list[StoredLayer], SamplingParams]:
-    begin = 8 + int.from_bytes(data[:8], "little")
-    header = json.loads(data[8:begin])
-    policy = json.loads(header["__metadata__"][METADATA_KEY])
+    header, arrays = split(data)
+    policy = json.loads(header[METADATA][METADATA_KEY])
     if policy["format"] != FORMAT:
         _refuse(f"it has format {policy['format']}, and this version reads {FORMAT}")
-    if zlib.crc32(data[begin:]) != policy["checksum"]:
-        _refuse("its checksum differs")
+    check_seal(header, arrays)
     layers = [
-        _layer(StoredLayer(LayerKind[kind.upper()], *numbers), f"{index}.", header, data[begin:])
+        _layer(StoredLayer(LayerKind[kind.upper()], *numbers), f"{index}.", header, arrays)
         for index, (kind, *numbers) in enumerate(policy["layers"])
     ]
     return layers, SamplingParams.from_dict(policy["sampling"])
 
 
-def _layer(layer: StoredLayer, prefix: str, header: Mapping[str, Any], data: bytes) -> StoredLayer:
+def _layer(layer: StoredLayer, prefix: str, header: Mapping[str, Any], data: memoryview) -> StoredLayer:
     """The layer with its arrays."""
     arrays = {}
-    for name, shape in layer.shapes().items():
+    for name, shape in array_shapes(layer.kind, layer.num_inputs, layer.num_outputs).items():
         entry = header.get(prefix + name)
-        if entry is None and name.endswith("biases"):
+        if entry is None and is_optional(layer.kind, name):
             continue
         if entry is None or entry["dtype"] != "F32" or tuple(entry["shape"]) != shape:
             _refuse(f"{prefix}{name} must be F32 {list(shape)}")

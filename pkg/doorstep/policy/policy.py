@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import torch
 
     from doorstep.policies import Observations
+    from doorstep.policy.torch_weights import ModuleWeights
 
 MAX_STEP = 2**32 - 1
 MAX_FIRST_WORLD = 2**31
@@ -62,8 +63,9 @@ class Policy:
     are, on the CPU or on a GPU.
 
     Policies are made of modules of PyTorch, whose weights they read in place: after a step of an optimiser the next
-    call uses the new weights. Nothing may change weights while a call runs. Module and policy may be dropped in any
-    order.
+    call uses the new weights. What gives the module other tensors or other memory (`net.to()`, `net.share_memory()`,
+    `load_state_dict(assign=True)`, `parameter.data = ...`) makes the next call a `StateError`. No thread may change or
+    move weights while a call runs, as for calls of PyTorch. Module and policy may be dropped in any order.
 
     An agent's logits have the same bits in batches of any size, on every thread, processor and device. All arithmetic
     is in single precision. Calls from several threads run at the same time.
@@ -97,12 +99,19 @@ class Policy:
         "_sampling",
         "_seed",
         "_steps",
+        "_weights",
         "num_inputs",
         "state_size",
     )
 
-    def __init__(self, handle: PolicyHandle, sampling: SamplingParams, arrays: Arrays | None = None) -> None:
-        """Policies are made by `Policy.from_torch()`."""
+    def __init__(
+        self,
+        handle: PolicyHandle,
+        sampling: SamplingParams,
+        arrays: Arrays | None = None,
+        weights: ModuleWeights | None = None,
+    ) -> None:
+        """Policies are made by `Policy.from_torch()`. weights: of a module; None: the policy's own."""
         if not isinstance(handle, PolicyHandle):
             raise TypeError("policies are made by doorstep.Policy.from_torch()")
         info = handle.info()
@@ -114,6 +123,7 @@ class Policy:
         self._sampling = sampling
         self._seed = secrets.randbits(32)
         self._steps = itertools.count()
+        self._weights = weights
         self._running: Any = None  # the states of __call__
         self.num_inputs: int = info.num_inputs
         self.state_size: int = info.state_size
@@ -125,7 +135,9 @@ class Policy:
         """The policy of a module, whose weights stay the module's: they are read in place.
 
         The network is what the module is in evaluation mode. It ends with 19 logits: a `torch.nn.Linear` with
-        `sum(doorstep.ACTIONS)` outputs, or `doorstep.policy.Heads`.
+        `sum(doorstep.ACTIONS)` outputs, or `doorstep.policy.Heads`. What is read is compared with the module: each part
+        is called once, and once more by the Sequential or the Heads that it is in, with 8 rows of normal random
+        numbers, without gradients and dropout. PyTorch's random numbers and the module stay as they are.
 
         >>> import doorstep, torch
         >>> from doorstep.policy import Heads, SamplingParams
@@ -145,18 +157,36 @@ class Policy:
             sampling: of `act()` where it is given none. None: `SamplingParams()`.
 
         Raises:
-            ArgumentError: a module is of another type, or its sizes do not fit; the message names its path.
+            ArgumentError: a module is of another type, has hooks or a `forward()` of its own, has sizes that do not fit
+                or are not those of its tensors, or computes something else when it is called; the message names its
+                path.
         """
-        from doorstep.policy.torch_modules import device_of, read_layers  # here: it imports torch
+        from doorstep.policy.torch_comparison import compare  # here: these import torch
+        from doorstep.policy.torch_modules import device_of, read_layers
+        from doorstep.policy.torch_weights import ModuleWeights
 
         layers = read_layers(module)
-        device = device_of(layers)
+        device, weights = device_of(layers), ModuleWeights(layers)
         handle = PolicyHandle.create([layer.create(device) for layer in layers], sum(layer.is_head for layer in layers))
-        return cls(handle, _check_sampling(sampling, SamplingParams()))
+        compare(module, layers)
+        return cls(handle, _check_sampling(sampling, SamplingParams()), weights=weights)
 
     def freeze(self) -> Policy:
-        """A policy with copies of all weights as they are now, which no optimiser changes."""
-        return Policy(self._handle.freeze(), self._sampling, self._arrays)
+        """A policy with copies of all weights as they are now, which no optimiser changes.
+
+        Raises:
+            StateError: as `forward()`.
+        """
+        weights = self._weights
+        if weights is None or weights.device != "cpu":
+            self._check_weights()
+            return Policy(self._handle.freeze(), self._sampling, self._arrays)
+        return Policy(weights.policy_of(weights.copy()), self._sampling, self._arrays)
+
+    def _check_weights(self) -> None:
+        """Refuses to read weights that are no longer where they were: their memory may be gone."""
+        if self._weights is not None:
+            self._weights.check()
 
     # ---- Evaluating ----
 
@@ -175,6 +205,8 @@ class Policy:
 
         Raises:
             ArgumentError: an array has a wrong shape or dtype, or is elsewhere.
+            StateError: the module has another tensor than the policy reads, or its memory was moved or freed; the
+                message names it.
         """
         rows, shape, _kept = self._rows(observations, state)
         logits = self._arrays.empty((*shape, sum(ACTIONS)), np.float32)
@@ -213,6 +245,7 @@ class Policy:
 
         Raises:
             ArgumentError: as `forward()`, or a step, a seed or first_world is out of range.
+            StateError: as `forward()`.
         """
         sampling = _check_sampling(sampling, self._sampling)
         rows, shape, _kept = self._rows(observations, state)
@@ -295,8 +328,8 @@ class Policy:
 
     @property
     def nonfinite_rows(self) -> int:
-        """How many agents have got the neutral action so far because their logits were not finite; on a GPU, in the
-        calls whose work has ended."""
+        """How many agents have got the neutral action so far because their logits were not finite, in calls of this
+        object; on a GPU, in those whose work has ended. In a rollout engine their episodes fail instead."""
         return self._handle.info().nonfinite_rows
 
     def __repr__(self) -> str:
@@ -310,6 +343,7 @@ class Policy:
 
     def _rows(self, observations: Any, state: Any) -> tuple[PolicyRows, tuple[int, ...], tuple[Floats, ...]]:
         """The rows of a call, the shape that they have, and what keeps their memory."""
+        self._check_weights()
         stream = self._arrays.stream()
         inputs = self._arrays.read("observations", observations, stream, written=False)
         if inputs.shape[-1:] != (self.num_inputs,):

@@ -135,7 +135,10 @@ class RayRolloutEngine:
         """Cancels a request that no actor has got yet; its result, "cancelled", follows.
 
         Returns:
-            False if an actor has or had it, or it was never submitted.
+            False if an actor has or had it.
+
+        Raises:
+            ArgumentError: another engine gave the id.
         """
         return self._requests.cancel(check_integer("request_id", request_id, 0, 2**64 - 1))
 
@@ -161,8 +164,11 @@ class RayRolloutEngine:
     def __iter__(self) -> Iterator[EpisodeResult]:
         """Results until nothing is outstanding. Raises ActorsLostError after the last one if actors were lost."""
         try:
-            while outputs := self.get_outputs():
-                yield from outputs
+            while True:
+                result = self._requests.take_result()
+                if result is None:
+                    return
+                yield result  # on its way here Python does not look for signals, as it does at a jump back
         except ActorsLostError:
             raise
         except ClosedError:  # nothing comes any more

@@ -60,9 +60,9 @@ class Player:
         """The request for the engine here, or why there is no policy for it."""
         try:
             policy = self._policies(request.policy)
-        except Exception as error:  # of the user's function
+            return request if policy is request.policy else replace(request, policy=policy)
+        except Exception as error:  # of the user's function, or policies that do not go together
             return describe(error)
-        return request if policy is request.policy else replace(request, policy=policy)
 
 
 def _without_request(result: EpisodeResult) -> EpisodeResult:

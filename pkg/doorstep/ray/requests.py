@@ -4,24 +4,30 @@ from __future__ import annotations
 
 import collections
 import copy
+import itertools
 import threading
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import final
+from typing import Any, final
 
 import numpy as np
 
 from doorstep._arguments import refuse
-from doorstep.errors import ClosedError
+from doorstep.errors import ArgumentError, ClosedError
 from doorstep.ray.errors import ActorsLostError
 from doorstep.ray.policy import check_ray_policy
+from doorstep.rollouts.changes import TimeLimit
 from doorstep.rollouts.checks import RequestChecks
 from doorstep.rollouts.config import RolloutConfig
+from doorstep.rollouts.outbox import Delivery, Outbox
 from doorstep.rollouts.policies import PolicyTable
 from doorstep.rollouts.request import EpisodeRequest
 from doorstep.rollouts.result import EpisodeResult, Reason, make_unplayed
-from doorstep.rollouts.submissions import Submission, Submissions
+from doorstep.rollouts.submissions import INDEX_BITS, Submission, Submissions
+
+_ENGINE_BITS = 12  # the upper ones of an id
+_SLICE_SECONDS = 1.0  # of a wait, in which other threads tell what they change
+_engines = itertools.count()
 
 
 @final
@@ -40,19 +46,43 @@ class Chunk:
 
 
 @final
+class _Accepted:
+    """Of a submission."""
+
+    num_accepted = 0
+
+
+@final
+class _Answered:
+    """Results on their way to the outbox, and how many requests of each submission they answer."""
+
+    def __init__(self, results: list[EpisodeResult], answers: list[tuple[Submission, int]]) -> None:
+        self.results, self.answers = results, answers
+
+    def __len__(self) -> int:
+        return len(self.results)
+
+
+@final
 class Requests:
-    """All requests of an engine, each of which gets one result. Any thread may use it."""
+    """All requests of an engine, each of which gets one result. Any thread may use it. Ctrl-C may end calls anywhere;
+    the next call does what is left to do, see `Outbox`."""
 
     def __init__(self, config: RolloutConfig) -> None:
         self._num_agents, self._capacity = config.simulator.num_agents, config.queue_capacity
-        self._policies = PolicyTable(config.max_policies, self._num_agents, lambda number: None, check_ray_policy)
+        # The last ones first: engines that play here have the first ones
+        self._engine = (1 << _ENGINE_BITS) - 1 - next(_engines) % ((1 << _ENGINE_BITS) - 1)
+        self._submissions = Submissions(self._engine << (64 - _ENGINE_BITS - INDEX_BITS))
+        in_use = self._submissions.policies_in_use
+        most, num_agents = config.max_policies, self._num_agents
+        self._policies = PolicyTable(most, num_agents, in_use, lambda number: None, check_ray_policy)
         self._checks = RequestChecks(config, self._policies)
-        self._changed = threading.Condition()
-        self._submissions = Submissions()
+        self._lock = threading.RLock()
+        self._outbox: Outbox[list[EpisodeResult]] = Outbox(lambda parts: list(itertools.chain(*parts)), len)
+        self._changes = self._outbox.changes
         self._waiting: collections.deque[int] = collections.deque()  # their ids
         self._lost: collections.deque[Chunk] = collections.deque()  # by an actor; they wait too
         self._playing: set[Chunk] = set()
-        self._results: collections.deque[EpisodeResult] = collections.deque()
         self._end: ClosedError | None = None
 
     # ---- For callers of the engine
@@ -61,63 +91,109 @@ class Requests:
         """The ids of those that found room in time, which are the first ones."""
         if not requests:
             return []
-        deadline = None if timeout is None else time.monotonic() + timeout
-        with self._changed:
-            self._check_open([])
-            submission = self._open(requests)
-            ids: list[int] = submission.library_tags().tolist()
-            accepted = 0
-            try:
-                while accepted < len(ids) and self._wait_for_room(deadline):
-                    self._check_open(ids[:accepted])
-                    end = accepted + self._capacity - len(self._waiting)
-                    self._waiting.extend(ids[accepted:end])
-                    accepted = min(end, len(ids))
-                    self._changed.notify_all()
-            finally:
-                self._count_answers(submission, len(ids) - accepted)
-        return ids[:accepted]
+        limit = TimeLimit(timeout)
+        submission = self._submissions.make(requests, ())
+        submission.progress = accepted = _Accepted()
+        ids: list[int] = submission.library_tags().tolist()
+        try:
+            with self._lock:
+                self._check_open([])
+                self._open(submission, requests)
+            self._wait_until(lambda: self._accept(ids, accepted), limit)
+        finally:
+            submission.is_over = True  # first of all: a second Ctrl-C may end what follows
+            with self._lock:
+                self._settle()
+            self._changes.tell()
+        return ids[: accepted.num_accepted]
 
     def cancel(self, request_id: int) -> bool:
-        """Whether the request waited for its first actor; then its result, "cancelled", can be taken."""
-        with self._changed:
+        """Whether the request waited for its first actor; then its result, "cancelled", can be taken.
+
+        Raises:
+            ArgumentError: another engine gave the id.
+        """
+        if (engine := request_id >> (64 - _ENGINE_BITS)) != self._engine:
+            raise ArgumentError(
+                f"request_id is {request_id}, an id of engine {engine}; this is engine {self._engine}",
+                argument="request_id",
+                hint="cancel it in the engine that gave this id",
+            )
+        with self._lock:
+            self._settle()
             if request_id not in self._waiting:
                 return False
-            self._waiting.remove(request_id)
-            self._answer(self._unplayed(request_id, self._request(request_id), "cancelled", ""))
-            return True
+            answered = self._answered([self._unplayed(request_id, self._request(request_id), "cancelled", "")])
+            self._outbox.incoming = answered
+            self._waiting.remove(request_id)  # right after the assignment: Ctrl-C cannot come between
+            self._settle()
+        self._changes.tell()
+        return True
 
     @property
     def outstanding(self) -> int:
-        with self._changed:
-            return self._submissions.unanswered + len(self._results)
+        with self._lock:
+            self._settle()
+            self._outbox.take_back()
+            return self._submissions.tally.expected - self._outbox.num_taken
 
     def take_results(self, most: int, timeout: float | None) -> list[EpisodeResult]:
         """At least one, unless none is to come, or the time is over."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._results or not self._submissions.unanswered, timeout)
-            if not self._results and not self._submissions.unanswered:
-                self._check_open([])
-            return [self._results.popleft() for _ in range(min(most, len(self._results)))]
+        return self._take(most, timeout, lambda results: results) or []
+
+    def take_result(self) -> EpisodeResult | None:
+        """The next one; None if none is to come."""
+        # At once: Ctrl-C between two lines would lose it
+        return self._take(1, None, lambda results: results[0])  # type: ignore[no-any-return]
+
+    def _take(self, most: int, timeout: float | None, read: Callable[[list[EpisodeResult]], Any]) -> Any:
+        return self._outbox.hand_out(lambda delivery: self._fill(delivery, most), self._changes.wait, read, timeout)
+
+    def _fill(self, delivery: Delivery[list[EpisodeResult]], most: int) -> bool:
+        with self._lock:
+            self._settle()
+            self._outbox.fill(delivery, most)
+            if delivery.part is not None:
+                return True
+            if self._submissions.unanswered:
+                return False
+            self._check_open([])
+            return True
 
     def drain(self, timeout: float | None) -> bool:
         """Waits until every request has its result."""
-        with self._changed:
-            drained = self._changed.wait_for(lambda: not self._submissions.unanswered, timeout)
-            if isinstance(self._end, ActorsLostError):
-                self._check_open([])
-            return drained
+        drained = self._wait_until(self._is_drained, TimeLimit(timeout))
+        if isinstance(self._end, ActorsLostError):
+            self._check_open([])
+        return drained
+
+    def _is_drained(self) -> bool:
+        with self._lock:
+            self._settle()
+            return not self._submissions.unanswered
+
+    def _wait_until(self, is_done: Callable[[], bool], limit: TimeLimit) -> bool:
+        while True:
+            before = self._changes.count
+            if is_done():
+                return True
+            left = limit.left(_SLICE_SECONDS)
+            if left == 0:
+                return False
+            self._changes.wait(before, left)
 
     # ---- For the thread that serves the actors
 
     def wait_for_work(self, timeout: float) -> None:
-        with self._changed:
-            self._changed.wait_for(lambda: self._waiting or self._lost, timeout)
+        before = self._changes.count
+        if not self._waiting and not self._lost:
+            self._changes.wait(before, timeout)
 
     def take_chunk(self, most: int, *, is_idle: bool) -> Chunk | None:
         """The next requests for an actor; None if it is to get none now. A chunk that was lost comes before all others,
         and goes to an idle actor, which plays it alone: so it is seen which chunk actors die of."""
-        with self._changed:
+        with self._lock:
+            self._settle()
             if self._lost:
                 if not is_idle:
                     return None
@@ -125,25 +201,26 @@ class Requests:
             elif self._waiting:
                 ids = [self._waiting.popleft() for _ in range(min(most, len(self._waiting)))]
                 chunk = Chunk(ids, [self._request(one) for one in ids])
-                self._changed.notify_all()  # there is room
             else:
                 return None
             self._playing.add(chunk)
-            return chunk
+        self._changes.tell()  # there is room
+        return chunk
 
     def put_back(self, chunk: Chunk) -> None:
         """A chunk that no actor has answered waits again."""
-        with self._changed:
+        with self._lock:
             self._playing.remove(chunk)
             self._lost.append(chunk)
 
     def answer(self, chunk: Chunk, answers: Sequence[EpisodeResult | str]) -> None:
         """The result of each of its requests, or what made it fail."""
         results = [self._result(*one) for one in zip(chunk.ids, chunk.requests, answers, strict=True)]
-        with self._changed:
+        with self._lock:
+            self._settle()
             self._playing.remove(chunk)
-            for result in results:
-                self._answer(result)
+            self._answer(results)
+        self._changes.tell()
 
     def fail(self, chunk: Chunk, error: str) -> None:
         """All requests of a chunk."""
@@ -151,33 +228,40 @@ class Requests:
 
     def end(self, error: ClosedError) -> None:
         """No request is taken any more, and those without a result fail."""
-        with self._changed:
+        with self._lock:
+            self._settle()
             self._end = error
             chunks = [*self._playing, *self._lost]
             unanswered = sorted([number for chunk in chunks for number in chunk.ids]) + list(self._waiting)
             self._playing.clear()
             self._lost.clear()
             self._waiting.clear()
-            for number in unanswered:
-                self._answer(self._unplayed(number, self._request(number), "failed", str(error.args[0])))
-            self._changed.notify_all()
+            text = str(error.args[0])
+            self._answer([self._unplayed(number, self._request(number), "failed", text) for number in unanswered])
+        self._changes.tell()
 
     # ---- With the lock held
 
-    def _open(self, requests: Sequence[EpisodeRequest]) -> Submission:
-        policies = self._checks.check(requests)
+    def _open(self, submission: Submission, requests: Sequence[EpisodeRequest]) -> None:
+        submission.policies = self._checks.check(requests)
         for request in requests:
             if "stream" in request.record:
                 refuse("request", "one that records no 'stream'", request, "steps do not leave their actor")
             if request.deadline is not None:
                 refuse("request", "one without a deadline", request, "clocks of machines differ; use max_steps")
-        self._policies.use(policies)
-        return self._submissions.open(requests, policies, ())
+        self._submissions.open(submission)
 
-    def _wait_for_room(self, deadline: float | None) -> bool:
-        """Whether there is room, or the end came."""
-        left = None if deadline is None else max(deadline - time.monotonic(), 0.0)
-        return self._changed.wait_for(lambda: self._end is not None or len(self._waiting) < self._capacity, left)
+    def _accept(self, ids: list[int], accepted: _Accepted) -> bool:
+        """As many as there is room for; whether that is all."""
+        with self._lock:
+            before = accepted.num_accepted
+            self._check_open(ids[:before])
+            end = min(before + max(self._capacity - len(self._waiting), 0), len(ids))
+            more = ids[before:end]
+            accepted.num_accepted = end
+            self._waiting.extend(more)  # right after the assignment: Ctrl-C cannot come between
+        self._changes.tell()
+        return end == len(ids)
 
     def _check_open(self, ids: list[int]) -> None:
         """ids: of the requests that have found room before, which the error tells."""
@@ -190,15 +274,21 @@ class Requests:
         submission, index = self._submissions.find(number)
         return submission.request(index)
 
-    def _answer(self, result: EpisodeResult) -> None:
-        self._results.append(result)
-        self._count_answers(self._submissions.find(result.id)[0], 1)
+    def _answer(self, results: list[EpisodeResult]) -> None:
+        self._outbox.incoming = self._answered(results)
+        self._settle()
 
-    def _count_answers(self, submission: Submission, count: int) -> None:
-        """Of requests that are answered, or were not submitted after all."""
-        if count and self._submissions.answer(submission, count):
-            self._policies.release(submission.policies)
-        self._changed.notify_all()
+    def _answered(self, results: list[EpisodeResult]) -> _Answered:
+        counts = collections.Counter(self._submissions.find(result.id)[0] for result in results)
+        return _Answered(results, [(submission, submission.answered + count) for submission, count in counts.items()])
+
+    def _settle(self) -> None:
+        """Finishes what a call has left undone."""
+        if self._outbox.incoming is not None:
+            for submission, answered in self._outbox.incoming.answers:
+                self._submissions.answer(submission, answered)
+            self._outbox.put(self._outbox.incoming.results)
+        self._submissions.settle()
 
     # ---- Results
 

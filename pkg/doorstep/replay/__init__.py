@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doorstep._arguments import WorldSelection, check_slots, refuse
-from doorstep._files import replaced_file
+from doorstep._files import printable, replaced_file
 from doorstep._native import VERSION_STRING
 from doorstep.render.objects import AGENT_TINTS, Objects, Snapshot, objects_of
 from doorstep.simulator import Simulator
@@ -77,6 +77,8 @@ class Recorder:
             refuse("worlds", "at least one world", worlds)
         if len(set(self._slots)) < len(self._slots):
             refuse("worlds", "distinct slots", worlds)
+        if title is not None and not isinstance(title, str):
+            refuse("title", "a text or None", title)
         self._title = f"{sim.num_agents} agents, seed {sim.seed}" if title is None else title
         self._moments: list[list[_Moment]] = [[] for _ in self._slots]  # by world
         self.record()
@@ -111,7 +113,7 @@ class Recorder:
     def to_html(self) -> str:
         """The HTML file as text."""
         parts = {
-            "title": html.escape(f"doorstep: {self._title}"),
+            "title": html.escape(f"doorstep: {printable(self._title)}"),
             "style": _read("page.css"),
             "recording": self._recording(),
             "script": "\n".join(_read(name) for name in _SCRIPTS),

@@ -2,196 +2,232 @@
 
 from __future__ import annotations
 
-import collections
+import functools
 import threading
 import time
-from collections.abc import Sequence
+import traceback
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from typing import Any, TypeAlias, final
+from typing import Any, TypeVar, cast, final
 
+import numpy as np
 from numpy.typing import NDArray
 
-from doorstep._native._generated import OutputKind
-from doorstep._native.rollouts import OutputData
-from doorstep.errors import ClosedError, StateError
+from doorstep._native.rollouts import OUTPUT_DTYPE, TakeCall
+from doorstep.errors import ClosedError, OutOfMemoryError
 from doorstep.rollouts.batch import RequestBatch
+from doorstep.rollouts.changes import Changes, TimeLimit
 from doorstep.rollouts.failures import FailureTexts
-from doorstep.rollouts.policies import PolicyTable
+from doorstep.rollouts.outbox import Delivery
+from doorstep.rollouts.outputs import AnyOutput, Incoming, OutputBatch
 from doorstep.rollouts.queues import OutputQueue
 from doorstep.rollouts.request import EpisodeRequest
-from doorstep.rollouts.result import EpisodeResult, EpisodeStep, make_result, make_step
+from doorstep.rollouts.result import EpisodeResult
 from doorstep.rollouts.submissions import Submission, Submissions
 
-AnyOutput: TypeAlias = EpisodeResult | EpisodeStep
+Returned = TypeVar("Returned")
 
-_MOST_OUTPUTS = 4096  # that the thread of futures takes at a time
-_SLICE_SECONDS = 0.05  # of a wait, after which it is seen that the thread of futures takes the outputs
+_MOST_OUTPUTS = 4096  # that are taken from the library at a time, or more if a call wants more
+_SLICE_SECONDS = 0.05  # of a wait, after which it is seen what other threads have done
+_NO_RECORDS = np.empty(0, OUTPUT_DTYPE)
 
 
 @final
 class Answers:
     """Gives outputs to those who asked for them. Any thread may use it.
 
+    A call that waits takes outputs from the library, for itself and others. Once there are futures, a thread takes all
+    of them, and calls wait for what it leaves. What was taken stays in the outbox until a call returns it. Ctrl-C may
+    end calls anywhere; the next call does what is left to do.
+
     Args:
-        outputs: what replicas have pushed.
-        policies: the engine's, which are released with the last answer of a submission.
+        queue: what replicas have pushed.
         lock: guards policies and submissions.
     """
 
-    def __init__(
-        self, outputs: OutputQueue, policies: PolicyTable, failures: FailureTexts, lock: threading.RLock
-    ) -> None:
-        self._outputs, self._policies, self._failures = outputs, policies, failures
-        self._changed = threading.Condition(lock)
-        self._taking = threading.Lock()  # held from taking to handing out, so that outputs are handed out in order
+    def __init__(self, queue: OutputQueue, failures: FailureTexts, lock: threading.RLock) -> None:
+        self._queue, self._outbox, self._failures, self._lock = queue, queue.outbox, failures, lock
         self._submissions = Submissions()
-        self._passed_on: collections.deque[AnyOutput] = collections.deque()  # by the thread of futures
+        self._taking = threading.Lock()  # held by the only thread that takes, so that outputs stay in order
+        self._wake = Changes()  # of the thread, when there are futures or the end
+        self._has_futures = False
         self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        self._thread = threading.Thread(target=self._serve_futures, name="doorstep-futures", daemon=True)
+        self._thread.start()
 
     # ---- Submissions
 
-    @property
-    def unanswered(self) -> int:
-        return self._submissions.unanswered
-
-    def open(
-        self,
-        requests: Sequence[EpisodeRequest] | RequestBatch,
-        policies: frozenset[int],
-        futures: Sequence[Future[EpisodeResult]],
+    def new_submission(
+        self, requests: Sequence[EpisodeRequest] | RequestBatch, futures: Sequence[Future[EpisodeResult]]
     ) -> Submission:
+        return self._submissions.make(requests, futures)
+
+    def open(self, submission: Submission) -> None:
         """To be called before the requests are submitted: their outputs may come at once."""
-        with self._changed:
-            if futures and self._thread is None:
-                self._thread = threading.Thread(target=self._serve_futures, name="doorstep-futures", daemon=True)
-                self._thread.start()
-            self._policies.use(policies)
-            return self._submissions.open(requests, policies, futures)
+        if submission.has_futures:
+            self._has_futures = True
+            self._wake.tell()
+        with self._lock:
+            self._submissions.open(submission)
+
+    def settle(self) -> None:
+        """To be called when a submission is over."""
+        with self._lock:
+            self._submissions.settle()
+        self._outbox.changes.tell()
+
+    def policies_in_use(self) -> frozenset[int]:
+        with self._lock:
+            return self._submissions.policies_in_use()
 
     def request_of(self, tag: int) -> EpisodeRequest:
         """The request that is not answered and has this tag in the library."""
-        with self._changed:
+        with self._lock:
             submission, index = self._submissions.find(tag)
             return submission.request(index)
 
-    def withdraw(self, submission: Submission, count: int) -> None:
-        """That many of the submission's last requests have not been submitted after all."""
-        if count:
-            with self._changed:
-                self._answer(submission, count)
+    @property
+    def outstanding(self) -> int:
+        """Requests whose result no call has returned, and no future has got."""
+        with self._lock:
+            self._submissions.settle()
+            self._outbox.take_back()
+            of_futures = self._submissions.tally_of_futures.unanswered
+            return self._submissions.tally.expected - self._outbox.num_taken + of_futures
 
-    def _answer(self, submission: Submission, count: int) -> None:
-        if self._submissions.answer(submission, count):
-            self._policies.release(submission.policies)
-        self._changed.notify_all()
+    # ---- Returning
 
-    # ---- Taking
+    def outputs(self, most: int, timeout: float | None) -> list[AnyOutput]:
+        """At least one, unless none is to come, or the time is over."""
+        return self._hand_out(lambda batch: batch.outputs(self._failures), most, timeout) or []
 
-    def take(self, most: int, timeout: float | None) -> list[AnyOutput]:
-        """At least one output, unless none is to come, or the time is over."""
-        deadline = None if timeout is None else time.monotonic() + timeout
-        while True:
-            with self._changed:
-                if self._passed_on:
-                    return [self._passed_on.popleft() for _ in range(min(most, len(self._passed_on)))]
-                if self._nothing_comes():
-                    return []
-            left = _SLICE_SECONDS if deadline is None else min(_SLICE_SECONDS, deadline - time.monotonic())
-            if outputs := self._take_some(most, max(left, 0.0)):
-                return outputs
-            if left < _SLICE_SECONDS:
-                return []
+    def records(self, most: int, timeout: float | None) -> NDArray[Any]:
+        """As outputs(), as records of results; what comes with them is dropped."""
+        records = self._hand_out(OutputBatch.results, most, timeout)
+        return _NO_RECORDS if records is None else records
 
-    def _take_some(self, most: int, timeout: float) -> list[AnyOutput]:
-        if self._thread is None:
-            return self._take_and_hand_out(most, timeout)
-        with self._changed:
-            self._changed.wait_for(lambda: self._passed_on or self._nothing_comes(), timeout)
-        return []
+    def result(self) -> EpisodeResult | None:
+        """The next one; None if none is to come."""
+        return self._hand_out(self._first_result, 1, None)
 
-    def _take_and_hand_out(self, most: int, timeout: float) -> list[AnyOutput]:
-        if not self._taking.acquire(timeout=timeout):
-            return []
-        try:
-            return self._hand_out(self._outputs.take(most, timeout), passes_on=False)
-        finally:
-            self._taking.release()
+    def _first_result(self, batch: OutputBatch) -> EpisodeResult | None:
+        return cast(EpisodeResult, batch.outputs(self._failures)[0]) if batch.num_results else None
 
-    def _nothing_comes(self) -> bool:
-        """To those who take; raises ClosedError if that stays so."""
-        if self._submissions.unanswered > self._submissions.unanswered_futures or len(self._outputs):
-            return False
-        if self._outputs.closed:
+    def _hand_out(
+        self, read: Callable[[OutputBatch], Returned | None], most: int, timeout: float | None
+    ) -> Returned | None:
+        fill, wait = functools.partial(self._fill, most), functools.partial(self._receive, most)
+        return self._outbox.hand_out(fill, wait, read, timeout)
+
+    def _fill(self, most: int, delivery: Delivery[OutputBatch]) -> bool:
+        """Raises ClosedError if none is to come ever."""
+        with self._lock:
+            self._submissions.settle()
+            self._outbox.fill(delivery, most)
+            if delivery.part is not None:
+                return True
+            if self._submissions.tally.unanswered or self._outbox.is_coming:
+                return False
+        if self._queue.closed:
             raise ClosedError("this engine was closed, and all outputs have been taken", hint="make a new one")
         return True
 
-    def take_records(self, most: int, timeout: float | None) -> NDArray[Any]:
-        """As take(), as records of results; what comes with them is dropped."""
-        if self._thread is not None:
-            raise StateError("results go to futures", hint="use an engine of its own for futures")
-        deadline = None if timeout is None else time.monotonic() + timeout
-        while True:
-            with self._changed:
-                nothing_comes = self._nothing_comes()
-            left = _SLICE_SECONDS if deadline is None else min(_SLICE_SECONDS, deadline - time.monotonic())
-            records = self._take_some_records(most, 0.0 if nothing_comes else max(left, 0.0))
-            if len(records) or nothing_comes or left < _SLICE_SECONDS:
-                return records
+    # ---- Taking
 
-    def _take_some_records(self, most: int, timeout: float) -> NDArray[Any]:
+    def _receive(self, most: int, before: int, timeout: float) -> None:
+        """Waits for outputs, which another thread may take."""
+        if self._has_futures or self._taking.locked():
+            self._wait(before, timeout)
+            return
         with self._taking:
-            records = self._outputs.take(most, timeout)
-            for record in records[records["data"] != 0]:
-                OutputData(record).release()
-            results: NDArray[Any] = records[records["kind"] == OutputKind.RESULT]
-            with self._changed:
-                self._answer_records(results)
-        return results
+            incoming = self._take(max(most, _MOST_OUTPUTS), timeout)
+            if incoming is not None and not self._has_futures:
+                self._answer(incoming)
+        self._outbox.changes.tell()
 
-    def _answer_records(self, results: NDArray[Any]) -> None:
-        """Puts the caller's tags into them."""
-        for submission, places, indices in self._submissions.find_all(results["tag"].copy()):
-            results["tag"][places] = submission.tags(indices)
-            self._answer(submission, len(places))
+    def _wait(self, before: int, timeout: float) -> None:
+        """Waits for other threads."""
+        if self._has_futures:
+            self._wake.tell()  # which Ctrl-C may have prevented
+        self._outbox.changes.wait(before, timeout)
 
-    # ---- Handing out
+    def _take(self, most: int, timeout: float) -> Incoming | None:
+        """Some outputs, first those that were taken already and are not in the outbox."""
+        incoming = self._outbox.incoming
+        if incoming is None or not len(incoming):
+            incoming = self._outbox.incoming = Incoming(TakeCall(self._queue.native_handle, most))
+        incoming.call.run(timeout)
+        return incoming if len(incoming) else None
 
-    def _hand_out(self, records: NDArray[Any], *, passes_on: bool) -> list[AnyOutput]:
-        """The outputs, less those that belong to futures, which get them."""
-        with self._changed:
-            answered = [self._answer_output(record) for record in records]
-            others = [output for output, future in answered if future is None]
-            if passes_on:  # with the lock: who takes sees neither less nor more than has been answered
-                self._passed_on.extend(others)
-        for output, future in answered:
-            if future is not None and isinstance(output, EpisodeResult) and future.set_running_or_notify_cancel():
-                future.set_result(output)
-        return others
+    def _answer(self, incoming: Incoming) -> None:
+        """Puts outputs into the outbox, but for those of futures, which get them."""
+        incoming.copy_rows()
+        with self._lock:
+            incoming.identify(self._submissions)
+        assert incoming.batch is not None
+        if incoming.of_futures is not None:
+            self._give_to_futures(incoming.of_futures)
+        with self._lock:
+            for submission, answered in incoming.answers:
+                self._submissions.answer(submission, answered)
+            self._outbox.put(incoming.batch)
 
-    def _answer_output(self, record: Any) -> tuple[AnyOutput, Future[EpisodeResult] | None]:
-        submission, index = self._submissions.find(int(record["tag"]))
-        request = submission.request(index)
-        if record["kind"] == OutputKind.STEP:
-            return make_step(record, request), None
-        self._answer(submission, 1)
-        error = self._failures.text_of(int(record["reason"]), int(record["cause"]))
-        return make_result(record, request, error), submission.future(index)
-
-    # ---- Futures: a thread takes all outputs, and passes on those that belong to none
+    # ---- Futures
 
     def _serve_futures(self) -> None:
-        try:
-            while True:
+        while not self._has_futures and not self._queue.closed:
+            self._wake.wait(0, -1)
+        while self._has_futures:
+            try:
                 with self._taking:
-                    self._hand_out(self._outputs.take(_MOST_OUTPUTS, _SLICE_SECONDS), passes_on=True)
-        except ClosedError:
-            pass  # the engine has ended: all futures have their results
+                    incoming = self._take(_MOST_OUTPUTS, _SLICE_SECONDS)
+                    if incoming is not None:
+                        self._answer(incoming)
+            except ClosedError:
+                return  # the engine has ended: all futures have their results
+            except (MemoryError, OutOfMemoryError):
+                time.sleep(_SLICE_SECONDS)  # nothing is lost
+            self._outbox.changes.tell()
 
-    def wait_for_futures(self, timeout: float | None) -> bool:
-        with self._changed:
-            return self._changed.wait_for(lambda: not self._submissions.unanswered_futures, timeout)
+    def _give_to_futures(self, batch: OutputBatch) -> None:
+        for future, output in zip(batch.futures(), batch.outputs(self._failures), strict=True):
+            _resolve(future, output)
+
+    def drain(self, limit: TimeLimit) -> bool:
+        """Waits until the thread, if there are futures, has seen all results; whether that is so."""
+        while True:
+            before = self._outbox.changes.count
+            with self._lock:
+                self._submissions.settle()
+                if not self._has_futures or not self._submissions.unanswered:
+                    return True
+            left = limit.left(_SLICE_SECONDS)
+            if left == 0:
+                return False
+            self._wait(before, left)
+
+    # ---- The end
+
+    def end(self) -> None:
+        """To be called once the queue is closed."""
+        self._wake.tell()
+        self._outbox.changes.tell()
+
+    @property
+    def runs_here(self) -> bool:
+        """Whether this is called in its thread."""
+        return self._thread is threading.current_thread()
 
     def join(self, timeout: float | None) -> None:
-        """Once the outputs are closed."""
-        if self._thread is not None and self._thread is not threading.current_thread():
+        if self._thread is not None and self._thread.is_alive():
             self._thread.join(timeout)
+
+
+def _resolve(future: Future[EpisodeResult], output: Any) -> None:
+    try:
+        if future.set_running_or_notify_cancel():
+            future.set_result(output)
+    except BaseException:  # of a callback; the other futures get their results
+        traceback.print_exc()

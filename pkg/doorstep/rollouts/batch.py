@@ -20,7 +20,7 @@ from doorstep.rollouts.policies import PolicyTable
 from doorstep.rollouts.request import EpisodeRequest
 from doorstep.rollouts.result import record_bits
 
-_LATEST = 2**63 - 1  # nanoseconds
+_LONGEST = 4e9  # seconds of a deadline; more than a century, which int64 holds as nanoseconds
 
 
 @final
@@ -100,7 +100,7 @@ class RequestWriter:
         one = self._write_all([batch.template])
         array = np.repeat(one.array, len(batch))
         array["seed"], array["max_steps"] = batch.seeds, batch.max_steps
-        if batch.template.sampling.seed is None:
+        if batch.template.chosen_sampling().seed is None:
             array["sampling_seed"] = batch.seeds
         return WrittenRequests(array, one.policies, one.kept)
 
@@ -114,7 +114,7 @@ class RequestWriter:
         array["max_steps"] = [request.max_steps or 0 for request in requests]
         array["priority"] = [request.priority for request in requests]
         array["deadline_ns"] = [
-            0 if request.deadline is None else min(now + int(request.deadline * 1e9), _LATEST) for request in requests
+            0 if request.deadline is None else now + int(min(request.deadline, _LONGEST) * 1e9) for request in requests
         ]
         array["record"] = [record_bits(request) for request in requests]
         _write_sampling(array, requests)
@@ -122,18 +122,13 @@ class RequestWriter:
 
     def _write_policies(self, array: NDArray[Any], requests: Sequence[EpisodeRequest]) -> frozenset[int]:
         written = array["policies"][:, : self._num_agents]
+        held: set[int] = set()  # until the requests are unanswered ones
         if len({id(request.policy) for request in requests}) == 1:  # as in most sequences
-            written[:] = self._policies.numbers_of(requests[0].policy)
+            written[:] = self._policies.numbers_of(requests[0].policy, held)
         else:
-            held: list[int] = []  # numbers may pass to another policy until they are in use
-            try:
-                for row, request in zip(written, requests, strict=True):
-                    row[:] = numbers = self._policies.numbers_of(request.policy)
-                    self._policies.use(numbers)
-                    held += numbers
-            finally:
-                self._policies.release(held)
-        return frozenset(np.unique(written).tolist())
+            for row, request in zip(written, requests, strict=True):
+                row[:] = self._policies.numbers_of(request.policy, held)
+        return frozenset(held)
 
     def _write_levels(self, array: NDArray[Any], requests: Sequence[EpisodeRequest]) -> list[Any]:
         handles: dict[int, Handle] = {}
@@ -153,7 +148,7 @@ class RequestWriter:
 
 
 def _write_sampling(array: NDArray[Any], requests: Sequence[EpisodeRequest]) -> None:
-    params = [request.sampling for request in requests]
+    params = [request.chosen_sampling() for request in requests]
     array["sampling_seed"] = [
         request.seed if sampling.seed is None else sampling.seed
         for request, sampling in zip(requests, params, strict=True)

@@ -6,7 +6,6 @@ import atexit
 import functools
 import os
 import threading
-import time
 import warnings
 import weakref
 from collections.abc import Sequence
@@ -23,10 +22,12 @@ from doorstep.errors import ClosedError
 from doorstep.metrics.store import MetricsStore
 from doorstep.rollouts.answers import Answers
 from doorstep.rollouts.batch import RequestBatch, RequestWriter
+from doorstep.rollouts.changes import TimeLimit
 from doorstep.rollouts.checks import check_count
 from doorstep.rollouts.config import RolloutConfig
 from doorstep.rollouts.controllers import Controller, make_controller
 from doorstep.rollouts.failures import FailureTexts, describe
+from doorstep.rollouts.native_policies import NativePolicies
 from doorstep.rollouts.policies import PolicyTable
 from doorstep.rollouts.queues import OutputQueue, RequestQueue
 from doorstep.rollouts.replica import Replica
@@ -52,22 +53,32 @@ class Core:
         self._lock = threading.RLock()
         self._failures = FailureTexts()
         self._failure: BaseException | None = None  # of the last replica
-        self._policies = PolicyTable(config.max_policies, num_agents, self._policy_passed_on)
+        self.answers = Answers(self.outputs, self._failures, self._lock)
+        in_use = self.answers.policies_in_use
+        self.replicas: list[Replica] = []
+        self._native = NativePolicies(in_use, functools.partial(_ask_again, self.replicas))
+        self._policies = PolicyTable(config.max_policies, num_agents, in_use, self._native.forget)
         self._writer = RequestWriter(num_agents, self._policies)
-        self.answers = Answers(self.outputs, self._policies, self._failures, self._lock)
         self.ending = False
         self.is_copy = False  # in a forked child
-        self.replicas: list[Replica] = []
         num_replicas = len(config.replica_devices)
-        self._controller: Controller = make_controller(config.controller, self.waiting, self.outputs, num_replicas)
+        self._playing = set(range(num_replicas))
+        try:
+            self._controller: Controller = make_controller(config.controller, self.waiting, self.outputs, num_replicas)
+        except BaseException:
+            self.waiting.close()  # which ends the thread of one that was being made
+            raise
         try:
             self.replicas += map(self._make_replica, range(num_replicas))
         except BaseException:
             self._discard()
             raise
-        self._playing = set(range(num_replicas))
+
+    def start(self) -> None:
+        """The caller ends the parts if it raises."""
         for replica in self.replicas:
-            replica.start()
+            replica.start(self._policies.__getitem__, self._native, self._replica_ended)
+        self.answers.start()
 
     def _make_replica(self, number: int) -> Replica:
         config = self.config.simulator.replace(device=self.devices[number])
@@ -76,9 +87,7 @@ class Core:
             config,
             self._controller.queues[number],
             self.outputs,
-            self._policies.__getitem__,
-            lambda error: self._failures.number_of(describe(error)),
-            self._replica_ended,
+            self._failures,
         )
 
     def _discard(self) -> None:
@@ -100,11 +109,22 @@ class Core:
             return np.empty(0, np.uint64)
         check_count(requests)
         self._check_open([])
-        with self._lock:
-            written = self._writer.write(requests)
-            submission = self.answers.open(requests, written.policies, futures)
-        written.array["tag"] = submission.library_tags()
-        call = native.SubmitCall(self.waiting.native_handle, written.array)
+        submission = self.answers.new_submission(requests, futures)
+        try:
+            with self._lock:
+                written = self._writer.write(requests)
+                self._native.renew({number: self._policies[number] for number in written.policies})
+                submission.policies = written.policies
+                self.answers.open(submission)
+            written.array["tag"] = submission.library_tags()
+            submission.progress = call = native.SubmitCall(self.waiting.native_handle, written.array)
+            self._run(call, timeout)
+        finally:
+            submission.is_over = True  # first of all: a second Ctrl-C may end what follows
+            self.answers.settle()
+        return call.ids
+
+    def _run(self, call: native.SubmitCall, timeout: float | None) -> None:
         try:
             call.run(timeout)
         except ClosedError as error:
@@ -112,9 +132,6 @@ class Core:
             self._check_open(ids)
             error.ids = ids  # type: ignore[attr-defined]
             raise
-        finally:
-            self.answers.withdraw(submission, len(requests) - len(call.ids))
-        return call.ids
 
     def _check_open(self, ids: list[int]) -> None:
         """ids: of the requests that have found room before, which the error tells."""
@@ -130,16 +147,11 @@ class Core:
                 refuse("request", "a doorstep.EpisodeRequest", request)
             if "stream" in request.record:
                 refuse("request", "one that records no 'stream'", request, "get_outputs() gives steps")
-        futures: list[Future[EpisodeResult]] = [Future() for _ in requests]
+        futures = [_EpisodeFuture(self.waiting) for _ in requests]
         ids = self.submit(requests, timeout, futures).tolist()
-        cancel = functools.partial(_cancel, self.waiting)  # not self: a future that is kept keeps no engine's parts
         for future, request_id in zip(futures, ids, strict=False):
-            future.add_done_callback(functools.partial(cancel, request_id))
-        return futures[: len(ids)]
-
-    def _policy_passed_on(self, number: int) -> None:
-        for replica in self.replicas:
-            replica.forget_policy(number)
+            future.request_id = request_id
+        return list(futures[: len(ids)])
 
     @property
     def num_playing(self) -> int:
@@ -149,10 +161,8 @@ class Core:
     # ---- Waiting ----
 
     def drain(self, timeout: float | None) -> bool:
-        deadline = None if timeout is None else time.monotonic() + timeout
-        if not native.drain_requests(self.waiting.native_handle, timeout):
-            return False
-        return self.answers.wait_for_futures(None if deadline is None else max(deadline - time.monotonic(), 0.0))
+        limit = TimeLimit(timeout)
+        return native.drain_requests(self.waiting.native_handle, timeout) and self.answers.drain(limit)
 
     # ---- The end ----
 
@@ -164,7 +174,9 @@ class Core:
             replica.close()
 
     def join(self, timeout: float | None = None) -> None:
-        """Waits for the end; timeout: seconds for each thread."""
+        """Waits for the end, unless one of its own threads calls; timeout: seconds for each thread."""
+        if self.answers.runs_here or any(replica.runs_here for replica in self.replicas):
+            return
         self._controller.join(timeout)
         for replica in self.replicas:
             replica.join(timeout)
@@ -193,6 +205,7 @@ class Core:
             native.answer_requests(*handles, EpisodeReason.FAILED, self._failures.number_of(text))
         finally:
             self.outputs.close()
+            self.answers.end()
 
 
 def _closed(message: str, ids: list[int]) -> ClosedError:
@@ -201,9 +214,26 @@ def _closed(message: str, ids: list[int]) -> ClosedError:
     return error
 
 
-def _cancel(queue: RequestQueue, request_id: int, done: Future[EpisodeResult]) -> None:
-    if done.cancelled():
-        native.cancel_request(queue.native_handle, request_id)
+def _ask_again(replicas: list[Replica], number: int) -> None:
+    for replica in replicas:
+        replica.forget_policy(number)
+
+
+class _EpisodeFuture(Future[EpisodeResult]):
+    """Cancelling it cancels its request. It needs no callback for that: adding one takes the lock of the future, which
+    Ctrl-C may leave locked, and then the thread that gives all futures their results would wait for ever."""
+
+    request_id: int | None = None
+
+    def __init__(self, queue: RequestQueue) -> None:  # a future that is kept must not keep the engine's parts
+        super().__init__()
+        self._queue = queue
+
+    def cancel(self) -> bool:
+        is_cancelled = super().cancel()
+        if is_cancelled and self.request_id is not None:
+            native.cancel_request(self._queue.native_handle, self.request_id)
+        return is_cancelled
 
 
 # ---- Exit and fork ----

@@ -60,9 +60,14 @@ class RolloutEngine:
         if metrics is not None and not isinstance(metrics, MetricsStore):
             refuse("metrics", "a doorstep.metrics.MetricsStore", metrics)
         self._parts = Core(config, metrics)
-        self._finalizer = weakref.finalize(self, self._parts.end)
-        self._finalizer.atexit = False
-        watch_process(self._parts)
+        try:
+            self._finalizer = weakref.finalize(self, self._parts.end)
+            self._finalizer.atexit = False
+            watch_process(self._parts)
+            self._parts.start()
+        except BaseException:
+            self._parts.end()
+            raise
 
     @property
     def _core(self) -> Core:
@@ -94,7 +99,7 @@ class RolloutEngine:
     @property
     def outstanding(self) -> int:
         """Requests whose result has not been taken."""
-        return self._core.answers.unanswered
+        return self._core.answers.outstanding
 
     @property
     def metrics(self) -> MetricsStore | None:
@@ -135,6 +140,7 @@ class RolloutEngine:
         Raises:
             ArgumentError: a request has more policies than the engine can take, or a level that does not suit it; then
                 none was submitted.
+            StateError: the module of a policy has other tensors, or its memory was moved or freed; likewise.
             ClosedError: the engine was closed; `ids` as below, of requests that get their results all the same.
             TimeoutError: there was no room for all; its `ids` are those of the requests that were submitted.
         """
@@ -163,7 +169,7 @@ class RolloutEngine:
             uint64 [n], their ids.
 
         Raises:
-            ArgumentError, ClosedError, TimeoutError: as `submit()`.
+            ArgumentError, StateError, ClosedError, TimeoutError: as `submit()`.
         """
         batch = make_batch(EpisodeRequest(**fields), seeds, max_steps)
         ids = self._core.submit(batch, check_timeout(timeout))
@@ -195,19 +201,22 @@ class RolloutEngine:
             ClosedError: the engine was closed, and all outputs have been taken.
         """
         limit = check_timeout(timeout) if check_flag("block", block) else 0.0
-        return self._core.answers.take(check_integer("most", most, 1, 1 << 20), limit)
+        return self._core.answers.outputs(check_integer("most", most, 1, 1 << 20), limit)
 
     def get_records(self, timeout: float | None = None, most: int = _MOST_OUTPUTS) -> NDArray[Any]:
         """The results that have come, as records: the fields of `EpisodeResult` that are numbers, and times on
         `time.monotonic_ns()`. Many times faster than `get_outputs()`, and otherwise as this; what requests record is
         dropped."""
-        return self._core.answers.take_records(check_integer("most", most, 1, 1 << 20), check_timeout(timeout))
+        return self._core.answers.records(check_integer("most", most, 1, 1 << 20), check_timeout(timeout))
 
     def __iter__(self) -> Iterator[EpisodeResult]:
         """Results until nothing is outstanding; steps are left out."""
         try:
-            while outputs := self.get_outputs():
-                yield from (output for output in outputs if isinstance(output, EpisodeResult))
+            while True:
+                result = self._core.answers.result()
+                if result is None:
+                    return
+                yield result  # on its way here Python does not look for signals, as it does at a jump back
         except ClosedError:  # nothing comes any more
             if self._parts.is_copy:
                 raise
@@ -218,7 +227,7 @@ class RolloutEngine:
         futures.
 
         Raises:
-            ArgumentError, ClosedError: as `submit()`; steps of futures cannot be streamed.
+            ArgumentError, StateError, ClosedError: as `submit()`; steps of futures cannot be streamed.
         """
         (future,) = self._core.submit_futures([request], None)
         return future

@@ -9,6 +9,8 @@ from doorstep._native._generated import EpisodeReason, FailureCause
 
 _MOST_TEXTS = 4096  # that are kept: results with older ones say less
 
+_AGENTS = 8  # as ds_failure_cause counts steps
+
 _OF_THE_LIBRARY = {
     int(FailureCause.MEMORY): "no memory was left for what the request records",
     int(FailureCause.SIMULATION): "a step met a value that is not finite, or more contacts than a world can hold",
@@ -40,6 +42,9 @@ class FailureTexts:
         """What a result with this reason and cause says."""
         if reason != EpisodeReason.FAILED:
             return ""
+        if cause <= FailureCause.LOGITS:
+            step, agent = divmod(FailureCause.LOGITS - cause, _AGENTS)
+            return f"the logits of agent {agent} were not finite in step {step} (counted from 0), which it made idly"
         return _OF_THE_LIBRARY.get(cause) or self._texts.get(cause) or "its policy raised"
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import types
+from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 from typing import Any, final
 
 from doorstep._arguments import refuse
@@ -21,6 +23,7 @@ class PolicyTable:
     Args:
         most: how many there may be.
         num_agents: of an episode.
+        in_use: the numbers that unanswered requests have.
         passed_on: told a number that another policy has now.
         check: refuses what is no policy; None: `check_policy`.
     """
@@ -29,62 +32,54 @@ class PolicyTable:
         self,
         most: int,
         num_agents: int,
+        in_use: Callable[[], AbstractSet[int]],
         passed_on: Callable[[int], None],
         check: Callable[[Any], None] | None = None,
     ) -> None:
-        self._num_agents, self._passed_on = num_agents, passed_on
+        self._num_agents, self._in_use, self._passed_on = num_agents, in_use, passed_on
         self._check = check or check_policy
         self._policies: list[Any] = [_UNUSED] * most
-        self._numbers: dict[Any, int] = {}  # by what stands for a policy
-        self._uses = [0] * most  # by submissions
-        self._next = 0  # of those that were never given
+        self._numbers: dict[Any, int] = {}  # by identity
 
     def __getitem__(self, number: int) -> Any:
         return self._policies[number]
 
-    def numbers_of(self, policy: Any) -> list[int]:
-        """The number of each agent's policy."""
+    def numbers_of(self, policy: Any, held: set[int]) -> list[int]:
+        """The number of each agent's policy. held: gets them; the numbers in it pass to no other policy."""
         if not isinstance(policy, tuple):
-            return [self._number_of(policy)] * self._num_agents
+            return [self._number_of(policy, held)] * self._num_agents
         if len(policy) != self._num_agents:
             refuse("policy", f"one policy, or a tuple of {self._num_agents}, one for each agent", policy)
-        numbers = []
-        for one in policy:  # each is in use while the next looks for a number
-            numbers.append(self._number_of(one))
-            self._uses[numbers[-1]] += 1
-        self.release(numbers)
-        return numbers
+        return [self._number_of(one, held) for one in policy]
 
-    def use(self, numbers: Iterable[int]) -> None:
-        for number in numbers:
-            self._uses[number] += 1
-
-    def release(self, numbers: Iterable[int]) -> None:
-        for number in numbers:
-            self._uses[number] -= 1
-
-    def _number_of(self, policy: Any) -> int:
+    def _number_of(self, policy: Any, held: set[int]) -> int:
         self._check(policy)
-        key = _key_of(policy)
+        key = _identity(policy)
         number = self._numbers.get(key)
         if number is None:
-            number = self._numbers[key] = self._find_free()
-            self._policies[number] = policy
+            number = self._give_number(key, policy, held)
+        held.add(number)
         return number
 
-    def _find_free(self) -> int:
-        if self._next < len(self._policies):
-            self._next += 1
-            return self._next - 1
-        for key, number in self._numbers.items():
-            if not self._uses[number]:
-                del self._numbers[key]
-                self._passed_on(number)
+    def _give_number(self, key: Any, policy: Any, held: set[int]) -> int:
+        """Ctrl-C may end it anywhere: then the policy has no number, or this one."""
+        number, others = len(self._numbers), self._numbers
+        if number == len(self._policies):
+            number = self._find_free(held)
+            others = {other: its for other, its in others.items() if its != number}
+            self._passed_on(number)
+        self._policies[number], self._numbers = policy, {**others, key: number}
+        return number
+
+    def _find_free(self, held: set[int]) -> int:
+        taken = held | self._in_use()
+        for number in self._numbers.values():
+            if number not in taken:
                 return number
         raise ArgumentError(
             f"unanswered requests have {len(self._policies)} policies already, as many as max_policies allows",
             argument="policy",
-            hint="create the engine with a larger max_policies",
+            hint="create the engine with a larger max_policies, or give requests one object instead of equal ones",
         )
 
 
@@ -95,10 +90,13 @@ def check_policy(policy: Any) -> None:
         refuse("policy", f"{', '.join(map(repr, BUILT_IN))}, a doorstep.Policy or a callable", policy)
 
 
-def _key_of(policy: Any) -> Any:
-    """Equal for equal methods of one object, of which Python makes a new one each time."""
-    try:
-        hash(policy)
-    except TypeError:
-        return id(policy)  # the table keeps it alive
-    return policy
+def _identity(policy: Any) -> Any:
+    """Policies that are equal may act differently. Methods of one object are one policy, although Python makes a new
+    object each time. The table keeps these objects alive: no other one has their addresses meanwhile."""
+    if isinstance(policy, str):
+        return policy
+    if isinstance(policy, types.MethodType):
+        return id(policy.__self__), id(policy.__func__)
+    if isinstance(policy, (types.BuiltinMethodType, types.MethodWrapperType)):
+        return id(policy.__self__), policy.__name__
+    return id(policy)

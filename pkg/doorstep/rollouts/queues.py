@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import collections
-from typing import Any, final
-
-from numpy.typing import NDArray
+from typing import final
 
 from doorstep._arguments import check_integer
 from doorstep._native import rollouts as native
 from doorstep._native._generated import MAX_QUEUE_CAPACITY
 from doorstep._native.handle import Handle
+from doorstep.rollouts.outbox import Outbox
+from doorstep.rollouts.outputs import OutputBatch
 
 
 @final
@@ -72,11 +71,15 @@ class RequestQueue:
 
 @final
 class OutputQueue:
-    """Results and steps, in the order in which they came. Any thread may use it."""
+    """Results and steps, in the order in which they came.
+
+    Attributes:
+        outbox: those that were taken from the library, and that no call has returned yet.
+    """
 
     def __init__(self, handle: Handle) -> None:
         self._handle = handle
-        self._left: collections.deque[NDArray[Any]] = collections.deque()  # by calls that Ctrl-C ended
+        self.outbox: Outbox[OutputBatch] = Outbox(OutputBatch.join, lambda batch: batch.num_results)
         self.closed = False
 
     @property
@@ -85,17 +88,7 @@ class OutputQueue:
         return self._handle.value
 
     def __len__(self) -> int:
-        return native.output_count(self.native_handle) + sum(map(len, self._left))
-
-    def take(self, most: int, timeout: float | None) -> NDArray[Any]:
-        """Up to `most` outputs as records; none after the timeout, in seconds."""
-        try:
-            left = self._left.popleft()
-        except IndexError:
-            return native.take_outputs(self.native_handle, most, timeout, self._left.append)
-        if len(left) > most:
-            self._left.appendleft(left[most:])
-        return left[:most]
+        return native.output_count(self.native_handle) + len(self.outbox)
 
     def close(self) -> None:
         self.closed = True

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable
-from typing import Any, final
+from typing import Any, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +16,13 @@ from doorstep._native.rollouts import ReplicaHandle, RowsToAct
 from doorstep.config import SimulatorConfig
 from doorstep.errors import ArgumentError, ClosedError
 from doorstep.rollouts.exchange import AskedRows, Exchange
+from doorstep.rollouts.failures import FailureTexts, describe
+from doorstep.rollouts.native_policies import NativePolicies
 from doorstep.rollouts.policies import BUILT_IN
 from doorstep.rollouts.queues import OutputQueue, RequestQueue
+
+FindPolicy: TypeAlias = Callable[[int], Any]
+Ended: TypeAlias = Callable[[int, "BaseException | None"], None]
 
 _SLICE_SECONDS = 0.05  # of a run, after which the thread looks whether it shall end
 
@@ -28,9 +33,7 @@ class Replica:
 
     Args:
         config: of its simulator.
-        find_policy: the policy of a number of requests.
-        failed: told what a policy raised; returns the cause for its results.
-        ended: told the replica's number, and what ended it, or None.
+        failures: gets what policies raise.
     """
 
     def __init__(
@@ -39,19 +42,26 @@ class Replica:
         config: SimulatorConfig,
         requests: RequestQueue,
         outputs: OutputQueue,
-        find_policy: Callable[[int], Any],
-        failed: Callable[[BaseException], int],
-        ended: Callable[[int, BaseException | None], None],
+        failures: FailureTexts,
     ) -> None:
         self.number = number
         self._requests, self._outputs = requests, outputs
         self._handle = ReplicaHandle(config.native_handle, requests.native_handle, outputs.native_handle, number)
-        self._find_policy, self._failed, self._ended = find_policy, failed, ended
+        self._failures = failures
         self._check_actions = config.action_check == "raise"  # those out of range are an error of their policy
         self._last_info = self._handle.info()
-        self._thread = threading.Thread(target=self._run, name=f"doorstep-replica-{number}", daemon=True)
+        self._thread: threading.Thread | None = None
 
-    def start(self) -> None:
+    def start(self, find_policy: FindPolicy, native: NativePolicies, ended: Ended) -> None:
+        """Only the thread refers to these, so that the parts of an engine are no cycle, and go when it does.
+
+        Args:
+            find_policy: the policy of a number of requests.
+            native: what it reads of native policies.
+            ended: told the replica's number, and what ended it, or None.
+        """
+        name = f"doorstep-replica-{self.number}"
+        self._thread = threading.Thread(target=self._run, args=(find_policy, native, ended), name=name, daemon=True)
         self._thread.start()
 
     def info(self) -> ReplicaInfo:
@@ -61,7 +71,7 @@ class Replica:
         return self._last_info
 
     def forget_policy(self, number: int) -> None:
-        """The number belongs to another policy now; no episode that is played has it."""
+        """It asks for the policy again: the number belongs to another one, or the weights have changed."""
         with contextlib.suppress(ClosedError):
             self._handle.set_policy(number, PolicyKind.CALLER)
 
@@ -74,37 +84,43 @@ class Replica:
         """Ends one that was not started."""
         self._handle.release()
 
+    @property
+    def runs_here(self) -> bool:
+        """Whether this is called in its thread."""
+        return self._thread is threading.current_thread()
+
     def join(self, timeout: float | None) -> None:
-        if self._thread is not threading.current_thread():
+        if self._thread is not None and self._thread.is_alive():
             self._thread.join(timeout)
 
     # ---- The thread
 
-    def _run(self) -> None:
+    def _run(self, find_policy: FindPolicy, native: NativePolicies, ended: Ended) -> None:
         cause: BaseException | None = None
         try:
             while (need := self._handle.run(_SLICE_SECONDS)) != ReplicaNeed.END:
                 if need == ReplicaNeed.ACTIONS:
-                    self._act()
+                    self._act(find_policy, native)
+                native.renew_sometimes()
         except BaseException as error:  # whatever it is, the engine must know that this replica plays no more
             cause = error
         self.info()
         self._handle.release()
-        self._ended(self.number, cause)
+        ended(self.number, cause)
 
-    def _act(self) -> None:
+    def _act(self, find_policy: FindPolicy, native: NativePolicies) -> None:
         number = self._handle.work.policy
-        policy = self._find_policy(number)
+        policy = find_policy(number)
         if isinstance(policy, str):
             self._handle.set_policy(number, BUILT_IN[policy])
             return
         try:
             if hasattr(policy, "native_handle"):
-                self._handle.set_policy(number, PolicyKind.NATIVE, policy.native_handle)
+                native.give(number, policy, lambda handle: self._handle.set_policy(number, PolicyKind.NATIVE, handle))
             else:
                 self._call(policy)
         except BaseException as error:  # of the user's: the policy's episodes fail, the others go on
-            self._handle.fail(self._failed(error))
+            self._handle.fail(self._failures.number_of(describe(error)))
 
     def _call(self, policy: Callable[[NDArray[np.float32]], Any]) -> None:
         asked = self._handle.rows_to_act()

@@ -10,11 +10,12 @@ from typing import Any, Literal, TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 
-from doorstep._arguments import check_integer, refuse
+from doorstep._arguments import check_integer, is_number, refuse
 from doorstep._native import MAX_EPISODE_LENGTH, MAX_SEED
 from doorstep.levels.files import AnyLevel
 from doorstep.levels.generated import GeneratedLevel
 from doorstep.levels.level import Level
+from doorstep.policy import Policy
 from doorstep.policy.sampling import SamplingParams
 
 # Observations float32 [R, F] of R agents -> actions, integers [R, 4].
@@ -24,7 +25,7 @@ Recorded: TypeAlias = Literal["actions", "observations", "stream", "trace"]
 RECORDED = ("actions", "observations", "stream", "trace")
 
 _MAX_PRIORITY = 2**62
-_DEFAULT_SAMPLING = SamplingParams()
+_DEFAULT_SAMPLING = SamplingParams()  # of policies that have none
 
 
 @final
@@ -46,7 +47,8 @@ class EpisodeRequest:
         policy: chooses the actions: "random" (all legal ones are equally likely), "idle", a `doorstep.Policy`, or a
             callable: observations float32 [R, F] of R agents -> actions, integers [R, 4]; or a tuple of them, one for
             each agent.
-        sampling: how a `doorstep.Policy` chooses; its seed is by default that of the episode.
+        sampling: how each `doorstep.Policy` chooses; None: as its own `sampling` says, which must then be the same for
+            all of a tuple. Without a seed there, random numbers follow from that of the episode.
         max_steps: steps after which the episode ends at the latest; None: the simulator's or the level's length.
         priority: for the priority scheduler; larger ones are played earlier.
         deadline: seconds from the submission after which the episode is not played, or is ended; None: none.
@@ -62,7 +64,7 @@ class EpisodeRequest:
     seed: int = 0
     level: AnyLevel | None = None
     policy: Any = "random"
-    sampling: SamplingParams = _DEFAULT_SAMPLING
+    sampling: SamplingParams | None = None
     max_steps: int | None = None
     priority: int = 0
     deadline: float | None = None
@@ -73,8 +75,10 @@ class EpisodeRequest:
         check_integer("seed", self.seed, 0, MAX_SEED)
         if self.level is not None and not isinstance(self.level, (Level, GeneratedLevel)):
             refuse("level", "a doorstep.Level, a GeneratedLevel or None", self.level)
-        if not isinstance(self.sampling, SamplingParams):
-            refuse("sampling", "a doorstep.SamplingParams", self.sampling)
+        if self.sampling is not None and not isinstance(self.sampling, SamplingParams):
+            refuse("sampling", "a doorstep.SamplingParams or None", self.sampling)
+        if isinstance(self.policy, tuple):
+            self.chosen_sampling()
         if self.max_steps is not None:
             check_integer("max_steps", self.max_steps, 1, MAX_EPISODE_LENGTH)
         check_integer("priority", self.priority, -_MAX_PRIORITY, _MAX_PRIORITY)
@@ -84,9 +88,19 @@ class EpisodeRequest:
         check_integer("tag", self.tag, 0, 2**64 - 1)
 
 
+    def chosen_sampling(self) -> SamplingParams:
+        """How its policies choose, by `sampling` or by their own."""
+        if self.sampling is not None:
+            return self.sampling
+        policies = self.policy if isinstance(self.policy, tuple) else (self.policy,)
+        own = {policy.sampling for policy in policies if isinstance(policy, Policy)}
+        if len(own) > 1:
+            refuse("sampling", "given where the policies of a tuple have several", None, f"they have {own}")
+        return own.pop() if own else _DEFAULT_SAMPLING
+
+
 def _is_positive(seconds: Any) -> bool:
-    is_number = isinstance(seconds, (int, float, np.integer, np.floating)) and not isinstance(seconds, bool)
-    return is_number and 0 < seconds < math.inf
+    return is_number(seconds) and 0 < seconds < math.inf
 
 
 def _check_record(record: Any) -> tuple[Recorded, ...]:

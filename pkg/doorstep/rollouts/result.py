@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doorstep._native import ACTIONS
-from doorstep._native._generated import EpisodeReason, EpisodeRecord
-from doorstep._native.rollouts import OutputData
+from doorstep._native._generated import EpisodeReason, EpisodeRecord, OutputKind
+from doorstep._native.rollouts import output_data
 from doorstep.levels.generated import ROOM_ENDS
 from doorstep.rollouts.request import EpisodeRequest
 
@@ -93,7 +93,8 @@ class EpisodeStep:
     rewards: NDArray[np.float32] | None
 
 
-class _Rows(NamedTuple):
+@final
+class Rows(NamedTuple):
     """What is recorded in an output: arrays with a row per step, and what is behind them; or None."""
 
     actions: NDArray[np.int32] | None = None
@@ -102,15 +103,17 @@ class _Rows(NamedTuple):
     last_observations: NDArray[np.float32] | None = None
 
 
-def _rows_of(output: Any, request: EpisodeRequest, num_rows: int, rows_behind: int) -> _Rows:
-    """rows_behind: 1 if observations follow the rows, else 0."""
-    if not output["data"]:
-        return _Rows()
+NO_ROWS = Rows()
+
+
+def copy_rows(output: Any) -> Rows:
+    """Those of an output with data."""
     agents, components = int(output["num_agents"]), len(ACTIONS)
-    data = np.asarray(OutputData(output))
-    if "observations" not in request.record:
-        return _Rows(data.view(np.int32).reshape(num_rows, agents, components))
+    num_rows, rows_behind = (1, 0) if output["kind"] == OutputKind.STEP else (int(output["length"]), 1)
+    data = output_data(output)
     numbers = len(data) // (4 * agents)  # of an agent: actions, observation and reward of each row, observation
+    if numbers == num_rows * components:  # actions alone
+        return Rows(data.view(np.int32).reshape(num_rows, agents, components).copy())
     inputs = (numbers - num_rows * (components + 1)) // (num_rows + rows_behind)
     row = np.dtype([
         ("actions", np.int32, (agents, components)),
@@ -119,18 +122,17 @@ def _rows_of(output: Any, request: EpisodeRequest, num_rows: int, rows_behind: i
     ])  # fmt: skip
     cut = num_rows * row.itemsize
     rows, last = data[:cut].view(row), data[cut:].view(np.float32).reshape(rows_behind, agents, inputs)
-    return _Rows(
-        actions=np.ascontiguousarray(rows["actions"]),
-        observations=np.ascontiguousarray(rows["observations"]),
-        rewards=np.ascontiguousarray(rows["rewards"]),
+    return Rows(
+        actions=rows["actions"].copy(),
+        observations=rows["observations"].copy(),
+        rewards=rows["rewards"].copy(),
         last_observations=last[0].copy() if rows_behind else None,
     )
 
 
-def make_result(output: Any, request: EpisodeRequest, error: str) -> EpisodeResult:
+def make_result(output: Any, request: EpisodeRequest, rows: Rows, error: str) -> EpisodeResult:
     agents = int(output["num_agents"])
     started = int(output["started_ns"]) or int(output["ended_ns"])
-    rows = _rows_of(output, request, int(output["length"]), rows_behind=1)
     return EpisodeResult(
         id=int(output["id"]),
         request=request,
@@ -173,8 +175,7 @@ def make_unplayed(
     )
 
 
-def make_step(output: Any, request: EpisodeRequest) -> EpisodeStep:
-    rows = _rows_of(output, request, 1, rows_behind=0)
+def make_step(output: Any, request: EpisodeRequest, rows: Rows) -> EpisodeStep:
     assert rows.actions is not None
     return EpisodeStep(
         id=int(output["id"]),

@@ -1,10 +1,11 @@
-"""What an engine knows of requests until their results are taken."""
+"""What an engine knows of requests until their results have come."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
-from typing import Any, final
+from typing import Any, Protocol, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,24 +16,61 @@ from doorstep.rollouts.result import EpisodeResult
 
 # Requests are found by the tags that the library gives back with their outputs: the number of their submission, and
 # their index in it. So nothing is kept for each of many requests.
-_INDEX_BITS = 24
-MOST_AT_ONCE = 1 << _INDEX_BITS
+INDEX_BITS = 24
+MOST_AT_ONCE = 1 << INDEX_BITS
+
+
+def number_of(tag: int) -> int:
+    return tag >> INDEX_BITS
+
+
+def index_of(tag: int) -> int:
+    return tag & (MOST_AT_ONCE - 1)
+
+
+class Progress(Protocol):
+    """Of a submission."""
+
+    @property
+    def num_accepted(self) -> int:
+        """Requests that have found room, which are the first ones."""
+
+
+@final
+class Tally:
+    """Numbers of requests."""
+
+    def __init__(self) -> None:
+        self.expected = self.answered = 0
+
+    @property
+    def unanswered(self) -> int:
+        return self.expected - self.answered
 
 
 @final
 class Submission:
-    """Requests that were submitted together, and who gets their results: futures, one for each, or none."""
+    """Requests that were submitted together, and who gets their results: futures, one for each, or none.
+
+    Attributes:
+        policies: the numbers of their policies.
+        progress: None: none has been accepted.
+        is_over: no further request will be accepted.
+        expected: the requests that were accepted; all of them until that is known.
+        answered: those whose result has come.
+    """
 
     def __init__(
         self,
         number: int,
         requests: Sequence[EpisodeRequest] | RequestBatch,
-        policies: frozenset[int],
         futures: Sequence[Future[EpisodeResult]],
     ) -> None:
-        self.number, self.policies, self._futures = number, policies, futures
-        self.unanswered = len(requests)
-        self._requests = requests
+        self.number, self._requests, self._futures = number, requests, futures
+        self.policies: frozenset[int] = frozenset()
+        self.progress: Progress | None = None
+        self.is_over = False
+        self.expected, self.answered = len(requests), 0
 
     def request(self, index: int) -> EpisodeRequest:
         return self._requests[index]
@@ -41,12 +79,12 @@ class Submission:
     def has_futures(self) -> bool:
         return bool(self._futures)
 
-    def future(self, index: int) -> Future[EpisodeResult] | None:
-        return self._futures[index] if self._futures else None
+    def future(self, index: int) -> Future[EpisodeResult]:
+        return self._futures[index]
 
     def library_tags(self) -> NDArray[np.uint64]:
         """The tags of its requests for the library."""
-        first = self.number << _INDEX_BITS
+        first = self.number << INDEX_BITS
         return np.arange(first, first + len(self._requests), dtype=np.uint64)
 
     def tags(self, indices: NDArray[Any]) -> Any:
@@ -58,48 +96,75 @@ class Submission:
 
 @final
 class Submissions:
-    """Those with requests that have not been answered. Its user guards it with a lock."""
+    """Those with requests that have not been answered. Its user guards it with a lock.
 
-    def __init__(self) -> None:
+    Ctrl-C may end each call anywhere, and the same call, or `settle()`, then does the rest; see `Outbox`.
+
+    Args:
+        first_number: of the submissions.
+    """
+
+    def __init__(self, first_number: int = 0) -> None:
+        self._numbers = itertools.count(first_number)
         self._by_number: dict[int, Submission] = {}
-        self._next_number = 0
-        self.unanswered = 0  # requests
-        self.unanswered_futures = 0  # of them
+        self._settling: list[Submission] = []  # of which it is not known how many requests were accepted
+        self.tally, self.tally_of_futures = Tally(), Tally()
 
-    def open(
-        self,
-        requests: Sequence[EpisodeRequest] | RequestBatch,
-        policies: frozenset[int],
-        futures: Sequence[Future[EpisodeResult]],
+    def make(
+        self, requests: Sequence[EpisodeRequest] | RequestBatch, futures: Sequence[Future[EpisodeResult]]
     ) -> Submission:
-        submission = Submission(self._next_number, requests, policies, futures)
-        self._next_number += 1
-        self._by_number[submission.number] = submission
-        self._count(submission, submission.unanswered)
-        return submission
+        """Whoever makes one sets its `is_over` once nothing can be accepted any more, whatever happens."""
+        return Submission(next(self._numbers), requests, futures)
+
+    def open(self, submission: Submission) -> None:
+        """Its outputs may come from now on."""
+        tally, more, settling = self._tally_of(submission), submission.expected, [*self._settling, submission]
+        self._by_number[submission.number], tally.expected, self._settling = submission, tally.expected + more, settling
+
+    def settle(self) -> None:
+        """Expects no more than was accepted by submissions that are over."""
+        for submission in self._settling:
+            if submission.is_over:
+                tally, accepted = self._tally_of(submission), 0
+                if submission.progress is not None:
+                    accepted = submission.progress.num_accepted
+                if submission.answered == accepted:
+                    self._by_number.pop(submission.number, None)
+                expected = tally.expected + accepted - submission.expected
+                others = [other for other in self._settling if other is not submission]
+                submission.expected, tally.expected, self._settling = accepted, expected, others
 
     def find(self, tag: int) -> tuple[Submission, int]:
         """A request's submission and its index there."""
-        return self._by_number[tag >> _INDEX_BITS], tag & (MOST_AT_ONCE - 1)
+        return self._by_number[number_of(tag)], index_of(tag)
 
-    def find_all(self, tags: NDArray[np.uint64]) -> Iterator[tuple[Submission, NDArray[Any], NDArray[Any]]]:
+    def find_all(self, tags: NDArray[np.uint64]) -> Iterator[tuple[Submission, Any, NDArray[Any]]]:
         """For every submission among these tags: the places of its tags, and the indices of their requests."""
-        numbers, indices = tags >> np.uint64(_INDEX_BITS), tags & np.uint64(MOST_AT_ONCE - 1)
+        numbers, indices = tags >> np.uint64(INDEX_BITS), tags & np.uint64(MOST_AT_ONCE - 1)
+        if (numbers == numbers[0]).all():  # as often
+            yield self._by_number[int(numbers[0])], slice(None), indices
+            return
         order = np.argsort(numbers, kind="stable")
         cuts = np.flatnonzero(np.diff(numbers[order])) + 1
-        for places in np.split(order, cuts) if len(order) else ():
+        for places in np.split(order, cuts):
             yield self._by_number[int(numbers[places[0]])], places, indices[places]
 
-    def answer(self, submission: Submission, count: int) -> bool:
-        """That many of its requests have been answered. Returns whether all have."""
-        submission.unanswered -= count
-        self._count(submission, -count)
-        if submission.unanswered:
-            return False
-        del self._by_number[submission.number]
-        return True
+    def answer(self, submission: Submission, answered: int) -> None:
+        """So many of its requests have been answered by now."""
+        tally = self._tally_of(submission)
+        more = answered - submission.answered
+        submission.answered, tally.answered = answered, tally.answered + more
+        if answered == submission.expected:
+            self._by_number.pop(submission.number, None)
 
-    def _count(self, submission: Submission, more: int) -> None:
-        self.unanswered += more
-        if submission.has_futures:
-            self.unanswered_futures += more
+    def policies_in_use(self) -> frozenset[int]:
+        """The numbers of the policies of requests that have not been answered."""
+        return frozenset().union(*(submission.policies for submission in self._by_number.values()))
+
+    @property
+    def unanswered(self) -> int:
+        """Requests."""
+        return self.tally.unanswered + self.tally_of_futures.unanswered
+
+    def _tally_of(self, submission: Submission) -> Tally:
+        return self.tally_of_futures if submission.has_futures else self.tally

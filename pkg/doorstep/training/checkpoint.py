@@ -1,15 +1,14 @@
 """Checkpoints: one file with everything that a run needs to go on as if it had never stopped.
 
 The file is in the safetensors format, which holds tensors and a JSON header and runs no code. Its metadata has the
-config, the counters of the run and a checksum of all tensors.
+config, the counters of the run and a checksum of everything.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from typing import Any, NoReturn, final
 
@@ -18,6 +17,7 @@ import torch
 from doorstep._files import checked_path, open_regular, replaced_file
 from doorstep._native import VERSION_STRING
 from doorstep._optional import import_optional
+from doorstep._safetensors import METADATA, check_seal, seal, split
 from doorstep.errors import DoorstepError, StateError
 from doorstep.training.config import TrainingConfig
 
@@ -49,6 +49,40 @@ class Checkpoint:
         start = f"{prefix}."
         return {name.removeprefix(start): tensor for name, tensor in self.tensors.items() if name.startswith(start)}
 
+    def check(self, parts: Mapping[str, Mapping[str, torch.Tensor]], any_size: Set[str] = frozenset()) -> None:
+        """Compares its tensors with those of these parts of a run, by name, shape and dtype.
+
+        Args:
+            any_size: names of tensors of which only the number of dimensions matters.
+
+        Raises:
+            StateError: they do not fit; the message names the first one.
+        """
+        expected = named(parts)
+        for name, tensor in expected.items():
+            found = self.tensors.get(name)
+            fits = found is not None and (
+                found.ndim == tensor.ndim if name in any_size else found.shape == tensor.shape
+            )
+            if found is None or not fits:
+                has = "there is none in it" if found is None else f"it is {list(found.shape)} there"
+                _refuse_tensor(f"{name} has shape {list(tensor.shape)} here, and {has}")
+            if found.dtype != tensor.dtype:
+                _refuse_tensor(f"{name} is of {tensor.dtype} here, and it is of {found.dtype} there")
+        for name in self.tensors:
+            if name not in expected and parts.get(name.partition(".")[0]):
+                _refuse_tensor(f"{name} is in it, and there is none here")
+
+
+def named(parts: Mapping[str, Mapping[str, torch.Tensor]]) -> dict[str, torch.Tensor]:
+    """Tensors by "part.name"."""
+    return {f"{part}.{name}": tensor for part, tensors in parts.items() for name, tensor in tensors.items()}
+
+
+def _refuse_tensor(problem: str) -> NoReturn:
+    hint = "use the network and the worlds of the checkpoint's own config"
+    raise StateError(f"the checkpoint does not fit: {problem}", hint=hint)
+
 
 def save_checkpoint(path: str | os.PathLike[str], checkpoint: Checkpoint) -> None:
     """Writes a checkpoint; an older one at `path` is replaced at the very end, or stays as it is.
@@ -70,10 +104,11 @@ def save_tensors(path: str | os.PathLike[str], tensors: Mapping[str, torch.Tenso
     """Writes tensors and a header, with checksum and versions, whole or not at all."""
     safetensors = load_safetensors()
     on_host = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    about = {"format": FORMAT, "version": VERSION_STRING, "checksum": checksum(on_host)}
-    data = safetensors.save(on_host, {METADATA_KEY: json.dumps({**about, **header})})
+    about = {"format": FORMAT, "version": VERSION_STRING}
+    contents, arrays = split(safetensors.save(on_host, {METADATA_KEY: json.dumps({**about, **header})}))
     with replaced_file(path) as file:
-        file.write(data)
+        file.write(seal(contents, arrays))
+        file.write(arrays)
         file.flush()
         os.fsync(file.fileno())  # on the disk before the older one is gone
 
@@ -97,30 +132,24 @@ def parse_checkpoint(path: str | os.PathLike[str], data: bytes) -> Checkpoint:
         StateError, LibraryError: as `load_checkpoint()`; the message has the path.
     """
     safetensors = load_safetensors()
-    header = _read_header(path, data)
-    if header.get("format") != FORMAT:
-        written_by = header.get("version", "an unknown version")
-        _refuse(path, f"has format {header.get('format')}, written by doorstep {written_by}; this one reads {FORMAT}")
     try:
+        contents, arrays = split(data)
+        header = json.loads(contents[METADATA][METADATA_KEY])
+        format_of_file, written_by = header.get("format"), header.get("version", "an unknown version")
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        _refuse(path, "is no checkpoint of doorstep")
+    if format_of_file != FORMAT:
+        _refuse(path, f"has format {format_of_file}, written by doorstep {written_by}; this one reads {FORMAT}")
+    try:
+        check_seal(contents, arrays)
         tensors = safetensors.load(data)
     except Exception as error:  # of safetensors, whose class is its own
         raise StateError(f"{os.fsdecode(path)} is damaged: {error}") from error
-    if checksum(tensors) != header.get("checksum"):
-        _refuse(path, "is damaged: its checksum differs")
     try:
         config = TrainingConfig.from_dict(header["config"])
         return Checkpoint(config, header["update"], header["world_steps"], header["seconds"], tensors)
     except (DoorstepError, KeyError, TypeError) as error:
         raise StateError(f"{os.fsdecode(path)} has a config that this version refuses: {error}") from error
-
-
-def checksum(tensors: Mapping[str, torch.Tensor]) -> int:
-    """CRC-32 of all names and bytes, in the order of the names."""
-    crc = 0
-    for name in sorted(tensors):
-        crc = zlib.crc32(name.encode(), crc)
-        crc = zlib.crc32(tensors[name].reshape(-1).view(torch.uint8).numpy(), crc)
-    return crc
 
 
 def load_safetensors() -> Any:
@@ -130,16 +159,6 @@ def load_safetensors() -> Any:
         LibraryError: it is missing.
     """
     return import_optional("safetensors.torch", "checkpoints need safetensors", 'pip install "doorstep[train]"')
-
-
-def _read_header(path: str | os.PathLike[str], data: bytes) -> dict[str, Any]:
-    """The metadata: a length in 8 bytes, then JSON (https://github.com/huggingface/safetensors#format)."""
-    length = int.from_bytes(data[:8], "little")
-    try:
-        header = json.loads(json.loads(data[8 : 8 + length])["__metadata__"][METADATA_KEY])
-    except (ValueError, KeyError, TypeError, RecursionError):
-        _refuse(path, "is no checkpoint of doorstep")
-    return header if isinstance(header, dict) else _refuse(path, "is no checkpoint of doorstep")
 
 
 def _refuse(path: str | os.PathLike[str], problem: str) -> NoReturn:

@@ -200,7 +200,7 @@ class TrainingConfig(Config):
     ] = "float32"
     compile: Annotated[bool, "Compile the network with torch.compile."] = False
     num_threads: Annotated[
-        int | None, Integer(1, 1024), "Threads of PyTorch, in the whole process; none: those that it has."
+        int | None, Integer(1, 1024), "Threads of PyTorch while the run computes; none: those that it has."
     ] = 1
     checkpoint_every: Annotated[int, Integer(1, MAX_COUNT), "Updates between two checkpoints."] = 50
 

@@ -65,6 +65,7 @@ def preset(name: str) -> TrainingConfig:
     Raises:
         ArgumentError: no preset has this name.
     """
-    if name not in PRESETS:
-        refuse("preset", "one of " + ", ".join(map(repr, PRESETS)), name, nearest(str(name), PRESETS))
+    if not isinstance(name, str) or name not in PRESETS:
+        hint = nearest(name, PRESETS) if isinstance(name, str) else ""
+        refuse("preset", "one of " + ", ".join(map(repr, PRESETS)), name, hint)
     return PRESETS[name]

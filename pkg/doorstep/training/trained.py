@@ -10,7 +10,7 @@ from torch import nn
 from doorstep.errors import StateError
 from doorstep.policy import Policy, SamplingParams
 from doorstep.policy.files import StoredLayer, write_policy
-from doorstep.policy.torch_modules import ARRAYS, LayerSpec, read_layers
+from doorstep.policy.torch_modules import LayerSpec, read_layers
 from doorstep.training.checkpoint import Checkpoint, load_checkpoint
 from doorstep.training.networks import ActorCritic
 from doorstep.training.trainer import make_observation_moments
@@ -33,7 +33,8 @@ def load_policy(path: str | os.PathLike[str], *, sampling: SamplingParams | None
         sampling: how actions are chosen; None: `SamplingParams()`.
 
     Raises:
-        StateError: the file is not a checkpoint, damaged, or of a network that sees pixels.
+        StateError: the file is not a checkpoint, damaged, of other tensors than its config says, or of a network that
+            sees pixels.
         LibraryError, OSError: as `load_checkpoint()`.
     """
     return Policy.from_torch(restored_network(_playable(path)).actor_modules(), sampling=sampling)
@@ -76,18 +77,24 @@ def _playable(path: str | os.PathLike[str]) -> Checkpoint:
 
 
 def _stored(layer: LayerSpec) -> StoredLayer:
-    tensors = zip(ARRAYS, layer.tensors, strict=False)
-    arrays = {name: tensor.detach().numpy() for name, tensor in tensors if tensor is not None}
+    arrays = {name: tensor.detach().numpy() for name, tensor in layer.tensors.items()}
     return StoredLayer(layer.kind, layer.num_inputs, layer.num_outputs, layer.parameter, arrays)
 
 
 def restored_network(checkpoint: Checkpoint) -> ActorCritic:
-    """The network of a checkpoint of flat observations, which takes them as the simulator makes them."""
+    """The network of a checkpoint of flat observations, which takes them as the simulator makes them.
+
+    Raises:
+        StateError: its tensors are not those of its config.
+    """
     config = checkpoint.config
-    inputs = checkpoint.tensors["network.encoder.0.weight"].shape[1]
+    first = checkpoint.tensors.get("network.encoder.0.weight")
+    inputs = first.shape[1] if first is not None and first.ndim == 2 else 1
     network = ActorCritic(config.network, (inputs,))
-    network.load_state_dict(checkpoint.part("network"))
     moments = make_observation_moments(config, (inputs,))
+    parts = {"network": network.state_dict(), "observation_moments": {} if moments is None else moments.state_dict()}
+    checkpoint.check(parts)
+    network.load_state_dict(checkpoint.part("network"))
     if moments is not None:
         moments.load_state_dict(checkpoint.part("observation_moments"))
         mean, deviation = moments.scale()

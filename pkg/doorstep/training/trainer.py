@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import final
 
 import torch
 
-from doorstep.errors import StateError
 from doorstep.training.acting import make_actor
-from doorstep.training.checkpoint import Checkpoint
+from doorstep.training.checkpoint import Checkpoint, named
 from doorstep.training.config import TrainingConfig
 from doorstep.training.distributed import Ranks
 from doorstep.training.errors import TrainingError
@@ -27,6 +27,17 @@ from doorstep.training.worlds import Worlds
 
 OBSERVATION_DECAY, LEAST_OBSERVATION_DEVIATION = 0.99, 0.05
 LEAST_VALUE_DEVIATION = 1e-4
+
+
+@contextmanager
+def _torch_threads(number: int | None) -> Iterator[None]:
+    """PyTorch's number of threads, which holds for the whole process, as it was before afterwards; None: unchanged."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(number or before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 @final
@@ -63,14 +74,13 @@ class Trainer:
     """
 
     def __init__(self, config: TrainingConfig, ranks: Ranks | None = None) -> None:
-        if config.num_threads is not None:
-            torch.set_num_threads(config.num_threads)
         self.config = config
         self.ranks = ranks = ranks or Ranks()
         arenas = arenas_of(config)
         self.worlds = worlds = Worlds(config.simulator, ranks, levels_of(arenas), config.rollout.practice_worlds)
         self._sampler = LevelSampler(config, arenas, worlds) if arenas else None
-        self.network = make_network(config, worlds.shape).to(worlds.device)
+        with _torch_threads(config.num_threads):
+            self.network = make_network(config, worlds.shape).to(worlds.device)
         self.updates, self.world_steps, self.seconds = 0, 0, 0.0
         self._learner = Learner(config, self.network, ranks)
         self._generator = torch.Generator(worlds.device).manual_seed(config.seed)
@@ -94,6 +104,10 @@ class Trainer:
                 into a CUDA graph.
         """
         self._check_after_step()
+        with _torch_threads(self.config.num_threads):
+            return self._update()
+
+    def _update(self) -> Record:
         begin = time.perf_counter()
         self._collect()
         self._rollout.judge(self._learner.evaluate, self._value_moments, is_evaluated=self._actor.evaluates)
@@ -169,7 +183,7 @@ class Trainer:
         Raises:
             StateError: it is of another network, or of other worlds or levels. Nothing has changed.
         """
-        self._check(checkpoint, self._parts())
+        checkpoint.check({**self._parts(), **self._optimizer_parts(checkpoint)}, {"run.worlds"})
         if self._sampler is not None:
             self._sampler.check(checkpoint)
         with self.ranks.together():
@@ -193,7 +207,7 @@ class Trainer:
             StateError: it is of another network. Nothing has changed.
         """
         learned = ("network", "value_moments", "observation_moments")
-        self._check(checkpoint, {part: tensors for part, tensors in self._parts().items() if part in learned})
+        checkpoint.check({part: tensors for part, tensors in self._parts().items() if part in learned})
         self._load_learned(checkpoint)
 
     def _load_learned(self, checkpoint: Checkpoint) -> None:
@@ -208,17 +222,15 @@ class Trainer:
         state["state"] = {index: checkpoint.part(f"optimizer.{index}") for index in range(count)}
         self._learner.optimizer.load_state_dict(state)
 
-    def _check(self, checkpoint: Checkpoint, parts: Mapping[str, Mapping[str, torch.Tensor]]) -> None:
-        """Refuses a checkpoint whose tensors are others than these parts of a checkpoint of this run. The simulator
-        checks the bytes of the worlds, whose shape depends on the number of ranks."""
-        for name, tensor in named(parts).items():
-            found = checkpoint.tensors.get(name)
-            if found is None or (found.shape != tensor.shape and name != "run.worlds"):
-                has = "there is none in it" if found is None else f"it is {list(found.shape)} there"
-                raise StateError(
-                    f"the checkpoint does not fit: {name} has shape {list(tensor.shape)} here, and {has}",
-                    hint="resume with the network and the worlds of the checkpoint's own config",
-                )
+    def _optimizer_parts(self, checkpoint: Checkpoint) -> dict[str, Mapping[str, torch.Tensor]]:
+        """The moments of Adam, of parameters of which the checkpoint has any."""
+        parts = ((f"optimizer.{index}", parameter) for index, parameter in enumerate(self.network.parameters()))
+        moments = ("exp_avg", "exp_avg_sq")
+        return {
+            part: {"step": torch.zeros(()), **dict.fromkeys(moments, parameter)}
+            for part, parameter in parts
+            if checkpoint.part(part)
+        }
 
     def _check_equal_weights(self) -> None:
         checksum = 0
@@ -229,11 +241,6 @@ class Trainer:
                 "the processes of the run have come to have different weights",
                 hint="resume with processors of one kind, and the same versions and number of threads on all",
             )
-
-
-def named(parts: Mapping[str, Mapping[str, torch.Tensor]]) -> dict[str, torch.Tensor]:
-    """Tensors by "part.name"."""
-    return {f"{part}.{name}": tensor for part, tensors in parts.items() for name, tensor in tensors.items()}
 
 
 def make_network(config: TrainingConfig, shape: tuple[int, ...]) -> ActorCritic:

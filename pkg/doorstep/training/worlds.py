@@ -157,7 +157,7 @@ class Worlds:
         if len(saves) == self._ranks.count:
             yield np.arange(own.stop - own.start), saves[self._ranks.rank].numpy().tobytes()
             return
-        if total % len(saves):
+        if not len(saves) or total % len(saves):
             raise StateError(f"{total} worlds cannot have been those of {len(saves)} processes")
         size = total // len(saves)
         config = self._config.replace(num_worlds=size, device="cpu", cameras=None, flat_observations=False)

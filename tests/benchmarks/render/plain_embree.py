@@ -12,7 +12,7 @@ from tests.cuda.stand_in_driver import FOLDER
 
 from doorstep import Simulator
 
-LIBRARY = FOLDER.parents[1] / "native" / "libplain_embree.so"  # as test-native builds it
+LIBRARY = FOLDER.parents[1] / "native" / "libplain_embree.so"  # as `make bench-render` builds it
 
 FIELDS = (
     "body_positions",

@@ -2,7 +2,10 @@
 
 #include <string.h>
 
+#include <array>
+#include <iterator>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "exec/cuda/block.h"
@@ -46,28 +49,30 @@ void run(const KernelArguments& arguments, uint32_t grid, uint32_t threads, Thre
 }
 
 struct EmulatedKernels {
+    WorldKind kind;
     EmulatedKernel kernels[kKernelCount];
 };
 template <class W>
-constexpr EmulatedKernels kernels_of() {
+constexpr EmulatedKernels kernels_of(WorldKind kind) {
 #define DS_ENTRY(name, sentence) run<W, kKernel_##name>,
-    return {{DS_KERNEL_TABLE(DS_ENTRY)}};
+    return {kind, {DS_KERNEL_TABLE(DS_ENTRY)}};
 #undef DS_ENTRY
 }
-template <class Capacity>
-constexpr EmulatedKernels kEmulated[DS_MAX_AGENTS] = {
-    kernels_of<World<1, Capacity>>(), kernels_of<World<2, Capacity>>(), kernels_of<World<3, Capacity>>(),
-    kernels_of<World<4, Capacity>>(), kernels_of<World<5, Capacity>>(), kernels_of<World<6, Capacity>>(),
-    kernels_of<World<7, Capacity>>(), kernels_of<World<8, Capacity>>(),
-};
+template <size_t... Index>
+constexpr auto emulated(std::index_sequence<Index...>) {
+    return std::array{kernels_of<World<kEmulatedAgents[Index], ReferenceCapacity>>({kEmulatedAgents[Index], false})...,
+                      kernels_of<World<kEmulatedAgents[Index], LevelCapacity>>({kEmulatedAgents[Index], true})...};
+}
+constexpr auto kEmulated = emulated(std::make_index_sequence<std::size(kEmulatedAgents)>());
 
 }  // namespace
 
 EmulatedKernel find_emulated_kernel(WorldKind kind, const char* name) {
-    if (kind.num_agents < 1 || kind.num_agents > DS_MAX_AGENTS) return nullptr;
-    const auto& emulated = kind.plays_levels ? kEmulated<LevelCapacity> : kEmulated<ReferenceCapacity>;
-    for (int kernel = 0; kernel < kKernelCount; kernel++)
-        if (strcmp(name, kKernelNames[kernel]) == 0) return emulated[kind.num_agents - 1].kernels[kernel];
+    for (const EmulatedKernels& emulated : kEmulated)
+        for (int kernel = 0; kernel < kKernelCount; kernel++)
+            if (emulated.kind.num_agents == kind.num_agents && emulated.kind.plays_levels == kind.plays_levels &&
+                strcmp(name, kKernelNames[kernel]) == 0)
+                return emulated.kernels[kernel];
     return nullptr;
 }
 

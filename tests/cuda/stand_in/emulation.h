@@ -9,7 +9,11 @@
 
 namespace doorstep {
 
-// The kernels of the executor, by their names in kKernelNames. Null for other names.
+// The numbers of agents for which the executor's kernels are emulated: each takes ten seconds to compile. ptx_test.cpp
+// runs the shipped code of all numbers.
+constexpr int kEmulatedAgents[] = {1, 2, 3, 5, 8};
+
+// The kernels of the executor, by their names in kKernelNames. Null for other names and numbers of agents.
 using EmulatedKernel = void (*)(const KernelArguments& arguments, uint32_t grid, uint32_t threads, ThreadOrder order);
 EmulatedKernel find_emulated_kernel(WorldKind kind, const char* name);
 

@@ -70,6 +70,8 @@ def test_doors_have_a_capacity_and_share_that_of_walls() -> None:
         ({"rewards": None}, "rewards is None; it must be a doorstep.levels.Rewards"),
         ({"physics": 3}, "physics is 3; it must be a doorstep.levels.Physics"),
         ({"name": 3}, "name is 3; it must be a text"),
+        ({"name": "\ud800"}, r"name is '\\ud800'; it must be a text that UTF-8 can hold \(remove the lone surrogates"),
+        ({"description": "\udc80"}, r"description is '\\udc80'; it must be a text that UTF-8 can hold"),
         ({"episode_length": 0}, "episode_length is 0; it must be an integer, 1 to 1000000"),
         ({"episode_length": (9, 3)}, r"episode_length is \(9, 3\); it must be a range \(low, high\) with low <= high"),
         ({"episode_length": (1, 2.5)}, r"episode_length\[1\] is 2.5; it must be an integer, 1 to 1000000"),

@@ -28,6 +28,15 @@ def test_every_row_of_doors_ends_a_room_at_its_far_side_as_in_the_reference() ->
     assert level.rooms == (Room(0, 13, 0), Room(13, 26, 1), Room(26, 40, 2))
 
 
+@pytest.mark.parametrize(("y", "room"), [(0.01, (0.005, 0.105)), (-1000, (-1000, -999.9))])
+def test_a_thin_door_that_is_the_lowest_thing_ends_a_room(y: float, room: tuple[float, float]) -> None:
+    level = Level(doors=[Door(0, y, 5, 0.01)], buttons=[Button(5, 5, 0)], spawns=[Spawn(0, 9)])
+    first, second = level.rooms
+    assert (first.start, first.end) == pytest.approx(room)
+    assert first.door == 0
+    assert second == Room(first.end, 10)
+
+
 def test_what_lies_behind_the_last_door_is_a_room() -> None:
     assert level_with(Door(0, 9.5), goal=Goal(-1, 1, 12, 15)).rooms == (Room(2, 10, 0), Room(10, 15))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -81,7 +82,8 @@ def test_folders_without_a_run_and_empty_logs_are_named(tmp_path: Path) -> None:
     empty = write_run(tmp_path / "empty", [])
     with pytest.raises(ArgumentError, match=r"empty/log\.jsonl has no complete record \(wait"):
         plot_runs([empty], tmp_path / "curves.png")
-    for refused in ((), "empty"):
+    refused: Any
+    for refused in ((), "empty", b"empty", True, 3):
         with pytest.raises(ArgumentError, match="a sequence of folders of runs"):
             plot_runs(refused, tmp_path / "curves.png")
     with pytest.raises(ArgumentError, match="x is 'days'"):

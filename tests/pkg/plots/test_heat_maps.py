@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -52,6 +53,8 @@ def test_pictures_and_mistakes(tmp_path: Path) -> None:
     assert (tmp_path / "map.svg").read_bytes().startswith(b"<?xml")
     with pytest.raises(ArgumentError, match=r"none\.rec has no steps"):
         plot_positions([tmp_path / "none.rec"], tmp_path / "map.png")
-    with pytest.raises(ArgumentError, match="a sequence of files of recordings"):
-        plot_positions([], tmp_path / "map.png")
+    refused: Any
+    for refused in ([], "a.rec", True, 3):
+        with pytest.raises(ArgumentError, match="a sequence of files of recordings"):
+            plot_positions(refused, tmp_path / "map.png")
     assert not (tmp_path / "map.png").exists()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.pkg.sealed_files import assert_flipped_bits_are_refused, change_header, change_metadata
 
 import doorstep
 from doorstep._native._generated import LayerKind
@@ -52,12 +52,13 @@ def test_a_file_is_safetensors(written: Path) -> None:
         np.testing.assert_array_equal(arrays[f"0.{name}"], array)
 
 
-@pytest.mark.parametrize("place", [0, 20, 300, -3])
-def test_a_damaged_file_is_refused(written: Path, place: int) -> None:
-    data = bytearray(written.read_bytes())
-    data[place] ^= 0x11
-    written.write_bytes(data)
-    with pytest.raises(doorstep.StateError, match=r"policy\.safetensors is no policy of doorstep, or damaged: "):
+def test_a_file_with_a_flipped_bit_is_refused(written: Path) -> None:
+    assert_flipped_bits_are_refused(written, read_policy, r"policy\.safetensors is no policy of doorstep, or damaged: ")
+
+
+def test_a_file_without_checksum_is_refused(written: Path) -> None:
+    change_header(written, lambda header: None, sealed=False)
+    with pytest.raises(doorstep.StateError, match=r"it has no checksum, .* write it again with this one"):
         read_policy(written)
 
 
@@ -79,24 +80,26 @@ def test_a_truncated_file_is_refused(written: Path, size: int) -> None:
     ],
 )
 def test_a_header_that_does_not_fit_is_refused(written: Path, entry: str, value: Any, says: str) -> None:
-    data = written.read_bytes()
-    begin = 8 + int.from_bytes(data[:8], "little")
-    header = json.loads(data[8:begin])
-    policy = json.loads(header["__metadata__"][METADATA_KEY])
-    header["__metadata__"][METADATA_KEY] = json.dumps({**policy, entry: value})
-    text = json.dumps(header).encode()
-    written.write_bytes(len(text).to_bytes(8, "little") + text + data[begin:])
+    change_metadata(written, METADATA_KEY, **{entry: value})
     with pytest.raises(doorstep.StateError, match=says):
         read_policy(written)
 
 
 def test_an_array_outside_of_the_file_is_refused(written: Path) -> None:
-    data = written.read_bytes()
-    begin = 8 + int.from_bytes(data[:8], "little")
-    header = json.loads(data[8:begin])
-    first, end = header["0.biases"]["data_offsets"]
-    header["0.biases"]["data_offsets"] = [first + 4, end + 4]
-    text = json.dumps(header).encode()
-    written.write_bytes(len(text).to_bytes(8, "little") + text + data[begin:])
+    def move(header: dict[str, Any]) -> None:
+        first, end = header["0.biases"]["data_offsets"]
+        header["0.biases"]["data_offsets"] = [first + 4, end + 4]
+
+    change_header(written, move)
     with pytest.raises(doorstep.StateError, match=r"0\.biases is not in the file"):
         read_policy(written)
+
+
+def test_weights_and_biases_may_be_absent(tmp_path: Path) -> None:
+    layers = [StoredLayer(LayerKind.LAYER_NORM, INPUTS, parameter=1e-5), linear(0)]
+    del layers[1].arrays["biases"]  # type: ignore[attr-defined]
+    write_policy(tmp_path / "policy.safetensors", layers, SamplingParams(), {})
+    rows = np.random.default_rng(1).normal(size=(7, INPUTS)).astype(np.float32)
+    normal = (rows - rows.mean(1, keepdims=True)) / np.sqrt(rows.var(1, keepdims=True) + 1e-5)
+    found = read_policy(tmp_path / "policy.safetensors").forward(rows)
+    np.testing.assert_allclose(found, normal @ layers[1].arrays["weights"].T, rtol=1e-5, atol=1e-5)

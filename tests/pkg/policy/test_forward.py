@@ -82,6 +82,15 @@ def test_modules_may_be_nested_and_without_biases() -> None:
     np.testing.assert_allclose(found, logits_of(net, observations), atol=TOLERANCE)
 
 
+def test_a_module_may_occur_again() -> None:
+    shared, norm, twice = nn.Linear(20, 20), nn.LayerNorm(20), nn.Sequential(nn.Linear(20, 20), nn.Tanh())
+    first, last = nn.Linear(NUM_INPUTS, 20), nn.Linear(20, NUM_LOGITS)
+    net = nn.Sequential(first, norm, shared, nn.Tanh(), shared, norm, twice, twice, last)
+    policy, observations = doorstep.Policy.from_torch(net), observe(9, 2)
+    assert len(policy.layers) == 11
+    np.testing.assert_allclose(policy.forward(observations), logits_of(net, observations), atol=TOLERANCE)
+
+
 def test_heads_are_side_by_side_and_values_are_ignored() -> None:
     value = nn.Sequential(nn.Linear(20, 1), nn.Dropout())  # a policy could not evaluate it
     heads = Heads((nn.Linear(20, size) for size in doorstep.ACTIONS), value)

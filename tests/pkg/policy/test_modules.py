@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -42,7 +43,51 @@ def mixed() -> nn.Module:
     return net
 
 
+def changed(make: Callable[[], nn.Module], **attributes: Any) -> Callable[[], nn.Module]:
+    """A module some of whose attributes were changed by hand."""
+
+    def make_changed() -> nn.Module:
+        module = make()
+        for name, value in attributes.items():
+            setattr(module, name, value)
+        return module
+
+    return make_changed
+
+
+def resized(nbytes: int) -> Callable[[], nn.Module]:
+    def make() -> nn.Module:
+        net = mlp(8)
+        net[2].bias.untyped_storage().resize_(nbytes)
+        return net
+
+    return make
+
+
+def own_forward(index: int | None) -> Callable[[], nn.Module]:
+    def make() -> nn.Module:
+        net = mlp(8)
+        module = net if index is None else net[index]
+        module.forward = lambda values, plain=module.forward: 2 * plain(values)
+        return net
+
+    return make
+
+
+def linear() -> nn.Module:
+    return nn.Linear(NUM_INPUTS, NUM_LOGITS)
+
+
+def lstm() -> nn.Module:
+    return nn.LSTM(NUM_INPUTS, 8)
+
+
+def no_parameter(*shape: int) -> nn.Parameter:
+    return nn.Parameter(torch.zeros(shape))
+
+
 LAST = nn.Linear(8, NUM_LOGITS)
+IS = "a tensor of module is"
 REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "convolution": (lambda: nn.Sequential(mlp(8), nn.Conv1d(1, 1, 1)), r"module\.1 is a Conv1d; .*: Sequential, H"),
     "nested": (lambda: nn.Sequential(nn.Sequential(nn.Softplus()), LAST), r"module\.0\.0 is a Softplus"),
@@ -62,6 +107,36 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "widths": (lambda: [nn.Linear(NUM_INPUTS, 7), nn.Tanh(), LAST], r"module\[2\] takes 8 values; .* gives 7"),
     "logits": (lambda: nn.Linear(NUM_INPUTS, 20), r"module gives 20 values; it must give 19 logits \(4 \+ 8"),
     "empty": (lambda: nn.Sequential(), r"module gives 0 values"),
+    "own forward": (own_forward(1), r"module\.1 has a forward\(\) of its own beside that of Tanh"),
+    "own forward of all": (own_forward(None), r"module has a forward\(\) of its own beside that of Sequential"),
+    # what is read would not be there
+    "in_features": (changed(linear, in_features=120), rf"{IS} weight \[19, 94\]; it must be \[19, 120\], as its sizes"),
+    "out_features": (changed(linear, out_features=4), rf"{IS} weight \[19, 94\]; it must be \[4, 94\]"),
+    "pruned": (changed(linear, weight=no_parameter(9, 94)), rf"{IS} weight \[9, 94\]; it must be \[19, 94\]"),
+    "pruned bias": (changed(linear, bias=no_parameter(9)), rf"{IS} bias \[9\]; it must be \[19\]"),
+    "flat": (changed(linear, weight=no_parameter(19 * 94)), rf"{IS} weight \[1786\]; it must be \[19, 94\]"),
+    "norm": (
+        lambda: nn.Sequential(changed(lambda: nn.LayerNorm(94), weight=no_parameter(93))(), mlp()),
+        r"a tensor of module\.0 is weight \[93\]; it must be \[94\]",
+    ),
+    "hidden_size": (
+        lambda: [changed(lstm, hidden_size=1 << 40)(), LAST],
+        r"a tensor of module\[0\] \(layer 0\) is weight_ih_l0 \[32, 94\]; it must be \[4398046511104, 94\]",
+    ),
+    "pruned memory": (
+        lambda: [changed(lstm, weight_hh_l0=no_parameter(32, 7))(), LAST],
+        r"a tensor of module\[0\] \(layer 0\) is weight_hh_l0 \[32, 7\]; it must be \[32, 8\]",
+    ),
+    "more layers": (lambda: [changed(lstm, num_layers=2)(), LAST], r"module\[0\] \(layer 1\) has no weight_ih_l1"),
+    "no layers": (lambda: [changed(lstm, num_layers=0)(), LAST], r"module\[0\] computes something else than a LSTM"),
+    "no weight": (changed(linear, weight=None), "module has no weight"),
+    "size": (changed(linear, in_features=94.0), r"module has a size of 94\.0, which is no integer"),
+    "slope": (
+        lambda: nn.Sequential(mlp(), changed(nn.LeakyReLU, negative_slope="steep")()),
+        r"module\.1 cannot be read: could not convert string to float",
+    ),
+    "no memory": (resized(0), r"a tensor of module\.2 cannot be read: .* without memory"),
+    "too little memory": (resized(8), r"a tensor of module\.2 cannot be read: .* a storage resized to 8"),
     "after heads": (
         lambda: nn.Sequential(Heads([nn.Linear(NUM_INPUTS, size) for size in doorstep.ACTIONS]), nn.Tanh()),
         r"module\.1 follows the heads",
@@ -81,6 +156,98 @@ def test_other_modules_are_refused(name: str) -> None:
     assert raised.value.argument == "module"
 
 
+# ---- What a module computes
+
+
+@contextmanager
+def global_hook(change: Callable[..., Any], *, before: bool = False) -> Iterator[None]:
+    """A hook of all modules."""
+    of_all = nn.modules.module
+    register = of_all.register_module_forward_pre_hook if before else of_all.register_module_forward_hook
+    handle = register(change)
+    try:
+        yield
+    finally:
+        handle.remove()
+
+
+def raises(*arguments: Any) -> None:
+    raise ValueError("not today")
+
+
+def nested() -> list[nn.Module]:
+    heads = Heads(nn.Linear(8, size) for size in doorstep.ACTIONS)
+    body = nn.Sequential(nn.Sequential(nn.Linear(NUM_INPUTS, 12), nn.LayerNorm(12)), nn.GELU())
+    return [body, nn.GRU(12, 8, num_layers=2), heads]
+
+
+def on(kind: type, change: Callable[[Any], Any]) -> Callable[..., Any]:
+    return lambda module, inputs, outputs: change(outputs) if type(module) is kind else None
+
+
+@pytest.mark.parametrize(
+    ("hook", "message"),
+    [
+        (on(nn.Linear, lambda values: values + 0.01), r"module\[0\]\.0\.0 computes .* a Linear with its tensors: its"),
+        (on(nn.LayerNorm, lambda values: values[:, :5]), r"module\[0\]\.0\.1 .* it returns \[8, 5\] for \[8, 12\]"),
+        (on(nn.GELU, lambda values: (values,)), r"module\[0\]\.1 .* it returns a tuple for \[8, 12\]"),
+        (on(nn.GRU, lambda returned: (returned[0] * 1.1, returned[1])), r"module\[1\] .* a GRU with its tensors: its"),
+        (on(Heads, lambda values: values.flip(-1)), r"module\[2\] .* a Heads with its tensors"),
+        (on(nn.Sequential, lambda values: values * torch.nan), r"module\[0\] .* a Sequential .* differ by up to nan"),
+        (raises, r"module\[0\]\.0\.0 .* it raises ValueError: not today"),
+    ],
+)
+def test_a_module_that_computes_something_else_is_refused(hook: Callable[..., Any], message: str) -> None:
+    modules = nested()
+    with global_hook(hook), pytest.raises(doorstep.ArgumentError, match=f"^{message}") as raised:
+        doorstep.Policy.from_torch(modules)
+    assert raised.value.argument == "module"
+    doorstep.Policy.from_torch(modules)
+
+
+def test_what_a_module_gets_is_compared_too() -> None:
+    clamp = global_hook(lambda module, inputs: (inputs[0].clamp(-1, 1),), before=True)
+    with clamp, pytest.raises(doorstep.ArgumentError, match=r"^module\[0\]\.0\.0 computes something else"):
+        doorstep.Policy.from_torch(nested())
+
+
+def test_a_class_whose_forward_was_replaced_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    net = mlp(8)
+    monkeypatch.setattr(nn.Tanh, "forward", lambda self, values: values.clamp(-1, 1))
+    with pytest.raises(doorstep.ArgumentError, match=r"^module\.1 computes something else than a Tanh"):
+        doorstep.Policy.from_torch(net)
+
+
+def test_a_module_is_left_as_it_was() -> None:
+    """Also its mode: dropout would make the comparison fail. Hooks that change nothing are no reason to refuse it."""
+    modules = [nn.LSTM(NUM_INPUTS, 8, num_layers=2, dropout=0.5).train(), nn.ReLU(inplace=True).eval(), LAST]
+    state, seen = torch.get_rng_state(), []
+    with global_hook(lambda module, inputs, outputs: seen.append((type(module), module.training))):
+        doorstep.Policy.from_torch(modules)
+    assert seen == [(nn.LSTM, False), (nn.ReLU, False), (nn.Linear, False)]
+    assert [module.training for module in modules] == [True, False, True]
+    assert all(parameter.grad is None for module in modules for parameter in module.parameters())
+    assert (torch.get_rng_state() == state).all()
+
+
+@pytest.mark.parametrize("value", [torch.nan, torch.inf, 1e30])
+def test_weights_may_be_anything(value: float) -> None:
+    net = mlp(8, 8)
+    for parameter in net.parameters():
+        nn.init.constant_(parameter, value)
+    doorstep.Policy.from_torch(net)
+
+
+def test_settings_of_pytorch_do_not_matter() -> None:
+    net = mlp(32).bfloat16()
+    with torch.autocast("cpu", torch.bfloat16), torch.device("meta"):
+        doorstep.Policy.from_torch(net)
+        doorstep.Policy.from_torch(net.float())
+
+
+# ---- Numbers of layers
+
+
 def test_heads_have_the_sizes_of_the_components() -> None:
     for sizes in ((4, 8, 5), (8, 4, 5, 2), (19,)):
         with pytest.raises(doorstep.ArgumentError, match=r"^heads is .* with 4, 8, 5, 2 outputs"):
@@ -92,10 +259,10 @@ def test_too_many_layers_are_refused() -> None:
         doorstep.Policy.from_torch([*[nn.Linear(NUM_INPUTS, NUM_INPUTS)] * 300, nn.Linear(NUM_INPUTS, NUM_LOGITS)])
 
 
-def test_pytorch_is_imported_only_to_read_a_module(run_python: Callable[..., str]) -> None:
+def test_pytorch_is_imported_only_to_read_a_module(run_new_python: Callable[..., str]) -> None:
     code = """
 import sys, doorstep, doorstep.policy
 doorstep.Policy, doorstep.policy.SamplingParams()
 print("torch" in sys.modules)
 """
-    assert run_python(code) == "False\n"
+    assert run_new_python(code) == "False\n"

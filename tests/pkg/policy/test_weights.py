@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import pickle
 import weakref
+from collections.abc import Callable
+from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,7 @@ torch = pytest.importorskip("torch")
 
 from tests.pkg.policy.networks import NUM_INPUTS, NUM_LOGITS, logits_of, mlp, observe  # noqa: E402
 from torch import nn  # noqa: E402
+from torch.nn.utils import parameters_to_vector, vector_to_parameters  # noqa: E402
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
@@ -62,15 +65,67 @@ def test_a_policy_keeps_the_weights_of_a_module_that_has_gone() -> None:
     np.testing.assert_allclose(policy.forward(observations), expected, atol=1e-5)
 
 
-def test_a_parameter_that_gets_another_tensor_leaves_the_old_one_to_the_policy() -> None:
-    net, observations = mlp(32), observe(8, 2)
+def delete(net: nn.Module) -> None:
+    del net[2].weight
+
+
+def pickle_for_another_process(net: nn.Module) -> None:
+    """As a queue of multiprocessing does, which shares the memory of what is put into it."""
+    ForkingPickler.dumps(net.state_dict())
+
+
+MOVES: dict[str, Callable[[nn.Module], Any]] = {
+    "share_memory": lambda net: net.share_memory(),
+    "queue": pickle_for_another_process,
+    "free": lambda net: net[2].weight.untyped_storage().resize_(0),
+    "shrink": lambda net: net[2].weight.untyped_storage().resize_(8),
+    "grow": lambda net: net[2].weight.untyped_storage().resize_(1 << 20),
+    "vector": lambda net: vector_to_parameters(parameters_to_vector(net.parameters()), net.parameters()),
+    "assign": lambda net: net.load_state_dict({k: v.clone() for k, v in net.state_dict().items()}, assign=True),
+    "data": lambda net: setattr(net[2].weight, "data", torch.zeros_like(net[2].weight)),
+    "dtype": lambda net: net.bfloat16(),
+    "parameter": lambda net: setattr(net[2], "weight", nn.Parameter(net[2].weight.detach().clone())),
+    "delete": delete,
+    "none": lambda net: setattr(net[2], "weight", None),
+}
+
+
+@pytest.mark.parametrize("keeps_module", [True, False])
+@pytest.mark.parametrize("name", MOVES)
+def test_weights_that_are_elsewhere_are_not_read(name: str, keeps_module: bool) -> None:
+    """Their memory may be gone: large arrays are mapped by themselves, so that reading them would crash."""
+    net, observations = mlp(2048), observe(1, 1)
     policy = doorstep.Policy.from_torch(net)
-    before = policy.forward(observations)
-    for parameter in net.parameters():
-        parameter.data = torch.full_like(parameter, torch.nan)
-    gc.collect()
-    torch.full((1 << 20,), 7.0)
-    assert (policy.forward(observations) == before).all()
+    policy.act(observations)
+    MOVES[name](net)
+    if not keeps_module:
+        del net
+    for call in (policy.act, policy.forward, lambda _: policy.freeze()):
+        with pytest.raises(doorstep.StateError, match=r"^module\.[02]\.(weight|bias) is no longer what the") as raised:
+            call(observations)
+        assert raised.value.argument == "module"
+
+
+def test_weights_of_every_kind_are_named() -> None:
+    net = nn.ModuleList([nn.LSTM(NUM_INPUTS, 8, num_layers=2), nn.Linear(8, 4), nn.GRUCell(4, 3), nn.Linear(3, 19)])
+    for name, parameter in net.named_parameters():
+        policy, data = doorstep.Policy.from_torch(net), parameter.data
+        parameter.data = data.clone()
+        index, _, key = name.partition(".")
+        with pytest.raises(doorstep.StateError, match=rf"^module\[{index}\]\.{key} is no longer"):
+            policy.forward(observe(1))
+        parameter.data = data  # back where it was
+        policy.forward(observe(1))
+
+
+def test_a_frozen_policy_is_free_of_its_module() -> None:
+    net, observations = mlp(32, 7).bfloat16(), observe(8, 2)
+    net[4].float()  # arrays of several types, aligned to their elements in the copy
+    policy = doorstep.Policy.from_torch(net)
+    expected, frozen = policy.forward(observations), policy.freeze()
+    net.share_memory()
+    assert (frozen.forward(observations) == expected).all()
+    assert (frozen.freeze().forward(observations) == expected).all()
 
 
 def test_layers_outlive_their_policy() -> None:

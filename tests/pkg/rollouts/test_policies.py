@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import threading
 import time
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,10 +16,11 @@ from tests.pkg.rollouts.playing import assert_equal_results, play_again, results
 import doorstep
 from doorstep import EpisodeRequest, RolloutConfig, RolloutEngine, SimulatorConfig, rollouts
 from doorstep.policy import SamplingParams
+from doorstep.rollouts import native_policies
 
 torch = pytest.importorskip("torch")
 
-from tests.pkg.policy.networks import NUM_INPUTS, NUM_LOGITS, mlp  # noqa: E402 (it needs torch)
+from tests.pkg.policy.networks import NUM_INPUTS, NUM_LOGITS, late_infinity, mlp  # noqa: E402 (they need torch)
 
 
 def _network(seed: int = 1, *widths: int) -> Any:
@@ -51,6 +53,144 @@ def test_actions_of_a_native_policy_follow_from_the_request(sampling: SamplingPa
             if sampling.greedy or sampling.temperature == 0:
                 expected = policy.act(result.observations, sampling=SamplingParams(greedy=True))
                 assert (result.actions == expected).all()
+
+
+def test_a_policy_chooses_in_an_engine_as_it_does_alone() -> None:
+    """By its own sampling where the request has none."""
+    module = _network()
+    greedy = doorstep.Policy.from_torch(module, sampling=SamplingParams(greedy=True))
+    seeded = doorstep.Policy.from_torch(module, sampling=SamplingParams(temperature=2.0, seed=3))
+    with RolloutEngine(SimulatorConfig(6)) as engine:
+        for result in results_of(engine, some_requests(10, policy=(greedy, "random"), record="observations")):
+            assert (result.actions[:, :1] == greedy.act(np.ascontiguousarray(result.observations[:, :1]))).all()
+        given = {"policy": seeded, "sampling": SamplingParams(temperature=2.0, seed=3)}
+        expected = results_of(engine, some_requests(10, **given))
+        assert_equal_results(results_of(engine, some_requests(10, policy=seeded)), expected)
+        seeds, steps = [one.request.seed for one in expected], [one.request.max_steps for one in expected]
+        ids = engine.submit_batch(seeds, max_steps=steps, policy=seeded).tolist()
+        assert_equal_results(sorted(engine, key=lambda result: ids.index(result.id)), expected)
+
+
+def test_policies_of_a_tuple_that_choose_differently_need_a_sampling() -> None:
+    one, other = (doorstep.Policy.from_torch(_network(), sampling=SamplingParams(seed=seed)) for seed in (1, 2))
+    with pytest.raises(doorstep.ArgumentError, match=r"^sampling is None; it must be given where the policies"):
+        EpisodeRequest(policy=(one, other))
+    EpisodeRequest(policy=(one, other), sampling=SamplingParams())
+    EpisodeRequest(policy=(one, one))
+
+
+# ---- Weights that change, move or are not finite
+
+
+def test_changed_weights_are_played_from_the_next_submission_on() -> None:
+    module = _network()
+    policy = doorstep.Policy.from_torch(module, sampling=SamplingParams(greedy=True))
+    with RolloutEngine(RolloutConfig(SimulatorConfig(2), devices=("cpu", "cpu"))) as engine:
+        for change in range(4):
+            for result in results_of(engine, some_requests(6, policy=policy, record="observations")):
+                assert (policy.act(result.observations) == result.actions).all(), change
+            with torch.no_grad():
+                for parameter in module.parameters():
+                    parameter.normal_()
+
+
+class Gate:
+    """A callable policy that lets some steps pass."""
+
+    def __init__(self) -> None:
+        self.passing, self.waiting = threading.Semaphore(0), threading.Semaphore(0)
+
+    def __call__(self, observations: NDArray[np.float32]) -> NDArray[np.int32]:
+        self.waiting.release()
+        assert self.passing.acquire(timeout=30)
+        return np.zeros((len(observations), 4), np.int32)
+
+    def wait(self) -> None:
+        assert self.waiting.acquire(timeout=30)
+
+
+@pytest.fixture
+def renewed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native_policies, "RENEWAL_SECONDS", 0.0)
+
+
+@pytest.mark.usefixtures("renewed_at_once")
+def test_episodes_that_are_played_go_on_with_changed_weights_and_their_memory() -> None:
+    torch.manual_seed(3)
+    memory, head = torch.nn.GRU(NUM_INPUTS, 16), torch.nn.Linear(16, NUM_LOGITS)
+    policy = doorstep.Policy.from_torch([memory, head], sampling=SamplingParams(greedy=True))
+    old, gate = policy.freeze(), Gate()
+    with RolloutEngine(SimulatorConfig(1)) as engine:
+        engine.submit(EpisodeRequest(seed=2, policy=(policy, gate), max_steps=9, record="observations"))
+        for step in range(9):
+            gate.wait()  # the other agent has acted in this step
+            if step == 4:
+                with torch.no_grad():
+                    head.weight.neg_()
+                    head.bias.neg_()
+            gate.passing.release()
+        (result,) = list[Any](engine)
+    state = policy.initial_state(1, 1)
+    for step, observations in enumerate(result.observations[:, None, :1]):
+        expected = (old if step < 5 else policy).act(np.ascontiguousarray(observations), state)
+        assert (expected[0] == result.actions[step, :1]).all(), step
+
+
+@pytest.mark.parametrize("is_large", [False, True])
+@pytest.mark.usefixtures("renewed_at_once")
+def test_weights_that_move_fail_the_episodes_and_are_not_read(is_large: bool) -> None:
+    """Large arrays are mapped by themselves: reading them when they are gone would crash."""
+    module = mlp(2048 if is_large else 8)
+    policy, gate = doorstep.Policy.from_torch(module), Gate()
+    with RolloutEngine(SimulatorConfig(1)) as engine:
+        engine.submit(EpisodeRequest(policy=(policy, gate), max_steps=100))
+        gate.wait()
+        gate.passing.release()
+        gate.wait()
+        module.share_memory()
+        gate.passing.release()
+        gate.passing.release()
+        (result,) = engine
+        assert result.reason == "failed"
+        assert result.error.startswith("StateError: module.0.weight is no longer what the policy reads")
+        with pytest.raises(doorstep.StateError, match=r"^module\.0\.weight is no longer"):
+            engine.submit([EpisodeRequest(), EpisodeRequest(policy=policy)])
+        assert not engine.outstanding
+        assert results_of(engine, some_requests(2, policy=doorstep.Policy.from_torch(module)))[1].finished
+
+
+def test_weights_may_be_freed_at_any_time() -> None:
+    """Each of many modules loses its memory while an engine plays it."""
+    with RolloutEngine(SimulatorConfig(8)) as engine:
+        for index in range(20):
+            module = mlp(512)
+            engine.submit([EpisodeRequest(policy=doorstep.Policy.from_torch(module)) for _ in range(8)])
+            engine.get_outputs(timeout=0.001 * index)
+            for parameter in module.parameters():
+                parameter.untyped_storage().resize_(0)
+        results = list(engine)
+    assert {result.error[:21] for result in results if not result.finished} <= {"StateError: module.0."}
+
+
+def test_logits_that_are_not_finite_fail_the_episode() -> None:
+    """With the step and the agent. The step was made, so that the result is that of its actions."""
+    policy = doorstep.Policy.from_torch(late_infinity(), sampling=SamplingParams(greedy=True))
+    requests = [
+        EpisodeRequest(seed=3, policy=one, max_steps=10, record="observations")
+        for one in ((policy, "idle"), ("idle", policy), policy)
+    ]
+    others = some_requests(9)
+    with RolloutEngine(SimulatorConfig(3, num_threads=2)) as engine:
+        expected, results = results_of(engine, others), results_of(engine, [*requests, *others])
+        assert_equal_results(results[3:], expected)
+        for result, agent in zip(results, (0, 1, 0), strict=False):
+            assert (result.reason, result.length, result.finished) == ("failed", 7, False)
+            assert result.error.startswith(f"the logits of agent {agent} were not finite in step 6 (counted from 0)")
+            assert (result.actions[6] == doorstep.NEUTRAL_ACTION).all()
+            play_again(result).close()
+        assert engine.metrics is not None
+        assert engine.metrics.total("requests_answered", reason="failed", cause="logits").value == 3
+    assert policy.nonfinite_rows == 0
 
 
 def test_recurrent_policies_begin_anew_with_every_episode() -> None:
@@ -169,6 +309,29 @@ def test_numbers_of_policies_are_used_again() -> None:
             engine.submit(EpisodeRequest(policy="idle"))
         assert len(list(engine)) == 2
         engine.submit(EpisodeRequest(policy="idle"))
+
+
+@dataclass(frozen=True)
+class Equal:
+    """Equal to all others, which act differently."""
+
+    value: int = field(compare=False)
+
+    def __call__(self, observations: NDArray[np.float32]) -> NDArray[np.int32]:
+        return np.full((len(observations), 4), self.value, np.int32)
+
+    act = __call__
+
+
+def test_policies_that_are_equal_are_different_ones() -> None:
+    one, other = Equal(0), Equal(1)
+    assert one == other
+    fields: dict[str, Any] = {"max_steps": 3, "record": "actions"}
+    with RolloutEngine(SimulatorConfig(4)) as engine:
+        for first, second in ((one, other), (one.act, other.act)):
+            requests = [EpisodeRequest(policy=policy, **fields) for policy in (first, second, (second, first))]
+            results = results_of(engine, requests)
+            assert [result.actions[0, :, 0].tolist() for result in results] == [[0, 0], [1, 1], [1, 0]]
 
 
 def test_methods_are_one_policy() -> None:

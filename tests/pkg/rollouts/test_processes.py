@@ -163,7 +163,7 @@ for attempt in range(10):
 engine.close()
 print(sum(1 for _ in engine))
 """
-    assert run_python(BEGIN + code, "-W", "ignore::DeprecationWarning") == "100000\n"
+    assert run_python(BEGIN + code) == "100000\n"
 
 
 def test_a_child_that_ends_as_a_script_leaves_the_parents_engine(run_python: RunPython) -> None:
@@ -180,4 +180,4 @@ assert len(set(hashes)) == 4
 print(len(list(engine)))
 engine.close()
 """
-    assert run_python(BEGIN + code, "-W", "ignore::DeprecationWarning") == "20000\n"
+    assert run_python(BEGIN + code) == "20000\n"

@@ -147,7 +147,7 @@ def test_batches_are_as_their_requests() -> None:
         assert_equal_results(ordered, alone)
         assert [result.request.seed for result in ordered] == seeds.tolist()
         assert {result.request.tag for result in ordered} == {77}
-        assert ordered[0].request.sampling.seed is None
+        assert ordered[0].request.sampling is None
         assert len(engine.submit_batch([])) == 0
         assert engine.submit([]) == []
 

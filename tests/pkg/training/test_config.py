@@ -37,6 +37,10 @@ def test_the_reference_preset_has_the_references_hyperparameters() -> None:
 def test_an_unknown_preset_names_the_nearest() -> None:
     with pytest.raises(doorstep.ArgumentError, match=r"preset is 'refrence'.*did you mean 'reference'"):
         preset("refrence")
+    other: Any
+    for other in (None, [], 10**5000):
+        with pytest.raises(doorstep.ArgumentError, match=r"^preset is .*; it must be one of 'default'"):
+            preset(other)
 
 
 @pytest.mark.parametrize(

@@ -196,3 +196,17 @@ def test_agents_learn_to_go_on() -> None:
     records = [trainer.update() for _ in range(30)]
     returns = [record.mean_return for record in records if record.mean_return is not None]
     assert sum(returns[-5:]) / 5 > sum(returns[:5]) / 5 + 0.1
+
+
+def test_the_process_keeps_its_threads() -> None:
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    seen: list[int] = []
+    try:
+        trainer = Trainer(small("num_threads=2"))
+        trainer.worlds.after_step = lambda *_: seen.append(torch.get_num_threads())
+        trainer.update()
+        assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)
+    assert set(seen) == {2}

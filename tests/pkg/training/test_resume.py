@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,17 +16,21 @@ import doorstep
 torch = pytest.importorskip("torch")
 safetensors = pytest.importorskip("safetensors.torch")
 
+from tests.pkg.sealed_files import assert_flipped_bits_are_refused, change_metadata  # noqa: E402
 from tests.pkg.training.runs import WITH_MEMORY, equal_bits, small  # noqa: E402
 
 from doorstep.training import (  # noqa: E402
+    Checkpoint,
     NonFiniteLossError,
     Trainer,
     load_checkpoint,
+    load_policy,
     read_log,
     resume,
     save_checkpoint,
     train,
 )
+from doorstep.training.checkpoint import METADATA_KEY  # noqa: E402
 from doorstep.training.logs import JsonLines  # noqa: E402
 from doorstep.training.run import CHECKPOINT, CONFIG, LOG, NONFINITE_BATCH  # noqa: E402
 
@@ -38,11 +43,15 @@ KINDS = [
 ]
 
 
+def assert_equal_tensors(one: Checkpoint, other: Checkpoint) -> None:
+    assert one.tensors.keys() == other.tensors.keys()
+    for name, tensor in one.tensors.items():
+        assert equal_bits(tensor, other.tensors[name]), name
+
+
 def assert_equal(one: Trainer, other: Trainer) -> None:
     first, second = one.checkpoint(), other.checkpoint()
-    assert first.tensors.keys() == second.tensors.keys()
-    for name, tensor in first.tensors.items():
-        assert equal_bits(tensor, second.tensors[name]), name
+    assert_equal_tensors(first, second)
     assert (first.update, first.world_steps) == (second.update, second.world_steps)
 
 
@@ -124,17 +133,11 @@ def test_a_checkpoint_survives_its_file(saved: Path) -> None:
     trainer.update()
     expected, found = trainer.checkpoint(), load_checkpoint(saved)
     assert found.config == expected.config
-    assert found.tensors.keys() == expected.tensors.keys()
-    assert all(equal_bits(found.tensors[name], tensor) for name, tensor in expected.tensors.items())
+    assert_equal_tensors(found, expected)
 
 
-@pytest.mark.parametrize("place", [0.02, 0.3, 0.6, 0.999])
-def test_a_damaged_file_is_refused(saved: Path, place: float) -> None:
-    data = bytearray(saved.read_bytes())
-    data[int(len(data) * place)] ^= 0x10
-    saved.write_bytes(data)
-    with pytest.raises(doorstep.StateError, match=r"checkpoint\.safetensors"):
-        load_checkpoint(saved)
+def test_a_file_with_a_flipped_bit_is_refused(saved: Path) -> None:
+    assert_flipped_bits_are_refused(saved, load_checkpoint, r"checkpoint\.safetensors", most=300)
 
 
 @pytest.mark.parametrize("size", [0, 7, 100, 5000, -1])
@@ -154,23 +157,15 @@ def test_other_files_are_refused(tmp_path: Path, data: bytes) -> None:
         load_checkpoint(path)
 
 
-def rewritten(path: Path, **changes: Any) -> None:
-    """Changes the header, and nothing else."""
-    data = path.read_bytes()
-    length = int.from_bytes(data[:8], "little")
-    header = json.loads(json.loads(data[8 : 8 + length])["__metadata__"]["doorstep"])
-    path.write_bytes(safetensors.save(safetensors.load(data), {"doorstep": json.dumps({**header, **changes})}))
-
-
 def test_another_version_is_refused_by_number(saved: Path) -> None:
-    rewritten(saved, format=2, version="9.1.0")
+    change_metadata(saved, METADATA_KEY, format=2, version="9.1.0")
     with pytest.raises(doorstep.StateError, match=r"has format 2, written by doorstep 9.1.0; this one reads 1"):
         load_checkpoint(saved)
 
 
 @pytest.mark.parametrize("config", [{"unknown": 1}, {"seed": -1}, [], None])
 def test_a_config_that_is_refused_is_a_bad_file(saved: Path, config: Any) -> None:
-    rewritten(saved, config=config)
+    change_metadata(saved, METADATA_KEY, config=config)
     with pytest.raises(doorstep.StateError, match="has a config that this version refuses"):
         load_checkpoint(saved)
 
@@ -189,10 +184,40 @@ def test_a_checkpoint_of_another_shape_is_refused_by_name(saved: Path, changes: 
     before = trainer.checkpoint()
     with pytest.raises(doorstep.StateError, match=f"does not fit: {name} has shape"):
         trainer.restore(load_checkpoint(saved))
-    after = trainer.checkpoint()
-    assert all(equal_bits(before.tensors[name], after.tensors[name]) for name in before.tensors)
+    assert_equal_tensors(trainer.checkpoint(), before)
     with pytest.raises(doorstep.StateError, match="does not fit"):
         resume(saved.parent, changes)
+
+
+TENSORS_THAT_DO_NOT_FIT: dict[str, Any] = {  # None: absent
+    "network.encoder.0.weight": (None, torch.zeros(94), torch.zeros(()), torch.zeros(16, 94).double()),
+    "network.actor.weight": (None, torch.zeros(19, 7), torch.zeros(19)),
+    "network.critic_encoder.0.weight": (torch.zeros(16, 94),),
+    "observation_moments.mean": (None, torch.zeros(93), torch.zeros(94)),
+    "optimizer.0.exp_avg": (None, torch.zeros(5)),
+    "optimizer.1.step": (None, torch.zeros(2)),
+    "rollout.starts": (None, torch.zeros(16)),
+    "run.generator": (None, torch.zeros(5056)),
+    "run.worlds": (None, torch.zeros((), dtype=torch.uint8), torch.zeros((0, 5), dtype=torch.uint8)),
+    "value_moments.weight": (None, torch.zeros(3).double()),
+}
+
+
+@pytest.mark.parametrize("name", TENSORS_THAT_DO_NOT_FIT)
+def test_tensors_that_do_not_fit_are_refused(name: str, tmp_path: Path) -> None:
+    trainer = Trainer(small())
+    trainer.update()
+    checkpoint, path = trainer.checkpoint(), tmp_path / CHECKPOINT
+    for tensor in TENSORS_THAT_DO_NOT_FIT[name]:
+        tensors = {**checkpoint.tensors, name: tensor}
+        bad = replace(checkpoint, tensors={key: value for key, value in tensors.items() if value is not None})
+        with pytest.raises(doorstep.StateError):
+            trainer.restore(bad)
+        assert_equal_tensors(trainer.checkpoint(), checkpoint)
+        if name.startswith(("network", "observation_moments")):
+            save_checkpoint(path, bad)
+            with pytest.raises(doorstep.StateError, match=f"does not fit: {name} "):
+                load_policy(path)
 
 
 def test_worlds_of_other_rules_are_refused(saved: Path) -> None:
@@ -200,8 +225,7 @@ def test_worlds_of_other_rules_are_refused(saved: Path) -> None:
     before = trainer.checkpoint()
     with pytest.raises(doorstep.StateError):
         trainer.restore(load_checkpoint(saved))
-    after = trainer.checkpoint()
-    assert all(equal_bits(before.tensors[name], after.tensors[name]) for name in before.tensors)
+    assert_equal_tensors(trainer.checkpoint(), before)
 
 
 def test_a_full_disk_leaves_the_older_checkpoint(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:

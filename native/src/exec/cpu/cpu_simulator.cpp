@@ -216,11 +216,13 @@ ds_status CpuSimulator::find_bad_action(bool* found, BadAction* bad) {
 }
 
 ds_status CpuSimulator::begin(const uint8_t* mask, const EpisodeStart* starts) {
+    std::atomic<uint32_t> trouble{kTroubleNone};
     pool_.run(config_.num_worlds, [&](int64_t first, int64_t count, int) {
         for_each_marked_tile(mask, first, count, [&](int64_t start, int64_t length) {
-            model_->reset(simulation_, start, length, mask, starts);
+            trouble.fetch_or(model_->reset(simulation_, start, length, mask, starts), std::memory_order_relaxed);
         });
     });
+    trouble_ |= trouble.load(std::memory_order_relaxed);
     return DS_STATUS_OK;
 }
 

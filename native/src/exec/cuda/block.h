@@ -135,6 +135,7 @@ struct Kernels {
             tile.request.mask = mask_of(arguments, tile.first);
             tile.request.starts = arguments.starts ? arguments.starts + tile.first : nullptr;
             reset_tile(block, tile);
+            block.each([&](ThreadShare share) { report_trouble(tile, share, arguments.trouble); });
         });
     }
 

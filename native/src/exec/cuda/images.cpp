@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "math/base.h"
+#include "runtime/lzma.h"
+#include "runtime/status.h"
 
 // The file of images as packed by wheel_build/kernel_image_file.py, which documents the format. The file is named after
 // its content, so that compiler caches notice changes.
@@ -33,11 +35,13 @@ struct FileHeader {
 struct FileEntry {
     int32_t module;
     int32_t architecture;
+    uint64_t stream;
+    uint64_t stream_bytes;
     uint64_t offset;
     uint64_t bytes;
 };
 
-static_assert(sizeof(FileHeader) == 32 && sizeof(FileEntry) == 24, "must equal wheel_build/kernel_image_file.py");
+static_assert(sizeof(FileHeader) == 32 && sizeof(FileEntry) == 40, "must equal wheel_build/kernel_image_file.py");
 
 constexpr int kMaxImages = 256;
 
@@ -49,8 +53,8 @@ struct ImageTable {
         for (; count < static_cast<int>(header.count) && count < kMaxImages; ++count) {
             FileEntry entry;
             memcpy(&entry, doorstep_kernel_images + sizeof header + count * sizeof entry, sizeof entry);
-            images[count] = {entry.module, entry.architecture, doorstep_kernel_images + entry.offset,
-                             static_cast<size_t>(entry.bytes)};
+            images[count] = {entry.module,       entry.architecture, doorstep_kernel_images + entry.stream,
+                             entry.stream_bytes, entry.offset,       entry.bytes};
         }
     }
 
@@ -90,6 +94,23 @@ const KernelImage* find_ptx(int module) {
         if (image->module == module && image->architecture == 0) return image;
     }
     return nullptr;
+}
+
+OwnedImage unpack_image(const KernelImage& image) {
+    OwnedImage unpacked;
+    const size_t end = image.offset + image.bytes;
+    unsigned char* data = static_cast<unsigned char*>(malloc(end));
+    unpacked.data.reset(data);
+    if (!data) {
+        fail(DS_STATUS_OUT_OF_MEMORY, "", "free memory on the host", "no memory to unpack kernels");
+    } else if (!decode_lzma(image.stream, image.stream_bytes, data, end)) {
+        unpacked.data.reset();
+        fail(DS_STATUS_INTERNAL, "", "install doorstep again", "the kernels in the library are damaged");
+    } else {
+        memmove(data, data + image.offset, image.bytes);
+        unpacked.bytes = image.bytes;
+    }
+    return unpacked;
 }
 
 }  // namespace doorstep

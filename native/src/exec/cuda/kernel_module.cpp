@@ -28,20 +28,19 @@ bool has_kernels(int module, int compute_capability) {
            (find_cubin(module, compute_capability) || find_ptx(module));
 }
 
-// The image for a device; `compiled` owns it if it was not embedded. Null, with the thread's error set, if no image
-// runs on the device.
-const void* choose_image(int module, int compute_capability, CompiledImage* compiled) {
+// The image for a device. Without data, and with the thread's error set, if no image runs on the device.
+OwnedImage choose_image(int module, int compute_capability) {
+    OwnedImage image;
     if (!has_kernels(module, compute_capability)) {
         fail_without_kernels(compute_capability);
-        return nullptr;
+        return image;
     }
     switch (find_kernel_source(module, compute_capability)) {
-        case DS_KERNEL_SOURCE_EMBEDDED: return find_cubin(module, compute_capability)->data;
-        case DS_KERNEL_SOURCE_COMPILER:
-            return compile_ptx(module, compute_capability, compiled, nullptr) ? nullptr : compiled->data.get();
+        case DS_KERNEL_SOURCE_EMBEDDED: return unpack_image(*find_cubin(module, compute_capability));
+        case DS_KERNEL_SOURCE_COMPILER: compile_ptx(module, compute_capability, &image, nullptr); return image;
         case DS_KERNEL_SOURCE_DRIVER: break;
     }
-    return find_ptx(module)->data;
+    return unpack_image(*find_ptx(module));
 }
 
 }  // namespace
@@ -54,9 +53,8 @@ ds_kernel_source find_kernel_source(int module, int compute_capability) {
 }
 
 Ref<Module> load_module(const Ref<Context>& context, int module) {
-    CompiledImage compiled;
-    const void* image = choose_image(module, context->compute_capability(), &compiled);
-    return image ? Module::load(context, image, "") : Ref<Module>();
+    const OwnedImage image = choose_image(module, context->compute_capability());
+    return image.data ? Module::load(context, image.data.get(), "") : Ref<Module>();
 }
 
 Ref<KernelModule> KernelModule::find(const Ref<Context>& context, WorldKind kind) {

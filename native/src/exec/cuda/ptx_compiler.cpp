@@ -111,10 +111,10 @@ public:
     const char* path() const { return path_; }
 
     // False if the file is missing or damaged.
-    bool read(CompiledImage* image) const;
+    bool read(OwnedImage* image) const;
 
     // Concurrent readers see either the old file or the new one. False if it could not be written.
-    bool write(const CompiledImage& image) const;
+    bool write(const OwnedImage& image) const;
 
 private:
     char path_[sizeof ds_cuda_compile_info::cache_path] = "";
@@ -130,20 +130,20 @@ CachedImage::CachedImage(int module, int architecture, uint64_t content) {
     if (length >= static_cast<int>(sizeof path_)) path_[0] = '\0';
 }
 
-bool CachedImage::read(CompiledImage* image) const {
+bool CachedImage::read(OwnedImage* image) const {
     if (!path_[0]) return false;
     const File file(open(path_, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     FileHeader header;
     if (!file.is_open() || !file.read_all(&header, sizeof header)) return false;
     if (header.magic != kMagic || header.bytes == 0 || header.bytes > kLargestImage) return false;
-    CompiledImage found = {{malloc(header.bytes), {}}, header.bytes};
+    OwnedImage found = {{malloc(header.bytes), {}}, header.bytes};
     void* data = found.data.get();
     if (!data || !file.read_all(data, header.bytes) || hash_bytes(data, header.bytes) != header.checksum) return false;
     *image = std::move(found);
     return true;
 }
 
-bool CachedImage::write(const CompiledImage& image) const {
+bool CachedImage::write(const OwnedImage& image) const {
     if (!path_[0]) return false;
     make_folders(path_);
     char temporary[sizeof path_ + 8];
@@ -185,12 +185,12 @@ public:
         if (handle_) nvPTXCompilerDestroy(&handle_);
     }
 
-    nvPTXCompileResult run(const KernelImage& ptx, int architecture, CompiledImage* image) {
+    nvPTXCompileResult run(const OwnedImage& ptx, int architecture, OwnedImage* image) {
         char target[32];
         snprintf(target, sizeof target, "--gpu-name=sm_%d", architecture);
         const char* const options[] = {target, "--fmad=false"};
         // The length excludes the terminating zero of the PTX.
-        auto result = nvPTXCompilerCreate(&handle_, ptx.bytes - 1, static_cast<const char*>(ptx.data));
+        auto result = nvPTXCompilerCreate(&handle_, ptx.bytes - 1, static_cast<const char*>(ptx.data.get()));
         if (!result) result = nvPTXCompilerCompile(handle_, sizeof options / sizeof *options, options);
         if (!result) result = nvPTXCompilerGetCompiledProgramSize(handle_, &image->bytes);
         if (result) return result;
@@ -215,7 +215,7 @@ private:
 
 uint64_t compiler_version() { return uint64_t{compiler().major} << 32 | compiler().minor; }
 
-ds_status run_compiler(const KernelImage& ptx, int architecture, CompiledImage* image) {
+ds_status run_compiler(const OwnedImage& ptx, int architecture, OwnedImage* image) {
     Compilation compilation;
     const auto result = compilation.run(ptx, architecture, image);
     if (result == NVPTXCOMPILE_SUCCESS) return DS_STATUS_OK;
@@ -231,8 +231,8 @@ ds_status run_compiler(const KernelImage& ptx, int architecture, CompiledImage* 
 }
 
 // Hash of everything that an image is compiled from, except the module and the architecture.
-uint64_t content_hash(const KernelImage& ptx) {
-    const uint64_t parts[] = {hash_bytes(ptx.data, ptx.bytes), compiler_version()};
+uint64_t content_hash(const OwnedImage& ptx) {
+    const uint64_t parts[] = {hash_bytes(ptx.data.get(), ptx.bytes), compiler_version()};
     return hash_bytes(parts, sizeof parts);
 }
 
@@ -266,16 +266,18 @@ bool compiler_knows(int architecture) {
 
 int compiler_driver_version() { return static_cast<int>(compiler().major) * 1000; }
 
-ds_status compile_ptx(int module, int architecture, CompiledImage* image, ds_cuda_compile_info* info) {
+ds_status compile_ptx(int module, int architecture, OwnedImage* image, ds_cuda_compile_info* info) {
     const int64_t begin = monotonic_ns();
-    const KernelImage* ptx = find_ptx(module);
-    if (!ptx || !compiler_knows(architecture)) return fail_unknown(architecture);
-    const CachedImage cached(module, architecture, content_hash(*ptx));
-    CompiledImage result;
+    const KernelImage* embedded = find_ptx(module);
+    if (!embedded || !compiler_knows(architecture)) return fail_unknown(architecture);
+    const OwnedImage ptx = unpack_image(*embedded);
+    if (!ptx.data) return last_status();
+    const CachedImage cached(module, architecture, content_hash(ptx));
+    OwnedImage result;
     const bool from_cache = cached.read(&result);
     bool kept = from_cache;
     if (!from_cache) {
-        if (const ds_status status = run_compiler(*ptx, architecture, &result)) return status;
+        if (const ds_status status = run_compiler(ptx, architecture, &result)) return status;
         kept = cached.write(result);
     }
     if (info) {

@@ -267,6 +267,31 @@ PyObject* fast_copy_from_pointer(PyObject*, PyObject* const* arguments, Py_ssize
     return status ? raise_status(status) : return_none();
 }
 
+// Copies tensors of the host one behind the other. Plain tensors are read and copied without giving up the GIL: no other
+// thread can give them other memory, and free what is read, between the two.
+PyObject* fast_pack(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
+    if (!check_count("pack", count, 3)) return nullptr;
+    const PyOwned objects(python().PySequence_Tuple(arguments[0]));
+    if (!objects) return nullptr;
+    char* to = reinterpret_cast<char*>(to_number(arguments[1]));
+    uint64_t left = to_number(arguments[2]);
+    for (Py_ssize_t i = 0, size = python().PyTuple_Size(objects.get()); i < size; ++i) {
+        TensorView view{};
+        view.struct_size = sizeof view;
+        const ds_status status = read_tensor(python().PyTuple_GetItem(objects.get(), i), kAnythingOfMany, &view, i);
+        if (status) return raise_status(status);
+        const uint64_t bytes = static_cast<uint64_t>(view.count * element_bytes(view));
+        if (view.device_type != kDLCPU || bytes > left) {
+            return raise_status(fail(DS_STATUS_INVALID_ARGUMENT, "tensors", "",
+                                     "the tensors are not on the CPU, or have more bytes than there is room for"));
+        }
+        if (const ds_status copied = ds_python_copy_out(&view, 0, to, bytes)) return raise_status(copied);
+        to += bytes;
+        left -= bytes;
+    }
+    return python().PyLong_FromUnsignedLongLong(left);
+}
+
 // (type, ds_memory, address of a ds_tensor_info); None if the class has no exchange API.
 PyObject* fast_tensor_over(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
     if (!check_count("tensor_over", count, 3)) return nullptr;
@@ -495,6 +520,9 @@ PyMethodDef table[] = {
                  "copy_to_pointer(tensor, pointer, nbytes, /)\n--\n\nCopies the elements out of a tensor."),
     DS_FAST_CALL(copy_from_pointer, METH_FASTCALL,
                  "copy_from_pointer(tensor, pointer, nbytes, /)\n--\n\nCopies the elements into a tensor."),
+    DS_FAST_CALL(pack, METH_FASTCALL,
+                 "pack(tensors, pointer, nbytes, /)\n--\n\nCopies tensors of the host to an address, and returns how many "
+                 "bytes are left there."),
     DS_FAST_CALL(tensor_over, METH_FASTCALL, "tensor_over(type, memory, info, /)\n--\n\nCreates a tensor over memory."),
     DS_FAST_CALL(empty_like, METH_O, "empty_like(tensor, /)\n--\n\nCreates a tensor like this one."),
     DS_FAST_CALL(zeros_like, METH_O, "zeros_like(tensor, /)\n--\n\nCreates a tensor of zeros like this one."),

@@ -7,7 +7,7 @@
 namespace doorstep {
 namespace {
 
-constexpr const char* kUpdateHint = "update the NVIDIA driver";
+constexpr const char* kNewerDriverHint = "update the NVIDIA driver";
 constexpr const char* kBusyHint =
     "end the other processes that use this device, or allow sharing it (nvidia-smi --compute-mode=DEFAULT, or MPS)";
 constexpr const char* kVisibleHint = "see nvidia-smi for the devices, and CUDA_VISIBLE_DEVICES for hidden ones";
@@ -104,7 +104,7 @@ int requested_version(const char* function) {
 
 ds_status fail_missing_function(const char* function) {
     const int needed = requested_version(function), version = driver().version;
-    return fail(DS_STATUS_DRIVER_FUNCTION, "", kUpdateHint,
+    return fail(DS_STATUS_DRIVER_FUNCTION, "", kNewerDriverHint,
                 "the NVIDIA driver has no %s: CUDA %d.%d introduced it, this driver supports CUDA %d.%d", function,
                 needed / 1000, needed % 1000 / 10, version / 1000, version % 1000 / 10);
 }

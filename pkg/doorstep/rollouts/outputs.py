@@ -1,0 +1,145 @@
+"""Outputs that were taken from the library together: as they come, and when their requests are known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Future
+from typing import Any, NamedTuple, TypeAlias, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doorstep._native._generated import OutputKind
+from doorstep._native.rollouts import TakeCall, release_output_data
+from doorstep.rollouts.failures import FailureTexts
+from doorstep.rollouts.result import NO_ROWS, EpisodeResult, EpisodeStep, Rows, copy_rows, make_result, make_step
+from doorstep.rollouts.submissions import Submission, Submissions, index_of, number_of
+
+AnyOutput: TypeAlias = EpisodeResult | EpisodeStep
+
+
+class _Arrays(NamedTuple):
+    """Of outputs: their records, the tags of the caller, which are results, what they record, and their submissions by
+    number."""
+
+    records: NDArray[Any]
+    tags: NDArray[np.uint64]
+    is_result: NDArray[np.bool_]
+    rows: Sequence[Rows]
+    submissions: dict[int, Submission]
+
+    def part(self, places: NDArray[np.intp]) -> _Arrays:
+        rows = [self.rows[place] for place in places.tolist()]
+        return _Arrays(self.records[places], self.tags[places], self.is_result[places], rows, self.submissions)
+
+
+@final
+class OutputBatch:
+    """A sequence of outputs; its slices share their memory."""
+
+    __slots__ = ("_arrays", "_start", "_stop")
+
+    def __init__(self, arrays: _Arrays, start: int, stop: int) -> None:
+        self._arrays, self._start, self._stop = arrays, start, stop
+
+    def __len__(self) -> int:
+        return self._stop - self._start
+
+    def __getitem__(self, part: slice) -> OutputBatch:
+        start, stop, _ = part.indices(len(self))
+        return OutputBatch(self._arrays, self._start + start, self._start + stop)
+
+    @staticmethod
+    def join(batches: Sequence[OutputBatch]) -> OutputBatch:
+        parts = [batch._arrays.part(np.arange(batch._start, batch._stop)) for batch in batches]
+        records, tags, is_result, rows, submissions = zip(*parts, strict=True)
+        arrays = _Arrays(
+            np.concatenate(records),
+            np.concatenate(tags),
+            np.concatenate(is_result),
+            [one for part in rows for one in part],
+            {number: one for part in submissions for number, one in part.items()},
+        )
+        return OutputBatch(arrays, 0, len(arrays.tags))
+
+    @property
+    def num_results(self) -> int:
+        """The others are steps."""
+        return int(np.count_nonzero(self._arrays.is_result[self._start : self._stop]))
+
+    def results(self) -> NDArray[Any] | None:
+        """The records of results; None if there are none."""
+        is_result = self._arrays.is_result[self._start : self._stop]
+        records: NDArray[Any] = self._arrays.records[self._start : self._stop][is_result]
+        records["tag"] = self._arrays.tags[self._start : self._stop][is_result]
+        return records if len(records) else None
+
+    def outputs(self, failures: FailureTexts) -> list[AnyOutput]:
+        return [self._output(place, failures) for place in range(self._start, self._stop)]
+
+    def _output(self, place: int, failures: FailureTexts) -> AnyOutput:
+        record, rows = self._arrays.records[place], self._arrays.rows[place]
+        tag = int(record["tag"])
+        request = self._arrays.submissions[number_of(tag)].request(index_of(tag))
+        if not self._arrays.is_result[place]:
+            return make_step(record, request, rows)
+        error = failures.text_of(int(record["reason"]), int(record["cause"]))
+        return make_result(record, request, rows, error)
+
+    def futures(self) -> list[Future[EpisodeResult]]:
+        """Those of all, where all have some."""
+        tags = self._arrays.records["tag"][self._start : self._stop].tolist()
+        return [self._arrays.submissions[number_of(tag)].future(index_of(tag)) for tag in tags]
+
+
+@final
+class Incoming:
+    """Outputs that a call has taken. Each step on their way is done once, and goes on where it stopped if an exception
+    has ended it.
+
+    Attributes:
+        answers: how many requests of each submission have been answered with these.
+        batch: those of callers.
+        of_futures: those of futures.
+    """
+
+    def __init__(self, call: TakeCall) -> None:
+        self.call = call
+        self.answers: list[tuple[Submission, int]] = []
+        self.batch: OutputBatch | None = None
+        self.of_futures: OutputBatch | None = None
+        self._rows: list[Rows] = []
+
+    def __len__(self) -> int:
+        return len(self.call.outputs)
+
+    def copy_rows(self) -> None:
+        """Copies what is recorded, and frees the library's memory."""
+        if not self._rows:
+            self._rows = [NO_ROWS] * len(self)
+        outputs = self.call.outputs
+        for place in np.flatnonzero(outputs["data"]).tolist():
+            output = outputs[place]
+            if self._rows[place] is NO_ROWS:
+                self._rows[place] = copy_rows(output)
+            release_output_data(output)
+        self.call.give_up_data()
+
+    def identify(self, submissions: Submissions) -> None:
+        """Finds the requests."""
+        if self.batch is not None:
+            return
+        records = self.call.outputs
+        is_result = records["kind"] == OutputKind.RESULT
+        tags, is_of_future = np.empty(len(records), np.uint64), np.zeros(len(records), np.bool_)
+        found, answers = {}, []
+        for submission, places, indices in submissions.find_all(records["tag"]):
+            found[submission.number] = submission
+            answers.append((submission, submission.answered + int(np.count_nonzero(is_result[places]))))
+            tags[places] = submission.tags(indices)
+            is_of_future[places] = submission.has_futures
+        arrays, of_futures = _Arrays(records, tags, is_result, self._rows, found), None
+        if is_of_future.any():
+            of_futures = OutputBatch(arrays.part(np.flatnonzero(is_of_future)), 0, int(np.count_nonzero(is_of_future)))
+            arrays = arrays.part(np.flatnonzero(~is_of_future))
+        self.batch, self.of_futures, self.answers = OutputBatch(arrays, 0, len(arrays.tags)), of_futures, answers

@@ -1,0 +1,80 @@
+"""Ctrl-C at every place of a call where Python may raise KeyboardInterrupt, each in a run of its own."""
+
+from __future__ import annotations
+
+import dis
+import re
+import sys
+from collections.abc import Callable, Iterator
+from types import CodeType, FrameType
+from typing import Any
+
+Place = tuple[CodeType, int]  # an instruction
+
+# CPython handles signals in the main thread when a function begins or goes on, after a call of a function in C, and at
+# a jump back. These are the instructions of all its versions that do so.
+_HANDLES_SIGNALS = re.compile("RESUME|CALL(?!_INTRINSIC)|JUMP_BACKWARD|POP_JUMP_BACKWARD|JUMP_ABSOLUTE")
+
+
+class _Watch:
+    """Traces what a call executes outside its own file."""
+
+    def __init__(self, call: Callable[[], object], stop: Place | None) -> None:
+        self._file, self._stop = call.__code__.co_filename, stop
+        self._handles_signals: dict[FrameType, bool] = {}  # whether the latest instruction does
+        self.seen: dict[Place, None] = {}
+
+    def __call__(self, frame: FrameType, event: str, _: Any) -> Any:
+        if frame.f_code.co_filename == self._file:
+            return None
+        if frame.f_back is not None:
+            self._handles_signals[frame.f_back] = False  # a function in Python returns without a look at signals
+        self._handles_signals[frame] = True
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        return self._step
+
+    def _step(self, frame: FrameType, event: str, _: Any) -> Any:
+        if event != "opcode":
+            return self._step
+        place = frame.f_code, frame.f_lasti
+        if self._handles_signals[frame]:
+            self.seen[place] = None
+            if place == self._stop:
+                self._stop = None
+                raise KeyboardInterrupt
+        name = dis.opname[frame.f_code.co_code[frame.f_lasti]]
+        self._handles_signals[frame] = _HANDLES_SIGNALS.match(name) is not None
+        return self._step
+
+
+def _run(call: Callable[[], object], stop: Place | None) -> _Watch:
+    watch = _Watch(call, stop)
+    before = sys.gettrace()
+    sys.settrace(watch)
+    try:
+        call()
+    finally:
+        sys.settrace(before)
+    return watch
+
+
+def interrupted_everywhere(call: Callable[[], object]) -> Iterator[str]:
+    """Makes the call again and again, each time interrupted at another place, and yields the place after each."""
+    done: set[Place] = set()
+    waiting = list(_run(call, None).seen)
+    yield "nowhere"
+    while waiting:
+        place = waiting.pop()
+        done.add(place)
+        try:
+            seen = _run(call, place).seen
+        except BaseException as error:
+            if not isinstance(error, KeyboardInterrupt) and not isinstance(error.__context__, KeyboardInterrupt):
+                raise
+            seen = {}
+        code, offset = place
+        line = next((row for start, end, row in code.co_lines() if start <= offset < end), None)
+        yield f"{code.co_filename}:{line} ({code.co_name}, instruction {offset})"
+        waiting += [other for other in seen if other not in done and other not in waiting]
+
+

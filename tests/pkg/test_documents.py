@@ -1,0 +1,123 @@
+"""JSON and YAML that people write: what means the same to every reader is read, all else is refused at once."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import doorstep
+from doorstep import _documents as documents
+from doorstep import levels
+from doorstep.evaluation import Evaluation
+
+pytest.importorskip("yaml")
+
+LAUGHS = "\n".join(["l0: &l0 [ha]", *(f"l{i}: &l{i} [{', '.join([f'*l{i - 1}'] * 9)}]" for i in range(1, 10))])
+DEEP = "[" * 100_000
+HUGE = "1" * 5000
+
+# The text, and what the message says after "text is not JSON: " or "text is not YAML: "
+NO_JSON: list[tuple[Any, str]] = [
+    ("", "Expecting value"),
+    ("{", "Expecting property name"),
+    (b"\xff", "can't decode byte"),
+    (3, "the JSON object must be str"),
+    (DEEP, "recursion"),
+    (HUGE, "4300 digits"),
+    ('{"a": 1, "b": {"x": 1, "y": 2, "x": 1}}', "'x' occurs twice in one object"),
+]
+NO_YAML: list[tuple[Any, str]] = [
+    ("a: [", "expected the node content"),
+    (b"\xff", "invalid start byte"),
+    (3, "has no attribute"),
+    (DEEP, "recursion"),
+    (HUGE, "4300 digits"),
+    (LAUGHS, "there is an alias; write the value out"),
+    ("a: &a {x: 1}\nb: {<<: *a}", "there is an alias"),
+    ("a: !!int 010", "there is a tag"),
+    ("!!python/object/apply:os.getcwd []", "there is a tag"),
+    ("a: 1\nb:\n  x: 1\n  y: 2\n  x: 1\n", "'x' occurs twice in one mapping"),
+    ("1: a\n1: b", "1 occurs twice"),
+    ("{[1]: 2}", "unhashable key"),
+]
+
+
+@pytest.mark.parametrize(
+    ("read", "text", "says"),
+    [(documents.from_json, *row) for row in NO_JSON] + [(documents.from_yaml, *row) for row in NO_YAML],
+)
+def test_what_is_not_understood_everywhere_is_refused(read: Callable[[Any], Any], text: Any, says: str) -> None:
+    with pytest.raises(doorstep.ArgumentError) as caught:
+        read(text)
+    form = "JSON" if read is documents.from_json else "YAML"
+    assert str(caught.value).startswith(f"text is not {form}: ")
+    assert says in str(caught.value)
+    assert len(str(caught.value)) < 400
+
+
+@pytest.mark.parametrize("text", [text for text, _ in NO_JSON])
+def test_all_documents_are_read_alike(text: Any, tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_bytes(text if isinstance(text, bytes) else str(text).encode())
+    calls: list[tuple[Callable[[Any], Any], Any]] = [
+        *((cls.from_json, text) for cls in (doorstep.SimulatorConfig, levels.Level, Evaluation)),
+        *((load, path) for load in (doorstep.SimulatorConfig.load, levels.Level.load, levels.load_levels) if text != 3),
+    ]
+    for read, argument in calls:
+        with pytest.raises(doorstep.ArgumentError, match="text is not JSON: ") as caught:
+            read(argument)
+        assert str(caught.value).startswith(f"{path}: ") == (argument is path)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("12", 12),
+        ("-3", -3),
+        ("+0", 0),
+        ("1.5", 1.5),
+        ("1e-4", 1e-4),
+        ("-.5E+2", -50.0),
+        ("3.", 3.0),
+        (".inf", math.inf),
+        ("true", True),
+        ("False", False),
+        ("null", None),
+        ("~", None),
+        ("", None),
+        ("[1, {a: x}]", [1, {"a": "x"}]),
+        # Numbers, truth values and dates of YAML 1.1 alone
+        *((text, text) for text in ("010", "-007", "0o10", "0x1F", "0b11", "1_000", "1:30", "00.5", "1.2.3", "+")),
+        *((text, text) for text in ("yes", "No", "on", "OFF", "y", "2020-01-01", "=", "<<")),
+    ],
+)
+def test_yaml_means_what_it_says(text: str, value: Any) -> None:
+    found = documents.from_yaml(f"a: {text}")["a"]
+    assert (found, type(found)) == (value, type(value))
+
+
+def test_everything_comes_back() -> None:
+    once = [1, 2.5, "x"]
+    texts = ["", " a", "010", "1:30", "yes", "1e5", "1e-5", ".5", "12", "~", "0x1f", "<<", "true", "\u00fc", "a\nb"]
+    values = {"a": once, "b": once, "texts": texts, "numbers": [1e-05, 1e300, -0.0, 7], "d": {"x": None, "y": True}}
+    assert documents.from_yaml(documents.to_yaml(values)) == documents.from_json(documents.to_json(values)) == values
+
+
+def test_other_readers_of_yaml_find_the_same_texts() -> None:
+    yaml: Any = pytest.importorskip("yaml")
+    texts = ["010", "1:30", "yes", "1e5", "2020-01-01", "0b1"]
+    assert yaml.safe_load(documents.to_yaml({"a": texts})) == {"a": texts}
+
+
+def test_parts_beyond_the_capacity_are_counted_before_any_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Any] = []
+    monkeypatch.setattr(levels.Wall, "__post_init__", made.append)
+    text = json.dumps({"doorstep": "level", "version": 1, "walls": [{}] * 1000, "spawns": [{"x": 0, "y": 0}]})
+    with pytest.raises(doorstep.ArgumentError, match=r"^walls are 1000; a level has at most 32"):
+        levels.Level.from_json(text)
+    assert not made
