@@ -84,6 +84,8 @@ int push(const char* function, uint64_t context) {
 // Functions of another version have other parameters: requesting one is a mistake of the library.
 STAND_IN_EXPORT int cuGetProcAddress_v2(const char* name, void** address, int version, uint64_t flags, int* status) {
     return call("cuGetProcAddress", [&]() -> int {
+        int unread;
+        if (!status) status = &unread;  // as the runtime of PyTorch gives it
         *address = nullptr;
         const Function* function = find_function(name);
         const Settings& settings = driver().settings;
