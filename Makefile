@@ -44,7 +44,7 @@ tier = DOORSTEP_TEST_SYSTEM=$(DOORSTEP_TEST_SYSTEM) $(call bin,test)/pytest \
 # Hundreds of processes import the same modules.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo test test-slow test-times test-wheel test-environment test-frameworks wheel wheels sdist check-wheel try-wheel lint gpu-test gpu-first-contact test-native test-asan test-tsan bench bench-interop bench-envs bench-policy bench-rollouts bench-training bench-curriculum bench-scaling bench-ray bench-render bench-view bench-kernels bench-gpu soak soak-rollouts docs docs-site clean
+.PHONY: help demo test test-slow test-times test-wheel test-environment test-packages test-frameworks wheel wheels sdist check-wheel try-wheel lint gpu-test gpu-first-contact test-native test-asan test-tsan bench bench-interop bench-envs bench-policy bench-rollouts bench-training bench-curriculum bench-scaling bench-ray bench-render bench-view bench-kernels bench-gpu soak soak-rollouts docs docs-site clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
@@ -54,7 +54,9 @@ demo: wheel ## Build and install the wheel, then step 1,024 worlds and draw some
 	@$(call install_wheel,demo)
 	@$(call bin,demo)/doorstep demo --output build/doorstep-demo.png
 
-test: wheel test-native test-wheel ## Build, then test the native code by itself and the installed wheel
+test: ## Build, then test the native code by itself and the installed wheel
+	@$(MAKE) --jobs 2 wheel test-packages
+	@$(MAKE) test-native test-wheel
 
 test-slow: wheel test-native test-environment test-frameworks ## Test what takes too long for every change
 	@echo "doorstep: testing the installed wheel, and builds of it, at length"
@@ -67,9 +69,12 @@ test-wheel: test-environment ## Test the wheel in dist/, installed into a clean 
 	@echo "doorstep: testing the installed wheel"
 	@$(call tier,fast,not slow and not builds)
 
-test-environment:
-	@$(call environment,test,$(TEST_GROUPS))
+test-environment: test-packages
 	@$(call install_wheel,test)
+
+# Everything that tests need beside the wheel.
+test-packages:
+	@$(call environment,test,$(TEST_GROUPS))
 ifneq ($(DOORSTEP_TEST_SYSTEM),)
 	@$(call bin,test)/python -m tests.system_packages $(DOORSTEP_TEST_SYSTEM)
 endif
