@@ -45,7 +45,7 @@ __all__ = ["Observations", "Policy", "find_policy", "load_policy", "make_policy"
 Observations = Mapping[str, NDArray[Any]]
 Policy = Callable[[Observations], Any]
 
-_CHECKPOINT = ".safetensors"
+_WEIGHTS = ".safetensors"  # files of checkpoints and of policies
 _TRAINED = "trained"  # the policy that comes with doorstep
 _FILE_MODULE = "__doorstep_policy__"  # name of a module that is loaded from a file, as "__main__" is
 
@@ -71,7 +71,8 @@ def make_policy(policy: str | Policy, sim: Simulator) -> Callable[[], None]:
     Args:
         policy: "random": all legal actions are equally likely, drawn from the simulator's seed; "idle": agents stand
             still; "scripted": agents solve the level, by planning on the simulator's state (`doorstep.planner`);
-            another text as in `load_policy()`; or a callable.
+            another text as in `load_policy()`; or a callable. A `doorstep.Policy` whose sampling has no seed gets the
+            simulator's.
         sim: whose actions are set, on any device.
 
     Returns:
@@ -84,7 +85,7 @@ def make_policy(policy: str | Policy, sim: Simulator) -> Callable[[], None]:
     if isinstance(policy, str) and policy in _BUILT_IN:
         return _BUILT_IN[policy](sim)
     name = policy if isinstance(policy, str) else getattr(policy, "__name__", type(policy).__name__)
-    choose = load_policy(policy) if isinstance(policy, str) else policy
+    choose = _seeded(load_policy(policy) if isinstance(policy, str) else policy, sim.seed)
 
     def act() -> None:
         sim.actions = _checked_actions(name, choose(_HostCopies(sim.tensors)), sim.actions.shape)
@@ -105,14 +106,15 @@ def load_policy(text: str) -> Policy:
     Args:
         text: "trained", the `doorstep.Policy` that comes with doorstep; "package.module:function",
             "path/to/file.py:function"; or the path of a checkpoint of `doorstep train`, "run/checkpoint.safetensors",
-            whose policy is a `doorstep.Policy`. The current folder, and the folder of a
-            Python file, are put first on the import path, as Python does for the program that it runs. `__name__` of
-            such a file is not "__main__".
+            or of a file of `doorstep.training.export_policy()`, whose policies are a `doorstep.Policy`. The current
+            folder, and the folder of a Python file, are put first on the import path, as Python does for the program
+            that it runs. `__name__` of such a file is not "__main__".
 
     Raises:
         ArgumentError: the text has no colon, the module or the function does not exist, importing the module raises,
             or the function cannot be called.
-        StateError: the checkpoint is damaged, or cannot be played.
+        StateError: the file is neither a checkpoint nor a policy, damaged, or cannot be played.
+        OSError: the file cannot be read.
         LibraryError: a checkpoint is given, and PyTorch is missing.
     """
     names = (*_BUILT_IN, _TRAINED)
@@ -123,8 +125,10 @@ def load_policy(text: str) -> Policy:
         from doorstep.policy import load_trained  # here: commands without it do not pay for it
 
         return load_trained()
-    if text.endswith(_CHECKPOINT):
-        return _load_checkpoint(text)
+    if text.endswith(_WEIGHTS):
+        from doorstep.policy.files import is_policy, read_policy
+
+        return read_policy(text) if is_policy(text) else _load_checkpoint(text)
     source, _, name = text.rpartition(":")
     if not source or not name:
         refuse("policy", forms, text, nearest(text, names))
@@ -145,6 +149,12 @@ def _load_checkpoint(path: str) -> Policy:
         hint = 'pip install "doorstep[train]"'
         raise LibraryError(f"checkpoints need PyTorch, which cannot be imported: {error}", hint=hint) from error
     return load(path)
+
+
+def _seeded(policy: Policy, seed: int) -> Policy:
+    from doorstep.policy import Policy as NativePolicy  # here: built-in policies do not pay for it
+
+    return policy.seeded(seed) if isinstance(policy, NativePolicy) else policy
 
 
 # ---- Importing ----

@@ -19,6 +19,7 @@ from doorstep._arguments import (
     check_slots,
     check_weights,
     check_worlds,
+    is_integer,
     refuse,
 )
 from doorstep._native import (
@@ -40,6 +41,7 @@ from doorstep.errors import ArgumentError
 from doorstep.event import StepEvent
 from doorstep.health import Health
 from doorstep.levels import AnyLevel, Level, reference, to_native_array
+from doorstep.levels.choice import REFERENCE, AnyLevels, find_levels, is_reference
 from doorstep.render.camera import CameraPose
 from doorstep.render.drawing import Drawing
 from doorstep.render.objects import Snapshot, take_snapshots
@@ -82,8 +84,11 @@ class Simulator(TensorProperties, CameraProperties):
             counted in `health`. "raise": `step()` raises and steps no world. "off": values within +-32767 are applied.
         strict: after an error inside a world (see `health`) the next call raises SimulationError.
         flat_observations: also write `observations`, all observations side by side, and `final_observations`.
-        max_levels: room for this many levels of your own, 0 to 2**20, see `set_levels()`. 0: the reference's levels
-            only, which is fastest.
+        levels: what worlds play: "reference", the fastest; "room_types", "curated", the path of a file, a level, a
+            sequence of these, or a mapping of names to levels. Each world draws one at every reset.
+        level_weights: how likely each one is, relative to their sum, not negative and not all zero. None: all are
+            equally likely.
+        max_levels: room for this many levels, 0 to 2**20, if `set_levels()` will give more of them later.
         stream: the CUDA stream that all work is ordered on: a doorstep.cuda.Stream, a torch.cuda.Stream, any object
             with `__cuda_stream__()`, or a CUstream as an integer; the simulator keeps a reference to it. None: at every
             call PyTorch's current stream on the device for that thread, if PyTorch uses CUDA, else a stream that the
@@ -129,10 +134,14 @@ class Simulator(TensorProperties, CameraProperties):
         action_check: ActionCheckName = "clamp",
         strict: bool = False,
         flat_observations: bool = False,
+        levels: AnyLevels = REFERENCE,
+        level_weights: Sequence[float] | NDArray[Any] | None = None,
         max_levels: int = 0,
         stream: object = None,
         cameras: Cameras | None = None,
     ) -> None:
+        played = _found(levels, level_weights)
+        weights = None if level_weights is None else check_weights("level_weights", level_weights, len(played))
         self._config = config = SimulatorConfig(
             num_worlds,
             seed=seed,
@@ -145,7 +154,7 @@ class Simulator(TensorProperties, CameraProperties):
             action_check=action_check,
             strict=strict,
             flat_observations=flat_observations,
-            max_levels=max_levels,
+            max_levels=_capacity(max_levels, played),
             cameras=cameras,
         )
         settings = native_settings(config, stream)
@@ -164,13 +173,27 @@ class Simulator(TensorProperties, CameraProperties):
         # resets and restores so far: a recording refuses those that it was not told of
         self._interventions = 0
         # what set_levels() was given, for recordings; levels behind these are the reference's
-        self._levels: tuple[AnyLevel, ...] = (reference(),) if max_levels else ()
-        if cameras is not None:
-            self._give(cameras)
+        self._levels: tuple[AnyLevel, ...] = (reference(),) if config.max_levels else ()
+        try:
+            if played:
+                self.set_levels(played, weights)
+                self.reset()
+            if cameras is not None:
+                self._give(cameras)
+        except BaseException:
+            self.close()
+            raise
 
     @classmethod
-    def from_config(cls, config: SimulatorConfig, *, stream: object = None) -> Simulator:
-        """A simulator with these rules; `stream` as for `Simulator`.
+    def from_config(
+        cls,
+        config: SimulatorConfig,
+        *,
+        levels: AnyLevels = REFERENCE,
+        level_weights: Sequence[float] | NDArray[Any] | None = None,
+        stream: object = None,
+    ) -> Simulator:
+        """A simulator with these rules; `levels`, `level_weights` and `stream` as for `Simulator`.
 
         >>> import doorstep
         >>> config = doorstep.SimulatorConfig(4, num_agents=3)
@@ -183,14 +206,10 @@ class Simulator(TensorProperties, CameraProperties):
         if not isinstance(config, SimulatorConfig):
             refuse("config", "a doorstep.SimulatorConfig", config)
         fields = {field.name: getattr(config, field.name) for field in dataclasses.fields(config)}
-        return cls(**fields, stream=stream)
+        return cls(**fields, levels=levels, level_weights=level_weights, stream=stream)
 
     def _give(self, cameras: Cameras) -> None:
-        try:
-            made = give_cameras(self._session, settings_of(cameras), cameras.outputs)
-        except BaseException:
-            self.close()
-            raise
+        made = give_cameras(self._session, settings_of(cameras), cameras.outputs)
         self._tensors.add_cameras(made)
         self._renderer = f"{made.renderer.name.lower()} ({made.device})"
 
@@ -254,8 +273,9 @@ class Simulator(TensorProperties, CameraProperties):
         depends only on seed, global world and episode.
 
         >>> import doorstep
-        >>> sim = doorstep.Simulator(4, max_levels=2)
-        >>> sim.set_levels([doorstep.levels.reference(), doorstep.levels.curated()["one door"]], weights=(0, 1))
+        >>> level = doorstep.levels.curated()["one door"]
+        >>> sim = doorstep.Simulator(4, levels=["reference", level], level_weights=(0.5, 0.5))
+        >>> sim.set_levels([doorstep.levels.reference(), level], weights=(0, 1))
         >>> sim.reset()
         >>> sim.levels[:, 0].tolist()
         [1, 1, 1, 1]
@@ -579,6 +599,21 @@ def _make_step_fast() -> None:
     if calls is not None and Simulator.step is _STEP_IN_PYTHON:
         doc = f"step($self, /)\n--\n\n{Simulator.step.__doc__}"
         Simulator.step = calls["step_method"](Simulator, doc)  # type: ignore[method-assign]
+
+
+def _found(levels: object, weights: object) -> list[AnyLevel]:
+    """The levels that need a table."""
+    if is_reference(levels):
+        if weights is not None:
+            refuse("level_weights", "None without `levels`", weights)
+        return []
+    return [*find_levels(levels).values()]
+
+
+def _capacity(max_levels: int, levels: Sequence[AnyLevel]) -> int:
+    if is_integer(max_levels) and 0 < max_levels < len(levels):
+        refuse("max_levels", f"0, or at least the number of `levels`, {len(levels)}", max_levels)
+    return len(levels) if is_integer(max_levels) and max_levels == 0 else max_levels
 
 
 def native_settings(config: SimulatorConfig, stream: object = None) -> dict[str, int]:

@@ -48,6 +48,16 @@ def test_policies_and_starts_are_recorded(options: list[str], tmp_path: Path) ->
         replay(recording)
 
 
+def test_a_seed_fixes_what_a_policy_draws(tmp_path: Path) -> None:
+    def record(seed: str) -> bytes:
+        path = tmp_path / "run.rec"
+        options = ("--policy", "trained", "--worlds", "4", "--steps", "30", "--seed", seed, "--output", str(path))
+        assert main(["record", *options]) == 0
+        return path.read_bytes()
+
+    assert record("5") == record("5") != record("6")
+
+
 def test_levels_of_a_file_are_recorded(tmp_path: Path) -> None:
     table: list[AnyLevel] = [GeneratedLevel(room_types=("single_button",) * 3), curated()["one cube"]]
     save_levels(tmp_path / "levels.json", table)

@@ -48,6 +48,14 @@ def test_a_run_trains_and_says_where_the_result_is(command: Command, tmp_path: P
     assert played.returncode == 0, played.stderr
     assert "checkpoint.safetensors" in played.stdout
 
+    training.export_policy(tmp_path / "a" / "checkpoint.safetensors", tmp_path / "small.safetensors")
+    recordings = []
+    for policy in ("a/checkpoint.safetensors", "small.safetensors"):
+        recorded = command("record", "--policy", policy, "--steps", "9", "--output", "run.rec")
+        assert recorded.returncode == 0, recorded.stderr
+        recordings.append((tmp_path / "run.rec").read_bytes())
+    assert recordings[0] == recordings[1]
+
 
 def test_config_is_printed_and_read(command: Command, tmp_path: Path) -> None:
     printed = command("train", "--preset", "reference", "--print-config", "ppo.learning_rate=5e-4")

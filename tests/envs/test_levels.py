@@ -35,8 +35,7 @@ def walk(env: Any, action: tuple[int, ...], steps: int) -> list[tuple[float, boo
 
 @pytest.mark.parametrize("mode", ["next_step", "same_step", "disabled"])
 def test_a_goal_terminates_and_the_step_limit_truncates(mode: str) -> None:
-    env = EscapeRoomVectorEnv(6, agents="rows", max_levels=1, autoreset_mode=mode)
-    env.simulator.set_levels([NEAR])
+    env = EscapeRoomVectorEnv(6, agents="rows", levels=NEAR, autoreset_mode=mode)
     env.reset(seed=1)
     assert walk(env, AHEAD, 2) == [(0.0, False, False), (1.0, True, False)]
     if mode == "next_step":
@@ -49,8 +48,8 @@ def test_a_goal_terminates_and_the_step_limit_truncates(mode: str) -> None:
 
 def test_worlds_of_a_vector_play_different_levels() -> None:
     far = NEAR.replace(goal=None)
-    env = EscapeRoomVectorEnv(8, agents="rows", max_levels=2)
-    env.simulator.set_levels([NEAR, far])
+    env = EscapeRoomVectorEnv(8, agents="rows", levels=[NEAR, far], level_weights=(1, 0))
+    assert env.simulator.level_weights.to_numpy().tolist() == [[1, 0]] * 4
     env.simulator.level_weights[:] = ((1, 0), (0, 1), (1, 0), (0, 1))
     env.reset(seed=1)
     env.step(np.full((8, 4), AHEAD))

@@ -123,6 +123,19 @@ def test_a_seed_makes_its_levels_in_the_same_buffers(environment: Any) -> None:
     assert not env.truncations.any()
 
 
+def test_a_seed_keeps_levels_and_weights(environment: Any) -> None:
+    env = environment(WORLDS, num_agents=2, max_levels=2)
+    levels = [doorstep.levels.curated()[name] for name in ("one door", "one cube")]
+    env.simulator.set_levels(levels, weights=(0, 1))
+    env.reset(4)
+    assert env.simulator.levels.to_numpy()[:, 0].tolist() == [1] * WORLDS
+    assert (env.simulator.level_weights.to_numpy() == (0, 1)).all()
+    with doorstep.Simulator(WORLDS, seed=4, max_levels=2, flat_observations=True) as plain:
+        plain.set_levels(levels, weights=(0, 1))
+        plain.reset()
+        assert (env.observations == plain.observations.to_numpy().reshape(env.observations.shape)).all()
+
+
 def test_actions_written_in_place_are_not_copied(environment: Any) -> None:
     env, other = environment(WORLDS, **RULES), environment(WORLDS, **RULES)
     env.reset()

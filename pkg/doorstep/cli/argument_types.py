@@ -8,7 +8,8 @@ from pathlib import Path
 
 from doorstep._files import check_replaceable
 from doorstep.errors import ArgumentError
-from doorstep.levels import AnyLevel, curated, load_levels
+from doorstep.levels import AnyLevel
+from doorstep.levels.choice import find_levels, is_reference
 from doorstep.policies import Policy
 from doorstep.recording import Recording
 from doorstep.simulator import Simulator
@@ -95,9 +96,10 @@ def add_levels_argument(parser: argparse.ArgumentParser) -> None:
     """Which levels the worlds play; `levels_of()` loads them."""
     parser.add_argument(
         "--levels",
-        metavar="FILE",
-        help="a file of doorstep.levels.save_levels(), or curated: those that come with doorstep. Every world draws "
-        "one of them at each reset, all equally likely; without it they are the reference's",
+        metavar="LEVELS",
+        help="reference, room_types for levels of each type of the reference's rooms, curated for the levels that come "
+        "with doorstep, or a file of doorstep.levels.save_levels(). Every world draws one of them at each reset, all "
+        "equally likely (reference)",
     )
 
 
@@ -110,8 +112,7 @@ def levels_of(arguments: argparse.Namespace) -> list[AnyLevel]:
     """
     if arguments.levels is None:
         return []
-    is_named = arguments.levels == "curated"
-    levels: list[AnyLevel] = [*curated().values()] if is_named else load_levels(arguments.levels)
+    levels = [] if is_reference(arguments.levels) else [*find_levels(arguments.levels).values()]
     if getattr(arguments, "start", "normal") != "normal":
         raise ArgumentError(
             "--start rooms is given together with --levels, which say where agents start.", argument="start"

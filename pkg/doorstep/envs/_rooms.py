@@ -94,7 +94,8 @@ class Rooms:
         self.autoreset = autoreset
         self.copies = check_flag("copy", copy)
         self.num_rows = check_integer("num_envs", num_rows, 1, MAX_WORLDS)
-        self._config = _config_of(self.num_rows, agents, observations, autoreset, rules or {})
+        rules, played = split_levels(rules or {})
+        self._config = _config_of(self.num_rows, agents, observations, autoreset, rules)
         self._agents_are_rows = agents == "rows"
         self.rows_per_world = self._config.num_agents if self._agents_are_rows else 1
         self._parts = _parts_of(observations, self._config)
@@ -102,7 +103,8 @@ class Rooms:
         self._needs_start = True
         self._running: StepEvent | None = None
         self._ended: Any = None  # by row: the last step ended the episode
-        self._open(self._config)
+        self._open(self._config, played)
+        self._config = self._simulator.config  # with room for the levels
 
     # ---- What it is ----
 
@@ -161,8 +163,8 @@ class Rooms:
             if rows is not None:
                 refuse("seed", "None if only some worlds are reset", seed)
             replaced = self._simulator
-            self._open(self._config.replace(seed=seed))
-            self._take_levels(replaced)
+            self._open(self._config.replace(seed=seed), {})
+            take_levels(self._simulator, replaced)
             replaced.close()
         elif rows is not None:
             if self._needs_start:
@@ -180,12 +182,6 @@ class Rooms:
         self._running = None
         self._ended = self._no_rows() if rows is None else self._ended & ~self._arrays.from_caller(rows)
         return self._observe()
-
-    def _take_levels(self, replaced: Simulator) -> None:
-        if self._config.max_levels:
-            self._simulator.set_levels(replaced._levels)
-            self._simulator.level_weights.copy_from_host(replaced.level_weights.copy_to_host())
-            self._simulator.reset()
 
     def step(self, actions: Any) -> Outcome:
         """One step of every world; see the class for those whose episode has ended."""
@@ -267,9 +263,9 @@ class Rooms:
             self._resets[:, 0] = idle[:: self.rows_per_world]
         return idle
 
-    def _open(self, config: SimulatorConfig) -> None:
+    def _open(self, config: SimulatorConfig, levels: Mapping[str, Any]) -> None:
         """A new simulator, and views of its tensors by row."""
-        self._simulator = simulator = Simulator.from_config(config)
+        self._simulator = simulator = Simulator.from_config(config, **levels)
         self._arrays = arrays = self._make_arrays(simulator.device)
         tensors = simulator.tensors
         self._outputs: list[Output] = []
@@ -422,6 +418,20 @@ def shaped(name: str, value: Any, shape: tuple[int, ...]) -> Any:
 
 def check_render_mode(mode: str | None) -> str | None:
     return None if mode is None else check_choice("render_mode", mode, RENDER_MODES)
+
+
+def split_levels(rules: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The rules of a simulator, and the levels that it plays."""
+    played = {name: rules[name] for name in ("levels", "level_weights") if name in rules}
+    return {name: rules[name] for name in rules if name not in played}, played
+
+
+def take_levels(simulator: Simulator, replaced: Simulator) -> None:
+    """Begins episodes on the levels of the simulator that this one replaces, as likely as they were there."""
+    if simulator.config.max_levels:
+        simulator.set_levels(replaced._levels)
+        simulator.level_weights.copy_from_host(replaced.level_weights.copy_to_host())
+        simulator.reset()
 
 
 def refuse_decided(rules: Mapping[str, Any], decided: Mapping[str, str]) -> None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from doorstep._arguments import refuse
 from doorstep._native import ACTIONS
 from doorstep.config import SimulatorConfig, as_config
-from doorstep.envs._rooms import refuse_decided, shaped
+from doorstep.envs._rooms import refuse_decided, shaped, split_levels, take_levels
 from doorstep.errors import ArgumentError, StateError
 from doorstep.simulator import Simulator
 
@@ -73,8 +73,10 @@ class EscapeRoomPufferEnv(pufferlib.PufferEnv):  # type: ignore[misc]
     render_mode = "rgb_array"
 
     def __init__(self, num_envs: int = 1, *, buf: Mapping[str, Any] | None = None, seed: int = 0, **rules: Any) -> None:
-        self._config = config = _config_of(num_envs, {**rules, "seed": seed})
-        self._simulator = simulator = Simulator.from_config(config)
+        rules, played = split_levels(rules)
+        config = _config_of(num_envs, {**rules, "seed": seed})
+        self._simulator = simulator = Simulator.from_config(config, **played)
+        self._config = simulator.config  # with room for the levels
         self.num_agents = config.num_worlds * config.num_agents
         self.single_observation_space = spaces.Box(-np.inf, np.inf, simulator.observations.shape[2:], np.float32)
         self.single_action_space = spaces.MultiDiscrete(tuple(ACTIONS))
@@ -97,6 +99,7 @@ class EscapeRoomPufferEnv(pufferlib.PufferEnv):  # type: ignore[misc]
             replaced, simulator = self._simulator, Simulator.from_config(self._config.replace(seed=seed))
             self._bind(simulator)
             self._simulator = simulator
+            take_levels(simulator, replaced)
             replaced.close()
         elif self._episodes:
             self._simulator.reset()

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from doorstep.evaluation.arenas import AnyLevels, Arena
+from doorstep.evaluation.arenas import Arena
 from doorstep.evaluation.comparison import Aggregate, Improvement
 from doorstep.evaluation.config import (
     EvaluationConfig,
@@ -27,7 +27,6 @@ from doorstep.evaluation.statistics import Estimate
 
 __all__ = [
     "Aggregate",
-    "AnyLevels",
     "AnyPolicy",
     "Arena",
     "Estimate",

@@ -9,7 +9,7 @@ import numpy as np
 from doorstep._arguments import check_integer, refuse
 from doorstep._native import MAX_SEED, MAX_WORLDS, VERSION_STRING
 from doorstep.config import SimulatorConfig
-from doorstep.evaluation.arenas import AnyLevels, Arena, find_arenas
+from doorstep.evaluation.arenas import Arena, find_arenas
 from doorstep.evaluation.by_engine import Match, play_by_engine
 from doorstep.evaluation.by_stepping import play_by_stepping
 from doorstep.evaluation.comparison import Floats, aggregates, improvements
@@ -18,6 +18,7 @@ from doorstep.evaluation.contestants import AnyPolicy, Contestant, find_contesta
 from doorstep.evaluation.episodes import Episodes, episode_seeds
 from doorstep.evaluation.evaluation import Evaluation, EvaluationRules
 from doorstep.evaluation.scores import score
+from doorstep.levels import AnyLevels
 from doorstep.metrics import MetricsStore
 from doorstep.rollouts import RolloutConfig
 

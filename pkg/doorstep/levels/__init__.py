@@ -7,6 +7,7 @@ simulator, whose worlds draw from them.
 
 from __future__ import annotations
 
+from doorstep.levels.choice import AnyLevels
 from doorstep.levels.curated import curated
 from doorstep.levels.files import AnyLevel, load_levels, save_levels
 from doorstep.levels.generated import GeneratedLevel, RoomTypeName, reference
@@ -18,6 +19,7 @@ from doorstep.levels.rules import Physics, Rewards
 
 __all__ = [
     "AnyLevel",
+    "AnyLevels",
     "Button",
     "Cube",
     "Door",

@@ -72,6 +72,20 @@ def write_policy(
         file.write(seal(header, data) + data)
 
 
+def is_policy(path: str | os.PathLike[str]) -> bool:
+    """Whether `read_policy()` reads the file, if it is whole; it may be a checkpoint, or something else.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    with open(open_regular(checked_path(path)), "rb") as file:
+        data = file.read()
+    try:
+        return METADATA_KEY in split(data)[0][METADATA]
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return False
+
+
 def read_policy(path: str | os.PathLike[str], *, sampling: SamplingParams | None = None) -> Policy:
     """Reads a policy. sampling: how actions are chosen; None: as the file says.
 

@@ -183,6 +183,18 @@ class Policy:
             return Policy(self._handle.freeze(), self._sampling, self._arrays)
         return Policy(weights.policy_of(weights.copy()), self._sampling, self._arrays)
 
+    def seeded(self, seed: int) -> Policy:
+        """The policy of the same weights whose random numbers follow from a seed, unless `sampling.seed` is given: from
+        the first step, and the beginning of episodes.
+
+        Args:
+            seed: of which the lower 32 bits are used.
+        """
+        sampling = self._sampling
+        if sampling.seed is None:
+            sampling = sampling.replace(seed=seed & MAX_SEED)
+        return Policy(self._handle, sampling, self._arrays, self._weights)
+
     def _check_weights(self) -> None:
         """Refuses to read weights that are no longer where they were: their memory may be gone."""
         if self._weights is not None:
