@@ -12,6 +12,7 @@ import contextlib
 import functools
 import gc
 import importlib
+import importlib.util
 import itertools
 import json
 import os
@@ -102,9 +103,10 @@ inherited: ForkServer | None = None  # in a fork, the server that made it
 
 @functools.cache
 def server(*frameworks: str, **variables: str) -> ForkServer:
-    """The server of this process for users of some of FRAMEWORKS, which began with these variables. A fork's server is
-    always the one that made it."""
-    return inherited or begin_server([*BASE, *itertools.chain(*(FRAMEWORKS[name] for name in frameworks))], variables)
+    """The server of this process for users of some of FRAMEWORKS, if they are installed, which began with these
+    variables. A fork's server is always the one that made it."""
+    installed = [FRAMEWORKS[name] for name in frameworks if importlib.util.find_spec(name)]
+    return inherited or begin_server([*BASE, *itertools.chain(*installed)], variables)
 
 
 def begin_server(modules: Sequence[str], variables: Mapping[str, str]) -> ForkServer:
