@@ -34,12 +34,14 @@ OTHERS: dict[str, Any] = {
 }
 
 
-def test_the_fields_and_defaults_are_those_of_a_simulator_without_its_stream() -> None:
+def test_the_fields_and_defaults_are_those_of_a_simulator_without_its_stream_and_levels() -> None:
     simulator = inspect.signature(Simulator).parameters
     config = inspect.signature(SimulatorConfig).parameters
-    assert set(simulator) - set(config) == {"stream"}
+    others = {"stream", "levels", "level_weights"}
+    assert set(simulator) - set(config) == others
+    assert others < set(inspect.signature(Simulator.from_config).parameters)
     assert {name: parameter.default for name, parameter in config.items()} == {
-        name: parameter.default for name, parameter in simulator.items() if name != "stream"
+        name: parameter.default for name, parameter in simulator.items() if name not in others
     }
     assert set(OTHERS) == set(config)
 
