@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
@@ -48,10 +49,11 @@ def find_levels(levels: object) -> dict[str, AnyLevel]:
     if not found:
         refuse("levels", _REQUIREMENT, levels)
     named: dict[str, AnyLevel] = {}
+    times: Counter[str] = Counter()
     for number, (name, level) in enumerate(found, 1):
         if not isinstance(level, (Level, GeneratedLevel)):
             refuse("levels", _REQUIREMENT, level)
-        named[_distinct(name or f"level {number}", named)] = level
+        named[_distinct(name or f"level {number}", named, times)] = level
     return named
 
 
@@ -89,9 +91,10 @@ def _check_name(name: object) -> str:
     return name
 
 
-def _distinct(name: str, taken: Mapping[str, AnyLevel]) -> str:
-    distinct, number = name, 1
+def _distinct(name: str, taken: Mapping[str, AnyLevel], times: Counter[str]) -> str:
+    """The name, or with the first number that makes it another. times: how often it has been asked for."""
+    distinct = name
     while distinct in taken:
-        number += 1
-        distinct = f"{name} ({number})"
+        times[name] += 1
+        distinct = f"{name} ({times[name] + 1})"
     return distinct

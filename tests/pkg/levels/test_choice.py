@@ -34,6 +34,12 @@ def test_names_files_levels_and_several_of_them(tmp_path: Path) -> None:
     }
 
 
+def test_names_become_different() -> None:
+    levels = [ONE.replace(name=name) for name in ("a", "a (2)", "a", "", "a")]
+    assert list(find_levels(levels)) == ["a", "a (2)", "a (3)", "level 4", "a (4)"]
+    assert len(find_levels([ONE] * 100_000)) == 100_000  # in linear time
+
+
 @pytest.mark.parametrize(
     ("levels", "says"),
     [
