@@ -11,6 +11,7 @@ from doorstep._native._generated import Level as NativeLevel
 from doorstep.config import SimulatorConfig
 from doorstep.errors import DeviceError
 from doorstep.levels import AnyLevel, reference, to_native_array
+from doorstep.levels.choice import room_for, table_levels
 from doorstep.simulator import Simulator, choose_device
 
 NAMES = tuple(row.name for row in TENSORS)
@@ -52,13 +53,23 @@ def batch_rules(config: SimulatorConfig) -> BatchRules:
     return BatchRules(config.num_agents, config.episode_length, config.auto_reset, action_check, config.max_levels)
 
 
-def level_table(config: SimulatorConfig, levels: Sequence[AnyLevel] | None) -> bytes:
+def with_levels(config: SimulatorConfig, levels: object) -> tuple[SimulatorConfig, list[AnyLevel]]:
+    """The config with room for the levels of an argument, and these levels: none for worlds without a table.
+
+    Raises:
+        ArgumentError, OSError: as `Simulator` with these levels.
+    """
+    chosen = table_levels(levels)
+    config = config.replace(max_levels=room_for(chosen, config.max_levels))
+    return config, chosen or [reference()] * (config.max_levels > 0)
+
+
+def level_table(config: SimulatorConfig, chosen: Sequence[AnyLevel]) -> bytes:
     """The `max_levels` levels that a batch draws from, as the native library takes them.
 
     Raises:
         ArgumentError: as `Simulator.set_levels()`.
     """
-    chosen: Sequence[AnyLevel] = [reference()] if levels is None else levels
     # A simulator checks them: nothing else does before worlds read them
     with Simulator(1, num_agents=config.num_agents, max_levels=config.max_levels, num_threads=1) as sim:
         sim.set_levels(chosen)
@@ -68,7 +79,7 @@ def level_table(config: SimulatorConfig, levels: Sequence[AnyLevel] | None) -> b
 def check_no_levels(levels: object) -> None:
     """Refuses levels for a batch without room for them."""
     if levels is not None:
-        refuse("max_levels", "at least 1 for levels", 0, "make the batch with max_levels=8, or as many as you have")
+        refuse("max_levels", "at least 1 for levels", 0, "make the batch with levels, or with max_levels=8")
 
 
 def usable_device(config: SimulatorConfig) -> tuple[DeviceKind, int]:

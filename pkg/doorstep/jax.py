@@ -6,7 +6,7 @@ The worlds are data: a BatchState holds them, and a step makes the next BatchSta
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, final
 
@@ -26,12 +26,13 @@ from doorstep._batches import (
     check_no_levels,
     level_table,
     usable_device,
+    with_levels,
 )
 from doorstep._native import MAX_GLOBAL_WORLDS, MAX_SEED, TENSORS, DeviceKind, batch_info, xla_handler
 from doorstep._native._generated import Level as NativeLevel
 from doorstep.config import SimulatorConfig, as_config
 from doorstep.errors import ArgumentError
-from doorstep.levels import AnyLevel
+from doorstep.levels.choice import REFERENCE, AnyLevels
 from doorstep.simulator import Simulator
 
 DEFAULT_OUTPUTS = ("observations", "rewards", "dones")
@@ -121,7 +122,7 @@ def make(
     /,
     *,
     outputs: Iterable[str] = DEFAULT_OUTPUTS,
-    levels: Sequence[AnyLevel] | None = None,
+    levels: AnyLevels = REFERENCE,
     **rules: Any,
 ) -> Batch:
     """Pure functions that do what a simulator does.
@@ -137,8 +138,7 @@ def make(
     Args:
         config: a SimulatorConfig, or the number of worlds. `num_threads` and `flat_observations` have no effect here.
         outputs: names of tensors that a BatchState has. Others are not kept; fewer make a step cheaper.
-        levels: 1 to L of them, where L is the config's `max_levels`: the worlds draw from these, at first all equally
-            likely. None: they play the reference's.
+        levels: what worlds play, as for `Simulator`, at first all equally likely.
         rules: fields of the config by name; of those that are absent, the config's or the default.
 
     Raises:
@@ -147,14 +147,13 @@ def make(
             `cameras`.
         DeviceError: the device cannot be used.
     """
-    checked = as_config(config, rules)
+    checked, chosen = with_levels(as_config(config, rules), levels)
     checked_rules = batch_rules(checked)
     program = _program(*usable_device(checked), checked_rules, _check_outputs(outputs, checked_rules))
     numbers = checked.num_worlds, checked.seed, checked.world_offset
     if checked.max_levels == 0:
-        check_no_levels(levels)
         return _batch(program, *numbers)
-    table = _Table(level_table(checked, levels), 1 if levels is None else len(levels))
+    table = _Table(level_table(checked, chosen), len(chosen))
     return _batch_of_levels(program, *numbers, table)
 
 

@@ -19,7 +19,6 @@ from doorstep._arguments import (
     check_slots,
     check_weights,
     check_worlds,
-    is_integer,
     refuse,
 )
 from doorstep._native import (
@@ -41,7 +40,7 @@ from doorstep.errors import ArgumentError
 from doorstep.event import StepEvent
 from doorstep.health import Health
 from doorstep.levels import AnyLevel, Level, reference, to_native_array
-from doorstep.levels.choice import REFERENCE, AnyLevels, find_levels, is_reference
+from doorstep.levels.choice import REFERENCE, AnyLevels, room_for, table_levels
 from doorstep.render.camera import CameraPose
 from doorstep.render.drawing import Drawing
 from doorstep.render.objects import Snapshot, take_snapshots
@@ -140,8 +139,12 @@ class Simulator(TensorProperties, CameraProperties):
         stream: object = None,
         cameras: Cameras | None = None,
     ) -> None:
-        played = _found(levels, level_weights)
-        weights = None if level_weights is None else check_weights("level_weights", level_weights, len(played))
+        played = table_levels(levels)
+        weights = None
+        if level_weights is not None:
+            if not played:
+                refuse("level_weights", "None without `levels`", level_weights)
+            weights = check_weights("level_weights", level_weights, len(played))
         self._config = config = SimulatorConfig(
             num_worlds,
             seed=seed,
@@ -154,7 +157,7 @@ class Simulator(TensorProperties, CameraProperties):
             action_check=action_check,
             strict=strict,
             flat_observations=flat_observations,
-            max_levels=_capacity(max_levels, played),
+            max_levels=room_for(played, max_levels),
             cameras=cameras,
         )
         settings = native_settings(config, stream)
@@ -599,21 +602,6 @@ def _make_step_fast() -> None:
     if calls is not None and Simulator.step is _STEP_IN_PYTHON:
         doc = f"step($self, /)\n--\n\n{Simulator.step.__doc__}"
         Simulator.step = calls["step_method"](Simulator, doc)  # type: ignore[method-assign]
-
-
-def _found(levels: object, weights: object) -> list[AnyLevel]:
-    """The levels that need a table."""
-    if is_reference(levels):
-        if weights is not None:
-            refuse("level_weights", "None without `levels`", weights)
-        return []
-    return [*find_levels(levels).values()]
-
-
-def _capacity(max_levels: int, levels: Sequence[AnyLevel]) -> int:
-    if is_integer(max_levels) and 0 < max_levels < len(levels):
-        refuse("max_levels", f"0, or at least the number of `levels`, {len(levels)}", max_levels)
-    return len(levels) if is_integer(max_levels) and max_levels == 0 else max_levels
 
 
 def native_settings(config: SimulatorConfig, stream: object = None) -> dict[str, int]:

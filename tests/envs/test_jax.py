@@ -321,9 +321,9 @@ def test_without_levels_there_is_none() -> None:
         ({"num_agent": 2}, "did you mean 'num_agents'"),
         ({"action_check": "raise"}, "action_check is 'raise'"),
         ({"cameras": doorstep.Cameras()}, "cameras is"),
-        ({"levels": []}, "levels is .*; it must be a sequence"),
-        ({"levels": NEAR}, "levels is .*; it must be a sequence"),
-        ({"levels": [NEAR, FAR], "max_levels": 1}, "1"),
+        ({"levels": []}, "levels is .*; it must be 'reference'"),
+        ({"levels": 3}, "levels is 3; it must be 'reference'"),
+        ({"max_levels": 1, "levels": [NEAR, FAR]}, "at least the number of `levels`, 2"),
         ({"levels": [NEAR], "num_agents": 3}, "spawns"),
     ],
 )

@@ -9,7 +9,7 @@ from pathlib import Path
 from doorstep._files import check_replaceable
 from doorstep.errors import ArgumentError
 from doorstep.levels import AnyLevel
-from doorstep.levels.choice import find_levels, is_reference
+from doorstep.levels.choice import table_levels
 from doorstep.policies import Policy
 from doorstep.recording import Recording
 from doorstep.simulator import Simulator
@@ -112,7 +112,7 @@ def levels_of(arguments: argparse.Namespace) -> list[AnyLevel]:
     """
     if arguments.levels is None:
         return []
-    levels = [] if is_reference(arguments.levels) else [*find_levels(arguments.levels).values()]
+    levels = table_levels(arguments.levels)
     if getattr(arguments, "start", "normal") != "normal":
         raise ArgumentError(
             "--start rooms is given together with --levels, which say where agents start.", argument="start"

@@ -13,14 +13,14 @@ import numpy as np
 
 import doorstep.jax
 from doorstep._arguments import check_choice, refuse
-from doorstep._batches import OUTLIVING
+from doorstep._batches import OUTLIVING, with_levels
 from doorstep._native import ACTIONS
 from doorstep.config import SimulatorConfig, as_config
 from doorstep.envs._jax_spaces import Box, Dict, MultiDiscrete
 from doorstep.envs._rooms import AGENTS_VIEWS, AgentsView, parts_of_agent, refuse_decided
 from doorstep.jax import BatchState
 from doorstep.levels import AnyLevel
-from doorstep.levels.files import check_levels
+from doorstep.levels.choice import REFERENCE, AnyLevels
 
 OBSERVATIONS = ("flat", "dict")
 READ = ("rewards", "terminations", "truncations", "episode_returns", "episode_lengths")
@@ -63,10 +63,8 @@ class EscapeRoomJaxEnv:
         agents: "joint": an action is the actions of all agents side by side, a reward their mean, the flags scalars.
             "rows": all of these have a first dimension of agents. Observations have it in both.
         observations: "flat": one vector for each agent. "dict": the parts of it by name.
-        levels: the levels that worlds play, as in `doorstep.jax.make`: a world draws one of them at every reset, all
-            equally likely. None: the reference's.
-        rules: as for `doorstep.jax.make`: `num_agents`, `episode_length`, `device`, ... `max_levels` is the number of
-            levels if it is absent.
+        levels: what worlds play, as for `Simulator`: a world draws one of them at every reset, all equally likely.
+        rules: as for `doorstep.jax.make`: `num_agents`, `episode_length`, `device`, ...
 
     Raises:
         ArgumentError: an argument is out of range, or a level is refused; the message names it.
@@ -78,24 +76,22 @@ class EscapeRoomJaxEnv:
         *,
         agents: AgentsView = "joint",
         observations: Literal["flat", "dict"] = "flat",
-        levels: Sequence[AnyLevel] | None = None,
+        levels: AnyLevels = REFERENCE,
         **rules: Any,
     ) -> None:
         check_choice("agents", agents, AGENTS_VIEWS)
         check_choice("observations", observations, OBSERVATIONS)
         refuse_decided(rules, DECIDED)
-        if levels is not None:
-            check_levels(levels)
-            rules.setdefault("max_levels", len(levels))
-        config = as_config(1, rules)
+        config, chosen = with_levels(as_config(1, rules), levels)
         self.num_agents = config.num_agents
         self._by_agent = agents == "rows"
-        self._params = EnvParams(_longest_episode(config, levels))
+        self._params = EnvParams(_longest_episode(config, chosen))
         self._plays_levels = config.max_levels > 0
         self._parts = parts_of_agent(observations, config.num_agents)
         finals = [f"final_{name}" for name in self._parts]
         drawn = ["levels"] if self._plays_levels else []
-        self._rooms = doorstep.jax.make(config, outputs=[*self._parts, *finals, *READ, *drawn], levels=levels)
+        outputs = [*self._parts, *finals, *READ, *drawn]
+        self._rooms = doorstep.jax.make(config, outputs=outputs, levels=chosen or REFERENCE)
         self._program = jax.eval_shape(self._rooms.init).program
 
     # ---- What it is ----
@@ -220,10 +216,10 @@ class EscapeRoomJaxEnv:
         return Box(low, high, tuple(array.shape[1:]), array.dtype)
 
 
-def _longest_episode(config: SimulatorConfig, levels: Sequence[AnyLevel] | None) -> int:
+def _longest_episode(config: SimulatorConfig, levels: Sequence[AnyLevel]) -> int:
     """The most steps of an episode, whatever level is drawn."""
     lengths = [config.episode_length]
-    for level in levels or ():
+    for level in levels:
         length = level.episode_length or config.episode_length
         lengths.append(length[1] if isinstance(length, tuple) else length)
     return max(lengths)

@@ -9,11 +9,21 @@ from typing import Any, final
 import torch
 
 from doorstep._arguments import check_integer, refuse
-from doorstep._batches import FLAT, LEVEL_WORDS, NAMES, batch_rules, check_no_levels, level_table, usable_device
+from doorstep._batches import (
+    FLAT,
+    LEVEL_WORDS,
+    NAMES,
+    batch_rules,
+    check_no_levels,
+    level_table,
+    usable_device,
+    with_levels,
+)
 from doorstep._native import MAX_GLOBAL_WORLDS, MAX_SEED, TENSORS, DeviceKind
 from doorstep._tensors.checks import refuse_tensor
 from doorstep.config import SimulatorConfig, as_config
 from doorstep.levels import AnyLevel
+from doorstep.levels.choice import REFERENCE, AnyLevels
 from doorstep.torch._batch_operators import STATE_DTYPES, extents_of, step_in_place
 from doorstep.torch._operators import device_stream
 
@@ -54,7 +64,7 @@ class Batch:
         device: where the tensors are.
     """
 
-    def __init__(self, config: SimulatorConfig, levels: Sequence[AnyLevel] | None = None) -> None:
+    def __init__(self, config: SimulatorConfig, levels: Sequence[AnyLevel]) -> None:
         kind, index = usable_device(config)
         self.device = torch.device("cpu") if kind == DeviceKind.CPU else torch.device("cuda", index)
         self.config = config.replace(device=str(self.device))
@@ -63,7 +73,10 @@ class Batch:
         self._names = tuple(name for name in NAMES if name not in absent and self._rules.has(name))
         sizes = config.num_worlds, config.num_agents, config.max_levels
         self._extents = extents_of(device_stream(self.device), *sizes)
-        self._level_table, self._count = self._make_table(levels)
+        self._level_table: torch.Tensor | None = None
+        self._count = len(levels)
+        if config.max_levels:
+            self._level_table = self._make_table(levels)
 
     @property
     def num_worlds(self) -> int:
@@ -81,10 +94,11 @@ class Batch:
         Raises:
             ArgumentError: as `Simulator.set_levels()`. Nothing has changed.
         """
-        table, count = self._make_table(levels)
-        if self._level_table is not None and table is not None:
-            self._level_table.copy_(table)
-        self._count = count
+        if self._level_table is None:
+            check_no_levels(levels)
+        else:
+            self._level_table.copy_(self._make_table(levels))
+            self._count = len(levels)
 
     def init(
         self, seed: int | None = None, world_offset: int | None = None, level_weights: torch.Tensor | None = None
@@ -148,14 +162,11 @@ class Batch:
     def _arguments(self, state: BatchState) -> list[torch.Tensor | None]:
         return [state.worlds, *(state.tensors.get(name) for name in NAMES), self._level_table, state.scratch]
 
-    def _make_table(self, levels: Sequence[AnyLevel] | None) -> tuple[torch.Tensor | None, int]:
-        """The levels as the native library takes them, and how many of them are of the caller."""
-        if self.config.max_levels == 0:
-            check_no_levels(levels)
-            return None, 0
+    def _make_table(self, levels: Sequence[AnyLevel]) -> torch.Tensor:
+        """The levels as the native library takes them."""
         made = bytearray(level_table(self.config, levels))
         table = torch.frombuffer(made, dtype=torch.int32).reshape(-1, LEVEL_WORDS)
-        return table.to(self.device, copy=True), 1 if levels is None else len(levels)
+        return table.to(self.device, copy=True)
 
     def _write_weights(self, state: BatchState, level_weights: torch.Tensor | None) -> None:
         if self.config.max_levels == 0:
@@ -168,7 +179,7 @@ class Batch:
             rows.copy_(level_weights)
 
 
-def make(config: SimulatorConfig | int, /, *, levels: Sequence[AnyLevel] | None = None, **rules: Any) -> Batch:
+def make(config: SimulatorConfig | int, /, *, levels: AnyLevels = REFERENCE, **rules: Any) -> Batch:
     """The worlds of a simulator, bit for bit, with all of their state in tensors of PyTorch.
 
     >>> import torch
@@ -183,8 +194,7 @@ def make(config: SimulatorConfig | int, /, *, levels: Sequence[AnyLevel] | None 
 
     Args:
         config: a SimulatorConfig, or the number of worlds. `num_threads` has no effect here.
-        levels: 1 to L of them, where L is the config's `max_levels`: the worlds draw from these, at first all equally
-            likely. None: they play the reference's.
+        levels: what worlds play, as for `Simulator`, at first all equally likely.
         rules: fields of the config by name; of those that are absent, the config's or the default.
 
     Raises:
@@ -192,7 +202,7 @@ def make(config: SimulatorConfig | int, /, *, levels: Sequence[AnyLevel] | None 
             `cameras`; or levels are refused as by `Simulator.set_levels()`.
         DeviceError: the device cannot be used.
     """
-    return Batch(as_config(config, rules), levels)
+    return Batch(*with_levels(as_config(config, rules), levels))
 
 
 def _check_weights(given: object, rows: torch.Tensor) -> None:
