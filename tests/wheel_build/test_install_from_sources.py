@@ -14,8 +14,7 @@ from tests.wheel_build.conftest import PROJECT
 
 from wheel_file import GRAFTS, RENDER_LIBRARY, Wheel
 
-# One process has all of them, so that the wheel is built once.
-pytestmark = [pytest.mark.builds, pytest.mark.timeout(3600), pytest.mark.xdist_group("sources")]
+pytestmark = [pytest.mark.builds, pytest.mark.timeout(3600)]
 
 DRAW = """
 import sys
