@@ -41,7 +41,9 @@ def from_json(text: str | bytes) -> Any:
 
     try:
         return json.loads(text, object_pairs_hook=_dictionary)
-    except (ValueError, TypeError, RecursionError) as error:
+    except RecursionError as error:
+        raise ArgumentError("text is not JSON: it is nested too deeply", argument="text") from error
+    except (ValueError, TypeError) as error:
         raise ArgumentError(f"text is not JSON: {error}", argument="text") from error
 
 
@@ -72,7 +74,9 @@ def from_yaml(text: str | bytes) -> Any:
     yaml = _load_yaml()
     try:
         return yaml.load(text, _dialect(yaml)[0])
-    except (yaml.YAMLError, ValueError, AttributeError, RecursionError) as error:
+    except RecursionError as error:
+        raise ArgumentError("text is not YAML: it is nested too deeply", argument="text") from error
+    except (yaml.YAMLError, ValueError, AttributeError) as error:
         raise ArgumentError(f"text is not YAML: {error}", argument="text") from error
 
 

@@ -27,7 +27,7 @@ NO_JSON: list[tuple[Any, str]] = [
     ("{", "Expecting property name"),
     (b"\xff", "can't decode byte"),
     (3, "the JSON object must be str"),
-    (DEEP, "recursion"),
+    (DEEP, "nested too deeply"),
     (HUGE, "4300 digits"),
     ('{"a": 1, "b": {"x": 1, "y": 2, "x": 1}}', "'x' occurs twice in one object"),
 ]
@@ -35,7 +35,7 @@ NO_YAML: list[tuple[Any, str]] = [
     ("a: [", "expected the node content"),
     (b"\xff", "invalid start byte"),
     (3, "has no attribute"),
-    (DEEP, "recursion"),
+    (DEEP, "nested too deeply"),
     (HUGE, "4300 digits"),
     (LAUGHS, "there is an alias; write the value out"),
     ("a: &a {x: 1}\nb: {<<: *a}", "there is an alias"),
