@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dis
+import gc
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -50,11 +51,13 @@ class _Watch:
 def _run(call: Callable[[], object], stop: Place | None) -> _Watch:
     watch = _Watch(call, stop)
     before = sys.gettrace()
+    gc.disable()  # whose callbacks of other libraries are no places of the call
     sys.settrace(watch)
     try:
         call()
     finally:
         sys.settrace(before)
+        gc.enable()
     return watch
 
 
