@@ -38,10 +38,10 @@ install_wheel = $(call pip,$(1)) --quiet uninstall --yes doorstep && $(call pip,
 # The native tests and what is built with them: $(native_tests) --target NAME
 native_tests = $(call bin,build)/python wheel_build/native_build.py --build-folder build/native-tests --asserts
 
-# Runs the tests with these markers in two processes, and keeps their seconds for make test-times. In the slow tier all
-# tests of a file run in one process: what they share takes minutes to build.
+# Runs the tests with these markers, and keeps their seconds for make test-times. In the slow tier all tests of a file run
+# in one process, because what they share takes minutes to build, and browsers run alone: they draw in software.
 tier = DOORSTEP_TEST_SYSTEM=$(DOORSTEP_TEST_SYSTEM) $(call bin,test)/pytest \
-  $(or $(PYTEST_ARGUMENTS),--numprocesses 2 --dist $(3) --junitxml build/test-times/$(1).xml -m '$(2)')
+  $(or $(PYTEST_ARGUMENTS),--junitxml build/test-times/$(1).xml -m '$(2)' $(3))
 # Hundreds of processes import the same modules.
 export PYTHONDONTWRITEBYTECODE :=
 
@@ -61,14 +61,15 @@ test: ## Build, then test the native code by itself and the installed wheel
 
 test-slow: wheel test-native test-environment test-frameworks ## Test what takes too long for every change
 	@echo "doorstep: testing the installed wheel, and builds of it, at length"
-	@$(call tier,slow,slow or builds,loadfile)
+	@$(call tier,slow,slow or builds,--numprocesses 2 --dist loadfile --ignore tests/view)
+	@$(call tier,view,slow,tests/view)
 
 test-times: ## Print where the tests of the last `make test` and `make test-slow` spent their seconds
 	@$(PYTHON) tests/times.py build/test-times/*.xml
 
 test-wheel: test-environment ## Test the wheel in dist/, installed into a clean environment
 	@echo "doorstep: testing the installed wheel"
-	@$(call tier,fast,not slow and not builds,loadgroup)
+	@$(call tier,fast,not slow and not builds,--numprocesses 2 --dist loadgroup)
 
 test-environment: test-packages
 	@$(call install_wheel,test)
