@@ -35,13 +35,6 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """One process has all tests with a browser, which draws in software, on all cores."""
-    for item in items:
-        if "browser" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.xdist_group("browser"))
-
-
 def pytest_collection_finish() -> None:
     """Nothing that the modules of the tests hold ends before the process: collections of garbage leave it out, of which
     tests that raise errors need one each."""

@@ -64,6 +64,17 @@ def open_regular(path: str) -> int:
     return descriptor
 
 
+def read_regular(path: str | os.PathLike[str]) -> bytes:
+    """The bytes of a file.
+
+    Raises:
+        ArgumentError: `path` is neither a str nor a path object, or as `open_regular()`.
+        OSError: the file cannot be read.
+    """
+    with open(open_regular(checked_path(path)), "rb") as file:
+        return file.read()
+
+
 @contextmanager
 def replaced_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """A new file in the folder of `path`, open for writing, that replaces `path` at the end; an error removes it.
@@ -190,7 +201,8 @@ def _is_locked(descriptor: int) -> bool:
 
 def _remove_if_left(name: str) -> None:
     """Removes a temporary file whose writer is dead."""
-    with contextlib.suppress(OSError):  # there is none; its writer has the lock; it is of another user
+    # The file does not exist, its writer lives and has the lock, or another user owns it.
+    with contextlib.suppress(OSError):
         descriptor = os.open(name, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -7,7 +7,7 @@ import json
 import os
 from typing import Any
 
-from doorstep._files import checked_path, open_regular
+from doorstep._files import read_regular
 
 
 def read_log(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
@@ -17,9 +17,7 @@ def read_log(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
         OSError: the file cannot be read.
     """
     records = []
-    with open(open_regular(checked_path(path)), "rb") as file:
-        lines = file.read().splitlines()
-    for line in lines:
+    for line in read_regular(path).splitlines():
         with contextlib.suppress(ValueError):
             records.append(json.loads(line))
     return [record for record in records if isinstance(record, dict) and "update" in record]

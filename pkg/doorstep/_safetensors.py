@@ -42,7 +42,7 @@ def check_seal(header: dict[str, Any], arrays: memoryview) -> None:
     """Compares header and arrays with their checksum.
 
     Raises:
-        ValueError: it differs, or there is none.
+        ValueError: the checksum differs, or the file has no checksum.
     """
     metadata = dict(header[METADATA])
     stored = metadata.pop(CHECKSUM, None)

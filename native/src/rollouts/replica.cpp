@@ -671,7 +671,8 @@ ds_status Replica::mark_nonfinite() {
     if (!std::exchange(some_nonfinite_, false) && !on_device) return DS_STATUS_OK;
     for (int64_t world = 0; world < num_worlds_; ++world) {
         const PlayedEpisode& played = played_[world];
-        for (int64_t agent = num_agents_ - 1; played.request && agent >= 0; --agent) {  // the first one is told
+        // Backwards, so that the cause names the first of several agents.
+        for (int64_t agent = num_agents_ - 1; played.request && agent >= 0; --agent) {
             const PolicySlot& slot = policies_[played.policies[agent]];
             const uint8_t* const flags = slot.on_device ? on_device : nonfinite_;
             if (slot.kind != DS_POLICY_NATIVE || !flags || !flags[world * num_agents_ + agent]) continue;

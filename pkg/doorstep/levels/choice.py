@@ -62,7 +62,7 @@ def find_levels(levels: object) -> dict[str, AnyLevel]:
             levels.
 
     Raises:
-        ArgumentError: there is none, or one is refused.
+        ArgumentError: the argument is empty, or has something that is not a level.
         OSError: a file cannot be read.
     """
     found = _named(levels)

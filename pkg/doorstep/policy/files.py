@@ -14,7 +14,7 @@ from typing import Any, NoReturn, final
 import numpy as np
 from numpy.typing import NDArray
 
-from doorstep._files import checked_path, open_regular, replaced_file
+from doorstep._files import read_regular, replaced_file
 from doorstep._native._generated import LayerKind
 from doorstep._native.policies import LayerHandle, LayerWeights, PolicyHandle, address_of
 from doorstep._safetensors import METADATA, check_seal, seal, split
@@ -78,8 +78,7 @@ def is_policy(path: str | os.PathLike[str]) -> bool:
     Raises:
         OSError: the file cannot be read.
     """
-    with open(open_regular(checked_path(path)), "rb") as file:
-        data = file.read()
+    data = read_regular(path)
     try:
         return METADATA_KEY in split(data)[0][METADATA]
     except (ValueError, LookupError, TypeError, RecursionError):
@@ -93,8 +92,7 @@ def read_policy(path: str | os.PathLike[str], *, sampling: SamplingParams | None
         StateError: the file is not a policy, damaged, or of another version of the format.
         OSError: the file cannot be read.
     """
-    with open(open_regular(checked_path(path)), "rb") as file:
-        data = file.read()
+    data = read_regular(path)
     try:
         layers, stored_sampling = _parse(data)
         handle = PolicyHandle.create([layer.create() for layer in layers], 0)

@@ -99,7 +99,7 @@ class Requests:
             with self._lock:
                 self._check_open([])
                 self._open(submission, requests)
-            self._wait_until(lambda: self._accept(ids, accepted), limit)
+            self._changes.wait_until(lambda: self._accept(ids, accepted), limit, _SLICE_SECONDS)
         finally:
             submission.is_over = True  # first of all: a second Ctrl-C may end what follows
             with self._lock:
@@ -162,7 +162,7 @@ class Requests:
 
     def drain(self, timeout: float | None) -> bool:
         """Waits until every request has its result."""
-        drained = self._wait_until(self._is_drained, TimeLimit(timeout))
+        drained = self._changes.wait_until(self._is_drained, TimeLimit(timeout), _SLICE_SECONDS)
         if isinstance(self._end, ActorsLostError):
             self._check_open([])
         return drained
@@ -171,16 +171,6 @@ class Requests:
         with self._lock:
             self._settle()
             return not self._submissions.unanswered
-
-    def _wait_until(self, is_done: Callable[[], bool], limit: TimeLimit) -> bool:
-        while True:
-            before = self._changes.count
-            if is_done():
-                return True
-            left = limit.left(_SLICE_SECONDS)
-            if left == 0:
-                return False
-            self._changes.wait(before, left)
 
     # ---- For the thread that serves the actors
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from doorstep._native.rollouts import OUTPUT_DTYPE, TakeCall
 from doorstep.errors import ClosedError, OutOfMemoryError
 from doorstep.rollouts.batch import RequestBatch
-from doorstep.rollouts.changes import Changes, TimeLimit
+from doorstep.rollouts.changes import SLICE_SECONDS, Changes, TimeLimit
 from doorstep.rollouts.failures import FailureTexts
 from doorstep.rollouts.outbox import Delivery
 from doorstep.rollouts.outputs import AnyOutput, Incoming, OutputBatch
@@ -28,7 +28,6 @@ from doorstep.rollouts.submissions import Submission, Submissions
 Returned = TypeVar("Returned")
 
 _MOST_OUTPUTS = 4096  # that are taken from the library at a time, or more if a call wants more
-_SLICE_SECONDS = 0.05  # of a wait, after which it is seen what other threads have done
 _NO_RECORDS = np.empty(0, OUTPUT_DTYPE)
 
 
@@ -182,13 +181,13 @@ class Answers:
         while self._has_futures:
             try:
                 with self._taking:
-                    incoming = self._take(_MOST_OUTPUTS, _SLICE_SECONDS)
+                    incoming = self._take(_MOST_OUTPUTS, SLICE_SECONDS)
                     if incoming is not None:
                         self._answer(incoming)
             except ClosedError:
                 return  # the engine has ended: all futures have their results
             except (MemoryError, OutOfMemoryError):
-                time.sleep(_SLICE_SECONDS)  # nothing is lost
+                time.sleep(SLICE_SECONDS)  # nothing is lost
             self._outbox.changes.tell()
 
     def _give_to_futures(self, batch: OutputBatch) -> None:
@@ -197,16 +196,12 @@ class Answers:
 
     def drain(self, limit: TimeLimit) -> bool:
         """Waits until the thread, if there are futures, has seen all results; whether that is so."""
-        while True:
-            before = self._outbox.changes.count
-            with self._lock:
-                self._submissions.settle()
-                if not self._has_futures or not self._submissions.unanswered:
-                    return True
-            left = limit.left(_SLICE_SECONDS)
-            if left == 0:
-                return False
-            self._wait(before, left)
+        return self._outbox.changes.wait_until(self._is_drained, limit, wait=self._wait)
+
+    def _is_drained(self) -> bool:
+        with self._lock:
+            self._submissions.settle()
+            return not self._has_futures or not self._submissions.unanswered
 
     # ---- The end
 

@@ -6,7 +6,10 @@ import collections
 import contextlib
 import threading
 import time
+from collections.abc import Callable
 from typing import final
+
+SLICE_SECONDS = 0.05  # of a wait, after which it is seen what other threads have done
 
 
 @final
@@ -46,3 +49,26 @@ class Changes:
             gate.acquire(timeout=timeout)
         with contextlib.suppress(ValueError):  # it was opened
             self._gates.remove(gate)
+
+    def wait_until(
+        self,
+        is_done: Callable[[], bool],
+        limit: TimeLimit,
+        most: float = SLICE_SECONDS,
+        wait: Callable[[int, float], None] | None = None,
+    ) -> bool:
+        """Waits until something is done; whether that was in time.
+
+        Args:
+            is_done: asked after each wait.
+            most: seconds of a wait.
+            wait: as `wait()`, which is used without it.
+        """
+        while True:
+            before = self.count
+            if is_done():
+                return True
+            left = limit.left(most)
+            if left == 0:
+                return False
+            (wait or self.wait)(before, left)

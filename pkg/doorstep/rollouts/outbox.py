@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar, final
 
-from doorstep.rollouts.changes import Changes, TimeLimit
+from doorstep.rollouts.changes import SLICE_SECONDS, Changes, TimeLimit
 
 Part = TypeVar("Part")  # a sequence of outputs, which can be sliced
 Returned = TypeVar("Returned")
-
-_SLICE_SECONDS = 0.05  # of a wait, after which it is seen what other threads have done
 
 
 @final
@@ -73,7 +71,7 @@ class Outbox(Generic[Part]):
                     before = self.changes.count
                     if fill(delivery) or is_late:
                         break
-                    left = limit.left(_SLICE_SECONDS)
+                    left = limit.left(SLICE_SECONDS)
                     is_late = left == 0
                     wait(before, left)
                 if delivery.part is None:

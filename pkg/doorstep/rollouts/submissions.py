@@ -113,7 +113,8 @@ class Submissions:
     def make(
         self, requests: Sequence[EpisodeRequest] | RequestBatch, futures: Sequence[Future[EpisodeResult]]
     ) -> Submission:
-        """Whoever makes one sets its `is_over` once nothing can be accepted any more, whatever happens."""
+        """A submission that is not open yet. The caller sets its `is_over`, also after an exception, when no further
+        request will be accepted."""
         return Submission(next(self._numbers), requests, futures)
 
     def open(self, submission: Submission) -> None:

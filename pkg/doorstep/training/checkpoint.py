@@ -14,7 +14,7 @@ from typing import Any, NoReturn, final
 
 import torch
 
-from doorstep._files import checked_path, open_regular, replaced_file
+from doorstep._files import read_regular, replaced_file
 from doorstep._native import VERSION_STRING
 from doorstep._optional import import_optional
 from doorstep._safetensors import METADATA, check_seal, seal, split
@@ -121,8 +121,7 @@ def load_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
         LibraryError: safetensors is missing: pip install "doorstep[train]".
         OSError: the file cannot be read.
     """
-    with open(open_regular(checked_path(path)), "rb") as file:
-        return parse_checkpoint(path, file.read())
+    return parse_checkpoint(path, read_regular(path))
 
 
 def parse_checkpoint(path: str | os.PathLike[str], data: bytes) -> Checkpoint:

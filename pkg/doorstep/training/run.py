@@ -8,7 +8,7 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TypeAlias
 
-from doorstep._files import checked_path, open_regular, replaced_file
+from doorstep._files import checked_path, read_regular, replaced_file
 from doorstep.errors import ArgumentError
 from doorstep.training.checkpoint import (
     Checkpoint,
@@ -129,8 +129,7 @@ def read_on_first(path: Path, ranks: Ranks) -> Checkpoint | None:
     data = None
     with ranks.together():
         if ranks.is_first and path.exists():
-            with open(open_regular(os.fspath(path)), "rb") as file:
-                data = file.read()
+            data = read_regular(path)
     data = ranks.broadcast(data)
     return None if data is None else parse_checkpoint(path, data)
 
