@@ -60,7 +60,7 @@ class Worlds:
         num_reference = min(max(self._first_practice - own.start, 0), sim.num_worlds)
         self.num_reference_rows = (num_reference if self._first_practice else sim.num_worlds) * sim.num_agents
         self.num_levels = len(levels)
-        self._levels = sim.levels.to_torch() if levels else None
+        self._levels = sim.level_indices.to_torch() if levels else None
         self._level_weights = sim.level_weights.to_torch() if levels else None
         self.sees_pixels = config.cameras is not None
         read = {name: tensor.to_torch().flatten(0, 1) for name, tensor in sim.tensors.items() if tensor.ndim > 2}

@@ -216,7 +216,7 @@ def test_worlds_draw_levels_by_the_weights() -> None:
     assert equal_bits(weights, sampler.weights.expand(4000, -1).clone())
     assert weights[0].max() > 2 * weights[0].min()
     trainer.worlds.sim.reset()
-    drawn = torch.bincount(trainer.worlds.sim.levels.to_torch()[:, 0].long(), minlength=20)
+    drawn = torch.bincount(trainer.worlds.sim.level_indices.to_torch()[:, 0].long(), minlength=20)
     expected = 4000 * sampler.weights
     assert ((drawn - expected).square() / expected).sum().item() < 43.8
 
@@ -226,7 +226,7 @@ def test_episodes_count_for_the_level_that_was_played() -> None:
     changes = ("simulator.num_worlds=40", "rollout.num_steps=64", "rollout.staggered=false")
     trainer = Trainer(small("levels=curated", *changes))
     lengths = [level.episode_length for level in curated().values()]
-    played = trainer.worlds.sim.levels.to_torch()[:, 0].tolist()
+    played = trainer.worlds.sim.level_indices.to_torch()[:, 0].tolist()
     steps = trainer.worlds.sim.steps_remaining.to_torch()[:, 0, 0].tolist()
     assert steps == [length if length is not None else 20 for length in (lengths[level] for level in played)]
     record = trainer.update()

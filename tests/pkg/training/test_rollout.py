@@ -181,7 +181,7 @@ def test_the_last_worlds_practise(share: float, playing: int) -> None:
     seen: set[int] = set()
     for _ in range(10):
         trainer.update()
-        present = worlds.sim.levels[:, 0].tolist() if share else [0] * 6
+        present = worlds.sim.level_indices[:, 0].tolist() if share else [0] * 6
         assert present[:playing] == [0] * playing
         assert all(present[playing:])
         seen.update(present[playing:])
