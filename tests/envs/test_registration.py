@@ -53,7 +53,7 @@ def test_make_vec_steps_in_every_mode(mode: str) -> None:
     env = gymnasium.make_vec(ENVIRONMENT_ID, num_envs=2, vectorization_mode=mode, num_agents=1, **RULES)
     env.action_space.seed(1)
     observations, _ = env.reset(seed=1)
-    assert observations.shape == (2, 1, 91)
+    assert observations.shape == (2, 91)
     for step in range(5):
         truncations = env.step(env.action_space.sample())[3]
         assert truncations.tolist() == [step == 2] * 2

@@ -244,11 +244,9 @@ def test_steps_come_after_a_reset() -> None:
         (make, {"agents": "all"}, "agents"),
         (make, {"observations": "pixels"}, "observations"),
         (make, {"render_mode": "human"}, "render_mode"),
-        (make, {"flat_observations": True}, "flat_observations"),
         (make_multi, {"worlds": 0}, "num_envs"),
         (make_multi, {"num_agents": 9}, "num_agents"),
         (make_multi, {"render_mode": "human"}, "render_mode"),
-        (make_multi, {"num_worlds": 3}, "num_worlds"),
     ],
 )
 def test_bad_arguments_are_refused(kind: Any, arguments: dict[str, Any], argument: str) -> None:

@@ -47,6 +47,7 @@ class _RoomsVectorEnv(OverRooms, VectorEnv[Any, Any, Any]):  # type: ignore[misc
         render_mode: str | None = None,
         render_options: Mapping[str, Any] | None = None,
         copy: bool = True,
+        max_episode_steps: int | None = None,
         **rules: Any,
     ) -> None:
         mode = check_autoreset_mode(autoreset_mode)
@@ -61,6 +62,10 @@ class _RoomsVectorEnv(OverRooms, VectorEnv[Any, Any, Any]):  # type: ignore[misc
             render_options=render_options,
             rules=rules,
         )
+        if max_episode_steps not in (None, self._rooms.longest_episode):
+            longest = self._rooms.longest_episode
+            self._rooms.close()
+            refuse("max_episode_steps", f"None or {longest}, as of the rules", max_episode_steps, "pass episode_length")
         self.metadata = {**type(self).metadata, "autoreset_mode": mode}
         self.render_mode = render_mode
         self.num_envs = self._rooms.num_rows
@@ -177,6 +182,7 @@ class EscapeRoomVectorEnv(_RoomsVectorEnv, VectorEnv[Any, Any, Any]):  # type: i
         render_options: keywords of `Simulator.render` for pictures, such as `width`, `height`, `samples` and `camera`.
         copy: True: what `reset()` and `step()` return keeps its values. False: observations are the simulator's memory,
             which the next step overwrites.
+        max_episode_steps: what a spec of gymnasium tells of the rules. To change it pass `episode_length`.
         rules: of the simulator, by name: `seed`, `num_agents`, `episode_length`, `num_threads`, `cameras`, `levels`,
             ... as for `Simulator`. Without a seed one is drawn: `np_random_seed` tells it.
 
