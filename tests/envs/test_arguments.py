@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 from tests.envs.every import ENVIRONMENTS, make
 
@@ -51,3 +52,18 @@ def test_gymnasium_tells_which_keyword_is_unknown() -> None:
 def test_wrong_options_of_pictures_are_refused_when_the_environment_is_made(options: Any) -> None:
     with pytest.raises(doorstep.ArgumentError):
         make("EscapeRoomVectorEnv", render_options=options)
+
+
+def test_pictures_have_the_options_of_the_environment() -> None:
+    options = {"width": 64, "height": 48, "samples": 2, "camera": "top"}
+    env = make("EscapeRoomEnv", render_mode="rgb_array", render_options=options)
+    env.reset()
+    np.testing.assert_array_equal(env.render(), env.simulator.render(0, **options))
+    env.close()
+
+
+def test_pictures_have_a_ray_for_each_pixel_by_default() -> None:
+    env = make("EscapeRoomEnv", render_mode="rgb_array")
+    env.reset()
+    np.testing.assert_array_equal(env.render(), env.simulator.render(0, "overview", samples=1))
+    env.close()

@@ -23,7 +23,7 @@ def make(**arguments: Any) -> Any:
     return EscapeRoomEnv(**{"episode_length": LENGTH, "num_threads": 1, **arguments})
 
 
-@pytest.mark.filterwarnings("ignore:.*A Box observation space (minimum|maximum) value is .*infinity")
+@pytest.mark.filterwarnings("ignore:.*A Box observation space (minimum|maximum) value is .*infinity")  # of cameras
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -37,7 +37,7 @@ def make(**arguments: Any) -> Any:
     ids=str,
 )
 def test_gymnasiums_checker_accepts_it(arguments: dict[str, Any]) -> None:
-    """Its warnings are errors, except that it regrets values without bounds."""
+    """Its warnings are errors, except that it regrets cameras' values without bounds."""
     env = gymnasium.make(ENVIRONMENT_ID, render_mode="rgb_array", **arguments)
     check_env(env.unwrapped)
     env.close()

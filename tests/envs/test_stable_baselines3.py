@@ -401,6 +401,22 @@ def test_ppo_learns() -> None:
     env.close()
 
 
+def test_evaluations_report_true_returns() -> None:
+    """And not those that a wrapper made of the rewards."""
+    env = EscapeRoomVecEnv(8, episode_length=5, seed=2)
+    normalized = VecNormalize(env)
+    model = PPO("MlpPolicy", normalized, n_steps=8, batch_size=64, device="cpu", seed=3)
+    rewards = []
+
+    def remember(values: dict[str, Any], _: Any) -> None:
+        rewards.append(normalized.get_original_reward()[values["i"]])
+
+    mean, _ = evaluate_policy(model, normalized, n_eval_episodes=8, callback=remember)
+    assert len(rewards) == 8 * 5
+    assert mean == pytest.approx(np.sum(rewards) / 8, abs=1e-5)
+    env.close()
+
+
 @pytest.mark.usefixtures("_one_thread")
 def test_ppo_runs_on_dictionaries() -> None:
     env = EscapeRoomVecEnv(8, observations="dict", episode_length=5)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from doorstep._arguments import check_choice, check_flag, check_integer, nearest, refuse
 from doorstep._native import ACTIONS, MAX_AGENTS, MAX_SEED, MAX_WORLDS, TENSORS
 from doorstep.config import SimulatorConfig, as_config
+from doorstep.envs._bounds import bounds_of
 from doorstep.envs._arrays import Arrays, host_arrays
 from doorstep.envs._ring import Output
 from doorstep.errors import ArgumentError, StateError
@@ -192,10 +193,30 @@ class Rooms:
     @property
     def layout(self) -> Element | dict[str, Element]:
         """The observation of one row."""
-        tensors = self._simulator.tensors
-        elements = {name: Element(self._shape_of_rows(tensors[name])[1:], tensors[name].dtype) for name in self._parts}
-        layout: Element | dict[str, Element] = self._by_name(elements)
+        layout: Element | dict[str, Element] = self._by_name(self.elements)
         return layout
+
+    @property
+    def elements(self) -> dict[str, Element]:
+        """The parts of a row's observation by the names of their tensors."""
+        tensors = self._simulator.tensors
+        return {name: Element(self._shape_of_rows(tensors[name])[1:], tensors[name].dtype) for name in self._parts}
+
+    def bounds(self, name: str) -> tuple[Any, Any]:
+        """Lowest and highest numbers of a part of an observation; they broadcast to its shape."""
+        dtype = self._simulator.tensors[name].dtype
+        if dtype == np.uint8:
+            return 0, 255
+        if dtype == np.int32:
+            return 0, self.longest_episode
+        if name != FLAT_OBSERVATION and name not in OBSERVATION_PARTS:  # of cameras: metres, and parts of normals
+            return -np.inf, np.inf
+        return bounds_of(
+            name,
+            num_agents=self.num_agents,
+            longest_episode=self.longest_episode,
+            has_levels=self.config.max_levels > 0,
+        )
 
     # ---- Episodes ----
 

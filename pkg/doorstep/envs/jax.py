@@ -15,6 +15,7 @@ from doorstep._arguments import check_choice, refuse
 from doorstep._batches import OUTLIVING, with_levels
 from doorstep._native import ACTIONS
 from doorstep.config import as_config
+from doorstep.envs._bounds import bounds_of
 from doorstep.envs._jax_spaces import Box, Dict, MultiDiscrete
 from doorstep.envs._rooms import AGENTS_VIEWS, AgentsView, longest_episode, parts_of_agent, refuse_unknown
 from doorstep.jax import BatchState
@@ -221,6 +222,11 @@ class EscapeRoomJaxEnv:
 
     def _box(self, name: str) -> Box:
         array = self._rooms.shapes[name]
-        counts = array.dtype == np.int32
-        low, high = (0.0, float(self._params.max_steps_in_episode)) if counts else (-np.inf, np.inf)
-        return Box(low, high, tuple(array.shape[1 if self._has_agents else 2 :]), array.dtype)
+        shape = tuple(array.shape[1 if self._has_agents else 2 :])
+        longest = self._params.max_steps_in_episode
+        if array.dtype == np.int32:
+            return Box(np.int32(0), np.int32(longest), shape, array.dtype)
+        low, high = bounds_of(
+            name, num_agents=self.num_agents, longest_episode=longest, has_levels=self._plays_levels
+        )
+        return Box(low, high, shape, array.dtype)

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from doorstep._arguments import refuse
 from doorstep._native import ACTIONS
 from doorstep.config import SimulatorConfig, as_config
-from doorstep.envs._rooms import RENDER_OPTIONS, refuse_unknown, shaped, split_levels, with_seed
+from doorstep.envs._bounds import bounds_of
+from doorstep.envs._rooms import RENDER_OPTIONS, longest_episode, refuse_unknown, shaped, split_levels, with_seed
 from doorstep.errors import ArgumentError, StateError
 from doorstep.simulator import Simulator
 
@@ -78,7 +79,13 @@ class EscapeRoomPufferEnv(pufferlib.PufferEnv):  # type: ignore[misc]
         self._simulator = simulator = Simulator.from_config(config, **played)
         self._config = simulator.config  # with room for the levels
         self.num_agents = config.num_worlds * config.num_agents
-        self.single_observation_space = spaces.Box(-np.inf, np.inf, simulator.observations.shape[2:], np.float32)
+        low, high = bounds_of(
+            "observations",
+            num_agents=config.num_agents,
+            longest_episode=longest_episode(config, played.get("levels", ())),
+            has_levels=simulator.config.max_levels > 0,
+        )
+        self.single_observation_space = spaces.Box(low, high, low.shape, np.float32)
         self.single_action_space = spaces.MultiDiscrete(tuple(ACTIONS))
         super().__init__(buf)
         self._bind(simulator)
