@@ -342,7 +342,8 @@ def test_the_engine_ends_with_its_last_replica(controller: Any, monkeypatch: pyt
 
     gate = threading.Event()
     monkeypatch.setattr(module.ReplicaHandle, "run", lambda self, timeout: gate.wait(30) and fails(self, timeout))
-    with RolloutEngine(RolloutConfig(SimulatorConfig(4), controller=controller)) as engine:
+    config = RolloutConfig(SimulatorConfig(4), controller=controller)
+    with RolloutEngine(config, on_error="return") as engine:
         ids = engine.submit(some_requests(20))
         gate.set()
         results = list(engine)

@@ -111,7 +111,7 @@ def test_coroutines_await_results() -> None:
     requests = some_requests(100)
 
     async def play(engine: RolloutEngine) -> list[Any]:
-        return await asyncio.gather(*(engine.run(request) for request in requests))
+        return await asyncio.gather(*(engine.play(request) for request in requests))
 
     # Most have to wait for room, without stopping the loop
     with RolloutEngine(RolloutConfig(SimulatorConfig(4), queue_capacity=3)) as engine:
@@ -123,14 +123,14 @@ def test_coroutines_await_results() -> None:
 
 def test_cancelling_a_task_cancels_its_request() -> None:
     async def play(engine: RolloutEngine) -> None:
-        tasks = [asyncio.create_task(engine.run(EpisodeRequest(policy=slowly))) for _ in range(10)]
+        tasks = [asyncio.create_task(engine.play(EpisodeRequest(policy=slowly))) for _ in range(10)]
         await asyncio.sleep(0.05)
         for task in tasks:
             task.cancel()
         results = await asyncio.gather(*tasks, return_exceptions=True)
         assert all(isinstance(result, asyncio.CancelledError) for result in results)
         with pytest.raises(asyncio.TimeoutError):
-            await asyncio.wait_for(engine.run(EpisodeRequest(policy=slowly)), 0.02)
+            await asyncio.wait_for(engine.play(EpisodeRequest(policy=slowly)), 0.02)
 
     with RolloutEngine(SimulatorConfig(1)) as engine:
         asyncio.run(play(engine))
