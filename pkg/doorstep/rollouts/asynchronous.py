@@ -246,6 +246,7 @@ class AsyncEpisodes:
         """Ends all episodes, and the engine. A `recv()` that waits raises ClosedError."""
         self._exchange.close()
         self._engine.close()
+        self._finalizer.detach()  # it refers to results, whose policies may refer to this
 
     def __enter__(self) -> AsyncEpisodes:
         return self

@@ -109,11 +109,6 @@ class RequestWriter:
         self._num_agents, self._policies = num_agents, policies
         self._levels: weakref.WeakKeyDictionary[AnyLevel, Handle] = weakref.WeakKeyDictionary()
 
-    def check_levels(self, levels: Sequence[AnyLevel]) -> None:
-        """Refuses those that no episode can have."""
-        for level in levels:
-            self._shared(level)
-
     def write(self, requests: Sequence[EpisodeRequest] | RequestBatch) -> WrittenRequests:
         return self._write_batch(requests) if isinstance(requests, RequestBatch) else self._write_all(requests)
 

@@ -70,7 +70,6 @@ class Core:
         self._native = NativePolicies(in_use, functools.partial(_ask_again, self.replicas))
         self._policies = PolicyTable(config.max_policies, num_agents, in_use, self._native.forget)
         self._writer = RequestWriter(num_agents, self._policies)
-        self._writer.check_levels(levels)
         self.ending = False
         self.is_copy = False  # in a forked child
         num_replicas = len(config.replica_devices)

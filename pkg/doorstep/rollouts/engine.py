@@ -18,6 +18,7 @@ from doorstep.config import SimulatorConfig
 from doorstep.errors import ClosedError, StateError
 from doorstep.levels.choice import REFERENCE, AnyLevels, table_levels
 from doorstep.levels.files import AnyLevel
+from doorstep.levels.native import check_spawns
 from doorstep.metrics.store import MetricsStore
 from doorstep.rollouts.batch import make_batch
 from doorstep.rollouts.checks import as_list, check_all_submitted
@@ -76,6 +77,7 @@ class RolloutEngine:
     ) -> None:
         table = table_levels(levels)
         self._config = _with_room(_config_of(config, rules), table)
+        check_spawns(table, self._config.simulator.num_agents)
         if metrics is not None and not isinstance(metrics, MetricsStore):
             refuse("metrics", "a doorstep.metrics.MetricsStore", metrics)
         raises = check_choice("on_error", on_error, ("raise", "return")) == "raise"

@@ -136,3 +136,42 @@ def test_cancelling_a_task_cancels_its_request() -> None:
         asyncio.run(play(engine))
         assert engine.drain(5)
         assert engine.outstanding == 0
+
+
+@pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt, GeneratorExit, ValueError])
+def test_a_callback_that_raises_keeps_no_other_from_being_called(
+    error: type[BaseException], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def raises(_: Any) -> None:
+        raise error
+
+    monkeypatch.setattr("traceback.print_exc", lambda: None)
+    monkeypatch.setattr(concurrent.futures._base.LOGGER, "disabled", True)
+    done = threading.Event()
+    with RolloutEngine(SimulatorConfig(1)) as engine:
+        future = engine.future(EpisodeRequest(policy=slowly, max_steps=20))
+        future.add_done_callback(raises)
+        future.add_done_callback(lambda _: done.set())
+        assert done.wait(30)
+        assert engine.future(EpisodeRequest(max_steps=2)).result(30).finished  # their thread goes on
+
+
+def test_a_future_whose_result_its_user_has_set_keeps_it(capfd: pytest.CaptureFixture[str]) -> None:
+    with RolloutEngine(SimulatorConfig(1)) as engine:
+        future: Any = engine.future(EpisodeRequest(policy=slowly, max_steps=20))
+        future.set_result("mine")
+        assert engine.future(EpisodeRequest(max_steps=2)).result(30).finished
+        assert engine.drain(30)
+        assert future.result() == "mine"
+        assert engine.outstanding == 0
+    assert capfd.readouterr().err == ""
+
+
+def test_results_of_others_are_outstanding_while_there_are_futures() -> None:
+    with RolloutEngine(SimulatorConfig(4)) as engine:
+        engine.future(EpisodeRequest(max_steps=2)).result(30)
+        engine.submit_batch(range(10), max_steps=2)
+        assert engine.drain(30)
+        assert engine.outstanding == 10
+        assert len(engine.get_outputs(most=4)) == 4
+        assert engine.outstanding == 6
