@@ -36,7 +36,6 @@ from doorstep._streams import CurrentStream, check_stream_on, current_device_ind
 from doorstep._tensor_map import TENSOR_INDEX, TensorMap
 from doorstep.cameras import Cameras, settings_of
 from doorstep.config import SimulatorConfig
-from doorstep.errors import ArgumentError
 from doorstep.event import StepEvent
 from doorstep.health import Health
 from doorstep.levels import AnyLevel, reference, to_native_array

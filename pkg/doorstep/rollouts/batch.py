@@ -20,6 +20,7 @@ from doorstep.rollouts.policies import PolicyTable
 from doorstep.rollouts.request import EpisodeRequest
 from doorstep.rollouts.result import record_bits
 
+
 @final
 @dataclass(frozen=True, eq=False)
 class RequestBatch:
@@ -48,7 +49,7 @@ class RequestBatch:
 def with_levels(
     requests: Sequence[EpisodeRequest] | RequestBatch, levels: Sequence[AnyLevel]
 ) -> Sequence[EpisodeRequest] | RequestBatch:
-    """The requests, of which those without a level get the one of number `seed % len(levels)`; no levels: as they are."""
+    """The requests; those without a level get the one of number `seed % len(levels)`, if there are levels."""
     if not levels:
         return requests
     if isinstance(requests, RequestBatch):

@@ -139,18 +139,18 @@ class Core:
 
     def _run(self, call: native.SubmitCall, num_requests: int, timeout: float | None) -> None:
         calls = self.threads.calls
-        would_wait_for_ever = calls == "a policy" and timeout != 0  # callbacks of futures hold no replica up
+        cannot_wait = calls == "a policy" and timeout != 0  # callbacks of futures hold no replica up
         try:
-            call.run(0.0 if would_wait_for_ever else timeout)
+            call.run(0.0 if cannot_wait else timeout)
         except ClosedError as error:
             ids: list[int] = call.ids.tolist()
             self._check_open(ids)
             error.ids = ids  # type: ignore[attr-defined]
             raise
-        if would_wait_for_ever and call.num_accepted < num_requests:
-            error = waits_for_itself(calls)
-            error.ids = call.ids.tolist()
-            raise error
+        if cannot_wait and call.num_accepted < num_requests:
+            refusal = waits_for_itself(calls)
+            refusal.ids = call.ids.tolist()  # type: ignore[attr-defined]
+            raise refusal
 
     def _check_open(self, ids: list[int]) -> None:
         """ids: of the requests that have found room before, which the error tells."""

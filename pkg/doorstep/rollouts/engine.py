@@ -236,8 +236,8 @@ class RolloutEngine:
         return self._core.answers.records(check_integer("most", most, 1, 1 << 20), check_timeout(timeout))
 
     def __iter__(self) -> Iterator[EpisodeResult]:
-        """Results until nothing is outstanding; steps are left out. Raises StateError for an episode that failed; another
-        loop then goes on."""
+        """Results until nothing is outstanding; steps are left out. Raises StateError for an episode that failed;
+        another loop then goes on."""
         try:
             while True:
                 result = self._core.answers.result()

@@ -59,7 +59,7 @@ class FailureTexts:
         return error_of(result, self._texts.get(cause, ("", ""))[1])
 
 
-class _RaisedThere(Exception):
+class _PolicyError(Exception):
     """Shows where an exception was raised in a thread of the engine; its own traceback would keep the policy alive."""
 
     def __str__(self) -> str:
@@ -78,12 +78,12 @@ def error_of(result: Any, where: str = "") -> StateError:
         ' on_error="return"',
     )
     error.result = result  # type: ignore[attr-defined]
-    error.__cause__ = _RaisedThere(where) if where else None
+    error.__cause__ = _PolicyError(where) if where else None
     return error
 
 
 def has_failed(result: Any) -> bool:
-    """Whether the episode of an `EpisodeResult` failed; those that an engine left unplayed when it was closed did not."""
+    """Whether the episode of an `EpisodeResult` failed, and was not just left unplayed when its engine was closed."""
     return bool(result.reason == "failed" and result.error != CLOSED_TEXT)
 
 

@@ -67,7 +67,8 @@ class Replica:
             ended: told the replica's number, and what ended it, or None.
         """
         name = f"doorstep-replica-{self.number}"
-        self._thread = threading.Thread(target=self._run, args=(find_policy, native, renew, ended), name=name, daemon=True)
+        arguments = find_policy, native, renew, ended
+        self._thread = threading.Thread(target=self._run, args=arguments, name=name, daemon=True)
         self._thread.start()
 
     def info(self) -> ReplicaInfo:

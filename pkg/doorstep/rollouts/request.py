@@ -88,7 +88,6 @@ class EpisodeRequest:
         object.__setattr__(self, "record", _check_record(self.record))
         check_integer("tag", self.tag, 0, 2**64 - 1)
 
-
     def chosen_sampling(self) -> SamplingParams:
         """How its policies choose, by `sampling` or by their own."""
         if self.sampling is not None:

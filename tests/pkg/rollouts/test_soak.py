@@ -1,4 +1,4 @@
-"""The soak of the engine, in short: each way to end an engine, and half a minute; `make soak-rollouts` runs it longer."""
+"""The soak of the engine: each way to end one, or half a minute; `make soak-rollouts` runs it for longer."""
 
 from __future__ import annotations
 
