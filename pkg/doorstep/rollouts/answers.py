@@ -135,9 +135,11 @@ class Answers:
     ) -> Reading[Returned, OutputBatch]:
         """Up to the first episode that failed; or its error, if it is the first output."""
         end = batch.num_before_failure if self._raises else len(batch)
+        if end == len(batch):
+            return read(batch), None, None
         if end == 0:
             return None, batch.error(self._failures), batch[1:] if len(batch) > 1 else None
-        return read(batch[:end]), None, batch[end:] if end < len(batch) else None
+        return read(batch[:end]), None, batch[end:]
 
     def _fill(self, most: int, delivery: Delivery[OutputBatch]) -> bool:
         """Raises ClosedError if none is to come ever."""
