@@ -442,7 +442,10 @@ def test_a_request_that_cannot_be_made_changes_nothing(second: Any, error: type[
 
 
 def test_what_it_receives_from_cannot_wait_for_it() -> None:
+    is_made = threading.Event()
+
     def receives(rows: Any) -> Any:
+        assert is_made.wait(30)
         try:
             env.recv()
         except StateError as error:
@@ -451,6 +454,7 @@ def test_what_it_receives_from_cannot_wait_for_it() -> None:
 
     raised: list[str] = []
     with AsyncEpisodes(config_of(2), agents=[1], request=lambda e, k: EpisodeRequest(policy=receives)) as env:
+        is_made.set()
         for _ in range(3):
             observations, *_, info = env.recv(30)
             env.send(actions_for(observations), info["env_id"])
