@@ -46,6 +46,15 @@ def test_operators_keep_the_rules_of_pytorch(name: str, dtype: Any) -> None:
     torch.library.opcheck(getattr(torch.ops.doorstep, name).default, calls(dtype)[name])
 
 
+@pytest.mark.parametrize(("name", "numbers"), [("create_", (1, 0)), ("step_", ([],))])
+def test_worlds_without_memory_are_checked_as_others(name: str, numbers: Any) -> None:
+    rooms, operator = doorstep_torch.make(3, flat_observations=True), getattr(torch.ops.doorstep, name)
+    tensors: list[Any] = [one if one is None else one.to("meta") for one in rooms._arguments(rooms.init(1))]
+    operator(*tensors, *rooms._rules, *numbers)
+    with pytest.raises(doorstep.ArgumentError, match=r"is of shape \[3, .*; it must be of shape \[2, "):
+        operator(tensors[0][:2], *tensors[1:], *rooms._rules, *numbers)
+
+
 @pytest.mark.slow
 def test_operators_of_worlds_keep_the_rules_of_pytorch() -> None:
     rooms = doorstep_torch.make(3, flat_observations=True)
