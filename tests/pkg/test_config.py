@@ -28,7 +28,7 @@ OTHERS: dict[str, Any] = {
     "num_threads": 2,
     "action_check": "off",
     "strict": True,
-    "flat_observations": True,
+    "flat_observations": False,
     "max_levels": 5,
     "cameras": CAMERAS,
 }
