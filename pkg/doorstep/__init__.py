@@ -38,8 +38,9 @@ from doorstep.tensor import Tensor
 
 if _TYPE_CHECKING:
     from doorstep.evaluation import Evaluation, evaluate
-    from doorstep.policy import Policy, load_trained
+    from doorstep.policy import Policy, load_policy
     from doorstep.rollouts import EpisodeRequest, EpisodeResult, EpisodeStep, RolloutConfig, RolloutEngine
+    from doorstep.viewer import view
 
 __version__ = _VERSION
 
@@ -87,7 +88,8 @@ __all__ = [
     "evaluate",
     "get_include",
     "live_counts",
-    "load_trained",
+    "load_policy",
+    "view",
 ]
 
 
@@ -101,7 +103,8 @@ _LATER = {
     "RolloutConfig": "doorstep.rollouts",
     "RolloutEngine": "doorstep.rollouts",
     "evaluate": "doorstep.evaluation",
-    "load_trained": "doorstep.policy",
+    "load_policy": "doorstep.policy",
+    "view": "doorstep.viewer",
 }
 
 

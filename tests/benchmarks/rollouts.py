@@ -102,7 +102,7 @@ def make_policy() -> Any:
     torch.manual_seed(1)
     linear, tanh = torch.nn.Linear, torch.nn.Tanh
     net = torch.nn.Sequential(linear(94, 64), tanh(), linear(64, 64), tanh(), linear(64, 19))
-    return doorstep.Policy.from_torch(net)
+    return doorstep.load_policy(net)
 
 
 # ---- Queues

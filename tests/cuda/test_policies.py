@@ -134,7 +134,7 @@ def _check_same(network: str, dtype: str) -> None:
     torch.manual_seed(1)
     module = NETWORKS[network](getattr(torch, dtype))
     sampling = SamplingParams(temperature=0.7, top_p=0.9, seed=5)
-    expected = Policy.from_torch(module, sampling=sampling)
+    expected = load_policy(module, sampling=sampling)
     with driver.users_stream() as stream:
         arrays = UsersArrays(stream)
         policy = DeviceModule(module, arrays, sampling).policy
@@ -162,7 +162,7 @@ def test_a_policy_acts_on_a_simulator_without_waiting() -> None:
     with driver.users_stream() as stream:
         arrays = UsersArrays(stream)
         policy = DeviceModule(module, arrays, SamplingParams(seed=1)).policy
-        expected = Policy.from_torch(module, sampling=SamplingParams(seed=1))
+        expected = load_policy(module, sampling=SamplingParams(seed=1))
         options: dict[str, Any] = {"seed": 3, "flat_observations": True}
         with (
             doorstep.Simulator(20, device="cuda", stream=cuda.Stream.from_handle(stream, 0), **options) as sim,
@@ -187,12 +187,12 @@ def test_an_optimisers_step_is_seen_and_a_frozen_policy_keeps_its_weights() -> N
         arrays = UsersArrays(stream)
         device = DeviceModule(module, arrays)
         observations = observe(5, 2).numpy()
-        before = Policy.from_torch(module).forward(observations)
+        before = load_policy(module).forward(observations)
         frozen = device.policy.freeze()
         with torch.no_grad():
             module[0].weight.mul_(1.5)
         device.update(module[0].weight)
-        after = Policy.from_torch(module).forward(observations)
+        after = load_policy(module).forward(observations)
         assert device.policy.forward(arrays.upload(observations)).read().tobytes() == after.tobytes()
         policy = device.policy
         del device
@@ -221,7 +221,7 @@ def test_a_captured_call_reads_its_step_from_the_gpu() -> None:
     with driver.users_stream() as stream:
         arrays = UsersArrays(stream)
         policy = DeviceModule(module, arrays, sampling).policy
-        expected = Policy.from_torch(module, sampling=sampling)
+        expected = load_policy(module, sampling=sampling)
         given = observe(30, 2).numpy()
         observations = arrays.upload(given)
         counter: Any = arrays.upload(np.zeros(1, np.int32))
@@ -242,7 +242,7 @@ def test_a_captured_call_reads_its_step_from_the_gpu() -> None:
 @on_stand_in()
 def test_calls_on_several_streams_are_executed_in_their_order() -> None:
     module = recurrent(torch.float32)
-    expected = Policy.from_torch(module, sampling=GREEDY)
+    expected = load_policy(module, sampling=GREEDY)
     observations = observe(9, 2).numpy()
     state = expected.initial_state(9, 2)
     with driver.users_stream() as first, driver.users_stream() as second:
@@ -266,7 +266,7 @@ def test_arrays_of_the_host_are_refused() -> None:
         policy = DeviceModule(wide(torch.float32), UsersArrays(stream)).policy
         with pytest.raises(doorstep.ArgumentError, match=r"observations is float32 on cpu; it must be .* on cuda:0"):
             policy.act(observe(3, 2))
-        on_cpu = Policy.from_torch(wide(torch.float32))
+        on_cpu = load_policy(wide(torch.float32))
         with (
             doorstep.Simulator(3, device="cuda", flat_observations=True) as sim,
             pytest.raises(doorstep.ArgumentError, match=r"on cuda:0; it must be .* in the host's memory"),
@@ -296,6 +296,6 @@ def test_a_driver_that_refuses_is_reported_and_nothing_is_left(function: str) ->
             DeviceModule(module, arrays).policy.act(observations)
         driver.clear()
         found = DeviceModule(module, arrays).policy.forward(observations).read()
-        assert found.tobytes() == Policy.from_torch(module).forward(observe(3, 2).numpy()).tobytes()
+        assert found.tobytes() == load_policy(module).forward(observe(3, 2).numpy()).tobytes()
 
 

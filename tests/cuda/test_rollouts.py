@@ -115,7 +115,7 @@ def _play(policies: list[Any], config: RolloutConfig, records: bool) -> list[Any
 def test_native_policies_act_on_the_gpu_with_the_cpus_results(records: bool) -> None:
     modules = _networks()
     simulators = SimulatorConfig(9, num_threads=1)
-    expected = _play([doorstep.Policy.from_torch(one) for one in modules], RolloutConfig(simulators), records)
+    expected = _play([doorstep.load_policy(one) for one in modules], RolloutConfig(simulators), records)
     with driver.users_stream() as stream:
         policies = [DeviceModule(one, UsersArrays(stream)).policy for one in modules]
         driver.synchronize(stream)
@@ -142,7 +142,7 @@ def test_episodes_fail_alike_where_logits_are_not_finite() -> None:
         with RolloutEngine(config) as engine:
             return results_of(engine, requests)
 
-    policies = [doorstep.Policy.from_torch(one) for one in (module, walker)]
+    policies = [doorstep.load_policy(one) for one in (module, walker)]
     with driver.users_stream() as stream:
         on_device = [DeviceModule(one, UsersArrays(stream)).policy for one in (module, walker)]
         driver.synchronize(stream)

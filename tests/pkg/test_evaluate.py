@@ -201,9 +201,9 @@ def test_native_policies_choose_as_their_sampling_says() -> None:
 
     torch.manual_seed(1)
     net = torch.nn.Linear(94, 19)
-    greedy = doorstep.Policy.from_torch(net, sampling=SamplingParams(greedy=True))
-    drawing = doorstep.Policy.from_torch(net, sampling=SamplingParams(seed=3))  # its seed does not matter here
-    policies = {"greedy": greedy, "drawing": drawing, "again": doorstep.Policy.from_torch(net)}
+    greedy = doorstep.load_policy(net, sampling=SamplingParams(greedy=True))
+    drawing = doorstep.load_policy(net, sampling=SamplingParams(seed=3))  # its seed does not matter here
+    policies = {"greedy": greedy, "drawing": drawing, "again": doorstep.load_policy(net)}
     evaluation = evaluate(policies, episodes=12, episode_length=40)
     drawn, again = evaluation.score("drawing"), evaluation.score("again")
     assert drawn == dataclasses.replace(again, policy="drawing")
@@ -434,7 +434,7 @@ def test_names_that_cannot_be_printed_are_refused_before_any_episode(tmp_path: P
 
 def test_networks_for_other_numbers_of_agents_are_refused() -> None:
     torch = pytest.importorskip("torch")
-    policy = doorstep.Policy.from_torch(torch.nn.Linear(94, 19))
+    policy = doorstep.load_policy(torch.nn.Linear(94, 19))
     with pytest.raises(ArgumentError, match="policy 'Policy' reads 94 numbers; agents observe"):
         evaluate(policy, num_agents=4, episodes=1)
 

@@ -90,7 +90,7 @@ class Native:
         torch = _torch()
         torch.manual_seed(1)
         layers = torch.nn.Linear(94, 32), torch.nn.Tanh(), torch.nn.Linear(32, 19)
-        self._policy = Policy.from_torch(torch.nn.Sequential(*layers))
+        self._policy = load_policy(torch.nn.Sequential(*layers))
 
     @property
     def native_handle(self) -> int:

@@ -13,7 +13,7 @@ pytest.importorskip("viser", reason="the viewer needs viser")
 import doorstep
 from doorstep.policies import make_policy
 from doorstep.recording import Recording, RecordingWriter
-from doorstep.view.play import LivePlay, Pace, RecordedPlay
+from doorstep.viewer.play import LivePlay, Pace, RecordedPlay
 
 
 def test_as_many_steps_are_due_as_time_has_passed() -> None:

@@ -21,7 +21,7 @@ from websockets.exceptions import InvalidStatus
 import doorstep
 from doorstep.cli import main
 from doorstep.recording import RecordingWriter
-from doorstep.view.server import address, is_own_page
+from doorstep.viewer.server import address, is_own_page
 
 
 @pytest.fixture

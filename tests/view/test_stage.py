@@ -17,10 +17,10 @@ import doorstep
 from doorstep import EntityKind
 from doorstep.policies import make_policy
 from doorstep.render.objects import AGENT_TINTS
-from doorstep.view.play import LivePlay
-from doorstep.view.stage import Stage
-from doorstep.view.viewer import Viewer
-from doorstep.view.world_arrays import Layout
+from doorstep.viewer.play import LivePlay
+from doorstep.viewer.stage import Stage
+from doorstep.viewer.viewer import Viewer
+from doorstep.viewer.world_arrays import Layout
 
 
 class Handle:

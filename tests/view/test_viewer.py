@@ -17,12 +17,12 @@ from tests.view.running import OpenViewer, until
 import doorstep
 from doorstep.policies import make_policy
 from doorstep.recording import Recording, RecordingWriter
-from doorstep.view import agent_panel
-from doorstep.view.keyboard import Keyboard
-from doorstep.view.page import Page
-from doorstep.view.play import LivePlay, RecordedPlay
-from doorstep.view.viewer import Viewer
-from doorstep.view.world_arrays import Layout
+from doorstep.viewer import agent_panel
+from doorstep.viewer.keyboard import Keyboard
+from doorstep.viewer.page import Page
+from doorstep.viewer.play import LivePlay, RecordedPlay
+from doorstep.viewer.viewer import Viewer
+from doorstep.viewer.world_arrays import Layout
 
 
 class FakePage:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 import doorstep
 from doorstep.cli.argument_types import (
     add_levels_argument,
-    add_policy_argument,
+    add_policy_arguments,
     add_recording_arguments,
     add_simulator_arguments,
     check_output,
@@ -26,14 +26,14 @@ from doorstep.cli.argument_types import (
     levels_of,
     non_negative_integer,
     open_recording,
+    policy_of,
     positive_integer,
     simulator_of,
 )
-from doorstep.cli.random_actions import acting
 from doorstep.cli.rooms_start import RoomsStart
 from doorstep.cli.terminal import Progress
 from doorstep.errors import ArgumentError
-from doorstep.policies import find_policy
+from doorstep.policy.playing import Player
 from doorstep.recording import Recording, Replay
 from doorstep.render import write_png
 from doorstep.render.camera import NAMED_CAMERAS
@@ -60,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="the file: .png shows the last moment, .mp4 and .gif all moments, .html is a replay (doorstep.png)",
     )
-    add_policy_argument(parser)
+    add_policy_arguments(parser)
     add_levels_argument(parser)
     add_recording_arguments(parser)
     add(
@@ -147,19 +147,20 @@ def _player(arguments: argparse.Namespace, recording: Recording | None) -> Itera
             play = Replay(recording, sim)
             yield sim, lambda _: play.step()
         return
-    policy, levels = find_policy(arguments.policy), levels_of(arguments)
-    with simulator_of(arguments, policy, arguments.episode_length, levels) as sim:
+    policy, levels = policy_of(arguments), levels_of(arguments)
+    with simulator_of(arguments, arguments.episode_length, levels) as sim:
         if levels:
             sim.reset()
-        yield sim, _taking_steps(sim, acting(policy, sim), RoomsStart(sim) if arguments.start == "rooms" else None)
+        player = Player(policy, sim, arguments.policy)
+        yield sim, _taking_steps(sim, player, RoomsStart(sim) if arguments.start == "rooms" else None)
 
 
-def _taking_steps(sim: doorstep.Simulator, act: Callable[[int], None], rooms_start: RoomsStart | None) -> Take:
+def _taking_steps(sim: doorstep.Simulator, player: Player, rooms_start: RoomsStart | None) -> Take:
     if rooms_start:
         rooms_start.place(np.arange(sim.num_worlds))
 
-    def take(step: int) -> None:
-        act(step)
+    def take(_: int) -> None:
+        player.act()
         sim.step()
         if rooms_start:
             rooms_start.place(np.flatnonzero(sim.dones.copy_to_host().any(axis=(1, 2))))

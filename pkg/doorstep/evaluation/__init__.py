@@ -8,16 +8,7 @@ from __future__ import annotations
 
 from doorstep.evaluation.arenas import Arena
 from doorstep.evaluation.comparison import Aggregate, Improvement
-from doorstep.evaluation.config import (
-    EvaluationConfig,
-    FunctionPolicy,
-    IdlePolicy,
-    PlannedPolicy,
-    PolicyConfig,
-    RandomPolicy,
-    TrainedPolicy,
-)
-from doorstep.evaluation.contestants import AnyPolicy
+from doorstep.evaluation.config import EvaluationConfig
 from doorstep.evaluation.episodes import episode_seeds
 from doorstep.evaluation.evaluation import Evaluation, EvaluationRules
 from doorstep.evaluation.plots import plot
@@ -27,21 +18,14 @@ from doorstep.evaluation.statistics import Estimate
 
 __all__ = [
     "Aggregate",
-    "AnyPolicy",
     "Arena",
     "Estimate",
     "Evaluation",
     "EvaluationConfig",
     "EvaluationRules",
-    "FunctionPolicy",
-    "IdlePolicy",
     "Improvement",
-    "PlannedPolicy",
-    "PolicyConfig",
-    "RandomPolicy",
     "RoomScore",
     "Score",
-    "TrainedPolicy",
     "episode_seeds",
     "evaluate",
     "evaluate_config",

@@ -1,5 +1,5 @@
-"""Policies in files: the layers of a network and how it chooses, without anything else that its training needs. They
-are read with numpy alone.
+"""Policies in files: the layers of a network and how it chooses. Checkpoints hold one beside what training goes on with.
+They are read with numpy alone.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NoReturn, final
+from typing import Any, NamedTuple, NoReturn, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,54 +55,82 @@ def write_policy(
     """
     header: dict[str, Any] = {}
     data = b""
-    for index, layer in enumerate(layers):
-        for name, array in layer.arrays.items():
-            stored = np.ascontiguousarray(array, "<f4").tobytes()
-            offsets = [len(data), len(data) + len(stored)]
-            header[f"{index}.{name}"] = {"dtype": "F32", "shape": list(array.shape), "data_offsets": offsets}
-            data += stored
+    for name, array in arrays_of(layers).items():
+        stored = np.ascontiguousarray(array, "<f4").tobytes()
+        offsets = [len(data), len(data) + len(stored)]
+        header[name] = {"dtype": "F32", "shape": list(array.shape), "data_offsets": offsets}
+        data += stored
+    header[METADATA] = {METADATA_KEY: description_of(layers, sampling, about)}
+    with replaced_file(path) as file:
+        file.write(seal(header, data) + data)
+
+
+def arrays_of(layers: Sequence[StoredLayer]) -> dict[str, NDArray[np.float32]]:
+    """The arrays of a file by their names, which begin with the number of their layer."""
+    return {f"{index}.{name}": array for index, layer in enumerate(layers) for name, array in layer.arrays.items()}
+
+
+def is_array_of_policy(name: str) -> bool:
+    """Whether `arrays_of()` gives an array such a name, for files that have others too."""
+    return name[:1].isdigit()
+
+
+def description_of(layers: Sequence[StoredLayer], sampling: SamplingParams, about: Mapping[str, Any]) -> str:
+    """The entry METADATA_KEY of a file's metadata."""
     policy = {
         "format": FORMAT,
         "layers": [[layer.kind.name.lower(), layer.num_inputs, layer.num_outputs, layer.parameter] for layer in layers],
         "sampling": sampling.to_dict(),
         "about": about,
     }
-    header[METADATA] = {METADATA_KEY: json.dumps(policy)}
-    with replaced_file(path) as file:
-        file.write(seal(header, data) + data)
+    return json.dumps(policy)
 
 
-def is_policy(path: str | os.PathLike[str]) -> bool:
-    """Whether `read_policy()` reads the file, if it is whole; it may be a checkpoint, or something else.
-
-    Raises:
-        OSError: the file cannot be read.
-    """
-    data = read_regular(path)
-    try:
-        return METADATA_KEY in split(data)[0][METADATA]
-    except (ValueError, LookupError, TypeError, RecursionError):
-        return False
-
-
-def read_policy(path: str | os.PathLike[str], *, sampling: SamplingParams | None = None) -> Policy:
+def read_policy(path: str | os.PathLike[str], sampling: SamplingParams | None = None) -> Policy:
     """Reads a policy. sampling: how actions are chosen; None: as the file says.
 
     Raises:
-        StateError: the file is not a policy, damaged, or of another version of the format.
+        StateError: the file holds no policy, is damaged, or of another version of the format.
         OSError: the file cannot be read.
+    """
+    stored = read_stored(path)
+    try:
+        handle = PolicyHandle.create([layer.create() for layer in stored.layers], 0)
+    except ArgumentError as error:
+        raise _unreadable(path, error) from error
+    return Policy(handle, stored.sampling if sampling is None else sampling)
+
+
+@final
+class StoredPolicy(NamedTuple):
+    """What a file holds of a policy."""
+
+    layers: list[StoredLayer]
+    sampling: SamplingParams
+    about: Mapping[str, Any]
+
+
+def read_stored(path: str | os.PathLike[str]) -> StoredPolicy:
+    """The contents of a policy's file.
+
+    Raises:
+        StateError, OSError: as `read_policy()`.
     """
     data = read_regular(path)
     try:
-        layers, stored_sampling = _parse(data)
-        handle = PolicyHandle.create([layer.create() for layer in layers], 0)
+        return _parse(data)
     except (ArgumentError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        raise StateError(f"{os.fsdecode(path)} is no policy of doorstep, or damaged: {error}") from error
-    return Policy(handle, stored_sampling if sampling is None else sampling)
+        raise _unreadable(path, error) from error
 
 
-def _parse(data: bytes) -> tuple[list[StoredLayer], SamplingParams]:
+def _unreadable(path: str | os.PathLike[str], error: Exception) -> StateError:
+    return StateError(f"{os.fsdecode(path)} is no policy of doorstep, or damaged: {error}")
+
+
+def _parse(data: bytes) -> StoredPolicy:
     header, arrays = split(data)
+    if METADATA_KEY not in header[METADATA]:
+        _refuse("it holds no policy, as checkpoints of networks that see pixels")
     policy = json.loads(header[METADATA][METADATA_KEY])
     if policy["format"] != FORMAT:
         _refuse(f"it has format {policy['format']}, and this version reads {FORMAT}")
@@ -111,7 +139,7 @@ def _parse(data: bytes) -> tuple[list[StoredLayer], SamplingParams]:
         _layer(StoredLayer(LayerKind[kind.upper()], *numbers), f"{index}.", header, arrays)
         for index, (kind, *numbers) in enumerate(policy["layers"])
     ]
-    return layers, SamplingParams.from_dict(policy["sampling"])
+    return StoredPolicy(layers, SamplingParams.from_dict(policy["sampling"]), policy["about"])
 
 
 def _layer(layer: StoredLayer, prefix: str, header: Mapping[str, Any], data: memoryview) -> StoredLayer:

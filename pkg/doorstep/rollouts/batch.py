@@ -16,8 +16,9 @@ from doorstep._native import rollouts as native
 from doorstep._native.handle import Handle
 from doorstep.levels.files import AnyLevel
 from doorstep.levels.native import to_native
+from doorstep.policy import SamplingParams
 from doorstep.rollouts.policies import PolicyTable
-from doorstep.rollouts.request import EpisodeRequest
+from doorstep.rollouts.request import EpisodeRequest, chosen_sampling
 from doorstep.rollouts.result import record_bits
 
 _LONGEST = 4e9  # seconds of a deadline; more than a century, which int64 holds as nanoseconds
@@ -100,7 +101,7 @@ class RequestWriter:
         one = self._write_all([batch.template])
         array = np.repeat(one.array, len(batch))
         array["seed"], array["max_steps"] = batch.seeds, batch.max_steps
-        if batch.template.chosen_sampling().seed is None:
+        if self._sampling_of(batch.template, one.array["policies"][0]).seed is None:
             array["sampling_seed"] = batch.seeds
         return WrittenRequests(array, one.policies, one.kept)
 
@@ -117,8 +118,9 @@ class RequestWriter:
             0 if request.deadline is None else now + int(min(request.deadline, _LONGEST) * 1e9) for request in requests
         ]
         array["record"] = [record_bits(request) for request in requests]
-        _write_sampling(array, requests)
-        return WrittenRequests(array, self._write_policies(array, requests), self._write_levels(array, requests))
+        policies = self._write_policies(array, requests)
+        self._write_sampling(array, requests)
+        return WrittenRequests(array, policies, self._write_levels(array, requests))
 
     def _write_policies(self, array: NDArray[Any], requests: Sequence[EpisodeRequest]) -> frozenset[int]:
         written = array["policies"][:, : self._num_agents]
@@ -129,6 +131,22 @@ class RequestWriter:
             for row, request in zip(written, requests, strict=True):
                 row[:] = self._policies.numbers_of(request.policy, held)
         return frozenset(held)
+
+    def _write_sampling(self, array: NDArray[Any], requests: Sequence[EpisodeRequest]) -> None:
+        rows = zip(requests, array["policies"], strict=True)
+        params = [self._sampling_of(request, numbers) for request, numbers in rows]
+        array["sampling_seed"] = [
+            request.seed if sampling.seed is None else sampling.seed
+            for request, sampling in zip(requests, params, strict=True)
+        ]
+        array["temperature"] = [sampling.temperature for sampling in params]
+        array["top_p"] = [sampling.top_p for sampling in params]
+        array["greedy"] = [sampling.greedy for sampling in params]
+        array["greedy"] |= array["temperature"] == 0  # which is the default in a request of the library
+
+    def _sampling_of(self, request: EpisodeRequest, numbers: NDArray[Any]) -> SamplingParams:
+        """numbers: of all agents' policies."""
+        return chosen_sampling(request, map(self._policies.__getitem__, numbers[: self._num_agents].tolist()))
 
     def _write_levels(self, array: NDArray[Any], requests: Sequence[EpisodeRequest]) -> list[Any]:
         handles: dict[int, Handle] = {}
@@ -145,15 +163,3 @@ class RequestWriter:
         if handle is None:
             handle = self._levels[level] = native.create_shared_level(to_native(level), self._num_agents)
         return handle
-
-
-def _write_sampling(array: NDArray[Any], requests: Sequence[EpisodeRequest]) -> None:
-    params = [request.chosen_sampling() for request in requests]
-    array["sampling_seed"] = [
-        request.seed if sampling.seed is None else sampling.seed
-        for request, sampling in zip(requests, params, strict=True)
-    ]
-    array["temperature"] = [sampling.temperature for sampling in params]
-    array["top_p"] = [sampling.top_p for sampling in params]
-    array["greedy"] = [sampling.greedy for sampling in params]
-    array["greedy"] |= array["temperature"] == 0  # which is the default in a request of the library

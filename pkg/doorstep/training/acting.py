@@ -8,7 +8,7 @@ import torch
 
 from doorstep._native import ACTIONS
 from doorstep.config import SimulatorConfig
-from doorstep.policy import Policy, SamplingParams
+from doorstep.policy import SamplingParams, load_policy
 from doorstep.torch import multi_discrete_sample
 from doorstep.training.config import TrainingConfig
 from doorstep.training.distributed import Ranks
@@ -67,7 +67,7 @@ class NativeActor:
     evaluates = False
 
     def __init__(self, network: ActorCritic, simulator: SimulatorConfig, seed: int, ranks: Ranks) -> None:
-        self._policy = Policy.from_torch(network.actor_modules(), sampling=SamplingParams(seed=seed))
+        self._policy = load_policy(network.actor_modules(), sampling=SamplingParams(seed=seed))
         self._num_agents = simulator.num_agents
         self._first_world = ranks.rows(simulator.num_worlds).start
 

@@ -1,7 +1,8 @@
 """Checkpoints: one file with everything that a run needs to go on as if it had never stopped.
 
 The file is in the safetensors format, which holds tensors and a JSON header and runs no code. Its metadata has the
-config, the counters of the run and a checksum of everything.
+config, the counters of the run and a checksum of everything. It is also the file of a policy, which plays it without
+PyTorch and without the config's classes.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import json
 import os
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, NoReturn, final
 
 import torch
@@ -19,7 +21,10 @@ from doorstep._native import VERSION_STRING
 from doorstep._optional import import_optional
 from doorstep._safetensors import METADATA, check_seal, seal, split
 from doorstep.errors import DoorstepError, StateError
+from doorstep.policy import SamplingParams
+from doorstep.policy import files as policy_files
 from doorstep.training.config import TrainingConfig
+from doorstep.training.trained import policy_layers
 
 FORMAT = 1
 METADATA_KEY = "doorstep"
@@ -97,15 +102,26 @@ def save_checkpoint(path: str | os.PathLike[str], checkpoint: Checkpoint) -> Non
         "world_steps": checkpoint.world_steps,
         "seconds": checkpoint.seconds,
     }
-    save_tensors(path, checkpoint.tensors, header)
+    tensors, metadata = dict(checkpoint.tensors), {}
+    if not checkpoint.config.sees_pixels:  # which no policy can
+        layers, about = policy_layers(checkpoint), {"world_steps": checkpoint.world_steps, "config": header["config"]}
+        metadata[policy_files.METADATA_KEY] = policy_files.description_of(layers, SamplingParams(), about)
+        tensors.update({name: torch.from_numpy(array) for name, array in policy_files.arrays_of(layers).items()})
+    save_tensors(path, tensors, header, metadata)
 
 
-def save_tensors(path: str | os.PathLike[str], tensors: Mapping[str, torch.Tensor], header: Mapping[str, Any]) -> None:
-    """Writes tensors and a header, with checksum and versions, whole or not at all."""
+def save_tensors(
+    path: str | os.PathLike[str],
+    tensors: Mapping[str, torch.Tensor],
+    header: Mapping[str, Any],
+    metadata: Mapping[str, str] = MappingProxyType({}),
+) -> None:
+    """Writes tensors and a header, with checksum and versions, whole or not at all. metadata: further entries."""
     safetensors = load_safetensors()
     on_host = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     about = {"format": FORMAT, "version": VERSION_STRING}
-    contents, arrays = split(safetensors.save(on_host, {METADATA_KEY: json.dumps({**about, **header})}))
+    own = {METADATA_KEY: json.dumps({**about, **header})}
+    contents, arrays = split(safetensors.save(on_host, {**metadata, **own}))
     with replaced_file(path) as file:
         file.write(seal(contents, arrays))
         file.write(arrays)
@@ -141,11 +157,12 @@ def parse_checkpoint(path: str | os.PathLike[str], data: bytes) -> Checkpoint:
         _refuse(path, f"has format {format_of_file}, written by doorstep {written_by}; this one reads {FORMAT}")
     try:
         check_seal(contents, arrays)
-        tensors = safetensors.load(data)
+        loaded = safetensors.load(data)
     except Exception as error:  # of safetensors, whose class is its own
         raise StateError(f"{os.fsdecode(path)} is damaged: {error}") from error
     try:
         config = TrainingConfig.from_dict(header["config"])
+        tensors = {name: one for name, one in loaded.items() if not policy_files.is_array_of_policy(name)}
         return Checkpoint(config, header["update"], header["world_steps"], header["seconds"], tensors)
     except (DoorstepError, KeyError, TypeError) as error:
         raise StateError(f"{os.fsdecode(path)} has a config that this version refuses: {error}") from error

@@ -25,7 +25,7 @@ def test_it_has_a_name() -> None:
     policy = find_policy("trained")
     assert isinstance(policy, doorstep.Policy)
     assert policy.num_inputs == 94
-    assert policy.sampling == doorstep.load_trained().sampling
+    assert policy.sampling == doorstep.load_policy("trained").sampling
 
 
 def test_a_config_can_name_it() -> None:
@@ -39,7 +39,7 @@ import sys
 sys.modules["torch"] = sys.modules["safetensors"] = None
 import doorstep
 with doorstep.Simulator(2, flat_observations=True) as sim:
-    print(doorstep.load_trained().act(sim.observations).shape)
+    print(doorstep.load_policy("trained").act(sim.observations).shape)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "(2, 2, 4)\n"

@@ -61,9 +61,9 @@ def _errors_are_collected() -> Iterator[None]:
 @pytest.mark.parametrize("num_actors", [1, 2])
 def test_results_have_the_bits_of_an_engine_here(cluster: Any, num_actors: int) -> None:
     net = network()
-    expected = played_here(requests_of_all_kinds(doorstep.Policy.from_torch(net)))
+    expected = played_here(requests_of_all_kinds(doorstep.load_policy(net)))
     with RayRolloutEngine(SIMULATOR, RayConfig(num_actors=num_actors, chunk=7)) as engine:
-        policy = engine.publish(lambda: doorstep.Policy.from_torch(net))
+        policy = engine.publish(net)
         requests = requests_of_all_kinds(policy)
         ids = engine.submit(requests)
         assert engine.drain(WAIT)
@@ -158,7 +158,7 @@ def test_what_makes_no_policy_is_not_published(cluster: Any) -> None:
             (lambda: "walk", "policy is 'walk'"),
             (lambda: "idle", "TypeError: cannot create weak reference to 'str' object"),
             (lambda: (lock, network)[1], "TypeError: Could not serialize"),
-            (lambda: doorstep.Policy.from_torch(torch.nn.Linear(94, 7)), "ArgumentError: module gives 7"),
+            (lambda: doorstep.load_policy(torch.nn.Linear(94, 7)), "ArgumentError: module gives 7"),
         ]:
             with pytest.raises(ArgumentError, match=message) as caught:
                 engine.publish(make)
