@@ -15,7 +15,7 @@ from tests.cuda.test_in_place import WAITING, UsersArray
 from tests.pkg.policy.networks import NUM_INPUTS, observe
 
 import doorstep
-from doorstep import Policy, cuda
+from doorstep import Policy, cuda, load_policy
 from doorstep._native._generated import DeviceKind, LayerKind, WeightType
 from doorstep._native.policies import LayerHandle, LayerWeights, PolicyHandle
 from doorstep._tensors.checks import ReadRules

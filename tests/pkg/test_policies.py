@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from doorstep.policies import find_policy, load_policy, make_policy
 
 import doorstep
-from doorstep.policies import find_policy, load_policy, make_policy
 
 WriteModule = Callable[[str], Path]
 

@@ -29,7 +29,7 @@ class References:
             return None
         policy = getattr(request.policy, "name", request.policy)
         level = None if request.level is None else request.level.name
-        key = request.seed, request.max_steps, policy, level, request.chosen_sampling().seed, plays_levels
+        key = request.seed, request.max_steps, policy, level, request.sampling, plays_levels
         with self._lock:
             self.compared += 1
             first = self._seen.setdefault(key, (result.state_hash, result.length))

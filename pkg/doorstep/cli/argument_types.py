@@ -88,6 +88,9 @@ POLICIES = (
 )
 
 
+SAMPLING_OPTIONS = ("greedy", "temperature", "top_p")
+
+
 def add_policy_arguments(parser: argparse.ArgumentParser) -> None:
     """What chooses the actions, and how; `policy_of()` loads it."""
     parser.add_argument("--policy", default="random", metavar="POLICY", help=f"{POLICIES} (random)")
@@ -108,7 +111,7 @@ def sampling_of(arguments: argparse.Namespace) -> SamplingParams | None:
     Raises:
         ArgumentError: a value is out of range.
     """
-    given = {name: getattr(arguments, name) for name in ("greedy", "temperature", "top_p")}
+    given = {name: getattr(arguments, name) for name in SAMPLING_OPTIONS}
     given = {name: value for name, value in given.items() if value is not None}
     return SamplingParams(**given) if given else None
 
@@ -158,7 +161,7 @@ _RECORDED = {
     "episode_length": ("episode_length", 200),
 }
 # Options that have no meaning for a recording, and their defaults without one.
-_NOT_RECORDED = {"policy": "random", "greedy": None, "temperature": None, "top_p": None, "start": "normal", "levels": None}
+_NOT_RECORDED = {"policy": "random", **dict.fromkeys(SAMPLING_OPTIONS), "start": "normal", "levels": None}
 
 
 def add_recording_arguments(parser: argparse.ArgumentParser) -> None:

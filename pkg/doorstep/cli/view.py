@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from doorstep.cli.argument_types import (
+    SAMPLING_OPTIONS,
     add_levels_argument,
     add_policy_arguments,
     add_recording_arguments,
@@ -42,7 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
     from doorstep.viewer import show  # here: other commands do not pay for it
 
     with open_recording(arguments) or contextlib.nullcontext() as recording:
-        names = vars(arguments).keys() - {"command", "actions", "incomplete", "levels", "greedy", "temperature", "top_p"}
+        names = vars(arguments).keys() - {"command", "actions", "incomplete", "levels", *SAMPLING_OPTIONS}
         settings = {name: getattr(arguments, name) for name in names}
         show(**settings, sampling=sampling_of(arguments), levels=tuple(levels_of(arguments)), recording=recording)
     return 0

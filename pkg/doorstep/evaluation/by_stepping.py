@@ -44,7 +44,7 @@ def play_by_stepping(
             sim.step()
             over = worlds.collect()
             ended(len(over))
-            worlds.begin(over)
+            player.forget(worlds.begin(over))
         return worlds.played
 
 
@@ -80,13 +80,14 @@ class _Worlds:
     def are_playing(self) -> bool:
         return bool((self._episodes != _NONE).any())
 
-    def begin(self, worlds: NDArray[np.int64]) -> None:
-        """Begins the next episodes in these worlds, as far as there are any."""
+    def begin(self, worlds: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Begins the next episodes in these worlds, as far as there are any; returns in which."""
         episodes = list(itertools.islice(self._waiting, len(worlds)))
         chosen = worlds[: len(episodes)]
         if episodes:
             self._episodes[chosen] = episodes
             self._sim._begin(chosen, self._seeds[episodes])
+        return chosen
 
     def collect(self) -> NDArray[np.int64]:
         """Notes the episodes that the last step has ended; returns their worlds, which then play none."""

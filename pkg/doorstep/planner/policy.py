@@ -9,7 +9,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from doorstep._arguments import refuse
+from doorstep._arguments import WorldSelection, check_slots, refuse
 from doorstep._beginnings import Beginnings
 from doorstep._native import EntityKind
 from doorstep.planner.crew import Crew
@@ -62,6 +62,18 @@ class ScriptedPolicy:
             self._plans = _Plans(sim, self._goal)
         return self._plans.actions()
 
+    def forget(self, worlds: WorldSelection = None) -> None:
+        """Plans worlds anew: those in which something was restored that looks like the episode before.
+
+        Args:
+            worlds: a boolean mask [N], distinct slots, or None for all.
+
+        Raises:
+            ArgumentError: `worlds` is of another kind.
+        """
+        if self._plans is not None:
+            self._plans.forget(worlds)
+
 
 class _Plans:
     """What is planned for the worlds of a simulator."""
@@ -83,14 +95,18 @@ class _Plans:
         rows = _Rows(fields)
         return np.array([self._act(world, rows) for world in range(len(self._worlds))], np.int32)
 
+    def forget(self, worlds: WorldSelection) -> None:
+        count = len(self._worlds)
+        for world in range(count) if worlds is None else check_slots(worlds, count).tolist():
+            self._worlds[world] = None
+
     def _forget_other_episodes(self, fields: dict[str, NDArray[Any]]) -> None:
         """Worlds that have begun an episode, or whose level was edited, are planned anew."""
         differs = self._began()
         if self._last is not None:
             differs |= differing_worlds(self._last, fields) | (self._last["episode_index"] != fields["episode_index"])
         self._last = fields
-        for world in np.flatnonzero(differs).tolist():
-            self._worlds[world] = None
+        self.forget(differs)
 
     def _act(self, index: int, rows: _Rows) -> list[tuple[int, int, int, int]]:
         world = self._worlds[index]

@@ -1,5 +1,5 @@
-"""Policies in files: the layers of a network and how it chooses. Checkpoints hold one beside what training goes on with.
-They are read with numpy alone.
+"""Policies in files: the layers of a network and how it chooses. Checkpoints of training hold one too. They are read
+with numpy alone.
 """
 
 from __future__ import annotations

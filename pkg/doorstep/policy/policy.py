@@ -62,9 +62,10 @@ class Policy:
     are, on the CPU or on a GPU.
 
     `doorstep.load_policy()` makes policies. Those of modules of PyTorch read the weights in place: after a step of an
-    optimiser the next call uses the new weights. What gives the module other tensors or other memory (`net.to()`, `net.share_memory()`,
-    `load_state_dict(assign=True)`, `parameter.data = ...`) makes the next call a `StateError`. No thread may change or
-    move weights while a call runs, as for calls of PyTorch. Module and policy may be dropped in any order.
+    optimiser the next call uses the new weights. What gives the module other tensors or other memory (`net.to()`,
+    `net.share_memory()`, `load_state_dict(assign=True)`, `parameter.data = ...`) makes the next call a `StateError`. No
+    thread may change or move weights while a call runs, as for calls of PyTorch. Module and policy may be dropped in
+    any order.
 
     An agent's logits have the same bits in batches of any size, on every thread, processor and device. All arithmetic
     is in single precision. Calls from several threads run at the same time.

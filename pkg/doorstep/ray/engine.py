@@ -6,7 +6,7 @@ import os
 import threading
 import weakref
 from collections.abc import Iterator, Sequence
-from typing import Any, final, overload
+from typing import final, overload
 
 from doorstep._arguments import check_flag, check_integer, check_timeout, refuse
 from doorstep._optional import import_optional

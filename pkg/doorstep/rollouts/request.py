@@ -73,7 +73,8 @@ class EpisodeRequest:
             refuse("level", "a doorstep.Level, a GeneratedLevel or None", self.level)
         check_sampling(self.sampling)
         for policy in self.policy if isinstance(self.policy, tuple) else (self.policy,):
-            check_policy(policy)
+            if policy is not None:  # which is that of results from files, where it is not known
+                check_policy(policy)
         if self.max_steps is not None:
             check_integer("max_steps", self.max_steps, 1, MAX_EPISODE_LENGTH)
         check_integer("priority", self.priority, -_MAX_PRIORITY, _MAX_PRIORITY)
@@ -105,7 +106,7 @@ def check_policy(policy: Any) -> None:
     """
     if isinstance(policy, (str, os.PathLike)):
         check_name(os.fspath(policy))
-    elif not callable(policy) and not (isinstance(policy, list) and policy):
+    elif not callable(policy) and not (isinstance(policy, list) and policy and all(map(callable, policy))):
         refuse("policy", "what load_policy() takes, or a tuple of it", policy)
     observed = "simulator" if isinstance(policy, str) and policy == "scripted" else observed_by(policy)
     if observed != "flat":

@@ -1,7 +1,7 @@
 """Training agents with proximal policy optimisation (PPO); needs PyTorch: pip install "doorstep[train]".
 
-`train()` trains in a folder, from a `TrainingConfig` or a `preset()`; `resume()` goes on; `doorstep.load_policy()` plays
-the result. `doorstep train` is the command.
+`train()` trains in a folder, from a `TrainingConfig` or a `preset()`; `resume()` goes on; `doorstep.load_policy()`
+plays the result. `doorstep train` is the command.
 """
 
 from __future__ import annotations

@@ -11,7 +11,8 @@ import pytest
 import doorstep
 from doorstep import levels
 from doorstep.cli import main
-from doorstep.policies import make_policy
+from doorstep.policy import load_policy
+from doorstep.policy.playing import Player
 from doorstep.recording import Recording, replay
 
 CURATED = levels.curated()
@@ -27,7 +28,7 @@ def returns(policy: str) -> dict[str, tuple[float, float]]:
         sim.set_levels(table)
         sim.level_weights[...] = np.repeat(np.eye(len(table), dtype=np.float32), WORLDS, axis=0)
         sim.reset()
-        act = make_policy(policy, sim)
+        act = Player(load_policy(policy), sim).act
         summed, solved, ended = np.zeros(count), np.zeros(count, np.bool_), np.zeros(count, np.bool_)
         while not ended.all():
             act()

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import doorstep
-from doorstep.policies import make_policy
-from doorstep.policy import SamplingParams
+from doorstep.policy import SamplingParams, load_policy
+from doorstep.policy.imported import module_name
+from doorstep.policy.playing import Player
 
 torch = pytest.importorskip("torch")
 
@@ -119,8 +120,8 @@ def test_a_policy_is_one_of_the_commands(tmp_path: Path) -> None:
         "policy = doorstep.load_policy(net, sampling=doorstep.policy.SamplingParams(greedy=True))\n"
     )
     sim = doorstep.Simulator(4, flat_observations=True, episode_length=3, seed=1)
-    act = make_policy(f"{path}:policy", sim)
-    del sys.modules["__doorstep_policy__"]  # it would keep the policy
+    act = Player(load_policy(f"{path}:policy"), sim).act
+    del sys.modules[module_name(path)]  # it would keep the policy
     torch.manual_seed(0)
     policy = doorstep.load_policy([nn.LSTM(94, 8), nn.Linear(8, 19)])
     state = policy.initial_state(4, 2)
@@ -133,14 +134,35 @@ def test_a_policy_is_one_of_the_commands(tmp_path: Path) -> None:
     sim.close()
 
 
-def test_memory_begins_anew_for_another_number_of_worlds() -> None:
+def test_a_policy_with_memory_returns_the_next_state_and_changes_none() -> None:
     policy = doorstep.load_policy([nn.GRU(94, 8), nn.Linear(8, 19)], sampling=GREEDY)
-    for num_worlds in (3, 5, 5, 2):
-        observations = {
-            "observations": observe(num_worlds, 2).numpy(),
-            "dones": np.ones((num_worlds, 2, 1), np.int32),
-        }
-        assert (policy(observations) == policy.act(observations["observations"])).all()
+    state = policy.initial_state(5, 2)
+    given = None
+    for _ in range(3):
+        observations = observe(5, 2).numpy()
+        kept = None if given is None else given.copy()
+        actions, following = policy(observations, given)
+        assert (actions == policy.act(observations, state)).all()
+        assert (following == state).all()
+        assert given is None or (given == kept).all()
+        given = following
+
+
+@pytest.mark.parametrize("shape", [(), (7,), (3, 2), (4, 3, 2)])
+def test_observations_have_any_number_of_dimensions(shape: tuple[int, ...]) -> None:
+    policy = doorstep.load_policy(mlp(16), sampling=GREEDY)
+    observations = observe(24).numpy()[: int(np.prod(shape))]
+    actions = policy(observations.reshape(*shape, 94))
+    assert actions.shape == (*shape, 4)
+    assert (actions.reshape(-1, 4) == policy.act(observations.reshape(-1, 1, 94))[:, 0]).all()
+
+
+def test_further_dimensions_are_more_worlds() -> None:
+    observations = observe(6, 2).numpy()
+    net = mlp(16)
+    expected, found = (doorstep.load_policy(net, sampling=SamplingParams(seed=3)) for _ in range(2))
+    actions = expected.act(observations)
+    assert (found(observations.reshape(2, 3, 2, 94)) == actions.reshape(2, 3, 2, 4)).all()
 
 
 # ---- Arguments ----
@@ -199,5 +221,3 @@ def test_other_arguments_are_refused(arguments: dict[str, Any], name: str) -> No
     with pytest.raises(doorstep.ArgumentError, match=f"^{name} is ") as raised:
         policy.act(observe(3, 2), **arguments)
     assert raised.value.argument == name
-    with pytest.raises(doorstep.ArgumentError, match=r"observations is \[6, 94\]; it must be of shape \[N, A, 94\]"):
-        policy.act(observe(6))

@@ -93,7 +93,6 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "nested": (lambda: nn.Sequential(nn.Sequential(nn.Softplus()), LAST), r"module\.0\.0 is a Softplus"),
     "dropout": (lambda: [nn.Linear(NUM_INPUTS, 8), nn.Dropout(), LAST], r"module\[1\] is a Dropout"),
     "list": (lambda: nn.ModuleList([nn.Linear(NUM_INPUTS, 8), nn.ReLU6(), LAST]), r"module\[1\] is a ReLU6"),
-    "function": (lambda: torch.tanh, r"module is a builtin_function_or_method"),
     "derived": (lambda: Scaled(NUM_INPUTS, NUM_LOGITS), r"module is a Scaled"),
     "hook": (with_hook, r"module\.1 has hooks"),
     "bidirectional": (lambda: [nn.LSTM(NUM_INPUTS, 4, bidirectional=True), LAST], r"module\[0\] has two directions"),

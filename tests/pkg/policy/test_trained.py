@@ -7,7 +7,7 @@ import sys
 
 import doorstep
 from doorstep.evaluation import EvaluationConfig, evaluate_config
-from doorstep.policies import find_policy
+from doorstep.policy import load_policy
 
 SEED = 2026  # of episodes in levels that were not trained on
 
@@ -22,7 +22,7 @@ def test_both_agents_leave_levels_that_they_have_never_seen() -> None:
 
 
 def test_it_has_a_name() -> None:
-    policy = find_policy("trained")
+    policy = load_policy("trained")
     assert isinstance(policy, doorstep.Policy)
     assert policy.num_inputs == 94
     assert policy.sampling == doorstep.load_policy("trained").sampling

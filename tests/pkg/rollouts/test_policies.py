@@ -73,10 +73,11 @@ def test_a_policy_chooses_in_an_engine_as_it_does_alone() -> None:
 
 def test_policies_of_a_tuple_that_choose_differently_need_a_sampling() -> None:
     one, other = (doorstep.load_policy(_network(), sampling=SamplingParams(seed=seed)) for seed in (1, 2))
-    with pytest.raises(doorstep.ArgumentError, match=r"^sampling is None; it must be given where the policies"):
-        EpisodeRequest(policy=(one, other))
-    EpisodeRequest(policy=(one, other), sampling=SamplingParams())
-    EpisodeRequest(policy=(one, one))
+    requests = [EpisodeRequest(policy=(one, other), sampling=SamplingParams()), EpisodeRequest(policy=(one, one))]
+    with RolloutEngine(SimulatorConfig(2)) as engine:
+        with pytest.raises(doorstep.ArgumentError, match=r"^sampling is None; it must be given where the policies"):
+            engine.submit(EpisodeRequest(policy=(one, other)))
+        assert all(result.finished for result in results_of(engine, requests))
 
 
 # ---- Weights that change, move or are not finite
@@ -283,6 +284,18 @@ def test_every_agent_may_have_a_policy_of_its_own() -> None:
                 seen = np.ascontiguousarray(result.observations[:, agent : agent + 1])
                 expected = native.act(seen, sampling=greedy)[:, 0]
                 assert (result.actions[:, agent] == expected).all()
+
+
+def test_what_a_callable_remembers_of_an_agent_begins_anew_with_each_episode() -> None:
+    def count(observations: NDArray[np.float32], steps: Any = None) -> Any:
+        """Turns by the number of steps that it has seen of the agent's episode."""
+        steps = np.zeros((len(observations), 1)) if steps is None else steps
+        return np.concatenate([np.zeros((len(observations), 2)), steps % 5, 0 * steps], 1).astype(int), steps + 1
+
+    requests = some_requests(12, policy=("idle", count), record="actions")
+    with RolloutEngine(SimulatorConfig(3)) as engine:
+        for result in results_of(engine, requests):
+            assert result.actions[:, 1, 2].tolist() == [step % 5 for step in range(result.length)]
 
 
 class _Actor:

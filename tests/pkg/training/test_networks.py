@@ -14,14 +14,13 @@ torch = pytest.importorskip("torch")
 
 from tests.pkg.training.runs import WITH_MEMORY, small  # noqa: E402
 
-from doorstep.policies import find_policy  # noqa: E402
+from doorstep.policy import load_policy  # noqa: E402
 from doorstep.training import (  # noqa: E402
     LSTMNetwork,
     MLPNetwork,
     NetworkConfig,
     Ranks,
     Trainer,
-    load_policy,
     preset,
     save_checkpoint,
 )
@@ -128,7 +127,7 @@ def test_the_policy_of_a_file_is_one_for_commands(trained: Trainer, tmp_path: Pa
     pytest.importorskip("safetensors")
     path = tmp_path / "x.safetensors"
     save_checkpoint(path, trained.checkpoint())
-    policy = find_policy(str(path))
+    policy = load_policy(path)
     assert isinstance(policy, doorstep.Policy)
 
 
@@ -136,5 +135,5 @@ def test_a_policy_of_pixels_is_refused(tmp_path: Path) -> None:
     pytest.importorskip("safetensors")
     config = preset("pixels").changed("simulator.num_worlds=1", "network.widths=[8]")
     save_checkpoint(tmp_path / "x.safetensors", Trainer(config).checkpoint())
-    with pytest.raises(doorstep.StateError, match="sees pixels"):
+    with pytest.raises(doorstep.StateError, match="it holds no policy, as checkpoints of networks that see pixels"):
         load_policy(tmp_path / "x.safetensors")
