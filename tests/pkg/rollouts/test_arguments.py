@@ -39,7 +39,7 @@ SIMULATOR = SimulatorConfig(2)
         ({"policy": "walk"}, "policy is 'walk'; it must be 'random', 'idle', "),
         ({"policy": ["idle", "idle"]}, "policy is ['idle', 'idle']"),
         ({"policy": ("idle", 5)}, "policy is 5"),
-        ({"policy": "scripted"}, 'observes "flat" and not "simulator", of which an engine has none (doorstep.evaluate()'),
+        ({"policy": "scripted"}, 'it must be one that observes "flat" and not "simulator", of which an'),
         ({"policy": ScriptedPolicy()}, 'it must be one that observes "flat" and not "simulator"'),
     ],
 )
