@@ -73,7 +73,7 @@ def test_a_policy_of_a_file_and_levels_of_a_file(command: Command, tmp_path: Pat
     (tmp_path / "train.py").write_text(
         "import numpy as np\n"
         "def policy(observations):\n"
-        "    worlds, agents, _ = observations['self_observations'].shape\n"
+        "    worlds, agents, _ = observations.shape\n"
         "    return np.full((worlds, agents, 4), (3, 0, 2, 0))\n"
     )
     finished = command("evaluate", "--policy", "train.py:policy", "--levels", "mine.json", "--episodes", "3")

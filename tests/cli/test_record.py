@@ -13,8 +13,8 @@ from tests.pkg import recording_files as files
 
 import doorstep
 from doorstep.cli import main
-from doorstep.cli.random_actions import ActionTable
 from doorstep.levels import AnyLevel, GeneratedLevel, curated, save_levels
+from doorstep.policy import SamplingParams, load_policy
 from doorstep.recording import Recording, replay
 
 
@@ -27,10 +27,9 @@ def test_what_is_recorded_replays(command: Command, tmp_path: Path) -> None:
     with Recording(tmp_path / "doorstep.rec") as recording:
         assert recording.config == doorstep.SimulatorConfig(6, num_agents=3, seed=4, episode_length=30)
         assert recording.hashed_steps == (0, 20, 40, 60, 70)
-        table, expected = ActionTable(4), np.empty((6, 3, 4), np.int32)
-        for step in (0, 69):
-            table.copy_into(expected, step + 1)
-            assert (recording.actions(step) == expected).all()
+        random = load_policy("random", sampling=SamplingParams(seed=4))
+        for step in range(70):
+            assert (recording.actions(step) == random(np.empty((6, 3, 94)))).all()
     finished = command("replay", "doorstep.rec", "--threads", "1")
     assert finished.returncode == 0
     assert finished.stdout == (

@@ -51,7 +51,7 @@ from pathlib import Path
 import numpy
 
 def ahead(observations):
-    Path("called").write_text(str(observations["self_observations"].shape))
+    Path("called").write_text(str(observations.shape))
     return numpy.full((3, 2, 4), (1, 0, 2, 0))
 """)
     arguments = ["view", "--worlds", "3", "--port", "0", "--policy", "walk:ahead", "--keep-running"]
@@ -62,7 +62,7 @@ def ahead(observations):
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=30)
     assert (process.returncode, errors) == (0, "")
-    assert (tmp_path / "called").read_text() == "(3, 2, 8)"
+    assert (tmp_path / "called").read_text() == "(3, 2, 94)"
 
 
 def test_a_busy_port_is_an_error_and_no_other_port_is_taken(capsys: pytest.CaptureFixture[str]) -> None:

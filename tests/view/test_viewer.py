@@ -156,7 +156,7 @@ def test_an_exception_of_a_policy_is_shown_and_its_traceback_printed(
     sim: doorstep.Simulator, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "train.py"
-    path.write_text("def policy(observations):\n    return observations['rewards'] / None\n")
+    path.write_text("def policy(observations):\n    return observations / None\n")
     page = FakePage()
     play = LivePlay(sim, Player(load_policy(f"{path}:policy"), sim).act)
     viewer = viewer_of(sim, play, page)

@@ -65,14 +65,14 @@ def module_name(path: Path) -> str:
 def _make_way_for(folder: Path) -> None:
     """Files import what is in their folder, as programs do, although files in other folders have imported modules of
     the same names. Those keep the modules that they have."""
-    _folders.add(folder)
-    sys.path[:] = [str(folder), *(path for path in sys.path if path != str(folder))]
-    importlib.invalidate_caches()
     others = {name for name, module in sys.modules.items() if _folder_of(module) in _folders - {folder}}
     for name in list(sys.modules):
         top = name.partition(".")[0]
         if top in others and _has(folder, top):
             del sys.modules[name]
+    sys.path[:] = [str(folder), *(path for path in sys.path if path != str(folder))]  # which packages without a file see
+    importlib.invalidate_caches()
+    _folders.add(folder)
 
 
 def _folder_of(module: ModuleType) -> Path | None:
