@@ -129,7 +129,7 @@ print(errors.getvalue())
 """)
     code, message = output.split("\n", 1)
     assert code == "1"
-    assert message.startswith("doorstep view: error: The viewer needs the package viser")
+    assert message.startswith("doorstep view: error: the viewer needs viser")
     assert 'pip install "viser>=1.1,<2"' in message
 
 

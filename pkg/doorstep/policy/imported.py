@@ -70,7 +70,7 @@ def _make_way_for(folder: Path) -> None:
         top = name.partition(".")[0]
         if top in others and _has(folder, top):
             del sys.modules[name]
-    sys.path[:] = [str(folder), *(path for path in sys.path if path != str(folder))]  # which packages without a file see
+    sys.path[:] = [str(folder), *(path for path in sys.path if path != str(folder))]  # last: it moves some packages
     importlib.invalidate_caches()
     _folders.add(folder)
 
