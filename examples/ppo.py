@@ -7,7 +7,6 @@
 import argparse
 import functools
 import time
-from typing import Any
 
 import numpy as np
 import torch

@@ -22,6 +22,7 @@ from doorstep._tensors.checks import ReadRules
 from doorstep._tensors.reader import read_memory
 from doorstep.policy import Heads, SamplingParams
 from doorstep.policy.arrays import Floats, _check_floats
+from doorstep.policy.playing import Player
 from doorstep.policy.torch_modules import read_layers
 
 GREEDY = SamplingParams(greedy=True)
@@ -273,6 +274,38 @@ def test_arrays_of_the_host_are_refused() -> None:
         ):
             on_cpu.act(sim.observations)
         del policy
+
+
+@on_stand_in()
+def test_players_play_policies_of_both_devices_and_give_functions_what_is_on_the_gpu() -> None:
+    torch.manual_seed(2)
+    module = wide(torch.float32)
+    given: list[Any] = []
+
+    def walk(observations: Any) -> NDArray[np.int32]:
+        given.append(observations)
+        return np.full((*observations.shape[:-1], 4), (2, 1, 3, 0), np.int32)
+
+    def walk_by_tensors(tensors: Any) -> NDArray[np.int32]:
+        return walk(tensors["observations"])
+
+    walk_by_tensors.observes = "tensors"  # type: ignore[attr-defined]
+    on_cpu = load_policy(module, sampling=SamplingParams(seed=4))
+    with driver.users_stream() as stream:
+        on_gpu = DeviceModule(module, UsersArrays(stream), SamplingParams(seed=4)).policy
+        for here, there in ((on_gpu, on_cpu), (on_cpu, on_cpu), *((one, one) for one in (load_policy("random"), walk))):
+            with doorstep.Simulator(5, seed=3, device="cuda") as sim, doorstep.Simulator(5, seed=3) as twin:
+                players = Player(here, sim), Player(there, twin)
+                for _ in range(4):
+                    for player, one in zip(players, (sim, twin), strict=True):
+                        player.act()
+                        one.step()
+                sim.wait()
+                assert (sim.world_hashes() == twin.world_hashes()).all(), here
+        with doorstep.Simulator(5, device="cuda") as sim:
+            Player(walk_by_tensors, sim).act()
+            assert given[0].device == given[-1].device == "cuda:0"
+        del on_gpu, here
 
 
 @on_stand_in(devices=2)

@@ -74,8 +74,9 @@ def load_policy(policy: AnyPolicy, *, sampling: SamplingParams | None = None) ->
             - a module of PyTorch, or several that are evaluated one after the other: a `torch.nn.Sequential`, nested as
               you like, of `Linear`, `LayerNorm`, `LSTM`, `GRU`, `LSTMCell`, `GRUCell`, `ReLU`, `LeakyReLU`, `ELU`,
               `SiLU`, `Sigmoid`, `Tanh`, `GELU` and `Identity`, which ends with 19 logits: a `Linear`, or
-              `doorstep.policy.Heads`. Its weights stay the module's and are read in place. It is what the module is in
-              evaluation mode; what is read is compared with what the module computes of 8 random rows;
+              `doorstep.policy.Heads`; or the `policy` of a PPO or A2C of Stable-Baselines3. Its weights stay the
+              module's and are read in place. It is what the module is in evaluation mode; what is read is compared with
+              what the module computes of 8 random rows;
             - a `doorstep.Policy`, or any other callable.
         sampling: how a network chooses by its logits. None: as a file says, otherwise `SamplingParams()`. Of the other
             policies "random" takes its seed, and the rest choose by themselves.

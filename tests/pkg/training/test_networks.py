@@ -12,6 +12,7 @@ import doorstep
 
 torch = pytest.importorskip("torch")
 
+from tests.pkg.sealed_files import change_metadata  # noqa: E402
 from tests.pkg.training.runs import WITH_MEMORY, small  # noqa: E402
 
 from doorstep.policy import load_policy  # noqa: E402
@@ -21,6 +22,7 @@ from doorstep.training import (  # noqa: E402
     NetworkConfig,
     Ranks,
     Trainer,
+    load_checkpoint,
     preset,
     save_checkpoint,
 )
@@ -129,6 +131,19 @@ def test_the_policy_of_a_file_is_one_for_commands(trained: Trainer, tmp_path: Pa
     save_checkpoint(path, trained.checkpoint())
     policy = load_policy(path)
     assert isinstance(policy, doorstep.Policy)
+
+
+def test_a_policy_needs_no_class_of_its_config(trained: Trainer, tmp_path: Path) -> None:
+    pytest.importorskip("safetensors")
+    path = tmp_path / "x.safetensors"
+    save_checkpoint(path, trained.checkpoint())
+    expected = load_policy(path)
+    config = {**trained.config.to_dict(), "curriculum": {"type": "of_the_user"}}
+    change_metadata(path, "doorstep", config=config)
+    with pytest.raises(doorstep.StateError, match="has a config that this version refuses"):
+        load_checkpoint(path)
+    rows = trained.worlds.sim.observations
+    assert (load_policy(path).forward(rows) == expected.forward(rows)).all()
 
 
 def test_a_policy_of_pixels_is_refused(tmp_path: Path) -> None:
