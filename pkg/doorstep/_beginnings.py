@@ -22,7 +22,7 @@ class Beginnings:
     def __call__(self) -> NDArray[np.bool_]:
         """bool [N]; all in the first call."""
         before, self._remaining = self._remaining, self._sim.steps_remaining.copy_to_host()[:, 0, 0]
-        differs = self._remaining != before - 1
-        has_ended = self._sim.dones.copy_to_host()[:, 0, 0] != 0
+        differs: NDArray[np.bool_] = self._remaining != before - 1
+        has_ended: NDArray[np.bool_] = self._sim.dones.copy_to_host()[:, 0, 0] != 0
         # Where worlds are not regenerated they stand still after their end.
         return differs | has_ended if self._sim.config.auto_reset else differs & ~has_ended

@@ -34,7 +34,7 @@ class Player:
 
     def __init__(self, policy: Any, sim: Simulator, name: str = "") -> None:
         self._sim = sim
-        self._policy = policy.seeded(sim.seed) if isinstance(policy, (Policy, RandomPolicy)) else policy
+        self._policy: Any = policy.seeded(sim.seed) if isinstance(policy, (Policy, RandomPolicy)) else policy
         self._name = name or getattr(policy, "__name__", type(policy).__name__)
         self._state: Any = None
         self._began = Beginnings(sim)
