@@ -52,6 +52,9 @@ class UsersArrays:
     def zeros(self, shape: tuple[int, ...]) -> UsersArray:
         return self.upload(np.zeros(shape, np.float32))
 
+    def copy(self, array: UsersArray) -> UsersArray:
+        return self.upload(array.read())
+
     def upload(self, array: NDArray[Any]) -> UsersArray:
         made, copied = self.empty(array.shape, array.dtype), np.array(array, order="C")
         self.kept.append(copied)
@@ -258,6 +261,24 @@ def test_calls_on_several_streams_are_executed_in_their_order() -> None:
         driver.synchronize(first)
         driver.synchronize(second)
         assert on_device.read().tobytes() == state.tobytes()
+        del policy
+
+
+@on_stand_in()
+def test_a_policy_with_memory_returns_the_next_state_on_the_gpu() -> None:
+    module, observations = recurrent(torch.float32), observe(9, 2).numpy()
+    expected = load_policy(module, sampling=GREEDY)
+    with driver.users_stream() as stream:
+        arrays = UsersArrays(stream)
+        policy = DeviceModule(module, arrays, GREEDY).policy
+        state = on_device = None
+        for _ in range(3):
+            actions, state = expected(observations, state)
+            found, following = policy(arrays.upload(observations), on_device)
+            assert on_device is None or on_device.read().tobytes() != following.read().tobytes()
+            on_device = following
+            assert (found.read() == actions).all()
+            assert on_device.read().tobytes() == state.tobytes()
         del policy
 
 

@@ -29,7 +29,8 @@ def constant(*logits: float) -> doorstep.Policy:
     with torch.no_grad():
         net.weight.zero_()
         net.bias.copy_(torch.tensor(logits))
-    return doorstep.load_policy(net)
+    policy: doorstep.Policy = doorstep.load_policy(net)
+    return policy
 
 
 def test_greedy_actions_have_the_largest_logits() -> None:
