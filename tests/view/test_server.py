@@ -9,7 +9,9 @@ import sys
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from tests.conftest import RunPython
 
@@ -21,7 +23,7 @@ from websockets.exceptions import InvalidStatus
 import doorstep
 from doorstep.cli import main
 from doorstep.recording import RecordingWriter
-from doorstep.viewer.server import address, is_own_page
+from doorstep.viewer.server import Settings, address, is_own_page, opened
 
 
 @pytest.fixture
@@ -48,6 +50,7 @@ def test_it_prints_one_address_serves_the_page_and_ends_quietly_with_ctrl_c(star
 def test_a_policy_comes_from_the_folder_in_which_the_command_runs(tmp_path: Path) -> None:
     (tmp_path / "walk.py").write_text("""
 from pathlib import Path
+from typing import Any
 import numpy
 
 def ahead(observations):
@@ -116,6 +119,23 @@ def test_a_recording_that_an_option_contradicts_is_refused(tmp_path: Path, capsy
         writer.step()
     assert main(["view", "--port", "0", "--worlds", "2", "--actions", str(path)]) == 2
     assert f"--worlds is 2, but {path} was recorded with 3. (Leave --worlds out.)" in capsys.readouterr().err
+
+
+def test_a_program_shows_any_policy_and_levels(monkeypatch: pytest.MonkeyPatch) -> None:
+    def walk(observations: Any) -> Any:
+        return np.full((*observations.shape[:-1], 4), (2, 1, 3, 0))
+
+    acted = []
+
+    def serve(settings: Settings) -> None:
+        with opened(settings) as (viewer, _):
+            viewer.step_once()
+            sim = viewer._sim
+            acted.append((sim.config.max_levels, sim.actions.copy_to_host().tolist(), viewer.error))
+
+    monkeypatch.setattr("doorstep.viewer.server.serve", serve)
+    doorstep.view(walk, levels="curated", worlds=3, port=0)
+    assert acted == [(len(doorstep.levels.curated()), [[[2, 1, 3, 0]] * 2] * 3, "")]
 
 
 def test_without_viser_it_says_what_to_install(run_python: RunPython) -> None:

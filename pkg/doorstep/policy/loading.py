@@ -126,8 +126,10 @@ def check_name(text: str) -> None:
     Raises:
         ArgumentError: it is no name, no member of a module, and no path of a run or file.
     """
+    if text in _NAMES:
+        return
     source, _, name = text.rpartition(":")
-    if not (text in _NAMES or (source and name) or text.endswith(_WEIGHTS) or os.path.isdir(text)):
+    if not ((source and name) or text.endswith(_WEIGHTS) or os.path.isdir(text)):
         refuse("policy", _FORMS, text, nearest(text, _NAMES))
 
 

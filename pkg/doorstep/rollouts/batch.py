@@ -101,7 +101,7 @@ class RequestWriter:
         one = self._write_all([batch.template])
         array = np.repeat(one.array, len(batch))
         array["seed"], array["max_steps"] = batch.seeds, batch.max_steps
-        if self._sampling_of(batch.template, one.array["policies"][0]).seed is None:
+        if self._chosen_sampling([batch.template], one.array)[0].seed is None:
             array["sampling_seed"] = batch.seeds
         return WrittenRequests(array, one.policies, one.kept)
 
@@ -133,8 +133,7 @@ class RequestWriter:
         return frozenset(held)
 
     def _write_sampling(self, array: NDArray[Any], requests: Sequence[EpisodeRequest]) -> None:
-        rows = zip(requests, array["policies"], strict=True)
-        params = [self._sampling_of(request, numbers) for request, numbers in rows]
+        params = self._chosen_sampling(requests, array)
         array["sampling_seed"] = [
             request.seed if sampling.seed is None else sampling.seed
             for request, sampling in zip(requests, params, strict=True)
@@ -144,9 +143,17 @@ class RequestWriter:
         array["greedy"] = [sampling.greedy for sampling in params]
         array["greedy"] |= array["temperature"] == 0  # which is the default in a request of the library
 
-    def _sampling_of(self, request: EpisodeRequest, numbers: NDArray[Any]) -> SamplingParams:
-        """numbers: of all agents' policies."""
-        return chosen_sampling(request, map(self._policies.__getitem__, numbers[: self._num_agents].tolist()))
+    def _chosen_sampling(self, requests: Sequence[EpisodeRequest], array: NDArray[Any]) -> list[SamplingParams]:
+        """How the policies of each request choose, whose numbers are written."""
+        chosen: dict[tuple[Any, ...], SamplingParams] = {}  # most requests are alike
+        keys = [
+            (request.sampling, *numbers)
+            for request, numbers in zip(requests, array["policies"][:, : self._num_agents].tolist(), strict=True)
+        ]
+        for request, key in zip(requests, keys, strict=True):
+            if key not in chosen:
+                chosen[key] = chosen_sampling(request, map(self._policies.__getitem__, key[1:]))
+        return [chosen[key] for key in keys]
 
     def _write_levels(self, array: NDArray[Any], requests: Sequence[EpisodeRequest]) -> list[Any]:
         handles: dict[int, Handle] = {}

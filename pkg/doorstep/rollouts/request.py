@@ -106,9 +106,11 @@ def check_policy(policy: Any) -> None:
     """
     if isinstance(policy, (str, os.PathLike)):
         check_name(os.fspath(policy))
-    elif not callable(policy) and not (isinstance(policy, list) and policy and all(map(callable, policy))):
+        observed = "simulator" if policy == "scripted" else "flat"
+    elif callable(policy) or (isinstance(policy, list) and policy and all(map(callable, policy))):
+        observed = observed_by(policy)
+    else:
         refuse("policy", "what load_policy() takes, or a tuple of it", policy)
-    observed = "simulator" if isinstance(policy, str) and policy == "scripted" else observed_by(policy)
     if observed != "flat":
         hint = "doorstep.evaluate() plays it, and so do loops: sim.actions = policy(...)"
         refuse("policy", f'one that observes "flat" and not "{observed}", of which an engine has none', policy, hint)
