@@ -46,10 +46,11 @@ class Player:
             ArgumentError: the policy returned anything but integers [N, A, 4]; the actions are as they were. What the
                 policy raises comes out unchanged.
         """
-        returned = self._call()
+        returned, state = self._call(), None
         if isinstance(returned, tuple):
-            returned, self._state = self._with_state(returned)
+            returned, state = self._with_state(returned)
         self._sim.actions = returned if isinstance(self._policy, NATIVE) else self._checked(returned)
+        self._state = state
 
     def forget(self, worlds: NDArray[np.int64]) -> None:
         """Tells of worlds that have begun an episode in another way than by a step or a reset."""
