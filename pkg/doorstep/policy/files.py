@@ -25,6 +25,7 @@ from doorstep.policy.shapes import array_shapes, is_optional
 
 FORMAT = 1
 METADATA_KEY = "doorstep_policy"
+CHECKPOINT = "checkpoint.safetensors"  # in the folder of a run
 
 
 @final

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from doorstep._arguments import nearest, refuse
 from doorstep.errors import ArgumentError
 from doorstep.policy.built_in import IdlePolicy, RandomPolicy
-from doorstep.policy.files import read_policy
+from doorstep.policy.files import CHECKPOINT, read_policy
 from doorstep.policy.imported import import_member
 from doorstep.policy.policy import Policy
 from doorstep.policy.sampling import SamplingParams, check_sampling
@@ -24,7 +24,6 @@ AnyPolicy: TypeAlias = (
     "str | os.PathLike[str] | torch.nn.Module | Sequence[torch.nn.Module] | Policy | Callable[..., Any]"
 )
 
-CHECKPOINT = "checkpoint.safetensors"  # in the folder of a run
 OBSERVES = ("flat", "tensors", "simulator")
 
 _WEIGHTS = ".safetensors"

@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from doorstep._files import checked_path, read_regular, replaced_file
 from doorstep.errors import ArgumentError
+from doorstep.policy.files import CHECKPOINT as CHECKPOINT
 from doorstep.training.checkpoint import (
     Checkpoint,
     load_safetensors,
@@ -23,7 +24,6 @@ from doorstep.training.errors import NonFiniteLossError
 from doorstep.training.logs import JsonLines, Record, TensorBoardLog
 from doorstep.training.trainer import Trainer
 
-CHECKPOINT = "checkpoint.safetensors"
 CONFIG = "config.json"
 LOG = "log.jsonl"
 TENSORBOARD = "tensorboard"
