@@ -27,7 +27,8 @@ class References:
         request = result.request
         if not result.finished:
             return None
-        policy = getattr(request.policy, "name", request.policy)
+        given = request.policy
+        policy = given if isinstance(given, str) else getattr(given, "name", "native")  # all native ones are equal
         level = None if request.level is None else request.level.name
         key = request.seed, request.max_steps, policy, level, request.sampling, plays_levels
         with self._lock:
