@@ -83,7 +83,7 @@ class Simulator(TensorProperties, CameraProperties):
             counted in `health`. "raise": `step()` raises and steps no world. "off": values within +-32767 are applied.
         strict: after an error inside a world (see `health`) the next call raises SimulationError.
         flat_observations: also write `observations`, all observations side by side, and `final_observations`. Policies
-            read them; to write them takes about 6% of a step.
+            read them; where only the parts are read, steps are faster without.
         levels: what worlds play: "reference", the fastest; "room_types", "curated", the path of a file, a level, a
             sequence of these, or a mapping of names to levels. Each world draws one at every reset.
         level_weights: how likely each one is, relative to their sum, not negative and not all zero. None: all are
