@@ -40,7 +40,7 @@ NEEDED = {
     r"\bimport gymnasium\b|EscapeRoomVectorEnv": "gymnasium",
     r"doorstep\.video|\bVideo\(|^\$ doorstep render .*\.(mp4|gif)": "av",
     r"^\$ doorstep view": "viser",
-    r"^\$ doorstep train|doorstep\.training": "safetensors",
+    r"^\$ doorstep train|doorstep\.training": "torch",
     r"^\$ doorstep evaluate .*--plot": "matplotlib",
     r"^\$ doorstep .*\.yaml": "yaml",
 }

@@ -5,19 +5,18 @@ are read with numpy alone.
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from doorstep._files import read_regular, replaced_file
+from doorstep._files import read_regular
 from doorstep._native._generated import LayerKind
 from doorstep._native.policies import LayerHandle, LayerWeights, PolicyHandle, address_of
-from doorstep._safetensors import METADATA, check_seal, seal, split
+from doorstep._safetensors import METADATA, read_arrays, split, write_arrays
 from doorstep.errors import ArgumentError, StateError
 from doorstep.policy.policy import Policy
 from doorstep.policy.sampling import SamplingParams
@@ -53,23 +52,18 @@ def write_policy(
     Raises:
         OSError: the file cannot be written.
     """
-    header: dict[str, Any] = {}
-    data = b""
-    for index, layer in enumerate(layers):
-        for name, array in layer.arrays.items():
-            stored = np.ascontiguousarray(array, "<f4").tobytes()
-            offsets = [len(data), len(data) + len(stored)]
-            header[f"{index}.{name}"] = {"dtype": "F32", "shape": list(array.shape), "data_offsets": offsets}
-            data += stored
+    arrays = {
+        f"{index}.{name}": np.asarray(array, np.float32)
+        for index, layer in enumerate(layers)
+        for name, array in layer.arrays.items()
+    }
     policy = {
         "format": FORMAT,
         "layers": [[layer.kind.name.lower(), layer.num_inputs, layer.num_outputs, layer.parameter] for layer in layers],
         "sampling": sampling.to_dict(),
         "about": about,
     }
-    header[METADATA] = {METADATA_KEY: json.dumps(policy)}
-    with replaced_file(path) as file:
-        file.write(seal(header, data) + data)
+    write_arrays(path, arrays, {METADATA_KEY: json.dumps(policy)})
 
 
 def is_policy(path: str | os.PathLike[str]) -> bool:
@@ -102,32 +96,29 @@ def read_policy(path: str | os.PathLike[str], *, sampling: SamplingParams | None
 
 
 def _parse(data: bytes) -> tuple[list[StoredLayer], SamplingParams]:
-    header, arrays = split(data)
+    header, stored = split(data)
     policy = json.loads(header[METADATA][METADATA_KEY])
     if policy["format"] != FORMAT:
         _refuse(f"it has format {policy['format']}, and this version reads {FORMAT}")
-    check_seal(header, arrays)
+    arrays = read_arrays(header, stored)
     layers = [
-        _layer(StoredLayer(LayerKind[kind.upper()], *numbers), f"{index}.", header, arrays)
+        _layer(StoredLayer(LayerKind[kind.upper()], *numbers), f"{index}.", arrays)
         for index, (kind, *numbers) in enumerate(policy["layers"])
     ]
     return layers, SamplingParams.from_dict(policy["sampling"])
 
 
-def _layer(layer: StoredLayer, prefix: str, header: Mapping[str, Any], data: memoryview) -> StoredLayer:
+def _layer(layer: StoredLayer, prefix: str, stored: Mapping[str, NDArray[Any]]) -> StoredLayer:
     """The layer with its arrays."""
     arrays = {}
     for name, shape in array_shapes(layer.kind, layer.num_inputs, layer.num_outputs).items():
-        entry = header.get(prefix + name)
-        if entry is None and is_optional(layer.kind, name):
+        array = stored.get(prefix + name)
+        if array is None and is_optional(layer.kind, name):
             continue
-        if entry is None or entry["dtype"] != "F32" or tuple(entry["shape"]) != shape:
-            _refuse(f"{prefix}{name} must be F32 {list(shape)}")
-        first, end = entry["data_offsets"]
-        if not 0 <= first <= end <= len(data) or end - first != 4 * math.prod(shape):
-            _refuse(f"{prefix}{name} is not in the file")
-        arrays[name] = np.frombuffer(data[first:end], "<f4").astype(np.float32).reshape(shape)
-    return StoredLayer(layer.kind, layer.num_inputs, layer.num_outputs, layer.parameter, arrays)
+        if array is None or array.dtype != np.float32 or array.shape != shape:
+            _refuse(f"{prefix}{name} must be float32 {list(shape)}")
+        arrays[name] = array
+    return replace(layer, arrays=arrays)
 
 
 def _refuse(problem: str) -> NoReturn:

@@ -12,8 +12,7 @@ FILE = Path(__file__).with_name("trained.safetensors")
 
 
 def load_trained(*, sampling: SamplingParams | None = None) -> Policy:
-    """The trained policy that comes with doorstep, for worlds with two agents. It needs neither PyTorch nor
-    safetensors.
+    """The trained policy that comes with doorstep, for worlds with two agents. It needs no PyTorch.
 
     >>> import doorstep
     >>> policy = doorstep.load_trained()

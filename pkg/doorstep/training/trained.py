@@ -35,7 +35,7 @@ def load_policy(path: str | os.PathLike[str], *, sampling: SamplingParams | None
     Raises:
         StateError: the file is not a checkpoint, damaged, of other tensors than its config says, or of a network that
             sees pixels.
-        LibraryError, OSError: as `load_checkpoint()`.
+        OSError: the file cannot be read.
     """
     return Policy.from_torch(restored_network(_playable(path)).actor_modules(), sampling=sampling)
 
@@ -61,7 +61,7 @@ def export_policy(
         sampling: how it chooses actions; None: `SamplingParams()`.
 
     Raises:
-        StateError, LibraryError, OSError: as `load_policy()`; or the file cannot be written.
+        StateError, OSError: as `load_policy()`; or the file cannot be written.
     """
     checkpoint = _playable(path)
     layers = [_stored(layer) for layer in read_layers(restored_network(checkpoint).actor_modules())]
