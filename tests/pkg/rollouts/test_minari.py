@@ -39,7 +39,7 @@ def test_a_dataset_has_the_steps_of_every_agent(results: list[EpisodeResult]) ->
     dataset = minari.load_dataset("doorstep/two-v0")
     assert dataset.storage.metadata["author"] == {"a test"}
     assert (dataset.total_episodes, dataset.total_steps) == (4, 2 * sum(result.length for result in results))
-    found = [episode for episode in dataset.iterate_episodes()]
+    found = list(dataset.iterate_episodes())
     about = list(dataset.storage.get_episode_metadata(range(4)))
     for result, agent, episode, attributes in zip(
         np.repeat(np.array(results, object), 2), (0, 1, 0, 1), found, about, strict=True
