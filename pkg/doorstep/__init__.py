@@ -39,6 +39,7 @@ from doorstep.tensor import Tensor
 if _TYPE_CHECKING:
     from doorstep.evaluation import Evaluation, evaluate
     from doorstep.policy import Policy, load_trained
+    from doorstep.recording import record
     from doorstep.rollouts import EpisodeRequest, EpisodeResult, EpisodeStep, RolloutConfig, RolloutEngine
 
 __version__ = _VERSION
@@ -88,6 +89,7 @@ __all__ = [
     "get_include",
     "live_counts",
     "load_trained",
+    "record",
 ]
 
 
@@ -102,6 +104,7 @@ _LATER = {
     "RolloutEngine": "doorstep.rollouts",
     "evaluate": "doorstep.evaluation",
     "load_trained": "doorstep.policy",
+    "record": "doorstep.recording",
 }
 
 

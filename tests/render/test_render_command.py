@@ -17,9 +17,9 @@ from tests.render.pixels import read_png
 import doorstep
 from doorstep.cli import main
 from doorstep.cli.random_actions import ActionTable
-from doorstep.cli.render import side_by_side
 from doorstep.cli.rooms_start import RoomsStart
 from doorstep.recording import RecordingWriter
+from doorstep.recording.film import side_by_side
 
 SMALL = ("--size", "96x64", "--threads", "1")
 

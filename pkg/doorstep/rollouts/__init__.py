@@ -28,7 +28,6 @@ from doorstep.rollouts.controllers import Controller, register_controller
 from doorstep.rollouts.engine import RolloutEngine
 from doorstep.rollouts.minari import write_minari
 from doorstep.rollouts.queues import OutputQueue, RequestQueue
-from doorstep.rollouts.recorded import write_recording
 from doorstep.rollouts.request import EpisodeRequest
 from doorstep.rollouts.result import EpisodeResult, EpisodeStep
 from doorstep.rollouts.statistics import RolloutStatistics
@@ -61,7 +60,6 @@ __all__ = [
     "pad_trajectories",
     "register_controller",
     "write_minari",
-    "write_recording",
 ]
 
 _NEED_TORCH = ("TrajectoryDataset", "pad_trajectories")
