@@ -71,10 +71,15 @@ def _levels_of(document: object) -> list[AnyLevel]:
     entries = checked_document("the file", document, _KIND).get("levels")
     if not isinstance(entries, list) or not entries:
         refuse("levels", "a list of levels, at least one", entries)
-    return [_level_of(f"levels[{i}].", entry) for i, entry in enumerate(entries)]
+    return [level_from(f"levels[{i}].", entry) for i, entry in enumerate(entries)]
 
 
-def _level_of(prefix: str, entry: object) -> AnyLevel:
+def level_from(prefix: str, entry: object) -> AnyLevel:
+    """The level of a dictionary of either kind.
+
+    Raises:
+        ArgumentError: it is none, of a later version, or refused; `prefix` is put before the names of fields.
+    """
     cls = _class_of(entry)
     if cls is None:
         kind = entry.get("doorstep") if isinstance(entry, dict) else None
