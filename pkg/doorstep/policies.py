@@ -42,7 +42,9 @@ from doorstep.tensor import Tensor
 
 __all__ = ["Observations", "Policy", "find_policy", "load_policy", "make_policy"]
 
+# Tensors by name, as functions get them.
 Observations = Mapping[str, NDArray[Any]]
+# A name, a function or a network that chooses actions.
 Policy = Callable[[Observations], Any]
 
 _WEIGHTS = ".safetensors"  # files of checkpoints and of policies

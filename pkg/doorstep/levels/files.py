@@ -14,6 +14,7 @@ from doorstep.levels.document import VERSION, checked_document, prefixed, writte
 from doorstep.levels.generated import GeneratedLevel
 from doorstep.levels.level import Level
 
+# A level of either kind.
 AnyLevel: TypeAlias = "Level | GeneratedLevel"
 
 _KIND = "levels"

@@ -39,8 +39,8 @@ class _Curve(NamedTuple):
 def plot_runs(
     runs: Sequence[str | os.PathLike[str]], path: str | os.PathLike[str], *, x: str = "steps"
 ) -> None:
-    """Draws the return and the speed of training runs, and the share of episodes in which agents passed each door, or
-    the success of runs with a table of levels, in each level.
+    """Draws learning curves of training runs: the return, the speed, and the share of episodes in which agents passed
+    each door, or the success of runs with a table of levels, in each level.
 
     Runs whose configs differ only in seeds and `num_updates` are one curve: their mean, in a band from the least to the
     largest of them. A curve goes on as long as one of its runs does. Each point is a mean over the episodes of the last
