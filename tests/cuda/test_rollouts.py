@@ -195,6 +195,6 @@ def test_engines_on_gpus_close_at_any_moment() -> None:
     for steps in range(5):
         with RolloutEngine(RolloutConfig(SimulatorConfig(4), devices=("cuda", "cuda"))) as engine:
             ids = engine.submit_batch(range(100), policy=walk).tolist()
-            while engine.statistics().steps < 2 * steps:
+            while engine.metrics.total("steps").value < 2 * steps:
                 pass
         assert sorted(result.id for result in engine) == sorted(ids)

@@ -30,7 +30,6 @@ from doorstep.rollouts.minari import write_minari
 from doorstep.rollouts.queues import OutputQueue, RequestQueue
 from doorstep.rollouts.request import EpisodeRequest
 from doorstep.rollouts.result import EpisodeResult, EpisodeStep
-from doorstep.rollouts.statistics import RolloutStatistics
 
 if TYPE_CHECKING:
     from doorstep.rollouts.dataset import TrajectoryDataset, pad_trajectories
@@ -53,7 +52,6 @@ __all__ = [
     "RequestQueue",
     "RolloutConfig",
     "RolloutEngine",
-    "RolloutStatistics",
     "RoundRobinController",
     "SchedulerConfig",
     "TrajectoryDataset",

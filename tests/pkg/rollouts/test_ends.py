@@ -179,7 +179,7 @@ def test_many_threads_submit_take_and_cancel() -> None:
 def test_closing_answers_everything() -> None:
     with RolloutEngine(SimulatorConfig(4)) as engine:
         ids = engine.submit(some_requests(500, max_steps=None))
-        while not engine.statistics().steps:
+        while not engine.metrics.total("steps").value:
             time.sleep(0.001)
     engine.close()  # twice
     with pytest.raises(doorstep.ClosedError, match="closed"):
@@ -196,7 +196,7 @@ def test_closing_answers_everything() -> None:
         engine.get_records()
     assert engine.drain(0)
     assert not engine.cancel(ids[0])
-    assert engine.statistics().steps > 0
+    assert engine.metrics.total("steps").value > 0
 
 
 @pytest.mark.parametrize("seed", range(12))
