@@ -278,7 +278,7 @@ def test_json_round_trip() -> None:
 @pytest.mark.parametrize(
     ("change", "argument"),
     [
-        (lambda document: document.update(doorstep="level"), "text"),
+        (lambda document: document.update(doorstep="level"), "doorstep"),
         (lambda document: document.update(version=99), "version"),
         (lambda document: document.pop("rules"), "rules"),
         (lambda document: document["rules"].update(luck=1), "rules.luck"),

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from doorstep._arguments import refuse
-from doorstep._documents import from_json, read
+from doorstep._documents import body_of, from_json, read
 from doorstep._files import replaced_file
 from doorstep.errors import ArgumentError
-from doorstep.levels.document import VERSION, checked_document, prefixed, written
+from doorstep.levels.document import VERSION, prefixed, written
 from doorstep.levels.generated import GeneratedLevel
 from doorstep.levels.level import Level
 
@@ -69,7 +69,7 @@ def _levels_of(document: object) -> list[AnyLevel]:
     cls = _class_of(document)
     if cls is not None:
         return [cls.from_dict(document)]  # type: ignore[arg-type]
-    entries = checked_document("the file", document, _KIND).get("levels")
+    entries = body_of("the file", document, _KIND, VERSION).get("levels")
     if not isinstance(entries, list) or not entries:
         refuse("levels", "a list of levels, at least one", entries)
     return [level_from(f"levels[{i}].", entry) for i, entry in enumerate(entries)]
