@@ -62,7 +62,8 @@ def _read_array(name: str, entry: Mapping[str, Any], data: memoryview) -> NDArra
     dtype, shape, (begin, end) = np.dtype(DTYPES[entry["dtype"]]), entry["shape"], entry["data_offsets"]
     if not 0 <= begin <= end <= len(data) or end - begin != dtype.itemsize * math.prod(shape):
         raise ValueError(f"{name} is not in the file")
-    return np.frombuffer(data[begin:end], dtype).reshape(shape).copy()
+    array: NDArray[Any] = np.frombuffer(data[begin:end], dtype).reshape(shape).copy()
+    return array
 
 
 def split(file: bytes) -> tuple[dict[str, Any], memoryview]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from docs.public_names import public_names
+from public_names import public_names
 
 import doorstep
 

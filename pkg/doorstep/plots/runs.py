@@ -88,7 +88,7 @@ def read_run(folder: str | os.PathLike[str]) -> Run:
     def level(name: str) -> Floats:
         none = {"episodes": 0, "successes": 0}
         counts = [record.get("levels", {}).get(name, none) for record in records]
-        return np.array([[count["episodes"], count["successes"]] for count in counts], np.float64).T
+        return np.array([[count["episodes"], count["successes"]] for count in counts], np.float64).T  # type: ignore[no-any-return]
 
     return Run(
         folder=path,

@@ -79,7 +79,7 @@ def _checked(results: Iterable[EpisodeResult]) -> list[EpisodeResult]:
 
 def _num_inputs(result: EpisodeResult) -> int:
     assert result.observations is not None
-    return result.observations.shape[2]
+    return int(result.observations.shape[2])
 
 
 def _buffers(result: EpisodeResult) -> Iterator[dict[str, Any]]:

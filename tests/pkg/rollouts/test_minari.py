@@ -64,7 +64,7 @@ def test_what_cannot_be_written_is_refused_before_anything_is(results: list[Epis
         [results[0], narrow],
     ):  # fmt: skip
         with pytest.raises(doorstep.ArgumentError, match="results is"):
-            write_minari("doorstep/none-v0", wrong)
+            write_minari("doorstep/none-v0", wrong)  # type: ignore[arg-type]
     assert not list(tmp_path.iterdir())
 
 
