@@ -90,6 +90,14 @@ def test_an_iteration_that_is_left_cancels_what_it_requested(engine: doorstep.Ro
     assert engine.drain(timeout=60)
 
 
+def test_an_engine_is_refused_where_a_worker_process_reads(
+    engine: doorstep.RolloutEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("doorstep.rollouts.dataset.get_worker_info", object)
+    with pytest.raises(StateError, match="num_workers=0"):
+        next(iter(TrajectoryDataset(engine, REQUESTS)))
+
+
 @pytest.mark.slow
 def test_worker_processes_are_refused(engine: doorstep.RolloutEngine) -> None:
     dataset = TrajectoryDataset(engine, REQUESTS)
