@@ -39,6 +39,7 @@ from doorstep.tensor import Tensor
 if _TYPE_CHECKING:
     from doorstep.evaluation import Evaluation, evaluate
     from doorstep.policy import Policy, load_policy
+    from doorstep.recording import record
     from doorstep.rollouts import EpisodeRequest, EpisodeResult, EpisodeStep, RolloutConfig, RolloutEngine
     from doorstep.viewer import view
 
@@ -89,6 +90,7 @@ __all__ = [
     "get_include",
     "live_counts",
     "load_policy",
+    "record",
     "view",
 ]
 
@@ -104,6 +106,7 @@ _LATER = {
     "RolloutEngine": "doorstep.rollouts",
     "evaluate": "doorstep.evaluation",
     "load_policy": "doorstep.policy",
+    "record": "doorstep.recording",
     "view": "doorstep.viewer",
 }
 

@@ -11,7 +11,7 @@ from tests.cuda.on_stand_in import on_stand_in
 from tests.cuda.test_policies import DeviceModule, UsersArrays
 from tests.cuda.twins import Twins
 from tests.pkg.policy.networks import late_infinity
-from tests.pkg.rollouts.playing import assert_equal_results, results_of, walk
+from tests.pkg.rollouts.playing import assert_equal_results, results_of, steps_of, walk
 
 import doorstep
 from doorstep import EpisodeRequest, RolloutConfig, RolloutEngine, SimulatorConfig, levels
@@ -195,6 +195,6 @@ def test_engines_on_gpus_close_at_any_moment() -> None:
     for steps in range(5):
         with RolloutEngine(RolloutConfig(SimulatorConfig(4), devices=("cuda", "cuda"))) as engine:
             ids = engine.submit_batch(range(100), policy=walk).tolist()
-            while engine.statistics().steps < 2 * steps:
+            while steps_of(engine) < 2 * steps:
                 pass
         assert sorted(result.id for result in engine) == sorted(ids)

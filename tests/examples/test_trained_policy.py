@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("torch")
-pytest.importorskip("safetensors")
 
 from doorstep import load_policy
 

@@ -19,7 +19,7 @@ from tests.pkg.damaged import damaged
 import doorstep
 from doorstep import Evaluation, RolloutConfig, SimulatorConfig, evaluate
 from doorstep.errors import ArgumentError, LibraryError
-from doorstep.evaluation import episode_seeds, plot
+from doorstep.evaluation import episode_seeds
 from doorstep.evaluation.arenas import find_arenas
 from doorstep.evaluation.by_engine import Match, play_by_engine
 from doorstep.evaluation.by_stepping import play_by_stepping
@@ -28,6 +28,7 @@ from doorstep.evaluation.episodes import Episodes
 from doorstep.evaluation.statistics import estimate_mean, estimate_share
 from doorstep.levels import GeneratedLevel, Goal, curated, reference, save_levels
 from doorstep.planner import ScriptedPolicy
+from doorstep.plots import plot_evaluation
 from doorstep.policy import load_policy
 
 CURATED = curated()
@@ -282,7 +283,7 @@ def test_json_round_trip() -> None:
 @pytest.mark.parametrize(
     ("change", "argument"),
     [
-        (lambda document: document.update(doorstep="level"), "text"),
+        (lambda document: document.update(doorstep="level"), "doorstep"),
         (lambda document: document.update(version=99), "version"),
         (lambda document: document.pop("rules"), "rules"),
         (lambda document: document["rules"].update(luck=1), "rules.luck"),
@@ -339,16 +340,16 @@ def test_plots_are_pictures_of_the_kind_that_their_name_says(tmp_path: Path) -> 
     evaluation = example()
     for ending, begins in ((".png", b"\x89PNG"), (".svg", b"<?xml"), (".pdf", b"%PDF")):
         path = tmp_path / f"plot{ending}"
-        plot(evaluation, path)
+        plot_evaluation(evaluation, path)
         assert path.read_bytes().startswith(begins)
     with pytest.raises(ArgumentError, match=r"\.png or \.svg or \.pdf"):
-        plot(evaluation, tmp_path / "plot.txt")
+        plot_evaluation(evaluation, tmp_path / "plot.txt")
 
 
 def test_plots_without_matplotlib_name_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "matplotlib.figure", None)
     with pytest.raises(LibraryError, match=r'pip install "doorstep\[plot\]"'):
-        plot(example(), tmp_path / "plot.png")
+        plot_evaluation(example(), tmp_path / "plot.png")
     assert not list(tmp_path.iterdir())
 
 

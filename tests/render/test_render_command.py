@@ -16,10 +16,10 @@ from tests.render.pixels import read_png
 
 import doorstep
 from doorstep.cli import main
-from doorstep.cli.render import side_by_side
 from doorstep.cli.rooms_start import RoomsStart
 from doorstep.policy import SamplingParams, load_policy
 from doorstep.recording import RecordingWriter
+from doorstep.recording.film import side_by_side
 
 SMALL = ("--size", "96x64", "--threads", "1")
 

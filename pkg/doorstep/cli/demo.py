@@ -23,10 +23,10 @@ from doorstep.cli.argument_types import (
     positive_integer,
     simulator_of,
 )
-from doorstep.cli.render import Image, side_by_side
 from doorstep.cli.rooms_start import RoomsStart
 from doorstep.cli.terminal import Progress
 from doorstep.policy.playing import Player
+from doorstep.recording.film import Image, side_by_side
 from doorstep.render import write_png
 
 SUMMARY = "Step 1,024 worlds with random actions, report the speed, and draw a picture of some of them."

@@ -151,7 +151,7 @@ def _config_of(arguments: argparse.Namespace) -> EvaluationConfig:
 
 def _check_files(arguments: argparse.Namespace) -> None:
     """Refuses files that cannot be written, and plots without matplotlib, before the work."""
-    from doorstep._figures import ENDINGS, load_matplotlib
+    from doorstep.plots.figures import ENDINGS, load_matplotlib
 
     if arguments.json is not None:
         check_output(arguments.json, option="json")
@@ -216,13 +216,13 @@ def _report_engine(metrics: MetricsStore) -> None:
 
 
 def _write_files(arguments: argparse.Namespace, evaluation: Evaluation, metrics: MetricsStore) -> None:
-    from doorstep.evaluation import plot
+    from doorstep.plots import plot_evaluation
 
     if arguments.json is not None:
         with replaced_file(arguments.json) as file:
             file.write(evaluation.to_json().encode())
     if arguments.plot is not None:
-        plot(evaluation, arguments.plot)
+        plot_evaluation(evaluation, arguments.plot)
     if arguments.metrics is not None:
         text = metrics.to_json() if arguments.metrics.suffix == ".json" else metrics.to_prometheus()
         with replaced_file(arguments.metrics) as file:

@@ -23,6 +23,7 @@ from doorstep.cli.rooms_start import RoomsStart
 from doorstep.cli.terminal import Progress
 from doorstep.policy.playing import Player
 from doorstep.recording import RecordingWriter
+from doorstep.recording.record import take_steps
 
 SUMMARY = "Step worlds and record them, for replay, view and render."
 
@@ -59,11 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
             RecordingWriter(arguments.output, sim, hash_interval=arguments.hash_interval) as writer,
             Progress(arguments.steps, sys.stderr) as progress,
         ):
-            if levels:
-                writer.reset()  # all worlds begin with these levels; after sim.reset() the file would need their save
-            for step in range(1, arguments.steps + 1):
-                player.act()
-                writer.step()
+            for step in take_steps(sim, writer, player.act, arguments.steps):
                 if rooms_start:
                     ended = np.flatnonzero(sim.dones.copy_to_host().any(axis=(1, 2)))
                     rooms_start.place(ended)

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from doorstep.envs.torchrl import EscapeRoomTorchRLEnv
     from doorstep.envs.vector import EscapeRoomVectorEnv, TorchEscapeRoomVectorEnv
 
+# What gymnasium calls the environment.
 ENVIRONMENT_ID = "doorstep/EscapeRoom-v0"
 
 # name: (module, the framework that it imports, the extra that installs it)

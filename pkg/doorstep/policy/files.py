@@ -5,19 +5,18 @@ with numpy alone.
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, NoReturn, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from doorstep._files import read_regular, replaced_file
+from doorstep._files import read_regular
 from doorstep._native._generated import LayerKind
 from doorstep._native.policies import LayerHandle, LayerWeights, PolicyHandle, address_of
-from doorstep._safetensors import METADATA, check_seal, seal, split
+from doorstep._safetensors import METADATA, read_arrays, split, write_arrays
 from doorstep.errors import ArgumentError, StateError
 from doorstep.policy.policy import Policy
 from doorstep.policy.sampling import SamplingParams
@@ -54,21 +53,16 @@ def write_policy(
     Raises:
         OSError: the file cannot be written.
     """
-    header: dict[str, Any] = {}
-    data = b""
-    for name, array in arrays_of(layers).items():
-        stored = np.ascontiguousarray(array, "<f4").tobytes()
-        offsets = [len(data), len(data) + len(stored)]
-        header[name] = {"dtype": "F32", "shape": list(array.shape), "data_offsets": offsets}
-        data += stored
-    header[METADATA] = {METADATA_KEY: description_of(layers, sampling, about)}
-    with replaced_file(path) as file:
-        file.write(seal(header, data) + data)
+    write_arrays(path, arrays_of(layers), {METADATA_KEY: description_of(layers, sampling, about)})
 
 
 def arrays_of(layers: Sequence[StoredLayer]) -> dict[str, NDArray[np.float32]]:
     """The arrays of a file by their names, which begin with the number of their layer."""
-    return {f"{index}.{name}": array for index, layer in enumerate(layers) for name, array in layer.arrays.items()}
+    return {
+        f"{index}.{name}": np.asarray(array, np.float32)
+        for index, layer in enumerate(layers)
+        for name, array in layer.arrays.items()
+    }
 
 
 def is_array_of_policy(name: str) -> bool:
@@ -129,34 +123,31 @@ def _unreadable(path: str | os.PathLike[str], error: Exception) -> StateError:
 
 
 def _parse(data: bytes) -> StoredPolicy:
-    header, arrays = split(data)
+    header, stored = split(data)
     if METADATA_KEY not in header[METADATA]:
         _refuse("it holds no policy, as checkpoints of networks that see pixels")
     policy = json.loads(header[METADATA][METADATA_KEY])
     if policy["format"] != FORMAT:
         _refuse(f"it has format {policy['format']}, and this version reads {FORMAT}")
-    check_seal(header, arrays)
+    arrays = read_arrays(header, stored)
     layers = [
-        _layer(StoredLayer(LayerKind[kind.upper()], *numbers), f"{index}.", header, arrays)
+        _layer(StoredLayer(LayerKind[kind.upper()], *numbers), f"{index}.", arrays)
         for index, (kind, *numbers) in enumerate(policy["layers"])
     ]
     return StoredPolicy(layers, SamplingParams.from_dict(policy["sampling"]), policy["about"])
 
 
-def _layer(layer: StoredLayer, prefix: str, header: Mapping[str, Any], data: memoryview) -> StoredLayer:
+def _layer(layer: StoredLayer, prefix: str, stored: Mapping[str, NDArray[Any]]) -> StoredLayer:
     """The layer with its arrays."""
     arrays = {}
     for name, shape in array_shapes(layer.kind, layer.num_inputs, layer.num_outputs).items():
-        entry = header.get(prefix + name)
-        if entry is None and is_optional(layer.kind, name):
+        array = stored.get(prefix + name)
+        if array is None and is_optional(layer.kind, name):
             continue
-        if entry is None or entry["dtype"] != "F32" or tuple(entry["shape"]) != shape:
-            _refuse(f"{prefix}{name} must be F32 {list(shape)}")
-        first, end = entry["data_offsets"]
-        if not 0 <= first <= end <= len(data) or end - first != 4 * math.prod(shape):
-            _refuse(f"{prefix}{name} is not in the file")
-        arrays[name] = np.frombuffer(data[first:end], "<f4").astype(np.float32).reshape(shape)
-    return StoredLayer(layer.kind, layer.num_inputs, layer.num_outputs, layer.parameter, arrays)
+        if array is None or array.dtype != np.float32 or array.shape != shape:
+            _refuse(f"{prefix}{name} must be float32 {list(shape)}")
+        arrays[name] = array
+    return replace(layer, arrays=arrays)
 
 
 def _refuse(problem: str) -> NoReturn:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, final
+from typing import final
 
 import torch
 
@@ -13,25 +13,9 @@ from doorstep.torch import multi_discrete_sample
 from doorstep.training.config import TrainingConfig
 from doorstep.training.distributed import Ranks
 from doorstep.training.networks import ActorCritic
-
-if TYPE_CHECKING:
-    from doorstep.training.rollout import Evaluate, Rollout
+from doorstep.training.rollout import Actor, Evaluate, Rollout
 
 MAX_STEP = 2**32 - 1
-
-
-class Actor(Protocol):
-    """Chooses actions.
-
-    Attributes:
-        evaluates: whether `act()` also writes log-probabilities and values; otherwise they are computed afterwards.
-    """
-
-    evaluates: bool
-
-    def act(self, rollout: Rollout, step: int, step_of_run: int) -> None:
-        """Reads the observations, memory and starts of a step of the rollout; writes its actions and the memory after
-        it. step_of_run: counts all steps of the run."""
 
 
 @final

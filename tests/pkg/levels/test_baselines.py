@@ -13,7 +13,7 @@ from doorstep import levels
 from doorstep.cli import main
 from doorstep.policy import load_policy
 from doorstep.policy.playing import Player
-from doorstep.recording import Recording, replay
+from doorstep.recording import Recording
 
 CURATED = levels.curated()
 WORLDS = 2  # of each level
@@ -57,6 +57,6 @@ def test_the_curated_levels_are_recorded_under_both(policy: str, tmp_path: Path)
     options = ["--levels", str(collection), "--policy", policy, "--worlds", "40", "--steps", "30", "--seed", "3"]
     assert main(["record", *options, "--output", str(path)]) == 0
     with Recording(path) as recording, doorstep.Simulator.from_config(recording.config) as sim:
-        replay(recording, sim)
+        recording.replay(sim)
         assert sim._levels == tuple(CURATED.values())
         assert len(set(sim.levels.to_numpy().ravel().tolist())) > 10

@@ -199,15 +199,3 @@ def test_one_policy_may_be_the_only_one() -> None:
             assert next(iter(engine)).finished
         with pytest.raises(doorstep.ArgumentError, match="1 policies already"):
             engine.submit(EpisodeRequest(policy=("random", "idle")))
-
-
-def test_statistics_count_what_was_played() -> None:
-    with RolloutEngine(SimulatorConfig(4)) as engine:
-        assert engine.statistics() == rollouts.RolloutStatistics(0, 0, 0, 0)
-        assert engine.statistics().occupancy == 0
-        engine.submit_batch(range(40), max_steps=10)
-        assert len(list(engine)) == 40
-        statistics = engine.statistics()
-        assert (statistics.episodes, statistics.episode_steps) == (40, 400)
-        assert statistics.world_steps == 4 * statistics.steps >= 400
-        assert statistics.occupancy > 0.5

@@ -9,7 +9,6 @@ import pytest
 import doorstep
 
 torch = pytest.importorskip("torch")
-pytest.importorskip("safetensors")
 
 from tests.pkg.training.runs import small  # noqa: E402
 

@@ -113,7 +113,6 @@ def test_a_restored_network_takes_observations_as_they_are(trained: Trainer) -> 
 
 
 def test_the_policy_of_a_checkpoint_plays(trained: Trainer, tmp_path: Path) -> None:
-    pytest.importorskip("safetensors")
     save_checkpoint(tmp_path / "x.safetensors", trained.checkpoint())
     policy = load_policy(tmp_path / "x.safetensors")
     network = restored_network(trained.checkpoint())
@@ -126,7 +125,6 @@ def test_the_policy_of_a_checkpoint_plays(trained: Trainer, tmp_path: Path) -> N
 
 
 def test_the_policy_of_a_file_is_one_for_commands(trained: Trainer, tmp_path: Path) -> None:
-    pytest.importorskip("safetensors")
     path = tmp_path / "x.safetensors"
     save_checkpoint(path, trained.checkpoint())
     policy = load_policy(path)
@@ -147,7 +145,6 @@ def test_a_policy_needs_no_class_of_its_config(trained: Trainer, tmp_path: Path)
 
 
 def test_a_policy_of_pixels_is_refused(tmp_path: Path) -> None:
-    pytest.importorskip("safetensors")
     config = preset("pixels").changed("simulator.num_worlds=1", "network.widths=[8]")
     save_checkpoint(tmp_path / "x.safetensors", Trainer(config).checkpoint())
     with pytest.raises(doorstep.StateError, match="it holds no policy, as checkpoints of networks that see pixels"):
