@@ -641,7 +641,7 @@ def _make_step_fast() -> None:
 def _twin(config: SimulatorConfig, levels: tuple[AnyLevel, ...], weights: NDArray[np.float32] | None) -> Simulator:
     """A new simulator with the levels of another one, and with its weights, [N, L]."""
     simulator = Simulator.from_config(config)
-    if levels:
+    if weights is not None:
         simulator.set_levels(levels)
         simulator.level_weights.copy_from_host(weights)
         simulator.reset()

@@ -1,4 +1,4 @@
-"""Reseeding: worlds are as in a new simulator with the seed, in the memory that they had; copies go on as they would."""
+"""Reseeded worlds are those of a new simulator, in the same memory; copies go on as the original does."""
 
 from __future__ import annotations
 
@@ -64,7 +64,9 @@ def test_levels_and_weights_of_later_stay() -> None:
     assert sim.levels[:, 0].tolist() == [1, 0, 1, 0]
 
 
-@pytest.mark.parametrize("arguments", [{"seed": -1}, {"seed": 0.5}, {"seed": 2**32}, {"seed": 1, "worlds": [0]}], ids=str)
+@pytest.mark.parametrize(
+    "arguments", [{"seed": -1}, {"seed": 0.5}, {"seed": 2**32}, {"seed": 1, "worlds": [0]}], ids=str
+)
 def test_what_is_refused_changes_nothing(arguments: dict[str, Any]) -> None:
     sim = doorstep.Simulator(4, seed=7)
     walk(sim, 2)
