@@ -150,6 +150,7 @@ def test_vectors_refuse_another_length_than_that_of_the_rules() -> None:
     assert caught.value.argument == "max_episode_steps"
 
 
+@pytest.mark.slow
 def test_the_example_of_the_documentation_learns() -> None:
     example = Path(__file__).resolve().parents[2] / "docs" / "examples" / "gymnasium_vector.py"
     done = subprocess.run([sys.executable, str(example)], capture_output=True, text=True, timeout=200, check=False)
