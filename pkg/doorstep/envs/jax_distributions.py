@@ -66,7 +66,7 @@ class JaxMultiDiscrete:
 
     def entropy(self) -> jax.Array:
         """[...]: summed over the components."""
-        return sum(-_weighted(part, part) for part in self._logarithms)  # type: ignore[return-value]
+        return sum(-_weighted(part, part) for part in self._logarithms)
 
     def mode(self) -> jax.Array:
         """int32 [..., components]: the likeliest choices."""
@@ -75,7 +75,7 @@ class JaxMultiDiscrete:
     def kl_divergence(self, other: JaxMultiDiscrete) -> jax.Array:
         """[...]: of another one from this one, summed over the components."""
         pairs = zip(self._logarithms, other._logarithms, strict=True)
-        return sum(_weighted(part, part - of_other) for part, of_other in pairs)  # type: ignore[return-value]
+        return sum(_weighted(part, part - of_other) for part, of_other in pairs)
 
 
 def _weighted(logarithms: jax.Array, values: jax.Array) -> jax.Array:
