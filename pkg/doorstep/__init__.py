@@ -38,8 +38,10 @@ from doorstep.tensor import Tensor
 
 if _TYPE_CHECKING:
     from doorstep.evaluation import Evaluation, evaluate
-    from doorstep.policy import Policy, load_trained
+    from doorstep.policy import Policy, load_policy
+    from doorstep.recording import record
     from doorstep.rollouts import EpisodeRequest, EpisodeResult, EpisodeStep, RolloutConfig, RolloutEngine
+    from doorstep.viewer import view
 
 __version__ = _VERSION
 
@@ -88,7 +90,9 @@ __all__ = [
     "evaluate",
     "get_include",
     "live_counts",
-    "load_trained",
+    "load_policy",
+    "record",
+    "view",
 ]
 
 
@@ -102,7 +106,9 @@ _LATER = {
     "RolloutConfig": "doorstep.rollouts",
     "RolloutEngine": "doorstep.rollouts",
     "evaluate": "doorstep.evaluation",
-    "load_trained": "doorstep.policy",
+    "load_policy": "doorstep.policy",
+    "record": "doorstep.recording",
+    "view": "doorstep.viewer",
 }
 
 

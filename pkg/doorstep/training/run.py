@@ -10,9 +10,9 @@ from typing import TypeAlias
 
 from doorstep._files import checked_path, read_regular, replaced_file
 from doorstep.errors import ArgumentError
+from doorstep.policy.files import CHECKPOINT as CHECKPOINT
 from doorstep.training.checkpoint import (
     Checkpoint,
-    load_safetensors,
     parse_checkpoint,
     save_checkpoint,
     save_tensors,
@@ -23,7 +23,6 @@ from doorstep.training.errors import NonFiniteLossError
 from doorstep.training.logs import JsonLines, Record, TensorBoardLog
 from doorstep.training.trainer import Trainer
 
-CHECKPOINT = "checkpoint.safetensors"
 CONFIG = "config.json"
 LOG = "log.jsonl"
 TENSORBOARD = "tensorboard"
@@ -75,7 +74,7 @@ def train(
     Raises:
         ArgumentError: the folder has a run already; or the number of worlds is not a multiple of that of processes.
         StateError: with auto_resume, the checkpoint is damaged, or does not fit the config.
-        LibraryError: safetensors, or TensorBoard, is missing: pip install "doorstep[train]".
+        LibraryError: TensorBoard is missing: pip install "doorstep[train]".
         NonFiniteLossError: a loss or gradient was not finite; its data is in `nonfinite_batch.safetensors`.
         LostRankError: another process has ended, or does not answer.
         OSError: a file cannot be written; an older checkpoint is still there. It is raised in all processes.
@@ -85,7 +84,6 @@ def train(
     checkpoint = read_on_first(path / CHECKPOINT, ranks)
     if checkpoint is not None and not auto_resume:
         raise ArgumentError(f"{path} has a run already", argument="folder", hint="resume it, or choose another folder")
-    load_safetensors()  # now, not after the first updates
     trainer = Trainer(config, ranks)
     if checkpoint is not None:
         trainer.restore(checkpoint)

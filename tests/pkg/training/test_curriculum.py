@@ -12,7 +12,6 @@ import pytest
 import doorstep
 
 torch = pytest.importorskip("torch")
-pytest.importorskip("safetensors")
 
 from tests.pkg.training.runs import equal_bits, small  # noqa: E402
 
