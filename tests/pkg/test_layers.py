@@ -18,15 +18,13 @@ MODULES = {
 CIRCULAR = {("doorstep.policy.policy", "doorstep.policies")}
 # Names of an object that another package uses, by module.
 PRIVATE_USES = {
-    "doorstep.envs._rooms": {"_levels", "_redirector"},
+    "doorstep.envs._rooms": {"_redirector"},
     "doorstep.evaluation.by_stepping": {"_begin"},
     "doorstep.jax": {"_session"},
-    "doorstep.planner.policy": {"_levels"},
     "doorstep.planner.reader": {"_session"},
     "doorstep.ray.player": {"_core"},
     "doorstep.recording.replay_page": {"_snapshots"},
-    "doorstep.recording.replaying": {"_levels"},
-    "doorstep.recording.writer": {"_interventions", "_levels"},
+    "doorstep.recording.writer": {"_interventions"},
     "doorstep.rollouts.core": {"_of"},
     "doorstep.rollouts.native_policies": {"_weights"},
     "doorstep.rollouts.recorded": {"_begin"},
