@@ -51,14 +51,14 @@ class Stage:
 
 STAGES = (
     Stage({"reference": 0.5, "soon": 0.1, "last": 0.25, "last, cube at a wall": 0.15}, 0.4, 760, 4000,
-          ["ppo.entropy_weight=0.004", "ppo.final_entropy_weight=0.0005"]),
+          ["ppo.entropy_coefficient=0.004", "ppo.final_entropy_coefficient=0.0005"]),
     Stage({"reference": 0.6, "last": 0.2, "last, cube at a wall": 0.2}, 0.25, 1200, 2200,
-          ["ppo.entropy_weight=0.0018", "ppo.final_entropy_weight=0.0004", "ppo.final_learning_rate=1e-4"]),
+          ["ppo.entropy_coefficient=0.0018", "ppo.final_entropy_coefficient=0.0004", "ppo.final_learning_rate=1e-4"]),
     Stage({"reference": 0.6, "last": 0.1, "last, cube at a wall": 0.1, "last, cube at the end": 0.2}, 0.4, 1200, 1200,
-          ["ppo.entropy_weight=0.0018", "ppo.final_entropy_weight=0.0003",
+          ["ppo.entropy_coefficient=0.0018", "ppo.final_entropy_coefficient=0.0003",
            "ppo.learning_rate=1.3e-3", "ppo.final_learning_rate=5e-5"]),
 )  # fmt: skip
-CHANGES = ("simulator.num_worlds=512", "rollout.practice_worlds=0", "ppo.num_minibatches=16",
+CHANGES = ("simulator.num_worlds=512", "experience.practice_worlds=0", "ppo.num_minibatches=16",
            "ppo.learning_rate=1.5e-3", "ppo.final_learning_rate=2e-4")  # fmt: skip
 
 

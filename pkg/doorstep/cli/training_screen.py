@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 REDRAW_SECONDS, LOG_SECONDS = 0.2, 10.0
 SMOOTHED_EPISODES = 500  # shares and returns are means over at least so many, if there are
 DOORS = ("first", "second", "third")
-SHOWN_LOSSES = ("policy_loss", "value_loss", "entropy", "divergence")
+SHOWN_LOSSES = ("policy_loss", "value_loss", "entropy", "approx_kl")
 
 
 @final

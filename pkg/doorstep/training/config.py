@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Annotated, ClassVar, Literal, final
+from typing import Annotated, Any, ClassVar, Literal, final
 
 from doorstep._arguments import refuse
 from doorstep._configs import Config, Integer, Number, PolymorphicConfig, Registry, Text, registered
@@ -91,9 +91,9 @@ class ExperienceConfig(Config):
 class PPOConfig(Config):
     """How the network learns from experience, by proximal policy optimisation (Schulman et al., 2017)."""
 
-    discount: Annotated[float, Number(low=0, high=1), "Gamma: what a reward is worth a step earlier."] = 0.998
-    trace_decay: Annotated[float, Number(low=0, high=1), "Lambda of generalised advantage estimation."] = 0.95
-    clip: Annotated[
+    gamma: Annotated[float, Number(low=0, high=1), "What a reward is worth a step earlier."] = 0.998
+    gae_lambda: Annotated[float, Number(low=0, high=1), "Of generalised advantage estimation."] = 0.95
+    clip_range: Annotated[
         float, Number(low=0), "How far the probability of an action may move in an update, as a ratio."
     ] = 0.2
     num_epochs: Annotated[int, Integer(1, MAX_COUNT), "Passes over the data of a rollout."] = 1
@@ -107,12 +107,12 @@ class PPOConfig(Config):
     final_learning_rate: Annotated[
         float | None, Number(low=0), "At the last update, reached linearly; none: the learning rate stays."
     ] = 2e-4
-    entropy_weight: Annotated[float, Number(low=0), "Of the entropy bonus."] = 0.005
-    final_entropy_weight: Annotated[
-        float | None, Number(low=0), "At the last update, reached linearly; none: the weight stays."
+    entropy_coefficient: Annotated[float, Number(low=0), "Of the entropy bonus."] = 0.005
+    final_entropy_coefficient: Annotated[
+        float | None, Number(low=0), "At the last update, reached linearly; none: the coefficient stays."
     ] = 3e-4
-    value_weight: Annotated[float, Number(low=0), "Of the loss of values."] = 0.5
-    clip_values: Annotated[bool, "Limit how far values move in an update, by clip."] = False
+    value_coefficient: Annotated[float, Number(low=0), "Of the loss of values."] = 0.5
+    clip_value_loss: Annotated[bool, "Limit how far values move in an update, by clip_range."] = False
     max_gradient_norm: Annotated[float, Number(low=0), "Longer gradients are scaled down to it."] = 0.5
     value_decay: Annotated[
         float,
@@ -160,7 +160,7 @@ class TrainingConfig(Config):
     """Everything that decides a training run.
 
     >>> from doorstep.training import TrainingConfig
-    >>> config = TrainingConfig(num_updates=50).changed("simulator.num_worlds=256", "ppo.learning_rate=5e-4")
+    >>> config = TrainingConfig().changed(num_updates=50, num_worlds=256, learning_rate=5e-4)
     >>> config.simulator.num_worlds, config.ppo.learning_rate
     (256, 0.0005)
     >>> config.changed("network.type=lstm").network
@@ -189,7 +189,7 @@ class TrainingConfig(Config):
         default_factory=UniformCurriculum
     )
     network: Annotated[NetworkConfig, "What is trained."] = field(default_factory=MLPNetwork)
-    rollout: Annotated[ExperienceConfig, "How experience is gathered."] = field(default_factory=ExperienceConfig)
+    experience: Annotated[ExperienceConfig, "How experience is gathered."] = field(default_factory=ExperienceConfig)
     ppo: Annotated[PPOConfig, "How it is used."] = field(default_factory=PPOConfig)
     num_updates: Annotated[int, Integer(1, MAX_COUNT), "Rollouts, and as many updates."] = 4000
     seed: Annotated[
@@ -205,23 +205,23 @@ class TrainingConfig(Config):
     checkpoint_every: Annotated[int, Integer(1, MAX_COUNT), "Updates between two checkpoints."] = 50
 
     def _check(self) -> None:
-        simulator, rollout = self.simulator, self.rollout
+        simulator, experience = self.simulator, self.experience
         if not simulator.auto_reset:
             refuse("simulator.auto_reset", "True", False, "training steps worlds whose episodes follow each other")
         if not self.sees_pixels and not simulator.flat_observations:
             object.__setattr__(self, "simulator", simulator.replace(flat_observations=True))
-        if self.sees_pixels and rollout.time_limit == "bootstrap":
-            refuse("rollout.time_limit", "'terminal' with cameras, which have no view of what was last", "bootstrap")
+        if self.sees_pixels and experience.time_limit == "bootstrap":
+            refuse("experience.time_limit", "'terminal' with cameras, which have no view of what was last", "bootstrap")
         if self.levels == "reference" and not isinstance(self.curriculum, UniformCurriculum):
             refuse("curriculum", "'uniform' with levels='reference', which is one level", self.curriculum)
-        if rollout.num_steps % self.chunk_length:
-            requirement = f"a divisor of rollout.num_steps, which is {rollout.num_steps}"
+        if experience.num_steps % self.chunk_length:
+            requirement = f"a divisor of experience.num_steps, which is {experience.num_steps}"
             refuse("ppo.chunk_length", requirement, self.ppo.chunk_length)
         if self.ppo.num_minibatches > self.num_sequences:
             requirement = f"at most the number of sequences in a rollout, {self.num_sequences}"
             refuse("ppo.num_minibatches", requirement, self.ppo.num_minibatches)
-        if rollout.inference == "native" and (self.sees_pixels or simulator.device != "cpu"):
-            refuse("rollout.inference", "'torch' or 'auto' with cameras or on a GPU", "native")
+        if experience.inference == "native" and (self.sees_pixels or simulator.device != "cpu"):
+            refuse("experience.inference", "'torch' or 'auto' with cameras or on a GPU", "native")
 
     @property
     def sees_pixels(self) -> bool:
@@ -231,9 +231,9 @@ class TrainingConfig(Config):
     @property
     def infers_natively(self) -> bool:
         """Whether the library's own code evaluates the network in rollouts."""
-        if self.rollout.inference == "auto":
+        if self.experience.inference == "auto":
             return self.num_rows <= NATIVE_ROWS and self.simulator.device == "cpu" and not self.sees_pixels
-        return self.rollout.inference == "native"
+        return self.experience.inference == "native"
 
     @property
     def num_rows(self) -> int:
@@ -243,7 +243,7 @@ class TrainingConfig(Config):
     @property
     def steps_per_update(self) -> int:
         """Steps of worlds in a rollout."""
-        return self.rollout.num_steps * self.simulator.num_worlds
+        return self.experience.num_steps * self.simulator.num_worlds
 
     @property
     def chunk_length(self) -> int:
@@ -255,13 +255,14 @@ class TrainingConfig(Config):
         """Independent sequences of `chunk_length` steps in the data of a rollout."""
         return self.steps_per_update * self.simulator.num_agents // self.chunk_length
 
-    def changed(self, *changes: str) -> TrainingConfig:
-        """The config with changes written "KEY=VALUE", such as "ppo.learning_rate=1e-3" or "network.widths=64,64".
+    def changed(self, *changes: str, **values: Any) -> TrainingConfig:
+        """The config with other values of some fields, such as gamma=0.99, or, as the command line has them,
+        "gamma=0.99" and "network.widths=64,64".
 
-        All are made at once; of two for one field the later counts. Values are written as in options of the command
-        line. Another "network.type" begins with its defaults.
+        A field is named by its path, or by its own name if no other field has it. All changes are made at once; of two
+        for one field the later counts. Another "network.type" begins with its defaults.
 
         Raises:
             ArgumentError: a change has no "=", names no field, or its value is refused.
         """
-        return apply_changes(self, changes)
+        return apply_changes(self, changes, values)

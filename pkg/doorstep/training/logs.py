@@ -38,7 +38,8 @@ class Record:
         rooms_one: share of the episodes in which at least one agent passed the first, second and third door; empty if
             none ended, and in runs with a table of levels, which may have other rooms.
         rooms_all: the same for all agents, at any time of the episode.
-        losses: means over the minibatches of the update, by name.
+        losses: means over the minibatches of the update, by name; and `explained_variance`, the share of the variance
+            of what the critic should have predicted that it did predict.
         success: of runs with a table of levels: the mean over all levels, each with the same weight, of how often
             episodes succeeded lately; None in other runs.
         levels: of such runs: the levels in which episodes ended, by name.

@@ -15,7 +15,7 @@ PRESETS: dict[str, TrainingConfig] = {
     "reference": TrainingConfig(
         simulator=SimulatorConfig(8192, seed=5, flat_observations=True),
         network=MLPNetwork(widths=(256, 256, 256), activation="relu", layer_norm=True),
-        rollout=ExperienceConfig(
+        experience=ExperienceConfig(
             num_steps=40,
             practice_worlds=0,
             staggered=False,
@@ -23,17 +23,17 @@ PRESETS: dict[str, TrainingConfig] = {
             normalize_observations=False,
         ),
         ppo=PPOConfig(
-            discount=0.998,
-            trace_decay=0.95,
-            clip=0.2,
+            gamma=0.998,
+            gae_lambda=0.95,
+            clip_range=0.2,
             num_epochs=2,
             num_minibatches=1,
             chunk_length=5,
             learning_rate=1e-4,
             final_learning_rate=None,
-            entropy_weight=0.01,
-            final_entropy_weight=None,
-            value_weight=0.5,
+            entropy_coefficient=0.01,
+            final_entropy_coefficient=None,
+            value_coefficient=0.5,
             max_gradient_norm=0.5,
             value_decay=0.999,
         ),
@@ -45,9 +45,9 @@ PRESETS: dict[str, TrainingConfig] = {
     "pixels": TrainingConfig(
         simulator=SimulatorConfig(128, cameras=Cameras(width=64, height=64)),
         network=LSTMNetwork(widths=(256,), memory=128),
-        rollout=ExperienceConfig(practice_worlds=0),
+        experience=ExperienceConfig(practice_worlds=0),
         ppo=PPOConfig(
-            learning_rate=3e-4, final_learning_rate=None, entropy_weight=0.003, final_entropy_weight=None
+            learning_rate=3e-4, final_learning_rate=None, entropy_coefficient=0.003, final_entropy_coefficient=None
         ),
         num_updates=1000,
         num_threads=None,

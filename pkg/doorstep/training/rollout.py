@@ -39,16 +39,17 @@ class Rollout:
         levels: int64 [T, N]: that worlds played in the step; without levels [T, 0].
         returns, largest_y: float [T, R], metres: of episodes that ended with this step.
         advantages, targets: float [T, R]; targets normalised, for the critic.
+        explained_variance: share of the variance of targets that the values predicted: 1 is all of it.
     """
 
     def __init__(self, config: TrainingConfig, worlds: Worlds, memory_size: int, ranks: Ranks) -> None:
-        steps, rows, device = config.rollout.num_steps, worlds.num_rows, worlds.device
+        steps, rows, device = config.experience.num_steps, worlds.num_rows, worlds.device
         self.num_steps = steps
         self.num_reference_rows = worlds.num_reference_rows
         self._config = config
         self._worlds = worlds
         self._ranks = ranks
-        final_steps = steps if config.rollout.time_limit == "bootstrap" else 0
+        final_steps = steps if config.experience.time_limit == "bootstrap" else 0
 
         def zeros(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
             return torch.zeros(shape, dtype=dtype, device=device)
@@ -68,6 +69,7 @@ class Rollout:
         self.largest_y = zeros(steps, rows)
         self.advantages = zeros(steps, rows)
         self.targets = zeros(steps, rows)
+        self.explained_variance = 0.0
         self.starts[-1] = True
 
     @property
@@ -132,9 +134,10 @@ class Rollout:
             scale.restore(next_values),
             terminations,
             truncations,
-            discount=self._config.ppo.discount,
-            trace_decay=self._config.ppo.trace_decay,
+            discount=self._config.ppo.gamma,
+            trace_decay=self._config.ppo.gae_lambda,
         )
+        self.explained_variance = explained_variance(self.advantages, targets, self._ranks)
         moments.update(targets, self._ranks)
         moments.scale().normalize(targets, self.targets)
 
@@ -167,7 +170,7 @@ class Rollout:
         """The data as sequences of L = `chunk_length` steps, [L, T / L * R, ...]; "memory", [1, ...], before them."""
         length = self._config.chunk_length
         names = ["observations", "starts", "actions", "log_probabilities", "advantages", "targets"]
-        if self._config.ppo.clip_values:
+        if self._config.ppo.clip_value_loss:
             names.append("values")
         by_step = {name: getattr(self, name)[: self.num_steps] for name in names}
         data = {
@@ -175,3 +178,13 @@ class Rollout:
         }
         data["memory"] = self.memory[: self.num_steps : length].flatten(0, 1)[None]
         return data
+
+
+def explained_variance(errors: torch.Tensor, targets: torch.Tensor, ranks: Ranks) -> float:
+    """Together: 1 - variance of errors / variance of targets, over all ranks; 0 where all targets are equal."""
+    numbers = torch.stack((errors, targets)).double().flatten(1)
+    sums = torch.stack((torch.ones_like(numbers).sum(1), numbers.sum(1), numbers.square().sum(1)))
+    ranks.sum(sums)
+    counts, totals, squares = sums
+    of_errors, of_targets = (squares / counts - (totals / counts).square()).tolist()
+    return 1 - of_errors / of_targets if of_targets > 0 else 0.0

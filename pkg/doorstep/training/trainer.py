@@ -77,7 +77,7 @@ class Trainer:
         self.config = config
         self.ranks = ranks = ranks or Ranks()
         arenas = arenas_of(config)
-        self.worlds = worlds = Worlds(config.simulator, ranks, levels_of(arenas), config.rollout.practice_worlds)
+        self.worlds = worlds = Worlds(config.simulator, ranks, levels_of(arenas), config.experience.practice_worlds)
         self._sampler = LevelSampler(config, arenas, worlds) if arenas else None
         with _torch_threads(config.num_threads):
             self.network = make_network(config, worlds.shape).to(worlds.device)
@@ -90,8 +90,9 @@ class Trainer:
         self._observation_moments = make_observation_moments(config, worlds.shape)
         if self._observation_moments is not None:
             self._observation_moments.to(worlds.device)
-        self._step_worlds = recorded(self._step_worlds_once, worlds.device, self._generator, config.rollout.cuda_graph)
-        if config.rollout.staggered:
+        is_recorded = config.experience.cuda_graph
+        self._step_worlds = recorded(self._step_worlds_once, worlds.device, self._generator, is_recorded)
+        if config.experience.staggered:
             worlds.stagger()
 
     def update(self) -> Record:
@@ -127,23 +128,23 @@ class Trainer:
             world_steps=self.world_steps,
             seconds=self.seconds,
             world_steps_per_second=self.config.steps_per_update / seconds,
-            losses=losses,
+            losses={**losses, "explained_variance": self._rollout.explained_variance},
             success=success,
             levels=levels,
             **vars(episodes),
         )
 
     def _check_after_step(self) -> None:
-        if self.worlds.after_step and self.config.rollout.cuda_graph and self.worlds.device.type == "cuda":
+        if self.worlds.after_step and self.config.experience.cuda_graph and self.worlds.device.type == "cuda":
             message = "worlds.after_step is a function, which a CUDA graph would not call in every step"
-            raise TrainingError(message, hint="set rollout.cuda_graph=false")
+            raise TrainingError(message, hint="set experience.cuda_graph=false")
 
     def _collect(self) -> None:
         self._rollout.begin(self._observation_moments)
         self._step_worlds()
 
     def _step_worlds_once(self) -> None:
-        first_step = self.updates * self.config.rollout.num_steps
+        first_step = self.updates * self.config.experience.num_steps
         self._rollout.collect(self._actor, first_step, self._observation_moments)
 
     # ---- Stopping and going on
@@ -252,6 +253,6 @@ def make_network(config: TrainingConfig, shape: tuple[int, ...]) -> ActorCritic:
 
 def make_observation_moments(config: TrainingConfig, shape: tuple[int, ...]) -> RunningMoments | None:
     """None: observations are used as they are."""
-    if config.sees_pixels or not config.rollout.normalize_observations:
+    if config.sees_pixels or not config.experience.normalize_observations:
         return None
     return RunningMoments(shape, OBSERVATION_DECAY, LEAST_OBSERVATION_DEVIATION)

@@ -44,7 +44,7 @@ class Worlds:
         dtype: of observations: float32, or uint8 for pixels.
         after_step: None, or called after every step of a rollout with what it yielded: rewards, float32 [R], dones and
             terminations, bool [R]. It may change rewards, and restore worlds whose episode is over. Checkpoints do not
-            contain its state. On a GPU it needs `rollout.cuda_graph=false`.
+            contain its state. On a GPU it needs `experience.cuda_graph=false`.
     """
 
     def __init__(

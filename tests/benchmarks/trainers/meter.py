@@ -36,7 +36,7 @@ class Meter:
         """Called before each step of an environment whose `Rooms` these are; the first step after an update adds a
         point. `Rooms` are asked, and not the environment's simulator, because steps are slower once that was asked for.
         """
-        if self._steps and self._steps % self.config.rollout.num_steps == 0:
+        if self._steps and self._steps % self.config.experience.num_steps == 0:
             self.add(self._steps * self.config.simulator.num_worlds, rooms.final_returns())
         self._steps += 1
 

@@ -122,13 +122,19 @@ def test_of_two_changes_of_a_field_the_later_counts() -> None:
     assert apply_changes(SimulatorConfig(4), ["seed=1", "num_worlds=2", "seed=3"]) == SimulatorConfig(2, seed=3)
 
 
+def test_a_field_that_no_other_has_is_named_without_its_path() -> None:
+    config = RolloutConfig(SimulatorConfig(4))
+    assert apply_changes(config, ["max_chunk=8"]) == apply_changes(config, ["scheduler.max_chunk=8"]) != config
+    assert apply_changes(config, [], {"max_chunk": 8}) == apply_changes(config, ["max_chunk=8"])
+
+
 @pytest.mark.parametrize(
     ("change", "says"),
     [
         ("seed", "change is 'seed'; it must be KEY=VALUE"),
         ("=7", "change is '=7'; it must be KEY=VALUE"),
         ("sheduler.max_chunk=8", "'sheduler.max_chunk' is not the name of a single value of RolloutConfig (did you m"),
-        ("max_chunk=8", "did you mean 'scheduler.max_chunk'?"),
+        ("type=fair_share", "(it may be scheduler.type or controller.type)"),
         ("scheduler=8", "'scheduler' is not the name of a single value of RolloutConfig (it is scheduler.type, sched"),
         ("devices.x=8", "(it is devices)"),
         ("scheduler.max_chunk=0", "scheduler.max_chunk is 0; it must be an integer, 1 to "),

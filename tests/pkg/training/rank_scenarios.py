@@ -23,8 +23,8 @@ from doorstep.training.run import CHECKPOINT
 
 KINDS = {
     "mlp": ("ppo.num_epochs=2",),
-    "lstm": (*WITH_MEMORY, "rollout.time_limit=bootstrap", "rollout.normalize_observations=false"),
-    "native": (*WITH_MEMORY, "rollout.inference=native", "simulator.world_offset=5"),
+    "lstm": (*WITH_MEMORY, "experience.time_limit=bootstrap", "experience.normalize_observations=false"),
+    "native": (*WITH_MEMORY, "experience.inference=native", "simulator.world_offset=5"),
 }
 UPDATES = 10
 

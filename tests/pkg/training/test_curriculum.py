@@ -207,7 +207,7 @@ def test_only_configs_of_curricula_are_registered() -> None:
 
 def test_worlds_draw_levels_by_the_weights() -> None:
     """Draws of 4,000 worlds, by a chi-square test with 19 degrees of freedom at a level of 0.1%: 43.8."""
-    trainer = Trainer(small(*ON_LEVELS, "simulator.num_worlds=4000", "ppo.num_minibatches=4", "rollout.num_steps=4"))
+    trainer = Trainer(small(*ON_LEVELS, "simulator.num_worlds=4000", "ppo.num_minibatches=4", "experience.num_steps=4"))
     sampler = trainer._sampler
     assert sampler is not None
     sampler.rates.update(outcomes([50] * 20, [0] * 5 + [50] * 5 + [25] * 5 + [5] * 5))
@@ -223,7 +223,7 @@ def test_worlds_draw_levels_by_the_weights() -> None:
 
 def test_episodes_count_for_the_level_that_was_played() -> None:
     """A reset has drawn another level by the time an episode's end is seen."""
-    changes = ("simulator.num_worlds=40", "rollout.num_steps=64", "rollout.staggered=false")
+    changes = ("simulator.num_worlds=40", "experience.num_steps=64", "experience.staggered=false")
     trainer = Trainer(small("levels=curated", *changes))
     lengths = [level.episode_length for level in curated().values()]
     played = trainer.worlds.sim.levels.to_torch()[:, 0].tolist()
@@ -241,7 +241,7 @@ def test_episodes_count_for_the_level_that_was_played() -> None:
 
 
 def test_without_levels_there_is_nothing_of_them() -> None:
-    trainer = Trainer(small().changed("rollout.practice_worlds=0"))
+    trainer = Trainer(small().changed("experience.practice_worlds=0"))
     record = trainer.update()
     assert (record.success, record.levels) == (None, {})
     assert not any(name.startswith("levels.") for name in trainer.checkpoint().tensors)
@@ -294,7 +294,7 @@ def test_the_curriculum_of_a_resumed_run_may_change(tmp_path: Path) -> None:
 
 
 def test_with_other_levels_no_world_practises() -> None:
-    trainer = Trainer(small().changed("levels=curated", "rollout.practice_worlds=0.5"))
+    trainer = Trainer(small().changed("levels=curated", "experience.practice_worlds=0.5"))
     assert trainer.worlds.sim.config.max_levels == len(curated())
     assert trainer.worlds.num_reference_rows == trainer.worlds.num_rows
 

@@ -42,7 +42,7 @@ def test_episodes_are_counted_once_by_world() -> None:
 
 
 def test_worlds_that_practise_are_not_counted() -> None:
-    _, rollout = rolled_out("rollout.practice_worlds=0.5")
+    _, rollout = rolled_out("experience.practice_worlds=0.5")
     rollout.starts[1:] = False
     for world, largest_y in ((0, 14.0), (2, 12.0), (3, 41.0), (5, 41.0)):  # the last three practise
         rollout.starts[5, 2 * world : 2 * world + 2] = True

@@ -36,10 +36,10 @@ from doorstep.training.run import CHECKPOINT, CONFIG, LOG, NONFINITE_BATCH  # no
 
 KINDS = [
     (),
-    (*WITH_MEMORY, "rollout.time_limit=bootstrap"),
+    (*WITH_MEMORY, "experience.time_limit=bootstrap"),
     ("network.separate_critic=true",),
-    (*WITH_MEMORY, "rollout.inference=native"),
-    ("ppo.final_learning_rate=0", "rollout.normalize_observations=false"),
+    (*WITH_MEMORY, "experience.inference=native"),
+    ("ppo.final_learning_rate=0", "experience.normalize_observations=false"),
 ]
 
 
