@@ -40,6 +40,7 @@ if _TYPE_CHECKING:
     from doorstep.evaluation import Evaluation, evaluate
     from doorstep.policy import Policy, load_trained
     from doorstep.rollouts import EpisodeRequest, EpisodeResult, EpisodeStep, RolloutConfig, RolloutEngine
+    from doorstep.training import resume, train
 
 __version__ = _VERSION
 
@@ -88,6 +89,8 @@ __all__ = [
     "get_include",
     "live_counts",
     "load_trained",
+    "resume",
+    "train",
 ]
 
 
@@ -102,6 +105,8 @@ _LATER = {
     "RolloutEngine": "doorstep.rollouts",
     "evaluate": "doorstep.evaluation",
     "load_trained": "doorstep.policy",
+    "resume": "doorstep.training",
+    "train": "doorstep.training",
 }
 
 

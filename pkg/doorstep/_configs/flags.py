@@ -67,26 +67,35 @@ def read_options(
     return _merged(cls, base or {}, given)
 
 
-def apply_changes(config: AnyConfig, changes: Iterable[str], values: Mapping[str, Any] | None = None) -> AnyConfig:
-    """The config with changes, made all at once; later ones count more.
-
-    Args:
-        changes: written KEY=VALUE, such as "scheduler.max_chunk=8", with values as in options. KEY is the path of a
-            field, or its name alone if no other field within a part has it.
-        values: likewise, by KEY.
+def split_changes(changes: Iterable[str]) -> dict[str, str]:
+    """Changes written KEY=VALUE, such as "scheduler.max_chunk=8", as texts by KEY; of two the later counts.
 
     Raises:
-        ArgumentError: a change has no "=", names no field, or its value is refused.
+        ArgumentError: a change has no "=".
+    """
+    values: dict[str, str] = {}
+    for change in changes:
+        key, equals, text = change.partition("=")
+        if not equals or not key:
+            refuse("change", "KEY=VALUE, where KEY is the name of a field", change)
+        values.pop(key, None)
+        values[key] = text
+    return values
+
+
+def apply_changes(config: AnyConfig, changes: Mapping[str, Any]) -> AnyConfig:
+    """The config with other values of some fields, made all at once; later ones count more.
+
+    Args:
+        changes: values, or texts as in options, by the paths of fields, or their names alone if no others have them.
+
+    Raises:
+        ArgumentError: a key names no field, or its value is refused.
     """
     cls = type(config)
     paths = [".".join(option.path) for option in _options(cls)]
     given: dict[str, Any] = {}
-    for change in changes:
-        key, equals, text = change.partition("=")
-        if not equals or not key:
-            refuse("change", f"KEY=VALUE, where KEY is the name of a field, such as {paths[0]}", change)
-        _put(given, _path_of(cls, key, paths).split("."), text)
-    for key, value in (values or {}).items():
+    for key, value in changes.items():
         _put(given, _path_of(cls, key, paths).split("."), value)
     return cls.from_dict(_merged(cls, config.to_dict(), given))
 

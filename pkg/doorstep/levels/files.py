@@ -71,10 +71,15 @@ def _levels_of(document: object) -> list[AnyLevel]:
     entries = checked_document("the file", document, _KIND).get("levels")
     if not isinstance(entries, list) or not entries:
         refuse("levels", "a list of levels, at least one", entries)
-    return [_level_of(f"levels[{i}].", entry) for i, entry in enumerate(entries)]
+    return [level_of_document(f"levels[{i}].", entry) for i, entry in enumerate(entries)]
 
 
-def _level_of(prefix: str, entry: object) -> AnyLevel:
+def level_of_document(prefix: str, entry: object) -> AnyLevel:
+    """The level of a dictionary as its `to_dict()` makes it.
+
+    Raises:
+        ArgumentError: the entry is no level; the message names the field, after the prefix.
+    """
     cls = _class_of(entry)
     if cls is None:
         kind = entry.get("doorstep") if isinstance(entry, dict) else None

@@ -31,9 +31,7 @@ class _Curve(NamedTuple):
     high: Floats
 
 
-def plot_runs(
-    runs: Sequence[str | os.PathLike[str]], path: str | os.PathLike[str], *, x: str = "steps"
-) -> None:
+def plot_runs(runs: Sequence[str | os.PathLike[str]], path: str | os.PathLike[str], *, x: str = "steps") -> None:
     """Draws the return, the share of episodes in which agents passed each door, and the speed of training runs.
 
     Runs whose configs differ only in seeds and `num_updates` are one curve: their mean, in a band from the least to the
@@ -46,7 +44,7 @@ def plot_runs(
     >>> folder = tempfile.mkdtemp()
     >>> small = preset("default").changed("simulator.num_worlds=8", "ppo.num_minibatches=1", "num_updates=2")
     >>> for seed in (0, 1):
-    ...     _ = train(small.changed(f"seed={seed}"), f"{folder}/seed{seed}")
+    ...     _ = train(f"{folder}/seed{seed}", config=small, seed=seed)
     >>> plot_runs([f"{folder}/seed0", f"{folder}/seed1"], f"{folder}/curves.png")
     >>> os.path.exists(f"{folder}/curves.png")
     True

@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal, final
 
-from doorstep._arguments import refuse
-from doorstep._configs import Config, Integer, Number, PolymorphicConfig, Registry, Text, registered
-from doorstep._configs.flags import apply_changes
+from doorstep._arguments import check_weights, refuse
+from doorstep._configs import Config, Integer, Number, PolymorphicConfig, Registry, registered
+from doorstep._configs.flags import apply_changes, split_changes
 from doorstep._native import MAX_SEED
 from doorstep.config import SimulatorConfig
+from doorstep.levels import GeneratedLevel, Level
+from doorstep.levels.choice import find_levels, is_reference
+from doorstep.levels.field import PlayedLevels
 
 MAX_COUNT = 2**31 - 1
 MAX_UNITS = 2**16
@@ -66,12 +69,12 @@ class ExperienceConfig(Config):
     """
 
     num_steps: Annotated[int, Integer(1, MAX_COUNT), "Steps of every world between two updates."] = 32
-    practice_worlds: Annotated[
+    retries: Annotated[
         float,
-        Number(low=0, high=1),
-        "Share of the worlds that practise the last room of the reference's levels: it comes after two easy rooms, or "
-        "all three are of its type. Logs count the other worlds. With other levels no world practises.",
-    ] = 0.4
+        Number(low=0, high=0.5),
+        "Share of the episodes that begin in the middle of one that failed after an agent had reached the last room. "
+        "Logs do not count them.",
+    ] = 0.0
     staggered: Annotated[bool, "Begin with worlds at different times of their episodes."] = True
     time_limit: Annotated[
         Literal["terminal", "bootstrap"],
@@ -180,11 +183,16 @@ class TrainingConfig(Config):
         SimulatorConfig, "The worlds. With cameras the network sees their pixels, otherwise the flat observations."
     ] = field(default_factory=lambda: SimulatorConfig(256, flat_observations=True))
     levels: Annotated[
-        str,
-        Text(),
-        "What is played: reference, room_types, curated, or the path of a file with levels. A table of levels sets "
-        "simulator.max_levels.",
+        str | tuple[Level | GeneratedLevel, ...],
+        PlayedLevels(),
+        "What is played: reference, room_types, curated, or the path of a file with levels, which the config then has; "
+        "in Python all that a Simulator takes. Sets simulator.max_levels.",
     ] = "reference"
+    level_weights: Annotated[
+        tuple[float, ...] | None,
+        Number(low=0),
+        "How likely each level is, relative to their sum; a curriculum multiplies them. None: all are equally likely.",
+    ] = None
     curriculum: Annotated[CurriculumConfig, "How likely worlds draw each level."] = field(
         default_factory=UniformCurriculum
     )
@@ -212,8 +220,12 @@ class TrainingConfig(Config):
             object.__setattr__(self, "simulator", simulator.replace(flat_observations=True))
         if self.sees_pixels and experience.time_limit == "bootstrap":
             refuse("experience.time_limit", "'terminal' with cameras, which have no view of what was last", "bootstrap")
-        if self.levels == "reference" and not isinstance(self.curriculum, UniformCurriculum):
+        if is_reference(self.levels) and not isinstance(self.curriculum, UniformCurriculum):
             refuse("curriculum", "'uniform' with levels='reference', which is one level", self.curriculum)
+        if is_reference(self.levels) and self.level_weights is not None:
+            refuse("level_weights", "none with levels='reference', which is one level", self.level_weights)
+        if self.level_weights is not None:
+            check_weights("level_weights", self.level_weights, len(find_levels(self.levels)))
         if experience.num_steps % self.chunk_length:
             requirement = f"a divisor of experience.num_steps, which is {experience.num_steps}"
             refuse("ppo.chunk_length", requirement, self.ppo.chunk_length)
@@ -260,9 +272,13 @@ class TrainingConfig(Config):
         "gamma=0.99" and "network.widths=64,64".
 
         A field is named by its path, or by its own name if no other field has it. All changes are made at once; of two
-        for one field the later counts. Another "network.type" begins with its defaults.
+        for one field the later counts. Another "network.type" begins with its defaults, and other `levels` without
+        `level_weights`.
 
         Raises:
             ArgumentError: a change has no "=", names no field, or its value is refused.
         """
-        return apply_changes(self, changes, values)
+        given = {**split_changes(changes), **values}
+        if "levels" in given:
+            given = {"level_weights": None, **given}
+        return apply_changes(self, given)

@@ -20,9 +20,9 @@ def load_policy(path: str | os.PathLike[str], *, sampling: SamplingParams | None
     """The policy of a checkpoint, evaluated by the library. It takes observations as the simulator makes them.
 
     >>> import doorstep, tempfile
-    >>> from doorstep.training import load_policy, preset, train
+    >>> from doorstep.training import load_policy, train
     >>> folder = tempfile.mkdtemp()
-    >>> _ = train(preset("default").changed("simulator.num_worlds=8", "ppo.num_minibatches=1", "num_updates=1"), folder)
+    >>> _ = train(folder, num_worlds=8, num_minibatches=1, num_updates=1)
     >>> policy = load_policy(f"{folder}/checkpoint.safetensors")
     >>> sim = doorstep.Simulator(4, flat_observations=True)
     >>> policy.act(sim.observations).shape
@@ -48,9 +48,9 @@ def export_policy(
 
     >>> import pathlib, tempfile
     >>> from doorstep.policy import read_policy
-    >>> from doorstep.training import export_policy, preset, train
+    >>> from doorstep.training import export_policy, train
     >>> folder = pathlib.Path(tempfile.mkdtemp())
-    >>> _ = train(preset("default").changed("simulator.num_worlds=8", "ppo.num_minibatches=1", "num_updates=1"), folder)
+    >>> _ = train(folder, num_worlds=8, num_minibatches=1, num_updates=1)
     >>> export_policy(folder / "checkpoint.safetensors", folder / "policy.safetensors")
     >>> read_policy(folder / "policy.safetensors")
     Policy(94 inputs, 7 layers)

@@ -10,6 +10,7 @@ from typing import final
 
 import torch
 
+from doorstep.levels.choice import is_reference
 from doorstep.training.acting import make_actor
 from doorstep.training.checkpoint import Checkpoint, named
 from doorstep.training.config import TrainingConfig
@@ -17,11 +18,12 @@ from doorstep.training.distributed import Ranks
 from doorstep.training.errors import TrainingError
 from doorstep.training.graphs import recorded
 from doorstep.training.level_sampler import LevelSampler
-from doorstep.training.levels import arenas_of, levels_of
+from doorstep.training.levels import TrainingLevels, arenas_of, levels_of
 from doorstep.training.logs import Record, summarize_episodes
 from doorstep.training.networks import ActorCritic
 from doorstep.training.normalization import RunningMoments
 from doorstep.training.ppo import Learner
+from doorstep.training.retries import Retries
 from doorstep.training.rollout import Rollout
 from doorstep.training.worlds import Worlds
 
@@ -77,20 +79,22 @@ class Trainer:
         self.config = config
         self.ranks = ranks = ranks or Ranks()
         arenas = arenas_of(config)
-        self.worlds = worlds = Worlds(config.simulator, ranks, levels_of(arenas), config.experience.practice_worlds)
-        self._sampler = LevelSampler(config, arenas, worlds) if arenas else None
+        self.worlds = worlds = Worlds(config.simulator, ranks, levels_of(arenas))
+        levels = self._levels = TrainingLevels(arenas, worlds.device)
+        self._sampler = None if is_reference(config.levels) else LevelSampler(config, levels, worlds)
+        self._retries = Retries(config, worlds, ranks) if config.experience.retries else None
         with _torch_threads(config.num_threads):
             self.network = make_network(config, worlds.shape).to(worlds.device)
         self.updates, self.world_steps, self.seconds = 0, 0, 0.0
         self._learner = Learner(config, self.network, ranks)
         self._generator = torch.Generator(worlds.device).manual_seed(config.seed)
         self._actor = make_actor(config, self.network, self._learner.evaluate, self._generator, ranks)
-        self._rollout = Rollout(config, worlds, self.network.memory_size, ranks)
+        self._rollout = Rollout(config, worlds, levels, self._retries, self.network.memory_size, ranks)
         self._value_moments = RunningMoments((), config.ppo.value_decay, LEAST_VALUE_DEVIATION).to(worlds.device)
         self._observation_moments = make_observation_moments(config, worlds.shape)
         if self._observation_moments is not None:
             self._observation_moments.to(worlds.device)
-        is_recorded = config.experience.cuda_graph
+        is_recorded = config.experience.cuda_graph and self._retries is None  # saves pass through the host
         self._step_worlds = recorded(self._step_worlds_once, worlds.device, self._generator, is_recorded)
         if config.experience.staggered:
             worlds.stagger()
@@ -114,11 +118,11 @@ class Trainer:
         self._rollout.judge(self._learner.evaluate, self._value_moments, is_evaluated=self._actor.evaluates)
         progress = min(self.updates / self.config.num_updates, 1)
         losses = self._learner.update(self._rollout.sequences(), progress, self._generator)
-        episodes = summarize_episodes(self._rollout, self.config.simulator.num_agents, self.ranks)
+        episodes = summarize_episodes(self._rollout, self._levels, self.config.simulator.num_agents, self.ranks)
         success, levels = None, {}
         if self._sampler is not None:
             levels = self._sampler.update(self._rollout, self.ranks)
-            success, episodes = self._sampler.success(), episodes.without_rooms()
+            success = self._sampler.success()
         seconds = time.perf_counter() - begin
         self.updates += 1
         self.world_steps += self.config.steps_per_update
@@ -145,7 +149,7 @@ class Trainer:
 
     def _step_worlds_once(self) -> None:
         first_step = self.updates * self.config.experience.num_steps
-        self._rollout.collect(self._actor, first_step, self._observation_moments)
+        self._rollout.collect(self._actor, first_step, self._observation_moments, self._generator)
 
     # ---- Stopping and going on
 
@@ -170,12 +174,17 @@ class Trainer:
             "value_moments": self._value_moments.state_dict(),
             "observation_moments": {} if moments is None else moments.state_dict(),
             "levels": {} if self._sampler is None else self._sampler.state_dict(),
+            "retries": self._retries_of_all(),
             "rollout": {
                 "starts": self.ranks.gather(self._rollout.starts[-1]).flatten(0, 1),
                 "memory": self.ranks.gather(self._rollout.memory[-1]).flatten(0, 1),
             },
             "run": {"worlds": self.worlds.save(), "generator": self._generator.get_state()},
         }
+
+    def _retries_of_all(self) -> dict[str, torch.Tensor]:
+        rows = {} if self._retries is None else self._retries.state_dict()
+        return {name: self.ranks.gather(tensor).flatten(0, 1) for name, tensor in rows.items()}
 
     def restore(self, checkpoint: Checkpoint) -> None:
         """Goes on from a checkpoint, of any number of ranks. On the CPU, with the same versions and numbers of threads
@@ -192,6 +201,9 @@ class Trainer:
         self._load_learned(checkpoint)
         if self._sampler is not None:
             self._sampler.restore(checkpoint)
+        if self._retries is not None:
+            own = self.ranks.rows(self.config.simulator.num_worlds)
+            self._retries.load_state_dict({name: rows[own] for name, rows in checkpoint.part("retries").items()})
         own = self.ranks.rows(self.config.num_rows)
         self._rollout.starts[-1] = checkpoint.tensors["rollout.starts"][own]
         self._rollout.memory[-1] = checkpoint.tensors["rollout.memory"][own]

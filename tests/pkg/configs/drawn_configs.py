@@ -14,6 +14,8 @@ from doorstep._configs.polymorphic import PolymorphicPart
 from doorstep._configs.rules import Choice, Device, Flag, Items, Optional, Rule, Text
 from doorstep.errors import ArgumentError
 from doorstep.evaluation import EvaluationConfig
+from doorstep.levels import reference
+from doorstep.levels.field import PlayedLevels
 from doorstep.policy import SamplingParams
 
 CLASSES: tuple[type[Config], ...] = (SimulatorConfig, SamplingParams, RolloutConfig, EvaluationConfig)
@@ -23,12 +25,13 @@ if importlib.util.find_spec("torch"):  # which doorstep.training needs
     CLASSES += (TrainingConfig,)
 
 
+NOT_DRAWN = ("cameras", "level_weights", "type")
+
+
 def draw_config(cls: type[Config], random: Random) -> Any:
-    """A config without cameras, which engines refuse."""
+    """A config without cameras, which engines refuse, and weights, whose number must be that of levels."""
     while True:
-        fields = {
-            name: draw(rule, random) for name, (rule, _) in field_rules(cls).items() if name not in ("cameras", "type")
-        }
+        fields = {name: draw(rule, random) for name, (rule, _) in field_rules(cls).items() if name not in NOT_DRAWN}
         try:
             return cls(**fields)
         except ArgumentError:  # of a rule about several fields; they are few
@@ -55,6 +58,8 @@ def draw(rule: Rule, random: Random) -> Any:
             return random.choice(rule.names)
         case Device():
             return random.choice(["cpu", "cuda", "cuda:3", "auto"])
+        case PlayedLevels():
+            return random.choice(["reference", "curated", "room_types", (reference(),)])
         case Text():
             return random.choice(["none", "NONE", "", '"', "[", "a b", "a,b", "path/to/file.py:function", "é%=-- "])
     return draw_config(rule.cls, random)  # type: ignore[attr-defined]

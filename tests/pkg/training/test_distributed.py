@@ -298,13 +298,13 @@ def test_one_process_joins_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_run_that_begins_or_goes_on(tmp_path: Path) -> None:
     config = small("num_updates=2", *WITH_MEMORY)
-    begun = train(config, tmp_path / "run", auto_resume=True)
+    begun = train(tmp_path / "run", config=config, auto_resume=True)
     assert begun.updates == 2
     longer = config.changed("num_updates=4", "ppo.learning_rate=1e-4")
-    assert train(longer, tmp_path / "run", auto_resume=True).updates == 4
+    assert train(tmp_path / "run", config=longer, auto_resume=True).updates == 4
     assert load_checkpoint(tmp_path / "run" / CHECKPOINT).config == longer
     with pytest.raises(doorstep.StateError, match=r"does not fit: network\.memory"):
-        train(config.changed("network.memory=16"), tmp_path / "run", auto_resume=True)
+        train(tmp_path / "run", config=config.changed("network.memory=16"), auto_resume=True)
 
 
 def test_without_other_processes_there_is_an_error_that_names_them(

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import doorstep
+from doorstep._configs.flags import split_changes
 
 torch = pytest.importorskip("torch")
 safetensors = pytest.importorskip("safetensors.torch")
@@ -58,9 +59,9 @@ def assert_equal(one: Trainer, other: Trainer) -> None:
 @pytest.mark.parametrize("changes", KINDS)
 def test_a_resumed_run_has_the_bits_of_an_uninterrupted_one(changes: tuple[str, ...], tmp_path: Path) -> None:
     config = small(*changes, "num_updates=7")
-    whole = train(config, tmp_path / "whole")
+    whole = train(tmp_path / "whole", config=config)
     stops = iter([False, False, True])
-    train(config, tmp_path / "parts", should_stop=lambda: next(stops))
+    train(tmp_path / "parts", config=config, should_stop=lambda: next(stops))
     assert load_checkpoint(tmp_path / "parts" / CHECKPOINT).update == 3
     parts = resume(tmp_path / "parts")
     assert_equal(whole, parts)
@@ -79,28 +80,42 @@ def test_a_run_that_died_between_checkpoints_goes_on_from_the_last(tmp_path: Pat
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        train(config, tmp_path / "dead", on_update=die)
+        train(tmp_path / "dead", config=config, on_update=die)
     with open(tmp_path / "dead" / LOG, "ab") as log:
         log.write(b'{"update": 6, "world_st')  # a line that was cut off
     assert [record["update"] for record in read_log(tmp_path / "dead" / LOG)] == [1, 2, 3, 4, 5]
     resumed = resume(tmp_path / "dead")
-    assert_equal(train(config, tmp_path / "whole"), resumed)
+    assert_equal(train(tmp_path / "whole", config=config), resumed)
     assert [record["update"] for record in read_log(tmp_path / "dead" / LOG)] == [1, 2, 3, 4, 5, 6]
 
 
 def test_a_finished_run_can_be_extended(tmp_path: Path) -> None:
-    train(small("num_updates=2"), tmp_path)
-    trainer = resume(tmp_path, ["num_updates=4"])
+    train(tmp_path, config=small("num_updates=2"))
+    trainer = resume(tmp_path, num_updates=4)
     assert trainer.updates == 4
     assert json.loads((tmp_path / CONFIG).read_text())["num_updates"] == 4
-    assert_equal(trainer, resume(tmp_path))
+    with pytest.raises(doorstep.ArgumentError, match=r"has made 4 updates, and num_updates is 4 \(give more"):
+        resume(tmp_path)
+    with pytest.raises(doorstep.ArgumentError, match="num_updates is 3"):
+        resume(tmp_path, num_updates=3)
+
+
+def test_a_run_ends_when_its_minutes_are_over(tmp_path: Path) -> None:
+    records: list[Any] = []
+    trainer = train(tmp_path, config=small("num_updates=100000"), minutes=0.002, on_update=records.append)
+    assert 1 <= trainer.updates == len(records) < 1000
+    assert load_checkpoint(tmp_path / CHECKPOINT).update == trainer.updates
+    assert resume(tmp_path, minutes=1e-6).updates == trainer.updates + 1
+    for minutes in (0, -1, float("nan"), True, "2"):
+        with pytest.raises(doorstep.ArgumentError, match=r"minutes is .*; it must be a number of minutes"):
+            resume(tmp_path, minutes=minutes)
 
 
 def test_a_run_is_not_overwritten(tmp_path: Path) -> None:
-    train(small("num_updates=1"), tmp_path)
+    train(tmp_path, config=small("num_updates=1"))
     before = (tmp_path / CHECKPOINT).read_bytes()
     with pytest.raises(doorstep.ArgumentError, match="has a run already"):
-        train(small("num_updates=1"), tmp_path)
+        train(tmp_path, config=small("num_updates=1"))
     assert (tmp_path / CHECKPOINT).read_bytes() == before
 
 
@@ -186,7 +201,7 @@ def test_a_checkpoint_of_another_shape_is_refused_by_name(saved: Path, changes: 
         trainer.restore(load_checkpoint(saved))
     assert_equal_tensors(trainer.checkpoint(), before)
     with pytest.raises(doorstep.StateError, match="does not fit"):
-        resume(saved.parent, changes)
+        resume(saved.parent, num_updates=9, **split_changes(changes))
 
 
 TENSORS_THAT_DO_NOT_FIT: dict[str, Any] = {  # None: absent
@@ -260,7 +275,7 @@ def test_a_batch_that_is_not_finite_is_kept(tmp_path: Path) -> None:
 
     runs: list[Trainer] = []
     with pytest.raises(NonFiniteLossError, match=r"its data is in .*nonfinite_batch.safetensors"):
-        train(config, tmp_path, on_begin=runs.append, on_update=poison)
+        train(tmp_path, config=config, on_begin=runs.append, on_update=poison)
     batch = safetensors.load((tmp_path / NONFINITE_BATCH).read_bytes())
     assert not batch["targets"].isfinite().all()
     assert batch["observations"].isfinite().all()

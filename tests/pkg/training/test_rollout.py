@@ -15,13 +15,13 @@ from tests.pkg.training.runs import WITH_MEMORY, WITHOUT_MEMORY, rolled_out, sma
 
 from doorstep.training import Ranks, Trainer, TrainingError  # noqa: E402
 from doorstep.training.rollout import explained_variance  # noqa: E402
-from doorstep.training.worlds import PRACTICE, Worlds  # noqa: E402
+from doorstep.training.worlds import Worlds  # noqa: E402
 
 UNSCALED = ("experience.normalize_observations=false", "experience.staggered=false")
 
 
 def test_a_rollout_holds_what_happened() -> None:
-    changes = ("experience.time_limit=bootstrap", "experience.num_steps=32", "experience.practice_worlds=0")
+    changes = ("experience.time_limit=bootstrap", "experience.num_steps=32")
     trainer, rollout = rolled_out(*UNSCALED, *changes)
     with doorstep.Simulator.from_config(trainer.config.simulator) as again:
         for step in range(rollout.num_steps):
@@ -38,7 +38,7 @@ def test_a_rollout_holds_what_happened() -> None:
 
 
 def test_a_function_adds_rewards_and_restores_worlds() -> None:
-    trainer = Trainer(small(*UNSCALED, "experience.num_steps=32", "experience.practice_worlds=0"))
+    trainer = Trainer(small(*UNSCALED, "experience.num_steps=32"))
     sim = trainer.worlds.sim
     begin = sim.save([2])
     yielded = []
@@ -172,21 +172,6 @@ def test_staggered_worlds_end_their_episodes_at_different_steps() -> None:
     remaining = worlds.sim.steps_remaining.to_numpy()[:, 0, 0]
     assert np.unique(remaining).size == 20
     assert (worlds.sim.steps_remaining.to_numpy() > 0).all()
-
-
-@pytest.mark.parametrize(("share", "playing"), [(0, 6), (0.34, 4), (1, 0)])
-def test_the_last_worlds_practise(share: float, playing: int) -> None:
-    trainer = Trainer(small(f"experience.practice_worlds={share}", "simulator.episode_length=4"))
-    worlds = trainer.worlds
-    assert worlds.num_reference_rows == 2 * (playing or 6)  # with no other world all are counted
-    seen: set[int] = set()
-    for _ in range(10):
-        trainer.update()
-        present = worlds.sim.levels[:, 0].tolist() if share else [0] * 6
-        assert present[:playing] == [0] * playing
-        assert all(present[playing:])
-        seen.update(present[playing:])
-    assert seen == (set(range(1, 1 + len(PRACTICE))) if share else set())
 
 
 def test_pixels_are_colours_and_depth() -> None:
