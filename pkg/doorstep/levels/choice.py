@@ -18,7 +18,8 @@ AnyLevels: TypeAlias = "_OneOrMore | Sequence[_OneOrMore] | Mapping[str, AnyLeve
 
 REFERENCE = "reference"
 NAMES_OF_LEVELS = (REFERENCE, "room_types", "curated")
-_REQUIREMENT = f"{', '.join(map(repr, NAMES_OF_LEVELS))}, the path of a file, a level, a sequence of these or a mapping of names to levels"
+_NAMES = ", ".join(map(repr, NAMES_OF_LEVELS))
+_REQUIREMENT = f"{_NAMES}, the path of a file, a level, a sequence of these or a mapping of names to levels"
 
 
 def is_reference(levels: object) -> bool:

@@ -19,7 +19,7 @@ from doorstep._native import VERSION_STRING
 from doorstep._optional import import_optional
 from doorstep._safetensors import METADATA, check_seal, seal, split
 from doorstep.errors import DoorstepError, StateError
-from doorstep.training.config import TrainingConfig
+from doorstep.training.config import CurriculumConfig, TrainingConfig, UniformCurriculum
 
 FORMAT = 1
 METADATA_KEY = "doorstep"
@@ -36,6 +36,8 @@ class Checkpoint:
         world_steps: steps of worlds so far.
         seconds: that it took so far.
         tensors: weights, optimiser, running moments, random numbers and worlds, by name.
+        absent_curriculum: module.Class of a curriculum's config that this process has not registered, and in whose
+            place `config` has the uniform one; "" if there is none. It is not needed to play.
     """
 
     config: TrainingConfig
@@ -43,6 +45,7 @@ class Checkpoint:
     world_steps: int
     seconds: float
     tensors: Mapping[str, torch.Tensor]
+    absent_curriculum: str = ""
 
     def part(self, prefix: str) -> dict[str, torch.Tensor]:
         """The tensors whose names begin with `prefix` and a dot, without these."""
@@ -91,8 +94,10 @@ def save_checkpoint(path: str | os.PathLike[str], checkpoint: Checkpoint) -> Non
         LibraryError: safetensors is missing: pip install "doorstep[train]".
         OSError: the file cannot be written.
     """
+    curriculum = type(checkpoint.config.curriculum)
     header = {
         "config": checkpoint.config.to_dict(),
+        "curriculum": f"{curriculum.__module__}.{curriculum.__qualname__}",
         "update": checkpoint.update,
         "world_steps": checkpoint.world_steps,
         "seconds": checkpoint.seconds,
@@ -145,8 +150,11 @@ def parse_checkpoint(path: str | os.PathLike[str], data: bytes) -> Checkpoint:
     except Exception as error:  # of safetensors, whose class is its own
         raise StateError(f"{os.fsdecode(path)} is damaged: {error}") from error
     try:
-        config = TrainingConfig.from_dict(header["config"])
-        return Checkpoint(config, header["update"], header["world_steps"], header["seconds"], tensors)
+        values, absent = header["config"], ""
+        if values["curriculum"]["type"] not in CurriculumConfig.registry:
+            values, absent = {**values, "curriculum": UniformCurriculum.type}, header["curriculum"]
+        config = TrainingConfig.from_dict(values)
+        return Checkpoint(config, header["update"], header["world_steps"], header["seconds"], tensors, absent)
     except (DoorstepError, KeyError, TypeError) as error:
         raise StateError(f"{os.fsdecode(path)} has a config that this version refuses: {error}") from error
 

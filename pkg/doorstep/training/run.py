@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from doorstep._arguments import check_between
 from doorstep._files import checked_path, read_regular, replaced_file
-from doorstep.errors import ArgumentError
+from doorstep.errors import ArgumentError, StateError
 from doorstep.training.checkpoint import (
     Checkpoint,
     load_safetensors,
@@ -126,7 +126,8 @@ def resume(
 
     Raises:
         ArgumentError: the folder has no run, or one that has made all its updates; or a change is refused.
-        StateError: the checkpoint is damaged, or does not fit the changed config.
+        StateError: the checkpoint is damaged, does not fit the changed config, or has a curriculum whose module was not
+            imported.
         LibraryError, NonFiniteLossError, LostRankError, OSError: as `train()`.
     """
     path = Path(checked_path(folder))
@@ -134,6 +135,10 @@ def resume(
     checkpoint = read_on_first(path / CHECKPOINT, ranks)
     if checkpoint is None:
         raise ArgumentError(f"{path} has no {CHECKPOINT} to resume", argument="folder")
+    if checkpoint.absent_curriculum:
+        module, _, name = checkpoint.absent_curriculum.rpartition(".")
+        message = f"the run in {path} has the curriculum {name}, which no module has registered"
+        raise StateError(message, hint=f"import {module} first")
     config = checkpoint.config.changed(**changes)
     if checkpoint.update >= config.num_updates:
         raise ArgumentError(

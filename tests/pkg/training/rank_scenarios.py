@@ -69,7 +69,10 @@ def interruptions(folder: Path) -> Any:
     )
     if ranks.is_first:
         (folder / "third.safetensors").write_bytes((folder / "parts" / CHECKPOINT).read_bytes())
-    return [stopped.updates, resume(folder / "parts").updates]
+    begun: list[Trainer] = []
+    resumed = resume(folder / "parts", on_begin=begun.append)
+    assert begun == [resumed]  # on every rank
+    return [stopped.updates, resumed.updates]
 
 
 def failures(folder: Path) -> Any:

@@ -28,6 +28,7 @@ from doorstep.training import (  # noqa: E402
     TrainingError,
     UniformCurriculum,
     load_checkpoint,
+    load_policy,
     read_log,
     register_curriculum,
     resume,
@@ -173,6 +174,25 @@ def test_a_registered_curriculum_is_used_and_its_buffers_are_in_checkpoints(tmp_
     assert trainer.worlds.sim.level_weights.to_numpy().argmax(1).tolist() == [3] * config.simulator.num_worlds
     assert load_checkpoint(tmp_path / CHECKPOINT).tensors["levels.curriculum.calls"] == 4
     assert resume(tmp_path, num_updates=4).checkpoint().tensors["levels.curriculum.calls"] == 5
+
+
+@pytest.mark.usefixtures("undone_registrations")
+def test_a_run_with_an_absent_curriculum_is_played_and_says_what_to_import(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @register_curriculum(FirstConfig)
+    class First(Curriculum):
+        def __init__(self, config: FirstConfig, num_levels: int) -> None:
+            super().__init__()
+
+        def weights(self, outcomes: LevelOutcomes, rates: SuccessRates) -> Any:
+            return rates.episodes + 1
+
+    train(tmp_path, config=small("levels=curated", "curriculum.type=first", "num_updates=1"))
+    monkeypatch.delitem(CurriculumConfig.registry._classes, "first")
+    load_policy(tmp_path / CHECKPOINT)
+    with pytest.raises(doorstep.StateError, match=r"FirstConfig, which no module has .*import tests.pkg.training.test_c"):
+        resume(tmp_path, num_updates=2)
 
 
 @pytest.mark.usefixtures("undone_registrations")

@@ -157,14 +157,13 @@ def test_worlds_are_restored_by_any_number_of_ranks(before: int, after: int) -> 
     assert np.concatenate(hashes).tolist() == whole.world_hashes().tolist()
 
 
-@pytest.mark.parametrize("practice", [0.0, 0.5])
 @pytest.mark.parametrize(("before", "after"), [(1, 2), (3, 2)])
-def test_worlds_with_levels_are_restored_by_any_number_of_ranks(before: int, after: int, practice: float) -> None:
+def test_worlds_with_levels_are_restored_by_any_number_of_ranks(before: int, after: int) -> None:
     config = small().simulator
-    levels = () if practice else tuple(curated().values())[:3]
+    levels = tuple(curated().values())[:3]
 
     def played(count: int, saves: Any, steps: int) -> list[Worlds]:
-        shards = [Worlds(config, rank_of(rank, count), levels, practice) for rank in range(count)]
+        shards = [Worlds(config, rank_of(rank, count), levels) for rank in range(count)]
         for shard in shards:
             if saves is not None:
                 shard.restore(saves)
