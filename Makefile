@@ -35,8 +35,8 @@ pip = $(call bin,$(1))/python -m pip --quiet --disable-pip-version-check
 # Installs the finished wheel and its dependencies, and nothing else of this project, into an environment.
 install_wheel = $(call pip,$(1)) --quiet uninstall --yes doorstep && $(call pip,$(1)) install dist/doorstep-*.whl
 
-# The native tests and what is built with them: $(native_tests) --target NAME
-native_tests = $(call bin,build)/python wheel_build/native_build.py --build-folder build/native-tests --asserts
+# The native tests and what is built with them: $(native_tests) --target NAME. They share the wheel's objects.
+native_tests = $(call bin,build)/python wheel_build/native_build.py --build-folder build/library
 
 # Runs the tests with these markers, and keeps their seconds for make test-times. In the slow tier all tests of a file run
 # in one process, because what they share takes minutes to build, and browsers run alone: they draw in software.
@@ -45,7 +45,7 @@ tier = DOORSTEP_TEST_SYSTEM=$(DOORSTEP_TEST_SYSTEM) $(call bin,test)/pytest \
 # Hundreds of processes import the same modules.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo test test-slow test-times test-wheel test-environment test-packages test-frameworks wheel wheels sdist check-wheel try-wheel lint gpu-test gpu-first-contact test-native test-asan test-tsan bench bench-interop bench-envs bench-policy bench-rollouts bench-training bench-curriculum bench-scaling bench-ray bench-render bench-view bench-kernels bench-gpu soak soak-rollouts docs docs-site clean
+.PHONY: help demo test test-slow test-times test-wheel test-environment test-packages test-frameworks wheel wheels sdist check-wheel try-wheel lint gpu-test gpu-first-contact test-native test-asserts test-asan test-tsan bench bench-interop bench-envs bench-policy bench-rollouts bench-training bench-curriculum bench-scaling bench-ray bench-render bench-view bench-kernels bench-gpu soak soak-rollouts docs docs-site clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
@@ -59,7 +59,7 @@ test: ## Build, then test the native code by itself and the installed wheel
 	@$(MAKE) --jobs 2 wheel test-packages
 	@$(MAKE) test-native test-wheel
 
-test-slow: wheel test-native test-environment test-frameworks ## Test what takes too long for every change
+test-slow: wheel test-native test-asserts test-environment test-frameworks ## Test what takes too long for every change
 	@echo "doorstep: testing the installed wheel, and builds of it, at length"
 	@$(call tier,slow,slow or builds,--numprocesses 2 --dist loadfile --ignore tests/view)
 	@$(call tier,view,slow,tests/view)
@@ -69,7 +69,7 @@ test-times: ## Print where the tests of the last `make test` and `make test-slow
 
 test-wheel: test-environment ## Test the wheel in dist/, installed into a clean environment
 	@echo "doorstep: testing the installed wheel"
-	@$(call tier,fast,not slow and not builds,--numprocesses 2 --dist loadgroup)
+	@$(call tier,fast,not slow and not builds,--numprocesses 2)
 
 test-environment: test-packages
 	@$(call install_wheel,test)
@@ -131,10 +131,15 @@ gpu-test: ## Test the wheel in dist/ on an NVIDIA GPU, with the torch and pytest
 gpu-first-contact: ## Test, measure and profile the wheel in dist/ on a GPU that it has never run on
 	@$(PYTHON) tests/gpu/first_contact.py $(GPU_TEST_ARGUMENTS)
 
-test-native: ## Build the native code with assertions and run its own tests
+test-native: ## Test the native code of the wheel by itself
 	@$(call environment,build,build repair)
 	@echo "doorstep: testing the native code"
 	@$(native_tests) --test
+
+test-asserts: ## Build the native code again, with assertions, and test it by itself
+	@$(call environment,build,build repair)
+	@echo "doorstep: testing the native code with assertions"
+	@$(call bin,build)/python wheel_build/native_build.py --build-folder build/asserts --asserts --test
 
 test-asan: wheel ## Test for memory errors and undefined behaviour (uses the system's compiler)
 	@$(call environment,build,build repair)
@@ -212,11 +217,11 @@ bench-kernels: ## Count the operations of steps and views on a GPU; needs no GPU
 	@$(call environment,build,build repair)
 	@$(native_tests) --target kernel_costs view_costs
 	@echo "from the normal start"
-	@build/native-tests/tests/native/kernel_costs
+	@build/library/tests/native/kernel_costs
 	@echo "among cubes"
-	@build/native-tests/tests/native/kernel_costs cubes
+	@build/library/tests/native/kernel_costs cubes
 	@echo "views"
-	@build/native-tests/tests/native/view_costs
+	@build/library/tests/native/view_costs
 
 bench-gpu: ## Measure the wheel in dist/ on an NVIDIA GPU, with the torch that PYTHON has
 	@$(PYTHON) tests/gpu/run.py --bench $(BENCH_ARGUMENTS)

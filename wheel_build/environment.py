@@ -60,7 +60,9 @@ def _version_of(python: Path) -> str:
 
 
 def _pip(python: Path, *requirements: str) -> None:
-    command = [str(python), "-m", "pip", "--quiet", "--disable-pip-version-check", "install", *requirements]
+    # Bytecode of what is imported is written then; most of the large packages never is.
+    install = ("--quiet", "--disable-pip-version-check", "install", "--no-compile")
+    command = [str(python), "-m", "pip", *install, *requirements]
     if subprocess.run(command, check=False).returncode != 0:
         sys.exit(f"doorstep: {' '.join(command)} failed, see above")
 

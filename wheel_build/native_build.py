@@ -2,7 +2,7 @@
 
 As a command it builds and runs the native tests:
 
-    python wheel_build/native_build.py --build-folder build/native-tests --asserts --test
+    python wheel_build/native_build.py --build-folder build/library --test
 """
 
 from __future__ import annotations

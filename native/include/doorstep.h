@@ -23,7 +23,7 @@
 
 #define DS_ABI_VERSION 5
 #define DS_VERSION_STRING "0.1.0"
-#define DS_SAVE_FORMAT_VERSION 2
+#define DS_SAVE_FORMAT_VERSION 3
 
 #if defined(__cplusplus)
 #define DS_API extern "C" __attribute__((visibility("default")))
@@ -251,7 +251,7 @@ typedef enum ds_action_component {
     X(level_weights, FLOAT32, "N,L", READ_WRITE, LEVELS, EPISODE, UNSAVED,                                         \
       "How likely each world draws each level at a reset, relative to the sum of its row; negative, infinite and " \
       "NaN count as 0.")                                                                                           \
-    X(levels, INT32, "N,1", READ, LEVELS, EPISODE, UNSAVED, "Index of the present level.")
+    X(level_indices, INT32, "N,1", READ, LEVELS, EPISODE, UNSAVED, "Index of the present level.")
 
 typedef enum ds_tensor_id {
 #define DS_TENSOR_ENUM(name, ...) DS_TENSOR_##name,
@@ -418,13 +418,19 @@ typedef struct ds_level_goal {
 
 /* Reward of an agent per step: progress per metre beyond its largest y so far, or idle without progress; progress is
    multiplied by bonus_factor while the largest y of all other agents is within bonus_distance metres. room: for every
-   room that it enters for the first time. goal: for all agents, in the step in which the goal ends the episode. */
+   room that it enters for the first time. exit: the first time that it is beyond the end of the last room.
+   cube_approach: for all agents, per metre by which cubes came nearer to the buttons of doors that were closed when the
+   step began; negative metres where they went away. Each button of such a door has a cube of its own, those that make
+   the sum of the distances the smallest; the distance of a cube that covers its button is 0. goal: for all agents, in
+   the step in which the goal ends the episode. */
 typedef struct ds_level_rewards {
     float progress;
     float idle;
     float bonus_factor;
     float bonus_distance;
     float room;
+    float exit;
+    float cube_approach;
     float goal;
     float max_y; /* metres; y beyond it is no progress */
 } ds_level_rewards;
@@ -713,6 +719,11 @@ DS_API ds_status ds_level_default(ds_level* level);
 DS_API ds_status ds_simulator_set_levels(ds_simulator simulator, const ds_level* levels, uint64_t count,
                                          const float* weights);
 
+/* Rewards by which all worlds are scored from the next step on, in place of those of their levels, which worlds keep;
+   null: those of the levels again. They are not part of the worlds: saves and hashes do not contain them.
+   INVALID_ARGUMENT if a field is out of range. */
+DS_API ds_status ds_simulator_set_rewards(ds_simulator simulator, const ds_level_rewards* rewards);
+
 /* Begins given episodes in distinct worlds, without simulating; observations show them. INVALID_ARGUMENT, with nothing
    changed, if a world, seed or level is refused. */
 DS_API ds_status ds_simulator_begin(ds_simulator simulator, const ds_episode_start* starts, uint64_t count);
@@ -839,7 +850,7 @@ typedef struct ds_batch {
     void* worlds;            /* num_worlds * world_bytes, aligned to 64 bytes; opaque: copy blocks only as a whole */
     void** tensors;          /* DS_TENSOR_COUNT addresses in the order of the table (a host array read in the call),
                                 each aligned to its elements; FLAT ones may be null. resets and actions are written too:
-                                0 and neutral actions after a reset; "levels" is written where an episode begins. */
+                                0 and neutral actions after a reset; "level_indices" is written where an episode begins. */
     void* scratch;           /* CUDA: aligned to 256 bytes, any contents; null on the CPU */
     int64_t scratch_bytes;   /* see ds_batch_info; steps are slower with less */
     uint32_t* trouble;       /* DS_TROUBLE_KINDS words on the device, or null; a step sets the word of each kind of
@@ -847,6 +858,7 @@ typedef struct ds_batch {
     const ds_level* levels;  /* max_levels of them on the device, from which worlds draw by their rows of the tensor
                                 "level_weights"; not checked: pass levels that ds_simulator_set_levels accepts */
     int64_t max_levels;      /* 0 .. DS_MAX_LEVELS; 0: the reference's levels, without the tensors of presence LEVELS */
+    const ds_level_rewards* reward; /* on the host: in place of the rewards of levels; null: theirs */
 } ds_batch;
 
 /* Sizes of a batch. */

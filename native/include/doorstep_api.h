@@ -227,7 +227,8 @@
     X(ds_status, engine_get_waiting_queue, (ds_engine engine, ds_request_queue* queue)) \
     X(ds_status, engine_get_output_queue, (ds_engine engine, ds_output_queue* queue)) \
     X(ds_status, engine_get_metrics, (ds_engine engine, ds_metrics* metrics)) \
-    X(ds_status, engine_release, (ds_engine engine))
+    X(ds_status, engine_release, (ds_engine engine)) \
+    X(ds_status, simulator_set_rewards, (ds_simulator simulator, const ds_level_rewards* rewards))
 
 typedef struct ds_api {
     uint32_t abi_version; /* DS_ABI_VERSION */

@@ -30,7 +30,7 @@ from doorstep.errors import (
 )
 from doorstep.event import StepEvent
 from doorstep.health import Health
-from doorstep.levels import Level
+from doorstep.levels import Level, Rewards
 from doorstep.render.camera import CameraPose
 from doorstep.simulator import Simulator
 from doorstep.state import StateFields
@@ -72,6 +72,7 @@ __all__ = [
     "Policy",
     "RendererError",
     "ReplayError",
+    "Rewards",
     "RolloutConfig",
     "RolloutEngine",
     "ShaderError",

@@ -10,8 +10,9 @@ from doorstep._native import TENSORS, ActionCheck, DeviceKind, batch_info
 from doorstep._native._generated import Level as NativeLevel
 from doorstep.config import SimulatorConfig
 from doorstep.errors import DeviceError
-from doorstep.levels import AnyLevel, reference, to_native_array
+from doorstep.levels import AnyLevel, Rewards, reference, to_native_array
 from doorstep.levels.choice import room_for, table_levels
+from doorstep.levels.rules import check_reward
 from doorstep.simulator import Simulator, choose_device
 
 NAMES = tuple(row.name for row in TENSORS)
@@ -31,18 +32,22 @@ class BatchRules(NamedTuple):
     auto_reset: bool
     action_check: ActionCheck
     max_levels: int = 0
+    reward: tuple[float, ...] = ()  # the numbers of Rewards in place of those of levels, if any
 
     def has(self, name: str) -> bool:
         """Whether worlds of these rules have a tensor."""
         return self.max_levels > 0 or name not in LEVEL_NAMES
 
 
-def batch_rules(config: SimulatorConfig) -> BatchRules:
-    """The rules of a config.
+def batch_rules(config: SimulatorConfig, reward: Rewards | None) -> BatchRules:
+    """The rules of a config, and of rewards in place of those of levels.
 
     Raises:
-        ArgumentError: the config asks for what only a simulator does: steps that raise, or cameras.
+        ArgumentError: the config asks for what only a simulator does: steps that raise, or cameras; or `reward` is
+            something else.
     """
+    given = check_reward(reward)
+    numbers = () if given is None else tuple(vars(given).values())
     if config.action_check == "raise":
         refuse("action_check", "'clamp' or 'off'", config.action_check, "a step within a program cannot raise")
     if config.strict:
@@ -50,7 +55,8 @@ def batch_rules(config: SimulatorConfig) -> BatchRules:
     if config.cameras is not None:
         refuse("cameras", "None", config.cameras, "only a Simulator draws what cameras see")
     action_check = ActionCheck[config.action_check.upper()]
-    return BatchRules(config.num_agents, config.episode_length, config.auto_reset, action_check, config.max_levels)
+    rules = config.num_agents, config.episode_length, config.auto_reset, action_check, config.max_levels
+    return BatchRules(*rules, numbers)
 
 
 def with_levels(config: SimulatorConfig, levels: object) -> tuple[SimulatorConfig, list[AnyLevel]]:

@@ -248,13 +248,13 @@ class TensorProperties:
         self._assign("level_weights", value)
 
     @property
-    def levels(self) -> Tensor:
+    def level_indices(self) -> Tensor:
         """int32 [N, 1], read-only. Index of the present level."""
-        return self._tensor("levels")
+        return self._tensor("level_indices")
 
-    @levels.setter
-    def levels(self, value: NoReturn) -> None:
-        self._assign("levels", value)
+    @level_indices.setter
+    def level_indices(self, value: NoReturn) -> None:
+        self._assign("level_indices", value)
 
 
 class CameraProperties:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, NamedTuple, final
 
 import jax
@@ -33,12 +33,13 @@ from doorstep._native._generated import Level as NativeLevel
 from doorstep.config import SimulatorConfig, as_config
 from doorstep.errors import ArgumentError
 from doorstep.levels.choice import REFERENCE, AnyLevels
+from doorstep.levels.rules import Rewards
 from doorstep.simulator import Simulator
 
 DEFAULT_OUTPUTS = ("observations", "rewards", "dones")
 WEIGHTS = "level_weights"  # with levels, a tensor of each state; no output: the caller's to replace
 SCRATCH_ALIGNMENT = 256
-INPUT_RESETS, INPUT_LEVELS = 1, 2  # bits in the rules, see native/src/interop/xla/handlers.cpp
+INPUT_RESETS, INPUT_LEVELS, INPUT_REWARD = 1, 2, 4  # bits in the rules, see native/src/interop/xla/handlers.cpp
 KEPT_TABLES = 16  # of levels, with the functions made for them
 
 
@@ -123,6 +124,7 @@ def make(
     *,
     outputs: Iterable[str] = DEFAULT_OUTPUTS,
     levels: AnyLevels = REFERENCE,
+    reward: Rewards | None = None,
     **rules: Any,
 ) -> Batch:
     """Pure functions that do what a simulator does.
@@ -139,6 +141,7 @@ def make(
         config: a SimulatorConfig, or the number of worlds. `num_threads` and `flat_observations` have no effect here.
         outputs: names of tensors that a BatchState has. Others are not kept; fewer make a step cheaper.
         levels: what worlds play, as for `Simulator`, at first all equally likely.
+        reward: what agents are rewarded for, as for `Simulator`.
         rules: fields of the config by name; of those that are absent, the config's or the default.
 
     Raises:
@@ -148,7 +151,7 @@ def make(
         DeviceError: the device cannot be used.
     """
     checked, chosen = with_levels(as_config(config, rules), levels)
-    checked_rules = batch_rules(checked)
+    checked_rules = batch_rules(checked, reward)
     program = _program(*usable_device(checked), checked_rules, _check_outputs(outputs, checked_rules))
     numbers = checked.num_worlds, checked.seed, checked.world_offset
     if checked.max_levels == 0:
@@ -269,7 +272,7 @@ def _word(name: str, value: Any, largest: int) -> jax.Array:
 @functools.partial(jax.jit, static_argnames=("program", "num_worlds"), inline=True)
 def _create(seed_and_offset: jax.Array, *levels: jax.Array, program: Program, num_worlds: int) -> BatchState:
     """levels: weights and table, if there are any."""
-    fresh = tuple(name for name in program.outputs if name == "levels" or name not in OUTLIVING)
+    fresh = tuple(name for name in program.outputs if name == "level_indices" or name not in OUTLIVING)
     call = jax.ffi.ffi_call(_targets()["create"], _results(program, num_worlds, fresh), vmap_method="sequential")
     worlds, _, *tensors = call(seed_and_offset, *levels, rules=_rule_attribute(program, fresh, has_resets=False))
     others = [name for name in program.outputs if name not in fresh]
@@ -470,9 +473,10 @@ def _targets() -> dict[str, str]:
 
 def _rule_attribute(program: Program, outputs: tuple[str, ...], *, has_resets: bool) -> Any:
     """The attribute "rules" that native/src/interop/xla/handlers.cpp describes."""
-    *rules, max_levels = program.rules
-    inputs = INPUT_RESETS * has_resets + INPUT_LEVELS * (max_levels > 0)
-    return np.array([program.device_kind, *rules, inputs, *map(NAMES.index, outputs)], np.int64)
+    *rules, max_levels, reward = program.rules
+    inputs = INPUT_RESETS * has_resets + INPUT_LEVELS * (max_levels > 0) + INPUT_REWARD * bool(reward)
+    bits = np.array(reward or [0.0] * len(fields(Rewards)), np.float32).view(np.uint32)
+    return np.array([program.device_kind, *rules, inputs, *bits.tolist(), *map(NAMES.index, outputs)], np.int64)
 
 
 def _results(program: Program, num_worlds: int, outputs: tuple[str, ...]) -> list[jax.ShapeDtypeStruct]:

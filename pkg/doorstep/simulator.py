@@ -39,8 +39,9 @@ from doorstep.config import SimulatorConfig
 from doorstep.errors import ArgumentError
 from doorstep.event import StepEvent
 from doorstep.health import Health
-from doorstep.levels import AnyLevel, Level, reference, to_native_array
+from doorstep.levels import AnyLevel, Level, Rewards, reference, to_native_array, to_native_rewards
 from doorstep.levels.choice import REFERENCE, AnyLevels, room_for, table_levels
+from doorstep.levels.rules import check_reward
 from doorstep.render.camera import CameraPose
 from doorstep.render.drawing import Drawing
 from doorstep.render.objects import Snapshot, take_snapshots
@@ -87,6 +88,8 @@ class Simulator(TensorProperties, CameraProperties):
             sequence of these, or a mapping of names to levels. Each world draws one at every reset.
         level_weights: how likely each one is, relative to their sum, not negative and not all zero. None: all are
             equally likely.
+        reward: what agents are rewarded for, in place of the rewards of every level that is played, the reference's
+            included, and as fast. None: the rewards of the levels.
         max_levels: room for this many levels, 0 to 2**20, if `set_levels()` will give more of them later.
         stream: the CUDA stream that all work is ordered on: a doorstep.cuda.Stream, a torch.cuda.Stream, any object
             with `__cuda_stream__()`, or a CUstream as an integer; the simulator keeps a reference to it. None: at every
@@ -111,6 +114,7 @@ class Simulator(TensorProperties, CameraProperties):
         "_interventions",
         "_levels",
         "_renderer",
+        "_reward",
         "_session",
         "_set_actions",
         "_set_resets",
@@ -135,10 +139,12 @@ class Simulator(TensorProperties, CameraProperties):
         flat_observations: bool = False,
         levels: AnyLevels = REFERENCE,
         level_weights: Sequence[float] | NDArray[Any] | None = None,
+        reward: Rewards | None = None,
         max_levels: int = 0,
         stream: object = None,
         cameras: Cameras | None = None,
     ) -> None:
+        self._reward = check_reward(reward)
         played = table_levels(levels)
         weights = None
         if level_weights is not None:
@@ -175,9 +181,10 @@ class Simulator(TensorProperties, CameraProperties):
         self._renderer = ""
         # resets and restores so far: a recording refuses those that it was not told of
         self._interventions = 0
-        # what set_levels() was given, for recordings; levels behind these are the reference's
-        self._levels: tuple[AnyLevel, ...] = (reference(),) if config.max_levels else ()
+        self._levels: tuple[AnyLevel, ...] = (reference(),)
         try:
+            if self._reward is not None:
+                self._session.set_rewards(to_native_rewards(self._reward))
             if played:
                 self.set_levels(played, weights)
                 self.reset()
@@ -194,9 +201,10 @@ class Simulator(TensorProperties, CameraProperties):
         *,
         levels: AnyLevels = REFERENCE,
         level_weights: Sequence[float] | NDArray[Any] | None = None,
+        reward: Rewards | None = None,
         stream: object = None,
     ) -> Simulator:
-        """A simulator with these rules; `levels`, `level_weights` and `stream` as for `Simulator`.
+        """A simulator with these rules; `levels`, `level_weights`, `reward` and `stream` as for `Simulator`.
 
         >>> import doorstep
         >>> config = doorstep.SimulatorConfig(4, num_agents=3)
@@ -209,7 +217,7 @@ class Simulator(TensorProperties, CameraProperties):
         if not isinstance(config, SimulatorConfig):
             refuse("config", "a doorstep.SimulatorConfig", config)
         fields = {field.name: getattr(config, field.name) for field in dataclasses.fields(config)}
-        return cls(**fields, levels=levels, level_weights=level_weights, stream=stream)
+        return cls(**fields, levels=levels, level_weights=level_weights, reward=reward, stream=stream)
 
     def _give(self, cameras: Cameras) -> None:
         made = give_cameras(self._session, settings_of(cameras), cameras.outputs)
@@ -267,9 +275,7 @@ class Simulator(TensorProperties, CameraProperties):
         self._session.begin(worlds, seeds, max_steps)
         self._interventions += 1
 
-    def set_levels(
-        self, levels: Sequence[AnyLevel], weights: Sequence[float] | NDArray[Any] | None = None
-    ) -> None:
+    def set_levels(self, levels: Sequence[AnyLevel], weights: Sequence[float] | NDArray[Any] | None = None) -> None:
         """Replaces the levels that worlds play: each world draws one at every reset, by its row of `level_weights`.
 
         Worlds keep the levels that they have until their next reset; `reset()` begins the new ones at once. The draw
@@ -280,7 +286,7 @@ class Simulator(TensorProperties, CameraProperties):
         >>> sim = doorstep.Simulator(4, levels=["reference", level], level_weights=(0.5, 0.5))
         >>> sim.set_levels([doorstep.levels.reference(), level], weights=(0, 1))
         >>> sim.reset()
-        >>> sim.levels[:, 0].tolist()
+        >>> sim.level_indices[:, 0].tolist()
         [1, 1, 1, 1]
         >>> sim.level_weights[0] = (1, 0)    # world 0 plays the other one from its next reset on
 
@@ -461,6 +467,21 @@ class Simulator(TensorProperties, CameraProperties):
     def config(self) -> SimulatorConfig:
         """The rules as they were given: `Simulator.from_config(sim.config)` makes a simulator of the same kind."""
         return self._config
+
+    @property
+    def levels(self) -> tuple[AnyLevel, ...]:
+        """The levels from which worlds draw, by `level_indices`; the reference's alone without levels.
+
+        >>> import doorstep
+        >>> doorstep.Simulator(2, levels="curated").levels[0].name
+        'one door'
+        """
+        return self._levels
+
+    @property
+    def reward(self) -> Rewards | None:
+        """What replaces the rewards of the levels; None: nothing does."""
+        return self._reward
 
     @property
     def num_worlds(self) -> int:

@@ -68,7 +68,7 @@ def test_levels_of_a_file_are_recorded(tmp_path: Path) -> None:
         assert recording.config.max_levels == 2
         assert not recording.same_version_only
         replay(recording, sim)
-        assert set(sim.levels[:, 0].tolist()) == {0, 1}
+        assert set(sim.level_indices[:, 0].tolist()) == {0, 1}
         assert sim.level_weights[:].tolist() == [[1, 1]] * 8
     assert main(["replay", path]) == 0
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import doorstep
 
 PROJECT = Path(__file__).resolve().parents[2]
-FOLDER = Path(os.environ.get("DOORSTEP_CUDA_STAND_IN") or PROJECT / "build/native-tests/tests/cuda/stand_in")
+FOLDER = Path(os.environ.get("DOORSTEP_CUDA_STAND_IN") or PROJECT / "build/library/tests/cuda/stand_in")
 OLD_DRIVER_FOLDER = FOLDER / "old"
 LIBRARY_NAME = "libcuda.so.1"
 

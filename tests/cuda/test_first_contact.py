@@ -97,6 +97,7 @@ def has_ended(process: int) -> bool:
     return False
 
 
+@pytest.mark.slow
 def test_a_part_that_fails_or_takes_too_long_does_not_stop_the_others(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

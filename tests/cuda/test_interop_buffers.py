@@ -463,6 +463,7 @@ def test_a_semaphore_ends_after_its_work() -> None:
     semaphore.close()
 
 
+@pytest.mark.slow
 @on_stand_in()
 def test_what_waits_for_a_signal_that_never_comes_is_leaked_and_the_process_goes_on() -> None:
     semaphore = Semaphore(timeline=True)

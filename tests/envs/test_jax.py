@@ -283,7 +283,7 @@ def test_worlds_draw_levels_as_those_of_a_batch_do(agents: Any) -> None:
         _, states, *_, info = step(keys, states, row_action(actions, agents))
         batches = [rooms.step(batch, jnp.asarray(actions[i : i + 1])) for i, batch in enumerate(batches)]
         assert_same(states.worlds, jnp.concatenate([batch.worlds for batch in batches]))
-        assert info["level"].tolist() == [int(batch.levels[0, 0]) for batch in batches]
+        assert info["level"].tolist() == [int(batch.level_indices[0, 0]) for batch in batches]
         played |= set(info["level"].tolist())
     assert played == {0, 1, 2}
 
@@ -291,7 +291,7 @@ def test_worlds_draw_levels_as_those_of_a_batch_do(agents: Any) -> None:
 def test_weights_of_a_state_may_be_replaced() -> None:
     env = EscapeRoomJaxEnv(levels=[NEAR, FAR])
     _, states = jax.vmap(env.reset)(keys_of(2, 16))
-    assert set(np.asarray(states.levels).ravel().tolist()) == {0, 1}
+    assert set(np.asarray(states.level_indices).ravel().tolist()) == {0, 1}
     weights = jnp.tile(jnp.asarray([0.0, 1.0]), (16, 1))
     states = dataclasses.replace(states, tensors=states.tensors | {"level_weights": weights})
     for _ in range(5):  # the episodes that have begun end

@@ -128,7 +128,7 @@ def test_a_seed_keeps_levels_and_weights(environment: Any) -> None:
     levels = [doorstep.levels.curated()[name] for name in ("one door", "one cube")]
     env.simulator.set_levels(levels, weights=(0, 1))
     env.reset(4)
-    assert env.simulator.levels.to_numpy()[:, 0].tolist() == [1] * WORLDS
+    assert env.simulator.level_indices.to_numpy()[:, 0].tolist() == [1] * WORLDS
     assert (env.simulator.level_weights.to_numpy() == (0, 1)).all()
     with doorstep.Simulator(WORLDS, seed=4, max_levels=2, flat_observations=True) as plain:
         plain.set_levels(levels, weights=(0, 1))

@@ -96,6 +96,7 @@ except doorstep.LibraryError as error:
     assert 'pip install "doorstep[gymnasium]"' in message
 
 
+@pytest.mark.slow
 def test_the_example_of_the_documentation_learns() -> None:
     example = Path(__file__).resolve().parents[2] / "docs" / "examples" / "gymnasium_vector.py"
     done = subprocess.run([sys.executable, str(example)], capture_output=True, text=True, timeout=200, check=False)

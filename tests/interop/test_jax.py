@@ -194,7 +194,7 @@ def test_vmap_is_the_loop_over_its_axis() -> None:
         assert_same(jax.tree_util.tree_map(lambda array, i=i: array[i], states), state)
 
 
-@pytest.mark.parametrize("num_agents", [1, 2])
+@pytest.mark.parametrize("num_agents", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_vmap_is_one_call_also_of_batches_of_batches(num_agents: int) -> None:
     rooms = functions(3, EVERYTHING, episode_length=4, num_agents=num_agents)
     step = jax.vmap(jax.vmap(rooms.step, in_axes=(0, None, 0)), in_axes=(1, 0, None), out_axes=1)

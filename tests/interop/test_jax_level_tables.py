@@ -24,7 +24,7 @@ COUNT = len(TABLE)
 
 
 def functions(num_worlds: int = 2, **options: Any) -> Any:
-    rules = {"max_levels": COUNT, "levels": TABLE, "outputs": ("rewards", "levels"), **options}
+    rules = {"max_levels": COUNT, "levels": TABLE, "outputs": ("rewards", "level_indices"), **options}
     return doorstep.jax.make(num_worlds, **rules)
 
 
@@ -106,7 +106,7 @@ def test_no_levels_of_a_program_crash_it(run_python: RunPython) -> None:
 ANY_WORDS = """
 import jax, jax.numpy as jnp, numpy as np
 from tests.interop.test_jax_level_tables import functions
-rooms = functions(32, outputs=("observations", "lidar", "rewards", "levels"))
+rooms = functions(32, outputs=("observations", "lidar", "rewards", "level_indices"))
 step, generator, first = jax.jit(rooms.step), np.random.default_rng(3), rooms.init(0)
 actions = [jnp.asarray(generator.integers(0, (4, 8, 5, 2), (32, 2, 4)), jnp.int32) for _ in range(6)]
 for run in range(30):

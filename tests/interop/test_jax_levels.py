@@ -83,17 +83,17 @@ def test_steps_are_those_of_a_simulator(num_worlds: int, num_agents: int) -> Non
             state = rooms.step(state, jnp.asarray(actions), jnp.asarray(resets), weights, drawn)
             same_bits_as(sim, state)
             weights = None
-        assert num_worlds < 70 or set(np.asarray(state.levels)[:, 0]) == {0, 1, 2, 3}
+        assert num_worlds < 70 or set(np.asarray(state.level_indices)[:, 0]) == {0, 1, 2, 3}
 
 
 def test_the_first_levels_are_those_of_the_table() -> None:
     rooms = functions(200)
     state = rooms.init(seed=3)
-    assert set(np.asarray(state.levels)[:, 0]) == {0, 1, 2, 3}
+    assert set(np.asarray(state.level_indices)[:, 0]) == {0, 1, 2, 3}
     assert (np.asarray(state.level_weights) == 1).all()
     assert not np.asarray(state.final_lidar).any()
     only = rooms.init(seed=3, level_weights=jnp.asarray([0, 0, 0, 2], jnp.float32))
-    assert (np.asarray(only.levels) == 3).all()
+    assert (np.asarray(only.level_indices) == 3).all()
     assert (np.asarray(only.level_weights) == (0, 0, 0, 2)).all()
     fewer = functions(200, levels=table_of()[:2])
     assert_same(fewer.init(0).level_weights[0], jnp.asarray([1, 1, 0, 0], jnp.float32))
@@ -103,7 +103,7 @@ def test_the_first_levels_are_those_of_the_table() -> None:
 
 
 def test_worlds_without_the_output_play_the_same_levels() -> None:
-    with_levels, without = functions(9, ("rewards", "levels")), functions(9, ("rewards",))
+    with_levels, without = functions(9, ("rewards", "level_indices")), functions(9, ("rewards",))
     state, other = with_levels.init(1), without.init(1)
     for step in actions_of(20, 9):
         state, other = with_levels.step(state, step), without.step(other, step)
@@ -119,11 +119,11 @@ def curriculum(rooms: Any) -> Any:
 
     def run(state: Any, actions: Any, table: Any) -> Any:
         def body(state: Any, step: Any) -> Any:
-            played = jax.nn.one_hot(state.levels[:, 0], 4)
+            played = jax.nn.one_hot(state.level_indices[:, 0], 4)
             less = state.level_weights * (1 - 0.5 * played)
             weights = jnp.where(state.dones[:, :1, 0] > 0, less, state.level_weights)
             state = rooms.step(state, step, None, weights, table)
-            return state, state.levels
+            return state, state.level_indices
 
         return jax.lax.scan(body, state, actions)
 
@@ -140,12 +140,12 @@ def test_weights_change_between_the_steps_of_a_program() -> None:
         assert_same((state, shown), curriculum(rooms)(start, actions, table))
         for step, levels_shown in zip(actions, shown, strict=True):
             ended = sim.dones[:, 0, 0] > 0
-            played = np.eye(4, dtype=np.float32)[sim.levels[:, 0]]
+            played = np.eye(4, dtype=np.float32)[sim.level_indices[:, 0]]
             weights = sim.level_weights.to_numpy()
             weights[ended] *= 1 - 0.5 * played[ended]
             sim.actions.to_numpy()[:] = step
             sim.step()
-            assert np.asarray(levels_shown).tobytes() == sim.levels.to_numpy().tobytes()
+            assert np.asarray(levels_shown).tobytes() == sim.level_indices.to_numpy().tobytes()
         same_bits_as(sim, state)
 
 
@@ -157,7 +157,7 @@ def test_weights_may_be_replaced_in_the_state() -> None:
     replaced = rooms.step(replace(state, tensors=state.tensors | {"level_weights": weights}), actions, resets)
     assert_same(replaced, rooms.step(state, actions, resets, weights))
     assert_same(replaced, rooms.step(state, actions, resets, weights[0]))
-    assert (np.asarray(replaced.levels) == 1).all()
+    assert (np.asarray(replaced.level_indices) == 1).all()
     assert_same(rooms.step(replaced, actions).level_weights, weights)
 
 
@@ -240,7 +240,7 @@ TWO_DEVICES = """
 import jax, numpy as np, doorstep.jax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from tests.interop.test_jax_levels import functions
-rooms = functions(140, ("rewards", "levels", "final_lidar"), episode_length=5)
+rooms = functions(140, ("rewards", "level_indices", "final_lidar"), episode_length=5)
 mesh = Mesh(np.array(jax.devices()), ("worlds",))
 split, everywhere = PartitionSpec("worlds"), PartitionSpec()
 spread = NamedSharding(mesh, split)
@@ -305,7 +305,7 @@ def test_batches_without_levels_take_none() -> None:
     state = rooms.init(0)
     assert refused(lambda: rooms.step(state, actions, None, jnp.ones((2, 4)))).argument == "max_levels"
     assert refused(lambda: rooms.step(state, actions, levels=functions(2).levels)).argument == "max_levels"
-    assert refused(lambda: doorstep.jax.make(2, outputs=("levels",))).argument == "outputs"
+    assert refused(lambda: doorstep.jax.make(2, outputs=("level_indices",))).argument == "outputs"
     assert refused(lambda: functions(2, ("level_weights",))).argument == "outputs"
     with pytest.raises(AttributeError, match="level_weights"):
         _ = state.level_weights

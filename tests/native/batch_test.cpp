@@ -134,7 +134,7 @@ void a_batch_with_levels_is_a_simulator() {
             draw_inputs(batch, draws, simulator);
             CHECK_EQUAL(ds_simulator_step(simulator), DS_STATUS_OK);
             CHECK_EQUAL(ds_batch_step(&batch.batch), DS_STATUS_OK);
-            for (int64_t world = 0; world < worlds; ++world) played[batch.tensor<int32_t>(DS_TENSOR_levels)[world]]++;
+            for (int64_t world = 0; world < worlds; ++world) played[batch.tensor<int32_t>(DS_TENSOR_level_indices)[world]]++;
         }
         check_same(batch, simulator);
         if (worlds > 1) CHECK(played[0] && played[1] && played[2]);
@@ -154,7 +154,7 @@ void levels_need_a_table_and_their_tensors() {
     batch.batch.levels = reinterpret_cast<const ds_level*>(reinterpret_cast<const char*>(levels.data()) + 1);
     check_refused("levels");
     batch.batch.levels = levels.data();
-    for (const int tensor : {DS_TENSOR_level_weights, DS_TENSOR_levels}) {
+    for (const int tensor : {DS_TENSOR_level_weights, DS_TENSOR_level_indices}) {
         void* address = std::exchange(batch.tensors[tensor], nullptr);
         check_refused(doorstep::kTensorRows[tensor].name);
         batch.tensors[tensor] = address;
@@ -164,7 +164,7 @@ void levels_need_a_table_and_their_tensors() {
         check_refused("max_levels");
     }
     HostBatch plain(2);
-    for (const int tensor : {DS_TENSOR_level_weights, DS_TENSOR_levels}) plain.tensors[tensor] = nullptr;
+    for (const int tensor : {DS_TENSOR_level_weights, DS_TENSOR_level_indices}) plain.tensors[tensor] = nullptr;
     CHECK_EQUAL(ds_batch_create(&plain.batch, 0, 0), DS_STATUS_OK);
     CHECK_EQUAL(ds_batch_step(&plain.batch), DS_STATUS_OK);
 }

@@ -110,7 +110,8 @@ private:
     pointers.name = reinterpret_cast<decltype(pointers.name)>(batch.tensors[DS_TENSOR_##name].data());
         DS_TENSOR_TABLE(DS_POINT)
 #undef DS_POINT
-        batch.simulation = {aligned, pointers, {kEpisodeLength, 1, DS_ACTION_CHECK_CLAMP, 0}, levels_.data(), max_levels};
+        batch.simulation = {aligned, pointers, {kEpisodeLength, 1, DS_ACTION_CHECK_CLAMP, 0}, levels_.data(), max_levels,
+                            max_levels ? given(nullptr) : given(&levels_.back().rewards)};
         for (int64_t i = 0; i < num_worlds_ * max_levels; i++) pointers.level_weights[i] = weight(i / max_levels, i % 3);
     }
 
@@ -142,6 +143,7 @@ private:
         fixed.rooms[0] = {0.f, 10.f, 3}, fixed.rooms[1] = {10.f, 25.f, -1};
         fixed.goal = {DS_GOAL_ANY, -20.f, 20.f, 6.f, 30.f};
         fixed.rewards.goal = 5.f, fixed.rewards.room = 0.5f;
+        fixed.rewards.exit = 2.f, fixed.rewards.cube_approach = 0.25f;
         return {reference_level(), generated, fixed};
     }
 

@@ -8,6 +8,7 @@
 
 #include "draws.h"
 #include "exec/tensors.h"
+#include "sim/reference_level.h"
 #include "sim/step.h"
 
 namespace {
@@ -100,7 +101,7 @@ void prepare(Batch& batch, const std::vector<Block>& start, bool look_for_edits)
     memcpy(static_cast<void*>(batch.blocks.data()), start.data(), sizeof(Block) * start.size());  // padding too
     const TensorPointers pointers = allocate_tensors(batch.tensors);
     const Rules rules{kEpisodeLength, 1, DS_ACTION_CHECK_OFF, look_for_edits};
-    batch.simulation = {batch.blocks.data(), pointers, rules, nullptr, 0};
+    batch.simulation = {batch.blocks.data(), pointers, rules, nullptr, 0, given(nullptr)};
     batch.cut_into_tiles();
 }
 

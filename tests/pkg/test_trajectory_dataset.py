@@ -97,6 +97,7 @@ def test_an_iteration_that_is_left_cancels_what_it_requested(engine: doorstep.Ro
     assert engine.drain(timeout=60)
 
 
+@pytest.mark.slow
 def test_worker_processes_are_refused(engine: doorstep.RolloutEngine) -> None:
     dataset = TrajectoryDataset(engine, REQUESTS)
     loader = DataLoader(dataset, batch_size=None, num_workers=1, multiprocessing_context="fork")
@@ -174,7 +175,7 @@ def test_the_order_follows_from_seed_and_epoch(make_dataset: Any) -> None:
 
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 @pytest.mark.filterwarnings("ignore:This DataLoader will create:UserWarning")
-@pytest.mark.parametrize("num_workers", [1, 3])
+@pytest.mark.parametrize("num_workers", [pytest.param(1, marks=pytest.mark.slow), 3])
 def test_workers_share_an_epoch(num_workers: int, make_dataset: Any) -> None:
     dataset = make_dataset(shuffle_seed=5)
     loader = DataLoader(dataset, batch_size=None, num_workers=num_workers, persistent_workers=True)

@@ -76,7 +76,9 @@ print(json.dumps({mib: status(mib) for mib in [2048.0, *amounts] if mib >= 0}))
 
 
 @pytest.mark.parametrize("use", ["first_use", "later_use"])
-@pytest.mark.parametrize("threads", [1, 2, 8])
+@pytest.mark.parametrize(
+    "threads", [pytest.param(1, marks=pytest.mark.slow), 2, pytest.param(8, marks=pytest.mark.slow)]
+)
 def test_where_memory_ends_embree_is_refused_and_the_process_goes_on(
     threads: int, use: str, run_python: RunPython
 ) -> None:

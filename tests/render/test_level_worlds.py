@@ -91,7 +91,9 @@ def test_the_references_level_has_the_pixels_of_worlds_without_levels(renderer: 
     check_reference_level(renderer, num_agents)
 
 
-@pytest.mark.parametrize("num_agents", [1, 2, 8])
+@pytest.mark.parametrize(
+    "num_agents", [pytest.param(1, marks=pytest.mark.slow), 2, pytest.param(8, marks=pytest.mark.slow)]
+)
 @on_vulkan()
 def test_the_references_level_has_the_pixels_of_worlds_without_levels_on_vulkan(num_agents: int) -> None:
     check_reference_level("vulkan", num_agents)

@@ -241,6 +241,7 @@ def resident_bytes() -> int:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
+@pytest.mark.slow
 @on_vulkan()
 def test_opening_and_closing_again_and_again_takes_no_memory_and_no_files() -> None:
     def open_and_close(count: int) -> None:

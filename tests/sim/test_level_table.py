@@ -87,7 +87,7 @@ def test_levels_are_drawn_by_their_weights() -> None:
     sim = doorstep.Simulator(3000, max_levels=4)
     sim.set_levels([hall()] * 4, weights=(1, 0, 2, 3))
     sim.reset()
-    drawn = np.bincount(sim.levels[:, 0], minlength=4)
+    drawn = np.bincount(sim.level_indices[:, 0], minlength=4)
     assert drawn[1] == 0
     for level, expected in ((0, 500), (2, 1000), (3, 1500)):
         assert abs(drawn[level] - expected) < 5 * math.sqrt(expected)
@@ -95,12 +95,12 @@ def test_levels_are_drawn_by_their_weights() -> None:
 
 def test_a_world_takes_another_level_at_its_next_reset_only() -> None:
     sim = playing(hall(), hall(), num_worlds=4, episode_length=5)
-    assert sim.levels[:, 0].tolist() == [0, 1, 0, 1]
+    assert sim.level_indices[:, 0].tolist() == [0, 1, 0, 1]
     sim.level_weights[:] = (0, 1)
     walk(sim, 4)
-    assert sim.levels[:, 0].tolist() == [0, 1, 0, 1]
+    assert sim.level_indices[:, 0].tolist() == [0, 1, 0, 1]
     walk(sim, 1)
-    assert sim.levels[:, 0].tolist() == [1, 1, 1, 1]
+    assert sim.level_indices[:, 0].tolist() == [1, 1, 1, 1]
 
 
 def test_weights_are_set_from_float32_arrays() -> None:
@@ -109,7 +109,7 @@ def test_weights_are_set_from_float32_arrays() -> None:
     sim.level_weights = given
     np.testing.assert_array_equal(sim.level_weights.to_numpy(), given)
     sim.reset()
-    assert sim.levels[:, 0].tolist() == [1, 0, 1]
+    assert sim.level_indices[:, 0].tolist() == [1, 0, 1]
     for wrong in (given.astype(np.int64), given.astype(np.float64), given[:2], given[:, :1]):
         with pytest.raises(doorstep.ArgumentError, match="level_weights"):
             sim.level_weights = wrong
@@ -121,9 +121,7 @@ def test_draws_depend_on_seed_world_and_episode_alone() -> None:
     table: list[levels.AnyLevel] = [levels.reference(), drawn]
 
     def states(num_worlds: int, world_offset: int, num_threads: int) -> list[int]:
-        sim = doorstep.Simulator(
-            num_worlds, world_offset=world_offset, num_threads=num_threads, seed=9, max_levels=2
-        )
+        sim = doorstep.Simulator(num_worlds, world_offset=world_offset, num_threads=num_threads, seed=9, max_levels=2)
         sim.set_levels(table)
         sim.reset()
         walk(sim, 90)
@@ -146,7 +144,7 @@ def test_weights_whose_sum_overflows_are_drawn_as_those_of_a_finite_sum() -> Non
             sim.level_weights[:] = scaled
             sim.restore(start)
             sim.reset()
-            drawn.append(sim.levels.to_numpy()[:, 0].tolist())
+            drawn.append(sim.level_indices.to_numpy()[:, 0].tolist())
         assert drawn[0] == drawn[1]
         assert set(drawn[0]) == {level for level in range(4) if weights[level] > 1}
     assert sim.health.nonfinite_values == sim.health.repaired_indices == 0
@@ -167,7 +165,7 @@ def test_weights_that_are_not_finite_or_allow_no_level_are_counted() -> None:
         sim.level_weights[:] = (1, 0)
         sim.level_weights[2] = row
         sim.reset()
-        assert sim.levels[:, 0].tolist() == [0, 0, level, 0]
+        assert sim.level_indices[:, 0].tolist() == [0, 0, level, 0]
         assert sim.health.nonfinite_values - before.nonfinite_values == nonfinite
         assert sim.health.repaired_indices - before.repaired_indices == repaired
         if nonfinite or repaired:
@@ -383,7 +381,7 @@ def test_physics_is_drawn_at_every_reset() -> None:
 def test_the_state_tells_the_physics_of_each_world() -> None:
     drawn = Physics((5, 9), (0.5, 1.5), (400, 800), (100, 300), (10, 20))
     sim = playing(hall(physics=drawn), levels.reference(), num_worlds=200)
-    told, level = sim.state.physics.to_numpy(), sim.levels.to_numpy()[:, 0]
+    told, level = sim.state.physics.to_numpy(), sim.level_indices.to_numpy()[:, 0]
     low, high = np.array([(5, 0.5, 400, 100, 10), (9, 1.5, 800, 300, 20)])
     assert (low <= told[level == 0]).all()
     assert (told[level == 0] < high).all()
@@ -422,7 +420,7 @@ def test_saves_continue_bit_for_bit_and_fit_their_capacity_only() -> None:
     saved = sim.save()
     other.restore(saved)
     assert other.hash() == sim.hash()
-    assert other.levels[:, 0].tolist() == sim.levels[:, 0].tolist()
+    assert other.level_indices[:, 0].tolist() == sim.level_indices[:, 0].tolist()
     for simulator in (sim, other):
         walk(simulator, 30)
     assert other.hash() == sim.hash()
@@ -455,7 +453,7 @@ def test_bad_tables_change_nothing() -> None:
     sim.reset()
     sim.reset()
     assert (sim.level_weights.to_numpy().tolist()) == before[1]
-    assert sim.levels[0, 0] == 0
+    assert sim.level_indices[0, 0] == 0
 
 
 def test_without_max_levels_there_are_no_level_tensors() -> None:

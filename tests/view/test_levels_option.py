@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def test_worlds_draw_from_the_levels(open_viewer: OpenViewer, policy: str) -> None:
     table = tuple(curated().values())
     with open_viewer(levels=table, worlds=30, policy=policy, keep_running=True) as running:
-        assert running.ask(lambda viewer: viewer._sim._levels) == table
-        assert running.ask(lambda viewer: len(set(viewer._sim.levels.to_numpy().ravel().tolist()))) > 5
+        assert running.ask(lambda viewer: viewer._sim.levels) == table
+        assert running.ask(lambda viewer: len(set(viewer._sim.level_indices.to_numpy().ravel().tolist()))) > 5
         until(lambda: running.ask(lambda viewer: viewer._sim.step_count) > 2)
         assert running.error() == ""

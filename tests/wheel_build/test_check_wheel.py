@@ -6,6 +6,7 @@ equal length, or an entry of its dynamic section by another.
 
 from __future__ import annotations
 
+import functools
 import json
 import struct
 import zipfile
@@ -18,9 +19,10 @@ from elftools.elf.gnuversions import GNUVerSymSection
 from tests.wheel_build.conftest import PROJECT, ChangeWheel
 
 import check_wheel
+import library_checks
 import sbom
 from check_wheel import find_faults
-from kernel_image_file import ENTRY, HEADER, MAGIC, PTX
+from kernel_image_file import ENTRY, HEADER, MAGIC, PTX, unpack
 from kernel_images import ARCHITECTURES, ARCHITECTURES_VARIABLE, chosen_architectures
 from wheel_file import GRAFTS, LIBRARY, RENDER_LIBRARY, SharedLibrary, header_functions
 
@@ -29,16 +31,23 @@ BILL_OF_MATERIALS = f"{METADATA_FOLDER}/{check_wheel.BILL_OF_MATERIALS}"
 EMBREE, SHADER_COMPILER = GRAFTS
 DT_SONAME, DT_RUNPATH = 14, 29
 Output = pytest.CaptureFixture[str]
+# The kernels of a library take longer to decode than all other checks together, and most tests leave them alone.
+UNPACK = functools.lru_cache(maxsize=4)(unpack)
 
 
 @pytest.fixture
-def library(finished_wheel: Path) -> bytes:
-    return read(finished_wheel, LIBRARY)
+def library(finished_files: dict[str, bytes]) -> bytes:
+    return finished_files[LIBRARY]
 
 
 @pytest.fixture
-def render_library(finished_wheel: Path) -> bytes:
-    return read(finished_wheel, RENDER_LIBRARY)
+def render_library(finished_files: dict[str, bytes]) -> bytes:
+    return finished_files[RENDER_LIBRARY]
+
+
+@pytest.fixture(autouse=True)
+def _decoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(library_checks, "unpack", UNPACK)
 
 
 def read(wheel: Path, name: str) -> bytes:

@@ -81,6 +81,7 @@ def test_an_environment_is_made_once_and_again_for_other_groups(
     assert "making" in messages("first", "second")
 
 
+@pytest.mark.slow
 def test_an_unknown_group_is_an_error_that_pip_explains(tmp_path: Path) -> None:
     script = Path(environment.__file__)
     command = [sys.executable, str(script), str(tmp_path / "environment"), "no-such-group"]

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "api/call.h"
+#include "api/levels.h"
 #include "exec/batch.h"
 
 namespace doorstep {
@@ -90,11 +91,14 @@ ds_status check_table(const ds_batch& batch) {
     return batch.max_levels > 0 ? check_address("levels", batch.levels, alignof(ds_level)) : DS_STATUS_OK;
 }
 
+ds_status check_given(const ds_batch& batch) { return batch.reward ? check_rewards(*batch.reward) : DS_STATUS_OK; }
+
 ds_status check_batch(const ds_batch* batch) {
     if (const ds_status status = check_kind(batch)) return status;
     if (const ds_status status = check_rules(*batch)) return status;
     if (const ds_status status = check_addresses(*batch)) return status;
     if (const ds_status status = check_table(*batch)) return status;
+    if (const ds_status status = check_given(*batch)) return status;
     if (is_on_cuda(*batch)) return check_address("scratch", batch->scratch, 256);
     return watch_forks_of_batches();
 }

@@ -146,8 +146,9 @@ ds_status check_goal(const CheckedLevel& checked) {
     return DS_STATUS_OK;
 }
 
-ds_status check_rewards(const CheckedLevel& checked) {
-    const ds_level_rewards& rewards = checked.level.rewards;
+// check_number(field, value, low): checks one of them.
+template <class CheckNumber>
+ds_status check_rewards(const ds_level_rewards& rewards, const CheckNumber& check_number) {
     const struct {
         const char* field;
         float value, low;
@@ -156,11 +157,19 @@ ds_status check_rewards(const CheckedLevel& checked) {
                 {"rewards.bonus_factor", rewards.bonus_factor, -kLargestReward},
                 {"rewards.bonus_distance", rewards.bonus_distance, 0.f},
                 {"rewards.room", rewards.room, -kLargestReward},
+                {"rewards.exit", rewards.exit, -kLargestReward},
+                {"rewards.cube_approach", rewards.cube_approach, -kLargestReward},
                 {"rewards.goal", rewards.goal, -kLargestReward},
                 {"rewards.max_y", rewards.max_y, -kLargestReward}};
     for (const auto& row : rows)
-        if (const ds_status s = checked.check_number(row.field, 0, row.value, row.low, kLargestReward)) return s;
+        if (const ds_status s = check_number(row.field, row.value, row.low)) return s;
     return DS_STATUS_OK;
+}
+
+ds_status check_rewards(const CheckedLevel& checked) {
+    return check_rewards(checked.level.rewards, [&](const char* field, float value, float low) {
+        return checked.check_number(field, 0, value, low, kLargestReward);
+    });
 }
 
 ds_status check_physics(const CheckedLevel& checked) {
@@ -207,6 +216,15 @@ ds_status check_whole(const CheckedLevel& checked, int64_t num_agents) {
 
 ds_status check_level(const ds_level& level, uint64_t index, int64_t num_agents) {
     return check_whole({level, index}, num_agents);
+}
+
+ds_status check_rewards(const ds_level_rewards& rewards) {
+    return check_rewards(rewards, [](const char* field, float value, float low) {
+        if (low <= value && value <= kLargestReward) return DS_STATUS_OK;
+        char allowed[64];
+        snprintf(allowed, sizeof allowed, "pass %g to %g", static_cast<double>(low), static_cast<double>(kLargestReward));
+        return fail(DS_STATUS_INVALID_ARGUMENT, field, allowed, "%s is %g", field, static_cast<double>(value));
+    });
 }
 
 namespace {
@@ -307,6 +325,15 @@ ds_status ds_simulator_set_levels(ds_simulator simulator, const ds_level* levels
     if (call.status()) return call.status();
     if (const ds_status status = check_levels(*call, levels, count, weights)) return status;
     return call->set_levels(levels, static_cast<int64_t>(count), weights);
+}
+
+ds_status ds_simulator_set_rewards(ds_simulator simulator, const ds_level_rewards* rewards) {
+    const SimulatorCall call(simulator);
+    if (call.status()) return call.status();
+    if (rewards)
+        if (const ds_status status = check_rewards(*rewards)) return status;
+    call->set_rewards(rewards);
+    return DS_STATUS_OK;
 }
 
 ds_status ds_simulator_begin(ds_simulator simulator, const ds_episode_start* starts, uint64_t count) {

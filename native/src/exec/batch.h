@@ -3,13 +3,14 @@
 
 #include "doorstep.h"
 #include "exec/arena.h"
+#include "sim/reference_level.h"
 
 namespace doorstep {
 
 // ds_batch in the terms of the simulation.
 inline Simulation simulation_of(const ds_batch& batch) {
     const Rules rules{static_cast<int32_t>(batch.episode_length), batch.auto_reset, batch.action_check, 0};
-    return {batch.worlds, tensors_of(batch.tensors), rules, batch.levels, batch.max_levels};
+    return {batch.worlds, tensors_of(batch.tensors), rules, batch.levels, batch.max_levels, given(batch.reward)};
 }
 
 inline WorldKind kind_of(const ds_batch& batch) { return {static_cast<int>(batch.num_agents), batch.max_levels > 0}; }

@@ -27,6 +27,7 @@ Simulator::Simulator(const ds_simulator_config& config, int32_t device_kind)
     simulation_.rules.auto_reset = config.auto_reset;
     simulation_.rules.action_check = config.action_check;
     simulation_.max_levels = config.max_levels;
+    set_rewards(nullptr);
 }
 
 ds_status Simulator::fail_records() {
@@ -69,6 +70,8 @@ ds_status Simulator::set_levels(const ds_level* levels, int64_t count, const flo
     if (const ds_status status = memory_->write(memory_->data() + layout_.levels, level_bytes, levels)) return status;
     return memory_of(DS_TENSOR_level_weights)->write(simulation_.tensors.level_weights, weight_bytes, rows.get());
 }
+
+void Simulator::set_rewards(const ds_level_rewards* rewards) { simulation_.given_rewards = given(rewards); }
 
 void Simulator::describe_tensor(int tensor, ds_tensor_info* info) const {
     DS_ASSERT(has_tensor(tensor));

@@ -134,6 +134,7 @@ public:
     virtual ds_status set_stream(uint64_t stream) = 0;
     // weights: `count` numbers for every world, or null for equal ones. Levels have been checked.
     ds_status set_levels(const ds_level* levels, int64_t count, const float* weights);
+    void set_rewards(const ds_level_rewards* rewards);  // null: those of the levels
     void look_for_edits() { simulation_.rules.look_for_edits = 1; }
 
     // The attached library, called at the end of operations, after begin_operation().

@@ -101,6 +101,7 @@ struct WorldItem {
 
     // A copy: a reference into the parameters of a CUDA kernel costs a conversion of its address
     DS_METHOD operator Rules() const { return tile.simulation.rules; }
+    DS_METHOD operator GivenRewards() const { return tile.simulation.given_rewards; }
     DS_METHOD operator const WorldRequest&() const { return tile.request; }
     template <auto tensor, int kWidth>
     DS_METHOD operator Row<tensor, kWidth>() const {
@@ -109,7 +110,7 @@ struct WorldItem {
     DS_METHOD operator ActionRows() const { return {tensors().actions + agent_row() * kActionComponents}; }
     DS_METHOD operator LevelSource() const {
         const Simulation& simulation = tile.simulation;
-        return {simulation.levels, tensors().level_weights + slot() * simulation.max_levels, tensors().levels + slot(),
+        return {simulation.levels, tensors().level_weights + slot() * simulation.max_levels, tensors().level_indices + slot(),
                 simulation.max_levels};
     }
     DS_METHOD operator ScoreRows() const {

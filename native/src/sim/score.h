@@ -1,42 +1,53 @@
 // Reward, bonus, goal, and the counter of steps: what ends an episode.
 #pragma once
 
-#include "sim/stages.h"
+#include "sim/cube_approach.h"
 
 namespace doorstep {
 
 // Reward for every metre beyond the largest y so far.
 template <class W>
-DS_INLINE void reward_progress(const typename W::Terms& terms, const typename W::Bodies& bodies,
+DS_INLINE void reward_progress(const ds_level_rewards& weights, const typename W::Bodies& bodies,
                                typename W::Progress& progress, Each<Reward> rewards) {
     for (int a = 0; a < W::kAgents; a++) {
-        const float y = bodies.y[W::kButtonLanes + a], reached = minimum(y, terms.largest_y());
+        const float y = bodies.y[W::kButtonLanes + a], reached = minimum(y, weights.max_y);
         const float gain = reached - progress.max_y[a];
         // minimum() turns a NaN into the limit; from minus infinity all y are progress
         const bool gained = gain > 0.f && is_finite(y - progress.max_y[a]);
-        rewards[a].value = gained ? terms.reward_of_progress(gain) : terms.idle_reward();
+        rewards[a].value = gained ? weights.progress * gain : weights.idle;
         if (gained) progress.max_y[a] = reached;
     }
 }
 
 // Bonus for progress made while all other agents are close, by their largest y.
 template <class W>
-DS_INLINE void share_bonus(const typename W::Terms& terms, const typename W::Progress& progress, Each<Reward> rewards) {
+DS_INLINE void share_bonus(const ds_level_rewards& weights, const typename W::Progress& progress, Each<Reward> rewards) {
     if (W::kAgents == 1) return;
     for (int a = 0; a < W::kAgents; a++) {
         bool close = true;
         for (int b = 0; b < W::kAgents; b++)
-            close &= absolute(progress.max_y[a] - progress.max_y[b]) <= terms.bonus_distance();
-        if (close && rewards[a].value > 0.f) rewards[a].value *= terms.bonus_factor();
+            close &= absolute(progress.max_y[a] - progress.max_y[b]) <= weights.bonus_distance;
+        if (close && rewards[a].value > 0.f) rewards[a].value *= weights.bonus_factor;
     }
 }
 
-// For every room that an agent enters for the first time, by its largest y before and after.
+// For every room that an agent enters, and for leaving the last one, each for the first time: by its largest y before
+// and after.
 template <class W>
-DS_INLINE void reward_rooms(const typename W::Terms& terms, const float (&before)[W::kAgents],
-                            const typename W::Progress& progress, Each<Reward> rewards) {
-    for (int a = 0; a < W::kAgents; a++)
-        rewards[a].value += terms.reward_of_rooms(terms.room_of(progress.max_y[a]) - terms.room_of(before[a]));
+DS_INLINE void reward_rooms(const ds_level_rewards& weights, const typename W::Terms& terms,
+                            const float (&before)[W::kAgents], const typename W::Progress& progress,
+                            Each<Reward> rewards) {
+    for (int a = 0; a < W::kAgents; a++) {
+        const int entered = terms.room_of(progress.max_y[a]) - terms.room_of(before[a]);
+        rewards[a].value += weights.room * static_cast<float>(entered);
+        if (terms.is_beyond_rooms(progress.max_y[a]) && !terms.is_beyond_rooms(before[a]))
+            rewards[a].value += weights.exit;
+    }
+}
+
+template <class W>
+DS_INLINE void reward_all(float value, Each<Reward> rewards) {
+    for (int a = 0; a < W::kAgents; a++) rewards[a].value += value;
 }
 
 template <class W>
@@ -79,16 +90,21 @@ DS_INLINE void write_score(Each<const Reward> rewards, const Episode& episode, E
 // ---- Stages
 
 template <WorldTile TileT>
-DS_METHOD void Stages<TileT>::score_progress(const Terms& terms, const Bodies& bodies, const Episode& episode,
+DS_METHOD void Stages<TileT>::score_progress(const GivenRewards& given, const Terms& terms, const Bodies& bodies,
+                                             const Buttons& buttons, const CubesAway& away, const Episode& episode,
                                              Progress& progress, Each<Reward> rewards, GoalReached& reached) {
+    const ds_level_rewards weights = terms.rewards_of(given);
     float before[World::kAgents];
     for (int a = 0; a < World::kAgents; a++) before[a] = progress.max_y[a];
-    reward_progress<World>(terms, bodies, progress, rewards);
-    share_bonus<World>(terms, progress, rewards);
-    if (terms.reward_of_rooms(1) != 0.f) reward_rooms<World>(terms, before, progress, rewards);
+    reward_progress<World>(weights, bodies, progress, rewards);
+    share_bonus<World>(weights, progress, rewards);
+    if (weights.room != 0.f || weights.exit != 0.f) reward_rooms<World>(weights, terms, before, progress, rewards);
+    if (away.closed_doors) {
+        const float metres = away.metres - metres_to_buttons<World>(terms, bodies, buttons, away.closed_doors);
+        reward_all<World>(weights.cube_approach * metres, rewards);
+    }
     reached.yes = terms.goal_agents() != DS_GOAL_NONE && !terms.is_over(episode) && reaches_goal<World>(terms, bodies);
-    if (!reached.yes) return;
-    for (int a = 0; a < World::kAgents; a++) rewards[a].value += terms.reward_of_goal();
+    if (reached.yes) reward_all<World>(weights.goal, rewards);
 }
 
 template <WorldTile TileT>

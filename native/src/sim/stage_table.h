@@ -14,6 +14,10 @@ namespace doorstep {
 #define DS_STAGE_TABLE(X)                                                                                          \
     X(absorb_edits, Worlds, (const Rules& rules, World& world, TroubleBits& trouble),                              \
       "Validates edits and applies them.")                                                                         \
+    X(measure_cubes, Worlds,                                                                                       \
+      (const GivenRewards& given, const Terms& terms, const Bodies& bodies, const Buttons& buttons,                \
+       const Doors& doors, CubesAway& away),                                                                       \
+      "Measures how far cubes are from the buttons of closed doors.")                                              \
     X(load_actions, Agents,                                                                                        \
       (AgentIndex agent, const ActionRow& row, const Rules& rules, const Terms& terms,                             \
        const FlightTable& flights, const Bodies& bodies, Action& action, ClampedCount& clamped, Motion& motion,    \
@@ -44,9 +48,10 @@ namespace doorstep {
     X(open_doors, Worlds, (const Terms& terms, const Buttons& buttons, Doors& doors),                              \
       "Opens doors whose buttons are all pressed.")                                                                \
     X(score_progress, Worlds,                                                                                      \
-      (const Terms& terms, const Bodies& bodies, const Episode& episode, Progress& progress, Each<Reward> rewards, \
+      (const GivenRewards& given, const Terms& terms, const Bodies& bodies, const Buttons& buttons,                \
+       const CubesAway& away, const Episode& episode, Progress& progress, Each<Reward> rewards,                    \
        GoalReached& reached),                                                                                      \
-      "Rewards progress, with the bonus, rooms and the goal.")                                                     \
+      "Rewards progress, with the bonus, rooms, the exit, cubes and the goal.")                                    \
     X(count_step, Worlds,                                                                                          \
       (const Rules& rules, const Terms& terms, Each<const ClampedCount> clamped, Each<const Reward> rewards,       \
        const GoalReached& reached, ResetRow reset, Progress& progress, Episode& episode, Identity& identity,       \

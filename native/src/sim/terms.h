@@ -51,13 +51,9 @@ struct ReferenceTerms {
     // Whether an episode has ended that no reset has followed.
     DS_METHOD bool is_over(const Episode& episode) const { return episode.steps_remaining == 0; }
 
-    DS_METHOD float largest_y() const { return kMaxProgress; }
-    DS_METHOD float reward_of_progress(float metres) const { return kRewardPerMetre * metres; }
-    DS_METHOD float reward_of_rooms(int) const { return 0.f; }
-    DS_METHOD float reward_of_goal() const { return 0.f; }
-    DS_METHOD float idle_reward() const { return kSlackReward; }
-    DS_METHOD float bonus_factor() const { return kBonusFactor; }
-    DS_METHOD float bonus_distance() const { return kBonusDistance; }
+    DS_METHOD bool is_beyond_rooms(float y) const { return y > kWorldLength; }
+
+    DS_METHOD ds_level_rewards rewards_of(const GivenRewards& given) const { return given.rewards; }
 
     // Which agents must be in the goal for it to be reached, and whether a position is in it.
     DS_METHOD int32_t goal_agents() const { return DS_GOAL_NONE; }
@@ -73,7 +69,7 @@ struct ReferenceTerms {
 
 struct LevelTerms {
     static constexpr int kMostRooms = DS_LEVEL_MAX_ROOMS;
-    static constexpr size_t kSavedBytes = 4 * (3 + 3 * kMostRooms + 5 + 7 + kPhysics + 3 + 6);
+    static constexpr size_t kSavedBytes = 4 * (3 + 3 * kMostRooms + 5 + 9 + kPhysics + 3 + 6);
 
     int32_t num_rooms, num_doors, num_buttons;
     float room_start[kMostRooms];      // metres; the first is not used to find an agent's room
@@ -122,13 +118,11 @@ struct LevelTerms {
         return episode.steps_remaining == 0 || (episode.done && episode.steps_remaining < length);
     }
 
-    DS_METHOD float largest_y() const { return rewards.max_y; }
-    DS_METHOD float reward_of_progress(float metres) const { return rewards.progress * metres; }
-    DS_METHOD float reward_of_rooms(int rooms) const { return rewards.room * static_cast<float>(rooms); }
-    DS_METHOD float reward_of_goal() const { return rewards.goal; }
-    DS_METHOD float idle_reward() const { return rewards.idle; }
-    DS_METHOD float bonus_factor() const { return rewards.bonus_factor; }
-    DS_METHOD float bonus_distance() const { return rewards.bonus_distance; }
+    DS_METHOD bool is_beyond_rooms(float y) const { return place_in_room(y, (num_rooms - 1) % kMostRooms) > 1.f; }
+
+    DS_METHOD ds_level_rewards rewards_of(const GivenRewards& given) const {
+        return given.replace_those_of_levels ? given.rewards : rewards;
+    }
 
     DS_METHOD int32_t goal_agents() const { return goal.agents; }
     DS_METHOD bool is_in_goal(float x, float y) const {

@@ -19,6 +19,11 @@ struct Chosen {
 struct Coupled {
     bool yes;  // needs the general solver
 };
+// The doors that were closed when the step began, and the metres between their buttons and the cubes for them.
+struct CubesAway {
+    uint32_t closed_doors;  // bit per door; none where that is not rewarded
+    float metres;
+};
 struct GoalReached {
     bool yes;  // by as many agents as the level asks for
 };
@@ -31,6 +36,7 @@ struct EpisodeEnd {
     X(TroubleBits, trouble)  \
     X(Chosen, chosen)        \
     X(Coupled, coupled)      \
+    X(CubesAway, cubes_away) \
     X(GoalReached, reached)  \
     X(EpisodeEnd, ends)
 

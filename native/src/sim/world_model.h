@@ -43,6 +43,12 @@ struct Rules {
     int32_t look_for_edits;    // 1 once the caller has a view of the blocks
 };
 
+// The rewards that the worlds were given. Those that play the reference's levels only have no others.
+struct GivenRewards {
+    ds_level_rewards rewards;
+    int32_t replace_those_of_levels;  // 0 or 1
+};
+
 // All inputs of the functions below: the addresses of blocks and tensors, and the rules.
 struct Simulation {
     void* worlds;              // blocks, world_bytes apart, 64-byte aligned
@@ -50,6 +56,7 @@ struct Simulation {
     Rules rules;
     const ds_level* levels;    // max_levels of them, and as many in each row of level_weights
     int64_t max_levels;        // 0 in worlds that play the reference's levels only
+    GivenRewards given_rewards;
 };
 
 // How a world begins an episode that does not follow its last one: as the first episode of a simulator of one world

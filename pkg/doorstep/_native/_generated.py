@@ -9,11 +9,11 @@ from enum import IntEnum
 from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 ABI_VERSION = 5
-SAVE_FORMAT_VERSION = 2
+SAVE_FORMAT_VERSION = 3
 MAX_SEED = 4294967295
 MAX_GLOBAL_WORLDS = 4294967296
 STREAM_OWN = 18446744073709551615
-NO_LIMIT = 3.4028234663852886e+38
+NO_LIMIT = 3.4028234663852886e38
 VERSION_STRING = "0.1.0"
 MAX_AGENTS = 8
 MAX_EPISODE_LENGTH = 1000000
@@ -551,7 +551,7 @@ TENSORS: tuple[TensorRow, ...] = (
         outlives_step=True,
     ),
     TensorRow(
-        "levels",
+        "level_indices",
         "int32",
         ("N", "1"),
         False,
@@ -870,6 +870,8 @@ class LevelRewards(ctypes.Structure):
     bonus_factor: float
     bonus_distance: float
     room: float
+    exit: float
+    cube_approach: float
     goal: float
     max_y: float
 
@@ -879,6 +881,8 @@ class LevelRewards(ctypes.Structure):
         ("bonus_factor", ctypes.c_float),
         ("bonus_distance", ctypes.c_float),
         ("room", ctypes.c_float),
+        ("exit", ctypes.c_float),
+        ("cube_approach", ctypes.c_float),
         ("goal", ctypes.c_float),
         ("max_y", ctypes.c_float),
     )
@@ -1189,6 +1193,7 @@ class Batch(ctypes.Structure):
     trouble: int | None
     levels: int | None
     max_levels: int
+    reward: int | None
 
     _fields_: ClassVar = (
         ("struct_size", ctypes.c_uint32),
@@ -1207,6 +1212,7 @@ class Batch(ctypes.Structure):
         ("trouble", ctypes.c_void_p),
         ("levels", ctypes.c_void_p),
         ("max_levels", ctypes.c_int64),
+        ("reward", ctypes.c_void_p),
     )
 
 
@@ -2061,6 +2067,7 @@ FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
         ctypes.c_int,
         (ctypes.c_void_p, ctypes.POINTER(Level), ctypes.c_uint64, ctypes.c_void_p),
     ),
+    ("ds_simulator_set_rewards", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(LevelRewards))),
     ("ds_simulator_begin", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(EpisodeStart), ctypes.c_uint64)),
     ("ds_simulator_refresh", ctypes.c_int, (ctypes.c_void_p,)),
     ("ds_simulator_get_health", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(Health))),
@@ -2341,6 +2348,7 @@ class Functions:
     ds_simulator_reset_mask: Any
     ds_level_default: Any
     ds_simulator_set_levels: Any
+    ds_simulator_set_rewards: Any
     ds_simulator_begin: Any
     ds_simulator_refresh: Any
     ds_simulator_get_health: Any

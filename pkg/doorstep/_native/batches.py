@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
 
-from doorstep._native._generated import Batch, BatchInfo, DeviceKind
+from doorstep._native._generated import Batch, BatchInfo, DeviceKind, LevelRewards
 from doorstep._native.calls import check
 from doorstep._native.library import load
 
@@ -27,10 +28,15 @@ def batch_info(
 
 
 def batch_struct(
-    num_agents: int, episode_length: int, auto_reset: bool, action_check: int, max_levels: int
+    num_agents: int,
+    episode_length: int,
+    auto_reset: bool,
+    action_check: int,
+    max_levels: int,
+    reward: Sequence[float],
 ) -> Batch:
-    """The rules of a batch, without its tensors."""
-    return Batch(
+    """The rules of a batch, without its tensors. reward: the numbers of a ds_level_rewards, or none."""
+    batch = Batch(
         ctypes.sizeof(Batch),
         num_agents=num_agents,
         episode_length=episode_length,
@@ -38,13 +44,15 @@ def batch_struct(
         action_check=action_check,
         max_levels=max_levels,
     )
+    if reward:
+        batch.keeps_reward = LevelRewards(*reward)
+        batch.reward = ctypes.addressof(batch.keeps_reward)
+    return batch
 
 
 def prepare_batches(device_index: int, num_agents: int, max_levels: int) -> None:
     """Loads what steps of worlds need on a CUDA device, for the rest of the process."""
-    batch = Batch(
-        ctypes.sizeof(Batch), DeviceKind.CUDA, device_index, num_agents=num_agents, max_levels=max_levels
-    )
+    batch = Batch(ctypes.sizeof(Batch), DeviceKind.CUDA, device_index, num_agents=num_agents, max_levels=max_levels)
     check(load().ds_batch_prepare(ctypes.byref(batch)))
 
 

@@ -19,6 +19,7 @@ from doorstep._native._generated import (
     EpisodeStart,
     Health,
     Level,
+    LevelRewards,
     SimulatorConfig,
     SimulatorInfo,
     TensorInfo,
@@ -127,6 +128,10 @@ class Session:
         pointer = None if weights is None else weights.ctypes.data
         with self.turn:
             check(self.functions.ds_simulator_set_levels(self.handle, levels, len(levels), pointer))
+
+    def set_rewards(self, rewards: LevelRewards) -> None:
+        with self.turn:
+            check(self.functions.ds_simulator_set_rewards(self.handle, ctypes.byref(rewards)))
 
     def on_stream(self, stream: int | None) -> AbstractContextManager[None]:
         """Within it, calls use the CUstream, if one is given."""

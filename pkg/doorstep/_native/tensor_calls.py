@@ -32,9 +32,6 @@ FUNCTIONS = {function: f"ds_{function.name.lower()}" for function in OperatorFun
     OperatorFunction.STEP: "ds_batch_step"
 }
 
-# The fields of a struct that are not called as the tensor is: "levels" is also a tensor of a simulator.
-FIELDS = {"level_table": "levels"}
-
 # Element types that a tensor of an operator may have, by the name in its TensorSpec.
 ALLOWED_DTYPES = {
     "float": ("float32", "float64"),  # the same for all of an operator's
@@ -59,8 +56,7 @@ class OperandAccess(IntEnum):
 class TensorSpec:
     """A tensor of an operator. Entries of its shape are numbers, or symbols that mean the same number everywhere.
 
-    Its name is also that of the field of the call's struct (but see FIELDS), or of the simulator's tensor, that takes
-    its address.
+    Its name is also that of the field of the call's struct, or of the simulator's tensor, that takes its address.
     """
 
     name: str
@@ -194,7 +190,7 @@ class TensorCall:
         elif dtype is not None:
             call.dtype = dtype
         for name, address in addresses.items():
-            setattr(call, FIELDS.get(name, name), address)
+            setattr(call, name, address)
         return call
 
 
@@ -202,7 +198,7 @@ def _operand(spec: TensorSpec, symbols: Sequence[str], structure: type[ctypes.St
     if structure is Batch and spec.name in TENSOR_NAMES:
         address_at = ctypes.sizeof(Batch) + 8 * TENSOR_NAMES.index(spec.name)
     else:
-        address_at = getattr(structure, FIELDS.get(spec.name, spec.name)).offset
+        address_at = getattr(structure, spec.name).offset
     dtypes = sum(DTYPE_BITS[name] for name in ALLOWED_DTYPES[spec.dtype])
     axes = (ctypes.c_int32 * 4)(*map(symbols.index, spec.shape))
     return Operand(spec.access, spec.optional, dtypes, len(spec.shape), axes, address_at)

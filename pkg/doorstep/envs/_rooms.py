@@ -429,7 +429,7 @@ def split_levels(rules: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, An
 def take_levels(simulator: Simulator, replaced: Simulator) -> None:
     """Begins episodes on the levels of the simulator that this one replaces, as likely as they were there."""
     if simulator.config.max_levels:
-        simulator.set_levels(replaced._levels)
+        simulator.set_levels(replaced.levels)
         simulator.level_weights.copy_from_host(replaced.level_weights.copy_to_host())
         simulator.reset()
 

@@ -89,7 +89,7 @@ class EscapeRoomJaxEnv:
         self._plays_levels = config.max_levels > 0
         self._parts = parts_of_agent(observations, config.num_agents)
         finals = [f"final_{name}" for name in self._parts]
-        drawn = ["levels"] if self._plays_levels else []
+        drawn = ["level_indices"] if self._plays_levels else []
         outputs = [*self._parts, *finals, *READ, *drawn]
         self._rooms = doorstep.jax.make(config, outputs=outputs, levels=chosen or REFERENCE)
         self._program = jax.eval_shape(self._rooms.init).program
@@ -178,7 +178,7 @@ class EscapeRoomJaxEnv:
             "episode_lengths": jnp.broadcast_to(batch.episode_lengths[0, 0], terminated.shape),
         }
         if self._plays_levels:
-            info["level"] = batch.levels[0, 0]
+            info["level"] = batch.level_indices[0, 0]
         return self._observation(batch), self._state(batch), self._reward(batch.rewards), terminated, truncated, info
 
     # ---- Steps of these ----

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from doorstep.errors import ArgumentError
 from doorstep.levels import AnyLevel, GeneratedLevel, Level
 from doorstep.levels.choice import REFERENCE, find_levels, is_reference
+from doorstep.levels.rules import check_reward
 
 
 class Arena(NamedTuple):
@@ -26,21 +27,22 @@ class Arena(NamedTuple):
         return self.level is None or isinstance(self.level, GeneratedLevel)
 
 
-def find_arenas(levels: object, num_agents: int) -> list[Arena]:
-    """The levels of an argument, as `find_levels()` names them.
+def find_arenas(levels: object, num_agents: int, reward: object = None) -> list[Arena]:
+    """The levels of an argument, as `find_levels()` names them, with `Rewards` in place of theirs if there are any.
 
     Raises:
-        ArgumentError: there is none, one is refused, or has too few spawns for the agents.
+        ArgumentError: there is none, `reward` is something else, one is refused, or has too few spawns for the agents.
         OSError: the file cannot be read.
     """
-    if is_reference(levels):
+    given = check_reward(reward)
+    if is_reference(levels) and given is None:
         return [Arena(REFERENCE, None)]
-    arenas = [Arena(name, level) for name, level in find_levels(levels).items()]
-    for name, level in arenas:
+    played = find_levels(levels).items()
+    for name, level in played:
         if isinstance(level, Level) and len(level.spawns) < num_agents:
             raise ArgumentError(
                 f"level {name!r} has {len(level.spawns)} spawns; it must have at least {num_agents}",
                 argument="levels",
                 hint="add spawns, or evaluate with fewer agents",
             )
-    return arenas
+    return [Arena(name, level if given is None else level.replace(rewards=given)) for name, level in played]

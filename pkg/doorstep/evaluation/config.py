@@ -9,6 +9,8 @@ from doorstep._arguments import refuse
 from doorstep._configs import Config, Device, Integer, PolymorphicConfig, Registry, Text, registered
 from doorstep._native import MAX_SEED
 from doorstep.config import SimulatorConfig
+from doorstep.levels import Rewards
+from doorstep.levels.reward_terms import RewardTerms
 from doorstep.rollouts import ControllerConfig, DynamicChunkScheduler, PullController, RolloutConfig, SchedulerConfig
 
 MOST_EPISODES = 1_000_000
@@ -110,6 +112,9 @@ class EvaluationConfig(Config):
     levels: Annotated[str, Text(), "What is played: reference, curated, or the path of a file with levels."] = (
         "reference"
     )
+    reward: Annotated[
+        Rewards | None, RewardTerms(), "What agents are rewarded for, in place of the rewards of the levels."
+    ] = None
     episodes: Annotated[int, Integer(1, MOST_EPISODES), "Episodes of each policy in each level."] = 100
     seed: Annotated[int, Integer(0, MAX_SEED), "Of the episodes."] = 0
     simulator: Annotated[SimulatorConfig, "Where episodes are played."] = field(
@@ -126,6 +131,4 @@ class EvaluationConfig(Config):
     @property
     def rollout(self) -> RolloutConfig:
         """The config of an engine that plays it."""
-        return RolloutConfig(
-            self.simulator, devices=self.devices, scheduler=self.scheduler, controller=self.controller
-        )
+        return RolloutConfig(self.simulator, devices=self.devices, scheduler=self.scheduler, controller=self.controller)

@@ -18,7 +18,7 @@ from doorstep.evaluation.contestants import AnyPolicy, Contestant, find_contesta
 from doorstep.evaluation.episodes import Episodes, episode_seeds
 from doorstep.evaluation.evaluation import Evaluation, EvaluationRules
 from doorstep.evaluation.scores import score
-from doorstep.levels import AnyLevels
+from doorstep.levels import AnyLevels, Rewards
 from doorstep.metrics import MetricsStore
 from doorstep.rollouts import RolloutConfig
 
@@ -30,6 +30,7 @@ def evaluate(
     policies: AnyPolicy | Sequence[AnyPolicy] | Mapping[str, AnyPolicy],
     *,
     levels: AnyLevels = "reference",
+    reward: Rewards | None = None,
     episodes: int = 100,
     worlds: int = 256,
     seed: int = 0,
@@ -60,6 +61,7 @@ def evaluate(
             Other texts are "module:function" or "file.py:function".
         levels: "reference"; "room_types" for a level of each type of the reference's rooms, with that type alone;
             "curated"; the path of a file of `save_levels()`; one or more levels, or a mapping of names to them.
+        reward: what returns are sums of, as for `Simulator`; the levels of the result have it.
         episodes: of each policy in each level, 1 to 1,000,000.
         worlds: that are stepped at once, at most.
         seed: of the episodes, 0 to 2**32 - 1. Other seeds give other, independent episodes.
@@ -85,7 +87,8 @@ def evaluate(
     check_integer("episodes", episodes, 1, MOST_EPISODES)
     check_integer("seed", seed, 0, MAX_SEED)
     rollout = RolloutConfig(config)
-    return _evaluate(find_contestants(policies), levels, rollout, seed, episodes, on_progress, metrics)
+    arenas = find_arenas(levels, num_agents, reward)
+    return _evaluate(find_contestants(policies), arenas, rollout, seed, episodes, on_progress, metrics)
 
 
 def evaluate_config(
@@ -99,12 +102,13 @@ def evaluate_config(
     if not isinstance(config, EvaluationConfig):
         refuse("config", "a doorstep.evaluation.EvaluationConfig", config)
     contestants = find_contestants([policy.text for policy in config.policies])
-    return _evaluate(contestants, config.levels, config.rollout, config.seed, config.episodes, on_progress, metrics)
+    arenas = find_arenas(config.levels, config.rollout.simulator.num_agents, config.reward)
+    return _evaluate(contestants, arenas, config.rollout, config.seed, config.episodes, on_progress, metrics)
 
 
 def _evaluate(
     contestants: Sequence[Contestant],
-    levels: AnyLevels,
+    arenas: Sequence[Arena],
     rollout: RolloutConfig,
     seed: int,
     episodes: int,
@@ -112,7 +116,6 @@ def _evaluate(
     metrics: MetricsStore | None,
 ) -> Evaluation:
     simulator = rollout.simulator
-    arenas = find_arenas(levels, simulator.num_agents)
     matches = [Match(contestant, arena) for arena in arenas for contestant in contestants]
     played = _Players(rollout, seed, episodes, on_progress, metrics).play(matches)
     returns = {contestant.name: _returns_of(contestant, matches, played) for contestant in contestants}

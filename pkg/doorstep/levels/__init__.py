@@ -12,7 +12,7 @@ from doorstep.levels.curated import curated
 from doorstep.levels.files import AnyLevel, load_levels, save_levels
 from doorstep.levels.generated import GeneratedLevel, RoomTypeName, reference
 from doorstep.levels.level import Level
-from doorstep.levels.native import to_native, to_native_array
+from doorstep.levels.native import to_native, to_native_array, to_native_rewards
 from doorstep.levels.numbers import NumberOrRange
 from doorstep.levels.parts import Button, Cube, Door, Goal, Room, Spawn, Wall
 from doorstep.levels.rules import Physics, Rewards
@@ -39,4 +39,5 @@ __all__ = [
     "save_levels",
     "to_native",
     "to_native_array",
+    "to_native_rewards",
 ]

@@ -15,7 +15,8 @@ from doorstep.levels.rules import Physics, Rewards
 
 def to_native(level: AnyLevel) -> native.Level:
     """The ds_level of a level."""
-    struct = native.Level(goal=_goal(level.goal), rewards=_rewards(level.rewards), physics=_physics(level.physics))
+    goal, rewards, physics = _goal(level.goal), to_native_rewards(level.rewards), _physics(level.physics)
+    struct = native.Level(goal=goal, rewards=rewards, physics=physics)
     struct.struct_size = memoryview(struct).nbytes
     struct.min_episode_length, struct.max_episode_length = _episode_lengths(level.episode_length)
     if isinstance(level, Level):
@@ -24,6 +25,11 @@ def to_native(level: AnyLevel) -> native.Level:
         struct.source = native.LevelSource.GENERATED
         struct.room_types[:] = [native.RoomType[name.upper()] for name in level.room_types]
     return struct
+
+
+def to_native_rewards(rewards: Rewards) -> native.LevelRewards:
+    """The ds_level_rewards of rewards."""
+    return native.LevelRewards(**vars(rewards))
 
 
 def to_native_array(levels: Sequence[AnyLevel]) -> Any:
@@ -71,10 +77,6 @@ def _goal(goal: Goal | None) -> native.LevelGoal:
     if goal is None:
         return native.LevelGoal(native.GoalAgents.NONE)
     return native.LevelGoal(native.GoalAgents[goal.agents.upper()], goal.min_x, goal.max_x, goal.min_y, goal.max_y)
-
-
-def _rewards(rewards: Rewards) -> native.LevelRewards:
-    return native.LevelRewards(**vars(rewards))
 
 
 def _physics(physics: Physics) -> native.LevelPhysics:

@@ -26,6 +26,7 @@ BUTTON_SIZE = 1.3  # metres, in x and y
 MIN_LENGTH = 0.1  # metres; of a room, by whose length agents' places in it are divided
 WALL_HEIGHT = 4.375  # metres; of the reference's walls between rooms, and of its doors
 DOOR_WIDTH = 16 / 3  # metres; of the reference's doors
+REFERENCE_END = 40.0  # metres; y at which the reference's last room ends
 
 
 @dataclass(frozen=True)
@@ -219,6 +220,21 @@ class Goal:
                 hint = "a goal without area is never reached"
                 refuse(f"max_{axis}", f"more than min_{axis}, {low:g}, in single precision", high, hint)
         _set(self, **numbers, agents=check_choice("agents", self.agents, GOAL_AGENTS))
+
+    @classmethod
+    def all_out(cls, end: float = REFERENCE_END) -> Goal:
+        """The episode ends when all agents are beyond the last room at once.
+
+        >>> import doorstep
+        >>> level = doorstep.levels.GeneratedLevel(goal=doorstep.levels.Goal.all_out())
+
+        Args:
+            end: y in metres at which the last room ends; by default that of the reference's rooms.
+
+        Raises:
+            ArgumentError: `end` is not within +-1000.
+        """
+        return cls(-MAX_COORDINATE, MAX_COORDINATE, end, MAX_COORDINATE)
 
 
 def _check_box(box: Wall | Door) -> None:

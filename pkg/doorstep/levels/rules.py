@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 
+from doorstep._arguments import refuse
 from doorstep.levels.numbers import NumberOrRange, check_number, check_range
 
 LARGEST_REWARD = 1e6  # either sign; returns are sums in single precision
@@ -24,6 +25,10 @@ class Rewards:
         bonus_factor: of progress while the largest y of all other agents is within bonus_distance of its own.
         bonus_distance: metres, not negative.
         room: for every room that it enters for the first time.
+        exit: when it is beyond the end of the last room for the first time.
+        cube_approach: for all agents, per metre by which cubes come nearer to the buttons of doors that were closed
+            when the step began, and negative when they go away. Of all ways to give each button of a door a cube of its
+            own, the one with the smallest sum of distances counts; a cube that covers its button is at distance 0.
         goal: for all agents, in the step in which the goal ends the episode.
         max_y: metres; y beyond it is no progress.
 
@@ -36,6 +41,8 @@ class Rewards:
     bonus_factor: float = 1.25
     bonus_distance: float = 2.0
     room: float = 0.0
+    exit: float = 0.0
+    cube_approach: float = 0.0
     goal: float = 0.0
     max_y: float = 80.0
 
@@ -50,6 +57,14 @@ class Rewards:
     def sparse(cls, goal: float = 1.0) -> Rewards:
         """Nothing but the goal is rewarded."""
         return cls(progress=0.0, idle=0.0, bonus_factor=1.0, goal=goal)
+
+
+def check_reward(reward: object) -> Rewards | None:
+    """The argument `reward` of what makes worlds."""
+    if reward is not None and not isinstance(reward, Rewards):
+        hint = "environments and train() take functions" if callable(reward) else ""
+        refuse("reward", "doorstep.levels.Rewards, or None for the rewards of the levels", reward, hint)
+    return reward
 
 
 # Least, largest and unit of each constant.

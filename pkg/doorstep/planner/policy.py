@@ -62,8 +62,8 @@ class ScriptedPolicy:
         """int32 [N, A, 4]: the actions of the next step; call it once before each step."""
         fields = self._reader.read()
         self._forget_other_levels(fields)
-        if self._sim._levels:
-            fields["levels"] = self._sim.levels.copy_to_host()[:, 0]
+        if self._sim.config.max_levels:
+            fields["level_indices"] = self._sim.level_indices.copy_to_host()[:, 0]
         rows = _Rows(fields)
         return np.array([self._act(world, rows) for world in range(len(self._worlds))], np.int32)
 
@@ -98,9 +98,9 @@ class ScriptedPolicy:
     def _goal_area(self, level: Level, fields: dict[str, NDArray[Any]], index: int) -> GoalArea | None:
         if self._goal is not None:
             return GoalArea(level, self._goal, for_all=True)
-        if "levels" not in fields:
+        if "level_indices" not in fields:
             return None
-        goal = self._sim._levels[fields["levels"][index]].goal
+        goal = self._sim.levels[fields["level_indices"][index]].goal
         if goal is None:
             return None
         return GoalArea(level, Bounds(goal.min_x, goal.min_y, goal.max_x, goal.max_y), for_all=goal.agents == "all")

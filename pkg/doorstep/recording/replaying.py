@@ -118,7 +118,7 @@ class Replay:
         text, weights = self._recording._levels_of(chunk)
         if text != self._levels_text:
             levels = self._recording._parse_levels(chunk, text)
-            levels += [reference()] * (len(self._sim._levels) - len(levels))  # in place of levels set before
+            levels += [reference()] * (len(self._sim.levels) - len(levels))  # in place of levels set before
             try:
                 self._sim.set_levels(levels)
             except ArgumentError as error:

@@ -67,6 +67,8 @@ class RecordingWriter:
     `append()`, `step()` and `reset()` notice and record what `sim.set_levels()` and edits of `sim.level_weights` have
     changed. Levels that were set through the C API are not noticed.
 
+    A simulator with `reward` cannot be recorded; one whose levels have these rewards can.
+
     On a GPU each step waits for the actions. Steps of a CUDA graph cannot be recorded.
 
     Args:
@@ -76,13 +78,16 @@ class RecordingWriter:
             them. The hashes of the first and of the last moment are always written.
 
     Raises:
-        ArgumentError: an argument is out of range.
+        ArgumentError: an argument is out of range, or the simulator has a `reward`.
         OSError: the file cannot be created or written. What was written before stays readable.
     """
 
     def __init__(self, path: str | os.PathLike[str], sim: Simulator, *, hash_interval: int = 64) -> None:
         if not isinstance(sim, Simulator):
             refuse("sim", "a doorstep.Simulator", sim)
+        if sim.reward is not None:  # sums of rewards are a part of the hashes
+            hint = "give the rewards to the levels that it plays: levels.reference().replace(rewards=...)"
+            refuse("sim", "a simulator without `reward`, which recordings do not hold", sim, hint)
         self._hash_interval = check_integer("hash_interval", hash_interval, 1, 2**31)
         self._sim = sim
         self._first_step = sim.step_count
@@ -272,7 +277,7 @@ class RecordingWriter:
     def _write_changed_levels(self) -> None:
         if not self._sim.config.max_levels:
             return
-        levels, weights, last = self._sim._levels, self._sim.level_weights.copy_to_host(), self._table
+        levels, weights, last = self._sim.levels, self._sim.level_weights.copy_to_host(), self._table
         if last is None or levels is not last.levels:
             text = levels_text(levels)
         elif np.array_equal(weights.view(np.uint32), last.weights.view(np.uint32)):  # bits: a NaN equals itself

@@ -24,7 +24,7 @@ STATE_DTYPES = {"int32": torch.int32, "uint8": torch.uint8, "float32": torch.flo
 def _operands(inputs: OperandAccess) -> tuple[TensorSpec, ...]:
     """inputs: how worlds, resets and actions are used."""
     worlds = TensorSpec("worlds", "int32", ("N", "W"), inputs)
-    table = TensorSpec("level_table", "int32", ("L", str(LEVEL_WORDS)), optional=True)
+    table = TensorSpec("levels", "int32", ("L", str(LEVEL_WORDS)), optional=True)
     scratch = TensorSpec("scratch", "uint8", ("X",), OperandAccess.WRITE)
     tensors = []
     for row in TENSORS:
@@ -36,12 +36,12 @@ def _operands(inputs: OperandAccess) -> tuple[TensorSpec, ...]:
 def _access_of(name: str, inputs: OperandAccess) -> OperandAccess:
     if name == "level_weights":
         return OperandAccess.READ
-    if name in INPUTS or name == "levels":
+    if name in INPUTS or name == "level_indices":
         return inputs
     return OperandAccess.READ_WRITE if name in OUTLIVING else OperandAccess.WRITE
 
 
-RULES = "int num_agents, int episode_length, bool auto_reset, int action_check, int max_levels"
+RULES = "int num_agents, int episode_length, bool auto_reset, int action_check, int max_levels, float[] reward"
 CREATE = OperatorSpec("create_", _operands(OperandAccess.WRITE), (), f"{RULES}, int seed, int world_offset")
 STEP = OperatorSpec("step_", _operands(OperandAccess.READ_WRITE), (), f"{RULES}, Tensor[] values")
 COUNT = len(STEP.operands)
@@ -82,15 +82,19 @@ def _call(rules: BatchRules) -> TensorCall:
     return TensorCall(OperatorFunction.STEP, batch_struct(*rules), STEP.tensors(), extents, fields)
 
 
+def _rules(arguments: Sequence[Any]) -> BatchRules:
+    return BatchRules(*arguments[:-1], tuple(arguments[-1]))  # which PyTorch passes as a list
+
+
 def _create(*arguments: Any) -> None:
-    tensors, rules, seed, world_offset = arguments[:COUNT], BatchRules(*arguments[COUNT:-2]), *arguments[-2:]
+    tensors, rules, seed, world_offset = arguments[:COUNT], _rules(arguments[COUNT:-2]), *arguments[-2:]
     _prepare(tensors[0], rules)
     operands = CREATE.read(tensors, **_extents(rules))
     create_batch(_call(rules).fill(operands.where, None, operands.extents, operands.addresses), seed, world_offset)
 
 
 def _step(*arguments: Any) -> None:
-    tensors, rules, values = arguments[:COUNT], BatchRules(*arguments[COUNT:-1]), arguments[-1]
+    tensors, rules, values = arguments[:COUNT], _rules(arguments[COUNT:-1]), arguments[-1]
     _prepare(tensors[0], rules)
     if values:
         _take_values(tensors, values)
@@ -125,11 +129,11 @@ def read_by_step(tensors: Sequence[torch.Tensor | None]) -> list[torch.Tensor]:
 
 
 def _create_fake(*arguments: Any) -> None:
-    CREATE.check(arguments[:COUNT], **_extents(BatchRules(*arguments[COUNT:-2])))
+    CREATE.check(arguments[:COUNT], **_extents(_rules(arguments[COUNT:-2])))
 
 
 def _step_fake(*arguments: Any) -> None:
-    STEP.check(arguments[:COUNT], **_extents(BatchRules(*arguments[COUNT:-1])))
+    STEP.check(arguments[:COUNT], **_extents(_rules(arguments[COUNT:-1])))
     if arguments[-1]:
         _check_values(_pairs(arguments[:COUNT], arguments[-1]))
 

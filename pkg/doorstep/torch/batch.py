@@ -22,7 +22,7 @@ from doorstep._batches import (
 from doorstep._native import MAX_GLOBAL_WORLDS, MAX_SEED, TENSORS, DeviceKind
 from doorstep._tensors.checks import refuse_tensor
 from doorstep.config import SimulatorConfig, as_config
-from doorstep.levels import AnyLevel
+from doorstep.levels import AnyLevel, Rewards
 from doorstep.levels.choice import REFERENCE, AnyLevels
 from doorstep.torch._batch_operators import STATE_DTYPES, extents_of, step_in_place
 from doorstep.torch._operators import device_stream
@@ -64,11 +64,11 @@ class Batch:
         device: where the tensors are.
     """
 
-    def __init__(self, config: SimulatorConfig, levels: Sequence[AnyLevel]) -> None:
+    def __init__(self, config: SimulatorConfig, levels: Sequence[AnyLevel], reward: Rewards | None) -> None:
         kind, index = usable_device(config)
         self.device = torch.device("cpu") if kind == DeviceKind.CPU else torch.device("cuda", index)
         self.config = config.replace(device=str(self.device))
-        self._rules = batch_rules(config)
+        self._rules = batch_rules(config, reward)
         absent = () if config.flat_observations else FLAT
         self._names = tuple(name for name in NAMES if name not in absent and self._rules.has(name))
         sizes = config.num_worlds, config.num_agents, config.max_levels
@@ -179,7 +179,14 @@ class Batch:
             rows.copy_(level_weights)
 
 
-def make(config: SimulatorConfig | int, /, *, levels: AnyLevels = REFERENCE, **rules: Any) -> Batch:
+def make(
+    config: SimulatorConfig | int,
+    /,
+    *,
+    levels: AnyLevels = REFERENCE,
+    reward: Rewards | None = None,
+    **rules: Any,
+) -> Batch:
     """The worlds of a simulator, bit for bit, with all of their state in tensors of PyTorch.
 
     >>> import torch
@@ -195,6 +202,7 @@ def make(config: SimulatorConfig | int, /, *, levels: AnyLevels = REFERENCE, **r
     Args:
         config: a SimulatorConfig, or the number of worlds. `num_threads` has no effect here.
         levels: what worlds play, as for `Simulator`, at first all equally likely.
+        reward: what agents are rewarded for, as for `Simulator`.
         rules: fields of the config by name; of those that are absent, the config's or the default.
 
     Raises:
@@ -202,7 +210,7 @@ def make(config: SimulatorConfig | int, /, *, levels: AnyLevels = REFERENCE, **r
             `cameras`; or levels are refused as by `Simulator.set_levels()`.
         DeviceError: the device cannot be used.
     """
-    return Batch(*with_levels(as_config(config, rules), levels))
+    return Batch(*with_levels(as_config(config, rules), levels), reward)
 
 
 def _check_weights(given: object, rows: torch.Tensor) -> None:

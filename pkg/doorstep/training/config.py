@@ -10,9 +10,10 @@ from doorstep._configs import Config, Integer, Number, PolymorphicConfig, Regist
 from doorstep._configs.flags import apply_changes, split_changes
 from doorstep._native import MAX_SEED
 from doorstep.config import SimulatorConfig
-from doorstep.levels import GeneratedLevel, Level
+from doorstep.levels import GeneratedLevel, Level, Rewards
 from doorstep.levels.choice import find_levels, is_reference
 from doorstep.levels.field import PlayedLevels
+from doorstep.levels.reward_terms import RewardTerms
 
 MAX_COUNT = 2**31 - 1
 MAX_UNITS = 2**16
@@ -192,6 +193,9 @@ class TrainingConfig(Config):
         tuple[float, ...] | None,
         Number(low=0),
         "How likely each level is, relative to their sum; a curriculum multiplies them. None: all are equally likely.",
+    ] = None
+    reward: Annotated[
+        Rewards | None, RewardTerms(), "What agents are rewarded for, in place of the rewards of the levels."
     ] = None
     curriculum: Annotated[CurriculumConfig, "How likely worlds draw each level."] = field(
         default_factory=UniformCurriculum

@@ -15,7 +15,7 @@ OUTSIDE = Goal(min_x=-50, max_x=50, min_y=42, max_y=90)
 
 def leading_outside(name: str, *room_types: RoomTypeName) -> GeneratedLevel:
     """A level of which all agents should leave the last room."""
-    return GeneratedLevel(room_types=room_types, goal=OUTSIDE, rewards=Rewards(goal=2), name=name)
+    return GeneratedLevel(room_types=room_types, goal=OUTSIDE, name=name)
 
 
 PRESETS: dict[str, TrainingConfig] = {
@@ -28,13 +28,14 @@ PRESETS: dict[str, TrainingConfig] = {
             leading_outside("easy first rooms", "single_button", "single_button", "cube_buttons"),
             leading_outside("cube rooms", "cube_buttons", "cube_buttons", "cube_buttons"),
         ),
-        level_weights=(0.6, 0.25, 0.15),
-        experience=ExperienceConfig(retries=0.4),
+        level_weights=(0.55, 0.3, 0.15),
+        reward=Rewards(cube_approach=0.4, goal=2),
+        experience=ExperienceConfig(retries=0.5),
         ppo=PPOConfig(
             num_minibatches=16,
             learning_rate=1.5e-3,
             final_learning_rate=5e-5,
-            entropy_coefficient=0.004,
+            entropy_coefficient=0.002,
             final_entropy_coefficient=3e-4,
         ),
         num_updates=2700,

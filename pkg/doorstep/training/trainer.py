@@ -79,7 +79,7 @@ class Trainer:
         self.config = config
         self.ranks = ranks = ranks or Ranks()
         arenas = arenas_of(config)
-        self.worlds = worlds = Worlds(config.simulator, ranks, levels_of(arenas))
+        self.worlds = worlds = Worlds(config.simulator, ranks, levels_of(arenas), config.reward)
         levels = self._levels = TrainingLevels(arenas, worlds.device)
         self._sampler = None if is_reference(config.levels) else LevelSampler(config, levels, worlds)
         self._retries = Retries(config, worlds, ranks) if config.experience.retries else None

@@ -11,7 +11,7 @@ import torch
 from doorstep._native import NEUTRAL_ACTION
 from doorstep.config import SimulatorConfig
 from doorstep.errors import StateError
-from doorstep.levels import AnyLevel
+from doorstep.levels import AnyLevel, Rewards
 from doorstep.levels.choice import REFERENCE
 from doorstep.simulator import Simulator
 from doorstep.training.distributed import Ranks
@@ -29,6 +29,7 @@ class Worlds:
     """This rank's share of a run's worlds: a simulator whose tensors have a row for every agent, R = N * A rows.
 
     levels: that worlds draw from; none: they play the reference's.
+    reward: what agents are rewarded for; None: as the levels say.
 
     Attributes:
         sim: the simulator.
@@ -40,13 +41,16 @@ class Worlds:
             contain its state. On a GPU it needs `experience.cuda_graph=false`.
     """
 
-    def __init__(self, config: SimulatorConfig, ranks: Ranks, levels: Sequence[AnyLevel] = ()) -> None:
+    def __init__(
+        self, config: SimulatorConfig, ranks: Ranks, levels: Sequence[AnyLevel] = (), reward: Rewards | None = None
+    ) -> None:
         self._config = config
         self._ranks = ranks
         self._choice = tuple(levels)
+        self._reward = reward
         self.sim = sim = self._simulator_of(ranks.shard(config))
         self.num_rows = sim.num_worlds * sim.num_agents
-        self._levels = sim.levels.to_torch() if levels else None
+        self._levels = sim.level_indices.to_torch() if levels else None
         self._level_weights = sim.level_weights.to_torch() if levels else None
         self.sees_pixels = config.cameras is not None
         read = {name: tensor.to_torch().flatten(0, 1) for name, tensor in sim.tensors.items() if tensor.ndim > 2}
@@ -63,7 +67,7 @@ class Worlds:
 
     def _simulator_of(self, config: SimulatorConfig) -> Simulator:
         """A simulator of the run's rules and levels."""
-        return Simulator.from_config(config, levels=self._choice or REFERENCE)
+        return Simulator.from_config(config, levels=self._choice or REFERENCE, reward=self._reward)
 
     def observe(self, out: torch.Tensor, scale: Scale | None = None) -> None:
         """Writes the present observations, [R, *shape], normalised by a scale if there is one."""

@@ -14,8 +14,9 @@ from doorstep._configs.polymorphic import PolymorphicPart
 from doorstep._configs.rules import Choice, Device, Flag, Items, Optional, Rule, Text
 from doorstep.errors import ArgumentError
 from doorstep.evaluation import EvaluationConfig
-from doorstep.levels import reference
+from doorstep.levels import Rewards, reference
 from doorstep.levels.field import PlayedLevels
+from doorstep.levels.reward_terms import RewardTerms
 from doorstep.policy import SamplingParams
 
 CLASSES: tuple[type[Config], ...] = (SimulatorConfig, SamplingParams, RolloutConfig, EvaluationConfig)
@@ -60,6 +61,8 @@ def draw(rule: Rule, random: Random) -> Any:
             return random.choice(["cpu", "cuda", "cuda:3", "auto"])
         case PlayedLevels():
             return random.choice(["reference", "curated", "room_types", (reference(),)])
+        case RewardTerms():
+            return Rewards(goal=random.random(), progress=random.choice([-1e6, 0.0, 1e-30]))
         case Text():
             return random.choice(["none", "NONE", "", '"', "[", "a b", "a,b", "path/to/file.py:function", "é%=-- "])
     return draw_config(rule.cls, random)  # type: ignore[attr-defined]

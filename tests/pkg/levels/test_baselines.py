@@ -57,5 +57,5 @@ def test_the_curated_levels_are_recorded_under_both(policy: str, tmp_path: Path)
     assert main(["record", *options, "--output", str(path)]) == 0
     with Recording(path) as recording, doorstep.Simulator.from_config(recording.config) as sim:
         replay(recording, sim)
-        assert sim._levels == tuple(CURATED.values())
-        assert len(set(sim.levels.to_numpy().ravel().tolist())) > 10
+        assert sim.levels == tuple(CURATED.values())
+        assert len(set(sim.level_indices.to_numpy().ravel().tolist())) > 10

@@ -68,7 +68,9 @@ def observed(sim: doorstep.Simulator, steps: int = 30) -> list[bytes]:
     for action in actions:
         sim.actions = action
         sim.step()
-        found.append(b"".join(np.asarray(sim.tensors[name]).tobytes() for name in ("lidar", "rewards", "levels")))
+        found.append(
+            b"".join(np.asarray(sim.tensors[name]).tobytes() for name in ("lidar", "rewards", "level_indices"))
+        )
     return found
 
 
@@ -76,7 +78,7 @@ def test_worlds_are_made_with_levels() -> None:
     levels: list[Any] = ["reference", ONE, OTHER]
     with doorstep.Simulator(64, seed=3, levels=levels, level_weights=(0.5, 0, 0.5), episode_length=9) as sim:
         assert sim.config.max_levels == 3
-        assert set(sim.levels.to_numpy()[:, 0]) == {0, 2}
+        assert set(sim.level_indices.to_numpy()[:, 0]) == {0, 2}
         found = observed(sim)
     with doorstep.Simulator(64, seed=3, max_levels=3, episode_length=9) as sim:
         sim.set_levels([reference(), ONE, OTHER], (0.5, 0, 0.5))
@@ -92,7 +94,7 @@ def test_the_references_levels_need_no_table() -> None:
 def test_room_for_more() -> None:
     with doorstep.Simulator(2, levels=ONE, max_levels=5) as sim:
         assert sim.config.max_levels == 5
-        assert sim.levels.to_numpy().tolist() == [[0], [0]]
+        assert sim.level_indices.to_numpy().tolist() == [[0], [0]]
     with pytest.raises(doorstep.ArgumentError, match=r"max_levels is 1; it must be 0, or at least .* `levels`, 2"):
         doorstep.Simulator(2, levels=[ONE, OTHER], max_levels=1)
 

@@ -23,8 +23,8 @@ def assert_solved(solutions: Solutions, **options: object) -> None:
         config = recording.config.replace(strict=True, **options)
         with doorstep.Simulator.from_config(config) as sim:
             play = Replay(recording, sim)
-            assert list(sim._levels) == solutions.levels
-            assert sim.levels.copy_to_host().ravel().tolist() == list(range(len(solutions.names)))
+            assert list(sim.levels) == solutions.levels
+            assert sim.level_indices.copy_to_host().ravel().tolist() == list(range(len(solutions.names)))
             reached, ended = (np.zeros(sim.num_worlds, np.bool_) for _ in range(2))
             while play.position < recording.num_steps:
                 play.step()

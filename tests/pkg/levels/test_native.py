@@ -21,7 +21,7 @@ LEVEL = Level(
     spawns=[Spawn((-3, -1), (2, 3), (-0.5, 0.5)), Spawn(1.5, 3)],
     rooms=[Room(0, 5, 1), Room(5, 9)],
     goal=Goal(0, 1, 2, 3, "any"),
-    rewards=Rewards(1, 2, 3, 4, 5, 6, 7),
+    rewards=Rewards(1, 2, 3, 4, 5, 6, 7, 8, 9),
     physics=Physics(2, (0, 1), 3, 4, (5, 6)),
     episode_length=(7, 8),
 )
@@ -48,7 +48,7 @@ def test_every_part_of_a_level_arrives() -> None:
     assert plain(struct.agents)[:2] == [((-3, -1), (2, 3), (-0.5, 0.5)), ((1.5, 1.5), (3, 3), (0, 0))]
     assert plain(struct.rooms)[:2] == [(0, 5, 1), (5, 9, -1)]
     assert plain(struct.goal) == (native.GoalAgents.ANY, 0, 1, 2, 3)
-    assert plain(struct.rewards) == (1, 2, 3, 4, 5, 6, 7)
+    assert plain(struct.rewards) == (1, 2, 3, 4, 5, 6, 7, 8, 9)
     assert plain(struct.physics) == ((2, 2), (0, 1), (3, 3), (4, 4), (5, 6))
     assert (struct.min_episode_length, struct.max_episode_length) == (7, 8)
 

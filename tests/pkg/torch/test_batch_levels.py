@@ -54,14 +54,14 @@ def test_steps_are_those_of_a_simulator(num_worlds: int, flat_observations: bool
             sim.step()
             rooms.step(state, torch.from_numpy(actions), torch.from_numpy(resets))
             assert_same(sim, state)
-            played |= set(state.levels[:, 0].tolist())
+            played |= set(state.level_indices[:, 0].tolist())
         assert num_worlds == 1 or played == {0, 1, 2, 3}
 
 
 def test_the_first_levels_are_those_of_the_table() -> None:
     rooms = make(200, levels=table_of(), **OPTIONS)
     state = rooms.init()
-    assert set(state.levels[:, 0].tolist()) == {0, 1, 2, 3}
+    assert set(state.level_indices[:, 0].tolist()) == {0, 1, 2, 3}
     assert state.level_weights.eq(1).all()
     for weights in (torch.tensor([0.0, 0, 0, 2]), torch.tensor([[0.0, 0, 0, 2]] * 200)):
         only = rooms.init(level_weights=weights)
@@ -76,13 +76,13 @@ def test_the_first_levels_are_those_of_the_table() -> None:
 def test_rows_may_be_moved() -> None:
     rooms = make(4, levels=table_of(), **OPTIONS)
     state, other = rooms.init(1), rooms.init(2)
-    for tensor, moved in ((state.worlds, other.worlds), (state.levels, other.levels)):
+    for tensor, moved in ((state.worlds, other.worlds), (state.level_indices, other.level_indices)):
         moved.copy_(tensor.flip(0))
     for actions in torch.from_numpy(random_actions(0, 20, 4)):
         rooms.step(state, actions)
         rooms.step(other, actions.flip(0))
         assert torch.equal(other.lidar.flip(0), state.lidar)
-        assert torch.equal(other.levels.flip(0), state.levels)
+        assert torch.equal(other.level_indices.flip(0), state.level_indices)
 
 
 # ---- Compiled
@@ -92,10 +92,10 @@ def curriculum(rooms: Any, state: Any, actions: Any) -> Any:
     """A rollout that moves the weights of worlds from the levels that they have played to the others."""
     shown = []
     for step_actions in actions:
-        played = torch.nn.functional.one_hot(state.levels[:, 0].long(), 4)
+        played = torch.nn.functional.one_hot(state.level_indices[:, 0].long(), 4)
         state.level_weights.mul_(1 - 0.5 * played * state.dones[:, :1, 0])
         rooms.step(state, step_actions)
-        shown.append(state.levels.clone())
+        shown.append(state.level_indices.clone())
     return torch.stack(shown)
 
 

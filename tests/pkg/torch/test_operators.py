@@ -95,7 +95,7 @@ def test_compiled_sampling_draws_what_pytorchs_generator_says() -> None:
 def test_what_an_operator_writes_is_in_its_schema() -> None:
     schema = torch.ops.doorstep.step_.default._schema
     written = {argument.name for argument in schema.arguments if argument.alias_info and argument.alias_info.is_write}
-    read = {"level_weights", "level_table"}
+    read = {"level_weights", "levels"}
     assert written == {operand.name for operand in _batch_operators.STEP.operands} - read
     for name in calls(torch.float32):
         arguments = getattr(torch.ops.doorstep, name).default._schema.arguments

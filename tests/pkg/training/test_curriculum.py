@@ -191,7 +191,9 @@ def test_a_run_with_an_absent_curriculum_is_played_and_says_what_to_import(
     train(tmp_path, config=small("levels=curated", "curriculum.type=first", "num_updates=1"))
     monkeypatch.delitem(CurriculumConfig.registry._classes, "first")
     load_policy(tmp_path / CHECKPOINT)
-    with pytest.raises(doorstep.StateError, match=r"FirstConfig, which no module has .*import tests.pkg.training.test_c"):
+    with pytest.raises(
+        doorstep.StateError, match=r"FirstConfig, which no module has .*import tests.pkg.training.test_c"
+    ):
         resume(tmp_path, num_updates=2)
 
 
@@ -236,7 +238,7 @@ def test_worlds_draw_levels_by_the_weights() -> None:
     assert equal_bits(weights, sampler.weights.expand(4000, -1).clone())
     assert weights[0].max() > 2 * weights[0].min()
     trainer.worlds.sim.reset()
-    drawn = torch.bincount(trainer.worlds.sim.levels.to_torch()[:, 0].long(), minlength=20)
+    drawn = torch.bincount(trainer.worlds.sim.level_indices.to_torch()[:, 0].long(), minlength=20)
     expected = 4000 * sampler.weights
     assert ((drawn - expected).square() / expected).sum().item() < 43.8
 
@@ -246,7 +248,7 @@ def test_episodes_count_for_the_level_that_was_played() -> None:
     changes = ("simulator.num_worlds=40", "experience.num_steps=64", "experience.staggered=false")
     trainer = Trainer(small("levels=curated", *changes))
     lengths = [level.episode_length for level in curated().values()]
-    played = trainer.worlds.sim.levels.to_torch()[:, 0].tolist()
+    played = trainer.worlds.sim.level_indices.to_torch()[:, 0].tolist()
     steps = trainer.worlds.sim.steps_remaining.to_torch()[:, 0, 0].tolist()
     assert steps == [length if length is not None else 20 for length in (lengths[level] for level in played)]
     record = trainer.update()

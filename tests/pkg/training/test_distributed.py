@@ -115,6 +115,7 @@ def test_two_processes_learn_what_one_learns(tmp_path: Path) -> None:
                 torch.testing.assert_close(two[name], one[name], rtol=1e-3, atol=1e-4, msg=f"{kind}: {name}")
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_of_two_processes_goes_on_with_its_bits(tmp_path: Path) -> None:
     """Also where only the last process was asked to stop; and with another number of processes."""
     assert outcomes("interruptions", tmp_path) == [[3, 6], [3, 6]]
@@ -216,6 +217,7 @@ def test_staggered_shards_are_those_of_the_whole() -> None:
 # ---- How they end
 
 
+@pytest.mark.slow
 def test_what_fails_on_one_process_fails_on_all(tmp_path: Path) -> None:
     """Also where the disk is full when the first one writes a checkpoint, and where the loss of one is not finite."""
     first, second = outcomes("failures", tmp_path)

@@ -20,17 +20,20 @@
 namespace doorstep::xla {
 namespace {
 
+constexpr int kRewardTerms = sizeof(ds_level_rewards) / sizeof(float);
+
 enum Rule {
     kRuleDeviceKind,
     kRuleNumAgents,
     kRuleEpisodeLength,
     kRuleAutoReset,
     kRuleActionCheck,
-    kRuleInputs,       // what a call takes: kInputResets, kInputLevels
-    kRuleFirstOutput,  // the rest are ds_tensor_ids of outputs
+    kRuleInputs,       // what a call takes: kInputResets, kInputLevels, kInputReward
+    kRuleReward,       // bits of the numbers of ds_level_rewards; not used without kInputReward
+    kRuleFirstOutput = kRuleReward + kRewardTerms,  // the rest are ds_tensor_ids of outputs
 };
 
-enum Input : int64_t { kInputResets = 1, kInputLevels = 2 };
+enum Input : int64_t { kInputResets = 1, kInputLevels = 2, kInputReward = 4 };
 
 // ---- Inputs
 
@@ -126,6 +129,7 @@ private:
 
 struct BatchCall {
     ds_batch batch = {};
+    ds_level_rewards reward = {};
     void* tensors[DS_TENSOR_COUNT] = {};
     const int64_t* rules = nullptr;
     int64_t num_rules = 0;
@@ -135,6 +139,13 @@ struct BatchCall {
 
     bool takes(Input input) const { return (rules[kRuleInputs] & input) != 0; }
 };
+
+void take_reward(BatchCall* call) {
+    uint32_t bits[kRewardTerms];
+    for (int i = 0; i < kRewardTerms; ++i) bits[i] = static_cast<uint32_t>(call->rules[kRuleReward + i]);
+    memcpy(&call->reward, bits, sizeof bits);
+    call->batch.reward = &call->reward;
+}
 
 ds_status read_rules(const CallFrame& frame, int32_t device_kind, BatchCall* call) {
     if (frame.attrs.size != 1 || frame.attrs.types[0] != kAttrArray) return fail_call("rules", "missing");
@@ -161,6 +172,7 @@ ds_status read_rules(const CallFrame& frame, int32_t device_kind, BatchCall* cal
     batch.action_check = static_cast<int32_t>(rules[kRuleActionCheck]);
     batch.max_levels = call->takes(kInputLevels);  // for the kind of the worlds; the arguments tell how many
     batch.tensors = call->tensors;
+    if (call->takes(kInputReward)) take_reward(call);
     return DS_STATUS_OK;
 }
 

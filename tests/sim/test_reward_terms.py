@@ -1,0 +1,134 @@
+"""Rewards beyond the reference's: cubes that come nearer to buttons, and the exit; in levels and in place of theirs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.reference import rules
+from tests.scenes import random_actions
+
+import doorstep
+from doorstep import EntityKind, Simulator
+from doorstep.errors import ArgumentError
+from doorstep.levels import Button, Cube, Door, GeneratedLevel, Goal, Level, Rewards, Room, Spawn, Wall, reference
+
+NOTHING = {"progress": 0.0, "idle": 0.0}
+APPROACH = Rewards(**NOTHING, cube_approach=0.25)
+EXIT = Rewards(**NOTHING, exit=3.0)
+CROWDED = Level(
+    walls=[Wall(0, 60, 40, 1)],
+    doors=[Door(-9, 30), Door(0, 30, persistent=False)],
+    buttons=[Button(-6, 8, 0), Button(-2, 9, 0), Button(2, 8, 0), Button(6, 9, 0), Button(-6, 20, 1), Button(6, 20, 1)],
+    cubes=[Cube(x, y) for x in (-9.0, -3.0, 3.0, 9.0) for y in (5.0, 11.0)],
+    spawns=[Spawn((4 * i - 14.4, 4 * i - 13.6), (0, 1)) for i in range(8)],
+    rooms=[Room(0, 12, 0), Room(12, 33, 1)],
+    rewards=APPROACH,
+)
+MORE_BUTTONS_THAN_CUBES = CROWDED.replace(cubes=[Cube(-3, 5), Cube(4, 12)])
+
+
+def metres_away(sim: Simulator, closed: np.ndarray) -> np.ndarray:
+    """float64 [N]: between cubes and the buttons of these doors, bool [N, D]."""
+    state = sim.state
+    cubes = np.where(state.body_kinds[:, :, None] == EntityKind.CUBE, state.body_positions[:, :, :2], np.nan)
+    buttons, doors = state.button_positions[:, :, :2], state.button_doors[:]
+    used = np.abs(buttons).max(axis=2) < 1e6
+    rows = zip(cubes, buttons, doors, used, closed, strict=True)
+    return np.array([rules.metres_to_buttons(c, b[u], d[u], is_closed) for c, b, d, u, is_closed in rows])
+
+
+@pytest.mark.parametrize("num_agents", [1, 2, 5, 8])
+@pytest.mark.parametrize("level", [None, CROWDED, MORE_BUTTONS_THAN_CUBES], ids=["reference", "crowded", "few cubes"])
+def test_cubes_that_come_nearer_are_rewarded_as_the_reference_says(num_agents: int, level: Level | None) -> None:
+    played = {"reward": APPROACH} if level is None else {"levels": level}
+    sim = Simulator(16, seed=5, num_agents=num_agents, **played)
+    cubes = slice(num_agents, None)
+    speeds = np.random.default_rng(1).uniform(-6, 6, (16, sim.state.body_linear_velocities.shape[1], 2))
+    moved = 0
+    for step, actions in enumerate(random_actions(3, 12, 16, num_agents)):
+        if step % 4 == 0:
+            sim.state.body_linear_velocities[:, cubes, :2] = speeds[:, cubes] * (-1) ** (step // 4)
+        sim.actions[:] = actions
+        closed = sim.state.door_open[:] == 0
+        before = metres_away(sim, closed)
+        sim.step()
+        metres = before - metres_away(sim, closed)
+        expected = np.repeat(0.25 * metres[:, None], num_agents, axis=1)
+        np.testing.assert_allclose(sim.rewards[:, :, 0], expected, atol=2e-5)
+        moved += int((np.abs(metres) > 0.01).sum())
+    assert moved > 20
+
+
+@pytest.mark.parametrize("num_agents", [1, 2, 8])
+def test_an_agent_is_rewarded_once_for_leaving_the_last_room(num_agents: int) -> None:
+    sim = Simulator(1, num_agents=num_agents, reward=EXIT)
+    places = sim.state.body_positions
+    seen = []
+    for y in (39.9, 40.1, 39.0, 45.0):
+        places[0, :num_agents] = [(100.0 + 5 * agent, y if agent == 0 else 20.0, 0.0) for agent in range(num_agents)]
+        sim.actions[:] = doorstep.NEUTRAL_ACTION
+        sim.step()
+        seen.append(sim.rewards[0, :, 0].tolist())
+    others = [0.0] * (num_agents - 1)
+    assert seen == [[0.0, *others], [3.0, *others], [0.0, *others], [0.0, *others]]
+
+
+def test_the_last_room_of_a_level_ends_where_the_level_says() -> None:
+    level = CROWDED.replace(rewards=EXIT)
+    sim = Simulator(1, levels=level)
+    for y, reward in ((32.9, 0.0), (33.1, 3.0)):
+        sim.state.body_positions[0, 0] = (100.0, y, 0.0)
+        sim.step()
+        assert sim.rewards[0, :, 0].tolist() == [reward, 0.0]
+
+
+def test_rewards_replace_those_of_every_level_that_is_played() -> None:
+    own = Rewards(progress=7.0)
+    played = [reference(), GeneratedLevel(rewards=own), CROWDED]
+    given = Simulator(24, levels=played, reward=Rewards(progress=0.0, idle=-2.0))
+    assert given.reward == Rewards(progress=0.0, idle=-2.0)
+    given.actions[:] = doorstep.NEUTRAL_ACTION
+    given.step()
+    assert set(given.level_indices[:, 0].tolist()) == {0, 1, 2}
+    assert set(given.rewards[:].ravel().tolist()) <= {0.0, -2.0}  # without and with progress
+    assert (given.rewards[:].reshape(24, -1) == -2.0).any(axis=1).sum() > 20
+
+
+@pytest.mark.parametrize("reward", [Rewards(), Rewards(room=1.0, exit=2.0, cube_approach=0.5, progress=0.3)])
+def test_worlds_of_the_reference_are_scored_as_level_worlds_with_these_rewards(reward: Rewards) -> None:
+    fast = Simulator(64, seed=9, reward=reward)
+    slow = Simulator(64, seed=9, levels=reference().replace(rewards=reward))
+    fast.reset()  # as worlds with levels have been
+    for actions in random_actions(2, 60, 64, 2):
+        for sim in (fast, slow):
+            sim.actions[:] = actions
+            sim.step()
+        np.testing.assert_array_equal(fast.rewards[:], slow.rewards[:])
+    assert len(np.unique(fast.rewards[:])) > 5
+
+
+def test_rewards_change_nothing_else_in_a_world_than_their_sums() -> None:
+    plain, same, other = (Simulator(32, seed=3, reward=reward) for reward in (None, Rewards(), Rewards(idle=-1.0)))
+    for actions in random_actions(4, 30, 32, 2):
+        for sim in (plain, same, other):
+            sim.actions[:] = actions
+            sim.step()
+    assert plain.world_hashes().tolist() == same.world_hashes().tolist() != other.world_hashes().tolist()
+    for name, tensor in plain.tensors.items():
+        assert name in ("rewards", "episode_returns") or (tensor[:] == other.tensors[name][:]).all()
+
+
+@pytest.mark.parametrize("reward", [1.0, "sparse", {"goal": 1.0}, lambda step: step.rewards])
+def test_anything_else_is_refused_by_name(reward: object) -> None:
+    with pytest.raises(ArgumentError) as caught:
+        Simulator(1, reward=reward)  # type: ignore[arg-type]
+    assert caught.value.argument == "reward"
+
+
+def test_the_episode_ends_when_all_agents_are_out() -> None:
+    sim = Simulator(1, levels=GeneratedLevel(goal=Goal.all_out()))
+    for places, over in (((41.0, 39.0), False), ((41.0, 300.0), True)):
+        for agent, y in enumerate(places):
+            sim.state.body_positions[0, agent] = (100.0 + 5 * agent, y, 0.0)
+        sim.step()
+        assert bool(sim.terminations[0, 0, 0]) is over
