@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, final
 
+from doorstep._arguments import refuse
 from doorstep._configs import Text
 from doorstep._documents import from_json
 from doorstep.levels.choice import NAMES_OF_LEVELS, find_levels
@@ -20,7 +21,11 @@ class PlayedLevels(Text):
     def check(self, name: str, value: Any) -> str | tuple[AnyLevel, ...]:
         if isinstance(value, str) and value in NAMES_OF_LEVELS:
             return value
-        return tuple(level.replace(name=title) for title, level in find_levels(value).items())
+        try:
+            found = find_levels(value)
+        except OSError as error:
+            refuse(name, "levels, or the path of a file that can be read", value, str(error))
+        return tuple(level.replace(name=title) for title, level in found.items())
 
     def to_plain(self, value: Any) -> Any:
         return value if isinstance(value, str) else [level.to_dict() for level in value]

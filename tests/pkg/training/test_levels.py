@@ -41,7 +41,7 @@ def test_levels_of_a_file(tmp_path: Path) -> None:
 
 
 def test_a_file_that_does_not_exist_is_named() -> None:
-    with pytest.raises(FileNotFoundError, match=r"none\.json"):
+    with pytest.raises(doorstep.ArgumentError, match=r"levels is .none\.json.; it must be .* a file that can be read"):
         Trainer(small("levels=none.json"))
 
 
