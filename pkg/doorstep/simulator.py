@@ -254,18 +254,46 @@ class Simulator(TensorProperties, CameraProperties):
         """Waits for the end of all work begun on the simulator."""
         self._session.wait(None)
 
-    def reset(self, worlds: WorldSelection = None) -> None:
+    def reset(self, worlds: WorldSelection = None, *, seed: int | None = None) -> None:
         """Regenerates worlds without a step: their rewards and dones become 0, their observations are recomputed.
+
+        >>> import doorstep
+        >>> sim = doorstep.Simulator(2, seed=7)
+        >>> sim.step()
+        >>> sim.reset(seed=8)
+        >>> sim.hash() == doorstep.Simulator(2, seed=8).hash(), sim.seed
+        (True, 8)
 
         Args:
             worlds: a boolean mask [N], distinct slots, or None for all.
+            seed: 0 to 2**32 - 1, with `worlds` None: from now on the simulator's; all worlds are as in a new simulator
+                with this seed and the present levels and weights. Tensors stay the simulator's. None: worlds play the
+                levels that follow.
+
+        Raises:
+            ArgumentError: an argument is out of range. Nothing has changed.
         """
+        if seed is not None:
+            if worlds is not None:
+                refuse("seed", "None if only some worlds are reset", seed)
+            self._begin_anew(seed)
+            return
         selection = None if worlds is None else check_worlds(worlds, self.num_worlds)
         if selection is not None and selection.dtype == np.uint8:
             self._session.reset_mask(selection)
         else:
             self._session.reset(selection)
         self._interventions += 1
+
+    def _begin_anew(self, seed: int) -> None:
+        """All worlds as in a new simulator with this seed."""
+        config = self._config.replace(seed=seed)
+        with _twin(config.replace(cameras=None), self._levels, self._weights(), self._reward) as new:
+            self.restore(new.save())
+        self._config = config
+
+    def _weights(self) -> NDArray[np.float32] | None:
+        return self.level_weights.copy_to_host() if self._config.max_levels else None
 
     def _begin(self, worlds: NDArray[np.int64], seeds: NDArray[np.int64], max_steps: int = 0) -> None:
         """Begins in each of the slots the first episode of a simulator of one world with its seed and these levels.
@@ -608,7 +636,13 @@ class Simulator(TensorProperties, CameraProperties):
         return f"{heading}<p>{html.escape(rules)}</p><table>{table}</table>"
 
     def __reduce__(self) -> Any:
-        raise TypeError("a Simulator cannot be pickled; send sim.save() and restore it into a simulator made there")
+        """Copies and pickles of a simulator on the CPU: its rules, its levels with their weights, its worlds.
+
+        What a save does not contain is new in them: the `final_*` observations, the counts of `health` and of steps.
+        """
+        if self._device != "cpu":
+            raise TypeError("a Simulator on a GPU cannot be pickled; restore its save() into a simulator made there")
+        return _unpickled, (self._config, self._levels, self._weights(), self._reward, self.save())
 
     def _slots(self, worlds: WorldSelection) -> NDArray[np.int64] | None:
         return None if worlds is None else check_slots(worlds, self.num_worlds)
@@ -623,6 +657,33 @@ def _make_step_fast() -> None:
     if calls is not None and Simulator.step is _STEP_IN_PYTHON:
         doc = f"step($self, /)\n--\n\n{Simulator.step.__doc__}"
         Simulator.step = calls["step_method"](Simulator, doc)  # type: ignore[method-assign]
+
+
+def _twin(
+    config: SimulatorConfig,
+    levels: tuple[AnyLevel, ...],
+    weights: NDArray[np.float32] | None,
+    reward: Rewards | None,
+) -> Simulator:
+    """A new simulator with the levels of another one, and with its weights, [N, L]."""
+    simulator = Simulator.from_config(config, reward=reward)
+    if weights is not None:
+        simulator.set_levels(levels)
+        simulator.level_weights.copy_from_host(weights)
+        simulator.reset()
+    return simulator
+
+
+def _unpickled(
+    config: SimulatorConfig,
+    levels: tuple[AnyLevel, ...],
+    weights: NDArray[np.float32] | None,
+    reward: Rewards | None,
+    worlds: bytes,
+) -> Simulator:
+    simulator = _twin(config, levels, weights, reward)
+    simulator.restore(worlds)
+    return simulator
 
 
 def native_settings(config: SimulatorConfig, stream: object = None) -> dict[str, int]:

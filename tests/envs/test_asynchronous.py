@@ -278,7 +278,6 @@ def test_wrong_seeds_are_refused_and_change_nothing(env: AsyncEscapeRooms) -> No
         ("num_envs", {"num_envs": 6, "agents": "rows"}),
         ("num_groups", {"num_groups": 0}),
         ("world_offset", {"world_offset": 2**32 - 5}),
-        ("autoreset_mode", {"autoreset_mode": "same_step"}),
     ],
 )
 def test_wrong_arguments_are_named(name: str, arguments: dict[str, Any]) -> None:

@@ -96,8 +96,8 @@ def test_the_check_of_reused_data_tells_copies_from_memory(mode: Any, kind: Any)
 # ---- Wrappers ----
 
 
-def _double(observations: Any) -> Any:
-    return observations * 2
+def _halve(observations: Any) -> Any:
+    return observations / 2
 
 
 # name: (how it is made, the modes that it accepts)
@@ -112,10 +112,10 @@ WRAPPERS: dict[str, tuple[Callable[[Any], Any], tuple[str, ...]]] = {
     "FlattenObservation": (wrappers.FlattenObservation, ("next_step", "disabled")),
     "ReshapeObservation": (lambda env: wrappers.ReshapeObservation(env, (7, 13)), ("next_step", "disabled")),
     "DtypeObservation": (lambda env: wrappers.DtypeObservation(env, np.float64), ("next_step", "disabled")),
-    "TransformObservation": (lambda env: wrappers.TransformObservation(env, _double), ("next_step", "disabled")),
+    "TransformObservation": (lambda env: wrappers.TransformObservation(env, _halve), ("next_step", "disabled")),
     "VectorizeTransformObservation": (
         lambda env: wrappers.VectorizeTransformObservation(
-            env, gymnasium.wrappers.TransformObservation, func=_double, observation_space=env.single_observation_space
+            env, gymnasium.wrappers.TransformObservation, func=_halve, observation_space=env.single_observation_space
         ),
         ("next_step", "disabled"),
     ),
@@ -134,6 +134,8 @@ def run(env: Any, mode: str, num_agents: int = 1) -> list[tuple[Any, ...]]:
     return returned
 
 
+# gymnasium compares float32 bounds with the largest float64
+@pytest.mark.filterwarnings("ignore:overflow encountered in cast:RuntimeWarning")
 @pytest.mark.parametrize(("name", "mode"), CASES)
 def test_a_wrapper_accepts_the_modes_that_it_says(name: str, mode: str) -> None:
     wrap, accepted = WRAPPERS[name]
@@ -160,7 +162,7 @@ def test_a_wrapper_accepts_the_modes_that_it_says(name: str, mode: str) -> None:
 
 def _compare_observations(name: str, found: Any, expected: Any) -> None:
     if name in ("TransformObservation", "VectorizeTransformObservation"):
-        np.testing.assert_array_equal(found, expected * 2)
+        np.testing.assert_array_equal(found, expected / 2)
     elif name != "NormalizeObservation":
         np.testing.assert_array_equal(found.reshape(expected.shape), expected)
 
@@ -246,7 +248,7 @@ def test_pixels_are_rescaled(mode: str) -> None:
     wrapped = wrappers.RescaleObservation(floats, low, high)
     for returned in run(wrapped, mode):
         assert returned[0] in wrapped.observation_space
-    np.testing.assert_allclose(returned[0] * 255, np.asarray(env.simulator.rgb), atol=1e-3)
+    np.testing.assert_allclose(returned[0] * 255, np.asarray(env.simulator.rgb)[:, 0], atol=1e-3)
     env.close()
 
 

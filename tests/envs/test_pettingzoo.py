@@ -151,7 +151,7 @@ def test_one_agent_has_the_observations_of_the_single_environment() -> None:
     env, single = EscapeRoomParallelEnv(num_agents=1), EscapeRoomEnv(num_agents=1)
     observations, _ = env.reset(seed=SEED)
     expected, _ = single.reset(seed=SEED)
-    np.testing.assert_array_equal(observations["agent_0"], expected[0])
+    np.testing.assert_array_equal(observations["agent_0"], expected)
     env.close()
     single.close()
 
@@ -197,7 +197,7 @@ def test_wrong_actions_are_refused_and_change_nothing(actions: Any, message: str
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("num_agents", 9), ("observations", "sound"), ("render_mode", "human"), ("num_worlds", 2)]
+    ("name", "value"), [("num_agents", 9), ("observations", "sound"), ("render_mode", "human")]
 )
 def test_wrong_arguments_are_named(name: str, value: object) -> None:
     with pytest.raises(ArgumentError) as caught:

@@ -7,8 +7,10 @@ installed these tests run against it.
 
 from __future__ import annotations
 
+import copy
 import importlib
 import os
+import pickle
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -89,7 +91,7 @@ def test_own_buffers_are_the_simulators_memory(environment: Any) -> None:
 def test_shared_buffers_are_the_simulators_memory(environment: Any) -> None:
     memory = SharedMemory(create=True, size=1 << 16)
     try:
-        env = environment(WORLDS, buf=views_of(memory), **RULES)
+        env = environment(WORLDS, buf=views_of(memory), seed=0, **RULES)
         assert_plays_as_plain(env, 0)
         env.close()
         del env
@@ -137,7 +139,7 @@ def test_a_seed_keeps_levels_and_weights(environment: Any) -> None:
 
 
 def test_actions_written_in_place_are_not_copied(environment: Any) -> None:
-    env, other = environment(WORLDS, **RULES), environment(WORLDS, **RULES)
+    env, other = (environment(WORLDS, seed=0, **RULES) for _ in range(2))
     env.reset()
     other.reset()
     for actions in actions_of(0, LENGTH + 3, WORLDS, AGENTS).reshape(-1, WORLDS * AGENTS, 4):
@@ -182,13 +184,10 @@ def test_pictures_show_a_world(environment: Any) -> None:
     [
         ({"num_envs": 0}, "num_envs is 0"),
         ({"num_envs": "4"}, "num_envs is '4'"),
-        ({"num_worlds": 4}, "num_worlds is not an argument.*num_envs"),
-        ({"auto_reset": False}, "auto_reset is not an argument"),
         ({"num_agents": 9}, "num_agents is 9"),
         ({"seed": -1}, "seed is -1"),
         ({"device": "cuda"}, "device is 'cuda'; it must be 'cpu'"),
         ({"cameras": doorstep.Cameras()}, "cameras is"),
-        ({"episode_lenght": 3}, "did you mean 'episode_length'"),
     ],
 )
 def test_arguments_are_checked(environment: Any, arguments: Any, message: str) -> None:
@@ -237,3 +236,48 @@ def test_the_example_learns(environment: Any) -> None:
     assert done.returncode == 0, done.stderr
     returns = [float(line.split()[-1]) for line in done.stdout.splitlines() if "mean return" in line]
     assert returns[-1] > returns[0] + 0.25, done.stdout
+
+
+def test_without_a_seed_one_is_drawn(environment: Any) -> None:
+    drawn = [environment(2) for _ in range(3)]
+    assert len({env.np_random_seed for env in drawn}) == 3
+    again = environment(2, seed=drawn[0].np_random_seed)
+    np.testing.assert_array_equal(again.reset()[0], drawn[0].reset()[0])
+    for env in (*drawn, again):
+        env.close()
+
+
+def test_a_seeded_reset_keeps_simulator_buffers_levels_and_weights(environment: Any) -> None:
+    levels = [doorstep.levels.reference(), doorstep.levels.curated()["one door"]]
+    env = environment(4, levels=levels, level_weights=(0, 1))
+    simulator, observations, weights = env.simulator, env.observations, env.simulator.level_weights
+    assert env.reset(5)[0] is observations
+    assert env.simulator is simulator
+    assert simulator.level_indices[:, 0].tolist() == [1] * 4
+    weights[:] = (1, 0)
+    env.reset(5)
+    assert simulator.level_indices[:, 0].tolist() == [0] * 4
+    env.close()
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])
+def test_copies_go_on_with_buffers_of_their_own(environment: Any, copied: Any) -> None:
+    env = environment(WORLDS, **RULES)
+    env.reset(3)
+    actions = actions_of(1, 2 * LENGTH, WORLDS, AGENTS).reshape(-1, WORLDS * AGENTS, 4)
+    env.step(actions[0])
+    other = copied(env)
+    for taken in actions:
+        for one, two in zip(env.step(taken)[:4], other.step(taken)[:4], strict=True):
+            np.testing.assert_array_equal(one, two)
+            assert not np.shares_memory(one, two)
+        assert other.observations is other.step(taken)[0]
+        env.step(taken)
+    env.close()
+    other.close()
+
+
+@pytest.mark.parametrize("name", ["num_worlds", "auto_reset", "flat_observations", "episode_lenght"])
+def test_unknown_keywords_are_type_errors(environment: Any, name: str) -> None:
+    with pytest.raises(TypeError, match=f"unexpected keyword argument '{name}'"):
+        environment(2, **{name: 1})

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from tests.conftest import RunPython
 
+import doorstep
+
 gymnasium: Any = pytest.importorskip("gymnasium")
 
 from doorstep.envs import ENVIRONMENT_ID, EscapeRoomEnv, EscapeRoomVectorEnv  # noqa: E402
@@ -53,7 +55,7 @@ def test_make_vec_steps_in_every_mode(mode: str) -> None:
     env = gymnasium.make_vec(ENVIRONMENT_ID, num_envs=2, vectorization_mode=mode, num_agents=1, **RULES)
     env.action_space.seed(1)
     observations, _ = env.reset(seed=1)
-    assert observations.shape == (2, 1, 91)
+    assert observations.shape == (2, 91)
     for step in range(5):
         truncations = env.step(env.action_space.sample())[3]
         assert truncations.tolist() == [step == 2] * 2
@@ -94,6 +96,58 @@ except doorstep.LibraryError as error:
     message = run_python(code)
     assert "gymnasium" in message
     assert 'pip install "doorstep[gymnasium]"' in message
+
+
+@pytest.mark.parametrize(
+    "statement", ["doorstep.envs.EscapeRoomEnv", 'gymnasium.make("doorstep/EscapeRoom-v0")'], ids=["name", "make"]
+)
+def test_an_older_gymnasium_is_refused_by_name(run_python: RunPython, statement: str) -> None:
+    code = f"""
+import gymnasium, gymnasium.vector
+gymnasium.__version__ = "0.29.1"
+del gymnasium.vector.AutoresetMode
+import doorstep, doorstep.envs
+try:
+    {statement}
+except doorstep.LibraryError as error:
+    print(error)
+"""
+    message = run_python(code)
+    assert "needs gymnasium 1.1 or newer; 0.29.1 is installed" in message
+    assert "gymnasium>=1.1" in message
+
+
+@pytest.mark.parametrize(
+    ("arguments", "steps"),
+    [
+        ({}, 200),
+        ({"episode_length": 500}, 500),
+        ({"episode_length": 50, "levels": doorstep.levels.reference().replace(episode_length=(20, 90))}, 90),
+    ],
+    ids=str,
+)
+def test_specs_tell_the_most_steps_of_an_episode(arguments: dict[str, Any], steps: int) -> None:
+    for env in (gymnasium.make(ENVIRONMENT_ID, **arguments), gymnasium.make_vec(ENVIRONMENT_ID, 2, **arguments)):
+        assert env.spec.max_episode_steps == steps
+        env.close()
+    again = gymnasium.make(gymnasium.make(ENVIRONMENT_ID, **arguments).spec)
+    assert again.unwrapped.spec.max_episode_steps == steps
+    again.close()
+
+
+def test_gymnasiums_own_time_limit_stays() -> None:
+    env = gymnasium.make(ENVIRONMENT_ID, max_episode_steps=2)
+    assert env.spec.max_episode_steps == 2
+    env.reset()
+    truncations = [env.step(env.action_space.sample())[3] for _ in range(2)]
+    assert truncations == [False, True]
+    env.close()
+
+
+def test_vectors_refuse_another_length_than_that_of_the_rules() -> None:
+    with pytest.raises(doorstep.ArgumentError, match="pass episode_length") as caught:
+        gymnasium.make_vec(ENVIRONMENT_ID, num_envs=2, max_episode_steps=50)
+    assert caught.value.argument == "max_episode_steps"
 
 
 @pytest.mark.slow

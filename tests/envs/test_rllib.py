@@ -108,7 +108,6 @@ def test_other_autoreset_modes_are_refused(mode: Any) -> None:
         ({}, "num_envs", "num_envs is absent.*vector_entry_point"),
         ({"num_envs": 3}, "num_envs", "a multiple of num_agents"),
         ({"num_envs": 2, "copy": False}, "copy", "copy is False.*RLlib keeps observations"),
-        ({"num_envs": 2, "num_agent": 2}, "num_agent", "did you mean 'num_agents'"),
     ],
 )
 def test_configs_that_do_not_fit_are_refused(env_config: Any, argument: str, message: str) -> None:

@@ -12,7 +12,7 @@ import doorstep
 from doorstep.envs._arrays import host_arrays
 from doorstep.envs._rooms import Element, Rooms
 
-RULES = {"num_threads": 1, "episode_length": 4}
+RULES = {"num_threads": 1, "episode_length": 4, "seed": 0}
 WORLDS = 3
 
 
@@ -69,9 +69,10 @@ def test_starting_anew_drops_the_step_that_runs(seed: int | None) -> None:
 @pytest.mark.parametrize("num_agents", [1, 2, 4])
 def test_the_layout_is_that_of_a_row(num_agents: int) -> None:
     joint = rooms(rules={"num_agents": num_agents})
+    of_world = () if num_agents == 1 else (num_agents,)
     rows = rooms(WORLDS * num_agents, agents="rows", rules={"num_agents": num_agents})
     size = 91 if num_agents == 1 else 91 + 3 * (num_agents - 1)
-    assert joint.layout == Element((num_agents, size), np.dtype(np.float32))
+    assert joint.layout == Element((*of_world, size), np.dtype(np.float32))
     assert rows.layout == Element((size,), np.dtype(np.float32))
     assert (joint.action_sizes, rows.action_sizes) == (tuple(doorstep.ACTIONS) * num_agents, tuple(doorstep.ACTIONS))
     for made in (joint, rows):

@@ -178,7 +178,6 @@ def test_bad_lengths_of_episodes_are_refused(lengths: Any) -> None:
         ({"num_envs": 3}, "num_envs"),
         ({"agents": "all"}, "agents"),
         ({"observations": "pixels"}, "observations"),
-        ({"num_worlds": 3}, "num_worlds"),
     ],
 )
 def test_bad_arguments_are_refused(arguments: dict[str, Any], argument: str) -> None:

@@ -14,6 +14,7 @@ torch: Any = pytest.importorskip("torch")
 pytest.importorskip("skrl")
 
 from skrl.agents.torch.ppo import PPO, PPO_CFG  # noqa: E402
+from skrl.envs.wrappers.torch import wrap_env  # noqa: E402
 from skrl.memories.torch import RandomMemory  # noqa: E402
 from skrl.models.torch import DeterministicMixin, Model, MultiCategoricalMixin  # noqa: E402
 from skrl.multi_agents.torch.ippo import IPPO, IPPO_CFG  # noqa: E402
@@ -244,11 +245,9 @@ def test_steps_come_after_a_reset() -> None:
         (make, {"agents": "all"}, "agents"),
         (make, {"observations": "pixels"}, "observations"),
         (make, {"render_mode": "human"}, "render_mode"),
-        (make, {"flat_observations": True}, "flat_observations"),
         (make_multi, {"worlds": 0}, "num_envs"),
         (make_multi, {"num_agents": 9}, "num_agents"),
         (make_multi, {"render_mode": "human"}, "render_mode"),
-        (make_multi, {"num_worlds": 3}, "num_worlds"),
     ],
 )
 def test_bad_arguments_are_refused(kind: Any, arguments: dict[str, Any], argument: str) -> None:
@@ -369,3 +368,20 @@ def test_multi_agent_ppo_trains(algorithm: Any, config: Any, worlds: int) -> Non
 def test_ppo_learns() -> None:
     returns = returns_printed_by("skrl_ppo.py")
     assert returns[-1] > returns[0] + 0.2
+
+
+@pytest.mark.parametrize("render_mode", [None, "rgb_array"])
+def test_skrl_wraps_the_vector_environment_of_gymnasium(render_mode: Any) -> None:
+    env = wrap_env(
+        doorstep.envs.EscapeRoomVectorEnv(ROWS, agents="rows", render_mode=render_mode, episode_length=LENGTH),
+        verbose=False,
+    )
+    observations, _ = env.reset()
+    assert (env.num_envs, tuple(observations.shape)) == (ROWS, (ROWS, 94))
+    actions = torch.zeros(ROWS, 4, dtype=torch.int64)
+    observations, rewards, terminated, truncated, _ = env.step(actions)
+    assert tuple(rewards.shape) == tuple(terminated.shape) == tuple(truncated.shape) == (ROWS, 1)
+    pictures = env.render()
+    assert len(pictures) == ROWS
+    assert all(picture is None if render_mode is None else picture.shape == (480, 640, 3) for picture in pictures)
+    env.close()

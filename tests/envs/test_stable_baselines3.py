@@ -231,7 +231,8 @@ def test_attributes_and_methods_are_those_of_all(env: Any) -> None:
     env.set_attr("colour", "red")
     assert env.get_attr("colour", [0]) == ["red"]
     assert env.env_method("seed", 3) == [[3] * ROWS] * ROWS
-    assert env.env_is_wrapped(Monitor, [1, 2]) == [False, False]
+    assert env.env_is_wrapped(Monitor, [1, 2]) == [True, True]
+    assert env.env_is_wrapped(VecMonitor) == [False] * ROWS
     calls: list[Callable[[], Any]] = [
         lambda: env.set_attr("colour", "blue", [0]),
         lambda: env.env_method("reset", indices=1),
@@ -313,7 +314,7 @@ def test_wrong_actions_are_refused_and_change_nothing(env: Any, wrong: Any) -> N
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("num_envs", ROWS + 1), ("num_agents", 9), ("agents", "some"), ("render_mode", "human"), ("num_worlds", 2)],
+    [("num_envs", ROWS + 1), ("num_agents", 9), ("agents", "some"), ("render_mode", "human")],
 )
 def test_wrong_arguments_are_named(name: str, value: object) -> None:
     arguments: dict[str, Any] = {"num_envs": ROWS, **RULES, name: value}
@@ -335,7 +336,8 @@ def test_single_environments_pass_the_check(num_agents: int) -> None:
 
 
 def test_wrappers_see_terminal_observations_and_returns(env: Any) -> None:
-    wrapped = VecNormalize(VecMonitor(VecFrameStack(env, 2)), norm_reward=False)
+    with pytest.warns(UserWarning, match="already wrapped with a `Monitor`"):  # as it has a Monitor's infos
+        wrapped = VecNormalize(VecMonitor(VecFrameStack(env, 2)), norm_reward=False)
     plain = EscapeRoomVecEnv(ROWS, seed=SEED, **RULES)
     wrapped.reset()
     plain.reset()
@@ -394,9 +396,24 @@ def test_ppo_learns() -> None:
     model.learn(25_000, callback=returns)
     assert returns.means[-1] > returns.means[0] + 0.2
     # The policy knows nothing that depends on how the environment was stepped while it learned.
-    with pytest.warns(UserWarning, match="not wrapped with a ``Monitor``"):
-        mean, _ = evaluate_policy(model, env, n_eval_episodes=128, deterministic=False)
+    mean, _ = evaluate_policy(model, env, n_eval_episodes=128, deterministic=False)
     assert mean > returns.means[0] + 0.2
+    env.close()
+
+
+def test_evaluations_report_true_returns() -> None:
+    """And not those that a wrapper made of the rewards."""
+    env = EscapeRoomVecEnv(8, episode_length=5, seed=2)
+    normalized = VecNormalize(env)
+    model = PPO("MlpPolicy", normalized, n_steps=8, batch_size=64, device="cpu", seed=3)
+    rewards = []
+
+    def remember(values: dict[str, Any], _: Any) -> None:
+        rewards.append(normalized.get_original_reward()[values["i"]])
+
+    mean, _ = evaluate_policy(model, normalized, n_eval_episodes=8, callback=remember)
+    assert len(rewards) == 8 * 5
+    assert mean == pytest.approx(np.sum(rewards) / 8, abs=1e-5)
     env.close()
 
 

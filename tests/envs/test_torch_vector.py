@@ -19,7 +19,7 @@ from doorstep.envs import EscapeRoomVectorEnv, TorchEscapeRoomVectorEnv  # noqa:
 
 MODES = ("next_step", "same_step", "disabled")
 WORLDS, AGENTS, LENGTH = 4, 2, 5
-RULES: dict[str, Any] = {"num_agents": AGENTS, "episode_length": LENGTH, "num_threads": 1}
+RULES: dict[str, Any] = {"num_agents": AGENTS, "episode_length": LENGTH, "num_threads": 1, "seed": 0}
 
 
 def pair(**arguments: Any) -> tuple[Any, Any]:

@@ -224,11 +224,8 @@ def test_bad_calls_are_refused_and_change_nothing() -> None:
         ({"num_envs": 0}, "num_envs"),
         ({"num_envs": 2.0}, "num_envs"),
         ({"num_agents": 9}, "num_agents"),
-        ({"num_worlds": 3}, "num_worlds"),
-        ({"flat_observations": True}, "flat_observations"),
         ({"observations": "all"}, "observations"),
         ({"observations": "pixels"}, "cameras"),
-        ({"episode_lenght": 3}, "episode_lenght"),
     ],
 )
 def test_bad_arguments_are_refused(arguments: dict[str, Any], argument: str) -> None:

@@ -26,7 +26,7 @@ Make = Callable[..., Any]
 
 def make(num_worlds: int = WORLDS, **arguments: Any) -> Any:
     """An environment of so many worlds, whichever view it has of them."""
-    arguments = {"num_agents": AGENTS, "episode_length": LENGTH, "num_threads": 1, **arguments}
+    arguments = {"num_agents": AGENTS, "episode_length": LENGTH, "num_threads": 1, "seed": 0, **arguments}
     agents = arguments["num_agents"] if arguments.get("agents") == "rows" else 1
     return EscapeRoomVectorEnv(num_worlds * agents, **arguments)
 
@@ -191,14 +191,14 @@ def test_a_step_that_begins_an_episode_ignores_its_actions() -> None:
 def test_rows_are_the_agents_of_joint_worlds(num_agents: int) -> None:
     joint, rows = (make(agents=view, num_agents=num_agents, seed=8) for view in VIEWS)
     assert rows.num_envs == WORLDS * num_agents
-    assert rows.single_observation_space.shape == joint.single_observation_space.shape[1:]
+    assert rows.single_observation_space.shape == joint.single_observation_space.shape[-1:]
     assert rows.single_action_space.nvec.tolist() == list(doorstep.ACTIONS)
     assert joint.single_action_space.nvec.tolist() == list(doorstep.ACTIONS) * num_agents
-    equal(rows.reset()[0], by_row(joint.reset()[0], "rows"))
+    equal(rows.reset()[0], joint.reset()[0].reshape(rows.num_envs, -1))
     for actions in actions_of(2, 20, WORLDS, num_agents):
         by_world = joint.step(actions.reshape(WORLDS, -1))
         by_agent = rows.step(actions.reshape(-1, 4))
-        equal(by_agent[0], by_row(by_world[0], "rows"))
+        equal(by_agent[0], by_world[0].reshape(rows.num_envs, -1))
         np.testing.assert_allclose(by_agent[1].reshape(WORLDS, -1).mean(1), by_world[1], rtol=1e-6, atol=1e-7)
         equal(by_agent[3], np.repeat(by_world[3], num_agents))
     joint.close()
@@ -336,12 +336,15 @@ def test_the_first_reset_begins_with_the_first_levels_of_the_constructors_seed()
     other.close()
 
 
-def test_a_seed_closes_the_simulator_that_it_replaces() -> None:
-    env = make()
-    before = env.simulator
+def test_a_seed_keeps_the_simulator_and_its_tensors() -> None:
+    env = make(levels=["reference", doorstep.levels.reference()], level_weights=(1, 0))
+    simulator, weights = env.simulator, env.simulator.level_weights
     env.reset(seed=1)
-    assert before.closed
-    assert not env.simulator.closed
+    weights[:] = (0, 1)
+    env.reset()
+    assert env.simulator is simulator
+    assert simulator.seed == 1
+    assert (simulator.level_indices[:, 0] == 1).all()
     env.close()
 
 
@@ -357,9 +360,9 @@ def test_pictures_are_the_simulators(view: str) -> None:
     assert {(picture.shape, picture.dtype) for picture in pictures} == {((480, 640, 3), np.dtype(np.uint8))}
     sim = env.simulator
     if view == "joint":
-        expected = [sim.render(world, "overview") for world in range(2)]
+        expected = [sim.render(world, "overview", samples=1) for world in range(2)]
     else:
-        expected = [sim.render(world, "follow", agent=agent) for world in range(2) for agent in range(2)]
+        expected = [sim.render(world, "follow", agent=agent, samples=1) for world in range(2) for agent in range(2)]
     for picture, wanted in zip(pictures, expected, strict=True):
         equal(picture, wanted)
     env.close()
@@ -406,10 +409,6 @@ CONSTRUCTOR = [
     ({"autoreset_mode": 1}, "autoreset_mode"),
     ({"render_mode": "human"}, "render_mode"),
     ({"copy": 1}, "copy"),
-    ({"num_worlds": 3}, "num_worlds"),
-    ({"auto_reset": True}, "auto_reset"),
-    ({"flat_observations": True}, "flat_observations"),
-    ({"episode_lenght": 5}, "episode_lenght"),
     ({"episode_length": 0}, "episode_length"),
     ({"seed": -1}, "seed"),
 ]

@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import importlib.util
 from typing import TYPE_CHECKING, Any
 
 from doorstep.errors import LibraryError
@@ -45,6 +46,9 @@ if TYPE_CHECKING:
     from doorstep.envs.vector import EscapeRoomVectorEnv, TorchEscapeRoomVectorEnv
 
 ENVIRONMENT_ID = "doorstep/EscapeRoom-v0"
+
+OLDEST_GYMNASIUM = (1, 1)
+WITHOUT_GYMNASIUM = ("jax", "torch", "torchrl", "pufferlib")  # PufferLib brings an older one, of which spaces suffice
 
 # name: (module, the framework that it imports, the extra that installs it)
 _ENVIRONMENTS = {
@@ -89,6 +93,7 @@ def __getattr__(name: str) -> Any:
     if name not in _ENVIRONMENTS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module, extra = _ENVIRONMENTS[name]
+    _check_gymnasium(name, extra)
     try:
         found = importlib.import_module(f"{__name__}.{module}")
     except ModuleNotFoundError as error:
@@ -98,6 +103,19 @@ def __getattr__(name: str) -> Any:
             f"doorstep.envs.{name} needs {error.name}, which is not installed", hint=f'pip install "doorstep[{extra}]"'
         ) from error
     return getattr(found, name)
+
+
+def _check_gymnasium(name: str, extra: str) -> None:
+    """Refuses a version that lacks what environments need: importing them would fail at the first missing name."""
+    if extra in WITHOUT_GYMNASIUM or importlib.util.find_spec("gymnasium") is None:
+        return
+    installed: str = importlib.import_module("gymnasium").__version__
+    if tuple(map(int, installed.split(".")[:2])) < OLDEST_GYMNASIUM:
+        oldest = ".".join(map(str, OLDEST_GYMNASIUM))
+        raise LibraryError(
+            f"doorstep.envs.{name} needs gymnasium {oldest} or newer; {installed} is installed",
+            hint=f'pip install --upgrade "gymnasium>={oldest}"',
+        )
 
 
 def __dir__() -> list[str]:
@@ -110,8 +128,8 @@ def _register() -> None:
     if ENVIRONMENT_ID not in gymnasium.registry:
         gymnasium.register(
             ENVIRONMENT_ID,
-            entry_point="doorstep.envs.single:EscapeRoomEnv",
-            vector_entry_point="doorstep.envs.vector:EscapeRoomVectorEnv",
+            entry_point="doorstep.envs:EscapeRoomEnv",
+            vector_entry_point="doorstep.envs:EscapeRoomVectorEnv",
         )
 
 

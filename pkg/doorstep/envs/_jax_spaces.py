@@ -11,21 +11,19 @@ import jax.numpy as jnp
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Box:
-    """Arrays whose elements are from `low` to `high`."""
+    """Arrays whose elements are from `low` to `high`, which broadcast to their shape."""
 
-    low: float
-    high: float
+    low: Any
+    high: Any
     shape: tuple[int, ...]
     dtype: Any
 
     def sample(self, key: jax.Array) -> jax.Array:
-        """Uniform, or normal, if there are no bounds."""
-        if jnp.isinf(self.high):
-            return jax.random.normal(key, self.shape, self.dtype)
+        """Uniform."""
         if jnp.issubdtype(self.dtype, jnp.integer):
-            return jax.random.randint(key, self.shape, int(self.low), int(self.high) + 1, self.dtype)
+            return jax.random.randint(key, self.shape, self.low, self.high + 1, self.dtype)
         return jax.random.uniform(key, self.shape, self.dtype, self.low, self.high)
 
     def contains(self, x: jax.Array) -> jax.Array:

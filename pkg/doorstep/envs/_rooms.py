@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import operator
-from collections.abc import Callable, Mapping
+import secrets
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, NamedTuple, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from doorstep._arguments import check_choice, check_flag, check_integer, refuse
-from doorstep._native import ACTIONS, MAX_AGENTS, MAX_WORLDS, TENSORS
+from doorstep._arguments import check_choice, check_flag, check_integer, nearest, refuse
+from doorstep._native import ACTIONS, MAX_AGENTS, MAX_SEED, MAX_WORLDS, TENSORS
+from doorstep._reward import AppliedReward, split_reward
 from doorstep.config import SimulatorConfig, as_config
+from doorstep.envs._bounds import bounds_of
 from doorstep.envs._arrays import Arrays, host_arrays
 from doorstep.envs._ring import Output
 from doorstep.errors import ArgumentError, StateError
 from doorstep.event import StepEvent
+from doorstep.render.drawing import Drawing
+from doorstep.levels import AnyLevel
+from doorstep.levels.choice import REFERENCE, table_levels
 from doorstep.simulator import Simulator
 from doorstep.tensor import Tensor
 
@@ -28,6 +35,33 @@ AGENTS_VIEWS = ("joint", "rows")
 OBSERVATION_KINDS = ("flat", "dict", "pixels")
 AUTORESETS = ("next_step", "same_step", "disabled")
 RENDER_MODES = ("rgb_array",)
+# Of `Simulator.render`. The time goes into rays: one for each pixel takes a third of the time of four.
+RENDER_OPTIONS = {"camera": "overview", "agent": None, "width": 640, "height": 480, "samples": 1, "shadows": True}
+
+# What a copy of Rooms has of the original, besides its simulator.
+KEPT = (
+    "_agents_are_rows",
+    "_ended",
+    "_follows_agents",
+    "_make_arrays",
+    "_needs_start",
+    "_parts",
+    "_render_options",
+    "_reward_function",
+    "autoreset",
+    "copies",
+    "longest_episode",
+    "num_rows",
+    "rows_per_world",
+)
+
+LEVEL_ARGUMENTS = ("levels", "level_weights", "reward")
+# Rules that environments decide, and what to use in their place
+DECIDED = {
+    "num_worlds": "pass num_envs",
+    "auto_reset": "pass autoreset_mode",
+    "flat_observations": "pass observations",
+}
 
 FLAT_OBSERVATION = "observations"
 # Tensors of one agent's observation; each has a final_ twin.
@@ -71,7 +105,11 @@ class Rooms:
 
     `agents="joint"`: a row is a world; its observations have a dimension of agents, its action is the actions of all
     agents side by side, its reward is the mean of the agents' rewards. `agents="rows"`: a row is an agent, those of
-    world 0 first.
+    world 0 first. Worlds of one agent are rows of agents in both.
+
+    Without a seed among the rules one is drawn: `config.seed` tells it.
+
+    On the CPU they are pickled and copied whole.
 
     `autoreset="same_step"`: a step that ends an episode begins the next one. `"next_step"`: the following step does,
     and its actions have no effect on these rows. `"disabled"`: the caller begins episodes.
@@ -86,6 +124,7 @@ class Rooms:
         autoreset: Autoreset = "next_step",
         copy: bool = True,
         arrays: Callable[[str], Arrays] = host_arrays,
+        render_options: Mapping[str, Any] | None = None,
         rules: Mapping[str, Any] | None = None,
     ) -> None:
         check_choice("agents", agents, AGENTS_VIEWS)
@@ -94,23 +133,36 @@ class Rooms:
         self.autoreset = autoreset
         self.copies = check_flag("copy", copy)
         self.num_rows = check_integer("num_envs", num_rows, 1, MAX_WORLDS)
-        rules, played = split_levels(rules or {})
-        self._config = _config_of(self.num_rows, agents, observations, autoreset, rules)
-        self._agents_are_rows = agents == "rows"
-        self.rows_per_world = self._config.num_agents if self._agents_are_rows else 1
-        self._parts = _parts_of(observations, self._config)
+        refuse_unknown(rules or {}, DECIDED)
+        rules, played = split_levels(with_seed(rules or {}))
+        played["reward"], self._reward_function = split_reward(played.get("reward"))
+        config = _config_of(self.num_rows, agents, observations, autoreset, rules)
+        self._agents_are_rows = agents == "rows" or config.num_agents == 1
+        self._follows_agents = agents == "rows"
+        self._render_options = check_render_options(render_options, config.num_agents)
+        self.rows_per_world = config.num_agents if self._agents_are_rows else 1
+        self._parts = _parts_of(observations, config)
+        self.longest_episode = longest_episode(config, played.get("levels", ()))
         self._make_arrays = arrays
         self._needs_start = True
-        self._running: StepEvent | None = None
-        self._ended: Any = None  # by row: the last step ended the episode
-        self._open(self._config, played)
-        self._config = self._simulator.config  # with room for the levels
+        self._show(Simulator.from_config(config, **played))
+        self._ended: Any = self._no_rows()  # by row: the last step ended the episode
+
+    def __getstate__(self) -> dict[str, Any]:
+        if self._running is not None:
+            raise StateError("a step is running", hint="wait for its outcome before you copy the environment")
+        return {"simulator": self._simulator, **{name: getattr(self, name) for name in KEPT}}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        simulator = state.pop("simulator")
+        vars(self).update(state)
+        self._show(simulator)
 
     # ---- What it is ----
 
     @property
     def simulator(self) -> Simulator:
-        """The simulator that steps the worlds; `start(seed)` makes a new one.
+        """The simulator that steps the worlds.
 
         Who asks for it may do anything with it: from then on its own memory has the observations, and steps copy them.
         """
@@ -129,7 +181,7 @@ class Rooms:
 
     @property
     def num_agents(self) -> int:
-        return self._config.num_agents
+        return self._simulator.num_agents
 
     @property
     def may_have_ended(self) -> bool:
@@ -144,10 +196,30 @@ class Rooms:
     @property
     def layout(self) -> Element | dict[str, Element]:
         """The observation of one row."""
-        tensors = self._simulator.tensors
-        elements = {name: Element(self._shape_of_rows(tensors[name])[1:], tensors[name].dtype) for name in self._parts}
-        layout: Element | dict[str, Element] = self._by_name(elements)
+        layout: Element | dict[str, Element] = self._by_name(self.elements)
         return layout
+
+    @property
+    def elements(self) -> dict[str, Element]:
+        """The parts of a row's observation by the names of their tensors."""
+        tensors = self._simulator.tensors
+        return {name: Element(self._shape_of_rows(tensors[name])[1:], tensors[name].dtype) for name in self._parts}
+
+    def bounds(self, name: str) -> tuple[Any, Any]:
+        """Lowest and highest numbers of a part of an observation; they broadcast to its shape."""
+        dtype = self._simulator.tensors[name].dtype
+        if dtype == np.uint8:
+            return 0, 255
+        if dtype == np.int32:
+            return 0, self.longest_episode
+        if name != FLAT_OBSERVATION and name not in OBSERVATION_PARTS:  # of cameras: metres, and parts of normals
+            return -np.inf, np.inf
+        return bounds_of(
+            name,
+            num_agents=self.num_agents,
+            longest_episode=self.longest_episode,
+            has_levels=self.config.max_levels > 0,
+        )
 
     # ---- Episodes ----
 
@@ -159,13 +231,14 @@ class Rooms:
             rows: booleans by row: only these begin an episode. None: all.
         """
         _ = self._simulator.tensors  # raises ClosedError
+        if seed is None and rows is None and self._needs_start and self.config.max_levels:
+            seed = self.config.seed  # the levels may be others by now
         if seed is not None:
             if rows is not None:
                 refuse("seed", "None if only some worlds are reset", seed)
-            replaced = self._simulator
-            self._open(self._config.replace(seed=seed), {})
-            take_levels(self._simulator, replaced)
-            replaced.close()
+            seed = check_integer("seed", seed, 0, MAX_SEED)
+            self._renew_outputs()
+            self._simulator.reset(seed=seed)
         elif rows is not None:
             if self._needs_start:
                 hint = "call reset() without a mask first"
@@ -175,7 +248,7 @@ class Rooms:
             worlds = self._worlds_of(rows)
             self._return_outputs()  # the observations of the other worlds stay
             self._simulator.reset(worlds)
-        elif not self._needs_start or self._config.max_levels:  # new worlds play no levels that came later
+        elif not self._needs_start:
             self._renew_outputs()
             self._simulator.reset()
         self._needs_start = False
@@ -233,11 +306,14 @@ class Rooms:
         }
 
     def render(self, row: int, **options: Any) -> Any:
-        """A picture of a row: its world, or, where agents are rows, that agent from behind."""
+        """A picture of a row: its world, or, with `agents="rows"`, that agent from behind."""
         world, agent = divmod(row, self.rows_per_world)
-        if self._agents_are_rows:
-            return self._simulator.render(world, "follow", agent=agent, **options)
-        return self._simulator.render(world, "overview", **options)
+        view = {"camera": "follow", "agent": agent} if self._follows_agents else {"camera": "overview"}
+        return self.render_world(world, **{**view, **self._render_options, **options})
+
+    def render_world(self, world: int, **options: Any) -> Any:
+        """A picture of a world, with the environment's options, unless others are given."""
+        return self._simulator.render(world, **{**RENDER_OPTIONS, **self._render_options, **options})
 
     def close(self) -> None:
         self._renews = False
@@ -263,9 +339,10 @@ class Rooms:
             self._resets[:, 0] = idle[:: self.rows_per_world]
         return idle
 
-    def _open(self, config: SimulatorConfig, levels: Mapping[str, Any]) -> None:
-        """A new simulator, and views of its tensors by row."""
-        self._simulator = simulator = Simulator.from_config(config, **levels)
+    def _show(self, simulator: Simulator) -> None:
+        """Views of its tensors by row."""
+        self._simulator = simulator
+        self._running: StepEvent | None = None
         self._arrays = arrays = self._make_arrays(simulator.device)
         tensors = simulator.tensors
         self._outputs: list[Output] = []
@@ -277,14 +354,15 @@ class Rooms:
             if f"final_{name}" in tensors
         }
         self._rewards, self._returns = (arrays.view(tensors[name])[..., 0] for name in ("rewards", "episode_returns"))
+        function = self._reward_function
+        views = {name: arrays.view(tensor) for name, tensor in tensors.items()} if function is not None else {}
+        self._apply = None if function is None else AppliedReward(function, views)
         self._terminations, self._truncations = (
             self._first_agent(arrays.as_bool(arrays.view(tensors[name]))[..., 0])
             for name in ("terminations", "truncations")
         )
         self._lengths = arrays.view(tensors["episode_lengths"])[:, 0]
         self._resets = arrays.view(tensors["resets"])
-        self._ended = self._no_rows()
-        self._needs_start = True
 
     def _observer(self, tensor: Tensor) -> Callable[[], Any]:
         """What returns a part of the observations."""
@@ -358,7 +436,7 @@ class Rooms:
 
     def _read(self, idle: Any) -> Outcome:
         arrays = self._arrays
-        rewards = self._mean_reward(self._rewards)
+        rewards = self._mean_reward(self._rewards if self._apply is None else self._apply())
         terminations, truncations = arrays.copy(self._terminations), arrays.copy(self._truncations)
         if self.autoreset == "next_step" and (not arrays.may_ask or idle.any()):
             arrays.clear(rewards, idle)
@@ -392,6 +470,25 @@ class Rooms:
         return by_world[:, 0]
 
 
+class OverRooms:
+    """What environments show of their rooms."""
+
+    _rooms: Rooms
+
+    @property
+    def simulator(self) -> Simulator:
+        """The simulator whose worlds these are, for as long as the environment exists.
+
+        On the CPU, steps cost a tenth more once it was asked for: it then has observations of its own.
+        """
+        return self._rooms.simulator
+
+    @property
+    def np_random_seed(self) -> int:
+        """The seed of the levels: the one that was given, or drawn where none was."""
+        return self._rooms.config.seed
+
+
 def as_array(name: str, value: Any) -> NDArray[Any]:
     """What numpy makes of nested sequences.
 
@@ -420,24 +517,51 @@ def check_render_mode(mode: str | None) -> str | None:
     return None if mode is None else check_choice("render_mode", mode, RENDER_MODES)
 
 
+def check_render_options(options: Mapping[str, Any] | None, num_agents: int) -> dict[str, Any]:
+    """Keywords of `Simulator.render`."""
+    options = {} if options is None else options
+    if not isinstance(options, Mapping) or not RENDER_OPTIONS.keys() >= options.keys():
+        refuse("render_options", f"a dictionary with keys of {', '.join(RENDER_OPTIONS)}", options)
+    Drawing(num_agents=num_agents, **{**RENDER_OPTIONS, **options})  # refuses what cannot be drawn
+    return dict(options)
+
+
 def split_levels(rules: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The rules of a simulator, and the levels that it plays."""
-    played = {name: rules[name] for name in ("levels", "level_weights") if name in rules}
-    return {name: rules[name] for name in rules if name not in played}, played
+    """The rules of a simulator, and the levels and rewards that it plays."""
+    others = {name: rules[name] for name in rules if name not in LEVEL_ARGUMENTS}
+    played = {name: rules[name] for name in LEVEL_ARGUMENTS if name in rules}
+    if levels := table_levels(played.pop("levels", REFERENCE)):
+        played["levels"] = levels
+    return others, played
 
 
-def take_levels(simulator: Simulator, replaced: Simulator) -> None:
-    """Begins episodes on the levels of the simulator that this one replaces, as likely as they were there."""
-    if simulator.config.max_levels:
-        simulator.set_levels(replaced.levels)
-        simulator.level_weights.copy_from_host(replaced.level_weights.copy_to_host())
-        simulator.reset()
+def with_seed(rules: Mapping[str, Any]) -> dict[str, Any]:
+    """The rules; if they name no seed, with one that is drawn."""
+    drawn = {} if rules.get("seed") is not None else {"seed": secrets.randbelow(MAX_SEED + 1)}
+    return {**rules, **drawn}
 
 
-def refuse_decided(rules: Mapping[str, Any], decided: Mapping[str, str]) -> None:
-    """Refuses rules that an environment decides; what to use in their place is by their names."""
-    for name in decided.keys() & rules.keys():
-        raise ArgumentError(f"{name} is not an argument of this environment", argument=name, hint=decided[name])
+def refuse_unknown(rules: Mapping[str, Any], decided: Mapping[str, str], known: Iterable[str] = LEVEL_ARGUMENTS) -> None:
+    """Refuses keywords as Python does; what to use in place of rules that an environment decides is by their names.
+
+    Raises:
+        TypeError: a keyword is no rule of a simulator, or one of those that the environment decides.
+    """
+    names = {field.name for field in dataclasses.fields(SimulatorConfig)} | set(known)
+    for name in rules:
+        if name in decided or name not in names:
+            hint = decided.get(name) or nearest(name, names - set(decided))
+            told = f"; {hint}" if hint else ""
+            raise TypeError(f"__init__() got an unexpected keyword argument {name!r}{told}")
+
+
+def longest_episode(config: SimulatorConfig, levels: Iterable[AnyLevel]) -> int:
+    """The most steps of an episode, whatever level is drawn."""
+    lengths = [config.episode_length]
+    for level in levels:
+        length = level.episode_length or config.episode_length
+        lengths.append(length[1] if isinstance(length, tuple) else length)
+    return max(lengths)
 
 
 def parts_of_agent(observations: str, num_agents: int) -> tuple[str, ...]:
@@ -456,10 +580,6 @@ def rows_of_worlds(num_worlds: int, rules: Mapping[str, Any]) -> int:
 def _config_of(
     num_rows: int, agents: AgentsView, observations: ObservationKind, autoreset: Autoreset, rules: Mapping[str, Any]
 ) -> SimulatorConfig:
-    for name in ("num_worlds", "auto_reset", "flat_observations"):
-        if name in rules:
-            hints = {"num_worlds": "num_envs", "auto_reset": "autoreset_mode", "flat_observations": "observations"}
-            raise ArgumentError(f"{name} is not an argument of environments", argument=name, hint=f"pass {hints[name]}")
     changes = {"auto_reset": autoreset == "same_step", "flat_observations": observations == "flat"}
     config = as_config(1, {**rules, **changes})
     if observations == "pixels" and config.cameras is None:

@@ -12,10 +12,8 @@ from doorstep.envs._rooms import Element, Rooms
 
 def observation_space(rooms: Rooms) -> spaces.Space[Any]:
     """The space of one row's observation."""
-    layout = rooms.layout
-    if isinstance(layout, Element):
-        return _box(layout, rooms)
-    return spaces.Dict({name: _box(element, rooms) for name, element in layout.items()})
+    boxes = {name: _box(name, element, rooms) for name, element in rooms.elements.items()}
+    return spaces.Dict(boxes) if len(boxes) > 1 else next(iter(boxes.values()))
 
 
 def action_space(rooms: Rooms) -> spaces.MultiDiscrete:
@@ -23,13 +21,6 @@ def action_space(rooms: Rooms) -> spaces.MultiDiscrete:
     return spaces.MultiDiscrete(rooms.action_sizes)
 
 
-def _box(element: Element, rooms: Rooms) -> spaces.Box:
-    low: float
-    high: float
-    if element.dtype == np.uint8:
-        low, high = 0, 255
-    elif element.dtype == np.int32:
-        low, high = 0, rooms.config.episode_length
-    else:
-        low, high = -np.inf, np.inf
+def _box(name: str, element: Element, rooms: Rooms) -> spaces.Box:
+    low, high = (np.broadcast_to(np.asarray(bound, element.dtype), element.shape) for bound in rooms.bounds(name))
     return spaces.Box(low, high, element.shape, element.dtype.type)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from doorstep._arguments import check_integer, refuse
 from doorstep._native import MAX_GLOBAL_WORLDS, MAX_WORLDS
-from doorstep.envs._rooms import AgentsView, ObservationKind, Outcome, Rooms, as_array, rows_of_worlds
+from doorstep.envs._rooms import AgentsView, ObservationKind, Outcome, Rooms, as_array, rows_of_worlds, with_seed
 from doorstep.envs._spaces import action_space, observation_space
 from doorstep.errors import StateError
 from doorstep.event import StepEvent
@@ -76,12 +76,13 @@ class AsyncEscapeRooms:
         self.batch_size = worlds * rows_per_world
         last = MAX_GLOBAL_WORLDS - worlds * self.num_groups
         offset = check_integer("world_offset", rules.get("world_offset", 0), 0, last)
+        seeded = with_seed(rules)
         self._groups = [
             Rooms(
                 self.batch_size,
                 agents=agents,
                 observations=observations,
-                rules={**rules, "world_offset": offset + group * worlds},
+                rules={**seeded, "world_offset": offset + group * worlds},
             )
             for group in range(self.num_groups)
         ]
@@ -108,11 +109,16 @@ class AsyncEscapeRooms:
 
     @property
     def simulators(self) -> tuple[Simulator, ...]:
-        """The simulator of each group. `async_reset(seed=...)` replaces them. Not to be used while its group steps.
+        """The simulator of each group. They stay the same. Not to be used while its group steps.
 
         Steps cost a tenth more once they were asked for: they then have observations of their own.
         """
         return tuple(rooms.simulator for rooms in self._groups)
+
+    @property
+    def np_random_seed(self) -> int:
+        """The seed of the levels: the one that was given, or drawn where none was."""
+        return self._groups[0].config.seed
 
     def async_reset(self, *, seed: int | None = None) -> None:
         """Begins an episode everywhere; `recv()` then returns the first observations of each group.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, final
 
@@ -15,12 +14,13 @@ import doorstep.jax
 from doorstep._arguments import check_choice, refuse
 from doorstep._batches import OUTLIVING, with_levels
 from doorstep._native import ACTIONS
-from doorstep.config import SimulatorConfig, as_config
+from doorstep.config import as_config
+from doorstep.envs._bounds import bounds_of
 from doorstep.envs._jax_spaces import Box, Dict, MultiDiscrete
-from doorstep.envs._rooms import AGENTS_VIEWS, AgentsView, parts_of_agent, refuse_decided
+from doorstep.envs._rooms import AGENTS_VIEWS, AgentsView, longest_episode, parts_of_agent, refuse_unknown
 from doorstep.jax import BatchState
-from doorstep.levels import AnyLevel
 from doorstep.levels.choice import REFERENCE, AnyLevels
+from doorstep.levels.rules import Rewards
 
 OBSERVATIONS = ("flat", "dict")
 READ = ("rewards", "terminations", "truncations", "episode_returns", "episode_lengths")
@@ -61,9 +61,11 @@ class EscapeRoomJaxEnv:
 
     Args:
         agents: "joint": an action is the actions of all agents side by side, a reward their mean, the flags scalars.
-            "rows": all of these have a first dimension of agents. Observations have it in both.
+            "rows": all of these have a first dimension of agents. Observations have it in both, but for a single agent
+            with "joint".
         observations: "flat": one vector for each agent. "dict": the parts of it by name.
         levels: what worlds play, as for `Simulator`: a world draws one of them at every reset, all equally likely.
+        reward: what agents are rewarded for, as for `Simulator`.
         rules: as for `doorstep.jax.make`: `num_agents`, `episode_length`, `device`, ...
 
     Raises:
@@ -77,21 +79,24 @@ class EscapeRoomJaxEnv:
         agents: AgentsView = "joint",
         observations: Literal["flat", "dict"] = "flat",
         levels: AnyLevels = REFERENCE,
+        reward: Rewards | None = None,
         **rules: Any,
     ) -> None:
+        self._arguments = {"agents": agents, "observations": observations, "levels": levels, "reward": reward, **rules}
         check_choice("agents", agents, AGENTS_VIEWS)
         check_choice("observations", observations, OBSERVATIONS)
-        refuse_decided(rules, DECIDED)
+        refuse_unknown(rules, DECIDED, ())
         config, chosen = with_levels(as_config(1, rules), levels)
         self.num_agents = config.num_agents
         self._by_agent = agents == "rows"
-        self._params = EnvParams(_longest_episode(config, chosen))
+        self._has_agents = self._by_agent or config.num_agents > 1
+        self._params = EnvParams(longest_episode(config, chosen))
         self._plays_levels = config.max_levels > 0
         self._parts = parts_of_agent(observations, config.num_agents)
         finals = [f"final_{name}" for name in self._parts]
         drawn = ["level_indices"] if self._plays_levels else []
         outputs = [*self._parts, *finals, *READ, *drawn]
-        self._rooms = doorstep.jax.make(config, outputs=outputs, levels=chosen or REFERENCE)
+        self._rooms = doorstep.jax.make(config, outputs=outputs, levels=chosen or REFERENCE, reward=reward)
         self._program = jax.eval_shape(self._rooms.init).program
 
     # ---- What it is ----
@@ -166,7 +171,8 @@ class EscapeRoomJaxEnv:
         terminated, truncated = batch.terminations[0, :, 0] != 0, batch.truncations[0, :, 0] != 0
         ended = (terminated | truncated)[0]
         final = {
-            name: jnp.where(ended, batch.tensors[f"final_{name}"][0], batch.tensors[name][0]) for name in self._parts
+            name: self._of_world(jnp.where(ended, batch.tensors[f"final_{name}"], batch.tensors[name]))
+            for name in self._parts
         }
         if not self._by_agent:
             terminated, truncated = terminated[0], truncated[0]
@@ -180,6 +186,10 @@ class EscapeRoomJaxEnv:
         if self._plays_levels:
             info["level"] = batch.level_indices[0, 0]
         return self._observation(batch), self._state(batch), self._reward(batch.rewards), terminated, truncated, info
+
+    def __reduce__(self) -> Any:
+        """Copies and pickles are made of the arguments; states belong to the environment that returned them."""
+        return functools.partial(EscapeRoomJaxEnv, **self._arguments), ()
 
     # ---- Steps of these ----
 
@@ -201,7 +211,11 @@ class EscapeRoomJaxEnv:
         return BatchState(batch.worlds[0], kept, batch.program)
 
     def _observation(self, batch: BatchState) -> Any:
-        return self._joined({name: batch.tensors[name][0] for name in self._parts})
+        return self._joined({name: self._of_world(batch.tensors[name]) for name in self._parts})
+
+    def _of_world(self, batch: jax.Array) -> jax.Array:
+        """An observation of a batch of one world; a single agent has no dimension with "joint"."""
+        return batch[0] if self._has_agents else batch[0, 0]
 
     def _joined(self, parts: dict[str, jax.Array]) -> Any:
         return parts if len(parts) > 1 else parts[self._parts[0]]
@@ -211,15 +225,11 @@ class EscapeRoomJaxEnv:
 
     def _box(self, name: str) -> Box:
         array = self._rooms.shapes[name]
-        counts = array.dtype == np.int32
-        low, high = (0.0, float(self._params.max_steps_in_episode)) if counts else (-np.inf, np.inf)
-        return Box(low, high, tuple(array.shape[1:]), array.dtype)
-
-
-def _longest_episode(config: SimulatorConfig, levels: Sequence[AnyLevel]) -> int:
-    """The most steps of an episode, whatever level is drawn."""
-    lengths = [config.episode_length]
-    for level in levels:
-        length = level.episode_length or config.episode_length
-        lengths.append(length[1] if isinstance(length, tuple) else length)
-    return max(lengths)
+        shape = tuple(array.shape[1 if self._has_agents else 2 :])
+        longest = self._params.max_steps_in_episode
+        if array.dtype == np.int32:
+            return Box(np.int32(0), np.int32(longest), shape, array.dtype)
+        low, high = bounds_of(
+            name, num_agents=self.num_agents, longest_episode=longest, has_levels=self._plays_levels
+        )
+        return Box(low, high, shape, array.dtype)

@@ -12,16 +12,15 @@ from pettingzoo import ParallelEnv
 
 from doorstep._arguments import refuse
 from doorstep._native import ACTIONS, STATE_FIELDS
-from doorstep.envs._rooms import RENDER_MODES, ObservationKind, Rooms, as_array, check_render_mode, rows_of_worlds
+from doorstep.envs._rooms import RENDER_MODES, ObservationKind, OverRooms, Rooms, as_array, check_render_mode, rows_of_worlds
 from doorstep.envs._spaces import action_space, observation_space
 from doorstep.errors import StateError
-from doorstep.simulator import Simulator
 
 # The number of an episode is no part of what happens in it.
 STATE_PARTS = tuple(row.name for row in STATE_FIELDS if row.name != "episode_index")
 
 
-class EscapeRoomParallelEnv(ParallelEnv[str, Any, Any]):  # type: ignore[misc]
+class EscapeRoomParallelEnv(OverRooms, ParallelEnv[str, Any, Any]):  # type: ignore[misc]
     """One world, whose agents "agent_0", "agent_1", ... act at once. All leave when the episode ends.
 
     >>> import doorstep.envs
@@ -39,6 +38,7 @@ class EscapeRoomParallelEnv(ParallelEnv[str, Any, Any]):  # type: ignore[misc]
         observations: "flat": one vector. "dict": the parts of it by name. "pixels": the views of `cameras`; a
             dictionary, if the cameras make several tensors.
         render_mode: "rgb_array" or None.
+        render_options: keywords of `Simulator.render` for pictures, such as `width`, `height` and `samples`.
         rules: of the simulator, by name: `num_agents`, `seed`, `episode_length`, `cameras`, ... as for
             `doorstep.SimulatorConfig`.
 
@@ -54,11 +54,23 @@ class EscapeRoomParallelEnv(ParallelEnv[str, Any, Any]):  # type: ignore[misc]
     }
 
     def __init__(
-        self, *, observations: ObservationKind = "flat", render_mode: str | None = None, **rules: Any
+        self,
+        *,
+        observations: ObservationKind = "flat",
+        render_mode: str | None = None,
+        render_options: Mapping[str, Any] | None = None,
+        **rules: Any,
     ) -> None:
         mode = check_render_mode(render_mode)
         rows = rows_of_worlds(1, rules)
-        self._rooms = Rooms(rows, agents="rows", observations=observations, autoreset="disabled", rules=rules)
+        self._rooms = Rooms(
+            rows,
+            agents="rows",
+            observations=observations,
+            autoreset="disabled",
+            render_options=render_options,
+            rules=rules,
+        )
         self.render_mode = mode
         self.possible_agents = [f"agent_{index}" for index in range(rows)]
         self.agents: list[str] = []
@@ -66,11 +78,6 @@ class EscapeRoomParallelEnv(ParallelEnv[str, Any, Any]):  # type: ignore[misc]
         self.observation_spaces = {agent: observation_space(self._rooms) for agent in self.possible_agents}
         self.action_spaces = {agent: action_space(self._rooms) for agent in self.possible_agents}
         self.state_space = spaces.Box(-np.inf, np.inf, self.state().shape, np.float32)
-
-    @property
-    def simulator(self) -> Simulator:
-        """The simulator of the world. `reset(seed=...)` replaces it."""
-        return self._rooms.simulator
 
     def observation_space(self, agent: str) -> spaces.Space[Any]:
         """The space of an agent's observations; the same object at every call."""
@@ -143,7 +150,8 @@ class EscapeRoomParallelEnv(ParallelEnv[str, Any, Any]):  # type: ignore[misc]
         """With render_mode "rgb_array": a picture of the world, uint8 [height, width, 3]."""
         if self.render_mode is None:
             return None
-        return self.simulator.render(0, "overview")
+        picture: NDArray[np.uint8] = self._rooms.render_world(0)
+        return picture
 
     def close(self) -> None:
         """Closes the simulator."""

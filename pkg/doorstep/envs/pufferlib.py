@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from doorstep._arguments import refuse
 from doorstep._native import ACTIONS
 from doorstep.config import SimulatorConfig, as_config
-from doorstep.envs._rooms import refuse_decided, shaped, split_levels, take_levels
+from doorstep.envs._bounds import bounds_of
+from doorstep.envs._rooms import RENDER_OPTIONS, longest_episode, refuse_unknown, shaped, split_levels, with_seed
 from doorstep.errors import ArgumentError, StateError
 from doorstep.simulator import Simulator
 
@@ -54,7 +55,7 @@ class EscapeRoomPufferEnv(pufferlib.PufferEnv):  # type: ignore[misc]
     Args:
         num_envs: worlds.
         buf: buffers by name, of which PufferLib makes those that several environments share; None: own buffers.
-        seed: of the levels, 0 to 2**32 - 1.
+        seed: of the levels, 0 to 2**32 - 1. None: one is drawn, which `np_random_seed` tells.
         rules: of the simulator, by name: `num_agents` (of a world), `episode_length`, `num_threads`, ... as for
             `doorstep.SimulatorConfig`. The device is the CPU.
 
@@ -72,13 +73,19 @@ class EscapeRoomPufferEnv(pufferlib.PufferEnv):  # type: ignore[misc]
 
     render_mode = "rgb_array"
 
-    def __init__(self, num_envs: int = 1, *, buf: Mapping[str, Any] | None = None, seed: int = 0, **rules: Any) -> None:
-        rules, played = split_levels(rules)
-        config = _config_of(num_envs, {**rules, "seed": seed})
+    def __init__(self, num_envs: int = 1, *, buf: Mapping[str, Any] | None = None, seed: int | None = None, **rules: Any) -> None:
+        rules, played = split_levels(with_seed({**rules, "seed": seed}))
+        config = _config_of(num_envs, rules)
         self._simulator = simulator = Simulator.from_config(config, **played)
         self._config = simulator.config  # with room for the levels
         self.num_agents = config.num_worlds * config.num_agents
-        self.single_observation_space = spaces.Box(-np.inf, np.inf, simulator.observations.shape[2:], np.float32)
+        low, high = bounds_of(
+            "observations",
+            num_agents=config.num_agents,
+            longest_episode=longest_episode(config, played.get("levels", ())),
+            has_levels=simulator.config.max_levels > 0,
+        )
+        self.single_observation_space = spaces.Box(low, high, low.shape, np.float32)
         self.single_action_space = spaces.MultiDiscrete(tuple(ACTIONS))
         super().__init__(buf)
         self._bind(simulator)
@@ -86,8 +93,17 @@ class EscapeRoomPufferEnv(pufferlib.PufferEnv):  # type: ignore[misc]
 
     @property
     def simulator(self) -> Simulator:
-        """The simulator that steps the worlds. `reset(seed)` replaces it."""
+        """The simulator that steps the worlds."""
         return self._simulator
+
+    @property
+    def np_random_seed(self) -> int:
+        """The seed of the levels: the one that was given, or drawn where none was."""
+        return self._simulator.seed
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._bind(self._simulator)
 
     def reset(self, seed: int | None = None) -> tuple[NDArray[np.float32], list[dict[str, float]]]:
         """Begins episodes in all worlds; `seed` of the levels, or None: the levels that follow.
@@ -96,11 +112,7 @@ class EscapeRoomPufferEnv(pufferlib.PufferEnv):  # type: ignore[misc]
             `observations`, and an empty list.
         """
         if seed is not None:
-            replaced, simulator = self._simulator, Simulator.from_config(self._config.replace(seed=seed))
-            self._bind(simulator)
-            self._simulator = simulator
-            take_levels(simulator, replaced)
-            replaced.close()
+            self._simulator.reset(seed=seed)
         elif self._episodes:
             self._simulator.reset()
         self._episodes += 1
@@ -131,9 +143,10 @@ class EscapeRoomPufferEnv(pufferlib.PufferEnv):  # type: ignore[misc]
         self._simulator.step()
         return self.observations, self.rewards, self.terminals, self.truncations, self._infos()
 
-    def render(self, world: int = 0) -> NDArray[np.uint8]:
-        """A picture of a world: uint8 [height, width, 3]."""
-        return self._simulator.render(world, "overview")
+    def render(self, world: int = 0, **options: Any) -> NDArray[np.uint8]:
+        """A picture of a world, uint8 [height, width, 3], with the keywords of `Simulator.render`."""
+        picture: NDArray[np.uint8] = self._simulator.render(world, **{**RENDER_OPTIONS, **options})
+        return picture
 
     def close(self) -> None:
         """Closes the simulator; the buffers stay."""
@@ -157,7 +170,7 @@ class EscapeRoomPufferEnv(pufferlib.PufferEnv):  # type: ignore[misc]
 
 
 def _config_of(num_envs: int, rules: Mapping[str, Any]) -> SimulatorConfig:
-    refuse_decided(rules, DECIDED)
+    refuse_unknown(rules, DECIDED, ())
     try:
         config = as_config(num_envs, {**rules, "flat_observations": True})
     except ArgumentError as error:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Mapping
 from typing import Any
 
 from gymnasium.vector import AutoresetMode
 
 from doorstep._arguments import refuse
-from doorstep._native import MAX_SEED
 from doorstep.envs.vector import EscapeRoomVectorEnv, check_autoreset_mode
 from doorstep.errors import ArgumentError
 
@@ -46,7 +44,7 @@ class EscapeRoomRLlibEnv(EscapeRoomVectorEnv):
     """
 
     def __init__(self, env_config: Mapping[str, Any]) -> None:
-        arguments = {"agents": "rows", "seed": secrets.randbelow(MAX_SEED + 1), **env_config}
+        arguments = {"agents": "rows", **env_config}
         mode = arguments.get("autoreset_mode", AutoresetMode.NEXT_STEP)
         if check_autoreset_mode(mode) != AutoresetMode.NEXT_STEP:
             reason = "in other modes RLlib drops the first step of every episode and says nothing"

@@ -14,14 +14,13 @@ from torch import nn
 from doorstep._arguments import check_choice, refuse
 from doorstep._native import ACTIONS
 from doorstep.envs._arrays import torch_arrays
-from doorstep.envs._rooms import AgentsView, ObservationKind, Rooms
+from doorstep.envs._rooms import AgentsView, ObservationKind, OverRooms, Rooms
 from doorstep.envs.distributions import MultiDiscrete
-from doorstep.simulator import Simulator
 
 OBSERVATION_KINDS = ("flat", "dict")
 
 
-class EscapeRoomRslRlEnv(VecEnv):  # type: ignore[misc]
+class EscapeRoomRslRlEnv(OverRooms, VecEnv):  # type: ignore[misc]
     """A vector environment of rsl_rl; its tensors stay on the simulator's device, and no step waits for a GPU.
 
     A step that ends an episode begins the next one, and returns its first observation. Episodes that the time ended
@@ -54,7 +53,6 @@ class EscapeRoomRslRlEnv(VecEnv):  # type: ignore[misc]
         num_actions: components of an environment's action.
         max_episode_length: steps of an episode.
         device: of all tensors.
-        cfg: the rules, as a dictionary.
 
     Raises:
         ArgumentError: an argument is out of range; the message names it.
@@ -76,13 +74,26 @@ class EscapeRoomRslRlEnv(VecEnv):  # type: ignore[misc]
         self.num_actions = len(self._rooms.action_sizes)
         self.max_episode_length = self._rooms.config.episode_length
         self.device = torch.device(self._rooms.device)
-        self.cfg = self._rooms.config.to_dict()
+        self._show_worlds()
         self.reset()
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._show_worlds()
+
+    def __getstate__(self) -> dict[str, Any]:
+        views = ("_steps_remaining", "_resets")  # of the simulator's memory
+        return {name: value for name, value in vars(self).items() if name not in views}
+
+    def _show_worlds(self) -> None:
+        tensors = self._rooms.simulator.tensors
+        self._steps_remaining = tensors["steps_remaining"].to_torch()[:, 0, 0]
+        self._resets = tensors["resets"].to_torch()[:, 0]
+
     @property
-    def simulator(self) -> Simulator:
-        """The simulator whose worlds these are. `reset(seed)` replaces it."""
-        return self._rooms.simulator
+    def cfg(self) -> dict[str, Any]:
+        """The rules by name, with the seed of the levels."""
+        return self._rooms.config.to_dict()
 
     @property
     def unwrapped(self) -> EscapeRoomRslRlEnv:
@@ -118,9 +129,6 @@ class EscapeRoomRslRlEnv(VecEnv):  # type: ignore[misc]
             Observations, and an empty dictionary.
         """
         self._observations = self._by_group(self._rooms.start(seed))
-        tensors = self._rooms.simulator.tensors
-        self._steps_remaining = tensors["steps_remaining"].to_torch()[:, 0, 0]
-        self._resets = tensors["resets"].to_torch()[:, 0]
         self._ahead = torch.zeros_like(self._elapsed())
         self._is_ahead = False
         self._was_ended = torch.zeros(self.num_envs, dtype=torch.bool, device=self.device)

@@ -2,50 +2,63 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, SupportsFloat
 
 import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from doorstep.envs._rooms import RENDER_MODES, ObservationKind, Rooms, as_array, check_render_mode, shaped
+from doorstep.envs._rooms import RENDER_MODES, ObservationKind, OverRooms, Rooms, as_array, check_render_mode, shaped
 from doorstep.envs._spaces import action_space, observation_space
-from doorstep.envs.vector import check_options
-from doorstep.simulator import Simulator
+from doorstep.envs.vector import check_options, with_episode_length
 
 
-class EscapeRoomEnv(gymnasium.Env[Any, Any]):  # type: ignore[misc]
+class EscapeRoomEnv(OverRooms, gymnasium.Env[Any, Any]):  # type: ignore[misc]
     """One world; its action is the actions of all agents side by side, its reward their mean.
 
-    Environments that are made alike begin with the same levels: give each a `seed` or a `world_offset` of its own.
+    Without a `seed`, one is drawn for each environment. Environments with the same seed begin with the same levels: give
+    each a seed or a `world_offset` of its own.
 
     >>> import doorstep.envs
     >>> env = doorstep.envs.EscapeRoomEnv(num_agents=1)
     >>> observation, info = env.reset(seed=5)
     >>> observation.shape
-    (1, 91)
+    (91,)
     >>> observation, reward, terminated, truncated, info = env.step(env.action_space.sample())
     >>> env.close()
 
     Args:
-        observations, render_mode, rules: as for `EscapeRoomVectorEnv`.
+        observations, render_mode, render_options, rules: as for `EscapeRoomVectorEnv`. What the agents observe has a
+            first dimension of agents, unless there is only one.
     """
 
+    _spec: Any = None
     metadata = {"render_modes": list(RENDER_MODES), "render_fps": 25}  # noqa: RUF012
 
     def __init__(
-        self, *, observations: ObservationKind = "flat", render_mode: str | None = None, **rules: Any
+        self,
+        *,
+        observations: ObservationKind = "flat",
+        render_mode: str | None = None,
+        render_options: Mapping[str, Any] | None = None,
+        **rules: Any,
     ) -> None:
         mode = check_render_mode(render_mode)
-        self._rooms = Rooms(1, observations=observations, autoreset="disabled", rules=rules)
+        self._rooms = Rooms(1, observations=observations, autoreset="disabled", render_options=render_options, rules=rules)
         self.render_mode = mode
         self.observation_space = observation_space(self._rooms)
         self.action_space = action_space(self._rooms)
+        super().reset(seed=self.np_random_seed)
 
     @property
-    def simulator(self) -> Simulator:
-        """The simulator of the world. `reset(seed=...)` replaces it."""
-        return self._rooms.simulator
+    def spec(self) -> Any:
+        """What gymnasium made it from, with the length of its episodes; None if it was made directly."""
+        return self._spec
+
+    @spec.setter
+    def spec(self, spec: Any) -> None:
+        self._spec = with_episode_length(spec, self._rooms)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begins an episode; `seed` of the levels, 0 to 2**32 - 1, or None: the level that follows."""

@@ -17,17 +17,24 @@ from doorstep.envs._rooms import (
     Autoreset,
     ObservationKind,
     Outcome,
+    OverRooms,
     Rooms,
     check_render_mode,
     rows_of_worlds,
 )
 from doorstep.envs._spaces import action_space, observation_space
-from doorstep.simulator import Simulator
 
 OBSERVATION_KINDS = ("flat", "dict")
 
 
-class EscapeRoomSkrlEnv(Wrapper):  # type: ignore[misc]
+class _OverRooms(OverRooms):
+    """What both environments share."""
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)  # pickle's own way asks skrl's `__getattr__` for what is not there yet
+
+
+class EscapeRoomSkrlEnv(_OverRooms, Wrapper):  # type: ignore[misc]
     """An environment for skrl's agents. It has skrl's interface: it needs no `wrap_env()`, which does not know it.
 
     Tensors stay on the simulator's device, and no step waits for a GPU. A step that ends an episode begins the next one
@@ -52,6 +59,7 @@ class EscapeRoomSkrlEnv(Wrapper):  # type: ignore[misc]
             flat all the same, as skrl has them, and `unflatten_tensorized_space()` takes them apart.
         render_mode: "rgb_array", or None: `render()`, which skrl's trainers call after every step unless they are
             `headless`, does nothing.
+        render_options: keywords of `Simulator.render` for pictures, such as `width`, `height` and `samples`.
         rules: of the simulator, by name: `seed`, `device`, `num_agents`, `episode_length`, ... as for
             `doorstep.SimulatorConfig`.
 
@@ -66,6 +74,7 @@ class EscapeRoomSkrlEnv(Wrapper):  # type: ignore[misc]
         agents: AgentsView = "rows",
         observations: ObservationKind = "flat",
         render_mode: str | None = None,
+        render_options: Mapping[str, Any] | None = None,
         **rules: Any,
     ) -> None:
         check_choice("observations", observations, OBSERVATION_KINDS)
@@ -76,16 +85,12 @@ class EscapeRoomSkrlEnv(Wrapper):  # type: ignore[misc]
             observations=observations,
             autoreset=_autoreset_of(num_envs),
             arrays=torch_arrays,
+            render_options=render_options,
             rules=rules,
         )
         super().__init__(_Inner(self._rooms))
         self._observation_space = observation_space(self._rooms)
         self._action_space = action_space(self._rooms)
-
-    @property
-    def simulator(self) -> Simulator:
-        """The simulator whose worlds these are. `reset(seed=...)` replaces it."""
-        return self._rooms.simulator
 
     @property
     def num_envs(self) -> int:
@@ -160,7 +165,7 @@ class EscapeRoomSkrlEnv(Wrapper):  # type: ignore[misc]
         self._rooms.close()
 
 
-class EscapeRoomSkrlMultiAgentEnv(MultiAgentEnvWrapper):  # type: ignore[misc]
+class EscapeRoomSkrlMultiAgentEnv(_OverRooms, MultiAgentEnvWrapper):  # type: ignore[misc]
     """An environment for skrl's multi-agent algorithms (IPPO, MAPPO): dictionaries by agent, "agent_0" and so on.
 
     It has skrl's interface, as `EscapeRoomSkrlEnv` has. The state of a world, for centralised critics, is the flat
@@ -181,6 +186,7 @@ class EscapeRoomSkrlMultiAgentEnv(MultiAgentEnvWrapper):  # type: ignore[misc]
         num_envs: worlds.
         render_mode: "rgb_array", or None: `render()`, which skrl's trainers call after every step unless they are
             `headless`, does nothing.
+        render_options: keywords of `Simulator.render` for pictures, such as `width`, `height` and `samples`.
         rules: of the simulator, by name: `seed`, `device`, `num_agents`, `episode_length`, ... as for
             `doorstep.SimulatorConfig`.
 
@@ -188,13 +194,21 @@ class EscapeRoomSkrlMultiAgentEnv(MultiAgentEnvWrapper):  # type: ignore[misc]
         ArgumentError: an argument is out of range; the message names it.
     """
 
-    def __init__(self, num_envs: int = 1, *, render_mode: str | None = None, **rules: Any) -> None:
+    def __init__(
+        self,
+        num_envs: int = 1,
+        *,
+        render_mode: str | None = None,
+        render_options: Mapping[str, Any] | None = None,
+        **rules: Any,
+    ) -> None:
         self.render_mode = check_render_mode(render_mode)
         self._rooms = Rooms(
             rows_of_worlds(num_envs, rules),
             agents="rows",
             autoreset=_autoreset_of(num_envs),
             arrays=torch_arrays,
+            render_options=render_options,
             rules=rules,
         )
         super().__init__(_Inner(self._rooms))
@@ -207,11 +221,6 @@ class EscapeRoomSkrlMultiAgentEnv(MultiAgentEnvWrapper):  # type: ignore[misc]
         self._state_spaces = dict.fromkeys(self._possible_agents, state)
         self._state: torch.Tensor | None = None
         self._has_ended = False
-
-    @property
-    def simulator(self) -> Simulator:
-        """The simulator whose worlds these are. `reset(seed=...)` replaces it."""
-        return self._rooms.simulator
 
     @property
     def num_envs(self) -> int:
@@ -302,7 +311,7 @@ class EscapeRoomSkrlMultiAgentEnv(MultiAgentEnvWrapper):  # type: ignore[misc]
 
     def render(self, *args: Any, **kwargs: Any) -> Any:
         """With render_mode "rgb_array": a picture of the first world, uint8 [height, width, 3]."""
-        return None if self.render_mode is None else self.simulator.render(0, "overview")
+        return None if self.render_mode is None else self._rooms.render_world(0)
 
     def close(self) -> None:
         """Closes the simulator."""

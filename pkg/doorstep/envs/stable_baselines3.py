@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import VecEnv
 
 from doorstep._arguments import check_integer, is_integer, refuse
 from doorstep._native import MAX_SEED
-from doorstep.envs._rooms import AgentsView, ObservationKind, Outcome, Rooms, check_render_mode
+from doorstep.envs._rooms import AgentsView, ObservationKind, Outcome, OverRooms, Rooms, check_render_mode
 from doorstep.envs._spaces import action_space, observation_space
 from doorstep.envs.vector import check_options
-from doorstep.simulator import Simulator
 
 # Observations, rewards, dones, infos.
 Stepped: TypeAlias = tuple[Any, NDArray[np.float32], NDArray[np.bool_], list[dict[str, Any]]]
 
 
-class EscapeRoomVecEnv(VecEnv):  # type: ignore[misc]
+class EscapeRoomVecEnv(OverRooms, VecEnv):  # type: ignore[misc]
     """A vector environment of Stable-Baselines3, with arrays of numpy.
 
     A step that ends an episode begins the next one. Infos of rows whose episode ended have:
@@ -50,6 +50,7 @@ class EscapeRoomVecEnv(VecEnv):  # type: ignore[misc]
         observations: "flat": one vector for each agent. "dict": the parts of it by name, for `MultiInputPolicy`.
             "pixels": the views of `cameras`; a dictionary, if the cameras make several tensors.
         render_mode: "rgb_array" or None.
+        render_options: keywords of `Simulator.render` for pictures, such as `width`, `height` and `samples`.
         rules: of the simulator, by name: `seed`, `num_agents`, `episode_length`, `num_threads`, `cameras`, ... as for
             `doorstep.SimulatorConfig`.
 
@@ -64,20 +65,23 @@ class EscapeRoomVecEnv(VecEnv):  # type: ignore[misc]
         agents: AgentsView = "rows",
         observations: ObservationKind = "flat",
         render_mode: str | None = None,
+        render_options: Mapping[str, Any] | None = None,
         **rules: Any,
     ) -> None:
         self.render_mode = check_render_mode(render_mode)
         # Cameras draw no view of an episode that is replaced in the same step: here a reset replaces it after the step.
         autoreset: Any = "disabled" if observations == "pixels" else "same_step"
-        self._rooms = Rooms(num_envs, agents=agents, observations=observations, autoreset=autoreset, rules=rules)
+        self._rooms = Rooms(
+            num_envs,
+            agents=agents,
+            observations=observations,
+            autoreset=autoreset,
+            render_options=render_options,
+            rules=rules,
+        )
         super().__init__(self._rooms.num_rows, observation_space(self._rooms), action_space(self._rooms))
         self._infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
         self._made_at = time.perf_counter()
-
-    @property
-    def simulator(self) -> Simulator:
-        """The simulator whose worlds these are. `reset()` after `seed()` replaces it."""
-        return self._rooms.simulator
 
     def reset(self) -> Any:
         """Begins an episode everywhere and returns all observations; a step that runs is dropped.
@@ -156,8 +160,8 @@ class EscapeRoomVecEnv(VecEnv):  # type: ignore[misc]
         return [result for _ in range(self.num_envs)]
 
     def env_is_wrapped(self, wrapper_class: Any, indices: int | Iterable[int] | None = None) -> list[bool]:
-        """False for each of `indices`: sub-environments have no wrappers of their own."""
-        return [False for _ in self._rows(indices)]
+        """For each of `indices`: True for `Monitor`, whose infos these environments have, False for other wrappers."""
+        return [wrapper_class is Monitor for _ in self._rows(indices)]
 
     def get_images(self) -> Sequence[NDArray[np.uint8]]:
         """A picture of every sub-environment, uint8 [height, width, 3]; `render()` puts them side by side."""

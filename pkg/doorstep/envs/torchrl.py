@@ -15,15 +15,14 @@ from torchrl.envs import EnvBase
 from doorstep._arguments import check_integer, refuse
 from doorstep._native import MAX_SEED
 from doorstep.envs._arrays import Arrays, torch_arrays
-from doorstep.envs._rooms import Element, ObservationKind, Rooms, rows_of_worlds
+from doorstep.envs._rooms import Element, ObservationKind, OverRooms, Rooms, rows_of_worlds
 from doorstep.errors import StateError
-from doorstep.simulator import Simulator
 
 AGENTS = "agents"  # the group of all agents
 DONES = ("done", "terminated", "truncated")
 
 
-class EscapeRoomTorchRLEnv(EnvBase):  # type: ignore[misc]
+class EscapeRoomTorchRLEnv(OverRooms, EnvBase):  # type: ignore[misc]
     """A batch of escape rooms as an environment of TorchRL, with the batch size [num_envs].
 
     For N worlds of A agents, where F is the length of one agent's observation (94 for two agents):
@@ -81,11 +80,6 @@ class EscapeRoomTorchRLEnv(EnvBase):  # type: ignore[misc]
         self.group_map = {AGENTS: [f"agent_{agent}" for agent in range(rooms.num_agents)]}
         self._make_specs()
         self._flags = self._no_flags()
-
-    @property
-    def simulator(self) -> Simulator:
-        """The simulator whose worlds these are. A reset after `set_seed()` replaces it."""
-        return self._rooms.simulator
 
     def close(self, *, raise_if_closed: bool = True) -> None:
         """Closes the simulator."""

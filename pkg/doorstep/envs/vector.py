@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy as copies
 import functools
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -19,21 +20,22 @@ from doorstep.envs._rooms import (
     Autoreset,
     ObservationKind,
     Outcome,
+    OverRooms,
     Rooms,
     check_render_mode,
 )
 from doorstep.envs._spaces import action_space, observation_space
 from doorstep.errors import ArgumentError
-from doorstep.simulator import Simulator
 
 RESET_OPTIONS = ("reset_mask",)
 
 
-class _RoomsVectorEnv(VectorEnv[Any, Any, Any]):  # type: ignore[misc]
+class _RoomsVectorEnv(OverRooms, VectorEnv[Any, Any, Any]):  # type: ignore[misc]
     """What both environments share; `_arrays` makes the difference."""
 
     metadata: dict[str, Any]
     _arrays: Callable[[str], Arrays]
+    _spec: Any = None
 
     def __init__(
         self,
@@ -43,7 +45,9 @@ class _RoomsVectorEnv(VectorEnv[Any, Any, Any]):  # type: ignore[misc]
         observations: ObservationKind = "flat",
         autoreset_mode: AutoresetMode | Autoreset = "next_step",
         render_mode: str | None = None,
+        render_options: Mapping[str, Any] | None = None,
         copy: bool = True,
+        max_episode_steps: int | None = None,
         **rules: Any,
     ) -> None:
         mode = check_autoreset_mode(autoreset_mode)
@@ -55,13 +59,19 @@ class _RoomsVectorEnv(VectorEnv[Any, Any, Any]):  # type: ignore[misc]
             autoreset=_name_of(mode),
             copy=copy,
             arrays=type(self)._arrays,
+            render_options=render_options,
             rules=rules,
         )
+        if max_episode_steps not in (None, self._rooms.longest_episode):
+            longest = self._rooms.longest_episode
+            self._rooms.close()
+            refuse("max_episode_steps", f"None or {longest}, as of the rules", max_episode_steps, "pass episode_length")
         self.metadata = {**type(self).metadata, "autoreset_mode": mode}
         self.render_mode = render_mode
         self.num_envs = self._rooms.num_rows
         self.single_observation_space = observation_space(self._rooms)
         self.single_action_space = action_space(self._rooms)
+        super().reset(seed=self.np_random_seed)
 
     # Bounds of every element fill more memory than the observations: those that nobody reads are not made.
 
@@ -75,14 +85,6 @@ class _RoomsVectorEnv(VectorEnv[Any, Any, Any]):  # type: ignore[misc]
         """The space of all actions: integers [num_envs, components]."""
         return batch_space(self.single_action_space, self.num_envs)
 
-    @property
-    def simulator(self) -> Simulator:
-        """The simulator whose worlds these are. `reset(seed=...)` replaces it.
-
-        On the CPU, steps cost a tenth more once it was asked for: it then has observations of its own.
-        """
-        return self._rooms.simulator
-
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begins episodes.
 
@@ -95,7 +97,7 @@ class _RoomsVectorEnv(VectorEnv[Any, Any, Any]):  # type: ignore[misc]
         """
         mask = check_options(options, RESET_OPTIONS).get("reset_mask")
         observations = self._rooms.start(seed, mask)
-        super().reset(seed=None if seed is None else self._rooms.config.seed)
+        super().reset(seed=None if seed is None else self.np_random_seed)
         return observations, {}
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
@@ -127,6 +129,21 @@ class _RoomsVectorEnv(VectorEnv[Any, Any, Any]):  # type: ignore[misc]
         final = self._rooms.final_observation(ended)
         return {"final_obs": final, "_final_obs": ended, "final_info": statistics, "_final_info": ended}
 
+    @property
+    def spec(self) -> Any:
+        """What gymnasium made it from, with the length of its episodes; None if it was made directly."""
+        return self._spec
+
+    @spec.setter
+    def spec(self, spec: Any) -> None:
+        self._spec = with_episode_length(spec, self._rooms)
+
+    def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+        """An attribute for each sub-environment, or what its method returns; as of gymnasium's own vectors."""
+        value = getattr(self, name)
+        result = value(*args, **kwargs) if callable(value) else value
+        return result if name == "render" and result is not None else (result,) * self.num_envs
+
     def render(self) -> tuple[NDArray[np.uint8], ...] | None:
         """With render_mode "rgb_array": a picture of every sub-environment, uint8 [height, width, 3]."""
         if self.render_mode is None:
@@ -139,7 +156,7 @@ class _RoomsVectorEnv(VectorEnv[Any, Any, Any]):  # type: ignore[misc]
             self._rooms.close()
 
 
-class EscapeRoomVectorEnv(_RoomsVectorEnv):
+class EscapeRoomVectorEnv(_RoomsVectorEnv, VectorEnv[Any, Any, Any]):  # type: ignore[misc]  # skrl reads its bases
     """A vector environment of gymnasium, with arrays of numpy.
 
     >>> import doorstep.envs
@@ -162,20 +179,23 @@ class EscapeRoomVectorEnv(_RoomsVectorEnv):
         autoreset_mode: when an ended episode is followed by the next: `gymnasium.vector.AutoresetMode`, or "next_step",
             "same_step", "disabled".
         render_mode: "rgb_array" or None.
+        render_options: keywords of `Simulator.render` for pictures, such as `width`, `height`, `samples` and `camera`.
         copy: True: what `reset()` and `step()` return keeps its values. False: observations are the simulator's memory,
             which the next step overwrites.
-        rules: of the simulator, by name: `seed`, `num_agents`, `episode_length`, `num_threads`, `cameras`, ... as for
-            `doorstep.SimulatorConfig`.
+        max_episode_steps: what a spec of gymnasium tells of the rules. To change it pass `episode_length`.
+        rules: of the simulator, by name: `seed`, `num_agents`, `episode_length`, `num_threads`, `cameras`, `levels`,
+            ... as for `Simulator`. Without a seed one is drawn: `np_random_seed` tells it.
 
     Raises:
         ArgumentError: an argument is out of range; the message names it.
+        TypeError: a keyword is not an argument.
     """
 
     metadata = {"render_modes": list(RENDER_MODES), "render_fps": 25, "autoreset_mode": AutoresetMode.NEXT_STEP}  # noqa: RUF012
     _arrays = staticmethod(host_arrays)
 
 
-class TorchEscapeRoomVectorEnv(_RoomsVectorEnv):
+class TorchEscapeRoomVectorEnv(_RoomsVectorEnv, VectorEnv[Any, Any, Any]):  # type: ignore[misc]
     """As `EscapeRoomVectorEnv`, with tensors of PyTorch on the simulator's device: nothing is copied to the host.
 
     On a GPU no step waits for the device: `info` always has its keys, and stepping a sub-environment whose episode has
@@ -203,6 +223,14 @@ def check_autoreset_mode(mode: AutoresetMode | str) -> AutoresetMode:
         return mode
     names = tuple(member.name.lower() for member in AutoresetMode)
     return AutoresetMode[check_choice("autoreset_mode", mode, names).upper()]
+
+
+def with_episode_length(spec: Any, rooms: Rooms) -> Any:
+    """A spec of gymnasium that tells the most steps of an episode."""
+    if spec is not None and spec.max_episode_steps is None:
+        spec = copies.copy(spec)
+        spec.max_episode_steps = rooms.longest_episode
+    return spec
 
 
 def _name_of(mode: AutoresetMode) -> Any:

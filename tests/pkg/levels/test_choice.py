@@ -68,9 +68,8 @@ def observed(sim: doorstep.Simulator, steps: int = 30) -> list[bytes]:
     for action in actions:
         sim.actions = action
         sim.step()
-        found.append(
-            b"".join(np.asarray(sim.tensors[name]).tobytes() for name in ("lidar", "rewards", "level_indices"))
-        )
+        names = ("lidar", "rewards", "level_indices")
+        found.append(b"".join(np.asarray(sim.tensors[name]).tobytes() for name in names))
     return found
 
 

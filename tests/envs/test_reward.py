@@ -1,0 +1,87 @@
+"""Rewards that environments are given: terms that the simulator applies, and functions of a step's tensors."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("gymnasium")
+
+from doorstep import Rewards
+from doorstep.envs import EscapeRoomVectorEnv
+from doorstep.errors import ArgumentError
+
+TERMS = Rewards(progress=0.5, idle=-0.25)
+
+
+def rewards_of(env: EscapeRoomVectorEnv, steps: int = 12) -> np.ndarray:
+    env.reset(seed=3)
+    generator = np.random.default_rng(0)
+    return np.array([env.step(generator.integers(0, 2, env.action_space.shape))[1] for _ in range(steps)])
+
+
+def environment(**options: Any) -> EscapeRoomVectorEnv:
+    return EscapeRoomVectorEnv(4, seed=3, episode_length=5, **options)
+
+
+def double(step: Any) -> Any:
+    return 2.0 * step.rewards
+
+
+@pytest.mark.parametrize("agents", ["joint", "rows"])
+def test_terms_and_the_function_that_says_the_same_give_the_same_rewards(agents: Any) -> None:
+    plain = rewards_of(environment(agents=agents))
+    terms = rewards_of(environment(agents=agents, reward=Rewards(progress=0.1, idle=-0.01)))
+    function = rewards_of(environment(agents=agents, reward=double))
+    np.testing.assert_allclose(function, 2.0 * plain, rtol=1e-6)
+    np.testing.assert_allclose(terms, function, rtol=1e-5)
+    assert np.abs(plain).max() > 0
+
+
+def test_a_function_reads_what_the_step_yielded() -> None:
+    seen = rewards_of(environment(reward=lambda step: 0.1 * step.truncations[..., 0]), 6)
+    assert seen.dtype == np.float32
+    np.testing.assert_allclose(seen, np.float32([0, 0, 0, 0, 0.1, 0])[:, None].repeat(4, axis=1))
+
+
+def test_copies_and_seeded_resets_keep_the_reward() -> None:
+    for reward in (TERMS, double):
+        env = environment(reward=reward)
+        expected = rewards_of(env)
+        np.testing.assert_array_equal(rewards_of(env), expected)
+        np.testing.assert_array_equal(rewards_of(copy.deepcopy(env)), expected)
+
+
+@pytest.mark.parametrize(
+    ("reward", "told"),
+    [
+        (lambda step: 3.0, "returned float"),
+        (lambda step: step.rewards[:, :1], "returned float32"),
+        (lambda step: step.dones, "must return floats"),
+        (lambda step: step.rewards + np.float32(np.nan), "not finite"),
+        (lambda step: step.rewards + np.float32(np.inf), "not finite"),
+    ],
+)
+def test_a_function_that_returns_something_else_is_refused_at_the_first_step(reward: Any, told: str) -> None:
+    env = environment(reward=reward)
+    env.reset()
+    with pytest.raises(ArgumentError, match=told) as caught:
+        env.step(env.action_space.sample())
+    assert caught.value.argument == "reward"
+
+
+def test_an_unknown_tensor_is_named() -> None:
+    env = environment(reward=lambda step: step.reward)
+    env.reset()
+    with pytest.raises(AttributeError, match="no 'reward'; it has .*rewards"):
+        env.step(env.action_space.sample())
+
+
+@pytest.mark.parametrize("reward", ["sparse", 1.0, {"goal": 1.0}])
+def test_what_is_neither_terms_nor_a_function_is_refused(reward: Any) -> None:
+    with pytest.raises(ArgumentError) as caught:
+        environment(reward=reward)
+    assert caught.value.argument == "reward"
