@@ -36,11 +36,11 @@ from doorstep._streams import CurrentStream, check_stream_on, current_device_ind
 from doorstep._tensor_map import TENSOR_INDEX, TensorMap
 from doorstep.cameras import Cameras, settings_of
 from doorstep.config import SimulatorConfig
-from doorstep.errors import ArgumentError
 from doorstep.event import StepEvent
 from doorstep.health import Health
-from doorstep.levels import AnyLevel, Level, Rewards, reference, to_native_array, to_native_rewards
+from doorstep.levels import AnyLevel, Rewards, reference, to_native_array, to_native_rewards
 from doorstep.levels.choice import REFERENCE, AnyLevels, room_for, table_levels
+from doorstep.levels.native import check_spawns
 from doorstep.levels.rules import check_reward
 from doorstep.render.camera import CameraPose
 from doorstep.render.drawing import Drawing
@@ -328,13 +328,7 @@ class Simulator(TensorProperties, CameraProperties):
                 agents, or the weights do not fit. Nothing has changed.
         """
         table = to_native_array(levels)
-        for index, level in enumerate(levels):
-            if isinstance(level, Level) and len(level.spawns) < self.num_agents:
-                raise ArgumentError(
-                    f"levels[{index}] has {len(level.spawns)} spawns; it must have at least {self.num_agents}",
-                    argument="levels",
-                    hint="add spawns, or make the simulator with fewer agents",
-                )
+        check_spawns(levels, self.num_agents)
         self._session.set_levels(table, None if weights is None else check_weights("weights", weights, len(table)))
         self._levels = (*levels, *self._levels[len(table) :])
 

@@ -139,7 +139,7 @@ def test_episodes_fail_alike_where_logits_are_not_finite() -> None:
             EpisodeRequest(seed=seed, max_steps=8 + seed % 3, policy=players[seed % len(players)], record=records)
             for seed in range(30)
         ]
-        with RolloutEngine(config) as engine:
+        with RolloutEngine(config, on_error="return") as engine:
             return results_of(engine, requests)
 
     policies = [doorstep.Policy.from_torch(one) for one in (module, walker)]
@@ -182,7 +182,7 @@ def test_episodes_with_a_policy_of_another_device_fail_and_say_why() -> None:
     with driver.users_stream() as stream:
         policy = DeviceModule(_networks()[0], UsersArrays(stream)).policy
         driver.synchronize(stream)
-        with RolloutEngine(SimulatorConfig(4)) as engine:
+        with RolloutEngine(SimulatorConfig(4), on_error="return") as engine:
             engine.submit(EpisodeRequest(seed=1, policy=policy))
             (result,) = engine
         assert result.reason == "failed"

@@ -136,13 +136,16 @@ def test_the_state_holds_the_fields_of_the_world() -> None:
     env.close()
 
 
-def test_agents_have_spaces_of_their_own_that_fit() -> None:
-    env = EscapeRoomParallelEnv(observations="dict")
-    observations, _ = env.reset()
+@pytest.mark.parametrize("observations", ["flat", "dict"])
+def test_agents_have_spaces_of_their_own_that_fit(observations: Any) -> None:
+    env = EscapeRoomParallelEnv(observations=observations)
+    first, _ = env.reset()
     assert env.action_space("agent_0") is not env.action_space("agent_1")
     assert env.observation_space("agent_0") is not env.observation_space("agent_1")
+    stepped, *_ = env.step(sampled(env))
     for agent in env.agents:
-        assert env.observation_space(agent).contains(observations[agent])
+        assert env.observation_space(agent).contains(first[agent])
+        assert env.observation_space(agent).contains(stepped[agent])
     assert env.action_space("agent_0").nvec.tolist() == [4, 8, 5, 2]
     env.close()
 

@@ -97,6 +97,14 @@ def test_an_iteration_that_is_left_cancels_what_it_requested(engine: doorstep.Ro
     assert engine.drain(timeout=60)
 
 
+def test_an_engine_is_refused_where_a_worker_process_reads(
+    engine: doorstep.RolloutEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("doorstep.rollouts.dataset.get_worker_info", object)
+    with pytest.raises(StateError, match="num_workers=0"):
+        next(iter(TrajectoryDataset(engine, REQUESTS)))
+
+
 @pytest.mark.slow
 def test_worker_processes_are_refused(engine: doorstep.RolloutEngine) -> None:
     dataset = TrajectoryDataset(engine, REQUESTS)
@@ -109,7 +117,7 @@ def test_an_episode_that_fails_is_an_error(engine: doorstep.RolloutEngine) -> No
     def fail(_: Any) -> Any:
         raise ZeroDivisionError("mine")
 
-    with pytest.raises(StateError, match="the episode of seed 4 was not played to its end: failed: ZeroDivisionError"):
+    with pytest.raises(StateError, match="with seed 4, failed: ZeroDivisionError: mine"):
         list(TrajectoryDataset(engine, [doorstep.EpisodeRequest(seed=4, policy=fail)]))
 
 

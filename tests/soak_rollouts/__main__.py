@@ -72,7 +72,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--minutes", type=float, default=20.0)
     parser.add_argument("--first-round", type=int, default=0, help="begin with this one")
+    parser.add_argument("--rounds", type=int, default=0, help="at least")
     parser.add_argument("--requests-per-minute", type=float, default=REQUESTS_PER_MINUTE, help="at least")
+    parser.add_argument("--round-seconds", type=float, default=2.0, help="that an engine is used for, at most")
     parser.add_argument("--no-forks", action="store_true", help="for sanitizers that cannot fork with threads")
     options = parser.parse_args()
     wanted = options.requests_per_minute * options.minutes
@@ -80,9 +82,13 @@ def main() -> int:
     reasons: collections.Counter[str] = collections.Counter()
     process: Process | None = None
     told = begin
-    while time.monotonic() - begin < 60 * options.minutes or requests < wanted:
+    while (
+        time.monotonic() - begin < 60 * options.minutes
+        or requests < wanted
+        or number - options.first_round < options.rounds
+    ):
         faulthandler.dump_traceback_later(LONGEST_ROUND, exit=True)
-        one = Round(number, references, forks=not options.no_forks)
+        one = Round(number, references, most_seconds=options.round_seconds, forks=not options.no_forks)
         found = one.run()
         requests, reasons = requests + len(one.ledger), reasons + one.ledger.reasons
         described = f"round {number}, {one}"

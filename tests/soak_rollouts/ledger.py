@@ -97,8 +97,9 @@ class Ledger:
         future.add_done_callback(self._future_is_done)
 
     def _future_is_done(self, future: Future[EpisodeResult]) -> None:
-        reason = "cancelled" if future.cancelled() else future.result().reason
-        difference = None if future.cancelled() else self._references.compare(future.result(), self._plays_levels)
+        result = None if future.cancelled() else result_of(future)
+        reason = "cancelled" if result is None else result.reason
+        difference = None if result is None else self._references.compare(result, self._plays_levels)
         with self._lock:
             self._futures[future] += 1
             self.reasons[reason] += 1
@@ -137,6 +138,12 @@ class Ledger:
         undone = sum(count == 0 for count in self._futures.values())
         found = [f"{undone} futures have no result"] if undone else []
         return [*found, f"{self._awaited} tasks still wait"] if self._awaited else found
+
+
+def result_of(future: Future[EpisodeResult]) -> EpisodeResult:
+    """Also that of an episode that failed, which comes with the error."""
+    error = future.exception()
+    return future.result() if error is None else error.result  # type: ignore[attr-defined]
 
 
 def is_expected(request: EpisodeRequest, reason: str, error: str) -> bool:

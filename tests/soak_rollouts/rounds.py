@@ -30,7 +30,7 @@ ENDS = ("drained", "closed", "closed by many", "dropped", "all replicas die")
 class Round:
     """What it does follows from its number; when exactly, from the machine."""
 
-    def __init__(self, number: int, references: References, *, forks: bool) -> None:
+    def __init__(self, number: int, references: References, *, most_seconds: float, forks: bool) -> None:
         draw = random.Random(number)
         self._draw, self._forks = draw, forks
         levels = draw.random() < 0.3
@@ -45,10 +45,10 @@ class Round:
             queue_capacity=draw.choice((SMALLEST_QUEUE, 50, 1000)),
         )  # fmt: skip
         self.end = ENDS[number % len(ENDS)]
-        self.seconds = draw.uniform(0.1, 2.0)
+        self.seconds = draw.uniform(0.1, most_seconds)
         self.ledger = Ledger(references, plays_levels=levels)
         self.replicas_die = self.end == "all replicas die" or draw.random() < 0.3
-        engine = RolloutEngine(self.config)
+        engine = RolloutEngine(self.config, on_error=draw.choice(("raise", "return")))
         self._users = Users(engine, self.ledger, number, futures=draw.random() < 0.5, levels=levels)
         self._engine: RolloutEngine | None = engine
 

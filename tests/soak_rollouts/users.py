@@ -17,7 +17,7 @@ import numpy as np
 from tests.soak_rollouts.ledger import Ledger
 from tests.soak_rollouts.players import broken_policies, sound_policies
 
-from doorstep import ArgumentError, ClosedError, EpisodeRequest, EpisodeResult, RolloutEngine
+from doorstep import ArgumentError, ClosedError, EpisodeRequest, EpisodeResult, RolloutEngine, StateError
 from doorstep.levels import curated
 from doorstep.policy import SamplingParams
 
@@ -120,7 +120,11 @@ class Users:
 
     def _take(self, draw: random.Random) -> None:
         while True:
-            for output in self.engine.get_outputs(timeout=draw.choice((None, 0.01)), most=draw.choice((1, 50, 4096))):
+            try:
+                outputs = self.engine.get_outputs(timeout=draw.choice((None, 0.01)), most=draw.choice((1, 50, 4096)))
+            except StateError as error:
+                outputs = [error.result]  # type: ignore[attr-defined]
+            for output in outputs:
                 if isinstance(output, EpisodeResult):
                     self.ledger.answer(output)
             if self.engine.outstanding == 0:
@@ -128,8 +132,11 @@ class Users:
 
     def _take_records(self, draw: random.Random) -> None:
         while True:
-            records = self.engine.get_records(timeout=draw.choice((None, 0.01)), most=draw.choice((1, 50, 500)))
-            self.ledger.answer_records(records)
+            try:
+                records = self.engine.get_records(timeout=draw.choice((None, 0.01)), most=draw.choice((1, 50, 500)))
+                self.ledger.answer_records(records)
+            except StateError as error:
+                self.ledger.answer(error.result)  # type: ignore[attr-defined]
             time.sleep(0.002)
 
     # ---- Futures and tasks
@@ -144,7 +151,7 @@ class Users:
             if draw.random() < 0.2:
                 future.cancel()
             elif draw.random() < 0.1:
-                future.result(60)
+                future.exception(60)
             time.sleep(draw.random() * 0.002)
 
     def _run_tasks(self, draw: random.Random) -> None:
@@ -169,10 +176,12 @@ class Users:
         self.ledger.await_one()
         reason = "refused"
         try:
-            reason = (await self.engine.run(request)).reason
+            reason = (await self.engine.play(request)).reason
         except asyncio.CancelledError:
             reason = "cancelled"
             raise
+        except StateError as error:
+            reason = error.result.reason  # type: ignore[attr-defined]
         finally:
             self.ledger.awaited(reason)
 

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import functools
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -9,7 +14,7 @@ pytest.importorskip("viser", reason="the viewer needs viser")
 
 from tests.view.running import Watch, Watched, until
 
-from doorstep.view.keyboard import Key, Keyboard
+from doorstep.view.keyboard import Key, Keyboard, connect
 from doorstep.view.viewer import Viewer
 
 
@@ -71,6 +76,29 @@ def test_keys_of_a_browser_that_disconnects_are_released() -> None:
     keyboard.forget(1)
     assert keyboard.act() == (1, 2, 2, 0)
     keyboard.clear()
+    assert keyboard.act() == (0, 0, 2, 0)
+
+
+def test_hotkeys_of_a_page_hold_its_keys_and_r_resets() -> None:
+    events: dict[tuple[str, str], Any] = {}
+
+    def add_command(label: str, *, hotkey: str, modifier: str) -> Any:
+        return SimpleNamespace(on_trigger=functools.partial(events.__setitem__, (hotkey, modifier)))
+
+    server: Any = SimpleNamespace(gui=SimpleNamespace(add_command=add_command), on_client_disconnect=lambda _: None)
+    resets: list[int] = []
+    keyboard = Keyboard()
+    connect(server, keyboard, lambda: resets.append(1))
+
+    def trigger(key: Key, modifier: str) -> None:
+        asyncio.run(events[key, modifier](SimpleNamespace(client_id=3)))
+
+    trigger("W", "alt+shift")
+    assert [keyboard.act() for _ in range(2)] == [(1, 0, 2, 0)] * 2
+    trigger("W", "cmd/ctrl+alt+shift")
+    assert keyboard.act() == (0, 0, 2, 0)
+    trigger("R", "alt+shift")
+    assert len(resets) == 1
     assert keyboard.act() == (0, 0, 2, 0)
 
 

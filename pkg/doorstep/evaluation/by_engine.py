@@ -45,7 +45,8 @@ def play_by_engine(
         return []
     _check_inputs(rollout.simulator, matches)
     played = [Episodes.room_for(len(seeds), rollout.simulator.num_agents) for _ in matches]
-    with RolloutEngine(_rules(rollout, matches, len(matches) * len(seeds)), metrics=metrics) as engine:
+    rules = _rules(rollout, matches, len(matches) * len(seeds))
+    with RolloutEngine(rules, metrics=metrics, on_error="return") as engine:
         places = _submit(engine, matches, seeds)
         for result in engine:
             match, episode = places.pop(result.id)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from doorstep._native import _generated as native
+from doorstep.errors import ArgumentError
 from doorstep.levels.files import AnyLevel, check_levels
 from doorstep.levels.level import Level
 from doorstep.levels.numbers import NumberOrRange, ends_of
@@ -40,6 +41,17 @@ def to_native_array(levels: Sequence[AnyLevel]) -> Any:
     """
     check_levels(levels)
     return (native.Level * len(levels))(*map(to_native, levels))
+
+
+def check_spawns(levels: Sequence[AnyLevel], num_agents: int) -> None:
+    """Refuses levels with fewer spawns than the worlds that play them have agents."""
+    for index, level in enumerate(levels):
+        if isinstance(level, Level) and len(level.spawns) < num_agents:
+            raise ArgumentError(
+                f"levels[{index}] has {len(level.spawns)} spawns; it must have at least {num_agents}",
+                argument="levels",
+                hint="add spawns, or play it with fewer agents",
+            )
 
 
 def _place_parts(level: Level, struct: native.Level) -> None:

@@ -6,9 +6,9 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, final, overload
+from typing import Any, Literal, final, overload
 
-from doorstep._arguments import check_flag, check_integer, check_timeout, refuse
+from doorstep._arguments import check_choice, check_flag, check_integer, check_timeout, refuse
 from doorstep._optional import import_optional
 from doorstep.config import SimulatorConfig
 from doorstep.errors import ClosedError, StateError
@@ -31,7 +31,7 @@ class RayRolloutEngine:
     `RolloutEngine` here would give them, whatever the number of actors, and however many of them are lost.
 
     Each request is answered once. Those of a lost actor are played by others, and a new actor takes its place. A
-    request that three actors were lost with is answered as "failed", along with those that were sent together with it.
+    request that three actors were lost with fails, along with those that were sent together with it.
 
     Any thread may call anything. Requests are sent in the order of their arrival; the scheduler of the config decides
     among those that an actor has. `queued_seconds` and `replica` of results are those of the actor's own engine.
@@ -41,6 +41,8 @@ class RayRolloutEngine:
             defaults. Devices are those of the actor's machine. Threads that are not given follow from
             `cpus_per_actor`.
         actors: None: `RayConfig()`, one actor.
+        on_error: as for a `RolloutEngine`: "raise": reading the result of an episode that failed raises a StateError;
+            "return": it is a result like others.
 
     Raises:
         ArgumentError: a config is of another kind, or its controller is none of doorstep's own.
@@ -48,7 +50,13 @@ class RayRolloutEngine:
         StateError: Ray is not initialised.
     """
 
-    def __init__(self, config: RolloutConfig | SimulatorConfig, actors: RayConfig | None = None) -> None:
+    def __init__(
+        self,
+        config: RolloutConfig | SimulatorConfig,
+        actors: RayConfig | None = None,
+        *,
+        on_error: Literal["raise", "return"] = "raise",
+    ) -> None:
         if isinstance(config, SimulatorConfig):
             config = RolloutConfig(config)
         if not isinstance(config, RolloutConfig):
@@ -58,11 +66,12 @@ class RayRolloutEngine:
         actors = RayConfig() if actors is None else actors
         if not isinstance(actors, RayConfig):
             refuse("actors", "a doorstep.ray.RayConfig or None", actors)
+        raises = check_choice("on_error", on_error, ("raise", "return")) == "raise"
         self._config = config
         self._ray = import_optional("ray", "actors need Ray", 'pip install "doorstep[ray]"')
         self._check_initialized()
         self._process = os.getpid()
-        self._all_requests = Requests(config)
+        self._all_requests = Requests(config, raises=raises)
         self._pool = Pool(self._ray, config, actors, self._all_requests)
         self._finalizer = weakref.finalize(self, setattr, self._pool, "ending", True)
         self._thread = threading.Thread(target=self._pool.run, name="doorstep-ray", daemon=True)
@@ -155,6 +164,7 @@ class RayRolloutEngine:
             most: results to return.
 
         Raises:
+            StateError: the next result is that of an episode that failed.
             ClosedError: the engine was closed, and all results have been taken.
             ActorsLostError: its actors were lost, and all results have been taken.
         """

@@ -38,7 +38,7 @@ class Player:
             DoorstepError: the engine cannot be made on this machine.
         """
         if self._engine is None:
-            self._engine = RolloutEngine(self._config)
+            self._engine = RolloutEngine(self._config, on_error="return")
         return VERSION_STRING
 
     def play(self, requests: list[EpisodeRequest]) -> list[EpisodeResult | str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import copy
+import functools
 import itertools
 import threading
 from collections.abc import Callable, Sequence
@@ -19,7 +20,8 @@ from doorstep.ray.policy import check_ray_policy
 from doorstep.rollouts.changes import TimeLimit
 from doorstep.rollouts.checks import RequestChecks
 from doorstep.rollouts.config import RolloutConfig
-from doorstep.rollouts.outbox import Delivery, Outbox
+from doorstep.rollouts.failures import CLOSED_TEXT, error_of, has_failed
+from doorstep.rollouts.outbox import Delivery, Outbox, Reading
 from doorstep.rollouts.policies import PolicyTable
 from doorstep.rollouts.request import EpisodeRequest
 from doorstep.rollouts.result import EpisodeResult, Reason, make_unplayed
@@ -68,7 +70,9 @@ class Requests:
     """All requests of an engine, each of which gets one result. Any thread may use it. Ctrl-C may end calls anywhere;
     the next call does what is left to do, see `Outbox`."""
 
-    def __init__(self, config: RolloutConfig) -> None:
+    def __init__(self, config: RolloutConfig, *, raises: bool) -> None:
+        """raises: whether taking the result of an episode that failed raises, and does not return it."""
+        self._raises = raises
         self._num_agents, self._capacity = config.simulator.num_agents, config.queue_capacity
         # The last ones first: engines that play here have the first ones
         self._engine = (1 << _ENGINE_BITS) - 1 - next(_engines) % ((1 << _ENGINE_BITS) - 1)
@@ -147,9 +151,20 @@ class Requests:
         return self._take(1, None, lambda results: results[0])  # type: ignore[no-any-return]
 
     def _take(self, most: int, timeout: float | None, read: Callable[[list[EpisodeResult]], Any]) -> Any:
-        return self._outbox.hand_out(lambda delivery: self._fill(delivery, most), self._changes.wait, read, timeout)
+        fill = functools.partial(self._fill, most)
+        return self._outbox.hand_out(fill, self._changes.wait, functools.partial(self._read, read), timeout)
 
-    def _fill(self, delivery: Delivery[list[EpisodeResult]], most: int) -> bool:
+    def _read(
+        self, read: Callable[[list[EpisodeResult]], Any], results: list[EpisodeResult]
+    ) -> Reading[Any, list[EpisodeResult]]:
+        """Up to the first episode that failed; or its error, if it is the first one."""
+        failed = (place for place, result in enumerate(results) if self._raises and has_failed(result))
+        end = next(failed, len(results))
+        if end == 0:
+            return None, error_of(results[0]), results[1:] or None
+        return read(results[:end]), None, results[end:] or None
+
+    def _fill(self, most: int, delivery: Delivery[list[EpisodeResult]]) -> bool:
         with self._lock:
             self._settle()
             self._outbox.fill(delivery, most)
@@ -226,7 +241,7 @@ class Requests:
             self._playing.clear()
             self._lost.clear()
             self._waiting.clear()
-            text = str(error.args[0])
+            text = str(error.args[0]) if isinstance(error, ActorsLostError) else CLOSED_TEXT
             self._answer([self._unplayed(number, self._request(number), "failed", text) for number in unanswered])
         self._changes.tell()
 

@@ -18,8 +18,9 @@ from doorstep.errors import ClosedError, OutOfMemoryError
 from doorstep.rollouts.batch import RequestBatch
 from doorstep.rollouts.changes import SLICE_SECONDS, Changes, TimeLimit
 from doorstep.rollouts.failures import FailureTexts
-from doorstep.rollouts.outbox import Delivery
+from doorstep.rollouts.outbox import Delivery, Reading
 from doorstep.rollouts.outputs import AnyOutput, Incoming, OutputBatch
+from doorstep.rollouts.own_threads import OwnThreads
 from doorstep.rollouts.queues import OutputQueue
 from doorstep.rollouts.request import EpisodeRequest
 from doorstep.rollouts.result import EpisodeResult
@@ -42,9 +43,14 @@ class Answers:
     Args:
         queue: what replicas have pushed.
         lock: guards policies and submissions.
+        threads: those of the engine, in which nothing waits.
+        raises: whether reading the result of an episode that failed raises, and does not return it.
     """
 
-    def __init__(self, queue: OutputQueue, failures: FailureTexts, lock: threading.RLock) -> None:
+    def __init__(
+        self, queue: OutputQueue, failures: FailureTexts, lock: threading.RLock, threads: OwnThreads, *, raises: bool
+    ) -> None:
+        self._threads, self._raises = threads, raises
         self._queue, self._outbox, self._failures, self._lock = queue, queue.outbox, failures, lock
         self._submissions = Submissions()
         self._taking = threading.Lock()  # held by the only thread that takes, so that outputs stay in order
@@ -118,7 +124,22 @@ class Answers:
         self, read: Callable[[OutputBatch], Returned | None], most: int, timeout: float | None
     ) -> Returned | None:
         fill, wait = functools.partial(self._fill, most), functools.partial(self._receive, most)
-        return self._outbox.hand_out(fill, wait, read, timeout)
+        limit = 0.0 if self._threads.calls else timeout
+        value = self._outbox.hand_out(fill, wait, functools.partial(self._read, read), limit)
+        if value is None and self._threads.calls and self._is_one_to_come():
+            self._threads.check_wait(timeout)
+        return value
+
+    def _read(
+        self, read: Callable[[OutputBatch], Returned | None], batch: OutputBatch
+    ) -> Reading[Returned, OutputBatch]:
+        """Up to the first episode that failed; or its error, if it is the first output."""
+        end = batch.num_before_failure if self._raises else len(batch)
+        if end == len(batch):
+            return read(batch), None, None
+        if end == 0:
+            return None, batch.error(self._failures), batch[1:] if len(batch) > 1 else None
+        return read(batch[:end]), None, batch[end:]
 
     def _fill(self, most: int, delivery: Delivery[OutputBatch]) -> bool:
         """Raises ClosedError if none is to come ever."""
@@ -127,11 +148,15 @@ class Answers:
             self._outbox.fill(delivery, most)
             if delivery.part is not None:
                 return True
-            if self._submissions.tally.unanswered or self._outbox.is_coming:
+            if self._is_one_to_come():
                 return False
         if self._queue.closed:
             raise ClosedError("this engine was closed, and all outputs have been taken", hint="make a new one")
         return True
+
+    def _is_one_to_come(self) -> bool:
+        """An output for a call."""
+        return self._submissions.tally.unanswered > 0 or self._outbox.is_coming
 
     # ---- Taking
 
@@ -176,6 +201,7 @@ class Answers:
     # ---- Futures
 
     def _serve_futures(self) -> None:
+        self._threads.enter("a callback of a future")
         while not self._has_futures and not self._queue.closed:
             self._wake.wait(0, -1)
         while self._has_futures:
@@ -191,8 +217,9 @@ class Answers:
             self._outbox.changes.tell()
 
     def _give_to_futures(self, batch: OutputBatch) -> None:
-        for future, output in zip(batch.futures(), batch.outputs(self._failures), strict=True):
-            _resolve(future, output)
+        for place, (future, output) in enumerate(zip(batch.futures(), batch.outputs(self._failures), strict=True)):
+            error = batch[place : place + 1].error(self._failures) if self._raises else None
+            _resolve(future, output, error)
 
     def drain(self, limit: TimeLimit) -> bool:
         """Waits until the thread, if there are futures, has seen all results; whether that is so."""
@@ -210,19 +237,20 @@ class Answers:
         self._wake.tell()
         self._outbox.changes.tell()
 
-    @property
-    def runs_here(self) -> bool:
-        """Whether this is called in its thread."""
-        return self._thread is threading.current_thread()
-
     def join(self, timeout: float | None) -> None:
         if self._thread is not None and self._thread.is_alive():
             self._thread.join(timeout)
 
 
-def _resolve(future: Future[EpisodeResult], output: Any) -> None:
+def _resolve(future: Future[EpisodeResult], output: Any, error: Exception | None) -> None:
+    if future.done() and not future.cancelled():
+        return  # its user has set a result
     try:
-        if future.set_running_or_notify_cancel():
+        if not future.set_running_or_notify_cancel():
+            return
+        if error is None:
             future.set_result(output)
-    except BaseException:  # of a callback; the other futures get their results
+        else:
+            future.set_exception(error)
+    except BaseException:  # whatever it is, the other futures get their results
         traceback.print_exc()

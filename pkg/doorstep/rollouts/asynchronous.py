@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import functools
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import CancelledError, Future
 from dataclasses import replace
-from typing import Any, TypeAlias, final
+from typing import Any, Literal, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from doorstep._arguments import check_integer, check_timeout, refuse
+from doorstep._arguments import check_choice, check_integer, check_timeout, refuse
 from doorstep._native import ACTIONS, MAX_SEED, MAX_WORLDS, DeviceKind, batch_info
 from doorstep.config import SimulatorConfig
 from doorstep.errors import ClosedError, StateError
+from doorstep.rollouts.changes import SLICE_SECONDS, TimeLimit
 from doorstep.rollouts.config import PullController, RolloutConfig
 from doorstep.rollouts.engine import RolloutEngine
 from doorstep.rollouts.exchange import Exchange, Row
+from doorstep.rollouts.failures import error_of
 from doorstep.rollouts.request import EpisodeRequest
 from doorstep.rollouts.result import EpisodeResult
 
@@ -26,8 +28,6 @@ from doorstep.rollouts.result import EpisodeResult
 Batch: TypeAlias = tuple[
     NDArray[np.float32], NDArray[np.float32], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]
 ]
-
-_SLICE_SECONDS = 0.05  # of a wait, after which it is seen that a replica has ended
 
 
 @final
@@ -61,6 +61,7 @@ class AsyncEpisodes:
         request: request(env, episode) is what environment `env` plays as its `episode`th; None: the reference's levels,
             of seed `env + episode * N`. Its tag and what it records are not used.
         agents: whose actions are sent, ascending; None: all. The request's policy plays the others.
+        on_error: "raise": `recv()` raises for an episode that failed; "return": it returns its result as others.
 
     Raises:
         ArgumentError: an argument is out of range.
@@ -74,6 +75,7 @@ class AsyncEpisodes:
         batch_size: int | None = None,
         request: Callable[[int, int], EpisodeRequest] | None = None,
         agents: Sequence[int] | None = None,
+        on_error: Literal["raise", "return"] = "raise",
     ) -> None:
         config = RolloutConfig(config) if isinstance(config, SimulatorConfig) else config
         if not isinstance(config, RolloutConfig) or not isinstance(config.controller, PullController):
@@ -92,15 +94,16 @@ class AsyncEpisodes:
         self._num_inputs = int(info.flat_observation_size)
         self._request = request or functools.partial(_request_of_seed, self.num_envs)
         self._exchange = Exchange(len(self._agents))
-        self._engine = RolloutEngine(config)
+        self._raises = check_choice("on_error", on_error, ("raise", "return")) == "raise"
+        self._engine = RolloutEngine(config, on_error="return")
         core = weakref.proxy(self._engine._core)  # the finaliser of these refers to the exchange
         self._exchange.env_of = lambda tag: core.answers.request_of(tag).tag
         self._exchange.is_ending = lambda: core.ending
-        self._finalizer = weakref.finalize(self, self._exchange.close)
+        self._finalizer = weakref.finalize(self, setattr, self._exchange, "closed", True)  # takes no lock
         self._episodes = [0] * self.num_envs  # that have begun
         self._received: dict[int, Row] = {}  # and not sent
         try:
-            self._begin(list(range(self.num_envs)))  # together: a replica takes them for one step
+            self._begin(self._next_requests(range(self.num_envs)))  # together: a replica takes them for one step
         except BaseException:
             self.close()
             raise
@@ -124,28 +127,29 @@ class AsyncEpisodes:
             those that have ended, with the trajectory of all agents, else None. None of it is overwritten later.
 
         Raises:
-            StateError: all environments wait to be sent, or the policy of an episode raised.
+            StateError: all environments wait to be sent; or an episode failed, whose `EpisodeResult` is the exception's
+                `result`. Its environment, `result.request.tag`, counts as received: what is sent to it begins its next
+                episode. The others are returned later.
             ClosedError: they were closed.
             TimeoutError: too few were ready in time. They are returned later.
         """
         changed = self._exchange.changed
-        limit = check_timeout(timeout)
+        limit = TimeLimit(check_timeout(timeout))
         with changed:
             self._check_open()
             if len(self._received) == self.num_envs:
                 raise StateError("all environments have been received", hint="send() actions for some of them first")
-            waited = 0.0
             while not self._is_batch_ready():
-                if limit is not None and waited >= limit:
+                if (left := limit.left(SLICE_SECONDS)) == 0:
                     raise TimeoutError(f"{len(self._exchange.ready)} environments are ready")
-                part = _SLICE_SECONDS if limit is None else min(_SLICE_SECONDS, limit - waited)
-                changed.wait(part)
-                waited += part
-            rows = [self._exchange.ready[env] for env in list(self._exchange.ready)[: self.batch_size]]
-            for row in rows:
-                _check_result(row)
-            for row in rows:
+                self._engine._core.threads.check_wait(timeout)
+                changed.wait(left)
+            rows = list(self._exchange.ready.values())[: self.batch_size]
+            failed = [row for row in rows if self._raises and row.ended is not None and row.ended.reason == "failed"]
+            for row in failed[:1] or rows:
                 self._received[row.env] = self._exchange.ready.pop(row.env)
+        if failed:
+            raise error_of(failed[0].ended)
         return self._batch(rows)
 
     def _is_batch_ready(self) -> bool:
@@ -189,20 +193,28 @@ class AsyncEpisodes:
 
         Raises:
             ArgumentError: the actions are of another kind or, with the simulator's action_check "raise", out of range;
-                or an environment was not received since it was sent. Nothing was sent.
+                or an environment was not received since it was sent; or `request` returned no request that the engine
+                can play. Nothing was sent; the same holds for what `request` raises.
             ClosedError: they were closed.
         """
         ids, given = self._check_sent(actions, env_id)
         with self._exchange.changed:
             self._check_open()
             self._check_received(ids)
-            ended = []
+            ended = {env for env in ids if self._received[env].ended is not None}
+        requests = self._next_requests(sorted(ended))  # without the lock: it calls the user's function
+        with self._exchange.changed:
+            self._check_open()
+            self._check_received(ids)  # another thread may have sent them meanwhile
+            rows = {env: self._received.pop(env) for env in ids}
+            try:
+                self._begin(requests)
+            except BaseException:
+                self._received.update(rows)
+                raise
             for env, one in zip(ids, given, strict=True):
-                if self._received.pop(env).ended is None:
+                if env not in ended:
                     self._exchange.give(env, one)
-                else:
-                    ended.append(env)
-        self._begin(ended)
 
     def _check_sent(self, actions: Any, env_id: Any) -> tuple[list[int], NDArray[np.int32]]:
         ids, given = np.asarray(env_id), np.asarray(actions)
@@ -234,6 +246,7 @@ class AsyncEpisodes:
         """Ends all episodes, and the engine. A `recv()` that waits raises ClosedError."""
         self._exchange.close()
         self._engine.close()
+        self._finalizer.detach()  # it refers to results, whose policies may refer to this
 
     def __enter__(self) -> AsyncEpisodes:
         return self
@@ -243,11 +256,15 @@ class AsyncEpisodes:
 
     # ---- Episodes
 
-    def _begin(self, envs: list[int]) -> None:
-        """The next episode of each."""
-        futures = self._engine._core.submit_futures([self._next_request(env) for env in envs], None)
-        for future in futures:
+    def _begin(self, requests: list[EpisodeRequest]) -> None:
+        futures = self._engine._core.submit_futures(requests, None)
+        for request, future in zip(requests, futures, strict=True):
+            self._episodes[request.tag] += 1
             future.add_done_callback(functools.partial(_end, self._exchange, self._agents, self._num_inputs))
+
+    def _next_requests(self, envs: Iterable[int]) -> list[EpisodeRequest]:
+        """The next episode of each."""
+        return [self._next_request(env) for env in envs]
 
     def _next_request(self, env: int) -> EpisodeRequest:
         request = self._request(env, self._episodes[env])
@@ -256,7 +273,6 @@ class AsyncEpisodes:
         num_agents = self._engine.config.simulator.num_agents
         others = request.policy if isinstance(request.policy, tuple) else (request.policy,) * num_agents
         policies = [self._exchange if agent in self._agents else others[agent] for agent in range(num_agents)]
-        self._episodes[env] += 1
         return replace(request, policy=tuple(policies), record=("observations",), tag=env)
 
 
@@ -286,8 +302,3 @@ def _end(exchange: Exchange, agents: list[int], num_inputs: int, future: Future[
     else:
         last = result.last_observations[agents], result.rewards[-1][agents]
         exchange.end(Row(env, result.length, *last, result))
-
-
-def _check_result(row: Row) -> None:
-    if row.ended is not None and row.ended.reason == "failed":
-        raise StateError(f"the episode of environment {row.env} failed: {row.ended.error}")

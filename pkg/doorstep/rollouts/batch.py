@@ -20,8 +20,6 @@ from doorstep.rollouts.policies import PolicyTable
 from doorstep.rollouts.request import EpisodeRequest
 from doorstep.rollouts.result import record_bits
 
-_LONGEST = 4e9  # seconds of a deadline; more than a century, which int64 holds as nanoseconds
-
 
 @final
 @dataclass(frozen=True, eq=False)
@@ -31,18 +29,37 @@ class RequestBatch:
     Attributes:
         template: everything that is equal.
         seeds, max_steps: int64 [n]; 0 steps: no limit.
+        levels: as in `with_levels()`.
     """
 
     template: EpisodeRequest
     seeds: NDArray[np.int64]
     max_steps: NDArray[np.int64]
+    levels: Sequence[AnyLevel] = ()
 
     def __len__(self) -> int:
         return len(self.seeds)
 
     def __getitem__(self, index: int) -> EpisodeRequest:
-        steps = int(self.max_steps[index])
-        return replace(self.template, seed=int(self.seeds[index]), max_steps=steps or None)
+        seed, steps = int(self.seeds[index]), int(self.max_steps[index])
+        level = self.levels[seed % len(self.levels)] if self.levels else self.template.level
+        return replace(self.template, seed=seed, level=level, max_steps=steps or None)
+
+
+def with_levels(
+    requests: Sequence[EpisodeRequest] | RequestBatch, levels: Sequence[AnyLevel]
+) -> Sequence[EpisodeRequest] | RequestBatch:
+    """The requests; those without a level get the one of number `seed % len(levels)`, if there are levels."""
+    if not levels:
+        return requests
+    if isinstance(requests, RequestBatch):
+        return requests if requests.template.level is not None else replace(requests, levels=levels)
+    return [
+        replace(one, level=levels[one.seed % len(levels)])
+        if isinstance(one, EpisodeRequest) and one.level is None
+        else one
+        for one in requests
+    ]
 
 
 def make_batch(template: EpisodeRequest, seeds: Any, max_steps: Any) -> RequestBatch:
@@ -102,7 +119,11 @@ class RequestWriter:
         array["seed"], array["max_steps"] = batch.seeds, batch.max_steps
         if batch.template.chosen_sampling().seed is None:
             array["sampling_seed"] = batch.seeds
-        return WrittenRequests(array, one.policies, one.kept)
+        if not batch.levels:
+            return WrittenRequests(array, one.policies, one.kept)
+        handles = list(map(self._shared, batch.levels))
+        array["level"] = np.array([handle.value for handle in handles], np.uint64)[batch.seeds % len(handles)]
+        return WrittenRequests(array, one.policies, [*one.kept, *handles])
 
     def _write_all(self, requests: Sequence[EpisodeRequest]) -> WrittenRequests:
         for request in requests:
@@ -114,7 +135,7 @@ class RequestWriter:
         array["max_steps"] = [request.max_steps or 0 for request in requests]
         array["priority"] = [request.priority for request in requests]
         array["deadline_ns"] = [
-            0 if request.deadline is None else now + int(min(request.deadline, _LONGEST) * 1e9) for request in requests
+            0 if request.deadline is None else now + int(request.deadline * 1e9) for request in requests
         ]
         array["record"] = [record_bits(request) for request in requests]
         _write_sampling(array, requests)

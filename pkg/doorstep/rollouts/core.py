@@ -6,9 +6,10 @@ import atexit
 import functools
 import os
 import threading
+import traceback
 import warnings
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import final
 
@@ -19,15 +20,17 @@ from doorstep._arguments import refuse
 from doorstep._native import rollouts as native
 from doorstep._native._generated import EpisodeReason
 from doorstep.errors import ClosedError
+from doorstep.levels.files import AnyLevel
 from doorstep.metrics.store import MetricsStore
 from doorstep.rollouts.answers import Answers
-from doorstep.rollouts.batch import RequestBatch, RequestWriter
+from doorstep.rollouts.batch import RequestBatch, RequestWriter, with_levels
 from doorstep.rollouts.changes import TimeLimit
 from doorstep.rollouts.checks import check_count
 from doorstep.rollouts.config import RolloutConfig
 from doorstep.rollouts.controllers import Controller, make_controller
-from doorstep.rollouts.failures import FailureTexts, describe
+from doorstep.rollouts.failures import CLOSED, FailureTexts, describe
 from doorstep.rollouts.native_policies import NativePolicies
+from doorstep.rollouts.own_threads import OwnThreads, waits_for_itself
 from doorstep.rollouts.policies import PolicyTable
 from doorstep.rollouts.queues import OutputQueue, RequestQueue
 from doorstep.rollouts.replica import Replica
@@ -38,10 +41,17 @@ from doorstep.simulator import resolve_device
 
 @final
 class Core:
-    """Plays requests until end() is called, or the last replica fails. The last thread that ends answers the rest."""
+    """Plays requests until end() is called, or the last replica fails. The last thread that ends answers the rest.
 
-    def __init__(self, config: RolloutConfig, metrics: MetricsStore | None) -> None:
-        self.config = config
+    Args:
+        levels: that requests without one play; none: the reference's.
+        raises: whether reading the result of an episode that failed raises, and does not return it.
+    """
+
+    def __init__(
+        self, config: RolloutConfig, metrics: MetricsStore | None, levels: Sequence[AnyLevel], *, raises: bool
+    ) -> None:
+        self.config, self._levels = config, levels
         num_agents = config.simulator.num_agents
         self.devices = tuple(map(resolve_device, config.replica_devices))
         resolved = config.replace(devices=self.devices)
@@ -53,7 +63,8 @@ class Core:
         self._lock = threading.RLock()
         self._failures = FailureTexts()
         self._failure: BaseException | None = None  # of the last replica
-        self.answers = Answers(self.outputs, self._failures, self._lock)
+        self.threads = OwnThreads()
+        self.answers = Answers(self.outputs, self._failures, self._lock, self.threads, raises=raises)
         in_use = self.answers.policies_in_use
         self.replicas: list[Replica] = []
         self._native = NativePolicies(in_use, functools.partial(_ask_again, self.replicas))
@@ -77,7 +88,7 @@ class Core:
     def start(self) -> None:
         """The caller ends the parts if it raises."""
         for replica in self.replicas:
-            replica.start(self._policies.__getitem__, self._native, self._replica_ended)
+            replica.start(self._policies.__getitem__, self._native, self._renew_policies, self._replica_ended)
         self.answers.start()
 
     def _make_replica(self, number: int) -> Replica:
@@ -88,6 +99,7 @@ class Core:
             self._controller.queues[number],
             self.outputs,
             self._failures,
+            self.threads,
         )
 
     def _discard(self) -> None:
@@ -109,6 +121,7 @@ class Core:
             return np.empty(0, np.uint64)
         check_count(requests)
         self._check_open([])
+        requests = with_levels(requests, self._levels)
         submission = self.answers.new_submission(requests, futures)
         try:
             with self._lock:
@@ -118,20 +131,26 @@ class Core:
                 self.answers.open(submission)
             written.array["tag"] = submission.library_tags()
             submission.progress = call = native.SubmitCall(self.waiting.native_handle, written.array)
-            self._run(call, timeout)
+            self._run(call, len(requests), timeout)
         finally:
             submission.is_over = True  # first of all: a second Ctrl-C may end what follows
             self.answers.settle()
         return call.ids
 
-    def _run(self, call: native.SubmitCall, timeout: float | None) -> None:
+    def _run(self, call: native.SubmitCall, num_requests: int, timeout: float | None) -> None:
+        calls = self.threads.calls
+        cannot_wait = calls == "a policy" and timeout != 0  # callbacks of futures hold no replica up
         try:
-            call.run(timeout)
+            call.run(0.0 if cannot_wait else timeout)
         except ClosedError as error:
             ids: list[int] = call.ids.tolist()
             self._check_open(ids)
             error.ids = ids  # type: ignore[attr-defined]
             raise
+        if cannot_wait and call.num_accepted < num_requests:
+            refusal = waits_for_itself(calls)
+            refusal.ids = call.ids.tolist()  # type: ignore[attr-defined]
+            raise refusal
 
     def _check_open(self, ids: list[int]) -> None:
         """ids: of the requests that have found room before, which the error tells."""
@@ -147,7 +166,7 @@ class Core:
                 refuse("request", "a doorstep.EpisodeRequest", request)
             if "stream" in request.record:
                 refuse("request", "one that records no 'stream'", request, "get_outputs() gives steps")
-        futures = [_EpisodeFuture(self.waiting) for _ in requests]
+        futures = [_EpisodeFuture(self.waiting, self.threads) for _ in requests]
         ids = self.submit(requests, timeout, futures).tolist()
         for future, request_id in zip(futures, ids, strict=False):
             future.request_id = request_id
@@ -162,6 +181,7 @@ class Core:
 
     def drain(self, timeout: float | None) -> bool:
         limit = TimeLimit(timeout)
+        self.threads.check_wait(timeout)
         return native.drain_requests(self.waiting.native_handle, timeout) and self.answers.drain(limit)
 
     # ---- The end ----
@@ -175,12 +195,18 @@ class Core:
 
     def join(self, timeout: float | None = None) -> None:
         """Waits for the end, unless one of its own threads calls; timeout: seconds for each thread."""
-        if self.answers.runs_here or any(replica.runs_here for replica in self.replicas):
+        if self.threads.calls:
             return
         self._controller.join(timeout)
         for replica in self.replicas:
             replica.join(timeout)
         self.answers.join(timeout)
+
+    def _renew_policies(self) -> None:
+        """Called by replicas between passes. Policies of answered requests are kept alive no longer."""
+        if self._native.renew_sometimes():
+            with self._lock:
+                self._policies.drop_unused()
 
     def _replica_ended(self, number: int, cause: BaseException | None) -> None:
         with self._lock:
@@ -197,12 +223,12 @@ class Core:
         self._answer_the_rest()
 
     def _answer_the_rest(self) -> None:
-        text = "the engine was closed" if self._failure is None else describe(self._failure)
+        cause = CLOSED if self._failure is None else self._failures.number_of(self._failure)
         try:
             for queue in (*self._controller.queues, self.waiting):
                 queue.close()
             handles = self.waiting.native_handle, self.outputs.native_handle
-            native.answer_requests(*handles, EpisodeReason.FAILED, self._failures.number_of(text))
+            native.answer_requests(*handles, EpisodeReason.FAILED, cause)
         finally:
             self.outputs.close()
             self.answers.end()
@@ -225,15 +251,46 @@ class _EpisodeFuture(Future[EpisodeResult]):
 
     request_id: int | None = None
 
-    def __init__(self, queue: RequestQueue) -> None:  # a future that is kept must not keep the engine's parts
+    # A future that is kept must not keep the engine's parts
+    def __init__(self, queue: RequestQueue, threads: OwnThreads) -> None:
         super().__init__()
-        self._queue = queue
+        self._queue, self._threads = queue, threads
+
+    def result(self, timeout: float | None = None) -> EpisodeResult:
+        self._check_wait(timeout)
+        return super().result(timeout)
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        self._check_wait(timeout)
+        return super().exception(timeout)
+
+    def _check_wait(self, timeout: float | None) -> None:
+        if self._threads.calls and not self.done():
+            self._threads.check_wait(timeout)
+
+    def add_done_callback(self, callback: Callable[[Future[EpisodeResult]], object]) -> None:
+        super().add_done_callback(functools.partial(_call_back, callback, self._threads))
 
     def cancel(self) -> bool:
         is_cancelled = super().cancel()
         if is_cancelled and self.request_id is not None:
             native.cancel_request(self._queue.native_handle, self.request_id)
         return is_cancelled
+
+
+def _call_back(
+    callback: Callable[[Future[EpisodeResult]], object], threads: OwnThreads, future: Future[EpisodeResult]
+) -> None:
+    """In a thread of the engine no exception keeps the other callbacks from being called: Python cares for ordinary
+    ones alone."""
+    try:
+        callback(future)
+    except Exception:
+        raise
+    except BaseException:
+        if not threads.calls:
+            raise
+        traceback.print_exc()
 
 
 # ---- Exit and fork ----

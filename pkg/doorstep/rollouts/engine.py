@@ -5,17 +5,20 @@ from __future__ import annotations
 import asyncio
 import os
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
-from typing import Any, final, overload
+from typing import Any, Literal, final, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from doorstep._arguments import check_flag, check_integer, check_timeout, refuse
+from doorstep._arguments import check_choice, check_flag, check_integer, check_timeout, refuse
 from doorstep._native import rollouts as native
 from doorstep.config import SimulatorConfig
 from doorstep.errors import ClosedError, StateError
+from doorstep.levels.choice import REFERENCE, AnyLevels, table_levels
+from doorstep.levels.files import AnyLevel
+from doorstep.levels.native import check_spawns
 from doorstep.metrics.store import MetricsStore
 from doorstep.rollouts.batch import make_batch
 from doorstep.rollouts.checks import as_list, check_all_submitted
@@ -43,23 +46,42 @@ class RolloutEngine:
 
     Any thread may call anything. Results come in the order in which episodes end; each depends on its request alone.
 
+    An episode fails if its policy raises, or returns something that is not actions, if a network gives NaN or infinity,
+    or if its replica dies. Reading its result then raises a StateError, in `run()`, `future().result()`, iteration,
+    `get_outputs()` and `get_records()`: after the results before it were read, and once. The exception's `result` is
+    the `EpisodeResult`, and its `__cause__` shows where the policy raised. The next call reads what follows.
+
+    A policy, which the engine waits for, cannot wait for the engine: a call that would have to raises a StateError at
+    once; so does one in a callback of a future.
+
     Args:
         config: a `RolloutConfig`, or a `SimulatorConfig` for one replica with the defaults.
+        levels: as for `Simulator`. A request without a level plays the one of number `seed % len(levels)`, which is
+            then its level: `result.request.level`. Several do not need a larger `max_levels`.
         metrics: a store to record in, which other engines may have too; None: one of its own, as `config.metrics` says.
+        on_error: "raise"; or "return": failed episodes are results like others, whose `reason` is "failed".
+        rules: fields of a `SimulatorConfig` in place of `config`: `RolloutEngine(num_worlds=256)`.
 
     Raises:
-        ArgumentError, OutOfMemoryError, DeviceError: as `Simulator`.
+        ArgumentError, OSError, OutOfMemoryError, DeviceError: as `Simulator`.
     """
 
-    def __init__(self, config: RolloutConfig | SimulatorConfig, *, metrics: MetricsStore | None = None) -> None:
-        if isinstance(config, SimulatorConfig):
-            config = RolloutConfig(config)
-        if not isinstance(config, RolloutConfig):
-            refuse("config", "a doorstep.RolloutConfig or SimulatorConfig", config)
-        self._config = config
+    def __init__(
+        self,
+        config: RolloutConfig | SimulatorConfig | None = None,
+        *,
+        levels: AnyLevels = REFERENCE,
+        metrics: MetricsStore | None = None,
+        on_error: Literal["raise", "return"] = "raise",
+        **rules: Any,
+    ) -> None:
+        table = table_levels(levels)
+        self._config = _with_room(_config_of(config, rules), table)
+        check_spawns(table, self._config.simulator.num_agents)
         if metrics is not None and not isinstance(metrics, MetricsStore):
             refuse("metrics", "a doorstep.metrics.MetricsStore", metrics)
-        self._parts = Core(config, metrics)
+        raises = check_choice("on_error", on_error, ("raise", "return")) == "raise"
+        self._parts = Core(self._config, metrics, table, raises=raises)
         try:
             self._finalizer = weakref.finalize(self, self._parts.end)
             self._finalizer.atexit = False
@@ -140,7 +162,8 @@ class RolloutEngine:
         Raises:
             ArgumentError: a request has more policies than the engine can take, or a level that does not suit it; then
                 none was submitted.
-            StateError: the module of a policy has other tensors, or its memory was moved or freed; likewise.
+            StateError: the module of a policy has other tensors, or its memory was moved or freed; likewise. Or the
+                queue is full and a policy calls; `ids` as below.
             ClosedError: the engine was closed; `ids` as below, of requests that get their results all the same.
             TimeoutError: there was no room for all; its `ids` are those of the requests that were submitted.
         """
@@ -163,7 +186,7 @@ class RolloutEngine:
             seeds: integers [n].
             max_steps: of all, or one for each seed.
             timeout: as in `submit()`.
-            fields: others of `EpisodeRequest`, for all.
+            fields: others of `EpisodeRequest`, for all, but no `seed`.
 
         Returns:
             uint64 [n], their ids.
@@ -171,6 +194,8 @@ class RolloutEngine:
         Raises:
             ArgumentError, StateError, ClosedError, TimeoutError: as `submit()`.
         """
+        if "seed" in fields:
+            refuse("seed", "left out: `seeds` has that of each request", fields["seed"])
         batch = make_batch(EpisodeRequest(**fields), seeds, max_steps)
         ids = self._core.submit(batch, check_timeout(timeout))
         check_all_submitted(ids, len(batch))
@@ -198,6 +223,7 @@ class RolloutEngine:
             most: outputs to return.
 
         Raises:
+            StateError: the next output is the result of an episode that failed; or a policy would wait.
             ClosedError: the engine was closed, and all outputs have been taken.
         """
         limit = check_timeout(timeout) if check_flag("block", block) else 0.0
@@ -210,7 +236,8 @@ class RolloutEngine:
         return self._core.answers.records(check_integer("most", most, 1, 1 << 20), check_timeout(timeout))
 
     def __iter__(self) -> Iterator[EpisodeResult]:
-        """Results until nothing is outstanding; steps are left out."""
+        """Results until nothing is outstanding; steps are left out. Raises StateError for an episode that failed;
+        another loop then goes on."""
         try:
             while True:
                 result = self._core.answers.result()
@@ -223,7 +250,7 @@ class RolloutEngine:
 
     def future(self, request: EpisodeRequest) -> Future[EpisodeResult]:
         """Submits a request; its result goes to the future instead of `get_outputs()`. Waits while the queue is full.
-        Cancelling the future cancels the request. Callbacks of futures run in one thread, and shall not wait for other
+        Cancelling the future cancels the request. Callbacks of futures run in one thread, and cannot wait for other
         futures.
 
         Raises:
@@ -232,9 +259,32 @@ class RolloutEngine:
         (future,) = self._core.submit_futures([request], None)
         return future
 
-    async def run(self, request: EpisodeRequest) -> EpisodeResult:
+    def run(self, requests: Iterable[EpisodeRequest]) -> list[EpisodeResult]:
+        """Plays requests and waits for them; the results are in their order. What else was submitted does not matter.
+
+        >>> import doorstep
+        >>> with doorstep.RolloutEngine(num_worlds=16) as engine:
+        ...     results = engine.run(doorstep.EpisodeRequest(seed=seed, max_steps=20) for seed in range(40))
+        >>> [result.request.seed for result in results] == list(range(40))
+        True
+
+        Raises:
+            ArgumentError, ClosedError: as `submit()`.
+            StateError: an episode failed, as above; or a policy calls. The other requests are cancelled.
+        """
+        self._core.threads.check_wait(None)
+        futures = self._core.submit_futures(as_list(requests), None)
+        try:
+            return [future.result() for future in futures]
+        except BaseException:
+            for future in futures:
+                future.cancel()
+            raise
+
+    async def play(self, request: EpisodeRequest) -> EpisodeResult:
         """Submits a request and awaits its result, in any event loop of asyncio. Cancelling the task cancels the
-        request."""
+        request. Raises as `run()`."""
+        self._core.threads.check_wait(None)
         while not (futures := self._core.submit_futures([request], 0.0)):
             await asyncio.sleep(_PAUSE_SECONDS)
         return await asyncio.wrap_future(futures[0])
@@ -244,6 +294,9 @@ class RolloutEngine:
 
         Returns:
             False if the timeout, in seconds, has passed before.
+
+        Raises:
+            StateError: a policy calls, whose own request has no result.
         """
         return self._core.drain(check_timeout(timeout))
 
@@ -263,3 +316,22 @@ class RolloutEngine:
 
     def __exit__(self, *exception: object) -> None:
         self.close()
+
+
+def _config_of(config: RolloutConfig | SimulatorConfig | None, rules: dict[str, Any]) -> RolloutConfig:
+    if config is None:
+        config = SimulatorConfig(**rules)
+    elif rules:
+        refuse("config", "None where rules of the simulator are given", config, "replace() its fields")
+    if isinstance(config, SimulatorConfig):
+        config = RolloutConfig(config)
+    if not isinstance(config, RolloutConfig):
+        refuse("config", "a doorstep.RolloutConfig or SimulatorConfig", config)
+    return config
+
+
+def _with_room(config: RolloutConfig, levels: Sequence[AnyLevel]) -> RolloutConfig:
+    """For levels: each request brings its own, so that room for one is enough."""
+    if not levels or config.simulator.max_levels:
+        return config
+    return config.replace(simulator=config.simulator.replace(max_levels=1))

@@ -57,17 +57,18 @@ class NativePolicies:
             for number, policy in policies.items():
                 self._renew(number, policy)
 
-    def renew_sometimes(self) -> None:
-        """The same for the policies of unanswered requests, if that was not done lately. Replicas are told the error of
-        one when they ask for its handle."""
+    def renew_sometimes(self) -> bool:
+        """The same for the policies of unanswered requests, if that was not done lately; whether it was done now.
+        Replicas are told the error of one when they ask for its handle."""
         if time.monotonic() < self._next_renewal:
-            return
+            return False
         in_use = self._in_use()  # before the lock, which those who submit take with that of the requests held
         with self._lock:
             self._next_renewal = time.monotonic() + RENEWAL_SECONDS
             for number, policy in list(self._given.items()):
                 if number in in_use:
                     self._renew_or_take_back(number, policy)
+        return True
 
     def forget(self, number: int) -> None:
         """The number passes to another policy."""

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar, final
+from typing import Any, Generic, TypeAlias, TypeVar, final
 
 from doorstep.rollouts.changes import SLICE_SECONDS, Changes, TimeLimit
 
 Part = TypeVar("Part")  # a sequence of outputs, which can be sliced
 Returned = TypeVar("Returned")
+
+# What a call makes of its part: something to return, or to raise, or neither; and the rest, which goes back.
+Reading: TypeAlias = tuple[Returned | None, Exception | None, Part | None]
 
 
 @final
@@ -22,7 +25,6 @@ class Delivery(Generic[Part]):
         self.is_over = False
 
 
-@final
 class Outbox(Generic[Part]):
     """What has come in order, less what calls have returned. Its user guards it with a lock.
 
@@ -52,7 +54,7 @@ class Outbox(Generic[Part]):
         self,
         fill: Callable[[Delivery[Part]], bool],
         wait: Callable[[int, float], None],
-        read: Callable[[Part], Returned | None],
+        read: Callable[[Part], Reading[Returned, Part]],
         timeout: float | None,
     ) -> Returned | None:
         """What is read from outputs; None if none is to come, or the time is over. Those of which nothing is read are
@@ -61,6 +63,7 @@ class Outbox(Generic[Part]):
         Args:
             fill: calls `fill()` with the lock; whether there was something, or nothing is to come.
             wait: waits for changes since a count, at most some seconds.
+            read: makes of a part what the call returns or raises, and what goes back.
         """
         limit = TimeLimit(timeout)
         while True:
@@ -76,12 +79,14 @@ class Outbox(Generic[Part]):
                     wait(before, left)
                 if delivery.part is None:
                     return None
-                value = read(delivery.part)
-                delivery.part = None
+                value, error, delivery.part = read(delivery.part)
+                if error is not None:
+                    raise error
                 if value is not None:
                     return value
             finally:
                 delivery.is_over = True
+                error = None  # whose traceback refers to this frame
 
     # ---- With the lock
 

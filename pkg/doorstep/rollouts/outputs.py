@@ -9,9 +9,10 @@ from typing import Any, NamedTuple, TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 
-from doorstep._native._generated import OutputKind
+from doorstep._native._generated import EpisodeReason, OutputKind
 from doorstep._native.rollouts import TakeCall, release_output_data
-from doorstep.rollouts.failures import FailureTexts
+from doorstep.errors import StateError
+from doorstep.rollouts.failures import CLOSED, FailureTexts
 from doorstep.rollouts.result import NO_ROWS, EpisodeResult, EpisodeStep, Rows, copy_rows, make_result, make_step
 from doorstep.rollouts.submissions import Submission, Submissions, index_of, number_of
 
@@ -19,18 +20,27 @@ AnyOutput: TypeAlias = EpisodeResult | EpisodeStep
 
 
 class _Arrays(NamedTuple):
-    """Of outputs: their records, the tags of the caller, which are results, what they record, and their submissions by
-    number."""
+    """Of outputs: their records, the tags of the caller, which are results, the places of those that failed, what they
+    record, and their submissions by number."""
 
     records: NDArray[Any]
     tags: NDArray[np.uint64]
     is_result: NDArray[np.bool_]
+    failed: NDArray[np.intp]
     rows: Sequence[Rows]
     submissions: dict[int, Submission]
 
+    @staticmethod
+    def of(
+        records: NDArray[Any], tags: NDArray[np.uint64], rows: Sequence[Rows], submissions: dict[int, Submission]
+    ) -> _Arrays:
+        is_result = records["kind"] == OutputKind.RESULT
+        has_failed = is_result & (records["reason"] == EpisodeReason.FAILED) & (records["cause"] != CLOSED)
+        return _Arrays(records, tags, is_result, np.flatnonzero(has_failed), rows, submissions)
+
     def part(self, places: NDArray[np.intp]) -> _Arrays:
         rows = [self.rows[place] for place in places.tolist()]
-        return _Arrays(self.records[places], self.tags[places], self.is_result[places], rows, self.submissions)
+        return _Arrays.of(self.records[places], self.tags[places], rows, self.submissions)
 
 
 @final
@@ -52,11 +62,10 @@ class OutputBatch:
     @staticmethod
     def join(batches: Sequence[OutputBatch]) -> OutputBatch:
         parts = [batch._arrays.part(np.arange(batch._start, batch._stop)) for batch in batches]
-        records, tags, is_result, rows, submissions = zip(*parts, strict=True)
-        arrays = _Arrays(
+        records, tags, _, _, rows, submissions = zip(*parts, strict=True)
+        arrays = _Arrays.of(
             np.concatenate(records),
             np.concatenate(tags),
-            np.concatenate(is_result),
             [one for part in rows for one in part],
             {number: one for part in submissions for number, one in part.items()},
         )
@@ -66,6 +75,20 @@ class OutputBatch:
     def num_results(self) -> int:
         """The others are steps."""
         return int(np.count_nonzero(self._arrays.is_result[self._start : self._stop]))
+
+    @property
+    def num_before_failure(self) -> int:
+        """The outputs before the first of an episode that failed; all, if none has."""
+        failed = self._arrays.failed
+        place = int(np.searchsorted(failed, self._start)) if len(failed) else 0
+        return min(int(failed[place]), self._stop) - self._start if place < len(failed) else len(self)
+
+    def error(self, failures: FailureTexts) -> StateError | None:
+        """Of the first output, if its episode failed."""
+        if self.num_before_failure:
+            return None
+        record = self._arrays.records[self._start]
+        return failures.error_of(self._output(self._start, failures), int(record["cause"]))
 
     def results(self) -> NDArray[Any] | None:
         """The records of results; None if there are none."""
@@ -138,7 +161,7 @@ class Incoming:
             answers.append((submission, submission.answered + int(np.count_nonzero(is_result[places]))))
             tags[places] = submission.tags(indices)
             is_of_future[places] = submission.has_futures
-        arrays, of_futures = _Arrays(records, tags, is_result, self._rows, found), None
+        arrays, of_futures = _Arrays.of(records, tags, self._rows, found), None
         if is_of_future.any():
             of_futures = OutputBatch(arrays.part(np.flatnonzero(is_of_future)), 0, int(np.count_nonzero(is_of_future)))
             arrays = arrays.part(np.flatnonzero(~is_of_future))

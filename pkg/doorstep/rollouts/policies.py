@@ -18,13 +18,13 @@ _UNUSED = object()
 
 @final
 class PolicyTable:
-    """A number for each policy. The number of one that no unanswered request has may pass to another policy.
+    """A number for each policy. One that no unanswered request has is dropped, and its number may pass to another.
 
     Args:
         most: how many there may be.
         num_agents: of an episode.
         in_use: the numbers that unanswered requests have.
-        passed_on: told a number that another policy has now.
+        passed_on: told a number that its policy has no longer.
         check: refuses what is no policy; None: `check_policy`.
     """
 
@@ -63,15 +63,26 @@ class PolicyTable:
 
     def _give_number(self, key: Any, policy: Any, held: set[int]) -> int:
         """Ctrl-C may end it anywhere: then the policy has no number, or this one."""
-        number, others = len(self._numbers), self._numbers
-        if number == len(self._policies):
-            number = self._find_free(held)
-            others = {other: its for other, its in others.items() if its != number}
+        number = self._find_free(held)
+        others = {other: its for other, its in self._numbers.items() if its != number}
+        if len(others) < len(self._numbers):
             self._passed_on(number)
         self._policies[number], self._numbers = policy, {**others, key: number}
         return number
 
+    def drop_unused(self) -> None:
+        """Refers no longer to policies that no unanswered request has, but for names."""
+        in_use = self._in_use()
+        for key, number in list(self._numbers.items()):
+            if number not in in_use and not isinstance(key, str):
+                del self._numbers[key]
+                self._policies[number] = _UNUSED
+                self._passed_on(number)
+
     def _find_free(self, held: set[int]) -> int:
+        for number, policy in enumerate(self._policies):
+            if policy is _UNUSED:
+                return number
         taken = held | self._in_use()
         for number in self._numbers.values():
             if number not in taken:

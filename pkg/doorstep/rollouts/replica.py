@@ -16,8 +16,9 @@ from doorstep._native.rollouts import ReplicaHandle, RowsToAct
 from doorstep.config import SimulatorConfig
 from doorstep.errors import ArgumentError, ClosedError
 from doorstep.rollouts.exchange import AskedRows, Exchange
-from doorstep.rollouts.failures import FailureTexts, describe
+from doorstep.rollouts.failures import FailureTexts
 from doorstep.rollouts.native_policies import NativePolicies
+from doorstep.rollouts.own_threads import OwnThreads
 from doorstep.rollouts.policies import BUILT_IN
 from doorstep.rollouts.queues import OutputQueue, RequestQueue
 
@@ -34,6 +35,7 @@ class Replica:
     Args:
         config: of its simulator.
         failures: gets what policies raise.
+        threads: gets this one's.
     """
 
     def __init__(
@@ -43,25 +45,30 @@ class Replica:
         requests: RequestQueue,
         outputs: OutputQueue,
         failures: FailureTexts,
+        threads: OwnThreads,
     ) -> None:
         self.number = number
         self._requests, self._outputs = requests, outputs
         self._handle = ReplicaHandle(config.native_handle, requests.native_handle, outputs.native_handle, number)
-        self._failures = failures
+        self._failures, self._threads = failures, threads
         self._check_actions = config.action_check == "raise"  # those out of range are an error of their policy
         self._last_info = self._handle.info()
         self._thread: threading.Thread | None = None
 
-    def start(self, find_policy: FindPolicy, native: NativePolicies, ended: Ended) -> None:
+    def start(
+        self, find_policy: FindPolicy, native: NativePolicies, renew: Callable[[], None], ended: Ended
+    ) -> None:
         """Only the thread refers to these, so that the parts of an engine are no cycle, and go when it does.
 
         Args:
             find_policy: the policy of a number of requests.
             native: what it reads of native policies.
+            renew: called between passes.
             ended: told the replica's number, and what ended it, or None.
         """
         name = f"doorstep-replica-{self.number}"
-        self._thread = threading.Thread(target=self._run, args=(find_policy, native, ended), name=name, daemon=True)
+        arguments = find_policy, native, renew, ended
+        self._thread = threading.Thread(target=self._run, args=arguments, name=name, daemon=True)
         self._thread.start()
 
     def info(self) -> ReplicaInfo:
@@ -84,24 +91,22 @@ class Replica:
         """Ends one that was not started."""
         self._handle.release()
 
-    @property
-    def runs_here(self) -> bool:
-        """Whether this is called in its thread."""
-        return self._thread is threading.current_thread()
-
     def join(self, timeout: float | None) -> None:
         if self._thread is not None and self._thread.is_alive():
             self._thread.join(timeout)
 
     # ---- The thread
 
-    def _run(self, find_policy: FindPolicy, native: NativePolicies, ended: Ended) -> None:
+    def _run(
+        self, find_policy: FindPolicy, native: NativePolicies, renew: Callable[[], None], ended: Ended
+    ) -> None:
+        self._threads.enter("a policy")
         cause: BaseException | None = None
         try:
             while (need := self._handle.run(_SLICE_SECONDS)) != ReplicaNeed.END:
                 if need == ReplicaNeed.ACTIONS:
                     self._act(find_policy, native)
-                native.renew_sometimes()
+                renew()
         except BaseException as error:  # whatever it is, the engine must know that this replica plays no more
             cause = error
         self.info()
@@ -120,7 +125,7 @@ class Replica:
             else:
                 self._call(policy)
         except BaseException as error:  # of the user's: the policy's episodes fail, the others go on
-            self._handle.fail(self._failures.number_of(describe(error)))
+            self._handle.fail(self._failures.number_of(error))
 
     def _call(self, policy: Callable[[NDArray[np.float32]], Any]) -> None:
         asked = self._handle.rows_to_act()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, TypeAlias, final
@@ -25,6 +24,7 @@ Recorded: TypeAlias = Literal["actions", "observations", "stream", "trace"]
 RECORDED = ("actions", "observations", "stream", "trace")
 
 _MAX_PRIORITY = 2**62
+_LONGEST_DEADLINE = 1e9  # seconds, three decades, which int64 holds as nanoseconds
 _DEFAULT_SAMPLING = SamplingParams()  # of policies that have none
 
 
@@ -43,7 +43,7 @@ class EpisodeRequest:
 
     Attributes:
         seed: of the level's random choices, 0 to 2**32 - 1.
-        level: a level to play; None: the reference's.
+        level: a level to play; None: one of the engine's `levels`, and without these the reference's.
         policy: chooses the actions: "random" (all legal ones are equally likely), "idle", a `doorstep.Policy`, or a
             callable: observations float32 [R, F] of R agents -> actions, integers [R, 4]; or a tuple of them, one for
             each agent.
@@ -51,7 +51,8 @@ class EpisodeRequest:
             all of a tuple. Without a seed there, random numbers follow from that of the episode.
         max_steps: steps after which the episode ends at the latest; None: the simulator's or the level's length.
         priority: for the priority scheduler; larger ones are played earlier.
-        deadline: seconds from the submission after which the episode is not played, or is ended; None: none.
+        deadline: seconds from the submission, at most 1e9, after which the episode is not played, or is ended; None:
+            none.
         record: what comes back beside the result: "actions" of every step, "observations" (and rewards) of every step,
             "stream": an output after each step; "trace": the way of the request is shown in the engine's trace.
         tag: a number of yours, 0 to 2**64 - 1, that comes back with the outputs.
@@ -82,11 +83,10 @@ class EpisodeRequest:
         if self.max_steps is not None:
             check_integer("max_steps", self.max_steps, 1, MAX_EPISODE_LENGTH)
         check_integer("priority", self.priority, -_MAX_PRIORITY, _MAX_PRIORITY)
-        if self.deadline is not None and not _is_positive(self.deadline):
-            refuse("deadline", "None or a number of seconds, more than 0", self.deadline)
+        if self.deadline is not None and not _is_deadline(self.deadline):
+            refuse("deadline", "None or a number of seconds, more than 0 and at most 1e9", self.deadline)
         object.__setattr__(self, "record", _check_record(self.record))
         check_integer("tag", self.tag, 0, 2**64 - 1)
-
 
     def chosen_sampling(self) -> SamplingParams:
         """How its policies choose, by `sampling` or by their own."""
@@ -99,8 +99,8 @@ class EpisodeRequest:
         return own.pop() if own else _DEFAULT_SAMPLING
 
 
-def _is_positive(seconds: Any) -> bool:
-    return is_number(seconds) and 0 < seconds < math.inf
+def _is_deadline(seconds: Any) -> bool:
+    return is_number(seconds) and 0 < seconds <= _LONGEST_DEADLINE
 
 
 def _check_record(record: Any) -> tuple[Recorded, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, TypeAlias, final
 
 import numpy as np
@@ -21,7 +21,7 @@ REASONS: dict[int, Reason] = {int(reason): reason.name.lower() for reason in Epi
 @final
 @dataclass(frozen=True, eq=False)
 class EpisodeResult:
-    """The last answer to a request.
+    """The last answer to a request. It pickles, without policies that are no names, which it then says are None.
 
     Attributes:
         id: what `submit()` returned.
@@ -40,7 +40,7 @@ class EpisodeResult:
         queued_seconds: from the submission until the episode began, or ended without.
         played_seconds: from then until its end.
         replica: number of the replica that played it; -1: none.
-        error: what the policy raised, or "".
+        error: why it failed, as what the policy raised; or "".
     """
 
     id: int
@@ -59,6 +59,9 @@ class EpisodeResult:
     replica: int
     error: str = ""
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "request": _without_objects(self.request)}
+
     @property
     def finished(self) -> bool:
         """Whether the episode was played to its end."""
@@ -75,7 +78,7 @@ class EpisodeResult:
 @final
 @dataclass(frozen=True, eq=False)
 class EpisodeStep:
-    """A step of an episode whose request records "stream".
+    """A step of an episode whose request records "stream". It pickles as an `EpisodeResult` does.
 
     Attributes:
         id, request: as in `EpisodeResult`.
@@ -91,6 +94,16 @@ class EpisodeStep:
     actions: NDArray[np.int32]
     observations: NDArray[np.float32] | None
     rewards: NDArray[np.float32] | None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "request": _without_objects(self.request)}
+
+
+def _without_objects(request: EpisodeRequest) -> EpisodeRequest:
+    """The request without policies that are no names: functions and networks may be large, or not pickle."""
+    policies = request.policy if isinstance(request.policy, tuple) else (request.policy,)
+    named = tuple(policy if isinstance(policy, str) else None for policy in policies)
+    return replace(request, policy=named if isinstance(request.policy, tuple) else named[0])
 
 
 @final

@@ -110,7 +110,7 @@ def test_what_a_lost_actor_had_is_played_again(cluster: Any, tmp_path: Path) -> 
 @pytest.mark.slow
 def test_requests_that_kill_every_actor_fail_alone(cluster: Any, tmp_path: Path) -> None:
     deadly = Deadly(tmp_path / "deaths", 1000)
-    with RayRolloutEngine(SIMULATOR, RayConfig(chunk=10)) as engine:
+    with RayRolloutEngine(SIMULATOR, RayConfig(chunk=10), on_error="return") as engine:
         policy = engine.publish(lambda: deadly)
         before = engine.submit([EpisodeRequest(seed=seed, max_steps=20) for seed in range(10)])
         bad = engine.submit([EpisodeRequest(policy=policy)] * 10)
@@ -136,7 +136,7 @@ def test_policies_that_raise_fail_their_requests_alone(cluster: Any) -> None:
             raise FileNotFoundError("no such file on this machine")
         return raises
 
-    with RayRolloutEngine(SIMULATOR) as engine:
+    with RayRolloutEngine(SIMULATOR, on_error="return") as engine:
         policies = [engine.publish(make_here_only), engine.publish(lambda: raises), "random"]
         ids = engine.submit([EpisodeRequest(policy=policies[tag % 3], tag=tag, max_steps=5) for tag in range(30)])
         results = {result.request.tag: result for result in taken(engine)}
@@ -183,7 +183,7 @@ def failure_of(engine: RayRolloutEngine, count: int) -> ActorsLostError:
 @pytest.mark.slow
 def test_actors_that_cannot_make_their_engine_end_it(cluster: Any) -> None:
     config = SimulatorConfig(8, device="cuda:99")
-    with RayRolloutEngine(config, RayConfig(max_losses=2)) as engine:
+    with RayRolloutEngine(config, RayConfig(max_losses=2), on_error="return") as engine:
         engine.submit([EpisodeRequest(seed=seed) for seed in range(5)])
         error = failure_of(engine, 5)
     assert "2 actors were lost one after the other, the last by " in str(error)
@@ -192,7 +192,7 @@ def test_actors_that_cannot_make_their_engine_end_it(cluster: Any) -> None:
 
 @pytest.mark.slow
 def test_a_cluster_without_room_is_not_waited_for(cluster: Any) -> None:
-    with RayRolloutEngine(SIMULATOR, RayConfig(cpus_per_actor=64, start_timeout=0.5)) as engine:
+    with RayRolloutEngine(SIMULATOR, RayConfig(cpus_per_actor=64, start_timeout=0.5), on_error="return") as engine:
         engine.submit([EpisodeRequest(seed=seed) for seed in range(5)])
         error = failure_of(engine, 5)
     assert str(error).startswith("no actor was ready for 0.5 seconds (add machines")
@@ -200,7 +200,7 @@ def test_a_cluster_without_room_is_not_waited_for(cluster: Any) -> None:
 
 @pytest.mark.slow
 def test_an_engine_outlives_no_cluster(cluster: Any) -> None:
-    idle, playing = (RayRolloutEngine(SIMULATOR) for _ in range(2))
+    idle, playing = (RayRolloutEngine(SIMULATOR, on_error="return") for _ in range(2))
     for engine in (idle, playing):
         engine.submit(EpisodeRequest(max_steps=1))
         assert len(taken(engine)) == 1
@@ -232,7 +232,7 @@ def test_the_end_answers_what_is_left(cluster: Any) -> None:
     results = list(engine)
     assert sorted(result.id for result in results) == ids
     assert {result.reason for result in results} >= {"cancelled", "failed"}
-    assert {result.error for result in results if result.reason == "failed"} == {"this engine was closed"}
+    assert {result.error for result in results if result.reason == "failed"} == {"the engine was closed"}
     for call in (engine.get_outputs, lambda: engine.submit(EpisodeRequest())):
         with pytest.raises(ClosedError, match="this engine was closed") as caught:
             call()

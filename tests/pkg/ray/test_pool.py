@@ -38,7 +38,7 @@ class Run:
         **settings: Any,
     ) -> None:
         self.ray = StandIn(behave)
-        self.requests = Requests(CONFIG)
+        self.requests = Requests(CONFIG, raises=False)
         self.ids = self.requests.submit(some(count), None)
         self.pool = Pool(self.ray, CONFIG, RayConfig(**{"chunk": 2, **settings}), self.requests)
         before(self)
@@ -212,8 +212,8 @@ def test_answers_that_make_no_sense_end_the_engine() -> None:
 
 def test_actors_get_the_threads_that_ray_sets_aside() -> None:
     for cpus, num_threads in [(0.5, 1), (3, 3)]:
-        pool = Pool(StandIn(live), CONFIG, RayConfig(cpus_per_actor=cpus), Requests(CONFIG))
+        pool = Pool(StandIn(live), CONFIG, RayConfig(cpus_per_actor=cpus), Requests(CONFIG, raises=False))
         assert RolloutConfig.from_json(pool._config).simulator.num_threads == num_threads
     config = CONFIG.replace(simulator=doorstep.SimulatorConfig(2, num_threads=7))
-    pool = Pool(StandIn(live), config, RayConfig(), Requests(config))
+    pool = Pool(StandIn(live), config, RayConfig(), Requests(config, raises=False))
     assert RolloutConfig.from_json(pool._config) == config

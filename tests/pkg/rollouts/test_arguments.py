@@ -28,6 +28,8 @@ SIMULATOR = SimulatorConfig(2)
         ({"deadline": math.nan}, "deadline is nan"),
         ({"deadline": math.inf}, "deadline is inf"),
         ({"deadline": "now"}, "deadline is 'now'"),
+        ({"deadline": 1e300}, "deadline is 1e+300; it must be None or a number of seconds, more than 0 and at most"),
+        ({"deadline": 10**400}, "deadline is 1000"),
         ({"record": "rewards"}, "record is 'rewards'; it must be some of 'actions', 'observations', 'stream'"),
         ({"record": ("actions", 3)}, "record is"),
         ({"record": 3}, "record is 3"),
@@ -99,6 +101,7 @@ def test_a_level_must_suit_the_agents() -> None:
         ({"seeds": [1], "max_steps": "x"}, "max_steps is"),
         ({"seeds": [1], "tag": -1}, "tag is -1"),
         ({"seeds": [1], "timeout": -1}, "timeout is -1"),
+        ({"seeds": [1], "seed": 3}, "seed is 3; it must be left out: `seeds` has that of each request"),
     ],
 )
 def test_batches_are_checked(arguments: dict[str, Any], message: str) -> None:
@@ -172,6 +175,17 @@ def test_configs_say_what_they_are() -> None:
         assert engine.config is config
     with RolloutEngine(SIMULATOR) as engine:
         assert engine.config == RolloutConfig(SIMULATOR)
+
+
+def test_requests_that_are_refused_take_no_number_of_a_policy() -> None:
+    with RolloutEngine(RolloutConfig(SIMULATOR, max_policies=2)) as engine:
+        for _ in range(9):
+            with pytest.raises(doorstep.ArgumentError, match="policy is 3"):
+                engine.submit(EpisodeRequest(policy=(lambda rows: walk(rows), 3)))
+            with pytest.raises(doorstep.ArgumentError, match="max_levels"):
+                engine.submit(EpisodeRequest(policy=lambda rows: walk(rows), level=levels.reference()))
+        engine.submit(EpisodeRequest(policy=(lambda rows: walk(rows), "idle"), max_steps=2))
+        assert next(iter(engine)).finished
 
 
 def test_one_policy_may_be_the_only_one() -> None:

@@ -21,6 +21,7 @@ from doorstep.rollouts import AsyncEpisodes
 
 RunPython = Callable[..., str]
 ENVS, ROUNDS = 12, 50
+LEVEL = doorstep.levels.curated()["one door"]
 
 
 def request_of(env: int, episode: int) -> EpisodeRequest:
@@ -176,6 +177,32 @@ def test_a_time_out_loses_nothing() -> None:
             play_on(env, 0.05)  # until the other agents are asked for
         gate.set()
         assert len(env.recv(30)[0]) == 2
+
+
+def test_a_timeout_is_measured_by_a_clock_and_not_by_what_happens() -> None:
+    gate = threading.Event()
+
+    def waits(rows: NDArray[np.float32]) -> NDArray[np.int32]:
+        assert gate.wait(60)
+        return np.zeros((len(rows), 4), np.int32)
+
+    with AsyncEpisodes(config_of(2), agents=[1], request=lambda env, k: EpisodeRequest(policy=waits)) as env:
+        changed = env._exchange.changed
+
+        def wake() -> None:
+            while not gate.is_set():
+                with changed:
+                    changed.notify_all()
+                time.sleep(0.0005)
+
+        waker = threading.Thread(target=wake)
+        waker.start()
+        start = time.monotonic()
+        with pytest.raises(TimeoutError):
+            play_on(env, 0.2)
+        gate.set()
+        waker.join()
+        assert time.monotonic() - start >= 0.2
 
 
 @pytest.mark.filterwarnings("ignore:a replica has ended:RuntimeWarning")
@@ -346,9 +373,99 @@ def test_a_policy_that_raises_is_told() -> None:
         play_on(env, 30)
 
 
+def failing_first(env: int, episode: int) -> EpisodeRequest:
+    """The first episode of environment 1 fails."""
+
+    def fails(rows: Any) -> Any:
+        raise ZeroDivisionError("of the other agent")
+
+    return EpisodeRequest(policy=fails if (env, episode) == (1, 0) else "idle", max_steps=4, seed=env)
+
+
+def test_an_episode_that_fails_is_told_once_and_the_others_go_on() -> None:
+    with AsyncEpisodes(config_of(3), batch_size=3, agents=[1], request=failing_first) as env:
+        ended: list[int] = []
+        failures = 0
+        while len(ended) < 12:
+            try:
+                observations, *_, info = env.recv(30)
+            except StateError as error:
+                failures += 1
+                result = error.result  # type: ignore[attr-defined]
+                assert (result.request.tag, result.error) == (1, "ZeroDivisionError: of the other agent")
+                env.send(np.zeros((1, 1, 4), np.int32), [1])  # begins its next episode
+                continue
+            ended += [result.request.tag for result in info["result"] if result is not None]
+            env.send(actions_for(observations), info["env_id"])
+        assert failures == 1
+        assert set(ended) == {0, 1, 2}
+
+
+def test_a_failure_is_a_result_where_it_was_asked_for() -> None:
+    with AsyncEpisodes(config_of(3), agents=[1], request=failing_first, on_error="return") as env:
+        reasons: list[str] = []
+        while len(reasons) < 12:
+            observations, *_, info = env.recv(30)
+            reasons += [result.reason for result in info["result"] if result is not None]
+            env.send(actions_for(observations), info["env_id"])
+        assert reasons.count("failed") == 1
+
+
+@pytest.mark.parametrize(
+    ("second", "error"),
+    [(lambda: 1 // 0, ZeroDivisionError), (lambda: EpisodeRequest(level=LEVEL), ArgumentError), (int, ArgumentError)],
+    ids=["raises", "a level without room", "no request"],
+)
+def test_a_request_that_cannot_be_made_changes_nothing(second: Any, error: type[Exception]) -> None:
+    is_bad = True
+
+    def request(env: int, episode: int) -> EpisodeRequest:
+        if is_bad and (env, episode) == (1, 1):
+            return second()  # type: ignore[no-any-return]
+        return EpisodeRequest(seed=10 * env + episode, max_steps=2)
+
+    with AsyncEpisodes(config_of(3), request=request) as env:
+        seeds: list[int] = []
+        for _ in range(40):
+            observations, *_, info = env.recv(30)
+            seeds += [result.request.seed for result in info["result"] if result is not None]
+            actions, ids = actions_for(observations), info["env_id"]
+            try:
+                env.send(actions, ids)
+            except error:
+                is_bad = False
+                env.send(actions, ids)  # as if nothing had been
+        assert not is_bad
+        for number in range(3):
+            played = [seed - 10 * number for seed in seeds if seed // 10 == number]
+            assert played[:5] == [0, 1, 2, 3, 4]
+
+
+def test_what_it_receives_from_cannot_wait_for_it() -> None:
+    is_made = threading.Event()
+
+    def receives(rows: Any) -> Any:
+        assert is_made.wait(30)
+        try:
+            env.recv()
+        except StateError as error:
+            raised.append(str(error))
+        return np.zeros((len(rows), 4), np.int32)
+
+    raised: list[str] = []
+    with AsyncEpisodes(config_of(2), agents=[1], request=lambda e, k: EpisodeRequest(policy=receives)) as env:
+        is_made.set()
+        for _ in range(3):
+            observations, *_, info = env.recv(30)
+            env.send(actions_for(observations), info["env_id"])
+    assert raised
+    assert "a policy would wait for the engine that calls it" in raised[0]
+
+
 @pytest.mark.parametrize(
     ("name", "arguments"),
     [
+        ("on_error", {"on_error": None}),
         ("num_envs", {"num_envs": 5}),
         ("num_envs", {"num_envs": 0}),
         ("batch_size", {"batch_size": 0}),

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import random
 import threading
 import time
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -281,6 +283,65 @@ def test_engines_in_cycles_end_wherever_they_are_collected() -> None:
     assert not alive()
 
 
+def is_soon(happens: Callable[[], bool]) -> bool:
+    end = time.monotonic() + 20
+    while not happens() and time.monotonic() < end:
+        time.sleep(0.01)
+        gc.collect()
+    return happens()
+
+
+def test_policies_live_no_longer_than_their_requests() -> None:
+    torch = pytest.importorskip("torch")
+    kept: list[Any] = []
+    with RolloutEngine(SimulatorConfig(2)) as engine:
+        before = doorstep.live_counts()["policy"]
+        for index in range(20):
+            network = doorstep.Policy.from_torch(torch.nn.Linear(94, 19))
+            policies = network.freeze() if index % 2 else network, Gate()
+            policies[1].open.set()
+            kept += map(weakref.ref, policies)
+            engine.run([EpisodeRequest(policy=policies, max_steps=1)])
+        del network, policies
+        assert is_soon(lambda: not any(one() is not None for one in kept))
+        assert is_soon(lambda: doorstep.live_counts()["policy"] == before)
+        assert engine.run([EpisodeRequest()])[0].finished
+
+
+def test_an_engine_ends_though_its_policy_refers_to_it() -> None:
+    class Player:
+        def __init__(self) -> None:
+            self.engine = RolloutEngine(SimulatorConfig(2))
+
+        def act(self, observations: NDArray[np.float32]) -> NDArray[np.int32]:
+            return np.zeros((len(observations), 4), np.int32)
+
+    player = Player()
+    player.engine.run([EpisodeRequest(policy=player.act, max_steps=2)])
+    engine = weakref.ref(player.engine)
+    del player
+    assert is_soon(lambda: engine() is None)
+    assert is_soon(lambda: not alive())
+
+
+@pytest.mark.parametrize("which", range(5))
+def test_a_thread_that_cannot_start_leaves_nothing(which: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    others, start, numbers = set(threading.enumerate()), threading.Thread.start, itertools.count()
+
+    def fails(self: threading.Thread) -> None:
+        if next(numbers) == which:
+            raise RuntimeError("can't start new thread")
+        start(self)
+
+    config = RolloutConfig(SimulatorConfig(1), devices=("cpu",) * 3, controller=ROUND_ROBIN)
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", fails)
+        with pytest.raises(RuntimeError, match="can't start new thread"):
+            RolloutEngine(config)  # a thread of the controller, of each replica, and of futures
+    assert is_soon(lambda: set(threading.enumerate()) <= others)
+    assert is_soon(lambda: not alive())
+
+
 def test_a_policy_may_close_the_engine() -> None:
     def closes(observations: NDArray[np.float32]) -> Any:
         engine.close()
@@ -342,7 +403,8 @@ def test_the_engine_ends_with_its_last_replica(controller: Any, monkeypatch: pyt
 
     gate = threading.Event()
     monkeypatch.setattr(module.ReplicaHandle, "run", lambda self, timeout: gate.wait(30) and fails(self, timeout))
-    with RolloutEngine(RolloutConfig(SimulatorConfig(4), controller=controller)) as engine:
+    config = RolloutConfig(SimulatorConfig(4), controller=controller)
+    with RolloutEngine(config, on_error="return") as engine:
         ids = engine.submit(some_requests(20))
         gate.set()
         results = list(engine)

@@ -111,7 +111,7 @@ def test_coroutines_await_results() -> None:
     requests = some_requests(100)
 
     async def play(engine: RolloutEngine) -> list[Any]:
-        return await asyncio.gather(*(engine.run(request) for request in requests))
+        return await asyncio.gather(*(engine.play(request) for request in requests))
 
     # Most have to wait for room, without stopping the loop
     with RolloutEngine(RolloutConfig(SimulatorConfig(4), queue_capacity=3)) as engine:
@@ -123,16 +123,55 @@ def test_coroutines_await_results() -> None:
 
 def test_cancelling_a_task_cancels_its_request() -> None:
     async def play(engine: RolloutEngine) -> None:
-        tasks = [asyncio.create_task(engine.run(EpisodeRequest(policy=slowly))) for _ in range(10)]
+        tasks = [asyncio.create_task(engine.play(EpisodeRequest(policy=slowly))) for _ in range(10)]
         await asyncio.sleep(0.05)
         for task in tasks:
             task.cancel()
         results = await asyncio.gather(*tasks, return_exceptions=True)
         assert all(isinstance(result, asyncio.CancelledError) for result in results)
         with pytest.raises(asyncio.TimeoutError):
-            await asyncio.wait_for(engine.run(EpisodeRequest(policy=slowly)), 0.02)
+            await asyncio.wait_for(engine.play(EpisodeRequest(policy=slowly)), 0.02)
 
     with RolloutEngine(SimulatorConfig(1)) as engine:
         asyncio.run(play(engine))
         assert engine.drain(5)
         assert engine.outstanding == 0
+
+
+@pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt, GeneratorExit, ValueError])
+def test_a_callback_that_raises_keeps_no_other_from_being_called(
+    error: type[BaseException], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def raises(_: Any) -> None:
+        raise error
+
+    monkeypatch.setattr("traceback.print_exc", lambda: None)
+    monkeypatch.setattr(concurrent.futures._base.LOGGER, "disabled", True)
+    done = threading.Event()
+    with RolloutEngine(SimulatorConfig(1)) as engine:
+        future = engine.future(EpisodeRequest(policy=slowly, max_steps=20))
+        future.add_done_callback(raises)
+        future.add_done_callback(lambda _: done.set())
+        assert done.wait(30)
+        assert engine.future(EpisodeRequest(max_steps=2)).result(30).finished  # their thread goes on
+
+
+def test_a_future_whose_result_its_user_has_set_keeps_it(capfd: pytest.CaptureFixture[str]) -> None:
+    with RolloutEngine(SimulatorConfig(1)) as engine:
+        future: Any = engine.future(EpisodeRequest(policy=slowly, max_steps=20))
+        future.set_result("mine")
+        assert engine.future(EpisodeRequest(max_steps=2)).result(30).finished
+        assert engine.drain(30)
+        assert future.result() == "mine"
+        assert engine.outstanding == 0
+    assert capfd.readouterr().err == ""
+
+
+def test_results_of_others_are_outstanding_while_there_are_futures() -> None:
+    with RolloutEngine(SimulatorConfig(4)) as engine:
+        engine.future(EpisodeRequest(max_steps=2)).result(30)
+        engine.submit_batch(range(10), max_steps=2)
+        assert engine.drain(30)
+        assert engine.outstanding == 10
+        assert len(engine.get_outputs(most=4)) == 4
+        assert engine.outstanding == 6

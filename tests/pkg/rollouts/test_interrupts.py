@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from tests.interrupts import interrupted_everywhere
 from tests.pkg.rollouts.playing import results_of, some_requests
 
-from doorstep import EpisodeRequest, EpisodeResult, RolloutConfig, RolloutEngine, SimulatorConfig, rollouts
+from doorstep import EpisodeRequest, EpisodeResult, RolloutConfig, RolloutEngine, SimulatorConfig, StateError, rollouts
 
 PATIENCE = 20  # seconds, after which something hangs
 
@@ -70,6 +70,13 @@ def iterate(engine: RolloutEngine, taken: list[Any]) -> None:
         taken += [result]
 
 
+def take_what_failed(engine: RolloutEngine, taken: list[Any]) -> None:
+    try:
+        taken += engine.get_outputs()
+    except StateError as error:
+        taken += [error.result]  # type: ignore[attr-defined]
+
+
 def iterate_once(engine: RolloutEngine, taken: list[Any]) -> None:
     results = iter(engine)
     for result in results:
@@ -79,6 +86,31 @@ def iterate_once(engine: RolloutEngine, taken: list[Any]) -> None:
 
 
 TAKERS = [take_outputs, take_one_output, take_records, iterate, iterate_once]
+
+
+@pytest.mark.parametrize("policies", [["fails", "idle", "fails"], ["idle", "idle", "fails"]], ids=["first", "last"])
+def test_each_failure_is_raised_once(policies: list[str], engine: RolloutEngine) -> None:
+    def fails(rows: NDArray[np.float32]) -> NDArray[np.int32]:
+        raise ZeroDivisionError
+
+    named: dict[str, Any] = {"fails": fails, "idle": "idle"}
+    requests = [EpisodeRequest(policy=named[policy], max_steps=1) for policy in policies]
+    taken: list[Any] = []
+
+    def take_the_rest() -> None:
+        end = time.monotonic() + PATIENCE
+        while engine.outstanding and time.monotonic() < end:
+            take_what_failed(engine, taken)
+
+    ids = engine.submit(requests)
+    for place in interrupted_everywhere(lambda: take_what_failed(engine, taken)):
+        take_the_rest()
+        assert ids_of(taken) == sorted(ids), place
+        taken.clear()
+        ids = engine.submit(requests)
+        assert engine.drain(PATIENCE)
+    take_the_rest()
+    assert len(engine.output_queue) == 0
 
 
 @pytest.mark.parametrize("take", [*TAKERS, "recorded"], ids=lambda take: getattr(take, "__name__", take))
@@ -193,6 +225,7 @@ SUBMISSIONS: dict[str, Callable[[RolloutEngine], Any]] = {
     "submit_batch": lambda engine: engine.submit_batch(range(3), max_steps=1, policy=lambda rows: idle(rows)),
     "two policies": lambda engine: engine.submit(some(policy=("idle", lambda rows: idle(rows)))),
     "future": lambda engine: engine.future(EpisodeRequest(max_steps=1, policy=lambda rows: idle(rows))),
+    "run": lambda engine: engine.run([EpisodeRequest(max_steps=1, policy=lambda rows: idle(rows))]),
     "drain": lambda engine: engine.drain(PATIENCE),
     "outstanding": lambda engine: engine.outstanding,
 }
@@ -206,7 +239,7 @@ def test_what_was_submitted_is_answered_and_no_more(call: Any, engine: RolloutEn
     for place in interrupted_everywhere(lambda: call(engine)):
         assert engine.drain(PATIENCE), place
         taken += len(take_all(engine))
-        if call is not SUBMISSIONS["future"]:
+        if call not in (SUBMISSIONS["future"], SUBMISSIONS["run"]):
             assert taken == engine.metrics.total("requests_submitted").count - submitted, place
     assert results_of(engine, some())[0].finished
 

@@ -142,7 +142,7 @@ def test_weights_that_move_fail_the_episodes_and_are_not_read(is_large: bool) ->
     """Large arrays are mapped by themselves: reading them when they are gone would crash."""
     module = mlp(2048 if is_large else 8)
     policy, gate = doorstep.Policy.from_torch(module), Gate()
-    with RolloutEngine(SimulatorConfig(1)) as engine:
+    with RolloutEngine(SimulatorConfig(1), on_error="return") as engine:
         engine.submit(EpisodeRequest(policy=(policy, gate), max_steps=100))
         gate.wait()
         gate.passing.release()
@@ -161,7 +161,7 @@ def test_weights_that_move_fail_the_episodes_and_are_not_read(is_large: bool) ->
 
 def test_weights_may_be_freed_at_any_time() -> None:
     """Each of many modules loses its memory while an engine plays it."""
-    with RolloutEngine(SimulatorConfig(8)) as engine:
+    with RolloutEngine(SimulatorConfig(8), on_error="return") as engine:
         for index in range(20):
             module = mlp(512)
             engine.submit([EpisodeRequest(policy=doorstep.Policy.from_torch(module)) for _ in range(8)])
@@ -180,7 +180,7 @@ def test_logits_that_are_not_finite_fail_the_episode() -> None:
         for one in ((policy, "idle"), ("idle", policy), policy)
     ]
     others = some_requests(9)
-    with RolloutEngine(SimulatorConfig(3, num_threads=2)) as engine:
+    with RolloutEngine(SimulatorConfig(3, num_threads=2), on_error="return") as engine:
         expected, results = results_of(engine, others), results_of(engine, [*requests, *others])
         assert_equal_results(results[3:], expected)
         for result, agent in zip(results, (0, 1, 0), strict=False):
@@ -235,7 +235,7 @@ def test_time_left_is_seen_as_in_a_simulator_of_this_length() -> None:
 
 def test_a_policy_that_does_not_fit_fails_its_episodes() -> None:
     wrong = doorstep.Policy.from_torch(torch.nn.Linear(NUM_INPUTS + 3, NUM_LOGITS))
-    with RolloutEngine(SimulatorConfig(4)) as engine:
+    with RolloutEngine(SimulatorConfig(4), on_error="return") as engine:
         results = results_of(engine, [EpisodeRequest(policy=wrong), EpisodeRequest(max_steps=3)])
     assert [result.reason for result in results] == ["failed", "time"]
     assert "the observations have 94" in results[0].error
@@ -361,7 +361,7 @@ def test_methods_are_one_policy() -> None:
     ],
 )
 def test_what_a_policy_returns_is_checked(returned: Any, message: str) -> None:
-    with RolloutEngine(SimulatorConfig(1)) as engine:
+    with RolloutEngine(SimulatorConfig(1), on_error="return") as engine:
         request = EpisodeRequest(policy=("idle", lambda _: returned), max_steps=5)
         (result,) = results_of(engine, [request])
         assert (result.reason, result.length, result.state_hash) == ("failed", 0, 0)
@@ -379,7 +379,7 @@ def test_a_policy_that_raises_fails_its_own_episodes_before_the_step() -> None:
             raise ValueError("no more")
         return np.zeros((len(observations), 4), np.int32)
 
-    with RolloutEngine(SimulatorConfig(4)) as engine:
+    with RolloutEngine(SimulatorConfig(4), on_error="return") as engine:
         requests = [EpisodeRequest(seed=1, max_steps=20, policy=raises_later, record="observations")]
         others = some_requests(20)
         expected = results_of(engine, others)
@@ -396,7 +396,7 @@ def test_every_result_has_the_error_of_its_own_failure() -> None:
         raise RuntimeError(f"{threading.current_thread().name} {next(numbers)}")
 
     numbers = iter(range(1000))
-    with RolloutEngine(SimulatorConfig(1)) as engine:
+    with RolloutEngine(SimulatorConfig(1), on_error="return") as engine:
         errors = [result.error for result in results_of(engine, some_requests(20, policy=raises))]
     assert errors == [f"RuntimeError: doorstep-replica-0 {number}" for number in range(20)]
 
@@ -406,7 +406,7 @@ def test_no_exception_of_a_policy_ends_the_engine(error: type[BaseException]) ->
     def raises(observations: NDArray[np.float32]) -> Any:
         raise error
 
-    with RolloutEngine(SimulatorConfig(2)) as engine:
+    with RolloutEngine(SimulatorConfig(2), on_error="return") as engine:
         assert {result.reason for result in results_of(engine, some_requests(5, policy=raises))} == {"failed"}
         assert results_of(engine, some_requests(1))[0].finished
 
@@ -423,7 +423,7 @@ def test_actions_out_of_range_are_clamped_or_an_error() -> None:
         (clamped,) = results_of(engine, [request])
     assert (result.returns == clamped.returns).all()
     assert result.finished
-    with RolloutEngine(SimulatorConfig(1, action_check="raise")) as engine:
+    with RolloutEngine(SimulatorConfig(1, action_check="raise"), on_error="return") as engine:
         (result,) = results_of(engine, [EpisodeRequest(policy=far, max_steps=3)])
     assert result.reason == "failed"
     assert "it must be 0 to 3" in result.error

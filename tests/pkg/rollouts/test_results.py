@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import pickle
 import random
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -229,3 +231,31 @@ def test_rooms_that_agents_passed() -> None:
 
 def walk_north(observations: NDArray[np.float32]) -> NDArray[np.int32]:
     return np.tile(np.array([3, 0, 2, 0], np.int32), (len(observations), 1))
+
+
+@pytest.mark.parametrize(
+    ("policy", "kept"),
+    [
+        ("random", "random"),
+        (("idle", "random"), ("idle", "random")),
+        (walk, None),
+        (("idle", lambda rows: walk(rows)), ("idle", None)),
+    ],
+    ids=["a name", "names", "a function", "a function of a tuple"],
+)
+def test_results_and_steps_pickle_without_functions(policy: Any, kept: Any) -> None:
+    request = EpisodeRequest(
+        policy=policy, level=levels.curated()["slalom"], max_steps=3, record=("observations", "stream"), tag=7
+    )
+    with RolloutEngine(SimulatorConfig(2, max_levels=1)) as engine:
+        engine.submit(request)
+        assert engine.drain(30)
+        outputs = engine.get_outputs()
+    copies = pickle.loads(pickle.dumps(outputs))
+    assert len(copies) == len(outputs) == 4
+    for output, copy in zip(outputs, copies, strict=True):
+        assert type(copy) is type(output)
+        assert copy.request == replace(request, policy=kept)
+        assert output.request == request
+        for name in set(vars(output)) - {"request"}:
+            np.testing.assert_array_equal(getattr(copy, name), getattr(output, name))

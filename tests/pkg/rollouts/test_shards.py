@@ -210,7 +210,7 @@ def test_two_writers_lose_nothing(tmp_path: Path) -> None:
 def test_what_does_not_belong_into_shards_is_refused(tmp_path: Path) -> None:
     (with_actions,) = play(1, record="actions")
     (of_three,) = play(1, SimulatorConfig(1, num_agents=3, num_threads=1))
-    with RolloutEngine(CONFIG) as engine:
+    with RolloutEngine(CONFIG, on_error="return") as engine:
         engine.submit(EpisodeRequest(policy=lambda rows: None, record="observations"))
         (failed,) = engine
     writer = ShardWriter(tmp_path, CONFIG)

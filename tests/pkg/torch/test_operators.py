@@ -46,6 +46,28 @@ def test_operators_keep_the_rules_of_pytorch(name: str, dtype: Any) -> None:
     torch.library.opcheck(getattr(torch.ops.doorstep, name).default, calls(dtype)[name])
 
 
+def without_memory(arguments: Any) -> list[Any]:
+    return [one.detach().to("meta") if isinstance(one, torch.Tensor) else one for one in arguments]
+
+
+@pytest.mark.parametrize("name", calls(torch.float32))
+def test_results_without_memory_are_shaped_as_others(name: str) -> None:
+    operator, arguments = getattr(torch.ops.doorstep, name), calls(torch.float64)[name]
+    results, shaped = operator(*arguments), operator(*without_memory(arguments))
+    pairs = zip(results, shaped, strict=True) if isinstance(results, tuple) else [(results, shaped)]
+    for result, one in pairs:
+        assert (one.shape, one.dtype, one.device.type) == (result.shape, result.dtype, "meta")
+
+
+@pytest.mark.parametrize(("name", "numbers"), [("create_", (1, 0)), ("step_", ([],))])
+def test_worlds_without_memory_are_checked_as_others(name: str, numbers: Any) -> None:
+    rooms, operator = doorstep_torch.make(3, flat_observations=True), getattr(torch.ops.doorstep, name)
+    tensors = without_memory(rooms._arguments(rooms.init(1)))
+    operator(*tensors, *rooms._rules, *numbers)
+    with pytest.raises(doorstep.ArgumentError, match=r"is of shape \[3, .*; it must be of shape \[2, "):
+        operator(tensors[0][:2], *tensors[1:], *rooms._rules, *numbers)
+
+
 @pytest.mark.slow
 def test_operators_of_worlds_keep_the_rules_of_pytorch() -> None:
     rooms = doorstep_torch.make(3, flat_observations=True)

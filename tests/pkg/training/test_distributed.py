@@ -217,6 +217,19 @@ def test_staggered_shards_are_those_of_the_whole() -> None:
 # ---- How they end
 
 
+def test_what_one_rank_raises_is_raised_on_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: dict[int, bytes] = {}
+    failing, other = rank_of(1, 2), rank_of(0, 2)
+    monkeypatch.setattr(failing, "_largest", lambda number: number)
+    monkeypatch.setattr(failing, "_broadcast_from", told.setdefault)
+    with pytest.raises(LookupError, match="no such thing"), failing.together():
+        raise LookupError("no such thing")
+    monkeypatch.setattr(other, "_largest", lambda number: 2)
+    monkeypatch.setattr(other, "_broadcast_from", lambda rank, data: told[rank])
+    with pytest.raises(TrainingError, match="rank 1 of the run failed: LookupError: no such thing"), other.together():
+        pass
+
+
 @pytest.mark.slow
 def test_what_fails_on_one_process_fails_on_all(tmp_path: Path) -> None:
     """Also where the disk is full when the first one writes a checkpoint, and where the loss of one is not finite."""
