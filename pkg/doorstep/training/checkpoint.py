@@ -38,6 +38,7 @@ class Checkpoint:
         tensors: weights, optimiser, running moments, random numbers and worlds, by name.
         absent_curriculum: module.Class of a curriculum's config that this process has not registered, and in whose
             place `config` has the uniform one; "" if there is none. It is not needed to play.
+        reward_function: module.name of the function that gave the rewards; "" if there was none.
     """
 
     config: TrainingConfig
@@ -46,6 +47,7 @@ class Checkpoint:
     seconds: float
     tensors: Mapping[str, torch.Tensor]
     absent_curriculum: str = ""
+    reward_function: str = ""
 
     def part(self, prefix: str) -> dict[str, torch.Tensor]:
         """The tensors whose names begin with `prefix` and a dot, without these."""
@@ -101,6 +103,7 @@ def save_checkpoint(path: str | os.PathLike[str], checkpoint: Checkpoint) -> Non
         "update": checkpoint.update,
         "world_steps": checkpoint.world_steps,
         "seconds": checkpoint.seconds,
+        "reward_function": checkpoint.reward_function,
     }
     save_tensors(path, checkpoint.tensors, header)
 
@@ -154,7 +157,8 @@ def parse_checkpoint(path: str | os.PathLike[str], data: bytes) -> Checkpoint:
         if values["curriculum"]["type"] not in CurriculumConfig.registry:
             values, absent = {**values, "curriculum": UniformCurriculum.type}, header["curriculum"]
         config = TrainingConfig.from_dict(values)
-        return Checkpoint(config, header["update"], header["world_steps"], header["seconds"], tensors, absent)
+        counters = header["update"], header["world_steps"], header["seconds"]
+        return Checkpoint(config, *counters, tensors, absent, header["reward_function"])
     except (DoorstepError, KeyError, TypeError) as error:
         raise StateError(f"{os.fsdecode(path)} has a config that this version refuses: {error}") from error
 

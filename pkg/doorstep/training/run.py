@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from doorstep._arguments import check_between
 from doorstep._files import checked_path, read_regular, replaced_file
+from doorstep._reward import AnyReward, RewardFunction, split_reward
 from doorstep.errors import ArgumentError, StateError
 from doorstep.training.checkpoint import (
     Checkpoint,
@@ -44,6 +45,7 @@ def train(
     folder: str | os.PathLike[str],
     *,
     config: TrainingConfig | None = None,
+    reward: AnyReward = None,
     minutes: float | None = None,
     on_begin: OnBegin | None = None,
     on_update: OnUpdate | None = None,
@@ -73,6 +75,9 @@ def train(
     Args:
         folder: for the files of the run; made if it does not exist.
         config: what is trained, and how; None: `preset("default")`.
+        reward: in place of the config's: `Rewards`, or a function of a step's tensors, which are PyTorch's, that
+            returns what agents learn from, float32 [N, A]: `lambda step: step.rewards + 0.1 * step.terminations`. Logs
+            keep the returns of the worlds. None: as the config says.
         minutes: of the clock, after which this call writes a checkpoint and returns, more than 0. Schedules follow
             `num_updates`, whether or not it is reached. None: no limit.
         on_begin: called before the first update, in every process.
@@ -99,7 +104,8 @@ def train(
     if checkpoint is not None and not auto_resume:
         raise ArgumentError(f"{path} has a run already", argument="folder", hint="resume it, or choose another folder")
     load_safetensors()  # now, not after the first updates
-    trainer = Trainer((config or preset("default")).changed(**changes), ranks)
+    changed, function = with_reward(changes, reward)
+    trainer = Trainer((config or preset("default")).changed(**changed), ranks, function)
     if checkpoint is not None:
         trainer.restore(checkpoint)
     return _run(trainer, path, on_begin, on_update, with_limit(should_stop, minutes), tensorboard)
@@ -108,6 +114,7 @@ def train(
 def resume(
     folder: str | os.PathLike[str],
     *,
+    reward: AnyReward = None,
     minutes: float | None = None,
     on_begin: OnBegin | None = None,
     on_update: OnUpdate | None = None,
@@ -120,6 +127,7 @@ def resume(
 
     Args:
         folder: of the run.
+        reward: as for `train()`. A run with a function needs it again.
         minutes, on_begin, on_update, should_stop, tensorboard: as for `train()`.
         **changes: other values of fields of the config, as for `train()`, such as `num_updates`. The network and the
             worlds must stay.
@@ -139,16 +147,30 @@ def resume(
         module, _, name = checkpoint.absent_curriculum.rpartition(".")
         message = f"the run in {path} has the curriculum {name}, which no module has registered"
         raise StateError(message, hint=f"import {module} first")
-    config = checkpoint.config.changed(**changes)
+    changed, function = with_reward(changes, reward)
+    if reward is None and checkpoint.reward_function:
+        message = (
+            f"the run in {path} is rewarded by the function {checkpoint.reward_function}, which it does not contain"
+        )
+        raise StateError(message, hint="pass it again, or Rewards, as reward=")
+    config = checkpoint.config.changed(**changed)
     if checkpoint.update >= config.num_updates:
         raise ArgumentError(
             f"the run in {path} has made {checkpoint.update:,} updates, and num_updates is {config.num_updates:,}",
             argument="num_updates",
             hint=f"give more, such as num_updates={2 * checkpoint.update}",
         )
-    trainer = Trainer(config, ranks)
+    trainer = Trainer(config, ranks, function)
     trainer.restore(checkpoint)
     return _run(trainer, path, on_begin, on_update, with_limit(should_stop, minutes), tensorboard)
+
+
+def with_reward(changes: Mapping[str, Any], reward: AnyReward | str) -> tuple[dict[str, Any], RewardFunction | None]:
+    """Changes of the config that have a reward's terms, or their text, as commands have them; and its function."""
+    if reward is None:
+        return {**changes}, None
+    terms, function = (reward, None) if isinstance(reward, str) else split_reward(reward)
+    return {**changes, "reward": terms}, function
 
 
 def with_limit(should_stop: ShouldStop | None, minutes: float | None) -> ShouldStop:

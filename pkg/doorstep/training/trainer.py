@@ -10,6 +10,7 @@ from typing import final
 
 import torch
 
+from doorstep._reward import RewardFunction
 from doorstep.levels.choice import is_reference
 from doorstep.training.acting import make_actor
 from doorstep.training.checkpoint import Checkpoint, named
@@ -62,6 +63,8 @@ class Trainer:
 
     Attributes:
         config: of the run, all ranks together.
+        reward_function: what is learned from in place of the rewards of the worlds: a function of a step's tensors, as
+            environments take it; None: those of the worlds.
         ranks: the processes of the run.
         network: what is trained.
         worlds: where it acts, this rank's share of them.
@@ -75,11 +78,14 @@ class Trainer:
         OSError: the file with the levels cannot be read.
     """
 
-    def __init__(self, config: TrainingConfig, ranks: Ranks | None = None) -> None:
+    def __init__(
+        self, config: TrainingConfig, ranks: Ranks | None = None, reward_function: RewardFunction | None = None
+    ) -> None:
         self.config = config
+        self.reward_function = reward_function
         self.ranks = ranks = ranks or Ranks()
         arenas = arenas_of(config)
-        self.worlds = worlds = Worlds(config.simulator, ranks, levels_of(arenas), config.reward)
+        self.worlds = worlds = Worlds(config.simulator, ranks, levels_of(arenas), config.reward, reward_function)
         levels = self._levels = TrainingLevels(arenas, worlds.device)
         self._sampler = None if is_reference(config.levels) else LevelSampler(config, levels, worlds)
         self._retries = Retries(config, worlds, ranks) if config.experience.retries else None
@@ -94,7 +100,8 @@ class Trainer:
         self._observation_moments = make_observation_moments(config, worlds.shape)
         if self._observation_moments is not None:
             self._observation_moments.to(worlds.device)
-        is_recorded = config.experience.cuda_graph and self._retries is None  # saves pass through the host
+        runs_on_host = self._retries is not None or reward_function is not None
+        is_recorded = config.experience.cuda_graph and not runs_on_host
         self._step_worlds = recorded(self._step_worlds_once, worlds.device, self._generator, is_recorded)
         if config.experience.staggered:
             worlds.stagger()
@@ -163,7 +170,8 @@ class Trainer:
         optimizer = self._learner.optimizer.state_dict()["state"]
         parts = {**self._parts(), **{f"optimizer.{index}": entry for index, entry in optimizer.items()}}
         copies = {name: tensor.detach().clone() for name, tensor in named(parts).items()}
-        return Checkpoint(self.config, self.updates, self.world_steps, self.seconds, copies)
+        function = "" if self.reward_function is None else name_of(self.reward_function)
+        return Checkpoint(self.config, self.updates, self.world_steps, self.seconds, copies, reward_function=function)
 
     def _parts(self) -> dict[str, Mapping[str, torch.Tensor]]:
         """The tensors of a checkpoint by part and name, without those of the optimiser, which begins without any. What
@@ -254,6 +262,12 @@ class Trainer:
                 "the processes of the run have come to have different weights",
                 hint="resume with processors of one kind, and the same versions and number of threads on all",
             )
+
+
+def name_of(function: RewardFunction) -> str:
+    """For people: where a function is defined."""
+    kind = function if hasattr(function, "__qualname__") else type(function)
+    return f"{kind.__module__}.{kind.__qualname__}"  # type: ignore[attr-defined]
 
 
 def make_network(config: TrainingConfig, shape: tuple[int, ...]) -> ActorCritic:

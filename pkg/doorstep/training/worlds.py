@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from doorstep._native import NEUTRAL_ACTION
+from doorstep._reward import AppliedReward, RewardFunction
 from doorstep.config import SimulatorConfig
 from doorstep.errors import StateError
 from doorstep.levels import AnyLevel, Rewards
@@ -29,7 +30,7 @@ class Worlds:
     """This rank's share of a run's worlds: a simulator whose tensors have a row for every agent, R = N * A rows.
 
     levels: that worlds draw from; none: they play the reference's.
-    reward: what agents are rewarded for; None: as the levels say.
+    reward: what agents are rewarded for; None: as the levels say. reward_function: gives other rewards, of a step.
 
     Attributes:
         sim: the simulator.
@@ -42,7 +43,12 @@ class Worlds:
     """
 
     def __init__(
-        self, config: SimulatorConfig, ranks: Ranks, levels: Sequence[AnyLevel] = (), reward: Rewards | None = None
+        self,
+        config: SimulatorConfig,
+        ranks: Ranks,
+        levels: Sequence[AnyLevel] = (),
+        reward: Rewards | None = None,
+        reward_function: RewardFunction | None = None,
     ) -> None:
         self._config = config
         self._ranks = ranks
@@ -63,6 +69,10 @@ class Worlds:
             self.shape, self.dtype = tuple(read["observations"].shape[1:]), torch.float32
         self.device = read["rewards"].device
         self._largest_y = sim.state.agent_max_y.to_torch()
+        self._apply: AppliedReward | None = None
+        if reward_function is not None:
+            tensors = {name: tensor.to_torch() for name, tensor in sim.tensors.items()}
+            self._apply = AppliedReward(reward_function, tensors)
         self.after_step: AfterStep | None = None
 
     def _simulator_of(self, config: SimulatorConfig) -> Simulator:
@@ -98,7 +108,7 @@ class Worlds:
 
     def read_rewards(self, rewards: torch.Tensor, dones: torch.Tensor, terminations: torch.Tensor) -> None:
         """Writes what the step yielded: float32 [R], bool [R], bool [R]."""
-        rewards.copy_(self._read["rewards"].squeeze(-1))
+        rewards.copy_(self._read["rewards"].squeeze(-1) if self._apply is None else self._apply().flatten())
         dones.copy_(self._flags["dones"])
         terminations.copy_(self._flags["terminations"])
         if self.after_step is not None:

@@ -296,3 +296,23 @@ def test_a_run_begins_with_what_another_one_learned() -> None:
     second.update()
     with pytest.raises(doorstep.StateError, match=r"the checkpoint does not fit: network\."):
         Trainer(small("network.widths=[4]")).begin_with(first.checkpoint())
+
+
+def test_a_function_of_a_step_gives_the_rewards_and_is_needed_again(tmp_path: Path) -> None:
+    def double(step: Any) -> Any:
+        return 2 * step.rewards + step.terminations
+
+    config = small("num_updates=1")
+    rewards = []
+    for reward, folder in ((None, "plain"), (double, "doubled")):
+        trainer = train(tmp_path / folder, config=config, reward=reward)
+        rewards.append(trainer._rollout.rewards.clone())
+    assert rewards[0].any()
+    assert torch.equal(rewards[1], 2 * rewards[0])
+    with pytest.raises(doorstep.StateError, match=r"is rewarded by the function .*double, which it does not contain"):
+        resume(tmp_path / "doubled", num_updates=2)
+    assert resume(tmp_path / "doubled", reward=double, num_updates=2).updates == 2
+    terms = doorstep.Rewards(goal=3)
+    assert resume(tmp_path / "doubled", reward=terms, num_updates=3).config.reward == terms
+    with pytest.raises(doorstep.ArgumentError, match=r"reward is 3; it must be doorstep.levels.Rewards"):
+        train(tmp_path / "bad", config=config, reward=3)
