@@ -10,7 +10,7 @@ from doorstep._arguments import refuse
 from doorstep._configs import Text
 from doorstep._documents import from_json
 from doorstep.levels.choice import NAMES_OF_LEVELS, find_levels
-from doorstep.levels.files import AnyLevel, level_of_document
+from doorstep.levels.files import level_of_document
 
 
 @final
@@ -18,7 +18,7 @@ class PlayedLevels(Text):
     """What `doorstep.Simulator(levels=...)` takes. Files are read at once, so that a config has the levels themselves:
     it is the name of some that come with doorstep, or a tuple of levels with different names."""
 
-    def check(self, name: str, value: Any) -> str | tuple[AnyLevel, ...]:
+    def check(self, name: str, value: Any) -> Any:
         if isinstance(value, str) and value in NAMES_OF_LEVELS:
             return value
         try:

@@ -267,7 +267,7 @@ class Trainer:
 def name_of(function: RewardFunction) -> str:
     """For people: where a function is defined."""
     kind = function if hasattr(function, "__qualname__") else type(function)
-    return f"{kind.__module__}.{kind.__qualname__}"  # type: ignore[attr-defined]
+    return f"{kind.__module__}.{kind.__qualname__}"
 
 
 def make_network(config: TrainingConfig, shape: tuple[int, ...]) -> ActorCritic:
