@@ -46,10 +46,11 @@ class Meter:
 
 
 def make_config(worlds: int, world_steps: int, seed: int) -> TrainingConfig:
-    """The default preset on one thread. One update more than that: most trainers are seen only before a step."""
+    """The default preset on one thread, without what others lack. One update more than that: most trainers are seen only before a step."""
     config = preset("default").changed(
-        f"simulator.num_worlds={worlds}", f"simulator.seed={seed}", f"seed={seed}", "simulator.num_threads=1"
-    )
+        f"simulator.num_worlds={worlds}", f"simulator.seed={seed}", f"seed={seed}", "simulator.num_threads=1",
+        levels="reference", reward=None, retries=0,
+    )  # fmt: skip
     return config.changed(f"num_updates={max(2, round(world_steps / config.steps_per_update)) + 1}")
 
 
