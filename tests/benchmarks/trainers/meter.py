@@ -46,7 +46,8 @@ class Meter:
 
 
 def make_config(worlds: int, world_steps: int, seed: int) -> TrainingConfig:
-    """The default preset on one thread, without what others lack. One update more than that: most trainers are seen only before a step."""
+    """The default preset on one thread, without what others lack. One update more than that: most trainers are seen
+    only before a step."""
     config = preset("default").changed(
         f"simulator.num_worlds={worlds}", f"simulator.seed={seed}", f"seed={seed}", "simulator.num_threads=1",
         levels="reference", reward=None, retries=0,
