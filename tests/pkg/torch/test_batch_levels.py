@@ -65,7 +65,7 @@ def test_the_first_levels_are_those_of_the_table() -> None:
     assert state.level_weights.eq(1).all()
     for weights in (torch.tensor([0.0, 0, 0, 2]), torch.tensor([[0.0, 0, 0, 2]] * 200)):
         only = rooms.init(level_weights=weights)
-        assert only.levels.eq(3).all()
+        assert only.level_indices.eq(3).all()
         assert only.level_weights.eq(weights).all()
     rooms.set_levels(table_of()[:2])
     assert rooms.init().level_weights[0].tolist() == [1, 1, 0, 0]
@@ -162,7 +162,7 @@ def test_batches_without_levels_take_none() -> None:
     assert refused(lambda: rooms.init(level_weights=torch.ones(2, 1))).argument == "max_levels"
     assert refused(lambda: rooms.set_levels(table_of())).argument == "max_levels"
     assert make(2, levels=table_of()).config.max_levels == len(table_of())
-    assert "levels" not in rooms.init().tensors
+    assert "level_indices" not in rooms.init().tensors
     with pytest.raises(doorstep.ArgumentError, match="worlds is of shape"):
         make(2, **OPTIONS).step(rooms.init())
 
