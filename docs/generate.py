@@ -5,7 +5,8 @@ python docs/generate.py --check   exits with 1 and names the pages that are not 
 
 A table stands between the markers `<!-- generated: NAME -->` and `<!-- end -->` of a page: tensors, state fields and
 camera tensors, renderers and fields of configurations from native/include, the stages of a step from
-native/src/sim/stage_table.h, fields of configurations without a native twin from their classes.
+native/src/sim/stage_table.h, fields of configurations without a native twin from their classes, public names from the
+sources of the package.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ STAGES = ROOT / "native" / "src" / "sim" / "stage_table.h"
 sys.path[:0] = [str(DOCS), str(ROOT / "native")]
 
 import config_tables  # noqa: E402
+import public_names  # noqa: E402
 
 from config_fields import choices, number, part_of  # noqa: E402
 from header_parser import RENDER_HEADER_PATH, ConfigRow, Header, TensorRow, parse_header  # noqa: E402
@@ -204,7 +206,17 @@ def words(name: str) -> str:
     return re.sub(r"(?<!^)([A-Z])", r" \1", name).lower()
 
 
+def public_name_tables() -> str:
+    modules = list(public_names.public_names())
+    parts = [f"{sum(len(names) for _, names in modules)} names in {len(modules)} modules."]
+    for module, names in modules:
+        rows = [(f"`{name}`", sentence) for name, sentence in names.items()]
+        parts += [f"## {module}", table(("name", "is"), rows)]
+    return "\n\n".join(parts)
+
+
 TABLES: dict[str, Callable[[], str]] = {
+    "public_names": public_name_tables,
     "tensors": tensor_table,
     "state": state_table,
     "camera_tensors": camera_tensor_table,

@@ -7,9 +7,8 @@
 import argparse
 import functools
 import time
-from collections.abc import Mapping
-from typing import Any
 
+import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import nn
@@ -90,7 +89,7 @@ def update(network: ActorCritic, optimizer: torch.optim.Optimizer, data: dict[st
 def train(num_updates: int, num_worlds: int, seed: int, device: str = "cpu") -> tuple[ActorCritic, list[float]]:
     """The trained network, and the mean return of the worlds' latest episodes, printed too, after every 20 updates."""
     torch.manual_seed(seed)
-    sim = doorstep.Simulator(num_worlds, seed=seed, device=device, flat_observations=True)
+    sim = doorstep.Simulator(num_worlds, seed=seed, device=device)
     network = ActorCritic().to(device)
     optimizer = torch.optim.Adam(network.parameters(), LEARNING_RATE, eps=1e-5)
     returns, start = [], time.monotonic()
@@ -113,9 +112,9 @@ def load_network() -> ActorCritic:
     return network
 
 
-def trained_policy(observations: Mapping[str, NDArray[Any]]) -> torch.Tensor:
+def trained_policy(observations: NDArray[np.float32]) -> torch.Tensor:
     """Actions [N, A, 4] of the trained network: a policy for `doorstep view --policy`."""
-    rows = torch.from_numpy(observations["observations"])
+    rows = torch.from_numpy(observations)
     with torch.no_grad():
         logits, _ = load_network()(rows.flatten(0, 1))
     actions, _, _ = multi_discrete_sample(logits, doorstep.ACTIONS)

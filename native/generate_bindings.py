@@ -368,7 +368,8 @@ def errors_module(header: Header) -> str:
             )
     sections += [ABSENT_TENSOR_CLASS, REPLAY_CLASS]
     lines = [f"    Status.{row.name}: {row.python_class}," for row in classes]
-    sections.append("\n".join([f"ERROR_CLASSES: dict[int, type[{ERROR_ROOT}]] = {{", *lines, "}"]))
+    comment = "# The classes of statuses of the C API."
+    sections.append("\n".join([comment, f"ERROR_CLASSES: dict[int, type[{ERROR_ROOT}]] = {{", *lines, "}"]))
     return "\n\n\n".join(sections) + "\n"
 
 

@@ -61,10 +61,10 @@ def record(solutions: Solutions) -> int:
         sim.set_levels(table)
         sim.level_weights[...] = np.eye(worlds, dtype=np.float32)
         writer.reset()
-        policy = ScriptedPolicy(sim)
+        policy = ScriptedPolicy()
         solved = np.zeros(worlds, np.bool_)
         while not solved.all():
-            actions = policy.actions()
+            actions = policy(sim)
             actions[solved] = IDLE  # takes no room in the file
             sim.actions = actions
             writer.step()

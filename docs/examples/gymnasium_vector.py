@@ -13,6 +13,7 @@ env = gymnasium.make_vec(
     num_envs=WORLDS * AGENTS,
     agents="rows",  # one policy controls all agents: each is a row
     num_agents=AGENTS,
+    seed=0,
     episode_length=STEPS,
 )
 sizes = env.single_action_space.nvec

@@ -10,7 +10,7 @@ import doorstep.envs
 
 torch.manual_seed(0)
 torch.set_num_threads(1)  # networks this small are no work for two
-env = doorstep.envs.EscapeRoomRslRlEnv(64, episode_length=40)  # 32 worlds of 2 agents
+env = doorstep.envs.EscapeRoomRslRlEnv(64, episode_length=40, seed=0)  # 32 worlds of 2 agents
 
 network = {"class_name": "MLPModel", "hidden_dims": [64, 64], "activation": "elu"}
 config = {

@@ -16,7 +16,7 @@ import doorstep.envs
 
 set_seed(0)
 torch.set_num_threads(1)  # networks this small are no work for two
-env = doorstep.envs.EscapeRoomSkrlEnv(64, episode_length=40)  # 32 worlds of 2 agents
+env = doorstep.envs.EscapeRoomSkrlEnv(64, episode_length=40, seed=0)  # 32 worlds of 2 agents
 
 
 def network(outputs: int) -> torch.nn.Sequential:

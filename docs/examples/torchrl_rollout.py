@@ -12,7 +12,7 @@ import doorstep.envs
 
 torch.manual_seed(0)
 torch.set_num_threads(1)  # networks this small are no work for two
-env = doorstep.envs.EscapeRoomTorchRLEnv(32, episode_length=40)
+env = doorstep.envs.EscapeRoomTorchRLEnv(32, episode_length=40, seed=0)
 
 # All agents have the same policy. Its keys are those of the group "agents".
 features, choices = env.observation_spec["agents", "observation"].shape[-1], sum(doorstep.ACTIONS)

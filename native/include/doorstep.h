@@ -542,7 +542,7 @@ typedef struct ds_device {
     X(CHOICE, action_check, DS_ACTION_CHECK_CLAMP, DS_ACTION_CHECK_CLAMP, DS_ACTION_CHECK_OFF, ALL, "",            \
       "Handling of actions out of range.", "pass a ds_action_check")                                               \
     X(FLAG, strict, 0, 0, 1, ALL, "", "Trouble in a world makes the next call fail.", "pass 0 or 1")               \
-    X(FLAG, flat_observations, 0, 0, 1, ALL, "", "Also write all observations side by side.", "pass 0 or 1")       \
+    X(FLAG, flat_observations, 1, 0, 1, ALL, "", "Also write all observations side by side.", "pass 0 or 1")       \
     X(INTEGER, max_levels, 0, 0, DS_MAX_LEVELS, ALL, "levels",                                                     \
       "Room for this many levels; 0: the reference's levels only.", "0 plays the reference's levels only")
 

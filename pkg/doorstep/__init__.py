@@ -38,9 +38,11 @@ from doorstep.tensor import Tensor
 
 if _TYPE_CHECKING:
     from doorstep.evaluation import Evaluation, evaluate
-    from doorstep.policy import Policy, load_trained
+    from doorstep.policy import Policy, load_policy
+    from doorstep.recording import record
     from doorstep.rollouts import EpisodeRequest, EpisodeResult, EpisodeStep, RolloutConfig, RolloutEngine
     from doorstep.training import resume, train
+    from doorstep.viewer import view
 
 __version__ = _VERSION
 
@@ -89,9 +91,11 @@ __all__ = [
     "evaluate",
     "get_include",
     "live_counts",
-    "load_trained",
+    "load_policy",
+    "record",
     "resume",
     "train",
+    "view",
 ]
 
 
@@ -105,9 +109,11 @@ _LATER = {
     "RolloutConfig": "doorstep.rollouts",
     "RolloutEngine": "doorstep.rollouts",
     "evaluate": "doorstep.evaluation",
-    "load_trained": "doorstep.policy",
+    "load_policy": "doorstep.policy",
+    "record": "doorstep.recording",
     "resume": "doorstep.training",
     "train": "doorstep.training",
+    "view": "doorstep.viewer",
 }
 
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from os import PathLike
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
-from doorstep._arguments import refuse, shown
+from doorstep._arguments import check_integer, refuse, shown
 from doorstep._files import checked_path
 from doorstep._optional import import_optional
 from doorstep.errors import ArgumentError
@@ -123,6 +123,37 @@ def _dialect(yaml: Any) -> tuple[Any, Any]:
         for cls in (Loader, Dumper):
             cls.add_implicit_resolver(f"tag:yaml.org,2002:{kind}", re.compile(pattern), list(first))
     return Loader, Dumper
+
+
+# ---- What a document is ----
+
+
+def body_of(name: str, values: object, kind: str, version: int, hint: str = "") -> dict[str, Any]:
+    """The fields of a document without "doorstep", its kind, and without "version", that of its format.
+
+    Args:
+        name: of the values in messages.
+        values: the document.
+        kind: that it must be of.
+        version: the latest that can be read.
+        hint: what to do with a document of another kind.
+
+    Raises:
+        ArgumentError: it is no dictionary, of another kind, or of a later version.
+    """
+    if not isinstance(values, Mapping):
+        refuse(name, f"a dictionary of a {kind}", values)
+    fields = dict(values)
+    found = fields.pop("doorstep", None)
+    if not isinstance(found, str) or found != kind:
+        what = f"of a {shown(found)}" if isinstance(found, str) else "without its kind"
+        message = f'the document is {what}; it must have "doorstep": "{kind}"'
+        raise ArgumentError(message, argument="doorstep", hint="" if found is None else hint)
+    given = check_integer("version", fields.pop("version", None), 1, 2**31)
+    if given > version:
+        message = f"version is {given}; this release of doorstep reads version {version}"
+        raise ArgumentError(message, argument="version", hint="install a later doorstep")
+    return fields
 
 
 # ---- Files ----

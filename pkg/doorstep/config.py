@@ -56,7 +56,7 @@ class SimulatorConfig(NativeConfig):
     auto_reset: Annotated[bool, "A step regenerates the worlds whose episode it ends."] = True
     action_check: Annotated[ActionCheckName, "Handling of actions out of range."] = "clamp"
     strict: Annotated[bool, "Trouble in a world makes the next call fail."] = False
-    flat_observations: Annotated[bool, "Also write all observations side by side."] = False
+    flat_observations: Annotated[bool, "Also write all observations side by side."] = True
     max_levels: Annotated[int, Integer(0, 1048576), "Room for this many levels; 0: the reference's levels only."] = 0
     # end
     cameras: Annotated[Cameras | None, "Tensors with what every agent sees; none: no cameras."] = None

@@ -176,6 +176,7 @@ class ReplayError(StateError):
     worlds: tuple[int, ...] = ()
 
 
+# The classes of statuses of the C API.
 ERROR_CLASSES: dict[int, type[DoorstepError]] = {
     Status.INTERNAL: DoorstepError,
     Status.INVALID_ARGUMENT: ArgumentError,

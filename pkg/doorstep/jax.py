@@ -36,6 +36,8 @@ from doorstep.levels.choice import REFERENCE, AnyLevels
 from doorstep.levels.rules import Rewards
 from doorstep.simulator import Simulator
 
+__all__ = ["Batch", "BatchState", "make"]
+
 DEFAULT_OUTPUTS = ("observations", "rewards", "dones")
 WEIGHTS = "level_weights"  # with levels, a tensor of each state; no output: the caller's to replace
 SCRATCH_ALIGNMENT = 256

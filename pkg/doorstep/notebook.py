@@ -1,6 +1,6 @@
 """Pictures and videos for notebooks: as the last value of a cell, or as an argument of `display()`, they are displayed.
 
-A `doorstep.replay.Recorder` displays its replay in the same way.
+A `doorstep.recording.Recording` displays a page that plays it in the same way.
 """
 
 from __future__ import annotations

@@ -83,7 +83,8 @@ class Simulator(TensorProperties, CameraProperties):
         action_check: what happens to an action out of range. "clamp": it becomes the nearest legal value and is
             counted in `health`. "raise": `step()` raises and steps no world. "off": values within +-32767 are applied.
         strict: after an error inside a world (see `health`) the next call raises SimulationError.
-        flat_observations: also write `observations`, all observations side by side, and `final_observations`.
+        flat_observations: also write `observations`, all observations side by side, and `final_observations`. Policies
+            read them; where only the parts are read, steps are faster without.
         levels: what worlds play: "reference", the fastest; "room_types", "curated", the path of a file, a level, a
             sequence of these, or a mapping of names to levels. Each world draws one at every reset.
         level_weights: how likely each one is, relative to their sum, not negative and not all zero. None: all are
@@ -136,7 +137,7 @@ class Simulator(TensorProperties, CameraProperties):
         num_threads: int | None = None,
         action_check: ActionCheckName = "clamp",
         strict: bool = False,
-        flat_observations: bool = False,
+        flat_observations: bool = True,
         levels: AnyLevels = REFERENCE,
         level_weights: Sequence[float] | NDArray[Any] | None = None,
         reward: Rewards | None = None,

@@ -17,6 +17,8 @@ from doorstep._files import check_ending, replaced_file
 from doorstep._optional import import_optional
 from doorstep.errors import RendererError
 
+__all__ = ["write_video"]
+
 Frame = NDArray[np.uint8]  # [H, W, 3]
 
 FRAMES_PER_SECOND = 25  # as the worlds have it: a step is 0.04 s

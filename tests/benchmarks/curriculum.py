@@ -23,7 +23,8 @@ import doorstep
 from doorstep.evaluation import Score
 from doorstep.evaluation.arenas import find_arenas
 from doorstep.levels import save_levels
-from doorstep.training import Trainer, TrainingConfig, load_policy, preset, save_checkpoint
+from doorstep.policy import load_policy
+from doorstep.training import Trainer, TrainingConfig, preset, save_checkpoint
 
 CURRICULA = ("uniform", "learnability")
 EVALUATION_SEED = 1_000_003

@@ -51,7 +51,7 @@ def simulator_side(worlds: int, *, flat: bool = True) -> Side:
 
 def environment_side(make: Callable[..., Any], worlds: int, **arguments: Any) -> Side:
     rows = worlds * (2 if arguments.get("agents") == "rows" else 1)
-    env = make(rows, episode_length=LENGTH, **arguments)
+    env = make(rows, episode_length=LENGTH, seed=0, **arguments)
     env.reset()
     taken: Any = random_actions(1, STEPS, worlds).reshape(STEPS, *env.action_space.shape)
     if env.metadata.get("torch"):
@@ -68,7 +68,7 @@ def environment_side(make: Callable[..., Any], worlds: int, **arguments: Any) ->
 
 
 def puffer_side(worlds: int) -> Side:
-    env = doorstep.envs.EscapeRoomPufferEnv(worlds, episode_length=LENGTH)
+    env = doorstep.envs.EscapeRoomPufferEnv(worlds, episode_length=LENGTH, seed=0)
     env.reset()
     actions = cycle(random_actions(1, STEPS, worlds).reshape(STEPS, -1, len(doorstep.ACTIONS)))
     return per_call(lambda: env.step(next(actions)), CALLS)

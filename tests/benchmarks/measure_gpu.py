@@ -31,7 +31,7 @@ LATENCY = f"""
 import time, doorstep
 doorstep.cuda.Device()
 begin = time.perf_counter()
-sim = doorstep.Simulator({LATENCY_WORLDS}, device="cuda")
+sim = doorstep.Simulator({LATENCY_WORLDS}, device="cuda", flat_observations=False)
 made = time.perf_counter()
 sim.step()
 sim.wait()
@@ -46,7 +46,9 @@ class Batch:
         self, num_worlds: int, num_agents: int, cameras: doorstep.Cameras | None = None, *, rooms: bool = False
     ) -> None:
         before = cuda.Device().free_bytes
-        self.sim = doorstep.Simulator(num_worlds, num_agents=num_agents, device="cuda", cameras=cameras)
+        self.sim = doorstep.Simulator(
+            num_worlds, num_agents=num_agents, device="cuda", cameras=cameras, flat_observations=False
+        )
         self.sim.wait()
         self.bytes_per_world = (before - cuda.Device().free_bytes) / num_worlds
         generator = np.random.default_rng(0)

@@ -46,7 +46,7 @@ def make_sides(net: nn.Sequential, batch: int) -> dict[str, Side]:
     """The same work in the library, called as native code calls it and from Python, and in PyTorch."""
     observations = torch.rand(batch, 1, NUM_INPUTS) * 2 - 1
     flat, array = observations.reshape(batch, NUM_INPUTS), observations.numpy()
-    policy = doorstep.Policy.from_torch(net, sampling=SamplingParams(seed=1))
+    policy = doorstep.load_policy(net, sampling=SamplingParams(seed=1))
 
     def components() -> Any:
         return net(flat).split(SIZES, dim=-1)

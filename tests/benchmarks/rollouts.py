@@ -14,7 +14,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,7 @@ import doorstep
 from doorstep._native import rollouts as native
 from doorstep._native._generated import EpisodeReason
 from doorstep.metrics import MetricsConfig
-from doorstep.rollouts import RolloutConfig, RolloutStatistics
+from doorstep.rollouts import RolloutConfig
 
 MOST_STEPS = 200  # of a request; at least 1
 METRICS = {"off": MetricsConfig(enabled=False), "on": MetricsConfig(), "trace": MetricsConfig(trace=1 << 16)}
@@ -43,15 +43,29 @@ def engine_of(worlds: int, metrics: MetricsConfig = METRICS["on"]) -> doorstep.R
     return doorstep.RolloutEngine(doorstep.RolloutConfig(simulator, metrics=metrics))
 
 
+class Played(NamedTuple):
+    """Steps of a simulator, of the worlds that played an episode, and of all worlds."""
+
+    steps: int
+    episode_steps: int
+    world_steps: int
+
+
+def played_by(engine: doorstep.RolloutEngine) -> Played:
+    """So far; also of engines that measure nothing."""
+    info = engine._core.replicas[0].info()
+    return Played(info.steps, info.world_steps, info.steps * info.num_worlds)
+
+
 def play(
     lengths: NDArray[np.int64], worlds: int, policy: Any, metrics: MetricsConfig = METRICS["on"]
-) -> tuple[float, RolloutStatistics]:
+) -> tuple[float, Played]:
     """Episode steps per CPU-second, and what was played."""
     with engine_of(worlds, metrics) as engine:
         engine.submit_batch(range(worlds), max_steps=1, policy=policy)  # warm
         while engine.outstanding:
             engine.get_records()
-        before = engine.statistics()
+        before = played_by(engine)
 
         def play_all() -> None:
             engine.submit_batch(np.arange(len(lengths)), max_steps=lengths, policy=policy)
@@ -60,8 +74,8 @@ def play(
                 engine.get_records()
 
         taken = seconds(play_all, time.process_time)
-        after = engine.statistics()
-    played = RolloutStatistics(*(getattr(after, name) - getattr(before, name) for name in vars(after)))
+        after = played_by(engine)
+    played = Played(*(b - a for a, b in zip(before, after, strict=True)))
     return int(lengths.sum()) / taken, played
 
 
@@ -102,7 +116,7 @@ def make_policy() -> Any:
     torch.manual_seed(1)
     linear, tanh = torch.nn.Linear, torch.nn.Tanh
     net = torch.nn.Sequential(linear(94, 64), tanh(), linear(64, 64), tanh(), linear(64, 19))
-    return doorstep.Policy.from_torch(net)
+    return doorstep.load_policy(net)
 
 
 # ---- Queues
@@ -178,7 +192,7 @@ def main() -> int:
         for _ in range(options.rounds):
             engine, played = play(lengths, options.worlds, policy)
             rounds.append((engine, step(int(lengths.sum()) // 4, options.worlds, policy)))
-            occupancy = played.occupancy
+            occupancy = played.episode_steps / played.world_steps
         engine, loop = (statistics.median(column) for column in zip(*rounds, strict=True))
         ratios[name] = statistics.median(a / b for a, b in rounds)
         speeds = f"{engine / 1e6:.2f} M | {loop / 1e6:.2f} M"

@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,8 +12,8 @@ from tests.render.pixels import read_png
 import doorstep
 from doorstep._native.render import load_render
 from doorstep.cli import main
-from doorstep.cli.random_actions import ActionTable
 from doorstep.cli.rooms_start import RoomsStart
+from doorstep.policy import SamplingParams, load_policy
 
 WIDTH, HEIGHT = 120, 90
 
@@ -27,6 +28,10 @@ def demo(tmp_path: Path, *arguments: str) -> NDArray[np.uint8]:
     output = tmp_path / "picture.png"
     assert main(["demo", "--output", str(output), "--threads", "1", *arguments]) == 0
     return read_png(output.read_bytes())
+
+
+def random_policy(seed: int) -> Any:
+    return load_policy("random", sampling=SamplingParams(seed=seed))
 
 
 def test_the_picture_is_written_where_asked_and_shows_worlds_side_by_side(tmp_path: Path) -> None:
@@ -54,7 +59,7 @@ def test_without_a_terminal_progress_is_a_few_lines(tmp_path: Path, capsys: pyte
 
 def test_ones_own_policy_acts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     policy = tmp_path / "still.py"
-    policy.write_text("def act(observations): return 0 * observations['actions'] + (0, 0, 2, 0)\n")
+    policy.write_text("def act(observations): return [[(0, 0, 2, 0)] * 2] * len(observations)\n")
     demo(tmp_path, "--worlds", "16", "--steps", "200", "--policy", f"{policy}:act")
     said = capsys.readouterr().out
     assert f"policy {policy}:act, seed 0" in said
@@ -76,10 +81,10 @@ def test_the_mean_return_is_that_of_the_ended_episodes(tmp_path: Path, capsys: p
     said = re.search(r"mean return (\S+) over 64 episodes", capsys.readouterr().out)
     assert said
 
-    table, rewards = ActionTable(3), np.zeros((2, 200, 16, 2))
+    random, rewards = random_policy(3), np.zeros((2, 200, 16, 2))
     with doorstep.Simulator(16, seed=3, num_threads=1) as sim:
         for step in range(400):
-            table.copy_into(sim.actions.to_numpy(), step + 1)
+            sim.actions = random(sim.observations)
             sim.step()
             rewards[step // 200, step % 200] = sim.rewards.to_numpy()[:, :, 0]
     assert float(said[1]) == pytest.approx(rewards.sum(axis=1).mean(), abs=0.0006)
@@ -101,12 +106,12 @@ def test_the_worlds_with_most_to_see_are_pictured(start: str, tmp_path: Path) ->
     corners = [(top, left) for top in (0, HEIGHT + 4) for left in (0, WIDTH + 4)]
     images = [picture[top : top + HEIGHT, left : left + WIDTH] for top, left in corners]
 
-    table = ActionTable(0)
+    random = random_policy(0)
     with doorstep.Simulator(64, num_threads=1) as sim:
         if start == "rooms":
             RoomsStart(sim).place(np.arange(64))
-        for step in range(100):
-            table.copy_into(sim.actions.to_numpy(), step + 1)
+        for _ in range(100):
+            sim.actions = random(sim.observations)
             sim.step()
         state = sim.state
         events = state.door_open.to_numpy().sum(axis=1) + state.button_pressed.to_numpy().sum(axis=1)
@@ -122,8 +127,9 @@ def test_the_worlds_with_most_to_see_are_pictured(start: str, tmp_path: Path) ->
 def test_any_number_of_agents_is_drawn(tmp_path: Path) -> None:
     picture = demo(tmp_path, "--worlds", "1", "--steps", "3", "--agents", "3")
     with doorstep.Simulator(1, num_agents=3) as sim:
-        for step in range(3):
-            ActionTable(0).copy_into(sim.actions.to_numpy(), step + 1)
+        random = random_policy(0)
+        for _ in range(3):
+            sim.actions = random(sim.observations)
             sim.step()
         assert np.array_equal(picture, sim.render(0, "overview", width=WIDTH, height=HEIGHT))
 

@@ -73,7 +73,7 @@ def test_a_policy_of_a_file_and_levels_of_a_file(command: Command, tmp_path: Pat
     (tmp_path / "train.py").write_text(
         "import numpy as np\n"
         "def policy(observations):\n"
-        "    worlds, agents, _ = observations['self_observations'].shape\n"
+        "    worlds, agents, _ = observations.shape\n"
         "    return np.full((worlds, agents, 4), (3, 0, 2, 0))\n"
     )
     finished = command("evaluate", "--policy", "train.py:policy", "--levels", "mine.json", "--episodes", "3")
@@ -112,7 +112,7 @@ def test_the_bar_is_for_terminals(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_file_describes_the_evaluation_and_options_count_more(tmp_path: Path) -> None:
     (tmp_path / "mine.json").write_text(
-        '{"policies": ["idle", {"type": "random"}], "episodes": 9, "seed": 3,'
+        '{"policies": ["idle", "random"], "episodes": 9, "seed": 3,'
         ' "simulator": {"num_worlds": 4, "episode_length": 20}, "scheduler": {"type": "fair_share", "max_chunk": 2}}'
     )
     arguments = ["evaluate", "--config", str(tmp_path / "mine.json"), "--json", str(tmp_path / "out.json")]

@@ -5,7 +5,7 @@ import pytest
 from numpy.typing import NDArray
 
 import doorstep
-from doorstep.cli.random_actions import ActionTable, acting, random_bits, random_uniform
+from doorstep.cli.random_actions import ActionTable, random_bits, random_uniform
 
 LEGAL = doorstep.ACTIONS
 
@@ -54,12 +54,6 @@ def test_more_agents_than_rows_all_get_legal_actions() -> None:
     actions = draw(seed=5, step=3, num_worlds=600_000)
     assert actions.min() == 0
     assert (actions.reshape(-1, 4).max(axis=0) == np.array(LEGAL) - 1).all()
-
-
-def test_the_policy_sets_the_actions_of_the_simulators_seed() -> None:
-    with doorstep.Simulator(100, seed=1) as sim:
-        acting("random", sim)(2)
-        assert (sim.actions.to_numpy() == draw(1, 2, 100)).all()
 
 
 # ---- Random numbers

@@ -13,9 +13,9 @@ from tests.pkg import recording_files as files
 
 import doorstep
 from doorstep.cli import main
-from doorstep.cli.random_actions import ActionTable
 from doorstep.levels import AnyLevel, GeneratedLevel, curated, save_levels
-from doorstep.recording import Recording, replay
+from doorstep.policy import SamplingParams, load_policy
+from doorstep.recording import Recording
 
 
 def test_what_is_recorded_replays(command: Command, tmp_path: Path) -> None:
@@ -27,10 +27,9 @@ def test_what_is_recorded_replays(command: Command, tmp_path: Path) -> None:
     with Recording(tmp_path / "doorstep.rec") as recording:
         assert recording.config == doorstep.SimulatorConfig(6, num_agents=3, seed=4, episode_length=30)
         assert recording.hashed_steps == (0, 20, 40, 60, 70)
-        table, expected = ActionTable(4), np.empty((6, 3, 4), np.int32)
-        for step in (0, 69):
-            table.copy_into(expected, step + 1)
-            assert (recording.actions(step) == expected).all()
+        random = load_policy("random", sampling=SamplingParams(seed=4))
+        for step in range(70):
+            assert (recording.actions(step) == random(np.empty((6, 3, 94)))).all()
     finished = command("replay", "doorstep.rec", "--threads", "1")
     assert finished.returncode == 0
     assert finished.stdout == (
@@ -45,7 +44,7 @@ def test_policies_and_starts_are_recorded(options: list[str], tmp_path: Path) ->
     with Recording(path) as recording:
         assert recording.num_steps == 25
         assert recording.same_version_only == ("rooms" in options)
-        replay(recording)
+        recording.replay()
 
 
 def test_a_seed_fixes_what_a_policy_draws(tmp_path: Path) -> None:
@@ -67,7 +66,7 @@ def test_levels_of_a_file_are_recorded(tmp_path: Path) -> None:
     with Recording(path) as recording, doorstep.Simulator.from_config(recording.config) as sim:
         assert recording.config.max_levels == 2
         assert not recording.same_version_only
-        replay(recording, sim)
+        recording.replay(sim)
         assert set(sim.level_indices[:, 0].tolist()) == {0, 1}
         assert sim.level_weights[:].tolist() == [[1, 1]] * 8
     assert main(["replay", path]) == 0
@@ -126,7 +125,7 @@ def test_an_interrupted_recording_has_all_its_steps(tmp_path: Path) -> None:
         assert process.wait(60) == 130
     with Recording(path) as recording:
         assert recording.num_steps > 64
-        replay(recording)
+        recording.replay()
 
 
 @pytest.mark.parametrize(

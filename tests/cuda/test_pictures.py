@@ -6,7 +6,7 @@ import numpy as np
 from tests.cuda.on_stand_in import on_stand_in, run
 
 import doorstep
-from doorstep.replay import Recorder
+from doorstep.recording.replay_page import ReplayPage
 
 MAIN = "import io, sys; sys.stderr = io.StringIO(); from doorstep.cli import main; sys.exit(main(sys.argv[1:]))"
 
@@ -14,7 +14,7 @@ MAIN = "import io, sys; sys.stderr = io.StringIO(); from doorstep.cli import mai
 @on_stand_in()
 def test_a_world_on_a_gpu_looks_as_on_the_cpu() -> None:
     with doorstep.Simulator(6, seed=3, device="cuda") as gpu, doorstep.Simulator(6, seed=3) as cpu:
-        recorders = [Recorder(sim, [5, 2]) for sim in (gpu, cpu)]
+        recorders = [ReplayPage(sim, [5, 2], "") for sim in (gpu, cpu)]
         for _ in range(3):
             for sim, recorder in zip((gpu, cpu), recorders, strict=True):
                 sim.actions.copy_from_host(np.full((6, 2, 4), (3, 0, 3, 1), np.int32))

@@ -15,13 +15,14 @@ from tests.cuda.test_in_place import WAITING, UsersArray
 from tests.pkg.policy.networks import NUM_INPUTS, observe
 
 import doorstep
-from doorstep import Policy, cuda
+from doorstep import Policy, cuda, load_policy
 from doorstep._native._generated import DeviceKind, LayerKind, WeightType
 from doorstep._native.policies import LayerHandle, LayerWeights, PolicyHandle
 from doorstep._tensors.checks import ReadRules
 from doorstep._tensors.reader import read_memory
 from doorstep.policy import Heads, SamplingParams
 from doorstep.policy.arrays import Floats, _check_floats
+from doorstep.policy.playing import Player
 from doorstep.policy.torch_modules import read_layers
 
 GREEDY = SamplingParams(greedy=True)
@@ -50,6 +51,9 @@ class UsersArrays:
 
     def zeros(self, shape: tuple[int, ...]) -> UsersArray:
         return self.upload(np.zeros(shape, np.float32))
+
+    def copy(self, array: UsersArray) -> UsersArray:
+        return self.upload(array.read())
 
     def upload(self, array: NDArray[Any]) -> UsersArray:
         made, copied = self.empty(array.shape, array.dtype), np.array(array, order="C")
@@ -134,7 +138,7 @@ def _check_same(network: str, dtype: str) -> None:
     torch.manual_seed(1)
     module = NETWORKS[network](getattr(torch, dtype))
     sampling = SamplingParams(temperature=0.7, top_p=0.9, seed=5)
-    expected = Policy.from_torch(module, sampling=sampling)
+    expected = load_policy(module, sampling=sampling)
     with driver.users_stream() as stream:
         arrays = UsersArrays(stream)
         policy = DeviceModule(module, arrays, sampling).policy
@@ -162,7 +166,7 @@ def test_a_policy_acts_on_a_simulator_without_waiting() -> None:
     with driver.users_stream() as stream:
         arrays = UsersArrays(stream)
         policy = DeviceModule(module, arrays, SamplingParams(seed=1)).policy
-        expected = Policy.from_torch(module, sampling=SamplingParams(seed=1))
+        expected = load_policy(module, sampling=SamplingParams(seed=1))
         options: dict[str, Any] = {"seed": 3, "flat_observations": True}
         with (
             doorstep.Simulator(20, device="cuda", stream=cuda.Stream.from_handle(stream, 0), **options) as sim,
@@ -187,12 +191,12 @@ def test_an_optimisers_step_is_seen_and_a_frozen_policy_keeps_its_weights() -> N
         arrays = UsersArrays(stream)
         device = DeviceModule(module, arrays)
         observations = observe(5, 2).numpy()
-        before = Policy.from_torch(module).forward(observations)
+        before = load_policy(module).forward(observations)
         frozen = device.policy.freeze()
         with torch.no_grad():
             module[0].weight.mul_(1.5)
         device.update(module[0].weight)
-        after = Policy.from_torch(module).forward(observations)
+        after = load_policy(module).forward(observations)
         assert device.policy.forward(arrays.upload(observations)).read().tobytes() == after.tobytes()
         policy = device.policy
         del device
@@ -221,7 +225,7 @@ def test_a_captured_call_reads_its_step_from_the_gpu() -> None:
     with driver.users_stream() as stream:
         arrays = UsersArrays(stream)
         policy = DeviceModule(module, arrays, sampling).policy
-        expected = Policy.from_torch(module, sampling=sampling)
+        expected = load_policy(module, sampling=sampling)
         given = observe(30, 2).numpy()
         observations = arrays.upload(given)
         counter: Any = arrays.upload(np.zeros(1, np.int32))
@@ -242,7 +246,7 @@ def test_a_captured_call_reads_its_step_from_the_gpu() -> None:
 @on_stand_in()
 def test_calls_on_several_streams_are_executed_in_their_order() -> None:
     module = recurrent(torch.float32)
-    expected = Policy.from_torch(module, sampling=GREEDY)
+    expected = load_policy(module, sampling=GREEDY)
     observations = observe(9, 2).numpy()
     state = expected.initial_state(9, 2)
     with driver.users_stream() as first, driver.users_stream() as second:
@@ -261,18 +265,68 @@ def test_calls_on_several_streams_are_executed_in_their_order() -> None:
 
 
 @on_stand_in()
+def test_a_policy_with_memory_returns_the_next_state_on_the_gpu() -> None:
+    module, observations = recurrent(torch.float32), observe(9, 2).numpy()
+    expected = load_policy(module, sampling=GREEDY)
+    with driver.users_stream() as stream:
+        arrays = UsersArrays(stream)
+        policy = DeviceModule(module, arrays, GREEDY).policy
+        state = on_device = None
+        for _ in range(3):
+            actions, state = expected(observations, state)
+            found, following = policy(arrays.upload(observations), on_device)
+            assert on_device is None or on_device.read().tobytes() != following.read().tobytes()
+            on_device = following
+            assert (found.read() == actions).all()
+            assert on_device.read().tobytes() == state.tobytes()
+        del policy
+
+
+@on_stand_in()
 def test_arrays_of_the_host_are_refused() -> None:
     with driver.users_stream() as stream:
         policy = DeviceModule(wide(torch.float32), UsersArrays(stream)).policy
         with pytest.raises(doorstep.ArgumentError, match=r"observations is float32 on cpu; it must be .* on cuda:0"):
             policy.act(observe(3, 2))
-        on_cpu = Policy.from_torch(wide(torch.float32))
+        on_cpu = load_policy(wide(torch.float32))
         with (
             doorstep.Simulator(3, device="cuda", flat_observations=True) as sim,
             pytest.raises(doorstep.ArgumentError, match=r"on cuda:0; it must be .* in the host's memory"),
         ):
             on_cpu.act(sim.observations)
         del policy
+
+
+@on_stand_in()
+def test_players_play_policies_of_both_devices_and_give_functions_what_is_on_the_gpu() -> None:
+    torch.manual_seed(2)
+    module = wide(torch.float32)
+    given: list[Any] = []
+
+    def walk(observations: Any) -> NDArray[np.int32]:
+        given.append(observations)
+        return np.full((*observations.shape[:-1], 4), (2, 1, 3, 0), np.int32)
+
+    def walk_by_tensors(tensors: Any) -> NDArray[np.int32]:
+        return walk(tensors["observations"])
+
+    walk_by_tensors.observes = "tensors"  # type: ignore[attr-defined]
+    on_cpu = load_policy(module, sampling=SamplingParams(seed=4))
+    with driver.users_stream() as stream:
+        on_gpu = DeviceModule(module, UsersArrays(stream), SamplingParams(seed=4)).policy
+        for here, there in ((on_gpu, on_cpu), (on_cpu, on_cpu), *((one, one) for one in (load_policy("random"), walk))):
+            with doorstep.Simulator(5, seed=3, device="cuda") as sim, doorstep.Simulator(5, seed=3) as twin:
+                players = Player(here, sim), Player(there, twin)
+                for _ in range(4):
+                    for player, one in zip(players, (sim, twin), strict=True):
+                        player.act()
+                        one.step()
+                sim.wait()
+                assert (sim.world_hashes() == twin.world_hashes()).all(), here
+        with doorstep.Simulator(5, device="cuda") as sim:
+            Player(walk_by_tensors, sim).act()
+            assert given[0].device == given[-1].device == "cuda:0"
+        del on_gpu, here
 
 
 @on_stand_in(devices=2)
@@ -296,6 +350,6 @@ def test_a_driver_that_refuses_is_reported_and_nothing_is_left(function: str) ->
             DeviceModule(module, arrays).policy.act(observations)
         driver.clear()
         found = DeviceModule(module, arrays).policy.forward(observations).read()
-        assert found.tobytes() == Policy.from_torch(module).forward(observe(3, 2).numpy()).tobytes()
+        assert found.tobytes() == load_policy(module).forward(observe(3, 2).numpy()).tobytes()
 
 

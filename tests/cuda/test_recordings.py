@@ -9,7 +9,7 @@ from tests.scenes import random_actions
 
 import doorstep
 from doorstep import levels
-from doorstep.recording import Recording, RecordingWriter, replay
+from doorstep.recording import Recording, RecordingWriter
 
 
 @pytest.mark.parametrize(("recorded_on", "replayed_on"), [("cpu", "cuda"), ("cuda", "cpu"), ("cuda", "cuda")])
@@ -30,9 +30,9 @@ def test_a_recording_of_one_device_replays_on_another(recorded_on: str, replayed
                         writer.checkpoint()
             expected = sim.world_hashes()
         with Recording(path) as recording:
-            replay(recording, device=replayed_on)
+            recording.replay(device=replayed_on)
             with doorstep.Simulator.from_config(recording.config.replace(device=replayed_on)) as sim:
-                replay(recording, sim)
+                recording.replay(sim)
                 assert (sim.world_hashes() == expected).all()
 
 
@@ -52,7 +52,7 @@ def test_a_recording_with_levels_replays_on_another_device(recorded_on: str, rep
                 sim.actions = actions
                 writer.step()
         with Recording(path) as recording:
-            replay(recording, device=replayed_on)
+            recording.replay(device=replayed_on)
 
 
 @on_stand_in()

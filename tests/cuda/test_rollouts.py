@@ -11,7 +11,7 @@ from tests.cuda.on_stand_in import on_stand_in
 from tests.cuda.test_policies import DeviceModule, UsersArrays
 from tests.cuda.twins import Twins
 from tests.pkg.policy.networks import late_infinity
-from tests.pkg.rollouts.playing import assert_equal_results, results_of, walk
+from tests.pkg.rollouts.playing import assert_equal_results, results_of, steps_of, walk
 
 import doorstep
 from doorstep import EpisodeRequest, RolloutConfig, RolloutEngine, SimulatorConfig, levels
@@ -115,7 +115,7 @@ def _play(policies: list[Any], config: RolloutConfig, records: bool) -> list[Any
 def test_native_policies_act_on_the_gpu_with_the_cpus_results(records: bool) -> None:
     modules = _networks()
     simulators = SimulatorConfig(9, num_threads=1)
-    expected = _play([doorstep.Policy.from_torch(one) for one in modules], RolloutConfig(simulators), records)
+    expected = _play([doorstep.load_policy(one) for one in modules], RolloutConfig(simulators), records)
     with driver.users_stream() as stream:
         policies = [DeviceModule(one, UsersArrays(stream)).policy for one in modules]
         driver.synchronize(stream)
@@ -142,7 +142,7 @@ def test_episodes_fail_alike_where_logits_are_not_finite() -> None:
         with RolloutEngine(config, on_error="return") as engine:
             return results_of(engine, requests)
 
-    policies = [doorstep.Policy.from_torch(one) for one in (module, walker)]
+    policies = [doorstep.load_policy(one) for one in (module, walker)]
     with driver.users_stream() as stream:
         on_device = [DeviceModule(one, UsersArrays(stream)).policy for one in (module, walker)]
         driver.synchronize(stream)
@@ -195,6 +195,6 @@ def test_engines_on_gpus_close_at_any_moment() -> None:
     for steps in range(5):
         with RolloutEngine(RolloutConfig(SimulatorConfig(4), devices=("cuda", "cuda"))) as engine:
             ids = engine.submit_batch(range(100), policy=walk).tolist()
-            while engine.statistics().steps < 2 * steps:
+            while steps_of(engine) < 2 * steps:
                 pass
         assert sorted(result.id for result in engine) == sorted(ids)

@@ -2,6 +2,7 @@
 
 import pickle
 import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -234,6 +235,19 @@ def test_numpy_is_sent_to_the_copies() -> None:
             sim.actions.copy_from_host(np.zeros((2, 2, 4), np.int64))
         with pytest.raises(TypeError):
             pickle.dumps(sim.rewards)
+
+
+@on_stand_in()
+def test_a_seed_begins_anew_in_the_same_memory() -> None:
+    rules: dict[str, Any] = {"levels": "curated", "level_weights": range(1, 21)}
+    with doorstep.Simulator(3, seed=1, device="cuda", **rules) as sim, doorstep.Simulator(3, seed=4, **rules) as new:
+        before = sim.lidar.__cuda_array_interface__["data"]
+        sim.step()
+        sim.reset(seed=4)
+        assert (sim.seed, sim.hash()) == (4, new.hash())
+        assert sim.lidar.__cuda_array_interface__["data"] == before
+        with pytest.raises(TypeError, match="restore its save"):
+            pickle.dumps(sim)
 
 
 @on_stand_in()

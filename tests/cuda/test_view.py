@@ -13,15 +13,16 @@ pytest.importorskip("viser", reason="the viewer needs viser")
 
 @on_stand_in()
 def test_what_is_shown_of_a_gpu_is_what_is_shown_of_the_cpu() -> None:
-    from doorstep.policies import make_policy
-    from doorstep.view import agent_panel, world_arrays
-    from doorstep.view.page import place_behind
-    from doorstep.view.play import LivePlay
-    from doorstep.view.world_arrays import Layout
+    from doorstep.policy import load_policy
+    from doorstep.policy.playing import Player
+    from doorstep.viewer import agent_panel, world_arrays
+    from doorstep.viewer.page import place_behind
+    from doorstep.viewer.play import LivePlay
+    from doorstep.viewer.world_arrays import Layout
 
     with doorstep.Simulator(5, seed=3) as cpu, doorstep.Simulator(5, seed=3, device="cuda") as gpu:
         for sim in (cpu, gpu):
-            play = LivePlay(sim, make_policy("random", sim))
+            play = LivePlay(sim, Player(load_policy("random"), sim).act)
             for _ in range(3):
                 play.step()
         layout = Layout.of(gpu, 4)
@@ -49,7 +50,7 @@ def test_what_is_shown_of_a_gpu_is_what_is_shown_of_the_cpu() -> None:
 @on_stand_in()
 def test_jumps_in_a_recording_lead_to_its_worlds() -> None:
     from doorstep.recording import Recording, RecordingWriter
-    from doorstep.view.play import RecordedPlay
+    from doorstep.viewer.play import RecordedPlay
 
     with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/run.rec"

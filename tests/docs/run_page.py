@@ -39,8 +39,9 @@ NEEDED = {
     r"\bimport ray\b|doorstep\.ray": "ray",
     r"\bimport gymnasium\b|EscapeRoomVectorEnv": "gymnasium",
     r"doorstep\.video|\bVideo\(|^\$ doorstep render .*\.(mp4|gif)": "av",
+    r"\bimport minari\b": "minari",
     r"^\$ doorstep view": "viser",
-    r"^\$ doorstep train|doorstep\.training": "safetensors",
+    r"^\$ doorstep train|doorstep\.training": "torch",
     r"^\$ doorstep evaluate .*--plot": "matplotlib",
     r"^\$ doorstep .*\.yaml": "yaml",
 }

@@ -19,7 +19,7 @@ NEEDED = {
     "gymnasium": r"^envs/",
     **{name: rf"^envs/{name}\.py" for name in ("pettingzoo", "rsl_rl", "skrl", "stable_baselines3", "torchrl")},
     "torch": r"^(torch|policy|training)/|^envs/distributions\.py|^rollouts/dataset\.py",
-    "safetensors": r"^training/",
+    "minari": r"^rollouts/minari\.py",
     "av": r"^(video|notebook)\.py",
 }
 

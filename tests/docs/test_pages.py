@@ -19,7 +19,7 @@ MODULES = {
 # Their names are exported by `doorstep`, or they are no modules for users.
 DOCUMENTED_ELSEWHERE = {
     *("cameras", "config", "event", "health", "simulator", "state", "tensor"),
-    *("cli", "picture", "view"),
+    *("cli", "picture", "viewer"),
 }
 LINK = re.compile(r"(?<!!)\[(?P<text>[^\]]*)\]\((?P<target>[^)#:\s]+\.md)(?:#[^)]*)?\)")
 COMMANDS = {

@@ -36,8 +36,9 @@ def test_unknown_keywords_are_type_errors(name: str, wrong: str) -> None:
 )
 def test_unknown_keywords_of_the_jax_environment_are_type_errors(wrong: str, hint: str) -> None:
     pytest.importorskip("jax")
+    arguments: dict[str, Any] = {wrong: 1}
     with pytest.raises(TypeError, match=f"unexpected keyword argument '{wrong}'") as caught:
-        doorstep.envs.EscapeRoomJaxEnv(**{wrong: 1})
+        doorstep.envs.EscapeRoomJaxEnv(**arguments)
     assert hint in str(caught.value)
 
 

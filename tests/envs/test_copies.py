@@ -14,7 +14,7 @@ import doorstep
 
 gymnasium: Any = pytest.importorskip("gymnasium")
 
-LEVELS = [doorstep.levels.reference(), doorstep.levels.curated()["one door"]]
+LEVELS: list[Any] = [doorstep.levels.reference(), doorstep.levels.curated()["one door"]]
 COPIES = {"pickle": lambda env: pickle.loads(pickle.dumps(env)), "deepcopy": copy.deepcopy}
 
 
@@ -46,7 +46,9 @@ def same_everywhere(one: Any, other: Any) -> bool:
     """Whether two outcomes are equal, but for the seconds that a Monitor tells."""
     if hasattr(one, "keys"):
         return set(one.keys()) == set(other.keys()) and all(
-            same_everywhere(one[key], other[key]) for key in one.keys() if key != "t"  # noqa: SIM118  tensordicts
+            same_everywhere(one[key], other[key])
+            for key in list(one.keys())
+            if key != "t"
         )
     if isinstance(one, (tuple, list)):
         return len(one) == len(other) and all(map(same_everywhere, one, other))

@@ -418,6 +418,21 @@ def test_evaluations_report_true_returns() -> None:
 
 
 @pytest.mark.usefixtures("_one_thread")
+def test_what_ppo_trained_is_a_policy_of_doorstep() -> None:
+    env = EscapeRoomVecEnv(8)
+    model = PPO("MlpPolicy", env, n_steps=8, batch_size=64, n_epochs=1, device="cpu", seed=1)
+    policy = doorstep.load_policy(model.policy, sampling=doorstep.policy.SamplingParams(greedy=True))
+    observations = env.reset()
+    assert (policy(observations) == model.predict(observations, deterministic=True)[0]).all()
+    env.close()
+    env = EscapeRoomVecEnv(8, observations="dict")
+    other = PPO("MultiInputPolicy", env, n_steps=8, batch_size=64, device="cpu").policy
+    with pytest.raises(doorstep.ArgumentError, match=r"it must be a policy of flat observations \(train with"):
+        doorstep.load_policy(other)
+    env.close()
+
+
+@pytest.mark.usefixtures("_one_thread")
 def test_ppo_runs_on_dictionaries() -> None:
     env = EscapeRoomVecEnv(8, observations="dict", episode_length=5)
     PPO("MultiInputPolicy", env, n_steps=8, batch_size=64, n_epochs=1, device="cpu").learn(128)

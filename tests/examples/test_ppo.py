@@ -37,7 +37,7 @@ def test_the_file_writes_a_checkpoint_that_its_policy_plays(
     assert re.fullmatch(r" *\d+ s +1,280 steps  return [+-]\d\.\d\d  past the doors \d+%, \d+%, \d+%\n", run.stdout)
     monkeypatch.chdir(tmp_path)
     with doorstep.Simulator(5, flat_observations=True) as sim:
-        actions = ppo.trained_policy({name: tensor.copy_to_host() for name, tensor in sim.tensors.items()}).numpy()
+        actions = ppo.trained_policy(sim.observations.copy_to_host()).numpy()
     assert actions.shape == (5, 2, 4)
     assert (actions >= 0).all()
     assert (actions < np.array(doorstep.ACTIONS)).all()

@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("torch")
-pytest.importorskip("safetensors")
 
-from doorstep.policy import read_policy
+from doorstep import load_policy
 
 SCRIPT = Path(__file__).parents[2] / "examples" / "trained_policy.py"
 
@@ -20,4 +19,4 @@ SCRIPT = Path(__file__).parents[2] / "examples" / "trained_policy.py"
 def test_a_shortened_run_writes_a_policy(tmp_path: Path) -> None:
     subprocess.run([sys.executable, SCRIPT, "--run-dir", tmp_path, "--shorten", "10000"], check=True)
     assert len(list(tmp_path.glob("stage_*.safetensors"))) == 3
-    assert read_policy(tmp_path / "policy.safetensors").num_inputs == 94
+    assert load_policy(tmp_path / "policy.safetensors").num_inputs == 94

@@ -41,8 +41,8 @@ def every_layer() -> Any:
 
 def both(module: Any, sampling: SamplingParams = DRAWN) -> tuple[Any, Any]:
     return (
-        doorstep.Policy.from_torch(module, sampling=sampling),
-        doorstep.Policy.from_torch(copy.deepcopy(module).cuda(), sampling=sampling),
+        doorstep.load_policy(module, sampling=sampling),
+        doorstep.load_policy(copy.deepcopy(module).cuda(), sampling=sampling),
     )
 
 
@@ -68,7 +68,7 @@ def test_logits_states_and_actions_are_the_cpus(make: Callable[[], Any], dtype: 
 
 def test_weights_are_shared_and_calls_are_ordered_by_the_current_stream() -> None:
     module = mlp().cuda()
-    policy = doorstep.Policy.from_torch(module)
+    policy = doorstep.load_policy(module)
     observations = torch.randn(64, 2, NUM_INPUTS, device="cuda")
     frozen = policy.freeze()
     before = policy.forward(observations).clone()
@@ -81,7 +81,7 @@ def test_weights_are_shared_and_calls_are_ordered_by_the_current_stream() -> Non
         assert not stream.query(), "the call was to return while the GPU was busy"
     stream.synchronize()
     assert torch.equal(frozen.forward(observations), before)
-    expected = doorstep.Policy.from_torch(copy.deepcopy(module).cpu()).forward(observations.cpu())
+    expected = doorstep.load_policy(copy.deepcopy(module).cpu()).forward(observations.cpu())
     assert after.cpu().numpy().tobytes() == expected.tobytes()
 
 
@@ -141,7 +141,7 @@ def milliseconds(work: Callable[[], object], repetitions: int = 50) -> float:
 @pytest.mark.parametrize("rows", [64, 2048, 16384, 131072])
 def test_the_time_of_a_call_beside_a_graph_of_pytorch(rows: int, capsys: pytest.CaptureFixture[str]) -> None:
     module = mlp().cuda().eval()
-    policy = doorstep.Policy.from_torch(module, sampling=DRAWN)
+    policy = doorstep.load_policy(module, sampling=DRAWN)
     observations = torch.randn(rows // 2, 2, NUM_INPUTS, device="cuda")
     split = list(doorstep.ACTIONS)
 
@@ -171,7 +171,7 @@ def test_the_time_of_a_call_beside_a_graph_of_pytorch(rows: int, capsys: pytest.
 def test_the_throughput_of_an_engine(policy: str, capsys: pytest.CaptureFixture[str]) -> None:
     import time
 
-    chosen: Any = policy if policy == "random" else doorstep.Policy.from_torch(mlp().cuda())
+    chosen: Any = policy if policy == "random" else doorstep.load_policy(mlp().cuda())
     worlds, episodes = 8192, 40000
     with RolloutEngine(RolloutConfig(SimulatorConfig(worlds), devices=("cuda",))) as engine:
         engine.submit_batch(range(episodes), policy=chosen)

@@ -8,7 +8,7 @@ from tests.cuda.twins import Twins, play_levels
 from tests.scenes import random_actions
 
 import doorstep
-from doorstep.recording import Recording, RecordingWriter, replay
+from doorstep.recording import Recording, RecordingWriter
 
 
 @pytest.mark.parametrize("num_worlds", [1, 31, 100, 1024, 8192])
@@ -50,7 +50,7 @@ def test_a_recording_of_one_device_replays_on_the_other(recorded_on: str, replay
         writer.reset([7, 499])
         writer.step()
     with Recording(path) as recording:
-        replay(recording, device=replayed_on)
+        recording.replay(device=replayed_on)
 
 
 def test_edited_states_are_stepped_alike() -> None:

@@ -150,7 +150,10 @@ def test_binding_what_is_no_tensor_names_the_tensors(name: str) -> None:
 
 
 def test_flat_observations_that_do_not_exist_cannot_be_bound() -> None:
-    with doorstep.Simulator(2) as sim, pytest.raises(doorstep.ArgumentError, match="flat_observations"):
+    with (
+        doorstep.Simulator(2, flat_observations=False) as sim,
+        pytest.raises(doorstep.ArgumentError, match="flat_observations"),
+    ):
         sim.bind(observations=np.zeros((4, 94), np.float32))
 
 

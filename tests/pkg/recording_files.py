@@ -14,7 +14,7 @@ import pytest
 from numpy.typing import NDArray
 
 import doorstep
-from doorstep.recording import Recording, RecordingWriter, replay
+from doorstep.recording import Recording, RecordingWriter
 
 HEAD_BYTES, HEADER_BYTES = 16, 28
 WORLDS = 5
@@ -140,7 +140,7 @@ def play(writer: RecordingWriter, sim: doorstep.Simulator, actions: NDArray[Any]
 def replayed(path: Path, **options: Any) -> None:
     """Replays a file, whose hashes must be met."""
     with Recording(path) as recording:
-        replay(recording, **options)
+        recording.replay(**options)
 
 
 def difference(path: Path) -> doorstep.ReplayError:

@@ -211,8 +211,8 @@ def test_bad_timeouts_are_named(timeout: Any) -> None:
         assert caught.value.argument == "timeout"
 
 
-def test_a_flat_observation_that_was_not_asked_for_names_flat_observations() -> None:
-    with doorstep.Simulator(2) as sim:
+def test_a_flat_observation_that_was_left_out_names_flat_observations() -> None:
+    with doorstep.Simulator(2, flat_observations=False) as sim:
         assert "observations" not in sim.tensors
         for name in ("observations", "final_observations"):
             with pytest.raises(doorstep.ArgumentError, match=f"'{name}'") as caught:

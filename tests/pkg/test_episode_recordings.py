@@ -1,4 +1,4 @@
-"""`write_recording()`: an episode of an engine becomes a recording that replays to the same world."""
+"""`EpisodeResult.record()`: an episode of an engine becomes a recording that replays to the same world."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ import doorstep
 from doorstep.cli import main
 from doorstep.errors import ArgumentError, ReplayError
 from doorstep.levels import GeneratedLevel, curated
-from doorstep.recording import Recording, replay
-from doorstep.rollouts import write_recording
 
 CONFIG = doorstep.SimulatorConfig(8, num_threads=1, max_levels=1, episode_length=120)
 GENERATED = GeneratedLevel(room_types=("any", "any", "any"), episode_length=(30, 90))
@@ -45,8 +43,7 @@ def test_an_episode_replays(
     config = fields.get("config", CONFIG)
     result = play(**fields)
     path = tmp_path / "episode.rec"
-    write_recording(path, result, config)
-    with Recording(path) as recording:
+    with result.record(path, config) as recording:
         assert recording.config.num_worlds == 1
         assert recording.config.seed == result.request.seed
         assert recording.num_steps == result.length
@@ -55,7 +52,7 @@ def test_an_episode_replays(
         for step in range(result.length):
             assert np.array_equal(recording.actions(step)[0], result.actions[step])
         with doorstep.Simulator.from_config(recording.config) as sim:
-            replay(recording, sim)
+            recording.replay(sim)
             assert int(sim.world_hashes()[0]) == result.state_hash
     assert main(["replay", str(path)]) == 0
     assert f"{result.length} steps of 1 world replayed" in capsys.readouterr().out
@@ -65,22 +62,21 @@ def test_an_episode_of_other_rules_is_refused_and_leaves_no_file(tmp_path: Path)
     result = play(seed=1, level=curated()["slalom"])
     changed = type(result)(**{**vars(result), "state_hash": result.state_hash ^ 1})
     with pytest.raises(ReplayError, match="the episode of seed 1 comes out differently") as caught:
-        write_recording(tmp_path / "episode.rec", changed, CONFIG)
+        changed.record(tmp_path / "episode.rec", CONFIG)
     assert caught.value.worlds == (0,)
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(
-    ("make_result", "config", "says"),
+    ("record", "config", "says"),
     [
-        (lambda: 3, CONFIG, "result is 3; it must be a doorstep.EpisodeResult"),
-        (lambda: play(seed=2, record=()), CONFIG, "result is EpisodeRequest(seed=2"),
-        (lambda: play(seed=2), 3, "config is 3; it must be a doorstep.SimulatorConfig"),
+        ((), CONFIG, "record is EpisodeRequest(seed=2"),
+        (("actions",), 3, "config is 3; it must be a doorstep.SimulatorConfig"),
     ],
-    ids=["result", "no actions", "config"],
+    ids=["no actions", "config"],
 )
-def test_arguments_of_other_kinds_are_named(make_result: Any, config: Any, says: str, tmp_path: Path) -> None:
+def test_arguments_of_other_kinds_are_named(record: Any, config: Any, says: str, tmp_path: Path) -> None:
     with pytest.raises(ArgumentError) as caught:
-        write_recording(tmp_path / "episode.rec", make_result(), config)
+        play(seed=2, record=record).record(tmp_path / "episode.rec", config)
     assert str(caught.value).startswith(says)
     assert not list(tmp_path.iterdir())

@@ -19,7 +19,7 @@ from tests.pkg.damaged import damaged
 import doorstep
 from doorstep import Evaluation, RolloutConfig, SimulatorConfig, evaluate
 from doorstep.errors import ArgumentError, LibraryError
-from doorstep.evaluation import episode_seeds, plot
+from doorstep.evaluation import episode_seeds
 from doorstep.evaluation.arenas import find_arenas
 from doorstep.evaluation.by_engine import Match, play_by_engine
 from doorstep.evaluation.by_stepping import play_by_stepping
@@ -28,30 +28,35 @@ from doorstep.evaluation.episodes import Episodes
 from doorstep.evaluation.statistics import estimate_mean, estimate_share
 from doorstep.levels import GeneratedLevel, Goal, curated, reference, save_levels
 from doorstep.planner import ScriptedPolicy
+from doorstep.plots import plot_evaluation
+from doorstep.policy import load_policy
 
 CURATED = curated()
 GOAL_AHEAD = GeneratedLevel(goal=Goal(-10, 10, 9, 13, agents="any"), episode_length=(20, 60), name="goal ahead")
 ROOM = 40 / 3  # metres, length of a room
 
-Observations = Mapping[str, NDArray[Any]]
+Tensors = Mapping[str, NDArray[Any]]
 
 
-def walk(observations: Observations) -> NDArray[np.int32]:
+def walk(tensors: Tensors) -> NDArray[np.int32]:
     """Depends on what an agent observes: episodes are of many kinds."""
-    farthest = observations["lidar"][..., 0].argmax(axis=-1)
+    farthest = tensors["lidar"][..., 0].argmax(axis=-1)
     actions = np.zeros((*farthest.shape, 4), np.int32)
     actions[..., 0], actions[..., 2] = farthest % 4, farthest % 5
     return actions
+
+
+walk.observes = "tensors"  # type: ignore[attr-defined]
 
 
 def ignore(_: int) -> None:
     """Nobody wants to know how many episodes have ended."""
 
 
-def played_alone(level: Any, seed: int, policy: Callable[[Observations], Any], length: int) -> dict[str, Any]:
+def played_alone(level: Any, seed: int, policy: Callable[[Tensors], Any], length: int) -> dict[str, Any]:
     """The episode of a seed in a simulator of one world, step by step."""
     with doorstep.Simulator(
-        1, seed=seed, auto_reset=False, episode_length=length, flat_observations=True, max_levels=int(level is not None)
+        1, seed=seed, auto_reset=False, episode_length=length, max_levels=int(level is not None)
     ) as sim:
         if level is not None:
             sim.set_levels([level])
@@ -73,7 +78,7 @@ def played_alone(level: Any, seed: int, policy: Callable[[Observations], Any], l
 def step_them(policy: Any, level: Any, seeds: NDArray[np.int64], worlds: int = 4, length: int = 40) -> Episodes:
     (arena,) = find_arenas([level], 2) if level is not None else find_arenas("reference", 2)
     config = SimulatorConfig(worlds, episode_length=length)
-    return play_by_stepping(config, Contestant("mine", policy), arena, seeds, ignore)
+    return play_by_stepping(config, Contestant("mine", load_policy(policy)), arena, seeds, ignore)
 
 
 # ---- Episodes
@@ -93,25 +98,26 @@ def test_each_episode_is_that_of_its_seed_and_is_counted_once(level: Any) -> Non
 
 @pytest.mark.parametrize("level", [None, CURATED["two rooms"], GOAL_AHEAD], ids=lambda level: str(level)[:30])
 def test_the_engine_and_the_stepping_loop_play_the_same_episodes(level: Any) -> None:
-    def stand_still(observations: Observations) -> NDArray[np.int32]:
-        return np.tile(np.array(doorstep.NEUTRAL_ACTION, np.int32), (*observations["dones"].shape[:2], 1))
+    def stand_still(observations: NDArray[np.float32]) -> NDArray[np.int32]:
+        return np.tile(np.array(doorstep.NEUTRAL_ACTION, np.int32), (*observations.shape[:2], 1))
 
     seeds = episode_seeds(3, 9)
     stepped = step_them(stand_still, level, seeds)
     (arena,) = find_arenas([level], 2) if level is not None else find_arenas("reference", 2)
-    match = Match(Contestant("idle", "idle"), arena)
+    match = Match(Contestant("idle", load_policy("idle")), arena)
     (by_engine,) = play_by_engine(RolloutConfig(SimulatorConfig(4, episode_length=40)), [match], seeds, ignore)
     for field in dataclasses.fields(Episodes):
         assert np.array_equal(getattr(stepped, field.name), getattr(by_engine, field.name)), field.name
 
 
-def test_a_policy_sees_where_each_episode_begins() -> None:
+def test_a_policy_forgets_where_each_episode_begins() -> None:
     begun: list[int] = []
 
-    def remember(observations: Observations) -> NDArray[np.int32]:
-        assert (observations["dones"] == observations["dones"][:, :1]).all()
-        begun.append(int(observations["dones"][:, 0, 0].sum()))
-        return np.tile(np.array((3, 0, 2, 0), np.int32), (*observations["dones"].shape[:2], 1))
+    def remember(observations: NDArray[np.float32], state: Any = None) -> Any:
+        state = np.zeros((*observations.shape[:2], 1)) if state is None else state
+        assert (state == state[:, :1]).all()
+        begun.append(int((state[:, 0] == 0).sum()))
+        return np.tile(np.array((3, 0, 2, 0), np.int32), (*observations.shape[:2], 1)), state + 1
 
     step_them(remember, GOAL_AHEAD, episode_seeds(0, 10), worlds=4)
     assert begun[0] == 4
@@ -126,9 +132,9 @@ def test_the_scripted_policy_plays_as_in_a_simulator_of_its_own() -> None:
         with doorstep.Simulator(1, auto_reset=False, max_levels=1) as sim:
             sim.set_levels([level])
             sim._begin(np.array([0]), seeds[index : index + 1])
-            policy, steps = ScriptedPolicy(sim), 0
+            policy, steps = ScriptedPolicy(), 0
             while not sim.dones.to_numpy().any():
-                sim.actions = policy.actions()
+                sim.actions = policy(sim)
                 sim.step()
                 steps += 1
         assert steps == played.lengths[index]
@@ -201,16 +207,16 @@ def test_native_policies_choose_as_their_sampling_says() -> None:
 
     torch.manual_seed(1)
     net = torch.nn.Linear(94, 19)
-    greedy = doorstep.Policy.from_torch(net, sampling=SamplingParams(greedy=True))
-    drawing = doorstep.Policy.from_torch(net, sampling=SamplingParams(seed=3))  # its seed does not matter here
-    policies = {"greedy": greedy, "drawing": drawing, "again": doorstep.Policy.from_torch(net)}
+    greedy = doorstep.load_policy(net, sampling=SamplingParams(greedy=True))
+    drawing = doorstep.load_policy(net, sampling=SamplingParams(seed=3))  # its seed does not matter here
+    policies = {"greedy": greedy, "drawing": drawing, "again": doorstep.load_policy(net)}
     evaluation = evaluate(policies, episodes=12, episode_length=40)
     drawn, again = evaluation.score("drawing"), evaluation.score("again")
     assert drawn == dataclasses.replace(again, policy="drawing")
     assert evaluation.score("greedy").mean_return != drawn.mean_return
 
-    def choose(observations: Observations) -> NDArray[np.int32]:
-        actions: NDArray[np.int32] = greedy.act(observations["observations"])
+    def choose(observations: NDArray[np.float32]) -> NDArray[np.int32]:
+        actions: NDArray[np.int32] = greedy(observations)
         return actions
 
     seeds = episode_seeds(0, 12)
@@ -277,7 +283,7 @@ def test_json_round_trip() -> None:
 @pytest.mark.parametrize(
     ("change", "argument"),
     [
-        (lambda document: document.update(doorstep="level"), "text"),
+        (lambda document: document.update(doorstep="level"), "doorstep"),
         (lambda document: document.update(version=99), "version"),
         (lambda document: document.pop("rules"), "rules"),
         (lambda document: document["rules"].update(luck=1), "rules.luck"),
@@ -334,16 +340,16 @@ def test_plots_are_pictures_of_the_kind_that_their_name_says(tmp_path: Path) -> 
     evaluation = example()
     for ending, begins in ((".png", b"\x89PNG"), (".svg", b"<?xml"), (".pdf", b"%PDF")):
         path = tmp_path / f"plot{ending}"
-        plot(evaluation, path)
+        plot_evaluation(evaluation, path)
         assert path.read_bytes().startswith(begins)
     with pytest.raises(ArgumentError, match=r"\.png or \.svg or \.pdf"):
-        plot(evaluation, tmp_path / "plot.txt")
+        plot_evaluation(evaluation, tmp_path / "plot.txt")
 
 
 def test_plots_without_matplotlib_name_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "matplotlib.figure", None)
     with pytest.raises(LibraryError, match=r'pip install "doorstep\[plot\]"'):
-        plot(example(), tmp_path / "plot.png")
+        plot_evaluation(example(), tmp_path / "plot.png")
     assert not list(tmp_path.iterdir())
 
 
@@ -378,8 +384,8 @@ def test_progress_is_told_until_all_episodes_have_ended() -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ({"policies": []}, "policies is []; it must be policies: texts"),
-        ({"policies": [3]}, "policies is 3; it must be policies: texts"),
+        ({"policies": []}, "policies is []; it must be what load_policy() takes"),
+        ({"policies": [3]}, "policy is 3; it must be"),
         ({"policies": "wise"}, "policy is 'wise'; it must be 'random'"),
         ({"policies": ["idle", "idle"]}, "policies has two of the name 'idle'; names must differ"),
         ({"policies": {"": "idle"}}, "policies is ''; it must be a mapping with texts as names"),
@@ -409,7 +415,7 @@ def test_a_file_that_is_not_there_is_an_os_error() -> None:
 
 
 def test_a_policy_that_raises_or_returns_nonsense_comes_out() -> None:
-    def fail(_: Observations) -> Any:
+    def fail(_: object) -> Any:
         raise ZeroDivisionError("mine")
 
     with pytest.raises(ZeroDivisionError, match="mine"):
@@ -419,7 +425,7 @@ def test_a_policy_that_raises_or_returns_nonsense_comes_out() -> None:
 
 
 def test_names_that_cannot_be_printed_are_refused_before_any_episode(tmp_path: Path) -> None:
-    def fail(_: Observations) -> Any:
+    def fail(_: object) -> Any:
         raise ZeroDivisionError("an episode was played")
 
     with pytest.raises(ArgumentError, match=r"policies is '\\ud800'; it must be a text that UTF-8 can hold"):
@@ -427,14 +433,14 @@ def test_names_that_cannot_be_printed_are_refused_before_any_episode(tmp_path: P
     with pytest.raises(ArgumentError, match=r"levels is '\\ud800'; it must be a text that UTF-8 can hold"):
         evaluate(fail, levels={"\ud800": GOAL_AHEAD})
     file = tmp_path / "\udc80.py"  # bytes of a file's name that are not UTF-8
-    file.write_text("def f(observations): return observations['actions']")
-    (contestant,) = find_contestants(f"{file}:f")
+    file.write_text("def f(observations): return observations")
+    (contestant,) = find_contestants(f"{file}:f", None)
     assert contestant.name == f"{tmp_path}/\\udc80.py:f"
 
 
 def test_networks_for_other_numbers_of_agents_are_refused() -> None:
     torch = pytest.importorskip("torch")
-    policy = doorstep.Policy.from_torch(torch.nn.Linear(94, 19))
+    policy = doorstep.load_policy(torch.nn.Linear(94, 19))
     with pytest.raises(ArgumentError, match="policy 'Policy' reads 94 numbers; agents observe"):
         evaluate(policy, num_agents=4, episodes=1)
 

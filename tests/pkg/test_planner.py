@@ -21,7 +21,8 @@ from doorstep.planner.geometry import (
     sees,
 )
 from doorstep.planner.paths import reachable_cells, shortest_path
-from doorstep.policies import make_policy
+from doorstep.policy import load_policy
+from doorstep.policy.playing import Player
 
 ROOM = 40 / 3  # metres, length of a room
 LEVEL = 40.0  # metres
@@ -29,10 +30,10 @@ LEVEL = 40.0  # metres
 
 def play(sim: doorstep.Simulator, steps: int = 200, **options: object) -> NDArray[np.float64]:
     """Steps under the policy; the largest y of each agent, metres [N, A]."""
-    policy = ScriptedPolicy(sim, **options)  # type: ignore[arg-type]
+    policy = ScriptedPolicy(**options)  # type: ignore[arg-type]
     largest = np.zeros((sim.num_worlds, sim.num_agents))
     for _ in range(steps):
-        sim.actions = policy.actions()
+        sim.actions = policy(sim)
         sim.step()
         largest = np.maximum(largest, sim.self_observations.to_numpy()[..., 3] * 40.0)
     return largest
@@ -80,10 +81,10 @@ def play_each_level(num_worlds: int, names: list[str], **options: object) -> dic
         sim.set_levels(table)
         sim.level_weights[...] = np.repeat(np.eye(len(table), dtype=np.float32), num_worlds, axis=0)
         sim.reset()
-        policy = ScriptedPolicy(sim)
+        policy = ScriptedPolicy()
         ended = np.zeros(count, np.bool_)
         while not ended.all():
-            sim.actions = policy.actions()
+            sim.actions = policy(sim)
             sim.step()
             solved |= ~ended & sim.terminations.to_numpy().all(axis=(1, 2))
             ended |= sim.dones.to_numpy().all(axis=(1, 2))
@@ -108,9 +109,9 @@ def test_a_single_agent_carries_a_cube_to_another_room() -> None:
 
 def test_the_policy_has_a_name() -> None:
     with doorstep.Simulator(2, seed=11) as sim:
-        act, policy = make_policy("scripted", sim), ScriptedPolicy(sim)
+        act, policy = Player(load_policy("scripted"), sim).act, ScriptedPolicy()
         for _ in range(5):
-            planned = policy.actions()
+            planned = policy(sim)
             act()
             assert np.array_equal(sim.actions.to_numpy(), planned)
             sim.step()
@@ -118,7 +119,7 @@ def test_the_policy_has_a_name() -> None:
 
 def test_every_episode_is_planned_anew() -> None:
     with doorstep.Simulator(4, seed=11, episode_length=40) as sim:
-        act = make_policy("scripted", sim)
+        act = Player(load_policy("scripted"), sim).act
         reached = []
         for step in range(120):
             act()
@@ -200,8 +201,8 @@ def test_worlds_do_not_depend_on_each_other() -> None:
 
 def test_reading_changes_nothing() -> None:
     with simulator(4, seed=11) as sim:
-        policy, before = ScriptedPolicy(sim), sim.save()
-        policy.actions()
+        policy, before = ScriptedPolicy(), sim.save()
+        policy(sim)
         assert sim.save() == before
 
 
@@ -211,11 +212,11 @@ def test_reading_changes_nothing() -> None:
 )
 def test_damaged_state_is_survived(field: str, value: float) -> None:
     with simulator(2, seed=11) as sim:
-        policy = ScriptedPolicy(sim)
-        policy.actions()
+        policy = ScriptedPolicy()
+        policy(sim)
         getattr(sim.state, field).to_numpy()[0] = value
         for _ in range(3):
-            actions = policy.actions()
+            actions = policy(sim)
             sim.actions = actions
             sim.step()
     assert actions.shape == (2, 2, 4)

@@ -16,7 +16,7 @@ from tests.pkg.recording_files import Chunk, difference, kinds, places, play, ra
 
 import doorstep
 from doorstep.levels import GeneratedLevel
-from doorstep.recording import Recording, RecordingWriter, Replay, replay
+from doorstep.recording import Recording, RecordingWriter, Replay
 
 WORLDS = 5
 
@@ -27,7 +27,7 @@ def final_hashes(path: Path, **changes: Any) -> NDArray[np.uint64]:
         Recording(path) as recording,
         doorstep.Simulator.from_config(recording.config.replace(**changes)) as sim,
     ):
-        replay(recording, sim)
+        recording.replay(sim)
         return sim.world_hashes()
 
 
@@ -123,7 +123,7 @@ def test_a_recording_without_steps_is_one(path: Path) -> None:
     record(path, random_actions(0))
     with Recording(path) as recording:
         assert (recording.num_steps, recording.hashed_steps) == (0, (0,))
-        replay(recording)
+        recording.replay()
         with pytest.raises(doorstep.ArgumentError, match="has no steps"):
             recording.actions(0)
 
@@ -166,7 +166,7 @@ def test_a_replay_is_exact_with_any_number_of_threads(threads: int, agents: int,
     expected = record(path, random_actions(150, 130, agents), seed=5, episode_length=60, num_threads=5 - threads)
     assert (final_hashes(path, num_threads=threads) == expected).all()
     with Recording(path) as recording:
-        replay(recording, device="cpu", num_threads=threads)
+        recording.replay(device="cpu", num_threads=threads)
 
 
 def test_a_replay_shows_what_the_run_showed(path: Path) -> None:
@@ -190,9 +190,9 @@ def test_a_simulator_with_other_rules_is_refused(path: Path) -> None:
     record(path, random_actions(3))
     with Recording(path) as recording, doorstep.Simulator(WORLDS, seed=1) as sim:
         with pytest.raises(doorstep.ArgumentError, match=r"sim has seed 1, but .* was recorded with 0"):
-            replay(recording, sim)
+            recording.replay(sim)
         with pytest.raises(doorstep.ArgumentError, match="device is given together with sim"):
-            replay(recording, sim, device="cpu")
+            recording.replay(sim, device="cpu")
 
 
 def test_a_simulator_that_was_stepped_is_no_start_of_a_replay(path: Path) -> None:
@@ -200,7 +200,7 @@ def test_a_simulator_that_was_stepped_is_no_start_of_a_replay(path: Path) -> Non
     with Recording(path) as recording, doorstep.Simulator.from_config(recording.config) as sim:
         sim.step()
         with pytest.raises(doorstep.ReplayError, match="before the first step") as caught:
-            replay(recording, sim)
+            recording.replay(sim)
         assert places(caught.value) == (None, 0, tuple(range(WORLDS)))
 
 
@@ -377,7 +377,7 @@ def test_a_simulator_that_is_not_new_is_recorded_from_where_it_is(
     assert kinds(path) == ["CONF", "SAVE", "HASH", "STEP", "HASH", "STEP", "HASH", "END "]
     with Recording(path) as recording:
         assert recording.same_version_only
-        replay(recording)
+        recording.replay()
     assert (final_hashes(path) == expected).all()
 
 
@@ -401,7 +401,7 @@ def test_saved_worlds_of_another_version_are_refused_by_name(path: Path) -> None
     with Recording(path) as recording:
         assert recording.version == "9.8.7"
         with pytest.raises(doorstep.StateError, match=r"saved worlds of doorstep 9\.8\.7") as caught:
-            replay(recording)
+            recording.replay()
     assert not isinstance(caught.value, doorstep.ReplayError)
 
 
@@ -429,7 +429,7 @@ def test_steps_and_appends_must_alternate(path: Path) -> None:
         assert writer.num_steps == 1
     with Recording(path) as recording:
         assert recording.num_steps == 1
-        replay(recording)
+        recording.replay()
 
 
 def test_a_step_that_was_not_taken_is_not_recorded(path: Path) -> None:
@@ -460,7 +460,7 @@ def test_an_exception_between_steps_leaves_a_complete_recording(path: Path) -> N
         fail()
     with Recording(path) as recording:
         assert recording.num_steps == 7
-        replay(recording)
+        recording.replay()
 
 
 def test_a_strict_simulators_error_does_not_cost_the_recording(path: Path) -> None:
@@ -532,7 +532,7 @@ def test_ctrl_c_at_any_place_leaves_a_complete_recording(max_levels: int, path: 
             taken = sim.step_count
         with Recording(path) as recording:
             assert recording.num_steps == taken
-            replay(recording)
+            recording.replay()
         if lines < interrupted_line:
             break
     assert lines > 100
@@ -553,7 +553,7 @@ def test_a_closed_recording_is_refused(path: Path) -> None:
     recording = Recording(path)
     recording.close()
     recording.close()
-    uses = (lambda: recording.actions(0), lambda: recording.hashes(0), lambda: replay(recording))
+    uses = (lambda: recording.actions(0), lambda: recording.hashes(0), lambda: recording.replay())
     for call in (*uses, recording.__enter__):
         with pytest.raises(doorstep.ClosedError, match="closed"):
             call()
@@ -629,4 +629,4 @@ with doorstep.Simulator(64) as sim:
     with Recording(path, incomplete=True) as recording:
         assert 0 < recording.num_steps < 192
         assert recording.num_steps % 64 == 0
-        replay(recording)
+        recording.replay()

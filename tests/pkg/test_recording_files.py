@@ -18,7 +18,7 @@ from tests.pkg import recording_files as files
 from tests.pkg.recording_files import Chunk, little_memory, random_actions, record
 
 import doorstep
-from doorstep.recording import Recording, RecordingWriter, replay
+from doorstep.recording import Recording, RecordingWriter
 
 WORLDS = 5
 
@@ -81,7 +81,7 @@ for step in range(1, 10**9):
         assert recording.num_steps % 16 == 0
         for step in (1, 50, recording.num_steps):
             assert (recording.actions(step - 1) == (step % 4, step % 8, step % 5, step % 2)).all()
-        replay(recording)
+        recording.replay()
 
 
 # ---- Damaged files
@@ -105,7 +105,7 @@ def outcome(path: Path) -> str:
     """What became of a changed file: refused by a typed error, or replayed and every comparison equal."""
     try:
         with Recording(path) as recording:
-            replay(recording, num_threads=1)
+            recording.replay(num_threads=1)
             return " ".join(str(recording.actions(step).ravel().tolist()) for step in range(recording.num_steps))
     except doorstep.StateError as caught:
         error = caught

@@ -18,7 +18,7 @@ from tests.pkg.recording_files import Chunk, difference, kinds, places, play, ra
 import doorstep
 from doorstep import levels
 from doorstep.levels import AnyLevel, Cube, GeneratedLevel, Level, Physics, Room, Spawn
-from doorstep.recording import Recording, RecordingWriter, Replay, layout, replay
+from doorstep.recording import Recording, RecordingWriter, Replay, layout
 
 WORLDS, MAX_LEVELS = 5, 3
 RULES: dict[str, Any] = {"seed": 4, "episode_length": 12, "max_levels": MAX_LEVELS}
@@ -157,7 +157,7 @@ def test_a_replay_is_exact_with_any_number_of_threads(rules: dict[str, Any], thr
         assert recording.config.max_levels == MAX_LEVELS
         assert not recording.same_version_only
         with doorstep.Simulator.from_config(recording.config.replace(num_threads=threads)) as sim:
-            replay(recording, sim)
+            recording.replay(sim)
             assert (sim.world_hashes() == expected).all()
             assert (sim.level_indices.to_numpy() == drawn).all()
 
@@ -165,7 +165,7 @@ def test_a_replay_is_exact_with_any_number_of_threads(rules: dict[str, Any], thr
 def test_every_change_of_levels_is_replayed(path: Path) -> None:
     expected = record_changes(path)
     with Recording(path) as recording, doorstep.Simulator.from_config(recording.config) as sim:
-        replay(recording, sim)
+        recording.replay(sim)
         assert (sim.world_hashes() == expected).all()
         assert sim.level_weights[2].tolist() == [1, 1, 5]
     replayed(path)
@@ -174,7 +174,7 @@ def test_every_change_of_levels_is_replayed(path: Path) -> None:
 def test_levels_that_the_replaying_simulator_had_do_not_matter(recorded: Path) -> None:
     with Recording(recorded) as recording, doorstep.Simulator.from_config(recording.config) as sim:
         sim.set_levels([hall(7)] * MAX_LEVELS)
-        replay(recording, sim)
+        recording.replay(sim)
 
 
 def test_levels_that_no_table_had_are_the_references(path: Path) -> None:
@@ -185,7 +185,7 @@ def test_levels_that_no_table_had_are_the_references(path: Path) -> None:
         play(writer, sim, random_actions(20))
     with Recording(path) as recording, doorstep.Simulator.from_config(recording.config) as sim:
         sim.set_levels([hall(7)] * MAX_LEVELS)
-        replay(recording, sim)
+        recording.replay(sim)
         assert (sim.level_indices.to_numpy() == 2).all()
 
 
@@ -215,7 +215,7 @@ def test_a_simulator_with_room_for_other_levels_is_refused(recorded: Path) -> No
         doorstep.Simulator(WORLDS, **rules) as sim,
         pytest.raises(doorstep.ArgumentError, match=says),
     ):
-        replay(recording, sim)
+        recording.replay(sim)
 
 
 # ---- Simulators that are not new
@@ -255,7 +255,7 @@ def test_worlds_are_saved_only_if_a_new_simulator_does_not_have_them(
     assert kinds(path)[:3] == ["CONF", "LEVL", "SAVE" if saved else "HASH"]
     with Recording(path) as recording, doorstep.Simulator.from_config(recording.config) as sim:
         assert recording.same_version_only == saved
-        replay(recording, sim)
+        recording.replay(sim)
         assert (sim.world_hashes() == expected).all()
 
 
@@ -309,7 +309,7 @@ def test_levels_that_do_not_fit_are_refused_by_name(
 ) -> None:
     files.put(recorded, "LEVL", 1, levels_payload(documents, weights))
     with Recording(recorded) as recording, pytest.raises(doorstep.StateError, match=says) as caught:
-        replay(recording)
+        recording.replay()
     assert not isinstance(caught.value, doorstep.ReplayError)
     assert str(recorded) in str(caught.value)
 
@@ -336,7 +336,7 @@ def test_absurd_lengths_are_not_allocated(length: int, recorded: Path) -> None:
     payload = struct.pack("<Q", length) + zlib.compress(bytes(100))
     files.put(recorded, "LEVL", 0, payload)
     with Recording(recorded) as recording, pytest.raises(doorstep.StateError, match="a chunk LEVL does not hold"):
-        replay(recording)
+        recording.replay()
 
 
 def test_no_damage_of_levels_goes_unnoticed(recorded: Path) -> None:
@@ -349,7 +349,7 @@ def test_no_damage_of_levels_goes_unnoticed(recorded: Path) -> None:
         for data in (whole[:at] + flipped + whole[at + 1 :], whole[:at] + whole[at + 1 :], whole[:at]):
             recorded.write_bytes(data)
             with pytest.raises(doorstep.StateError) as caught, Recording(recorded) as recording:
-                replay(recording, num_threads=1)
+                recording.replay(num_threads=1)
             assert not isinstance(caught.value, doorstep.ReplayError)
 
 
@@ -358,7 +358,7 @@ def test_a_cut_file_is_replayed_as_far_as_it_is_complete(recorded: Path) -> None
     for size in range(700, len(whole), 100):
         recorded.write_bytes(whole[:size])
         with Recording(recorded, incomplete=True) as recording:
-            replay(recording, num_threads=1)
+            recording.replay(num_threads=1)
 
 
 def test_random_levels_with_right_checksums_raise_typed_errors_only(recorded: Path) -> None:
@@ -374,4 +374,4 @@ def test_random_levels_with_right_checksums_raise_typed_errors_only(recorded: Pa
         changed = [*chunks[:3], chunks[3]._replace(payload=payload), *chunks[4:]]
         recorded.write_bytes(files.build(changed))
         with contextlib.suppress(doorstep.StateError), Recording(recorded) as recording:
-            replay(recording, num_threads=1)
+            recording.replay(num_threads=1)

@@ -194,7 +194,7 @@ def test_notebooks_show_tensors_and_simulators() -> None:
 
 @pytest.mark.parametrize("name", ["rgb", "depth", "segmentation", "normals", "observations", "final_observations"])
 def test_an_absent_tensor_is_no_attribute(name: str) -> None:
-    with doorstep.Simulator(2) as sim:
+    with doorstep.Simulator(2, flat_observations=False) as sim:
         assert not hasattr(sim, name)
         assert getattr(sim, name, None) is None
         with pytest.raises(doorstep.AbsentTensorError) as caught:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,13 +15,7 @@ torch = pytest.importorskip("torch")
 
 from torch.utils.data import DataLoader  # noqa: E402
 
-from doorstep.rollouts import (  # noqa: E402
-    ShardDataset,
-    ShardWriter,
-    TrajectoryDataset,
-    open_shards,
-    pad_trajectories,
-)
+from doorstep.rollouts import TrajectoryDataset, pad_trajectories  # noqa: E402
 
 LENGTHS = [3 + seed * 7 % 11 for seed in range(12)]
 REQUESTS = [doorstep.EpisodeRequest(seed=seed, max_steps=LENGTHS[seed], tag=100 + seed) for seed in range(12)]
@@ -138,7 +131,7 @@ def test_arguments_of_other_kinds_are_named(
     assert caught.value.argument == argument
 
 
-# ---- Epochs, workers, shards
+# ---- Epochs, workers
 
 
 def seeds_of(dataset: Any, num_workers: int = 0, **options: Any) -> list[int]:
@@ -146,28 +139,18 @@ def seeds_of(dataset: Any, num_workers: int = 0, **options: Any) -> list[int]:
     return [seed for batch in loader for seed in batch["seed"].tolist()]
 
 
-@pytest.fixture(params=["shards", "engine in the workers"])
-def make_dataset(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
-    config = doorstep.SimulatorConfig(4, num_threads=1)
-    if request.param != "shards":
-        return lambda **options: TrajectoryDataset(config, REQUESTS, **options)
-    with doorstep.RolloutEngine(config) as engine, ShardWriter(tmp_path, config, shard_bytes=20_000) as writer:
-        for one in REQUESTS:
-            recorded = doorstep.EpisodeRequest(
-                seed=one.seed, max_steps=one.max_steps, tag=one.tag, record="observations"
-            )
-            writer.append(engine.future(recorded).result())
-    return lambda **options: ShardDataset(open_shards(tmp_path), **options)
+def make_dataset(**options: Any) -> TrajectoryDataset:
+    return TrajectoryDataset(doorstep.SimulatorConfig(4, num_threads=1), REQUESTS, **options)
 
 
-def test_shards_and_engines_yield_the_same(make_dataset: Any, engine: doorstep.RolloutEngine) -> None:
+def test_a_config_and_an_engine_yield_the_same(engine: doorstep.RolloutEngine) -> None:
     for one, other in zip(make_dataset(), TrajectoryDataset(engine, REQUESTS), strict=True):
         assert one.keys() == other.keys()
         for name in one:
             assert torch.equal(one[name], other[name]), name
 
 
-def test_the_order_follows_from_seed_and_epoch(make_dataset: Any) -> None:
+def test_the_order_follows_from_seed_and_epoch() -> None:
     dataset, in_order = make_dataset(shuffle_seed=3), list(range(12))
     assert seeds_of(make_dataset()) == in_order
     orders = []
@@ -184,7 +167,7 @@ def test_the_order_follows_from_seed_and_epoch(make_dataset: Any) -> None:
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 @pytest.mark.filterwarnings("ignore:This DataLoader will create:UserWarning")
 @pytest.mark.parametrize("num_workers", [pytest.param(1, marks=pytest.mark.slow), 3])
-def test_workers_share_an_epoch(num_workers: int, make_dataset: Any) -> None:
+def test_workers_share_an_epoch(num_workers: int) -> None:
     dataset = make_dataset(shuffle_seed=5)
     loader = DataLoader(dataset, batch_size=None, num_workers=num_workers, persistent_workers=True)
     for epoch in (0, 2):
@@ -197,7 +180,6 @@ def test_workers_share_an_epoch(num_workers: int, make_dataset: Any) -> None:
 @pytest.mark.parametrize(
     ("name", "make"),
     [
-        ("shards", lambda: ShardDataset(3)),  # type: ignore[arg-type]
         ("engine", lambda: TrajectoryDataset(3, REQUESTS)),  # type: ignore[arg-type]
         ("requests", lambda: TrajectoryDataset(doorstep.SimulatorConfig(1), iter(REQUESTS), shuffle_seed=1)),
         ("shuffle_seed", lambda: TrajectoryDataset(doorstep.SimulatorConfig(1), REQUESTS, shuffle_seed=-1)),

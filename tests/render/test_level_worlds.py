@@ -13,9 +13,9 @@ from tests.render.test_replay import read_recording
 from tests.scenes import random_actions
 
 from doorstep import Cameras, EntityKind, Simulator, levels
+from doorstep.recording.replay_page import ReplayPage
 from doorstep.render import write_png
 from doorstep.render.objects import AGENT_TINTS
-from doorstep.replay import Recorder
 from doorstep.video import write_video
 
 STEPS = 40
@@ -158,7 +158,7 @@ def test_pngs_and_animations_are_written(tmp_path: Path) -> None:
 def test_a_replay_is_as_precise_as_without_levels() -> None:
     table = mixed_levels(2)
     with playing(table, num_threads=1) as sim:
-        recorder = Recorder(sim, range(len(table)))
+        recorder = ReplayPage(sim, range(len(table)), "")
         for actions in random_actions(3, 3, sim.num_worlds, 2):
             sim.actions.copy_from_host(actions)
             sim.step()
@@ -174,7 +174,7 @@ def test_a_replay_is_as_precise_as_without_levels() -> None:
 
 def test_a_replay_counts_the_steps_of_levels_with_a_length_of_their_own() -> None:
     with playing([full_level(2).replace(episode_length=4)], num_threads=1) as sim:
-        recorder = Recorder(sim)
+        recorder = ReplayPage(sim, [0], "")
         for _ in range(6):
             sim.step()
             recorder.record()

@@ -16,10 +16,10 @@ from tests.render.pixels import read_png
 
 import doorstep
 from doorstep.cli import main
-from doorstep.cli.random_actions import ActionTable
-from doorstep.cli.render import side_by_side
 from doorstep.cli.rooms_start import RoomsStart
+from doorstep.policy import SamplingParams, load_policy
 from doorstep.recording import RecordingWriter
+from doorstep.recording.film import side_by_side
 
 SMALL = ("--size", "96x64", "--threads", "1")
 
@@ -52,7 +52,7 @@ def record(path: Path, steps: int, num_worlds: int = 3, **settings: Any) -> list
 def test_ones_own_policy_acts_and_sees_the_flat_observations(tmp_path: Path) -> None:
     (tmp_path / "walk.py").write_text(
         "def act(observations):\n"
-        "    assert observations['observations'].shape == (1, 2, 94)\n"
+        "    assert observations.shape == (1, 2, 94)\n"
         "    return [[[3, 0, 2, 0]] * 2]\n"
     )
     seen = picture(tmp_path, "--steps", "30", "--policy", f"{tmp_path / 'walk.py'}:act")
@@ -73,8 +73,9 @@ def test_by_default_it_is_a_picture_of_the_end_of_an_episode(
     finished = command("render", "--threads", "1")
     assert (finished.returncode, finished.stdout) == (0, "doorstep.png: 640 x 480 pixels, after step 199\n")
     with doorstep.Simulator(1) as sim:
-        for step in range(1, 200):
-            ActionTable(0).copy_into(sim.actions.to_numpy(), step)
+        random = load_policy("random", sampling=SamplingParams(seed=0))
+        for _ in range(1, 200):
+            sim.actions = random(sim.observations)
             sim.step()
         expected = sim.render()
     assert np.array_equal(read_png((tmp_path / "doorstep.png").read_bytes()), expected)

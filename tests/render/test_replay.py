@@ -16,8 +16,8 @@ from tests.render.pixels import CUBE, DOOR, at, has_hue, top_pixels
 
 import doorstep
 from doorstep import EntityKind
+from doorstep.recording.replay_page import ReplayPage
 from doorstep.render.objects import AGENT_TINTS
-from doorstep.replay import Recorder
 
 SHOWN = (3, 1)
 STEPS = 12
@@ -34,7 +34,7 @@ class Recorded:
         with doorstep.Simulator(4, seed=5, episode_length=EPISODE, num_threads=1, world_offset=100) as sim:
             positions = sim.state.body_positions.to_numpy()
             positions[:, 0, :2], positions[:, 1, :2] = (2.0, 6.0), (-3.0, 5.0)
-            self.recorder = Recorder(sim, SHOWN, title="Two <worlds>")
+            self.recorder = ReplayPage(sim, SHOWN, "Two <worlds>")
             self.remember(sim)
             for _ in range(STEPS):
                 sim.actions.to_numpy()[:] = generator.integers((1, 0, 0, 0), doorstep.ACTIONS, sim.actions.shape)
@@ -108,7 +108,7 @@ def test_the_file_holds_what_the_state_said(recorded: Recorded) -> None:
 def test_an_episode_of_a_world_is_a_small_file() -> None:
     generator = np.random.default_rng(1)
     with doorstep.Simulator(1, seed=5) as sim:
-        recorder = Recorder(sim)
+        recorder = ReplayPage(sim, [0], "")
         for _ in range(200):
             sim.actions.to_numpy()[:] = generator.integers(0, doorstep.ACTIONS, sim.actions.shape)
             sim.step()
@@ -117,48 +117,21 @@ def test_an_episode_of_a_world_is_a_small_file() -> None:
     assert len(recorder.to_html()) < 60_000
 
 
-@pytest.mark.parametrize("title", [3, b"a", True])
-def test_a_title_is_a_text(title: Any) -> None:
-    with doorstep.Simulator(1) as sim, pytest.raises(doorstep.ArgumentError, match=r"^title is .* a text or None"):
-        Recorder(sim, title=title)
-
-
 def test_far_away_things_are_recorded_too() -> None:
     with doorstep.Simulator(1) as sim:
         sim.state.body_positions.to_numpy()[0, 0, 1] = 3000.0
-        recording, _ = read_recording(Recorder(sim).to_html())
+        recording, _ = read_recording(ReplayPage(sim, [0], "").to_html())
         assert recording["unit"] == pytest.approx(3000 / 32767)
         sim.state.body_positions.to_numpy()[0, 0, 1] = np.nan
         longest_wall = 40.0
-        assert read_recording(Recorder(sim).to_html())[0]["unit"] == pytest.approx(longest_wall / 32767)
+        assert read_recording(ReplayPage(sim, [0], "").to_html())[0]["unit"] == pytest.approx(longest_wall / 32767)
 
 
 def test_walls_that_are_nowhere_leave_a_page_that_browsers_read() -> None:
     with doorstep.Simulator(1) as sim:
         sim.state.static_positions.to_numpy()[0, 0] = np.nan
-        recording, _ = read_recording(Recorder(sim).to_html())
+        recording, _ = read_recording(ReplayPage(sim, [0], "").to_html())
     assert np.isfinite(recording["bounds"]).all()
-
-
-def test_worlds_are_chosen_as_everywhere() -> None:
-    with doorstep.Simulator(4) as sim:
-        for worlds in (np.array([1, 3]), np.array([False, True, False, True]), (1, 3)):
-            recording, _ = read_recording(Recorder(sim, worlds).to_html())
-            assert [world["world"] for world in recording["worlds"]] == [1, 3]
-
-
-@pytest.mark.parametrize(
-    ("worlds", "says"),
-    [
-        ([4], "worlds is 4; it must be slots of this simulator, 0 to 3"),
-        ([], "worlds is []; it must be at least one world"),
-        ([0, 0], "worlds is [0, 0]; it must be distinct slots"),
-    ],
-)
-def test_worlds_that_are_not_there_are_refused(worlds: list[int], says: str) -> None:
-    with doorstep.Simulator(4) as sim, pytest.raises(doorstep.ArgumentError) as caught:
-        Recorder(sim, worlds)
-    assert says in str(caught.value)
 
 
 # ---- The page
@@ -372,7 +345,7 @@ def test_what_the_browser_lacks_is_said(missing: str, says: str, browser: Any, r
 
 def test_a_notebook_shows_it(browser: Any, recorded: Recorded) -> None:
     page = browser.new_page(viewport={"width": 1000, "height": 700})
-    page.set_content(recorded.recorder._repr_html_())
+    page.set_content(recorded.recorder.in_frame())
     frame = page.frame_locator("iframe")
     frame.locator("#agents tr").first.wait_for()
     assert frame.locator("#moment").inner_text() == "World 103, episode 1, step 0"

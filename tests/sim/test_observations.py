@@ -66,7 +66,7 @@ def test_shapes_follow_the_number_of_agents(num_agents: int) -> None:
 
 def test_two_agents_have_94_features() -> None:
     assert reference.flat_size(2) == 94
-    assert Scene(flat_observations=True).observations.shape[-1] == 94
+    assert Scene().observations.shape[-1] == 94
 
 
 @pytest.mark.parametrize("num_agents", [1, 2, 3, 8])
@@ -82,8 +82,8 @@ def test_flat_observations_are_the_parts_concatenated(num_agents: int) -> None:
     np.testing.assert_allclose(scene.observations, np.concatenate(parts, axis=-1), rtol=1e-7)
 
 
-def test_flat_observations_exist_only_on_request() -> None:
-    scene = Scene()
+def test_flat_observations_may_be_left_out() -> None:
+    scene = Scene(flat_observations=False)
     assert "observations" not in scene.sim.tensors
     assert "final_observations" not in scene.sim.tensors
 

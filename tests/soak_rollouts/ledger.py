@@ -27,9 +27,10 @@ class References:
         request = result.request
         if not result.finished:
             return None
-        policy = getattr(request.policy, "name", request.policy)
+        given = request.policy
+        policy = given if isinstance(given, str) else getattr(given, "name", "native")  # all native ones are equal
         level = None if request.level is None else request.level.name
-        key = request.seed, request.max_steps, policy, level, request.chosen_sampling().seed, plays_levels
+        key = request.seed, request.max_steps, policy, level, request.sampling, plays_levels
         with self._lock:
             self.compared += 1
             first = self._seen.setdefault(key, (result.state_hash, result.length))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from doorstep import Policy
+from doorstep.policy import load_policy
 
 COMPONENTS = 4
 
@@ -64,7 +64,7 @@ class Returning:
 def sound_policies() -> list[Any]:
     """New ones each time: their numbers in the engine, and their native twins, come and go."""
     policies = ["random", "idle", Walk(), Slow()]
-    return [*policies, Native()] if _torch() else policies
+    return [*policies, native()] if _torch() else policies
 
 
 def broken_policies() -> list[Any]:
@@ -81,20 +81,12 @@ def broken_policies() -> list[Any]:
     ]
 
 
-class Native:
+def native() -> Any:
     """A network that the library reads in place."""
-
-    name, fails = "native", False
-
-    def __init__(self) -> None:
-        torch = _torch()
-        torch.manual_seed(1)
-        layers = torch.nn.Linear(94, 32), torch.nn.Tanh(), torch.nn.Linear(32, 19)
-        self._policy = Policy.from_torch(torch.nn.Sequential(*layers))
-
-    @property
-    def native_handle(self) -> int:
-        return self._policy.native_handle
+    torch = _torch()
+    torch.manual_seed(1)
+    layers = torch.nn.Linear(94, 32), torch.nn.Tanh(), torch.nn.Linear(32, 19)
+    return load_policy(torch.nn.Sequential(*layers))
 
 
 def _torch() -> Any:

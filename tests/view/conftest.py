@@ -17,7 +17,7 @@ def open_viewer() -> OpenViewer:
     """Opens a viewer; the arguments are those of Settings."""
     from tests.view.running import Running
 
-    from doorstep.view.server import Settings, opened
+    from doorstep.viewer.server import Settings, opened
 
     @contextmanager
     def open_one(**settings: Any) -> Iterator[Running]:

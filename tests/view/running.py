@@ -14,7 +14,7 @@ import viser
 from tests.view.eyes import Eyes
 from websockets.sync.client import connect
 
-from doorstep.view.viewer import Viewer
+from doorstep.viewer.viewer import Viewer
 
 PATIENCE = 60.0  # seconds until a test gives up
 

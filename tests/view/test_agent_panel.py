@@ -12,8 +12,8 @@ import pytest
 pytest.importorskip("viser", reason="the viewer needs viser")
 
 import doorstep
-from doorstep.view import agent_panel
-from doorstep.view.agent_panel import STEPS_KEPT, Plots, RewardHistory, StepReward
+from doorstep.viewer import agent_panel
+from doorstep.viewer.agent_panel import STEPS_KEPT, Plots, RewardHistory, StepReward
 
 
 def test_returns_begin_anew_with_each_episode() -> None:

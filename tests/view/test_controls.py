@@ -17,7 +17,7 @@ from viser._messages import GuiUpdateMessage
 
 import doorstep
 from doorstep.recording import Recording, RecordingWriter, Replay
-from doorstep.view.viewer import Viewer
+from doorstep.viewer.viewer import Viewer
 
 pytestmark = pytest.mark.slow
 

@@ -14,8 +14,8 @@ pytest.importorskip("viser", reason="the viewer needs viser")
 
 from tests.view.running import Watch, Watched, until
 
-from doorstep.view.keyboard import Key, Keyboard, connect
-from doorstep.view.viewer import Viewer
+from doorstep.viewer.keyboard import Key, Keyboard, connect
+from doorstep.viewer.viewer import Viewer
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ pytest.importorskip("viser", reason="the viewer needs viser")
 from tests.render.level_worlds import full_level, mixed_levels, playing
 
 from doorstep import levels
-from doorstep.view.agent_panel import AgentCamera
-from doorstep.view.world_arrays import Layout, buttons, cubes, doors, walls
+from doorstep.viewer.agent_panel import AgentCamera
+from doorstep.viewer.world_arrays import Layout, buttons, cubes, doors, walls
 
 
 def test_slots_that_a_level_does_not_use_have_no_size() -> None:

@@ -16,10 +16,10 @@ from tests.view.running import PATIENCE, OpenViewer, Visitor, Watch, until
 
 import doorstep
 from doorstep import EntityKind
-from doorstep.view import page
-from doorstep.view.page import PRESETS, Lens, Place, preset_place
-from doorstep.view.viewer import Viewer
-from doorstep.view.world_arrays import Layout
+from doorstep.viewer import page
+from doorstep.viewer.page import PRESETS, Lens, Place, preset_place
+from doorstep.viewer.viewer import Viewer
+from doorstep.viewer.world_arrays import Layout
 
 
 @pytest.fixture(scope="module")

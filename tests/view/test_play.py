@@ -11,9 +11,10 @@ import pytest
 pytest.importorskip("viser", reason="the viewer needs viser")
 
 import doorstep
-from doorstep.policies import make_policy
+from doorstep.policy import load_policy
+from doorstep.policy.playing import Player
 from doorstep.recording import Recording, RecordingWriter
-from doorstep.view.play import LivePlay, Pace, RecordedPlay
+from doorstep.viewer.play import LivePlay, Pace, RecordedPlay
 
 
 def test_as_many_steps_are_due_as_time_has_passed() -> None:
@@ -44,7 +45,7 @@ def test_at_rate_0_nothing_is_ever_due() -> None:
 
 def test_the_player_moves_one_agent_and_the_policy_the_others() -> None:
     with doorstep.Simulator(2, seed=3) as sim:
-        play = LivePlay(sim, make_policy("idle", sim))
+        play = LivePlay(sim, Player(load_policy("idle"), sim).act)
         play.player = (1, 0, lambda: (3, 2, 4, 0))
         play.step()
         expected = np.tile((0, 0, 2, 0), (2, 2, 1))

@@ -12,7 +12,7 @@ pytest.importorskip("viser", reason="the viewer needs viser")
 from tests.view.running import OpenViewer, Visitor, until
 
 import doorstep
-from doorstep.view.requests import Requests, number
+from doorstep.viewer.requests import Requests, number
 
 
 def test_requests_are_served_in_order_by_the_thread_that_waits() -> None:

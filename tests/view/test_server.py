@@ -9,7 +9,9 @@ import sys
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from tests.conftest import RunPython
 
@@ -21,7 +23,7 @@ from websockets.exceptions import InvalidStatus
 import doorstep
 from doorstep.cli import main
 from doorstep.recording import RecordingWriter
-from doorstep.view.server import address, is_own_page
+from doorstep.viewer.server import Settings, address, is_own_page, opened
 
 
 @pytest.fixture
@@ -48,10 +50,11 @@ def test_it_prints_one_address_serves_the_page_and_ends_quietly_with_ctrl_c(star
 def test_a_policy_comes_from_the_folder_in_which_the_command_runs(tmp_path: Path) -> None:
     (tmp_path / "walk.py").write_text("""
 from pathlib import Path
+from typing import Any
 import numpy
 
 def ahead(observations):
-    Path("called").write_text(str(observations["self_observations"].shape))
+    Path("called").write_text(str(observations.shape))
     return numpy.full((3, 2, 4), (1, 0, 2, 0))
 """)
     arguments = ["view", "--worlds", "3", "--port", "0", "--policy", "walk:ahead", "--keep-running"]
@@ -62,7 +65,7 @@ def ahead(observations):
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=30)
     assert (process.returncode, errors) == (0, "")
-    assert (tmp_path / "called").read_text() == "(3, 2, 8)"
+    assert (tmp_path / "called").read_text() == "(3, 2, 94)"
 
 
 def test_a_busy_port_is_an_error_and_no_other_port_is_taken(capsys: pytest.CaptureFixture[str]) -> None:
@@ -118,6 +121,23 @@ def test_a_recording_that_an_option_contradicts_is_refused(tmp_path: Path, capsy
     assert f"--worlds is 2, but {path} was recorded with 3. (Leave --worlds out.)" in capsys.readouterr().err
 
 
+def test_a_program_shows_any_policy_and_levels(monkeypatch: pytest.MonkeyPatch) -> None:
+    def walk(observations: Any) -> Any:
+        return np.full((*observations.shape[:-1], 4), (2, 1, 3, 0))
+
+    acted = []
+
+    def serve(settings: Settings) -> None:
+        with opened(settings) as (viewer, _):
+            viewer.step_once()
+            sim = viewer._sim
+            acted.append((sim.config.max_levels, sim.actions.copy_to_host().tolist(), viewer.error))
+
+    monkeypatch.setattr("doorstep.viewer.server.serve", serve)
+    doorstep.view(walk, levels="curated", worlds=3, port=0)
+    assert acted == [(len(doorstep.levels.curated()), [[[2, 1, 3, 0]] * 2] * 3, "")]
+
+
 def test_without_viser_it_says_what_to_install(run_python: RunPython) -> None:
     output = run_python("""
 import contextlib, io, sys
@@ -129,7 +149,7 @@ print(errors.getvalue())
 """)
     code, message = output.split("\n", 1)
     assert code == "1"
-    assert message.startswith("doorstep view: error: The viewer needs the package viser")
+    assert message.startswith("doorstep view: error: the viewer needs viser")
     assert 'pip install "viser>=1.1,<2"' in message
 
 

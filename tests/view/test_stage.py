@@ -15,12 +15,13 @@ from tests.view.running import Watch, Watched
 
 import doorstep
 from doorstep import EntityKind
-from doorstep.policies import make_policy
+from doorstep.policy import load_policy
+from doorstep.policy.playing import Player
 from doorstep.render.objects import AGENT_TINTS
-from doorstep.view.play import LivePlay
-from doorstep.view.stage import Stage
-from doorstep.view.viewer import Viewer
-from doorstep.view.world_arrays import Layout
+from doorstep.viewer.play import LivePlay
+from doorstep.viewer.stage import Stage
+from doorstep.viewer.viewer import Viewer
+from doorstep.viewer.world_arrays import Layout
 
 
 class Handle:
@@ -86,7 +87,7 @@ def test_only_what_moves_is_sent(sim: doorstep.Simulator) -> None:
     stage.show(range(4), 0)
     assert scene.take() == []
 
-    play = LivePlay(sim, make_policy("idle", sim))
+    play = LivePlay(sim, Player(load_policy("idle"), sim).act)
     play.player = (2, 0, lambda: (3, 0, 2, 0))
     play.step()
     stage.show(range(4), 0)

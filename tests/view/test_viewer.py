@@ -15,14 +15,15 @@ pytest.importorskip("viser", reason="the viewer needs viser")
 from tests.view.running import OpenViewer, until
 
 import doorstep
-from doorstep.policies import make_policy
+from doorstep.policy import load_policy
+from doorstep.policy.playing import Player
 from doorstep.recording import Recording, RecordingWriter
-from doorstep.view import agent_panel
-from doorstep.view.keyboard import Keyboard
-from doorstep.view.page import Page
-from doorstep.view.play import LivePlay, RecordedPlay
-from doorstep.view.viewer import Viewer
-from doorstep.view.world_arrays import Layout
+from doorstep.viewer import agent_panel
+from doorstep.viewer.keyboard import Keyboard
+from doorstep.viewer.page import Page
+from doorstep.viewer.play import LivePlay, RecordedPlay
+from doorstep.viewer.viewer import Viewer
+from doorstep.viewer.world_arrays import Layout
 
 
 class FakePage:
@@ -70,7 +71,7 @@ def test_worlds_are_stepped_and_shown_at_the_rate_but_shown_at_most_32_times_a_s
     sim: doorstep.Simulator, rate: float, steps: int, pictures: int
 ) -> None:
     page = FakePage()
-    play = LivePlay(sim, make_policy("random", sim))
+    play = LivePlay(sim, Player(load_policy("random"), sim).act)
     let_pass(viewer_of(sim, play, page, rate), 2.0)
     assert play.position == pytest.approx(steps, abs=2)
     assert page.count("show") == pytest.approx(pictures, abs=4)
@@ -79,7 +80,7 @@ def test_worlds_are_stepped_and_shown_at_the_rate_but_shown_at_most_32_times_a_s
 
 def test_a_paused_viewer_waits_for_requests_and_shows_nothing_new(sim: doorstep.Simulator) -> None:
     page = FakePage()
-    play = LivePlay(sim, make_policy("idle", sim))
+    play = LivePlay(sim, Player(load_policy("idle"), sim).act)
     viewer = viewer_of(sim, play, page)
     viewer.requests.post(viewer.toggle_pause)
     viewer.tick(1.0)
@@ -95,7 +96,7 @@ def test_a_paused_viewer_waits_for_requests_and_shows_nothing_new(sim: doorstep.
 def test_without_a_browser_nothing_is_stepped_unless_it_keeps_running(sim: doorstep.Simulator) -> None:
     page = FakePage()
     page.watched = False
-    play = LivePlay(sim, make_policy("idle", sim))
+    play = LivePlay(sim, Player(load_policy("idle"), sim).act)
     assert viewer_of(sim, play, page).tick(1.0) is None
     assert (play.position, page.calls) == (0, [])
     running = viewer_of(sim, play, page, keep_running=True)
@@ -123,7 +124,7 @@ def test_the_status_says_which_worlds_are_shown(sim: doorstep.Simulator, cells: 
     page = StatusPage()
     viewer = Viewer(
         sim,
-        LivePlay(sim, make_policy("idle", sim)),
+        LivePlay(sim, Player(load_policy("idle"), sim).act),
         cast(Page, page),
         Layout.of(sim, cells),
         Keyboard(),
@@ -142,7 +143,7 @@ def test_the_status_says_which_worlds_are_shown(sim: doorstep.Simulator, cells: 
 
 def test_a_failing_step_pauses_and_is_reported(sim: doorstep.Simulator) -> None:
     page = FakePage()
-    play = LivePlay(sim, make_policy("idle", sim))
+    play = LivePlay(sim, Player(load_policy("idle"), sim).act)
     viewer = viewer_of(sim, play, page)
     sim.close()
     viewer._step(5)
@@ -155,9 +156,9 @@ def test_an_exception_of_a_policy_is_shown_and_its_traceback_printed(
     sim: doorstep.Simulator, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "train.py"
-    path.write_text("def policy(observations):\n    return observations['rewards'] / None\n")
+    path.write_text("def policy(observations):\n    return observations / None\n")
     page = FakePage()
-    play = LivePlay(sim, make_policy(f"{path}:policy", sim))
+    play = LivePlay(sim, Player(load_policy(f"{path}:policy"), sim).act)
     viewer = viewer_of(sim, play, page)
     viewer.tick(1.0)
     assert viewer.paused
@@ -183,7 +184,7 @@ def test_an_error_of_a_policy_that_looks_like_a_collision_of_the_servers_thread_
 
 def test_actions_that_do_not_fit_are_an_error_in_the_page(sim: doorstep.Simulator, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("def policy(observations):\n    return 0\n")
-    viewer = viewer_of(sim, LivePlay(sim, make_policy(f"{tmp_path}/train.py:policy", sim)), FakePage())
+    viewer = viewer_of(sim, LivePlay(sim, Player(load_policy(f"{tmp_path}/train.py:policy"), sim).act), FakePage())
     viewer.tick(1.0)
     assert "returned int64 []; it must return integers [4, 2, 4]" in viewer.error
     assert viewer.paused
@@ -197,7 +198,7 @@ def test_a_picture_that_cannot_be_drawn_is_an_error_in_the_page(
 
     monkeypatch.setattr(agent_panel, "Cameras", refuse)
     page = FakePage()
-    viewer = viewer_of(sim, LivePlay(sim, make_policy("idle", sim)), page)
+    viewer = viewer_of(sim, LivePlay(sim, Player(load_policy("idle"), sim).act), page)
     viewer.show_picture(True)
     assert viewer.error == "DeviceError: no renderer"
     assert viewer.paused
@@ -229,7 +230,7 @@ def check_that_players_and_resets_are_ignored(sim: doorstep.Simulator, recorded:
 
 def test_a_failing_request_is_shown_and_the_next_ones_are_served(sim: doorstep.Simulator) -> None:
     page = FakePage()
-    viewer = viewer_of(sim, LivePlay(sim, make_policy("idle", sim)), page)
+    viewer = viewer_of(sim, LivePlay(sim, Player(load_policy("idle"), sim).act), page)
 
     def fail() -> None:
         raise doorstep.SimulationError("nothing works")
@@ -254,7 +255,7 @@ def test_what_collides_with_the_servers_thread_is_sent_again(sim: doorstep.Simul
                 raise collisions.pop()
 
     page = CollidingPage()
-    viewer = viewer_of(sim, LivePlay(sim, make_policy("idle", sim)), page, rate=0)
+    viewer = viewer_of(sim, LivePlay(sim, Player(load_policy("idle"), sim).act), page, rate=0)
     viewer.tick(1.0)
     assert (page.count("show"), page.count("show_numbers")) == (1, 0)
     viewer.tick(2.0)
@@ -271,7 +272,7 @@ def test_a_page_that_cannot_be_shown_is_tried_again_only_after_a_change(
             raise ValueError("no numbers")
 
     page = BrokenPage()
-    viewer = viewer_of(sim, LivePlay(sim, make_policy("idle", sim)), page)
+    viewer = viewer_of(sim, LivePlay(sim, Player(load_policy("idle"), sim).act), page)
     for moment in range(10):
         wait = viewer.tick(float(moment))
     assert wait is None

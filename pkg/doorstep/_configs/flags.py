@@ -122,6 +122,8 @@ def _options(cls: type[Config], path: tuple[str, ...] = ()) -> Iterator[_Option]
 
 def _options_of_field(path: tuple[str, ...], field: FieldRule) -> Iterator[_Option]:
     inner = field.rule.rule if isinstance(field.rule, Optional) else field.rule
+    if isinstance(inner, (Part, PolymorphicPart)) and inner is not field.rule:
+        yield _Option(path, "none", field.sentence)
     if isinstance(inner, PolymorphicPart):
         yield _Option((*path, "type"), inner.placeholder(), field.sentence)
         fields = {name: one for cls in inner.cls.registry.classes() for name, one in field_rules(cls).items()}
@@ -129,8 +131,6 @@ def _options_of_field(path: tuple[str, ...], field: FieldRule) -> Iterator[_Opti
             yield from _options_of_field((*path, name), one)
         return
     if isinstance(inner, Part):
-        if inner is not field.rule:
-            yield _Option(path, "none", field.sentence)
         yield from _options(inner.cls, path)
         return
     yield _Option(path, field.rule.placeholder(), field.sentence, field.rule.placeholder() == "true|false")

@@ -228,7 +228,8 @@ class Items(Rule):
         return tuple(self.item.from_plain(f"{name}[{index}]", item) for index, item in enumerate(value))
 
     def to_text(self, plain: Any) -> str:
-        are_simple = all(isinstance(item, str) and item and not set(item) & set(',["') for item in plain)
+        are_simple = all(isinstance(item, str) and item.strip() == item != "" for item in plain)
+        are_simple = are_simple and not any(set(item) & set(',["') for item in plain)
         return ",".join(plain) if are_simple else _json(plain)
 
     def from_text(self, text: str) -> Any:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from doorstep._files import check_replaceable
 from doorstep.errors import ArgumentError
 from doorstep.levels import AnyLevel
 from doorstep.levels.choice import table_levels
-from doorstep.policies import Policy
+from doorstep.policy import SamplingParams, load_policy
 from doorstep.recording import Recording
 from doorstep.simulator import Simulator
 
@@ -81,15 +82,47 @@ def add_threads_argument(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_policy_argument(parser: argparse.ArgumentParser) -> None:
-    """What chooses the actions: see `doorstep.policies`."""
-    parser.add_argument(
-        "--policy",
-        default="random",
-        metavar="POLICY",
-        help="what chooses the actions: random, idle, scripted, trained, module:function or path/to/file.py:function "
-        "(random)",
-    )
+POLICIES = (
+    "what chooses the actions: random, idle, scripted, trained, module:function, path/to/file.py:function, or the "
+    "folder, checkpoint or policy file of a training"
+)
+
+
+SAMPLING_OPTIONS = ("greedy", "temperature", "top_p")
+
+
+def add_policy_arguments(parser: argparse.ArgumentParser) -> None:
+    """What chooses the actions, and how; `policy_of()` loads it."""
+    parser.add_argument("--policy", default="random", metavar="POLICY", help=f"{POLICIES} (random)")
+    add_sampling_arguments(parser)
+
+
+def add_sampling_arguments(parser: argparse.ArgumentParser) -> None:
+    """How networks choose; `sampling_of()` reads it. Their random numbers follow from the seed of the worlds."""
+    add = parser.add_argument_group("how networks choose actions (as their files say)").add_argument
+    add("--greedy", action="store_const", const=True, help="the likeliest")
+    add("--temperature", type=float, metavar="T", help="logits are divided by it: 0 is as greedy, 1 as trained")
+    add("--top-p", type=float, metavar="P", help="only the fewest likely values whose probabilities reach this sum")
+
+
+def sampling_of(arguments: argparse.Namespace) -> SamplingParams | None:
+    """What the options say; None if none is given.
+
+    Raises:
+        ArgumentError: a value is out of range.
+    """
+    given = {name: getattr(arguments, name) for name in SAMPLING_OPTIONS}
+    given = {name: value for name, value in given.items() if value is not None}
+    return SamplingParams(**given) if given else None
+
+
+def policy_of(arguments: argparse.Namespace) -> Any:
+    """The policy of --policy.
+
+    Raises:
+        ArgumentError, StateError, OSError: as `load_policy()`.
+    """
+    return load_policy(arguments.policy, sampling=sampling_of(arguments))
 
 
 def add_levels_argument(parser: argparse.ArgumentParser) -> None:
@@ -128,7 +161,7 @@ _RECORDED = {
     "episode_length": ("episode_length", 200),
 }
 # Options that have no meaning for a recording, and their defaults without one.
-_NOT_RECORDED = {"policy": "random", "start": "normal", "levels": None}
+_NOT_RECORDED = {"policy": "random", **dict.fromkeys(SAMPLING_OPTIONS), "start": "normal", "levels": None}
 
 
 def add_recording_arguments(parser: argparse.ArgumentParser) -> None:
@@ -176,7 +209,8 @@ def open_recording(arguments: argparse.Namespace) -> Recording | None:
         return None
     for option in _NOT_RECORDED:
         if getattr(arguments, option, None) is not None:
-            raise ArgumentError(f"--{option} is given together with --actions, which has its own.", argument=option)
+            name = f"--{option.replace('_', '-')}"
+            raise ArgumentError(f"{name} is given together with --actions, which has its own.", argument=option)
     recording = Recording(arguments.actions, incomplete=arguments.incomplete)
     try:
         _take_rules(arguments, recording)
@@ -214,11 +248,12 @@ def add_simulator_arguments(parser: argparse.ArgumentParser, worlds: int = 1024)
 
 def simulator_of(
     arguments: argparse.Namespace,
-    policy: str | Policy | None = None,
     episode_length: int = 200,
     levels: Sequence[AnyLevel] = (),
+    *,
+    flat_observations: bool = True,
 ) -> Simulator:
-    """The simulator that the options of add_simulator_arguments() describe, with what a policy observes.
+    """The simulator that the options of add_simulator_arguments() describe.
 
     If there are levels, worlds play them once they are reset.
     """
@@ -229,7 +264,7 @@ def simulator_of(
         num_threads=arguments.threads,
         device=arguments.device,
         episode_length=episode_length,
-        flat_observations=callable(policy),
+        flat_observations=flat_observations,
         max_levels=len(levels),
     )
     if levels:

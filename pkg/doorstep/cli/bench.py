@@ -60,7 +60,7 @@ def measure(arguments: argparse.Namespace) -> Result:
     """Makes a simulator and times its steps. The time of drawing actions and of moving agents is not counted."""
     table = ActionTable(arguments.seed)
     created = time.perf_counter_ns()
-    with simulator_of(arguments) as sim:
+    with simulator_of(arguments, flat_observations=False) as sim:
         sim.step()
         sim.wait()
         startup_seconds = (time.perf_counter_ns() - created) / 1e9

@@ -14,19 +14,19 @@ from numpy.typing import NDArray
 import doorstep
 from doorstep.cli.argument_types import (
     add_levels_argument,
-    add_policy_argument,
+    add_policy_arguments,
     add_simulator_arguments,
     check_output,
     count,
     levels_of,
+    policy_of,
     positive_integer,
     simulator_of,
 )
-from doorstep.cli.random_actions import acting
-from doorstep.cli.render import Image, side_by_side
 from doorstep.cli.rooms_start import RoomsStart
 from doorstep.cli.terminal import Progress
-from doorstep.policies import Policy, find_policy
+from doorstep.policy.playing import Player
+from doorstep.recording.film import Image, side_by_side
 from doorstep.render import write_png
 
 SUMMARY = "Step 1,024 worlds with random actions, report the speed, and draw a picture of some of them."
@@ -37,7 +37,7 @@ _WIDTH, _HEIGHT = 480, 360  # pixels of the image of a world
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
     add_simulator_arguments(parser)
-    add_policy_argument(parser)
+    add_policy_arguments(parser)
     parser.add_argument(
         "--trained", dest="policy", action="store_const", const="trained", help="short for --policy trained"
     )
@@ -76,8 +76,8 @@ class _Tally:
 def run(arguments: argparse.Namespace) -> int:
     """Runs the demo."""
     check_output(arguments.output, (".png",))
-    policy, levels = find_policy(arguments.policy), levels_of(arguments)
-    with simulator_of(arguments, policy, levels=levels) as sim:
+    policy, levels = policy_of(arguments), levels_of(arguments)
+    with simulator_of(arguments, levels=levels) as sim:
         if levels:
             sim.reset()
         print(
@@ -85,21 +85,21 @@ def run(arguments: argparse.Namespace) -> int:
             f"policy {arguments.policy}, seed {sim.seed}",
             flush=True,
         )
-        tally = _step(sim, policy, arguments)
+        tally = _step(sim, Player(policy, sim, arguments.policy), arguments)
         _report(sim, arguments, tally)
     _write_picture(arguments.output, tally)
     return 0
 
 
-def _step(sim: doorstep.Simulator, policy: str | Policy, arguments: argparse.Namespace) -> _Tally:
-    tally, act = _Tally(), acting(policy, sim)
+def _step(sim: doorstep.Simulator, player: Player, arguments: argparse.Namespace) -> _Tally:
+    tally = _Tally()
     rooms_start = RoomsStart(sim) if arguments.start == "rooms" else None
     if rooms_start:
         rooms_start.place(np.arange(sim.num_worlds))
     picture_step = _picture_step(arguments.steps, sim.episode_length)
     with Progress(arguments.steps, sys.stderr) as progress:
         for step in range(1, arguments.steps + 1):
-            act(step)
+            player.act()
             started = time.perf_counter()
             sim.step()
             sim.wait()

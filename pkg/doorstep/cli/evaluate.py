@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING
 
 from doorstep._files import replaced_file
 from doorstep.cli.argument_types import (
+    POLICIES,
+    add_sampling_arguments,
     add_threads_argument,
     add_world_arguments,
     check_output,
     count,
     positive_integer,
+    sampling_of,
 )
 from doorstep.cli.terminal import Progress
 from doorstep.errors import ArgumentError
@@ -56,9 +59,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         dest="policies",
         metavar="POLICY",
-        help="what chooses the actions: random, idle, scripted, trained, module:function or path/to/file.py:function; "
-        "give the option several times to compare policies (random)",
+        help=f"{POLICIES}; give the option several times to compare policies (random)",
     )
+    add_sampling_arguments(parser)
     add(
         "--levels",
         metavar="LEVELS",
@@ -106,7 +109,7 @@ def add_costly_arguments(parser: argparse.ArgumentParser) -> None:
     from doorstep._configs.flags import add_options
     from doorstep.evaluation.config import EvaluationConfig
 
-    add_options(parser, EvaluationConfig, leave_out=("policies", *_SHORT))
+    add_options(parser, EvaluationConfig, leave_out=("policies", "sampling", *_SHORT))
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -133,19 +136,22 @@ def _config_of(arguments: argparse.Namespace) -> EvaluationConfig:
         OSError: the file cannot be read.
     """
     from doorstep._configs.flags import read_options
-    from doorstep.evaluation.config import EvaluationConfig, policy_config_of
+    from doorstep.evaluation.config import EvaluationConfig
 
     base = {} if arguments.config is None else EvaluationConfig.load(arguments.config).to_dict()
     short = {path: getattr(arguments, name) for name, path in _SHORT.items()}
     fields = read_options(arguments, EvaluationConfig, base, short)
     if arguments.policies is not None:
-        fields["policies"] = [policy_config_of(text).to_dict() for text in arguments.policies]
+        fields["policies"] = arguments.policies
+    sampling = sampling_of(arguments)
+    if sampling is not None:
+        fields["sampling"] = sampling.to_dict()
     return EvaluationConfig.from_dict(fields)
 
 
 def _check_files(arguments: argparse.Namespace) -> None:
     """Refuses files that cannot be written, and plots without matplotlib, before the work."""
-    from doorstep._figures import ENDINGS, load_matplotlib
+    from doorstep.plots.figures import ENDINGS, load_matplotlib
 
     if arguments.json is not None:
         check_output(arguments.json, option="json")
@@ -210,13 +216,13 @@ def _report_engine(metrics: MetricsStore) -> None:
 
 
 def _write_files(arguments: argparse.Namespace, evaluation: Evaluation, metrics: MetricsStore) -> None:
-    from doorstep.evaluation import plot
+    from doorstep.plots import plot_evaluation
 
     if arguments.json is not None:
         with replaced_file(arguments.json) as file:
             file.write(evaluation.to_json().encode())
     if arguments.plot is not None:
-        plot(evaluation, arguments.plot)
+        plot_evaluation(evaluation, arguments.plot)
     if arguments.metrics is not None:
         text = metrics.to_json() if arguments.metrics.suffix == ".json" else metrics.to_prometheus()
         with replaced_file(arguments.metrics) as file:

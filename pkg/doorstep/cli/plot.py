@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from doorstep._figures import ENDINGS, load_matplotlib
 from doorstep.cli.argument_types import check_output, count
 from doorstep.errors import ArgumentError
 
@@ -38,6 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Draws and writes."""
     from doorstep.plots import plot_positions, plot_runs  # here: other commands do not pay for it
+    from doorstep.plots.figures import ENDINGS, load_matplotlib
 
     check_output(arguments.output, ENDINGS)
     load_matplotlib()

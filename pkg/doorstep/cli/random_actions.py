@@ -1,4 +1,4 @@
-"""Random actions of demo, render and bench, and the random numbers that they are made of.
+"""Random actions of bench, and the random numbers that they are made of.
 
 A random number is a function of counters, so it does not depend on how many were drawn before it. SplitMix64 (Steele,
 Lea, Flood: "Fast splittable pseudorandom number generators", 2014): its output function applied to each counter in
@@ -7,14 +7,13 @@ turn. The numbers are the same on every machine and with every numpy.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from doorstep import ACTIONS, Simulator, Tensor, cuda
-from doorstep.policies import Policy, make_policy
+from doorstep import ACTIONS, Tensor, cuda
 
 _GOLDEN_GAMMA = np.uint64(0x9E3779B97F4A7C15)
 _ROWS = 1 << 20
@@ -67,24 +66,6 @@ class ActionTable:
         rows = actions.reshape(-1, len(ACTIONS))
         for begin, source, count in pieces(step, len(rows)):
             rows[begin : begin + count] = self._rows[source : source + count]
-
-
-def acting(policy: str | Policy, sim: Simulator) -> Callable[[int], None]:
-    """A function that sets the actions of a step, counted from 1; "random" is the table of the simulator's seed."""
-    if policy == "random":
-        return _from_table(sim)
-    act = make_policy(policy, sim)
-    return lambda _: act()
-
-
-def _from_table(sim: Simulator) -> Callable[[int], None]:
-    table, actions = ActionTable(sim.seed), np.empty(sim.actions.shape, sim.actions.dtype)
-
-    def act(step: int) -> None:
-        table.copy_into(actions, step)
-        sim.actions.copy_from_host(actions)
-
-    return act
 
 
 class DeviceActionTable:

@@ -10,19 +10,20 @@ import numpy as np
 
 from doorstep.cli.argument_types import (
     add_levels_argument,
-    add_policy_argument,
+    add_policy_arguments,
     add_simulator_arguments,
     check_output,
     count,
     levels_of,
+    policy_of,
     positive_integer,
     simulator_of,
 )
-from doorstep.cli.random_actions import acting
 from doorstep.cli.rooms_start import RoomsStart
 from doorstep.cli.terminal import Progress
-from doorstep.policies import find_policy
+from doorstep.policy.playing import Player
 from doorstep.recording import RecordingWriter
+from doorstep.recording.record import take_steps
 
 SUMMARY = "Step worlds and record them, for replay, view and render."
 
@@ -31,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
     add = parser.add_argument
     add_simulator_arguments(parser)
-    add_policy_argument(parser)
+    add_policy_arguments(parser)
     add("--steps", type=positive_integer, default=1000, metavar="N", help="number of steps (1000)")
     add("--episode-length", type=positive_integer, default=200, metavar="N", help="steps of an episode (200)")
     add_levels_argument(parser)
@@ -48,10 +49,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Steps and records. After Ctrl-C the file has all steps that were taken."""
     check_output(arguments.output)
-    policy = find_policy(arguments.policy)
+    policy = policy_of(arguments)
     levels = levels_of(arguments)
-    with simulator_of(arguments, policy, arguments.episode_length, levels) as sim:
-        act = acting(policy, sim)
+    with simulator_of(arguments, arguments.episode_length, levels) as sim:
+        player = Player(policy, sim, arguments.policy)
         rooms_start = RoomsStart(sim) if arguments.start == "rooms" else None
         if rooms_start:
             rooms_start.place(np.arange(sim.num_worlds))
@@ -59,11 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
             RecordingWriter(arguments.output, sim, hash_interval=arguments.hash_interval) as writer,
             Progress(arguments.steps, sys.stderr) as progress,
         ):
-            if levels:
-                writer.reset()  # all worlds begin with these levels; after sim.reset() the file would need their save
-            for step in range(1, arguments.steps + 1):
-                act(step)
-                writer.step()
+            for step in take_steps(sim, writer, player.act, arguments.steps):
                 if rooms_start:
                     ended = np.flatnonzero(sim.dones.copy_to_host().any(axis=(1, 2)))
                     rooms_start.place(ended)

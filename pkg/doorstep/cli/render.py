@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import itertools
-import math
 import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 import doorstep
 from doorstep.cli.argument_types import (
     add_levels_argument,
-    add_policy_argument,
+    add_policy_arguments,
     add_recording_arguments,
     add_simulator_arguments,
     check_output,
@@ -26,27 +22,20 @@ from doorstep.cli.argument_types import (
     levels_of,
     non_negative_integer,
     open_recording,
+    policy_of,
     positive_integer,
     simulator_of,
 )
-from doorstep.cli.random_actions import acting
 from doorstep.cli.rooms_start import RoomsStart
 from doorstep.cli.terminal import Progress
 from doorstep.errors import ArgumentError
-from doorstep.policies import find_policy
+from doorstep.policy.playing import Player
 from doorstep.recording import Recording, Replay
-from doorstep.render import write_png
+from doorstep.recording.film import ENDINGS, Film, Moments
 from doorstep.render.camera import NAMED_CAMERAS
-from doorstep.render.drawing import Drawing
-from doorstep.replay import Recorder
-from doorstep.video import FRAMES_PER_SECOND, VIDEO_ENDINGS, load_av, write_video
+from doorstep.video import FRAMES_PER_SECOND
 
 SUMMARY = "Draw worlds: a picture (.png), a video (.mp4, .gif) or a replay for the browser (.html)."
-
-Image = NDArray[np.uint8]  # [H, W, 3]
-
-_GAP = 4  # pixels between worlds side by side
-_GAP_COLOUR = (16, 21, 29)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -60,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="the file: .png shows the last moment, .mp4 and .gif all moments, .html is a replay (doorstep.png)",
     )
-    add_policy_argument(parser)
+    add_policy_arguments(parser)
     add_levels_argument(parser)
     add_recording_arguments(parser)
     add(
@@ -92,13 +81,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Simulates, draws and writes."""
-    write = _writer(arguments.output)
+    check_output(arguments.output, ENDINGS)
+    film = _film(arguments)
     with open_recording(arguments) or contextlib.nullcontext() as recording:
         _check_steps(arguments, recording)
         with _player(arguments, recording) as (sim, take):
             _check_shown(sim, arguments)
+            film.check(arguments.output, sim)
             with Progress(arguments.steps, sys.stderr) as progress:
-                written = write(sim, _moments(arguments, take, progress), arguments)
+                moments = _moments(arguments, take, progress)
+                written = film.write(arguments.output, sim, moments, _title(sim, arguments))
             if recording is not None:
                 _report_clamped(sim, arguments.actions)
     print(f"{arguments.output}: {written}")
@@ -107,7 +99,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 # ---- Steps
 
-Moments = Iterator[int]  # the number of steps taken; the next step is taken when the next one is asked for
 Take = Callable[[int], object]  # takes a step; steps are counted from 1
 
 
@@ -135,7 +126,6 @@ def _check_shown(sim: doorstep.Simulator, arguments: argparse.Namespace) -> None
             argument="show",
             hint="" if arguments.actions else "Give more --worlds.",
         )
-    Drawing(num_agents=sim.num_agents, **_view(arguments))  # refuses what render() would refuse after the steps
 
 
 @contextlib.contextmanager
@@ -147,19 +137,20 @@ def _player(arguments: argparse.Namespace, recording: Recording | None) -> Itera
             play = Replay(recording, sim)
             yield sim, lambda _: play.step()
         return
-    policy, levels = find_policy(arguments.policy), levels_of(arguments)
-    with simulator_of(arguments, policy, arguments.episode_length, levels) as sim:
+    policy, levels = policy_of(arguments), levels_of(arguments)
+    with simulator_of(arguments, arguments.episode_length, levels) as sim:
         if levels:
             sim.reset()
-        yield sim, _taking_steps(sim, acting(policy, sim), RoomsStart(sim) if arguments.start == "rooms" else None)
+        player = Player(policy, sim, arguments.policy)
+        yield sim, _taking_steps(sim, player, RoomsStart(sim) if arguments.start == "rooms" else None)
 
 
-def _taking_steps(sim: doorstep.Simulator, act: Callable[[int], None], rooms_start: RoomsStart | None) -> Take:
+def _taking_steps(sim: doorstep.Simulator, player: Player, rooms_start: RoomsStart | None) -> Take:
     if rooms_start:
         rooms_start.place(np.arange(sim.num_worlds))
 
-    def take(step: int) -> None:
-        act(step)
+    def take(_: int) -> None:
+        player.act()
         sim.step()
         if rooms_start:
             rooms_start.place(np.flatnonzero(sim.dones.copy_to_host().any(axis=(1, 2))))
@@ -184,76 +175,23 @@ def _report_clamped(sim: doorstep.Simulator, path: Path) -> None:
         print(f"doorstep render: note: {values} out of range and clamped", file=sys.stderr)
 
 
-# ---- Files
-
-# Takes the steps, writes the file and returns a description of it.
-_Write = Callable[[doorstep.Simulator, Moments, argparse.Namespace], str]
-
-
-def _writer(output: Path) -> _Write:
-    """Refuses an impossible output before the steps are taken."""
-    ending = check_output(output, _WRITERS)
-    if ending in VIDEO_ENDINGS:
-        load_av()
-    return _WRITERS[ending]
-
-
-def _write_picture(sim: doorstep.Simulator, moments: Moments, arguments: argparse.Namespace) -> str:
-    for step in moments:
-        last = step
-    image = _draw(sim, arguments)
-    write_png(arguments.output, image)
-    return f"{image.shape[1]} x {image.shape[0]} pixels, after step {last:,}"
-
-
-def _write_video(sim: doorstep.Simulator, moments: Moments, arguments: argparse.Namespace) -> str:
-    written = write_video(arguments.output, (_draw(sim, arguments) for _ in moments), arguments.fps)
-    return f"{count(written, 'frame')}, {arguments.fps:g} a second"
-
-
-def _write_replay(sim: doorstep.Simulator, moments: Moments, arguments: argparse.Namespace) -> str:
-    next(moments)
-    recorder = Recorder(sim, arguments.show, title=_title(sim, arguments))
-    for _ in moments:
-        recorder.record()
-    recorder.save(arguments.output)
-    return f"{count(len(recorder), 'moment')} of {count(len(arguments.show), 'world')}"
-
-
-_WRITERS: dict[str, _Write] = {
-    ".png": _write_picture,
-    ".html": _write_replay,
-    **dict.fromkeys(VIDEO_ENDINGS, _write_video),
-}
-
-
 def _title(sim: doorstep.Simulator, arguments: argparse.Namespace) -> str:
     acting = arguments.actions.name if arguments.actions else f"policy {arguments.policy}"
     return f"{acting}, seed {sim.seed}"
 
 
-def _view(arguments: argparse.Namespace) -> dict[str, Any]:
-    """The arguments of `Simulator.render` but the world."""
+def _film(arguments: argparse.Namespace) -> Film:
     width, height = arguments.size
-    view = {name: getattr(arguments, name) for name in ("camera", "agent", "samples", "shadows")}
-    return {**view, "width": width, "height": height}
-
-
-def _draw(sim: doorstep.Simulator, arguments: argparse.Namespace) -> Image:
-    return side_by_side([sim.render(world, **_view(arguments)) for world in arguments.show])
-
-
-def side_by_side(images: list[Image]) -> Image:
-    """Images of one size in rows, so that the whole is about as wide as high."""
-    height, width = images[0].shape[:2]
-    columns = min(len(images), math.ceil(math.sqrt(len(images) * height / width)))
-    rows = math.ceil(len(images) / columns)
-    shape = (rows * (height + _GAP) - _GAP, columns * (width + _GAP) - _GAP, 3)
-    whole: Image = np.full(shape, _GAP_COLOUR, np.uint8)
-    places = itertools.product(range(0, shape[0], height + _GAP), range(0, shape[1], width + _GAP))
-    for image, (top, left) in zip(images, places, strict=False):
-        whole[top : top + height, left : left + width] = image
-    return whole
+    return Film(
+        worlds=arguments.show,
+        camera=arguments.camera,
+        agent=arguments.agent,
+        width=width,
+        height=height,
+        samples=arguments.samples,
+        shadows=arguments.shadows,
+        fps=arguments.fps,
+    )
 
 
 # ---- Types of options

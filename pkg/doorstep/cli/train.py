@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="LEVELS",
         help="short for levels=LEVELS: reference, room_types, curated, or a file of doorstep.levels.save_levels()",
     )
-    add("--num-worlds", type=positive_integer, metavar="N", help="short for simulator.num_worlds=N")
+    add("--worlds", type=positive_integer, metavar="N", help="short for simulator.num_worlds=N")
     add("--num-updates", type=positive_integer, metavar="N", help="short for num_updates=N")
     add("--minutes", type=float, metavar="X", help="write a checkpoint and end after so many minutes of the clock")
     add("--device", metavar="DEVICE", help="short for simulator.device=DEVICE: cpu, cuda or cuda:K")
@@ -120,7 +120,7 @@ def changes_of(arguments: argparse.Namespace) -> list[str]:
     """The changes that short options stand for, then those written out."""
     short = {
         "levels": arguments.levels,
-        "simulator.num_worlds": arguments.num_worlds,
+        "simulator.num_worlds": arguments.worlds,
         "num_updates": arguments.num_updates,
         "simulator.device": arguments.device,
         "seed": arguments.seed,

@@ -8,14 +8,15 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from doorstep.cli.argument_types import (
+    SAMPLING_OPTIONS,
     add_levels_argument,
-    add_policy_argument,
+    add_policy_arguments,
     add_recording_arguments,
     add_world_arguments,
     levels_of,
     open_recording,
+    sampling_of,
 )
-from doorstep.errors import LibraryError
 
 _Number = TypeVar("_Number", int, float)
 
@@ -26,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
     add = parser.add_argument
     add_world_arguments(parser, worlds=1, what="number of worlds; at most 64 are shown at once")
-    add_policy_argument(parser)
+    add_policy_arguments(parser)
     add_levels_argument(parser)
     add_recording_arguments(parser)
     add("--rate", type=_rate, default=20, metavar="HZ", help="steps per second, 0-1000 (20)")
@@ -39,17 +40,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Serves the page until Ctrl-C."""
-    try:
-        import viser  # noqa: F401
-    except ImportError as error:
-        hint = 'pip install "viser>=1.1,<2"'
-        raise LibraryError(f"The viewer needs the package viser: {error}.", hint=hint) from None
-    from doorstep.view.server import Settings, serve
+    from doorstep.viewer import show  # here: other commands do not pay for it
 
     with open_recording(arguments) or contextlib.nullcontext() as recording:
-        names = vars(arguments).keys() - {"command", "actions", "incomplete", "levels"}
+        names = vars(arguments).keys() - {"command", "actions", "incomplete", "levels", *SAMPLING_OPTIONS}
         settings = {name: getattr(arguments, name) for name in names}
-        serve(Settings(**settings, levels=tuple(levels_of(arguments)), recording=recording))
+        show(**settings, sampling=sampling_of(arguments), levels=tuple(levels_of(arguments)), recording=recording)
     return 0
 
 

@@ -20,6 +20,7 @@ points of installed packages: either import `doorstep.envs`, or let gymnasium do
 | skrl, multi-agent algorithms | `EscapeRoomSkrlMultiAgentEnv` |
 | rsl_rl | `EscapeRoomRslRlEnv`, with actions of `MultiDiscreteDistribution` |
 | trainers with a class of torch.distributions | `MultiDiscrete` |
+| JAX programs with a distribution of distrax | `JaxMultiDiscrete` |
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from doorstep.envs.asynchronous import AsyncEscapeRooms
     from doorstep.envs.distributions import MultiDiscrete
     from doorstep.envs.jax import EscapeRoomJaxEnv
+    from doorstep.envs.jax_distributions import JaxMultiDiscrete
     from doorstep.envs.pettingzoo import EscapeRoomParallelEnv
     from doorstep.envs.pufferlib import EscapeRoomPufferEnv
     from doorstep.envs.rllib import EscapeRoomRLlibEnv
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
     from doorstep.envs.torchrl import EscapeRoomTorchRLEnv
     from doorstep.envs.vector import EscapeRoomVectorEnv, TorchEscapeRoomVectorEnv
 
+# What gymnasium calls the environment.
 ENVIRONMENT_ID = "doorstep/EscapeRoom-v0"
 
 OLDEST_GYMNASIUM = (1, 1)
@@ -64,6 +67,7 @@ _ENVIRONMENTS = {
     "EscapeRoomTorchRLEnv": ("torchrl", "torchrl"),
     "EscapeRoomVecEnv": ("stable_baselines3", "stable-baselines3"),
     "EscapeRoomVectorEnv": ("vector", "gymnasium"),
+    "JaxMultiDiscrete": ("jax_distributions", "jax"),
     "MultiDiscrete": ("distributions", "torch"),
     "MultiDiscreteDistribution": ("rsl_rl", "rsl-rl"),
     "TorchEscapeRoomVectorEnv": ("vector", "gymnasium"),
@@ -83,6 +87,7 @@ __all__ = [
     "EscapeRoomTorchRLEnv",
     "EscapeRoomVecEnv",
     "EscapeRoomVectorEnv",
+    "JaxMultiDiscrete",
     "MultiDiscrete",
     "MultiDiscreteDistribution",
     "TorchEscapeRoomVectorEnv",

@@ -16,14 +16,14 @@ from doorstep._arguments import check_choice, check_flag, check_integer, nearest
 from doorstep._native import ACTIONS, MAX_AGENTS, MAX_SEED, MAX_WORLDS, TENSORS
 from doorstep._reward import AppliedReward, split_reward
 from doorstep.config import SimulatorConfig, as_config
-from doorstep.envs._bounds import bounds_of
 from doorstep.envs._arrays import Arrays, host_arrays
+from doorstep.envs._bounds import bounds_of
 from doorstep.envs._ring import Output
 from doorstep.errors import ArgumentError, StateError
 from doorstep.event import StepEvent
-from doorstep.render.drawing import Drawing
 from doorstep.levels import AnyLevel
 from doorstep.levels.choice import REFERENCE, table_levels
+from doorstep.render.drawing import Drawing
 from doorstep.simulator import Simulator
 from doorstep.tensor import Tensor
 
@@ -115,6 +115,8 @@ class Rooms:
     and its actions have no effect on these rows. `"disabled"`: the caller begins episodes.
     """
 
+    _running: StepEvent | None
+
     def __init__(
         self,
         num_rows: int,
@@ -155,7 +157,7 @@ class Rooms:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         simulator = state.pop("simulator")
-        vars(self).update(state)
+        self.__dict__.update(state)
         self._show(simulator)
 
     # ---- What it is ----
@@ -342,7 +344,7 @@ class Rooms:
     def _show(self, simulator: Simulator) -> None:
         """Views of its tensors by row."""
         self._simulator = simulator
-        self._running: StepEvent | None = None
+        self._running = None
         self._arrays = arrays = self._make_arrays(simulator.device)
         tensors = simulator.tensors
         self._outputs: list[Output] = []
@@ -541,7 +543,9 @@ def with_seed(rules: Mapping[str, Any]) -> dict[str, Any]:
     return {**rules, **drawn}
 
 
-def refuse_unknown(rules: Mapping[str, Any], decided: Mapping[str, str], known: Iterable[str] = LEVEL_ARGUMENTS) -> None:
+def refuse_unknown(
+    rules: Mapping[str, Any], decided: Mapping[str, str], known: Iterable[str] = LEVEL_ARGUMENTS
+) -> None:
     """Refuses keywords as Python does; what to use in place of rules that an environment decides is by their names.
 
     Raises:

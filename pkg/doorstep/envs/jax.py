@@ -229,7 +229,5 @@ class EscapeRoomJaxEnv:
         longest = self._params.max_steps_in_episode
         if array.dtype == np.int32:
             return Box(np.int32(0), np.int32(longest), shape, array.dtype)
-        low, high = bounds_of(
-            name, num_agents=self.num_agents, longest_episode=longest, has_levels=self._plays_levels
-        )
+        low, high = bounds_of(name, num_agents=self.num_agents, longest_episode=longest, has_levels=self._plays_levels)
         return Box(low, high, shape, array.dtype)

@@ -12,7 +12,15 @@ from pettingzoo import ParallelEnv
 
 from doorstep._arguments import refuse
 from doorstep._native import ACTIONS, STATE_FIELDS
-from doorstep.envs._rooms import RENDER_MODES, ObservationKind, OverRooms, Rooms, as_array, check_render_mode, rows_of_worlds
+from doorstep.envs._rooms import (
+    RENDER_MODES,
+    ObservationKind,
+    OverRooms,
+    Rooms,
+    as_array,
+    check_render_mode,
+    rows_of_worlds,
+)
 from doorstep.envs._spaces import action_space, observation_space
 from doorstep.errors import StateError
 

@@ -73,7 +73,9 @@ class EscapeRoomPufferEnv(pufferlib.PufferEnv):  # type: ignore[misc]
 
     render_mode = "rgb_array"
 
-    def __init__(self, num_envs: int = 1, *, buf: Mapping[str, Any] | None = None, seed: int | None = None, **rules: Any) -> None:
+    def __init__(
+        self, num_envs: int = 1, *, buf: Mapping[str, Any] | None = None, seed: int | None = None, **rules: Any
+    ) -> None:
         rules, played = split_levels(with_seed({**rules, "seed": seed}))
         config = _config_of(num_envs, rules)
         self._simulator = simulator = Simulator.from_config(config, **played)
@@ -102,7 +104,7 @@ class EscapeRoomPufferEnv(pufferlib.PufferEnv):  # type: ignore[misc]
         return self._simulator.seed
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
+        self.__dict__.update(state)
         self._bind(self._simulator)
 
     def reset(self, seed: int | None = None) -> tuple[NDArray[np.float32], list[dict[str, float]]]:
@@ -120,9 +122,7 @@ class EscapeRoomPufferEnv(pufferlib.PufferEnv):  # type: ignore[misc]
 
     def step(
         self, actions: Any
-    ) -> tuple[
-        NDArray[np.float32], NDArray[np.float32], NDArray[np.bool_], NDArray[np.bool_], list[dict[str, float]]
-    ]:
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.bool_], NDArray[np.bool_], list[dict[str, float]]]:
         """Steps every world once.
 
         Args:

@@ -78,7 +78,7 @@ class EscapeRoomRslRlEnv(OverRooms, VecEnv):  # type: ignore[misc]
         self.reset()
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
+        self.__dict__.update(state)
         self._show_worlds()
 
     def __getstate__(self) -> dict[str, Any]:

@@ -17,8 +17,8 @@ from doorstep.envs.vector import check_options, with_episode_length
 class EscapeRoomEnv(OverRooms, gymnasium.Env[Any, Any]):  # type: ignore[misc]
     """One world; its action is the actions of all agents side by side, its reward their mean.
 
-    Without a `seed`, one is drawn for each environment. Environments with the same seed begin with the same levels: give
-    each a seed or a `world_offset` of its own.
+    Without a `seed`, one is drawn for each environment. Those with the same seed begin with the same levels: give each
+    a seed or a `world_offset` of its own.
 
     >>> import doorstep.envs
     >>> env = doorstep.envs.EscapeRoomEnv(num_agents=1)
@@ -45,7 +45,9 @@ class EscapeRoomEnv(OverRooms, gymnasium.Env[Any, Any]):  # type: ignore[misc]
         **rules: Any,
     ) -> None:
         mode = check_render_mode(render_mode)
-        self._rooms = Rooms(1, observations=observations, autoreset="disabled", render_options=render_options, rules=rules)
+        self._rooms = Rooms(
+            1, observations=observations, autoreset="disabled", render_options=render_options, rules=rules
+        )
         self.render_mode = mode
         self.observation_space = observation_space(self._rooms)
         self.action_space = action_space(self._rooms)

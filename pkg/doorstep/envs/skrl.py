@@ -31,7 +31,7 @@ class _OverRooms(OverRooms):
     """What both environments share."""
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)  # pickle's own way asks skrl's `__getattr__` for what is not there yet
+        self.__dict__.update(state)  # pickle's own way asks skrl's `__getattr__` for what is not there yet
 
 
 class EscapeRoomSkrlEnv(_OverRooms, Wrapper):  # type: ignore[misc]

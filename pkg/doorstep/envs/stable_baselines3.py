@@ -189,11 +189,14 @@ class EscapeRoomVecEnv(OverRooms, VecEnv):  # type: ignore[misc]
         truncated = (outcome.truncations & ~outcome.terminations).tolist()
         seconds = round(time.perf_counter() - self._made_at, 6)
         for row in np.flatnonzero(outcome.ended).tolist():
-            yield row, {
-                "terminal_observation": _row_of(final, row),
-                "TimeLimit.truncated": truncated[row],
-                "episode": {"r": returns[row], "l": lengths[row], "t": seconds},
-            }
+            yield (
+                row,
+                {
+                    "terminal_observation": _row_of(final, row),
+                    "TimeLimit.truncated": truncated[row],
+                    "episode": {"r": returns[row], "l": lengths[row], "t": seconds},
+                },
+            )
 
     def _rows(self, indices: object) -> Iterable[int]:
         if indices is None:

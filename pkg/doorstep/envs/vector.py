@@ -248,4 +248,3 @@ def check_options(options: object, known: tuple[str, ...]) -> Mapping[str, Any]:
             hint = nearest(str(name), known) or f"the options are: {', '.join(known) or 'none'}"
             raise ArgumentError(f"{name!r} is not an option of reset()", argument="options", hint=hint)
     return options
-

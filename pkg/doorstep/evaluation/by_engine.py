@@ -98,7 +98,7 @@ def _check_inputs(config: SimulatorConfig, matches: Sequence[Match]) -> None:
     networks = {name: policy for (name, policy), _ in matches if isinstance(policy, Policy)}
     if not networks:
         return
-    with Simulator(1, num_agents=config.num_agents, flat_observations=True, num_threads=1) as sim:
+    with Simulator(1, num_agents=config.num_agents, num_threads=1) as sim:
         size = sim.observations.shape[-1]
     for name, policy in networks.items():
         if policy.num_inputs != size:

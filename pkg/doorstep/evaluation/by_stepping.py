@@ -7,8 +7,8 @@ end first would favour short ones.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, TypeAlias, final
+import itertools
+from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,17 +17,14 @@ from doorstep.config import SimulatorConfig
 from doorstep.evaluation.arenas import Arena
 from doorstep.evaluation.contestants import Contestant
 from doorstep.evaluation.episodes import Ended, Episodes
-from doorstep.planner import ScriptedPolicy
 from doorstep.planner.reader import field_copier
-from doorstep.policies import make_policy
+from doorstep.policy.loading import observed_by
+from doorstep.policy.playing import Player
 from doorstep.simulator import Simulator
 
 _NONE = -1  # the episode of a world that has none
 # Planning takes as long in many worlds at once as in one after the other; few worlds wait less for the last one.
 _MOST_PLANNED_WORLDS = 16
-
-# Sets the actions of a step; told the worlds that have begun an episode since the last one, bool [N].
-_Act: TypeAlias = Callable[[NDArray[np.bool_]], None]
 
 
 def play_by_stepping(
@@ -40,25 +37,26 @@ def play_by_stepping(
     """
     with _simulator(config, contestant, arena, len(seeds)) as sim:
         worlds = _Worlds(sim, seeds)
-        act = _acting(contestant, sim)
-        began = worlds.begin(np.arange(sim.num_worlds))
+        player = Player(contestant.policy, sim, contestant.name)
+        worlds.begin(np.arange(sim.num_worlds))
         while worlds.are_playing:
-            act(began)
+            player.act()
             sim.step()
             over = worlds.collect()
             ended(len(over))
-            began = worlds.begin(over)
+            player.forget(worlds.begin(over))
         return worlds.played
 
 
 def _simulator(config: SimulatorConfig, contestant: Contestant, arena: Arena, episodes: int) -> Simulator:
-    plans = contestant.policy == "scripted"
-    most = min(config.num_worlds, _MOST_PLANNED_WORLDS) if plans else config.num_worlds
+    most = config.num_worlds
+    if observed_by(contestant.policy) == "simulator":
+        most = min(most, _MOST_PLANNED_WORLDS)
     sim = Simulator.from_config(
         config.replace(
             num_worlds=min(most, episodes),
             auto_reset=False,
-            flat_observations=not plans,
+            flat_observations=True,
             max_levels=int(arena.level is not None),
         )
     )
@@ -82,16 +80,14 @@ class _Worlds:
     def are_playing(self) -> bool:
         return bool((self._episodes != _NONE).any())
 
-    def begin(self, worlds: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Begins the next episodes in these worlds, as far as there are any; returns where, bool [N]."""
-        began = np.zeros(self._sim.num_worlds, np.bool_)
-        for world, episode in zip(worlds.tolist(), self._waiting, strict=False):
-            self._episodes[world] = episode
-            began[world] = True
-        chosen = np.flatnonzero(began)
-        if len(chosen):
-            self._sim._begin(chosen, self._seeds[self._episodes[chosen]])
-        return began
+    def begin(self, worlds: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Begins the next episodes in these worlds, as far as there are any; returns in which."""
+        episodes = list(itertools.islice(self._waiting, len(worlds)))
+        chosen = worlds[: len(episodes)]
+        if episodes:
+            self._episodes[chosen] = episodes
+            self._sim._begin(chosen, self._seeds[episodes])
+        return chosen
 
     def collect(self) -> NDArray[np.int64]:
         """Notes the episodes that the last step has ended; returns their worlds, which then play none."""
@@ -108,56 +104,3 @@ class _Worlds:
         played.max_y[episodes] = self._max_y()[worlds]
         played.lengths[episodes] = sim.episode_lengths.copy_to_host().reshape(sim.num_worlds)[worlds]
         played.reached_goal[episodes] = sim.terminations.copy_to_host()[worlds, 0, 0] != 0
-
-
-# ---- Acting
-
-
-def _acting(contestant: Contestant, sim: Simulator) -> _Act:
-    return _planning(sim) if contestant.policy == "scripted" else _calling(contestant, sim)
-
-
-def _planning(sim: Simulator) -> _Act:
-    policy = ScriptedPolicy(sim)
-
-    def act(began: NDArray[np.bool_]) -> None:
-        policy.forget(began)
-        sim.actions = policy.actions()
-
-    return act
-
-
-def _calling(contestant: Contestant, sim: Simulator) -> _Act:
-    """Calls a policy as `doorstep.policies` describes it; it sees where episodes begin by `dones`, as in training."""
-    beginning = np.zeros(sim.num_worlds, np.bool_)
-
-    def policy(observations: Mapping[str, NDArray[Any]]) -> Any:
-        return contestant.policy(_WithBeginnings(observations, beginning))
-
-    policy.__name__ = contestant.name
-    set_actions = make_policy(policy, sim)
-
-    def act(began: NDArray[np.bool_]) -> None:
-        beginning[:] = began
-        set_actions()
-
-    return act
-
-
-class _WithBeginnings(Mapping[str, NDArray[Any]]):
-    """Observations in which `dones` are 1 in worlds that begin an episode, as after an automatic reset."""
-
-    def __init__(self, observations: Mapping[str, NDArray[Any]], began: NDArray[np.bool_]) -> None:
-        self._observations, self._began = observations, began
-
-    def __getitem__(self, name: str) -> NDArray[Any]:
-        values = self._observations[name]
-        if name == "dones":
-            values[...] = self._began[:, None, None]
-        return values
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._observations)
-
-    def __len__(self) -> int:
-        return len(self._observations)

@@ -26,7 +26,7 @@ _TRIMMED = 0.25  # of the scores, at either end
 _MOST_COUNTS = 1 << 20  # at a time
 
 Floats: TypeAlias = NDArray[np.float64]
-Counts: TypeAlias = NDArray[np.int64]  # [..., K]: of each of K ascending values
+Counts: TypeAlias = NDArray[np.int64]  # [..., K]: of each of K ascending values, which may differ between samples
 
 
 @final
@@ -84,13 +84,17 @@ def estimate_interquartile_mean(levels: Sequence[Floats], seed: int) -> Estimate
         levels: the scores of each level.
         seed: of the resamples.
     """
-    values, counts = _counted(levels)
+    values = np.unique(np.concatenate(levels))
+    counted = [np.unique(level, return_counts=True) for level in levels]
+    places = [np.searchsorted(values, own) for own, _ in counted]
 
     def mean(drawn: Sequence[Counts]) -> Floats:
-        pooled: Counts = np.sum(drawn, axis=0)
+        pooled: Counts = np.zeros((*drawn[0].shape[:-1], len(values)), np.int64)
+        for place, counts in zip(places, drawn, strict=True):
+            pooled[..., place] += counts
         return _interquartile_mean(values, pooled)
 
-    return _estimate(mean, counts, seed)
+    return _estimate(mean, [counts for _, counts in counted], seed)
 
 
 def estimate_improvement(levels: Sequence[Floats], over: Sequence[Floats], seed: int) -> Estimate:
@@ -101,21 +105,20 @@ def estimate_improvement(levels: Sequence[Floats], over: Sequence[Floats], seed:
         levels, over: the scores of each level.
         seed: of the resamples.
     """
-    _, counts = _counted([*levels, *over])
-    half = len(levels)
+    counts = [sample for pair in zip(levels, over, strict=True) for sample in _counted(pair)]
 
     def probability(drawn: Sequence[Counts]) -> Floats:
-        of_levels = [_is_larger(one, other) for one, other in zip(drawn[:half], drawn[half:], strict=True)]
+        of_levels = [_is_larger(one, other) for one, other in zip(drawn[::2], drawn[1::2], strict=True)]
         return np.mean(of_levels, axis=0)  # type: ignore[no-any-return]
 
     return _estimate(probability, counts, seed)
 
 
-def _counted(samples: Sequence[Floats]) -> tuple[Floats, list[Counts]]:
-    """The distinct values of all samples, ascending, and how often each occurs in every sample."""
+def _counted(samples: Sequence[Floats]) -> list[Counts]:
+    """How often each of the distinct values of all samples, ascending, occurs in every sample."""
     values, index = np.unique(np.concatenate(samples), return_inverse=True)
     ends = np.cumsum([len(sample) for sample in samples])[:-1]
-    return values, [np.bincount(part, minlength=len(values)) for part in np.split(index.reshape(-1), ends)]
+    return [np.bincount(part, minlength=len(values)) for part in np.split(index.reshape(-1), ends)]
 
 
 def _interquartile_mean(values: Floats, counts: Counts) -> Floats:
@@ -143,7 +146,7 @@ def _estimate(statistic: Callable[[Sequence[Counts]], Floats], counts: Sequence[
 def _resamples(counts: Sequence[Counts], seed: int) -> Iterator[list[Counts]]:
     """Counts [n, K] of every sample, in parts of up to `_MOST_COUNTS` numbers."""
     generator = np.random.default_rng(seed)
-    rows = max(_MOST_COUNTS // len(counts[0]), 1)
+    rows = max(_MOST_COUNTS // sum(map(len, counts)), 1)
     for first in range(0, RESAMPLES, rows):
         size = min(rows, RESAMPLES - first)
         yield [generator.multinomial(sample.sum(), sample / sample.sum(), size) for sample in counts]

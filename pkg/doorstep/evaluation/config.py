@@ -3,86 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Annotated, ClassVar, final
+from typing import Annotated, final
 
 from doorstep._arguments import refuse
-from doorstep._configs import Config, Device, Integer, PolymorphicConfig, Registry, Text, registered
+from doorstep._configs import Config, Device, Integer, Text
 from doorstep._native import MAX_SEED
 from doorstep.config import SimulatorConfig
 from doorstep.levels import Rewards
 from doorstep.levels.reward_terms import RewardTerms
+from doorstep.policy import SamplingParams
 from doorstep.rollouts import ControllerConfig, DynamicChunkScheduler, PullController, RolloutConfig, SchedulerConfig
 
 MOST_EPISODES = 1_000_000
-
-
-@dataclass(frozen=True)
-class PolicyConfig(PolymorphicConfig):
-    """A policy that can be named. Use one of its subclasses."""
-
-    registry = Registry("policy")
-
-    @property
-    def text(self) -> str:
-        """The policy as `doorstep.policies.find_policy()` finds it."""
-        return self.type
-
-
-@registered
-@final
-@dataclass(frozen=True)
-class RandomPolicy(PolicyConfig):
-    """All legal actions are equally likely."""
-
-    type: ClassVar[str] = "random"
-
-
-@registered
-@final
-@dataclass(frozen=True)
-class IdlePolicy(PolicyConfig):
-    """Agents stand still."""
-
-    type: ClassVar[str] = "idle"
-
-
-@registered
-@final
-@dataclass(frozen=True)
-class PlannedPolicy(PolicyConfig):
-    """Agents solve the level by planning, as `doorstep.planner` does."""
-
-    type: ClassVar[str] = "scripted"
-
-
-@registered
-@final
-@dataclass(frozen=True)
-class TrainedPolicy(PolicyConfig):
-    """The trained policy that comes with doorstep, as `doorstep.load_trained()` loads it."""
-
-    type: ClassVar[str] = "trained"
-
-
-@registered
-@final
-@dataclass(frozen=True)
-class FunctionPolicy(PolicyConfig):
-    """A function of a module or a file, see `doorstep.policies`."""
-
-    type: ClassVar[str] = "function"
-    source: Annotated[str, "The function: module:function, or path/to/file.py:function."]
-
-    @property
-    def text(self) -> str:
-        return self.source
-
-
-def policy_config_of(text: str) -> PolicyConfig:
-    """The config of a policy that is named by its tag, or by the source of a function."""
-    if text in PolicyConfig.registry and text != FunctionPolicy.type:
-        return PolicyConfig.from_dict({"type": text})
-    return FunctionPolicy(text)
 
 
 @final
@@ -92,7 +24,7 @@ class EvaluationConfig(Config):
 
     >>> import doorstep.evaluation
     >>> config = doorstep.evaluation.EvaluationConfig.from_dict({
-    ...     "policies": ["random", {"type": "idle"}],
+    ...     "policies": ["random", "idle"],
     ...     "episodes": 4,
     ...     "simulator": {"num_worlds": 8, "episode_length": 10},
     ...     "scheduler": {"type": "fair_share"},
@@ -108,7 +40,12 @@ class EvaluationConfig(Config):
         ArgumentError: a value is out of range; the message names the field, its value and the range.
     """
 
-    policies: Annotated[tuple[PolicyConfig, ...], "Policies that play; all play the same episodes."] = (RandomPolicy(),)
+    policies: Annotated[
+        tuple[str, ...],
+        Text(),
+        "What plays, as texts that doorstep.load_policy() takes; all play the same episodes.",
+    ] = ("random",)
+    sampling: Annotated[SamplingParams | None, "How networks choose actions; none: as their files say."] = None
     levels: Annotated[str, Text(), "What is played: reference, curated, or the path of a file with levels."] = (
         "reference"
     )

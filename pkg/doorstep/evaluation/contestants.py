@@ -1,43 +1,41 @@
-"""The policies of an evaluation: their names, and who can play them."""
+"""The policies of an evaluation: their names, and what plays them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from doorstep._arguments import check_text, refuse
 from doorstep._files import printable
 from doorstep.errors import ArgumentError
-from doorstep.policies import find_policy
-from doorstep.policy import Policy
+from doorstep.policy import Policy, SamplingParams, load_policy
+from doorstep.policy.built_in import IdlePolicy, RandomPolicy
 
-# A text as in `doorstep.policies.find_policy()`, a `doorstep.Policy`, or a callable as in `doorstep.policies`.
-AnyPolicy: TypeAlias = "str | Policy | Callable[..., Any]"
-
-_REQUIREMENT = "policies: texts, doorstep.Policy objects, callables, or a mapping of names to them; at least one"
-_PLAYED_BY_ENGINE = ("random", "idle")
+_REQUIREMENT = "what load_policy() takes, a sequence of it, or a mapping of names to it; at least one"
+_PLAYED_BY_ENGINE = (Policy, RandomPolicy, IdlePolicy)
 
 
 class Contestant(NamedTuple):
-    """A policy and its name in the results; policy: "random", "idle", "scripted", a `Policy` or a callable."""
+    """A policy and its name in the results."""
 
     name: str
     policy: Any
 
     @property
     def is_native(self) -> bool:
-        """Whether a `RolloutEngine` plays it; others need more than the rows of observations that it gives."""
-        return isinstance(self.policy, Policy) or (isinstance(self.policy, str) and self.policy in _PLAYED_BY_ENGINE)
+        """Whether a `RolloutEngine` plays it without Python."""
+        return isinstance(self.policy, _PLAYED_BY_ENGINE)
 
 
-def find_contestants(policies: object) -> list[Contestant]:
+def find_contestants(policies: object, sampling: SamplingParams | None) -> list[Contestant]:
     """The policies of an argument.
 
     Raises:
         ArgumentError: there is none, two have one name, or one is refused.
     """
     named = policies.items() if isinstance(policies, Mapping) else ((_name_of(one), one) for one in _listed(policies))
-    contestants = [_contestant(name, policy) for name, policy in named]
+    contestants = [_contestant(name, policy, sampling) for name, policy in named]
     if not contestants:
         refuse("policies", _REQUIREMENT, policies)
     _check_names(contestant.name for contestant in contestants)
@@ -45,27 +43,22 @@ def find_contestants(policies: object) -> list[Contestant]:
 
 
 def _listed(policies: object) -> Sequence[Any]:
-    if isinstance(policies, (str, Policy)) or callable(policies):
-        return [policies]
-    if not isinstance(policies, Sequence):
+    is_one = isinstance(policies, (str, os.PathLike)) or callable(policies)
+    if not is_one and not isinstance(policies, Sequence):
         refuse("policies", _REQUIREMENT, policies)
-    return policies
+    return [policies] if is_one else policies  # type: ignore[return-value]
 
 
-def _contestant(name: object, policy: Any) -> Contestant:
+def _contestant(name: object, policy: Any, sampling: SamplingParams | None) -> Contestant:
     if not isinstance(name, str) or not name:
         refuse("policies", "a mapping with texts as names", name)
     check_text("policies", name)
-    if isinstance(policy, str):
-        policy = find_policy(policy)
-    elif not callable(policy):
-        refuse("policies", _REQUIREMENT, policy)
-    return Contestant(name, policy)
+    return Contestant(name, load_policy(policy, sampling=sampling))
 
 
 def _name_of(policy: Any) -> str:
-    if isinstance(policy, str):
-        return printable(policy)
+    if isinstance(policy, (str, os.PathLike)):
+        return printable(os.fspath(policy))
     return str(getattr(policy, "__name__", type(policy).__name__))
 
 

@@ -10,21 +10,20 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from doorstep._arguments import check_integer, check_text, is_number, refuse
-from doorstep._documents import from_json
+from doorstep._documents import body_of, from_json
 from doorstep.errors import ArgumentError
 from doorstep.evaluation.arenas import Arena
 from doorstep.evaluation.comparison import METHOD, Aggregate, Improvement
 from doorstep.evaluation.scores import ROOMS, Score
 from doorstep.evaluation.statistics import CONFIDENCE, MEAN_METHOD, SHARE_METHOD
-from doorstep.levels import AnyLevel, GeneratedLevel, Level
 from doorstep.levels.document import made
+from doorstep.levels.files import level_from
 
 VERSION = 1
 _MOST = 2**63  # of integers
 _KIND = "evaluation"
 _FIELDS = ("rules", "intervals", "policies", "levels", "scores", "aggregates", "improvements")
 _INTERVALS = {"confidence": CONFIDENCE, "means": MEAN_METHOD, "shares": SHARE_METHOD, "comparisons": METHOD}
-_LEVEL_CLASSES: dict[str, type[Level] | type[GeneratedLevel]] = {cls._kind: cls for cls in (Level, GeneratedLevel)}
 
 
 @dataclass(frozen=True)
@@ -68,12 +67,7 @@ def parsed(text: str | bytes) -> dict[str, Any]:
     Raises:
         ArgumentError: it is not such a document.
     """
-    values = from_json(text)
-    if not isinstance(values, dict) or values.get("doorstep") != _KIND:
-        refuse("text", f'a document with "doorstep": "{_KIND}"', text)
-    if check_integer("version", values.get("version"), 1, 2**31) > VERSION:
-        message = f"version is {values['version']}; this release of doorstep reads version {VERSION}"
-        raise ArgumentError(message, argument="version", hint="install a later doorstep")
+    values = body_of("text", from_json(text), _KIND, VERSION)
     for name in _FIELDS:
         if name not in values:
             raise ArgumentError(f"{name} is absent; it must be given", argument=name)
@@ -84,7 +78,8 @@ def arenas_of(entries: object) -> tuple[Arena, ...]:
     """The levels of a document."""
     named = read_as(tuple[_NamedDocument, ...], "levels", entries)
     return tuple(
-        Arena(one.name, None if one.level is None else _level_of(index, one.level)) for index, one in enumerate(named)
+        Arena(one.name, None if one.level is None else level_from(f"levels[{index}].level.", one.level))
+        for index, one in enumerate(named)
     )
 
 
@@ -125,14 +120,6 @@ def read_as(hint: Any, path: str, value: Any) -> Any:
             refuse(path, "a number", value)
         return float(value)
     return value
-
-
-def _level_of(index: int, values: object) -> AnyLevel:
-    kind = values.get("doorstep") if isinstance(values, dict) else None
-    if not isinstance(kind, str) or kind not in _LEVEL_CLASSES:
-        refuse(f"levels[{index}].level.doorstep", "one of " + ", ".join(map(repr, _LEVEL_CLASSES)), kind)
-    assert isinstance(values, dict)
-    return _LEVEL_CLASSES[kind].from_dict(values)
 
 
 def _plain(values: dict[str, Any]) -> dict[str, Any]:

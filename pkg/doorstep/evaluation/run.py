@@ -14,12 +14,14 @@ from doorstep.evaluation.by_engine import Match, play_by_engine
 from doorstep.evaluation.by_stepping import play_by_stepping
 from doorstep.evaluation.comparison import Floats, aggregates, improvements
 from doorstep.evaluation.config import MOST_EPISODES, EvaluationConfig
-from doorstep.evaluation.contestants import AnyPolicy, Contestant, find_contestants
+from doorstep.evaluation.contestants import Contestant, find_contestants
 from doorstep.evaluation.episodes import Episodes, episode_seeds
 from doorstep.evaluation.evaluation import Evaluation, EvaluationRules
 from doorstep.evaluation.scores import score
 from doorstep.levels import AnyLevels, Rewards
 from doorstep.metrics import MetricsStore
+from doorstep.policy import SamplingParams
+from doorstep.policy.loading import AnyPolicy
 from doorstep.rollouts import RolloutConfig
 
 # Called with the number of episodes that have ended, that of all, and what is played.
@@ -38,6 +40,7 @@ def evaluate(
     episode_length: int = 200,
     device: str = "cpu",
     num_threads: int | None = None,
+    sampling: SamplingParams | None = None,
     on_progress: OnProgress | None = None,
     metrics: MetricsStore | None = None,
 ) -> Evaluation:
@@ -55,10 +58,8 @@ def evaluate(
     True
 
     Args:
-        policies: one or more, or a mapping of names to them. "random", "idle" and `doorstep.Policy` objects are played
-            by a `RolloutEngine`. "scripted", and callables observations -> actions as `doorstep.policies` describes
-            them, are played by stepping a `Simulator`; where a world begins an episode, `observations["dones"]` are 1.
-            Other texts are "module:function" or "file.py:function".
+        policies: one or more of what `load_policy()` takes, or a mapping of names to it. "random", "idle" and networks
+            are played by a `RolloutEngine`, other policies by stepping a `Simulator`.
         levels: "reference"; "room_types" for a level of each type of the reference's rooms, with that type alone;
             "curated"; the path of a file of `save_levels()`; one or more levels, or a mapping of names to them.
         reward: what returns are sums of, as for `Simulator`; the levels of the result have it.
@@ -69,13 +70,16 @@ def evaluate(
         episode_length: steps of an episode, where a level has no length of its own.
         device: "cpu", "cuda", "cuda:K" or "auto".
         num_threads: that step; None: as many as this process may use.
+        sampling: how networks choose actions, as in `load_policy()`, by random numbers that follow from each episode's
+            seed.
         on_progress: called with the episodes that have ended, with the number of all, and with what is played.
         metrics: a store in which the engine records, see `RolloutEngine.metrics`.
 
     Raises:
         ArgumentError: an argument is refused, or a policy returned something else than actions. What a callable raises
             comes out unchanged.
-        OSError: the file with levels cannot be read.
+        StateError: as in `load_policy()`.
+        OSError: a file cannot be read.
     """
     config = SimulatorConfig(
         check_integer("worlds", worlds, 1, MAX_WORLDS),
@@ -88,7 +92,7 @@ def evaluate(
     check_integer("seed", seed, 0, MAX_SEED)
     rollout = RolloutConfig(config)
     arenas = find_arenas(levels, num_agents, reward)
-    return _evaluate(find_contestants(policies), arenas, rollout, seed, episodes, on_progress, metrics)
+    return _evaluate(find_contestants(policies, sampling), arenas, rollout, seed, episodes, on_progress, metrics)
 
 
 def evaluate_config(
@@ -101,7 +105,7 @@ def evaluate_config(
     """
     if not isinstance(config, EvaluationConfig):
         refuse("config", "a doorstep.evaluation.EvaluationConfig", config)
-    contestants = find_contestants([policy.text for policy in config.policies])
+    contestants = find_contestants(config.policies, config.sampling)
     arenas = find_arenas(config.levels, config.rollout.simulator.num_agents, config.reward)
     return _evaluate(contestants, arenas, config.rollout, config.seed, config.episodes, on_progress, metrics)
 

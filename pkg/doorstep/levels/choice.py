@@ -14,6 +14,7 @@ from doorstep.levels.generated import ROOM_ENDS, ROOM_TYPES, GeneratedLevel, ref
 from doorstep.levels.level import Level
 
 _OneOrMore: TypeAlias = "str | os.PathLike[str] | AnyLevel"
+# What may be given as levels, wherever worlds are made.
 AnyLevels: TypeAlias = "_OneOrMore | Sequence[_OneOrMore] | Mapping[str, AnyLevel]"
 
 REFERENCE = "reference"

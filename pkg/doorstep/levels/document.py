@@ -7,8 +7,8 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from doorstep._arguments import check_integer, nearest, refuse, shown
-from doorstep._documents import from_json, read
+from doorstep._arguments import nearest, refuse, shown
+from doorstep._documents import body_of, from_json, read
 from doorstep._files import replaced_file
 from doorstep.errors import ArgumentError
 
@@ -47,7 +47,8 @@ class Document:
             ArgumentError: it is another document or of a later version, or a field is unknown, absent or refused; the
                 message names it, as in `walls[3].size_x`.
         """
-        fields = checked_document("values", values, cls._kind)
+        hint = "levels.load_levels() reads files with any kind of levels"
+        fields = body_of("values", values, cls._kind, VERSION, hint)
         _check_names(cls, "", fields)
         for name, part in cls._lists.items():
             if name in fields:
@@ -110,26 +111,6 @@ def written(document: Mapping[str, Any]) -> str:
 
 
 # ---- Fields ----
-
-
-def checked_document(name: str, values: object, kind: str) -> dict[str, Any]:
-    """The fields of a document without its kind and version."""
-    if not isinstance(values, Mapping):
-        refuse(name, f"a dictionary of a {kind}", values)
-    fields = dict(values)
-    found = fields.pop("doorstep", None)
-    if not isinstance(found, str) or found != kind:
-        what = f"of a {shown(found)}" if isinstance(found, str) else "without its kind"
-        raise ArgumentError(
-            f'the document is {what}; it must have "doorstep": "{kind}"',
-            argument="doorstep",
-            hint="" if found is None else "levels.load_levels() reads files with any kind of levels",
-        )
-    version = check_integer("version", fields.pop("version", None), 1, 2**31)
-    if version > VERSION:
-        message = f"version is {version}; this release of doorstep reads version {VERSION}"
-        raise ArgumentError(message, argument="version", hint="install a later doorstep")
-    return fields
 
 
 def made(cls: type, path: str, values: object) -> Any:

@@ -10,7 +10,7 @@ from doorstep._arguments import refuse
 from doorstep._configs import Text
 from doorstep._documents import from_json
 from doorstep.levels.choice import NAMES_OF_LEVELS, find_levels
-from doorstep.levels.files import level_of_document
+from doorstep.levels.files import level_from
 
 
 @final
@@ -46,4 +46,4 @@ class PlayedLevels(Text):
 
 
 def _from_plain(prefix: str, entry: Any) -> Any:
-    return level_of_document(prefix, entry) if isinstance(entry, Mapping) else entry
+    return level_from(prefix, entry) if isinstance(entry, Mapping) else entry

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from doorstep._arguments import refuse
-from doorstep._documents import from_json, read
+from doorstep._documents import body_of, from_json, read
 from doorstep._files import replaced_file
 from doorstep.errors import ArgumentError
-from doorstep.levels.document import VERSION, checked_document, prefixed, written
+from doorstep.levels.document import VERSION, prefixed, written
 from doorstep.levels.generated import GeneratedLevel
 from doorstep.levels.level import Level
 
+# A level of either kind.
 AnyLevel: TypeAlias = "Level | GeneratedLevel"
 
 _KIND = "levels"
@@ -68,17 +69,17 @@ def _levels_of(document: object) -> list[AnyLevel]:
     cls = _class_of(document)
     if cls is not None:
         return [cls.from_dict(document)]  # type: ignore[arg-type]
-    entries = checked_document("the file", document, _KIND).get("levels")
+    entries = body_of("the file", document, _KIND, VERSION).get("levels")
     if not isinstance(entries, list) or not entries:
         refuse("levels", "a list of levels, at least one", entries)
-    return [level_of_document(f"levels[{i}].", entry) for i, entry in enumerate(entries)]
+    return [level_from(f"levels[{i}].", entry) for i, entry in enumerate(entries)]
 
 
-def level_of_document(prefix: str, entry: object) -> AnyLevel:
-    """The level of a dictionary as its `to_dict()` makes it.
+def level_from(prefix: str, entry: object) -> AnyLevel:
+    """The level of a dictionary of either kind.
 
     Raises:
-        ArgumentError: the entry is no level; the message names the field, after the prefix.
+        ArgumentError: it is none, of a later version, or refused; `prefix` is put before the names of fields.
     """
     cls = _class_of(entry)
     if cls is None:

@@ -13,6 +13,7 @@ from doorstep.levels.level import check_rules
 from doorstep.levels.parts import Goal
 from doorstep.levels.rules import REFERENCE_PHYSICS, REFERENCE_REWARDS, Physics, Rewards
 
+# A type of the reference's rooms, or any.
 RoomTypeName: TypeAlias = Literal["any", "single_button", "double_button", "cube_blocking", "cube_buttons"]
 ROOM_TYPES: tuple[RoomTypeName, ...] = get_args(RoomTypeName)
 ROOM_LENGTH = 40 / 3  # metres along y

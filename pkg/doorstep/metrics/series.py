@@ -136,6 +136,7 @@ class TimeSeries(_Values):
         return self._handle.points()
 
 
+# Numbers of an engine, of any kind.
 AnySeries: TypeAlias = Counter | Sketch | TimeSeries
 
 _CLASSES: dict[int, type[AnySeries]] = {

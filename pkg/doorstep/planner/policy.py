@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doorstep._arguments import WorldSelection, check_slots, refuse
+from doorstep._beginnings import Beginnings
 from doorstep._native import EntityKind
 from doorstep.planner.crew import Crew
 from doorstep.planner.geometry import Bounds
@@ -28,20 +29,19 @@ class ScriptedPolicy:
 
     The actions of a world depend on that world alone, and on what the policy has seen of its episode: the same levels
     are played the same way, whatever the number of worlds. The simulator is only read; somebody else may edit it, act
-    for some of the agents, or reset worlds.
+    for some of the agents, or reset worlds. A policy plans for one simulator at a time; another one is planned anew.
 
     >>> import doorstep
     >>> from doorstep.planner import ScriptedPolicy
+    >>> policy = ScriptedPolicy()
     >>> with doorstep.Simulator(2, seed=3, auto_reset=False) as sim:
-    ...     policy = ScriptedPolicy(sim)
     ...     for _ in range(40):
-    ...         sim.actions = policy.actions()
+    ...         sim.actions = policy(sim)
     ...         sim.step()
     ...     print((sim.state.agent_max_y.to_numpy() > 40 / 3).tolist())    # metres: all are in the second room
     [[True, True], [True, True]]
 
     Args:
-        sim: whose state is read, on any device.
         goal: a rectangle that all agents are to go to: its low x, low y, high x and high y, metres. None: the goal of
             the level that a world plays; without one, to the largest y that can be reached, and on from there if that
             is outside of the walls.
@@ -50,22 +50,17 @@ class ScriptedPolicy:
         ArgumentError: the goal is not four numbers in this order.
     """
 
-    def __init__(self, sim: Simulator, *, goal: Sequence[float] | None = None) -> None:
-        self._reader = StateReader(sim)
-        self._sim = sim
-        self._num_agents = sim.num_agents
-        self._goal = None if goal is None else _checked_goal(goal)
-        self._worlds: list[_World | None] = [None] * sim.num_worlds
-        self._last: dict[str, NDArray[Any]] | None = None
+    observes = "simulator"
 
-    def actions(self) -> NDArray[np.int32]:
+    def __init__(self, *, goal: Sequence[float] | None = None) -> None:
+        self._goal = None if goal is None else _checked_goal(goal)
+        self._plans: _Plans | None = None
+
+    def __call__(self, sim: Simulator) -> NDArray[np.int32]:
         """int32 [N, A, 4]: the actions of the next step; call it once before each step."""
-        fields = self._reader.read()
-        self._forget_other_levels(fields)
-        if self._sim.config.max_levels:
-            fields["level_indices"] = self._sim.level_indices.copy_to_host()[:, 0]
-        rows = _Rows(fields)
-        return np.array([self._act(world, rows) for world in range(len(self._worlds))], np.int32)
+        if self._plans is None or self._plans.sim is not sim:
+            self._plans = _Plans(sim, self._goal)
+        return self._plans.actions()
 
     def forget(self, worlds: WorldSelection = None) -> None:
         """Plans worlds anew: those in which something was restored that looks like the episode before.
@@ -76,16 +71,42 @@ class ScriptedPolicy:
         Raises:
             ArgumentError: `worlds` is of another kind.
         """
-        for world in range(len(self._worlds)) if worlds is None else check_slots(worlds, len(self._worlds)).tolist():
+        if self._plans is not None:
+            self._plans.forget(worlds)
+
+
+class _Plans:
+    """What is planned for the worlds of a simulator."""
+
+    def __init__(self, sim: Simulator, goal: Bounds | None) -> None:
+        self.sim = sim
+        self._reader = StateReader(sim)
+        self._began = Beginnings(sim)
+        self._num_agents = sim.num_agents
+        self._goal = goal
+        self._worlds: list[_World | None] = [None] * sim.num_worlds
+        self._last: dict[str, NDArray[Any]] | None = None
+
+    def actions(self) -> NDArray[np.int32]:
+        fields = self._reader.read()
+        self._forget_other_episodes(fields)
+        if self.sim.config.max_levels:
+            fields["level_indices"] = self.sim.level_indices.copy_to_host()[:, 0]
+        rows = _Rows(fields)
+        return np.array([self._act(world, rows) for world in range(len(self._worlds))], np.int32)
+
+    def forget(self, worlds: WorldSelection) -> None:
+        count = len(self._worlds)
+        for world in range(count) if worlds is None else check_slots(worlds, count).tolist():
             self._worlds[world] = None
 
-    def _forget_other_levels(self, fields: dict[str, NDArray[Any]]) -> None:
-        last, self._last = self._last, fields
-        if last is None:
-            return
-        differs = differing_worlds(last, fields) | (last["episode_index"] != fields["episode_index"])
-        for world in np.flatnonzero(differs).tolist():
-            self._worlds[world] = None
+    def _forget_other_episodes(self, fields: dict[str, NDArray[Any]]) -> None:
+        """Worlds that have begun an episode, or whose level was edited, are planned anew."""
+        differs = self._began()
+        if self._last is not None:
+            differs |= differing_worlds(self._last, fields) | (self._last["episode_index"] != fields["episode_index"])
+        self._last = fields
+        self.forget(differs)
 
     def _act(self, index: int, rows: _Rows) -> list[tuple[int, int, int, int]]:
         world = self._worlds[index]
@@ -100,7 +121,7 @@ class ScriptedPolicy:
             return GoalArea(level, self._goal, for_all=True)
         if "level_indices" not in fields:
             return None
-        goal = self._sim.levels[fields["level_indices"][index]].goal
+        goal = self.sim.levels[fields["level_indices"][index]].goal
         if goal is None:
             return None
         return GoalArea(level, Bounds(goal.min_x, goal.min_y, goal.max_x, goal.max_y), for_all=goal.agents == "all")

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from doorstep._arguments import check_choice, refuse
-from doorstep._figures import ENDINGS, colours, load_matplotlib, save_figure
 from doorstep._files import check_ending
 from doorstep.levels.generated import ROOM_ENDS
+from doorstep.plots.figures import ENDINGS, colours, load_matplotlib, save_figure
 from doorstep.plots.runs import X_AXES, Floats, Run, grouped, read_run
 
 _POINTS = 400  # of a curve over several runs
@@ -20,6 +20,11 @@ _LABELS = {"steps": "steps of worlds", "seconds": "time, s", "updates": "updates
 _INCHES = (12.0, 7.0)
 _LEGEND_INCHES, _MOST_COLUMNS, _LETTERS_OF_A_ROW = 0.22, 5, 110
 _BAND = 0.2  # opacity
+
+# Titles of panels.
+_RETURNS, _SPEED, _NOTES = "mean return of an episode", "world-steps per second", "notes"
+_DOORS = tuple(f"episodes past door {door}" for door in range(1, len(ROOM_ENDS) + 1))
+_SUCCESS, _LEVELS = "success, mean over all levels", "success in each level at the end"
 
 
 class _Curve(NamedTuple):
@@ -31,8 +36,11 @@ class _Curve(NamedTuple):
     high: Floats
 
 
-def plot_runs(runs: Sequence[str | os.PathLike[str]], path: str | os.PathLike[str], *, x: str = "steps") -> None:
-    """Draws the return, the share of episodes in which agents passed each door, and the speed of training runs.
+def plot_runs(
+    runs: Sequence[str | os.PathLike[str]], path: str | os.PathLike[str], *, x: str = "steps"
+) -> None:
+    """Draws learning curves of training runs: the return, the speed, and the share of episodes in which agents passed
+    each door, or the success of runs with a table of levels, in each level.
 
     Runs whose configs differ only in seeds and `num_updates` are one curve: their mean, in a band from the least to the
     largest of them. A curve goes on as long as one of its runs does. Each point is a mean over the episodes of the last
@@ -72,20 +80,35 @@ def _figure(groups: dict[str, list[Run]], x: str, matplotlib: Any) -> Any:
     columns = max(min(_LETTERS_OF_A_ROW // (max(map(len, groups)) + 6), _MOST_COLUMNS, len(groups)), 1)
     height = _INCHES[1] + _LEGEND_INCHES * -(-len(groups) // columns)
     figure = matplotlib.Figure(figsize=(_INCHES[0], height), layout="constrained")
-    axes = figure.subplots(2, 3).reshape(-1)
+    axes = figure.subplot_mosaic(_panels(groups))
     window = max(max(len(run.updates) for run in _all(groups)) // _SMOOTHED, 1)
     for (label, runs), colour in zip(groups.items(), colours(len(groups)), strict=True):
-        _draw(axes[0], runs, x, window, lambda run: run.returns, colour, label=label)
-        _draw(axes[1], runs, x, window, lambda run: run.speed, colour)
-        for door, axis in enumerate(axes[3:]):
-            _draw(axis, runs, x, window, _of_door("rooms_all", door), colour)
-            _draw(axis, runs, x, window, _of_door("rooms_one", door), colour, linestyle="--", band=False)
-    _describe([axis for axis in axes if axis is not axes[2]], x, max(run.along(x)[-1] for run in _all(groups)))
+        _draw(axes[_RETURNS], runs, x, window, lambda run: run.returns, colour, label=label)
+        _draw(axes[_SPEED], runs, x, window, lambda run: run.speed, colour)
+        if _DOORS[0] in axes:
+            for door, title in enumerate(_DOORS):
+                _draw(axes[title], runs, x, window, _of_door("rooms_all", door), colour)
+                _draw(axes[title], runs, x, window, _of_door("rooms_one", door), colour, linestyle="--", band=False)
+        if _SUCCESS in axes:
+            _draw(axes[_SUCCESS], runs, x, window, lambda run: run.success, colour)
+    if _LEVELS in axes:
+        _draw_levels(axes[_LEVELS], groups, window)
+    last = max(run.along(x)[-1] for run in _all(groups))
+    _describe({title: axis for title, axis in axes.items() if title not in (_NOTES, _LEVELS)}, x, last)
     has_bands = any(len(runs) > 1 for runs in groups.values())
-    _explain(axes[2], matplotlib, window, has_bands)
-    handles, labels = axes[0].get_legend_handles_labels()
+    _explain(axes[_NOTES], window, has_bands, has_doors=_DOORS[0] in axes)
+    handles, labels = axes[_RETURNS].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=columns, frameon=False)
     return figure
+
+
+def _panels(groups: dict[str, list[Run]]) -> list[list[str]]:
+    """Titles by row. Runs with a table of levels have success in place of doors."""
+    has_levels = [np.isfinite(run.success).any() for run in _all(groups)]
+    rows = [[_RETURNS, _SPEED, _NOTES]]
+    rows += [list(_DOORS)] * (not all(has_levels))
+    rows += [[_SUCCESS, _LEVELS, _LEVELS]] * any(has_levels)
+    return rows
 
 
 def _all(groups: dict[str, list[Run]]) -> list[Run]:
@@ -154,13 +177,32 @@ def _curve(runs: Sequence[tuple[Floats, Floats]]) -> _Curve:
     return _Curve(x, np.nanmean(table, axis=0), np.nanmin(table, axis=0), np.nanmax(table, axis=0))
 
 
-# ---- What is written beside them
+def _draw_levels(axis: Any, groups: dict[str, list[Run]], window: int) -> None:
+    """A row of points per level, a point per curve: the share of successful episodes in the last `window` updates."""
+    names = list(dict.fromkeys(name for run in _all(groups) for name in run.levels))
+    for runs, colour in zip(groups.values(), colours(len(groups)), strict=True):
+        axis.plot([_last_success(runs, name, window) for name in names], range(len(names)), "o", color=colour)
+    axis.set_yticks(range(len(names)), names, fontsize="small")
+    axis.set_ylim(len(names) - 0.5, -0.5)
+    axis.set_xlim(-0.02, 1.02)
+    axis.xaxis.set_major_formatter(_in_percent)
+    axis.set_title(_LEVELS, fontsize="medium")
+    axis.spines[["top", "right"]].set_visible(False)
+    axis.grid(axis="y", linewidth=0.3)
 
 
-def _describe(axes: Sequence[Any], x: str, last: float) -> None:
-    titles = ["mean return of an episode", "world-steps per second"]
-    titles += [f"episodes past door {door}" for door in range(1, len(ROOM_ENDS) + 1)]
-    for axis, title in zip(axes, titles, strict=True):
+def _last_success(runs: Sequence[Run], name: str, window: int) -> float:
+    """Over all runs; NaN if no episode has ended in the level."""
+    ended = sum(run.levels[name][:, -window:].sum(axis=1) for run in runs if name in run.levels)
+    episodes, successes = np.broadcast_to(ended, 2)
+    return float(successes / episodes) if episodes else float("nan")
+
+
+# ---- What is written with them
+
+
+def _describe(axes: dict[str, Any], x: str, last: float) -> None:
+    for title, axis in axes.items():
         axis.set_title(title, fontsize="medium")
         axis.spines[["top", "right"]].set_visible(False)
         axis.set_xlabel(_LABELS[x])
@@ -170,23 +212,28 @@ def _describe(axes: Sequence[Any], x: str, last: float) -> None:
             axis.xaxis.set_major_formatter(_in_short)
         if not any(len(line.get_xdata()) for line in axis.lines):
             axis.text(0.5, 0.5, "no episode has ended", transform=axis.transAxes, ha="center", color="grey")
-    axes[1].set_ylim(bottom=0)
-    axes[1].yaxis.set_major_formatter(_in_short)
-    for axis in axes[2:]:
-        axis.set_ylim(-0.02, 1.02)
-        axis.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+    axes[_SPEED].set_ylim(bottom=0)
+    axes[_SPEED].yaxis.set_major_formatter(_in_short)
+    for title in axes.keys() - {_RETURNS, _SPEED}:
+        axes[title].set_ylim(-0.02, 1.02)
+        axes[title].yaxis.set_major_formatter(_in_percent)
 
 
-def _explain(axis: Any, matplotlib: Any, window: int, has_bands: bool) -> None:
+def _in_percent(value: float, _: object = None) -> str:
+    return f"{value:.0%}"
+
+
+def _explain(axis: Any, window: int, has_bands: bool, has_doors: bool) -> None:
     """What lines and bands are, in the place of a panel."""
     axis.set_axis_off()
-    texts = [("-", "all agents passed the door"), ("--", "at least one agent did")]
+    texts = [("-", "all agents passed the door"), ("--", "at least one agent did")] if has_doors else []
     for linestyle, text in texts:
         axis.plot([], [], color="black", linestyle=linestyle, label=text)
     notes = ["lines: means over runs; bands: from the least to the largest run"] if has_bands else []
     updates = "the last update" if window == 1 else f"the last {window} updates"
     notes.append(f"each point: mean over the episodes of {updates}")
-    axis.legend(loc="upper left", frameon=False, fontsize="small")
+    if texts:
+        axis.legend(loc="upper left", frameon=False, fontsize="small")
     axis.text(0, 0.72, "\n".join(notes), transform=axis.transAxes, va="top", fontsize="small")
 
 

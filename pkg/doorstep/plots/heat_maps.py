@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doorstep._arguments import refuse
-from doorstep._figures import ENDINGS, load_matplotlib, save_figure
 from doorstep._files import check_ending, printable
 from doorstep._native import EntityKind
 from doorstep._optional import import_optional
 from doorstep.errors import ArgumentError
+from doorstep.plots.figures import ENDINGS, load_matplotlib, save_figure
 from doorstep.recording import Recording, Replay
 from doorstep.simulator import Simulator
 

@@ -40,6 +40,8 @@ class Run:
         rooms_one, rooms_all: shares of episodes in which one agent, or all, passed each of D doors, float64 [D, U]; NaN
             likewise.
         speed: world-steps per second, float64 [U].
+        success: the mean of the levels' success rates, float64 [U]; NaN if the run has no table of levels.
+        levels: episodes that ended in each level of the table, and how many of them succeeded, float64 [2, U] by name.
     """
 
     folder: Path
@@ -52,6 +54,8 @@ class Run:
     rooms_one: Floats
     rooms_all: Floats
     speed: Floats
+    success: Floats
+    levels: Mapping[str, Floats]
 
     def along(self, x: str) -> Floats:
         """The axis of a name in `X_AXES`."""
@@ -81,6 +85,11 @@ def read_run(folder: str | os.PathLike[str]) -> Run:
         missing = [None] * len(ROOM_ENDS)
         return column(lambda record: record[name] or missing).T  # type: ignore[no-any-return]
 
+    def level(name: str) -> Floats:
+        none = {"episodes": 0, "successes": 0}
+        counts = [record.get("levels", {}).get(name, none) for record in records]
+        return np.array([[count["episodes"], count["successes"]] for count in counts], np.float64).T  # type: ignore[no-any-return]
+
     return Run(
         folder=path,
         rules=_rules_of(path / CONFIG),
@@ -92,6 +101,8 @@ def read_run(folder: str | os.PathLike[str]) -> Run:
         rooms_one=doors("rooms_one"),
         rooms_all=doors("rooms_all"),
         speed=column(lambda record: record["world_steps_per_second"]),
+        success=column(lambda record: record.get("success")),
+        levels={name: level(name) for name in dict.fromkeys(name for one in records for name in one.get("levels", {}))},
     )
 
 
@@ -101,8 +112,15 @@ def _is_complete(record: Mapping[str, Any]) -> bool:
     return (
         all(isinstance(record.get(name), (int, float)) for name in numbers)
         and isinstance(record.get("mean_return", ""), (int, float, type(None)))
+        and isinstance(record.get("success"), (int, float, type(None)))
+        and isinstance(record.get("levels", {}), dict)
+        and all(isinstance(level, dict) and _has_counts(level) for level in record.get("levels", {}).values())
         and all(isinstance(record.get(name), list) and len(record[name]) in (0, len(ROOM_ENDS)) for name in shares)
     )
+
+
+def _has_counts(level: Mapping[str, Any]) -> bool:
+    return all(isinstance(level.get(name), int) for name in ("episodes", "successes"))
 
 
 def _rules_of(path: Path) -> str | None:

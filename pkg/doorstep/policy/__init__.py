@@ -1,18 +1,17 @@
-"""Policies that the native library evaluates: networks of PyTorch, whose weights it reads in place."""
+"""Policies: `load_policy()` makes one of whatever can choose actions; networks are evaluated by the native library."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from doorstep.policy.files import read_policy
+from doorstep.policy.loading import load_policy
 from doorstep.policy.policy import Policy, PolicyLayer
 from doorstep.policy.sampling import SamplingParams
-from doorstep.policy.trained import load_trained
 
 if TYPE_CHECKING:
     from doorstep.policy.heads import Heads
 
-__all__ = ["Heads", "Policy", "PolicyLayer", "SamplingParams", "load_trained", "read_policy"]
+__all__ = ["Heads", "Policy", "PolicyLayer", "SamplingParams", "load_policy"]
 
 
 def __getattr__(name: str) -> Any:

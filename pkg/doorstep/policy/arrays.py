@@ -44,6 +44,8 @@ class Arrays(Protocol):
     def zeros(self, shape: tuple[int, ...]) -> Any:
         """Of float32."""
 
+    def copy(self, array: Any) -> Any: ...
+
     def upload(self, array: NDArray[Any]) -> Any:
         """A host's array in this memory, as bytes on a device; itself on the host."""
 
@@ -81,6 +83,9 @@ class HostArrays:
     def zeros(self, shape: tuple[int, ...]) -> NDArray[np.float32]:
         return np.zeros(shape, np.float32)
 
+    def copy(self, array: Any) -> NDArray[Any]:
+        return np.array(array)
+
     def upload(self, array: NDArray[Any]) -> NDArray[Any]:
         return array
 
@@ -111,6 +116,9 @@ class TorchArrays:
 
     def zeros(self, shape: tuple[int, ...]) -> torch.Tensor:
         return self._torch.zeros(shape, dtype=self._torch.float32, device=self.device)
+
+    def copy(self, array: Any) -> torch.Tensor:
+        return self._torch.as_tensor(array, device=self.device).clone()
 
     def upload(self, array: NDArray[Any]) -> torch.Tensor:
         return self._torch.from_numpy(array.view(np.uint8)).to(self.device)

@@ -1,23 +1,22 @@
-"""Policies in files: the layers of a network and how it chooses, without anything else that its training needs. They
-are read with numpy alone.
+"""Policies in files: the layers of a network and how it chooses. Checkpoints of training hold one too. They are read
+with numpy alone.
 """
 
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NoReturn, final
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, NoReturn, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from doorstep._files import read_regular, replaced_file
+from doorstep._files import read_regular
 from doorstep._native._generated import LayerKind
 from doorstep._native.policies import LayerHandle, LayerWeights, PolicyHandle, address_of
-from doorstep._safetensors import METADATA, check_seal, seal, split
+from doorstep._safetensors import METADATA, read_arrays, split, write_arrays
 from doorstep.errors import ArgumentError, StateError
 from doorstep.policy.policy import Policy
 from doorstep.policy.sampling import SamplingParams
@@ -25,6 +24,7 @@ from doorstep.policy.shapes import array_shapes, is_optional
 
 FORMAT = 1
 METADATA_KEY = "doorstep_policy"
+CHECKPOINT = "checkpoint.safetensors"  # in the folder of a run
 
 
 @final
@@ -53,81 +53,101 @@ def write_policy(
     Raises:
         OSError: the file cannot be written.
     """
-    header: dict[str, Any] = {}
-    data = b""
-    for index, layer in enumerate(layers):
-        for name, array in layer.arrays.items():
-            stored = np.ascontiguousarray(array, "<f4").tobytes()
-            offsets = [len(data), len(data) + len(stored)]
-            header[f"{index}.{name}"] = {"dtype": "F32", "shape": list(array.shape), "data_offsets": offsets}
-            data += stored
+    write_arrays(path, arrays_of(layers), {METADATA_KEY: description_of(layers, sampling, about)})
+
+
+def arrays_of(layers: Sequence[StoredLayer]) -> dict[str, NDArray[np.float32]]:
+    """The arrays of a file by their names, which begin with the number of their layer."""
+    return {
+        f"{index}.{name}": np.asarray(array, np.float32)
+        for index, layer in enumerate(layers)
+        for name, array in layer.arrays.items()
+    }
+
+
+def is_array_of_policy(name: str) -> bool:
+    """Whether `arrays_of()` gives an array such a name, for files that have others too."""
+    return name[:1].isdigit()
+
+
+def description_of(layers: Sequence[StoredLayer], sampling: SamplingParams, about: Mapping[str, Any]) -> str:
+    """The entry METADATA_KEY of a file's metadata."""
     policy = {
         "format": FORMAT,
         "layers": [[layer.kind.name.lower(), layer.num_inputs, layer.num_outputs, layer.parameter] for layer in layers],
         "sampling": sampling.to_dict(),
         "about": about,
     }
-    header[METADATA] = {METADATA_KEY: json.dumps(policy)}
-    with replaced_file(path) as file:
-        file.write(seal(header, data) + data)
+    return json.dumps(policy)
 
 
-def is_policy(path: str | os.PathLike[str]) -> bool:
-    """Whether `read_policy()` reads the file, if it is whole; it may be a checkpoint, or something else.
-
-    Raises:
-        OSError: the file cannot be read.
-    """
-    data = read_regular(path)
-    try:
-        return METADATA_KEY in split(data)[0][METADATA]
-    except (ValueError, LookupError, TypeError, RecursionError):
-        return False
-
-
-def read_policy(path: str | os.PathLike[str], *, sampling: SamplingParams | None = None) -> Policy:
+def read_policy(path: str | os.PathLike[str], sampling: SamplingParams | None = None) -> Policy:
     """Reads a policy. sampling: how actions are chosen; None: as the file says.
 
     Raises:
-        StateError: the file is not a policy, damaged, or of another version of the format.
+        StateError: the file holds no policy, is damaged, or of another version of the format.
         OSError: the file cannot be read.
+    """
+    stored = read_stored(path)
+    try:
+        handle = PolicyHandle.create([layer.create() for layer in stored.layers], 0)
+    except ArgumentError as error:
+        raise _unreadable(path, error) from error
+    return Policy(handle, stored.sampling if sampling is None else sampling)
+
+
+@final
+class StoredPolicy(NamedTuple):
+    """What a file holds of a policy."""
+
+    layers: list[StoredLayer]
+    sampling: SamplingParams
+    about: Mapping[str, Any]
+
+
+def read_stored(path: str | os.PathLike[str]) -> StoredPolicy:
+    """The contents of a policy's file.
+
+    Raises:
+        StateError, OSError: as `read_policy()`.
     """
     data = read_regular(path)
     try:
-        layers, stored_sampling = _parse(data)
-        handle = PolicyHandle.create([layer.create() for layer in layers], 0)
+        return _parse(data)
     except (ArgumentError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        raise StateError(f"{os.fsdecode(path)} is no policy of doorstep, or damaged: {error}") from error
-    return Policy(handle, stored_sampling if sampling is None else sampling)
+        raise _unreadable(path, error) from error
 
 
-def _parse(data: bytes) -> tuple[list[StoredLayer], SamplingParams]:
-    header, arrays = split(data)
+def _unreadable(path: str | os.PathLike[str], error: Exception) -> StateError:
+    return StateError(f"{os.fsdecode(path)} is no policy of doorstep, or damaged: {error}")
+
+
+def _parse(data: bytes) -> StoredPolicy:
+    header, stored = split(data)
+    if METADATA_KEY not in header[METADATA]:
+        _refuse("it holds no policy, as checkpoints of networks that see pixels")
     policy = json.loads(header[METADATA][METADATA_KEY])
     if policy["format"] != FORMAT:
         _refuse(f"it has format {policy['format']}, and this version reads {FORMAT}")
-    check_seal(header, arrays)
+    arrays = read_arrays(header, stored)
     layers = [
-        _layer(StoredLayer(LayerKind[kind.upper()], *numbers), f"{index}.", header, arrays)
+        _layer(StoredLayer(LayerKind[kind.upper()], *numbers), f"{index}.", arrays)
         for index, (kind, *numbers) in enumerate(policy["layers"])
     ]
-    return layers, SamplingParams.from_dict(policy["sampling"])
+    return StoredPolicy(layers, SamplingParams.from_dict(policy["sampling"]), policy["about"])
 
 
-def _layer(layer: StoredLayer, prefix: str, header: Mapping[str, Any], data: memoryview) -> StoredLayer:
+def _layer(layer: StoredLayer, prefix: str, stored: Mapping[str, NDArray[Any]]) -> StoredLayer:
     """The layer with its arrays."""
     arrays = {}
     for name, shape in array_shapes(layer.kind, layer.num_inputs, layer.num_outputs).items():
-        entry = header.get(prefix + name)
-        if entry is None and is_optional(layer.kind, name):
+        array = stored.get(prefix + name)
+        if array is None and is_optional(layer.kind, name):
             continue
-        if entry is None or entry["dtype"] != "F32" or tuple(entry["shape"]) != shape:
-            _refuse(f"{prefix}{name} must be F32 {list(shape)}")
-        first, end = entry["data_offsets"]
-        if not 0 <= first <= end <= len(data) or end - first != 4 * math.prod(shape):
-            _refuse(f"{prefix}{name} is not in the file")
-        arrays[name] = np.frombuffer(data[first:end], "<f4").astype(np.float32).reshape(shape)
-    return StoredLayer(layer.kind, layer.num_inputs, layer.num_outputs, layer.parameter, arrays)
+        if array is None or array.dtype != np.float32 or array.shape != shape:
+            _refuse(f"{prefix}{name} must be float32 {list(shape)}")
+        arrays[name] = array
+    return replace(layer, arrays=arrays)
 
 
 def _refuse(problem: str) -> NoReturn:

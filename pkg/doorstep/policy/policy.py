@@ -6,7 +6,7 @@ import functools
 import itertools
 import math
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -17,12 +17,11 @@ from doorstep._native import ACTIONS, MAX_SEED
 from doorstep._native._generated import DeviceKind, LayerConfig, LayerKind
 from doorstep._native.policies import SAMPLING, SAMPLING_KEY, LayerHandle, PolicyHandle, PolicyRows
 from doorstep.policy.arrays import Arrays, Floats, HostArrays, TorchArrays
-from doorstep.policy.sampling import SamplingParams
+from doorstep.policy.sampling import SamplingParams, check_sampling
 
 if TYPE_CHECKING:
     import torch
 
-    from doorstep.policies import Observations
     from doorstep.policy.torch_weights import ModuleWeights
 
 MAX_STEP = 2**32 - 1
@@ -62,10 +61,11 @@ class Policy:
     """A network that reads what agents observe and chooses their actions, evaluated by the library where its weights
     are, on the CPU or on a GPU.
 
-    Policies are made of modules of PyTorch, whose weights they read in place: after a step of an optimiser the next
-    call uses the new weights. What gives the module other tensors or other memory (`net.to()`, `net.share_memory()`,
-    `load_state_dict(assign=True)`, `parameter.data = ...`) makes the next call a `StateError`. No thread may change or
-    move weights while a call runs, as for calls of PyTorch. Module and policy may be dropped in any order.
+    `doorstep.load_policy()` makes policies. Those of modules of PyTorch read the weights in place: after a step of an
+    optimiser the next call uses the new weights. What gives the module other tensors or other memory (`net.to()`,
+    `net.share_memory()`, `load_state_dict(assign=True)`, `parameter.data = ...`) makes the next call a `StateError`. No
+    thread may change or move weights while a call runs, as for calls of PyTorch. Module and policy may be dropped in
+    any order.
 
     An agent's logits have the same bits in batches of any size, on every thread, processor and device. All arithmetic
     is in single precision. Calls from several threads run at the same time.
@@ -76,17 +76,13 @@ class Policy:
 
     >>> import doorstep, torch
     >>> net = torch.nn.Sequential(torch.nn.Linear(94, 64), torch.nn.Tanh(), torch.nn.Linear(64, 19))
-    >>> policy = doorstep.Policy.from_torch(net)
-    >>> sim = doorstep.Simulator(16, flat_observations=True)
+    >>> policy = doorstep.load_policy(net)
+    >>> sim = doorstep.Simulator(16)
     >>> for _ in range(10):
-    ...     sim.actions = policy.act(sim.observations)
+    ...     sim.actions = policy(sim.observations)
     ...     sim.step()
     >>> policy.forward(sim.observations).shape
     (16, 2, 19)
-
-    A policy is also one for `doorstep.policies`: called with tensors by name, it returns actions, and then keeps states
-    of its own for networks with memory, which begin anew where an episode has ended. `doorstep render --policy
-    train.py:policy` calls it so.
     """
 
     __slots__ = (
@@ -95,7 +91,6 @@ class Policy:
         "_cached",
         "_handle",
         "_layers",
-        "_running",
         "_sampling",
         "_seed",
         "_steps",
@@ -111,9 +106,9 @@ class Policy:
         arrays: Arrays | None = None,
         weights: ModuleWeights | None = None,
     ) -> None:
-        """Policies are made by `Policy.from_torch()`. weights: of a module; None: the policy's own."""
+        """Policies are made by `load_policy()`. weights: of a module; None: the policy's own."""
         if not isinstance(handle, PolicyHandle):
-            raise TypeError("policies are made by doorstep.Policy.from_torch()")
+            raise TypeError("policies are made by doorstep.load_policy()")
         info = handle.info()
         on_cpu = info.device_kind == DeviceKind.CPU
         self._arrays: Arrays = arrays or (HostArrays() if on_cpu else TorchArrays(info.device_index))
@@ -124,52 +119,8 @@ class Policy:
         self._seed = secrets.randbits(32)
         self._steps = itertools.count()
         self._weights = weights
-        self._running: Any = None  # the states of __call__
         self.num_inputs: int = info.num_inputs
         self.state_size: int = info.state_size
-
-    @classmethod
-    def from_torch(
-        cls, module: torch.nn.Module | Sequence[torch.nn.Module], *, sampling: SamplingParams | None = None
-    ) -> Policy:
-        """The policy of a module, whose weights stay the module's: they are read in place.
-
-        The network is what the module is in evaluation mode. It ends with 19 logits: a `torch.nn.Linear` with
-        `sum(doorstep.ACTIONS)` outputs, or `doorstep.policy.Heads`. What is read is compared with the module: each part
-        is called once, and once more by the Sequential or the Heads that it is in, with 8 rows of normal random
-        numbers, without gradients and dropout. PyTorch's random numbers and the module stay as they are.
-
-        >>> import doorstep, torch
-        >>> from doorstep.policy import Heads, SamplingParams
-        >>> body = torch.nn.Sequential(torch.nn.Linear(94, 64), torch.nn.LayerNorm(64), torch.nn.ReLU())
-        >>> memory = torch.nn.LSTM(64, 32)
-        >>> heads = Heads(torch.nn.Linear(32, size) for size in doorstep.ACTIONS)
-        >>> policy = doorstep.Policy.from_torch([body, memory, heads], sampling=SamplingParams(greedy=True))
-        >>> policy.state_size
-        64
-
-        Args:
-            module: a `torch.nn.Sequential`, nested as you like, of `Linear`, `LayerNorm`, `LSTM`, `GRU`, `LSTMCell`,
-                `GRUCell`, `ReLU`, `LeakyReLU`, `ELU`, `SiLU`, `Sigmoid`, `Tanh`, `GELU` and `Identity`; or several
-                modules, each of which takes what the one before gives. Recurrent modules have one direction; they give
-                their output, not their state. Parameters are contiguous float32 or bfloat16, on the CPU or on one CUDA
-                device.
-            sampling: of `act()` where it is given none. None: `SamplingParams()`.
-
-        Raises:
-            ArgumentError: a module is of another type, has hooks or a `forward()` of its own, has sizes that do not fit
-                or are not those of its tensors, or computes something else when it is called; the message names its
-                path.
-        """
-        from doorstep.policy.torch_comparison import compare  # here: these import torch
-        from doorstep.policy.torch_modules import device_of, read_layers
-        from doorstep.policy.torch_weights import ModuleWeights
-
-        layers = read_layers(module)
-        device, weights = device_of(layers), ModuleWeights(layers)
-        handle = PolicyHandle.create([layer.create(device) for layer in layers], sum(layer.is_head for layer in layers))
-        compare(module, layers)
-        return cls(handle, _check_sampling(sampling, SamplingParams()), weights=weights)
 
     def freeze(self) -> Policy:
         """A policy with copies of all weights as they are now, which no optimiser changes.
@@ -183,17 +134,18 @@ class Policy:
             return Policy(self._handle.freeze(), self._sampling, self._arrays)
         return Policy(weights.policy_of(weights.copy()), self._sampling, self._arrays)
 
+    def with_sampling(self, sampling: SamplingParams) -> Policy:
+        """The policy of the same weights that chooses in another way, from the first step on."""
+        return Policy(self._handle, sampling, self._arrays, self._weights)
+
     def seeded(self, seed: int) -> Policy:
-        """The policy of the same weights whose random numbers follow from a seed, unless `sampling.seed` is given: from
-        the first step, and the beginning of episodes.
+        """A policy of the same weights whose random numbers follow from a seed, unless `sampling.seed` is given.
 
         Args:
             seed: of which the lower 32 bits are used.
         """
         sampling = self._sampling
-        if sampling.seed is None:
-            sampling = sampling.replace(seed=seed & MAX_SEED)
-        return Policy(self._handle, sampling, self._arrays, self._weights)
+        return self.with_sampling(sampling.replace(seed=seed & MAX_SEED) if sampling.seed is None else sampling)
 
     def _check_weights(self) -> None:
         """Refuses to read weights that are no longer where they were: their memory may be gone."""
@@ -241,7 +193,8 @@ class Policy:
         Where a network gives NaN or infinity the action is the neutral one; `nonfinite_rows` counts that.
 
         Args:
-            observations: float32 [N, A, num_inputs], as in `forward()`.
+            observations: float32 [N, A, num_inputs], as in `forward()`. Rows [R, num_inputs] are R worlds with an
+                agent; further dimensions before N are more worlds.
             state: float32 [N, A, state_size], as in `forward()`.
             sampling: None: the policy's.
             step: of each world, integers [N], or one for all: 0 to 2**32 - 1. With the same step and seed the same
@@ -253,18 +206,16 @@ class Policy:
                 simulator of all would draw. Without effect where seeds are given.
 
         Returns:
-            int32 [N, A, 4], as in `doorstep.ACTIONS`; an array of numpy, on a GPU a tensor of PyTorch.
+            int32 [N, A, 4] (or [R, 4], ...), as in `doorstep.ACTIONS`; an array of numpy, on a GPU a tensor of PyTorch.
 
         Raises:
             ArgumentError: as `forward()`, or a step, a seed or first_world is out of range.
             StateError: as `forward()`.
         """
-        sampling = _check_sampling(sampling, self._sampling)
+        sampling = check_sampling(sampling) or self._sampling
         rows, shape, _kept = self._rows(observations, state)
-        if len(shape) != 2:
-            refuse("observations", f"of shape [N, A, {self.num_inputs}]", [*shape, self.num_inputs])
         first_world = check_integer("first_world", first_world, 0, MAX_FIRST_WORLD)
-        keys, numbers = self._keys(sampling, (shape[0], shape[1]), step, seeds, first_world)
+        keys, numbers = self._keys(sampling, _worlds_and_agents(shape), step, seeds, first_world)
         actions = self._arrays.empty((*shape, len(ACTIONS)), np.int32)
         chosen = self._cached(_sampling_rows, sampling, rows.num_rows)
         address = self._arrays.address
@@ -299,18 +250,26 @@ class Policy:
             refuse("step", "a tensor of one int32", f"{step.dtype} {list(step.shape)}")
         return True
 
-    def __call__(self, observations: Observations) -> Any:
-        """Actions for the tensors of a simulator by name, of which it reads "observations", and "dones" for a network
-        with memory: see `doorstep.policies`. Call it once per step, for one simulator at a time."""
-        flat = observations["observations"]
-        state = self._running
-        if self.state_size:
-            if state is None or tuple(state.shape[:2]) != tuple(flat.shape[:2]):
-                state = self._running = self.initial_state(*flat.shape[:2])
-            dones: Any = observations["dones"]
-            ended = dones if self.device == "cpu" else dones.to_torch()
-            state[ended[..., 0] != 0] = 0
-        return self.act(flat, state)
+    def __call__(self, observations: Any, state: Any = None) -> Any:
+        """Chooses actions as `act()` does by default, in the form that all policies have.
+
+        Args:
+            observations: float32 [..., num_inputs], as in `forward()`.
+            state: float32 [..., state_size], which stays as it is; None: zeros.
+
+        Returns:
+            The actions, int32 [..., 4]; for a network with memory the actions and the next state.
+
+        Raises:
+            ArgumentError, StateError: as `forward()`.
+        """
+        if self.state_size == 0:
+            return self.act(observations, state)
+        if state is None:
+            state = self._arrays.zeros((*observations.shape[:-1], self.state_size))
+        else:
+            state = self._arrays.copy(state)
+        return self.act(observations, state), state
 
     def initial_state(self, num_worlds: int, num_agents: int) -> Any:
         """The state at the start of an episode: zeros [num_worlds, num_agents, state_size] on the policy's device."""
@@ -387,12 +346,9 @@ class _Uploads:
 # ---- Arguments ----
 
 
-def _check_sampling(sampling: SamplingParams | None, default: SamplingParams) -> SamplingParams:
-    if sampling is None:
-        return default
-    if not isinstance(sampling, SamplingParams):
-        refuse("sampling", "a doorstep.policy.SamplingParams or None", sampling)
-    return sampling
+def _worlds_and_agents(shape: tuple[int, ...]) -> tuple[int, int]:
+    """How many worlds and agents rows of this shape are."""
+    return (math.prod(shape[:-1]), shape[-1]) if len(shape) > 1 else (math.prod(shape), 1)
 
 
 def _check_words(name: str, value: Any, num_worlds: int) -> NDArray[np.uint32]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, final
 
+from doorstep._arguments import refuse
 from doorstep._configs import Integer, NativeConfig, Number, PolymorphicConfig, Registry, registered
 from doorstep._native._generated import ConfigKind
 
@@ -52,3 +53,14 @@ class SamplingParams(SamplerConfig):
         "Of the random numbers. Without one, a request uses its episode's seed, and a policy draws one.",
     ] = None
     # end
+
+
+def check_sampling(sampling: SamplingParams | None) -> SamplingParams | None:
+    """Refuses what is neither.
+
+    Raises:
+        ArgumentError: it is of another kind.
+    """
+    if sampling is not None and not isinstance(sampling, SamplingParams):
+        refuse("sampling", "a doorstep.policy.SamplingParams or None", sampling)
+    return sampling

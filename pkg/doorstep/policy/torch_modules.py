@@ -188,7 +188,7 @@ READERS: dict[type, Callable[[str, Any], Iterator[LayerSpec]]] = {
 
 def _refuse_module(path: str, problem: str) -> NoReturn:
     supported = ", ".join(kind.__name__ for kind in READERS)
-    hint = "pass the modules in the order of their evaluation: Policy.from_torch([net.body, net.lstm, net.heads])"
+    hint = "pass the modules in the order of their evaluation: load_policy([net.body, net.lstm, net.heads])"
     message = f"{path} {problem}; a policy is made of modules of exactly these types: {supported}"
     raise ArgumentError(message, argument="module", hint=hint)
 

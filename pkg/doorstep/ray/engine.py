@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Literal, final, overload
+from collections.abc import Iterator, Sequence
+from typing import Literal, final, overload
 
 from doorstep._arguments import check_choice, check_flag, check_integer, check_timeout, refuse
 from doorstep._optional import import_optional
 from doorstep.config import SimulatorConfig
 from doorstep.errors import ClosedError, StateError
+from doorstep.policy.loading import AnyPolicy
 from doorstep.ray.config import RayConfig
 from doorstep.ray.errors import ActorsLostError
 from doorstep.ray.policy import RayPolicy, publish
@@ -98,21 +99,21 @@ class RayRolloutEngine:
 
     # ---- Requests
 
-    def publish(self, make: Callable[[], Any]) -> RayPolicy:
-        """Makes a policy for requests. A function makes it once in each actor that plays it, and once here, so that
-        mistakes are found. What the function refers to is copied now, with its weights:
+    def publish(self, policy: AnyPolicy) -> RayPolicy:
+        """Makes a policy of an object for requests, which have texts without it. What the object refers to is copied
+        now, with its weights, and each actor that plays it loads it once:
 
-            policy = engine.publish(lambda: doorstep.Policy.from_torch(net))
+            request = doorstep.EpisodeRequest(policy=engine.publish(net))
 
         Args:
-            make: a function without arguments that returns a `doorstep.Policy`, or a callable as requests have it.
+            policy: what `load_policy()` takes, except a `doorstep.Policy`: a module, a function, ...
 
         Raises:
-            ArgumentError: it raises, returns something else, or cannot be pickled.
+            ArgumentError: it is nothing of this, or cannot be pickled.
             StateError: Ray is not initialised.
         """
         self._check_initialized()
-        return publish(self._ray, make)
+        return publish(self._ray, policy)
 
     @overload
     def submit(self, request: EpisodeRequest, *, timeout: float | None = None) -> int: ...
@@ -125,8 +126,8 @@ class RayRolloutEngine:
         wait.
 
         Args:
-            request: one, or a sequence of them. Their policies are "random", "idle" or what `publish()` returned; they
-                have no deadline, and do not record "stream".
+            request: one, or a sequence of them. Their policies are texts that `load_policy()` takes on the actors'
+                machines, or what `publish()` returned; they have no deadline, and do not record "stream".
             timeout: seconds to wait for room; None: without limit.
 
         Raises:

@@ -12,7 +12,7 @@ from doorstep.ray.policy import MadePolicies
 from doorstep.rollouts.config import RolloutConfig
 from doorstep.rollouts.engine import RolloutEngine
 from doorstep.rollouts.failures import describe
-from doorstep.rollouts.request import EpisodeRequest
+from doorstep.rollouts.request import EpisodeRequest, chosen_sampling
 from doorstep.rollouts.result import EpisodeResult
 
 _NO_REQUEST = EpisodeRequest()  # of results on their way: the engine that asked has the requests
@@ -58,10 +58,12 @@ class Player:
 
     def _with_policy(self, request: EpisodeRequest) -> EpisodeRequest | str:
         """The request for the engine here, or why there is no policy for it."""
+        given = request.policy
         try:
-            policy = self._policies(request.policy)
-            return request if policy is request.policy else replace(request, policy=policy)
-        except Exception as error:  # of the user's function, or policies that do not go together
+            policies = tuple(map(self._policies, given if isinstance(given, tuple) else (given,)))
+            chosen_sampling(request, policies)
+            return replace(request, policy=policies if isinstance(given, tuple) else policies[0])
+        except Exception as error:  # of what is loaded here, or policies that do not go together
             return describe(error)
 
 

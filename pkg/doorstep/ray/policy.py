@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import weakref
 from collections.abc import Callable
@@ -9,8 +10,10 @@ from dataclasses import dataclass
 from typing import Any, final
 
 from doorstep._arguments import refuse
+from doorstep.policy import Policy, load_policy
+from doorstep.policy.loading import AnyPolicy
 from doorstep.rollouts.failures import describe
-from doorstep.rollouts.policies import BUILT_IN, check_policy
+from doorstep.rollouts.request import check_policy
 
 
 @final
@@ -19,37 +22,39 @@ class RayPolicy:
     """A policy for requests to a `RayRolloutEngine`, whose `publish()` makes it.
 
     Attributes:
-        make: the `ray.ObjectRef` of the function that makes the policy in each actor.
+        given: the `ray.ObjectRef` of what `load_policy()` makes the policy of, in each actor.
     """
 
-    make: Any
+    given: Any
+
+    def __call__(self, observations: Any) -> Any:
+        """Only actors of Ray play it."""
+        raise TypeError("a RayPolicy is played by the engine that published it")
 
 
-def publish(ray: Any, make: Callable[[], Any]) -> RayPolicy:
-    """Puts a function that makes a policy into the object store, once it has made one here."""
-    requirement = "a function without arguments that returns a doorstep.Policy or a callable, and that Ray can pickle"
-    if not callable(make):
-        refuse("make", requirement, make)
+def publish(ray: Any, policy: AnyPolicy) -> RayPolicy:
+    """Puts a policy into the object store, once it was loaded here, so that mistakes are found."""
+    requirement = "what load_policy() takes, and Ray can pickle"
+    if isinstance(policy, Policy):
+        refuse("policy", requirement, policy, "publish the module or the file that it was made of")
+    check_policy(policy)
+    loaded = load_policy(policy)
+    check_policy(loaded)
     try:
-        weakref.ref(_made_by(make))  # actors need one; names such as "random" have none, and need no publishing
-        return RayPolicy(ray.put(make))
+        weakref.ref(loaded)  # actors need one
+        return RayPolicy(ray.put(policy))
     except ray.exceptions.RayError:
         raise
     except Exception as error:
-        refuse("make", requirement, make, describe(error).partition("\n")[0])  # Ray tells more in the next ones
+        refuse("policy", requirement, policy, describe(error).partition("\n")[0])  # Ray tells more in the next ones
 
 
-def _made_by(make: Callable[[], Any]) -> Any:
-    made = make()
-    check_policy(made)
-    return made
-
-
-def check_ray_policy(policy: Any) -> None:
-    """Refuses what actors cannot play."""
-    if not isinstance(policy, RayPolicy) and not (isinstance(policy, str) and policy in BUILT_IN):
-        names = ", ".join(map(repr, BUILT_IN))
-        refuse("policy", f"{names}, or what publish() returned", policy, "publish() a function that makes the policy")
+def load_for_ray(policy: Any) -> Any:
+    """The policy of a request, as far as it is loaded here: actors load texts and what was published."""
+    if not isinstance(policy, (RayPolicy, str, os.PathLike)):
+        hint = "publish() it: its weights are copied then"
+        refuse("policy", "a text that load_policy() takes, or what publish() returned", policy, hint)
+    return policy
 
 
 @final
@@ -57,19 +62,16 @@ class MadePolicies:
     """The policies that an actor has made. Its engine keeps those in use. Any thread may use it."""
 
     def __init__(self, get: Callable[[Any], Any]) -> None:
-        """get: takes a function from the object store."""
+        """get: takes an object from the object store."""
         self._get = get
         self._lock = threading.Lock()
-        self._made: weakref.WeakValueDictionary[RayPolicy, Any] = weakref.WeakValueDictionary()
+        self._made: weakref.WeakValueDictionary[Any, Any] = weakref.WeakValueDictionary()
 
     def __call__(self, policy: Any) -> Any:
-        """What the actor's engine plays for the policy of a request."""
-        if isinstance(policy, tuple):
-            return tuple(map(self, policy))
-        if not isinstance(policy, RayPolicy):
-            return policy
+        """What the actor's engine plays for the policy of a request, a `RayPolicy` or a text."""
         with self._lock:
             made = self._made.get(policy)
             if made is None:
-                made = self._made[policy] = _made_by(self._get(policy.make))
+                given = self._get(policy.given) if isinstance(policy, RayPolicy) else policy
+                made = self._made[policy] = load_policy(given)
             return made

@@ -16,7 +16,7 @@ import numpy as np
 from doorstep._arguments import refuse
 from doorstep.errors import ArgumentError, ClosedError
 from doorstep.ray.errors import ActorsLostError
-from doorstep.ray.policy import check_ray_policy
+from doorstep.ray.policy import load_for_ray
 from doorstep.rollouts.changes import TimeLimit
 from doorstep.rollouts.checks import RequestChecks
 from doorstep.rollouts.config import RolloutConfig
@@ -79,7 +79,7 @@ class Requests:
         self._submissions = Submissions(self._engine << (64 - _ENGINE_BITS - INDEX_BITS))
         in_use = self._submissions.policies_in_use
         most, num_agents = config.max_policies, self._num_agents
-        self._policies = PolicyTable(most, num_agents, in_use, lambda number: None, check_ray_policy)
+        self._policies = PolicyTable(most, num_agents, in_use, lambda number: None, load_for_ray)
         self._checks = RequestChecks(config, self._policies)
         self._lock = threading.RLock()
         self._outbox: Outbox[list[EpisodeResult]] = Outbox(lambda parts: list(itertools.chain(*parts)), len)

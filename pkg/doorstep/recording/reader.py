@@ -1,4 +1,4 @@
-"""`Recording`: reads the file of a recording."""
+"""`RecordingFile`: reads the file of a recording."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import bisect
 import os
 from collections.abc import Iterator
 from types import TracebackType
-from typing import final
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,46 +21,11 @@ from doorstep.recording.layout import Chunk, ChunkFile, PackedSteps
 from doorstep.recording.rules import config_of, parse_config_text, parse_levels_text
 
 _MOST_CONFIG_BYTES = 1 << 20
+Self = TypeVar("Self", bound="RecordingFile")
 
 
-@final
-class Recording:
-    """A recording, open for reading.
-
-    Opening reads the headers of its chunks; steps are read when they are asked for, so a recording may be larger than
-    the memory. Steps are counted from 0.
-
-    >>> import doorstep, os, tempfile
-    >>> from doorstep.recording import Recording, RecordingWriter
-    >>> path = os.path.join(tempfile.mkdtemp(), "run.rec")
-    >>> with doorstep.Simulator(2, seed=7) as sim, RecordingWriter(path, sim, hash_interval=2) as writer:
-    ...     for turn in range(5):
-    ...         sim.actions[:] = (1, 0, turn, 0)
-    ...         writer.step()
-    >>> recording = Recording(path)
-    >>> recording.config.num_worlds, recording.config.seed, recording.num_steps
-    (2, 7, 5)
-    >>> recording.actions(3).tolist()
-    [[[1, 0, 3, 0], [1, 0, 3, 0]], [[1, 0, 3, 0], [1, 0, 3, 0]]]
-    >>> recording.resets(3).tolist()
-    [False, False]
-    >>> recording.hashed_steps              # the moments with hashes: after so many steps
-    (0, 2, 4, 5)
-    >>> recording.hashes(4).shape
-    (2,)
-    >>> recording.close()
-
-    Args:
-        path: the file.
-        incomplete: read a file without an end mark up to its last complete block of steps. Its writer died, or a part
-            of the file is missing. Otherwise such a file is refused.
-
-    Raises:
-        ArgumentError: `path` is not a regular file.
-        StateError: the file is not a recording, is truncated, was changed after it was written, or needs a newer
-            version of doorstep; the message names the byte.
-        OSError: the file cannot be read.
-    """
+class RecordingFile:
+    """A recording, open for reading; `Recording` is the class for users, and says what its arguments are."""
 
     def __init__(self, path: str | os.PathLike[str], *, incomplete: bool = False) -> None:
         self._incomplete = check_flag("incomplete", incomplete)
@@ -148,7 +113,7 @@ class Recording:
         self._file.close()
         self._unpacked = None
 
-    def __enter__(self) -> Recording:
+    def __enter__(self: Self) -> Self:
         self._check_open()
         return self
 

@@ -1,8 +1,7 @@
-"""`Replay` and `replay`: step a simulator through a recording, and compare its worlds."""
+"""`Replay`: steps a simulator through a recording, and compares its worlds."""
 
 from __future__ import annotations
 
-from contextlib import closing
 from typing import final
 
 import numpy as np
@@ -14,7 +13,7 @@ from doorstep.errors import ArgumentError, ReplayError, StateError
 from doorstep.levels import reference
 from doorstep.recording import layout
 from doorstep.recording.layout import Chunk
-from doorstep.recording.reader import Recording
+from doorstep.recording.reader import RecordingFile
 from doorstep.recording.rules import RULES
 from doorstep.simulator import Simulator
 
@@ -52,13 +51,13 @@ class Replay:
         ReplayError: the worlds differ from those at the beginning of the recording.
     """
 
-    def __init__(self, recording: Recording, sim: Simulator) -> None:
-        if not isinstance(recording, Recording):
+    def __init__(self, recording: RecordingFile, sim: Simulator) -> None:
+        if not isinstance(recording, RecordingFile):
             refuse("recording", "a doorstep.recording.Recording", recording)
         if not isinstance(sim, Simulator):
             refuse("sim", "a doorstep.Simulator", sim)
         _check_rules(recording, sim)
-        _check_version(recording)
+        check_version(recording)
         self._position = 0
         self._levels_text = b""  # of the levels that were set last
         self.comparisons = 0
@@ -164,58 +163,7 @@ class Replay:
         return "The file was changed, or sim.state was edited during the recording without a checkpoint()."
 
 
-def replay(
-    recording: Recording, sim: Simulator | None = None, *, device: str | None = None, num_threads: int | None = None
-) -> None:
-    """Replays a recording to its end and compares the worlds wherever it has their hashes.
-
-    The results are exact: equal on the CPU and on GPUs, with any number of threads.
-
-    >>> import doorstep, os, tempfile
-    >>> from doorstep.recording import Recording, RecordingWriter, replay
-    >>> path = os.path.join(tempfile.mkdtemp(), "run.rec")
-    >>> with doorstep.Simulator(8) as sim, RecordingWriter(path, sim) as writer:
-    ...     for _ in range(20):
-    ...         writer.step()
-    ...     final = sim.hash()
-    >>> with Recording(path) as recording, doorstep.Simulator(8, num_threads=1) as sim:
-    ...     replay(recording, sim)
-    ...     sim.hash() == final
-    True
-
-    Args:
-        recording: an open recording.
-        sim: the simulator that is stepped, as for `Replay`; None: one that this function makes and closes.
-        device: device of the simulator that it makes; None: "cpu".
-        num_threads: its threads; None: as many as this process may use.
-
-    Raises:
-        ReplayError: the worlds differ; its attributes say between which steps, and which worlds.
-        StateError: the file is damaged, or has saved worlds or levels of a version of doorstep that does not fit.
-        ArgumentError: the simulator has other rules, or both a simulator and its device or threads are given.
-        DeviceError: the device cannot be used.
-    """
-    if not isinstance(recording, Recording):
-        refuse("recording", "a doorstep.recording.Recording", recording)
-    if sim is not None:
-        if device is not None or num_threads is not None:
-            given = "num_threads" if device is None else "device"
-            raise ArgumentError(f"{given} is given together with sim, which has its own.", argument=given)
-        _replay_all(recording, sim)
-        return
-    _check_version(recording)
-    config = recording.config.replace(device="cpu" if device is None else device, num_threads=num_threads)
-    with closing(Simulator.from_config(config)) as made:
-        _replay_all(recording, made)
-
-
-def _replay_all(recording: Recording, sim: Simulator) -> None:
-    play = Replay(recording, sim)
-    while play.position < recording.num_steps:
-        play.step()
-
-
-def _check_rules(recording: Recording, sim: Simulator) -> None:
+def _check_rules(recording: RecordingFile, sim: Simulator) -> None:
     for name in RULES:
         recorded, given = getattr(recording.config, name), getattr(sim.config, name)
         if recorded != given:
@@ -226,7 +174,7 @@ def _check_rules(recording: Recording, sim: Simulator) -> None:
             )
 
 
-def _check_version(recording: Recording) -> None:
+def check_version(recording: RecordingFile) -> None:
     if recording.version != VERSION_STRING and recording.same_version_only:
         raise StateError(
             f"{recording.path} has saved worlds of doorstep {recording.version}, which doorstep {VERSION_STRING} "

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from doorstep._native import VERSION_STRING
 from doorstep.config import SimulatorConfig
 from doorstep.errors import ArgumentError
-from doorstep.levels import AnyLevel, GeneratedLevel, Level
+from doorstep.levels import AnyLevel
+from doorstep.levels.files import level_from
 
 # The fields of a configuration that change results; the others do not, and are not recorded.
 RULES = (
@@ -75,12 +76,4 @@ def parse_levels_text(text: bytes) -> list[AnyLevel]:
         documents = [dict(document) for document in json.loads(text.decode())]
     except (TypeError, RecursionError) as error:
         raise ValueError(str(error)) from error
-    return [_level_of(index, document) for index, document in enumerate(documents)]
-
-
-def _level_of(index: int, document: dict[str, object]) -> AnyLevel:
-    cls: type[AnyLevel] = Level if document.get("doorstep") == Level._kind else GeneratedLevel
-    try:
-        return cls.from_dict(document)
-    except ArgumentError as error:
-        raise ArgumentError(f"levels[{index}]: {error}", argument=error.argument) from error
+    return [level_from(f"levels[{index}]: ", document) for index, document in enumerate(documents)]

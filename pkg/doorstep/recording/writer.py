@@ -48,7 +48,7 @@ class RecordingWriter:
     they are followed by a save of the worlds.
 
     >>> import doorstep, os, tempfile
-    >>> from doorstep.recording import Recording, RecordingWriter, replay
+    >>> from doorstep.recording import Recording, RecordingWriter
     >>> path = os.path.join(tempfile.mkdtemp(), "run.rec")
     >>> with doorstep.Simulator(4, seed=7) as sim, RecordingWriter(path, sim) as writer:
     ...     for _ in range(100):
@@ -57,7 +57,7 @@ class RecordingWriter:
     ...         sim.step()
     >>> with Recording(path) as recording:
     ...     recording.num_steps
-    ...     replay(recording)               # raises ReplayError if the worlds come out differently
+    ...     recording.replay()              # raises ReplayError if the worlds come out differently
     100
 
     What happens between two steps must pass through the writer: `reset()`, or `checkpoint()` after `sim.restore()` or

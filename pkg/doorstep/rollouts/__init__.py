@@ -26,15 +26,13 @@ from doorstep.rollouts.config import (
 )
 from doorstep.rollouts.controllers import Controller, register_controller
 from doorstep.rollouts.engine import RolloutEngine
+from doorstep.rollouts.minari import write_minari
 from doorstep.rollouts.queues import OutputQueue, RequestQueue
-from doorstep.rollouts.recorded import write_recording
 from doorstep.rollouts.request import EpisodeRequest
 from doorstep.rollouts.result import EpisodeResult, EpisodeStep
-from doorstep.rollouts.shards import ShardWriter, TrajectoryShards, open_shards
-from doorstep.rollouts.statistics import RolloutStatistics
 
 if TYPE_CHECKING:
-    from doorstep.rollouts.dataset import ShardDataset, TrajectoryDataset, pad_trajectories
+    from doorstep.rollouts.dataset import TrajectoryDataset, pad_trajectories
 
 __all__ = [
     "AsyncEpisodes",
@@ -54,20 +52,15 @@ __all__ = [
     "RequestQueue",
     "RolloutConfig",
     "RolloutEngine",
-    "RolloutStatistics",
     "RoundRobinController",
     "SchedulerConfig",
-    "ShardDataset",
-    "ShardWriter",
     "TrajectoryDataset",
-    "TrajectoryShards",
-    "open_shards",
     "pad_trajectories",
     "register_controller",
-    "write_recording",
+    "write_minari",
 ]
 
-_NEED_TORCH = ("ShardDataset", "TrajectoryDataset", "pad_trajectories")
+_NEED_TORCH = ("TrajectoryDataset", "pad_trajectories")
 
 
 def __getattr__(name: str) -> object:

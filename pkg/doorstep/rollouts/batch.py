@@ -16,8 +16,9 @@ from doorstep._native import rollouts as native
 from doorstep._native.handle import Handle
 from doorstep.levels.files import AnyLevel
 from doorstep.levels.native import to_native
+from doorstep.policy import SamplingParams
 from doorstep.rollouts.policies import PolicyTable
-from doorstep.rollouts.request import EpisodeRequest
+from doorstep.rollouts.request import EpisodeRequest, chosen_sampling
 from doorstep.rollouts.result import record_bits
 
 
@@ -117,7 +118,7 @@ class RequestWriter:
         one = self._write_all([batch.template])
         array = np.repeat(one.array, len(batch))
         array["seed"], array["max_steps"] = batch.seeds, batch.max_steps
-        if batch.template.chosen_sampling().seed is None:
+        if self._chosen_sampling([batch.template], one.array)[0].seed is None:
             array["sampling_seed"] = batch.seeds
         if not batch.levels:
             return WrittenRequests(array, one.policies, one.kept)
@@ -138,8 +139,9 @@ class RequestWriter:
             0 if request.deadline is None else now + int(request.deadline * 1e9) for request in requests
         ]
         array["record"] = [record_bits(request) for request in requests]
-        _write_sampling(array, requests)
-        return WrittenRequests(array, self._write_policies(array, requests), self._write_levels(array, requests))
+        policies = self._write_policies(array, requests)
+        self._write_sampling(array, requests)
+        return WrittenRequests(array, policies, self._write_levels(array, requests))
 
     def _write_policies(self, array: NDArray[Any], requests: Sequence[EpisodeRequest]) -> frozenset[int]:
         written = array["policies"][:, : self._num_agents]
@@ -150,6 +152,29 @@ class RequestWriter:
             for row, request in zip(written, requests, strict=True):
                 row[:] = self._policies.numbers_of(request.policy, held)
         return frozenset(held)
+
+    def _write_sampling(self, array: NDArray[Any], requests: Sequence[EpisodeRequest]) -> None:
+        params = self._chosen_sampling(requests, array)
+        array["sampling_seed"] = [
+            request.seed if sampling.seed is None else sampling.seed
+            for request, sampling in zip(requests, params, strict=True)
+        ]
+        array["temperature"] = [sampling.temperature for sampling in params]
+        array["top_p"] = [sampling.top_p for sampling in params]
+        array["greedy"] = [sampling.greedy for sampling in params]
+        array["greedy"] |= array["temperature"] == 0  # which is the default in a request of the library
+
+    def _chosen_sampling(self, requests: Sequence[EpisodeRequest], array: NDArray[Any]) -> list[SamplingParams]:
+        """How the policies of each request choose, whose numbers are written."""
+        chosen: dict[tuple[Any, ...], SamplingParams] = {}  # most requests are alike
+        keys = [
+            (request.sampling, *numbers)
+            for request, numbers in zip(requests, array["policies"][:, : self._num_agents].tolist(), strict=True)
+        ]
+        for request, key in zip(requests, keys, strict=True):
+            if key not in chosen:
+                chosen[key] = chosen_sampling(request, map(self._policies.__getitem__, key[1:]))
+        return [chosen[key] for key in keys]
 
     def _write_levels(self, array: NDArray[Any], requests: Sequence[EpisodeRequest]) -> list[Any]:
         handles: dict[int, Handle] = {}
@@ -166,15 +191,3 @@ class RequestWriter:
         if handle is None:
             handle = self._levels[level] = native.create_shared_level(to_native(level), self._num_agents)
         return handle
-
-
-def _write_sampling(array: NDArray[Any], requests: Sequence[EpisodeRequest]) -> None:
-    params = [request.chosen_sampling() for request in requests]
-    array["sampling_seed"] = [
-        request.seed if sampling.seed is None else sampling.seed
-        for request, sampling in zip(requests, params, strict=True)
-    ]
-    array["temperature"] = [sampling.temperature for sampling in params]
-    array["top_p"] = [sampling.top_p for sampling in params]
-    array["greedy"] = [sampling.greedy for sampling in params]
-    array["greedy"] |= array["temperature"] == 0  # which is the default in a request of the library

@@ -1,4 +1,4 @@
-"""Trajectories of episodes as datasets of PyTorch: played by an engine, or read from shards."""
+"""Trajectories of episodes as a dataset of PyTorch, which an engine plays."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
-from typing import Any, TypeAlias, TypeVar, final
+from typing import Any, TypeAlias, final
 
 import numpy as np
 import torch
@@ -20,45 +20,17 @@ from doorstep.rollouts.config import RolloutConfig
 from doorstep.rollouts.engine import RolloutEngine
 from doorstep.rollouts.request import EpisodeRequest
 from doorstep.rollouts.result import EpisodeResult
-from doorstep.rollouts.shards import TrajectoryShards
 
 # Tensors of T steps by name, see `TrajectoryDataset`.
 Trajectory: TypeAlias = "dict[str, torch.Tensor]"
-Item = TypeVar("Item")
 
 _MOST_AHEAD = 1 << 20
 _STEPS = ("observations", "actions", "rewards")  # what has a row per step
 _ARRAYS = (*_STEPS, "last_observations")
 
 
-class _Epochs(IterableDataset):  # type: ignore[misc]
-    """Which items are yielded in an epoch, in which order, and by which worker process of a DataLoader."""
-
-    def __init__(self, shuffle_seed: int | None) -> None:
-        self._shuffle_seed = None if shuffle_seed is None else check_integer("shuffle_seed", shuffle_seed, 0, 2**63 - 1)
-        self._epoch = torch.zeros((), dtype=torch.int64).share_memory_()  # workers that persist see it too
-
-    def set_epoch(self, epoch: int) -> None:
-        """The next iterations have the order of this epoch; without it each has that of epoch 0.
-
-        Raises:
-            ArgumentError: `epoch` is no integer, or negative.
-        """
-        self._epoch.fill_(check_integer("epoch", epoch, 0, 2**63 - 1))
-
-    def _own(self, items: Iterable[Item]) -> Iterator[Item]:
-        """This worker's part of the items of an epoch: every n-th of n workers."""
-        if self._shuffle_seed is not None:
-            assert isinstance(items, Sequence)
-            sequence: Sequence[Item] = items
-            order = np.random.default_rng([self._shuffle_seed, int(self._epoch)]).permutation(len(sequence))
-            items = (sequence[place] for place in order.tolist())
-        worker = get_worker_info()
-        return itertools.islice(items, worker.id, None, worker.num_workers) if worker else iter(items)
-
-
 @final
-class TrajectoryDataset(_Epochs):
+class TrajectoryDataset(IterableDataset):  # type: ignore[misc]
     """Plays the requested episodes and yields their trajectories, in the order of the requests.
 
     While one is used, the engine plays the next ones. Each iteration plays all requests anew.
@@ -100,7 +72,6 @@ class TrajectoryDataset(_Epochs):
         ahead: int | None = None,
         shuffle_seed: int | None = None,
     ) -> None:
-        super().__init__(shuffle_seed)
         if not isinstance(engine, (RolloutEngine, RolloutConfig, SimulatorConfig)):
             refuse("engine", "a doorstep.RolloutEngine, or the config of one", engine)
         if not isinstance(requests, Iterable if shuffle_seed is None else Sequence):
@@ -108,6 +79,16 @@ class TrajectoryDataset(_Epochs):
             refuse("requests", f"{kind} of doorstep.EpisodeRequest", requests)
         self._engine, self._requests = engine, requests
         self._ahead = None if ahead is None else check_integer("ahead", ahead, 1, _MOST_AHEAD)
+        self._shuffle_seed = None if shuffle_seed is None else check_integer("shuffle_seed", shuffle_seed, 0, 2**63 - 1)
+        self._epoch = torch.zeros((), dtype=torch.int64).share_memory_()  # workers that persist see it too
+
+    def set_epoch(self, epoch: int) -> None:
+        """The next iterations have the order of this epoch; without it each has that of epoch 0.
+
+        Raises:
+            ArgumentError: `epoch` is no integer, or negative.
+        """
+        self._epoch.fill_(check_integer("epoch", epoch, 0, 2**63 - 1))
 
     def __iter__(self) -> Iterator[Trajectory]:
         """Raises StateError if an episode was not played to its end."""
@@ -128,7 +109,7 @@ class TrajectoryDataset(_Epochs):
         ahead = self._ahead or min(2 * worlds, _MOST_AHEAD)
         pending: collections.deque[Future[EpisodeResult]] = collections.deque()
         try:
-            for request in self._own(self._requests):
+            for request in self._own_requests():
                 pending.append(_submit(engine, request))
                 if len(pending) > ahead:
                     yield _trajectory(pending.popleft().result())
@@ -138,45 +119,15 @@ class TrajectoryDataset(_Epochs):
             for future in pending:
                 future.cancel()
 
-
-@final
-class ShardDataset(_Epochs):
-    """Yields the trajectories of shards, as `TrajectoryDataset` does.
-
-    Worker processes of a DataLoader read a part each; they share the memory of the mapped files.
-
-    >>> import doorstep, tempfile
-    >>> from doorstep.rollouts import ShardDataset, ShardWriter, open_shards, pad_trajectories
-    >>> from torch.utils.data import DataLoader
-    >>> config, directory = doorstep.SimulatorConfig(8), tempfile.mkdtemp()
-    >>> requests = [doorstep.EpisodeRequest(seed=seed, max_steps=20, record="observations") for seed in range(8)]
-    >>> with doorstep.RolloutEngine(config) as engine, ShardWriter(directory, config) as writer:
-    ...     ids = engine.submit(requests)
-    ...     writer.extend(engine)
-    >>> dataset = ShardDataset(open_shards(directory), shuffle_seed=1)
-    >>> for epoch in range(2):
-    ...     dataset.set_epoch(epoch)
-    ...     [batch["observations"].shape for batch in DataLoader(dataset, batch_size=4, collate_fn=pad_trajectories)]
-    [torch.Size([4, 20, 2, 94]), torch.Size([4, 20, 2, 94])]
-    [torch.Size([4, 20, 2, 94]), torch.Size([4, 20, 2, 94])]
-
-    Args:
-        shards: of `open_shards()`.
-        shuffle_seed: the order is drawn from it and the epoch; None: that in which they were written.
-
-    Raises:
-        ArgumentError: an argument is of another kind.
-    """
-
-    def __init__(self, shards: TrajectoryShards, *, shuffle_seed: int | None = None) -> None:
-        super().__init__(shuffle_seed)
-        if not isinstance(shards, TrajectoryShards):
-            refuse("shards", "what open_shards() returns", shards)
-        self._shards = shards
-
-    def __iter__(self) -> Iterator[Trajectory]:
-        """Raises StateError if an episode is damaged."""
-        return map(_trajectory, map(self._shards.__getitem__, self._own(range(len(self._shards)))))
+    def _own_requests(self) -> Iterator[EpisodeRequest]:
+        """This worker's part of the requests of the epoch: every n-th of n workers."""
+        requests: Iterable[EpisodeRequest] = self._requests
+        if self._shuffle_seed is not None:
+            assert isinstance(self._requests, Sequence)
+            order = np.random.default_rng([self._shuffle_seed, int(self._epoch)]).permutation(len(self._requests))
+            requests = map(self._requests.__getitem__, order.tolist())
+        worker = get_worker_info()
+        return itertools.islice(requests, worker.id, None, worker.num_workers) if worker else iter(requests)
 
 
 def _submit(engine: RolloutEngine, request: Any) -> Future[EpisodeResult]:

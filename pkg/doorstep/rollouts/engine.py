@@ -27,7 +27,6 @@ from doorstep.rollouts.core import Core, watch_process
 from doorstep.rollouts.queues import OutputQueue, RequestQueue
 from doorstep.rollouts.request import EpisodeRequest
 from doorstep.rollouts.result import EpisodeResult, EpisodeStep
-from doorstep.rollouts.statistics import RolloutStatistics
 
 _MOST_OUTPUTS = 4096  # taken at a time
 _PAUSE_SECONDS = 0.002  # between two attempts of a coroutine to submit
@@ -139,10 +138,6 @@ class RolloutEngine:
         if self.metrics is None:
             raise StateError("this engine measures nothing", hint="make it with MetricsConfig(trace=100_000)")
         self.metrics.write_trace(path)
-
-    def statistics(self) -> RolloutStatistics:
-        """What the replicas have done so far."""
-        return RolloutStatistics.of([replica.info() for replica in self._core.replicas])
 
     # ---- Requests ----
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import types
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
@@ -10,22 +11,26 @@ from typing import Any, final
 from doorstep._arguments import refuse
 from doorstep._native._generated import PolicyKind
 from doorstep.errors import ArgumentError
+from doorstep.policy import load_policy
+from doorstep.policy.built_in import IdlePolicy, RandomPolicy
+from doorstep.rollouts.request import check_policy
 
-BUILT_IN = {"random": PolicyKind.RANDOM, "idle": PolicyKind.IDLE}
+BUILT_IN = {RandomPolicy: PolicyKind.RANDOM, IdlePolicy: PolicyKind.IDLE}
 
 _UNUSED = object()
 
 
 @final
 class PolicyTable:
-    """A number for each policy. One that no unanswered request has is dropped, and its number may pass to another.
+    """A number for each policy, which is loaded then. A policy that no unanswered request has is dropped, and its
+    number may pass to another.
 
     Args:
         most: how many there may be.
         num_agents: of an episode.
         in_use: the numbers that unanswered requests have.
         passed_on: told a number that its policy has no longer.
-        check: refuses what is no policy; None: `check_policy`.
+        load: makes a policy of what requests have; None: `load_policy()`.
     """
 
     def __init__(
@@ -34,11 +39,12 @@ class PolicyTable:
         num_agents: int,
         in_use: Callable[[], AbstractSet[int]],
         passed_on: Callable[[int], None],
-        check: Callable[[Any], None] | None = None,
+        load: Callable[[Any], Any] | None = None,
     ) -> None:
         self._num_agents, self._in_use, self._passed_on = num_agents, in_use, passed_on
-        self._check = check or check_policy
+        self._load = load or _load
         self._policies: list[Any] = [_UNUSED] * most
+        self._given: list[Any] = [_UNUSED] * most  # what requests have; kept, so that no other object has its identity
         self._numbers: dict[Any, int] = {}  # by identity
 
     def __getitem__(self, number: int) -> Any:
@@ -53,21 +59,20 @@ class PolicyTable:
         return [self._number_of(one, held) for one in policy]
 
     def _number_of(self, policy: Any, held: set[int]) -> int:
-        self._check(policy)
         key = _identity(policy)
         number = self._numbers.get(key)
         if number is None:
-            number = self._give_number(key, policy, held)
+            number = self._give_number(key, policy, self._load(policy), held)
         held.add(number)
         return number
 
-    def _give_number(self, key: Any, policy: Any, held: set[int]) -> int:
+    def _give_number(self, key: Any, given: Any, policy: Any, held: set[int]) -> int:
         """Ctrl-C may end it anywhere: then the policy has no number, or this one."""
         number = self._find_free(held)
         others = {other: its for other, its in self._numbers.items() if its != number}
         if len(others) < len(self._numbers):
             self._passed_on(number)
-        self._policies[number], self._numbers = policy, {**others, key: number}
+        self._given[number], self._policies[number], self._numbers = given, policy, {**others, key: number}
         return number
 
     def drop_unused(self) -> None:
@@ -76,7 +81,7 @@ class PolicyTable:
         for key, number in list(self._numbers.items()):
             if number not in in_use and not isinstance(key, str):
                 del self._numbers[key]
-                self._policies[number] = _UNUSED
+                self._policies[number] = self._given[number] = _UNUSED
                 self._passed_on(number)
 
     def _find_free(self, held: set[int]) -> int:
@@ -94,18 +99,19 @@ class PolicyTable:
         )
 
 
-def check_policy(policy: Any) -> None:
-    """Refuses what no engine can play."""
-    is_known = policy in BUILT_IN if isinstance(policy, str) else callable(policy) or hasattr(policy, "native_handle")
-    if not is_known:
-        refuse("policy", f"{', '.join(map(repr, BUILT_IN))}, a doorstep.Policy or a callable", policy)
+def _load(given: Any) -> Any:
+    policy = load_policy(given)
+    check_policy(policy)
+    return policy
 
 
 def _identity(policy: Any) -> Any:
     """Policies that are equal may act differently. Methods of one object are one policy, although Python makes a new
     object each time. The table keeps these objects alive: no other one has their addresses meanwhile."""
-    if isinstance(policy, str):
-        return policy
+    if isinstance(policy, (str, os.PathLike)):
+        return os.fspath(policy)
+    if type(policy) in BUILT_IN:
+        return type(policy)
     if isinstance(policy, types.MethodType):
         return id(policy.__self__), id(policy.__func__)
     if isinstance(policy, (types.BuiltinMethodType, types.MethodWrapperType)):

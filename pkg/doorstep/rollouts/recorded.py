@@ -5,56 +5,32 @@ from __future__ import annotations
 import os
 
 import numpy as np
+from numpy.typing import NDArray
 
 from doorstep._arguments import refuse
 from doorstep.config import SimulatorConfig
 from doorstep.errors import ReplayError
-from doorstep.recording import RecordingWriter
+from doorstep.recording import Recording, RecordingWriter
 from doorstep.rollouts.request import EpisodeRequest
-from doorstep.rollouts.result import EpisodeResult
 from doorstep.simulator import Simulator
 
 
-def write_recording(path: str | os.PathLike[str], result: EpisodeResult, config: SimulatorConfig) -> None:
-    """Writes an episode as a recording of one world, for `doorstep replay`, `render` and `view`.
-
-    The episode is stepped again with the actions that it has recorded, and must come out the same. A recording of an
-    episode without a level has no saved world, and can be replayed by later versions; one with a level begins with a
-    saved world, which only the same version of doorstep can replay.
-
-    >>> import doorstep, os, tempfile
-    >>> from doorstep.recording import Recording, replay
-    >>> from doorstep.rollouts import write_recording
-    >>> config, path = doorstep.SimulatorConfig(8), os.path.join(tempfile.mkdtemp(), "episode.rec")
-    >>> with doorstep.RolloutEngine(config) as engine:
-    ...     result = engine.future(doorstep.EpisodeRequest(seed=3, record=("actions",))).result()
-    >>> write_recording(path, result, config)
-    >>> with Recording(path) as recording:
-    ...     replay(recording)
-    ...     recording.num_steps
-    200
-
-    Args:
-        path: the file; one that exists is replaced.
-        result: of a request that records "actions" or "observations".
-        config: the engine's `config.simulator`.
-
-    Raises:
-        ArgumentError: the result has no actions, or an argument is of another kind.
-        ReplayError: the episode comes out differently: `config` is not that of the engine. Nothing was written.
-        OSError: the file cannot be written.
-    """
-    if not isinstance(result, EpisodeResult):
-        refuse("result", "a doorstep.EpisodeResult", result)
+def record_episode(
+    path: str | os.PathLike[str],
+    request: EpisodeRequest,
+    actions: NDArray[np.int32],
+    state_hash: int,
+    config: SimulatorConfig,
+) -> Recording:
+    """Writes the recording of an episode that was played with these actions; see `EpisodeResult.record()`."""
     if not isinstance(config, SimulatorConfig):
         refuse("config", "a doorstep.SimulatorConfig", config)
-    if result.actions is None:
-        refuse("result", "of a request that records actions", result.request, 'pass record=("actions",) to the request')
-    _check_end(result, config)
-    with _new_world(result.request, config) as sim, RecordingWriter(path, sim) as writer:
-        for actions in result.actions:
-            sim.actions = actions[None]
+    _check_end(request, actions, state_hash, config)
+    with _new_world(request, config) as sim, RecordingWriter(path, sim) as writer:
+        for step_actions in actions:
+            sim.actions = step_actions[None]
             writer.step()
+    return Recording(path)
 
 
 def _new_world(request: EpisodeRequest, config: SimulatorConfig) -> Simulator:
@@ -75,19 +51,20 @@ def _new_world(request: EpisodeRequest, config: SimulatorConfig) -> Simulator:
     return sim
 
 
-def _check_end(result: EpisodeResult, config: SimulatorConfig) -> None:
+def _check_end(
+    request: EpisodeRequest, actions: NDArray[np.int32], state_hash: int, config: SimulatorConfig
+) -> None:
     """Plays the episode again; nothing is written if it ends otherwise."""
-    assert result.actions is not None
-    with _new_world(result.request, config) as sim:
-        for actions in result.actions:
-            sim.actions = actions[None]
+    with _new_world(request, config) as sim:
+        for step_actions in actions:
+            sim.actions = step_actions[None]
             sim.step()
-        if int(sim.world_hashes()[0]) == result.state_hash:
+        if int(sim.world_hashes()[0]) == state_hash:
             return
     error = ReplayError(
-        f"the episode of seed {result.request.seed} comes out differently; nothing was written",
+        f"the episode of seed {request.seed} comes out differently; nothing was written",
         argument="config",
         hint="pass engine.config.simulator of the engine that played it",
     )
-    error.different_step, error.worlds = len(result.actions), (0,)
+    error.different_step, error.worlds = len(actions), (0,)
     raise error

@@ -15,12 +15,14 @@ from doorstep._native._generated import PolicyKind, ReplicaInfo, ReplicaNeed
 from doorstep._native.rollouts import ReplicaHandle, RowsToAct
 from doorstep.config import SimulatorConfig
 from doorstep.errors import ArgumentError, ClosedError
+from doorstep.policy import Policy
 from doorstep.rollouts.exchange import AskedRows, Exchange
 from doorstep.rollouts.failures import FailureTexts
 from doorstep.rollouts.native_policies import NativePolicies
 from doorstep.rollouts.own_threads import OwnThreads
 from doorstep.rollouts.policies import BUILT_IN
 from doorstep.rollouts.queues import OutputQueue, RequestQueue
+from doorstep.rollouts.row_states import RowStates, on_host
 
 FindPolicy: TypeAlias = Callable[[int], Any]
 Ended: TypeAlias = Callable[[int, "BaseException | None"], None]
@@ -51,6 +53,7 @@ class Replica:
         self._requests, self._outputs = requests, outputs
         self._handle = ReplicaHandle(config.native_handle, requests.native_handle, outputs.native_handle, number)
         self._failures, self._threads = failures, threads
+        self._states = RowStates()
         self._check_actions = config.action_check == "raise"  # those out of range are an error of their policy
         self._last_info = self._handle.info()
         self._thread: threading.Thread | None = None
@@ -79,6 +82,7 @@ class Replica:
 
     def forget_policy(self, number: int) -> None:
         """It asks for the policy again: the number belongs to another one, or the weights have changed."""
+        self._states.forget(number)
         with contextlib.suppress(ClosedError):
             self._handle.set_policy(number, PolicyKind.CALLER)
 
@@ -116,42 +120,41 @@ class Replica:
     def _act(self, find_policy: FindPolicy, native: NativePolicies) -> None:
         number = self._handle.work.policy
         policy = find_policy(number)
-        if isinstance(policy, str):
-            self._handle.set_policy(number, BUILT_IN[policy])
+        if type(policy) in BUILT_IN:
+            self._handle.set_policy(number, BUILT_IN[type(policy)])
             return
         try:
-            if hasattr(policy, "native_handle"):
+            if isinstance(policy, Policy):
                 native.give(number, policy, lambda handle: self._handle.set_policy(number, PolicyKind.NATIVE, handle))
             else:
-                self._call(policy)
+                self._call(number, policy)
         except BaseException as error:  # of the user's: the policy's episodes fail, the others go on
             self._handle.fail(self._failures.number_of(error))
 
-    def _call(self, policy: Callable[[NDArray[np.float32]], Any]) -> None:
+    def _call(self, number: int, policy: Callable[..., Any]) -> None:
         asked = self._handle.rows_to_act()
-        observations = asked.observations[asked.rows]
         if isinstance(policy, Exchange):
-            asked.actions[asked.rows] = policy(self._for_exchange(asked, observations))
+            asked.actions[asked.rows] = policy(self._for_exchange(asked))
             return
-        chosen = _read_actions(policy(observations), len(asked.rows))
+        chosen = _read_actions(self._states.call(number, policy, asked), len(asked.rows))
         if self._check_actions:
             _refuse_out_of_range(chosen)
         asked.actions[asked.rows] = chosen
 
-    def _for_exchange(self, asked: RowsToAct, observations: NDArray[np.float32]) -> AskedRows:
+    def _for_exchange(self, asked: RowsToAct) -> AskedRows:
         num_agents = len(asked.actions) // self._handle.info().num_worlds
         return AskedRows(
             replica=self.number,
             worlds=asked.rows // num_agents,
             steps=asked.steps,
             tags=asked.tags,
-            observations=observations,
+            observations=asked.observations[asked.rows],
             rewards=asked.rewards[asked.rows],
         )
 
 
 def _read_actions(returned: Any, rows: int) -> NDArray[np.int32]:
-    array = np.asarray(returned.detach().cpu() if hasattr(returned, "detach") else returned)
+    array = on_host(returned)
     if array.dtype.kind not in "iu" or array.shape != (rows, len(ACTIONS)):
         raise ArgumentError(
             f"the policy returned {array.dtype} {list(array.shape)}; it must return integers [{rows}, {len(ACTIONS)}]",

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, TypeAlias, final
-
-import numpy as np
-from numpy.typing import NDArray
 
 from doorstep._arguments import check_integer, is_number, refuse
 from doorstep._native import MAX_EPISODE_LENGTH, MAX_SEED
@@ -15,10 +13,8 @@ from doorstep.levels.files import AnyLevel
 from doorstep.levels.generated import GeneratedLevel
 from doorstep.levels.level import Level
 from doorstep.policy import Policy
-from doorstep.policy.sampling import SamplingParams
-
-# Observations float32 [R, F] of R agents -> actions, integers [R, 4].
-RowPolicy: TypeAlias = Callable[[NDArray[np.float32]], Any]
+from doorstep.policy.loading import AnyPolicy, check_name, observed_by
+from doorstep.policy.sampling import SamplingParams, check_sampling
 
 Recorded: TypeAlias = Literal["actions", "observations", "stream", "trace"]
 RECORDED = ("actions", "observations", "stream", "trace")
@@ -44,9 +40,9 @@ class EpisodeRequest:
     Attributes:
         seed: of the level's random choices, 0 to 2**32 - 1.
         level: a level to play; None: one of the engine's `levels`, and without these the reference's.
-        policy: chooses the actions: "random" (all legal ones are equally likely), "idle", a `doorstep.Policy`, or a
-            callable: observations float32 [R, F] of R agents -> actions, integers [R, 4]; or a tuple of them, one for
-            each agent.
+        policy: chooses the actions: what `load_policy()` takes, if it observes "flat"; or a tuple of that, one for each
+            agent. Each engine loads an object once while requests have it, and a text once. The scripted policy plans
+            on the state of a simulator, which engines do not give: `doorstep.evaluate()` plays it.
         sampling: how each `doorstep.Policy` chooses; None: as its own `sampling` says, which must then be the same for
             all of a tuple. Without a seed there, random numbers follow from that of the episode.
         max_steps: steps after which the episode ends at the latest; None: the simulator's or the level's length.
@@ -64,7 +60,7 @@ class EpisodeRequest:
     _: KW_ONLY
     seed: int = 0
     level: AnyLevel | None = None
-    policy: Any = "random"
+    policy: AnyPolicy | tuple[AnyPolicy, ...] = "random"
     sampling: SamplingParams | None = None
     max_steps: int | None = None
     priority: int = 0
@@ -76,10 +72,10 @@ class EpisodeRequest:
         check_integer("seed", self.seed, 0, MAX_SEED)
         if self.level is not None and not isinstance(self.level, (Level, GeneratedLevel)):
             refuse("level", "a doorstep.Level, a GeneratedLevel or None", self.level)
-        if self.sampling is not None and not isinstance(self.sampling, SamplingParams):
-            refuse("sampling", "a doorstep.SamplingParams or None", self.sampling)
-        if isinstance(self.policy, tuple):
-            self.chosen_sampling()
+        check_sampling(self.sampling)
+        for policy in self.policy if isinstance(self.policy, tuple) else (self.policy,):
+            if policy is not None:  # which is that of results from files, where it is not known
+                check_policy(policy)
         if self.max_steps is not None:
             check_integer("max_steps", self.max_steps, 1, MAX_EPISODE_LENGTH)
         check_integer("priority", self.priority, -_MAX_PRIORITY, _MAX_PRIORITY)
@@ -88,15 +84,37 @@ class EpisodeRequest:
         object.__setattr__(self, "record", _check_record(self.record))
         check_integer("tag", self.tag, 0, 2**64 - 1)
 
-    def chosen_sampling(self) -> SamplingParams:
-        """How its policies choose, by `sampling` or by their own."""
-        if self.sampling is not None:
-            return self.sampling
-        policies = self.policy if isinstance(self.policy, tuple) else (self.policy,)
-        own = {policy.sampling for policy in policies if isinstance(policy, Policy)}
-        if len(own) > 1:
-            refuse("sampling", "given where the policies of a tuple have several", None, f"they have {own}")
-        return own.pop() if own else _DEFAULT_SAMPLING
+
+def chosen_sampling(request: EpisodeRequest, policies: Iterable[Any]) -> SamplingParams:
+    """How the policies of a request choose, once they are loaded: by its `sampling`, or by their own.
+
+    Raises:
+        ArgumentError: they have several.
+    """
+    if request.sampling is not None:
+        return request.sampling
+    own = {policy.sampling for policy in policies if isinstance(policy, Policy)}
+    if len(own) > 1:
+        refuse("sampling", "given where the policies of a tuple have several", None, f"they have {own}")
+    return own.pop() if own else _DEFAULT_SAMPLING
+
+
+def check_policy(policy: Any) -> None:
+    """Refuses what no engine can play, as far as that is known before it is loaded.
+
+    Raises:
+        ArgumentError: it is nothing that chooses actions, or observes more than an engine gives.
+    """
+    if isinstance(policy, (str, os.PathLike)):
+        check_name(os.fspath(policy))
+        observed = "simulator" if policy == "scripted" else "flat"
+    elif callable(policy) or (isinstance(policy, list) and policy and all(map(callable, policy))):
+        observed = observed_by(policy)
+    else:
+        refuse("policy", "what load_policy() takes, or a tuple of it", policy)
+    if observed != "flat":
+        hint = "doorstep.evaluate() plays it, and so do loops: sim.actions = policy(...)"
+        refuse("policy", f'one that observes "flat" and not "{observed}", of which an engine has none', policy, hint)
 
 
 def _is_deadline(seconds: Any) -> bool:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from doorstep._arguments import refuse
 from doorstep._native import ACTIONS
 from doorstep._native._generated import EpisodeReason, EpisodeRecord, OutputKind
 from doorstep._native.rollouts import output_data
+from doorstep.config import SimulatorConfig
 from doorstep.levels.generated import ROOM_ENDS
+from doorstep.recording import Recording
+from doorstep.rollouts.recorded import record_episode
 from doorstep.rollouts.request import EpisodeRequest
 
 Reason: TypeAlias = Literal["goal", "time", "cancelled", "expired", "failed"]
@@ -73,6 +78,34 @@ class EpisodeResult:
         level = self.request.level
         ends = np.array(ROOM_ENDS if level is None else level.room_ends)
         return self.max_y > ends[:, None]
+
+    def record(self, path: str | os.PathLike[str], config: SimulatorConfig) -> Recording:
+        """Writes the episode as a recording of one world, and opens it.
+
+        The episode is stepped again with its actions, and must come out the same. A recording of an episode without a
+        level has no saved world, and can be replayed by later versions; one with a level begins with a saved world,
+        which only the same version of doorstep can replay.
+
+        >>> import doorstep, os, tempfile
+        >>> config, path = doorstep.SimulatorConfig(8), os.path.join(tempfile.mkdtemp(), "episode.rec")
+        >>> with doorstep.RolloutEngine(config) as engine:
+        ...     result = engine.future(doorstep.EpisodeRequest(seed=3, record=("actions",))).result()
+        >>> result.record(path, config).num_steps
+        200
+
+        Args:
+            path: the file; one that exists is replaced.
+            config: the engine's `config.simulator`.
+
+        Raises:
+            ArgumentError: the request records no actions, or an argument is of another kind.
+            ReplayError: the episode comes out differently: `config` is not that of the engine. Nothing was written.
+            OSError: the file cannot be written.
+        """
+        if self.actions is None:
+            hint = 'pass record=("actions",) to the request'
+            refuse("record", "'actions' or 'observations' in the request", self.request, hint)
+        return record_episode(path, self.request, self.actions, self.state_hash, config)
 
 
 @final

@@ -1,7 +1,7 @@
 """Training agents with proximal policy optimisation (PPO); needs PyTorch: pip install "doorstep[train]".
 
-`train()` trains in a folder, from a `TrainingConfig` or a `preset()`; `resume()` goes on; `load_policy()` plays the
-result. `doorstep train` is the command.
+`train()` trains in a folder, from a `TrainingConfig` or a `preset()`; `resume()` goes on; `doorstep.load_policy()`
+plays the result. `doorstep train` is the command.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from doorstep.training.levels import LevelOutcomes, SuccessRates
 from doorstep.training.logs import Record, read_log
 from doorstep.training.presets import preset
 from doorstep.training.run import resume, train
-from doorstep.training.trained import export_policy, load_policy
+from doorstep.training.trained import export_policy
 from doorstep.training.trainer import Trainer
 
 __all__ = [
@@ -52,7 +52,6 @@ __all__ = [
     "UniformCurriculum",
     "export_policy",
     "load_checkpoint",
-    "load_policy",
     "preset",
     "read_log",
     "register_curriculum",

@@ -2,36 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, final
+from typing import final
 
 import torch
 
 from doorstep._native import ACTIONS
 from doorstep.config import SimulatorConfig
-from doorstep.policy import Policy, SamplingParams
+from doorstep.policy import SamplingParams, load_policy
 from doorstep.torch import multi_discrete_sample
 from doorstep.training.config import TrainingConfig
 from doorstep.training.distributed import Ranks
 from doorstep.training.networks import ActorCritic
-
-if TYPE_CHECKING:
-    from doorstep.training.rollout import Evaluate, Rollout
+from doorstep.training.rollout import Actor, Evaluate, Rollout
 
 MAX_STEP = 2**32 - 1
-
-
-class Actor(Protocol):
-    """Chooses actions.
-
-    Attributes:
-        evaluates: whether `act()` also writes log-probabilities and values; otherwise they are computed afterwards.
-    """
-
-    evaluates: bool
-
-    def act(self, rollout: Rollout, step: int, step_of_run: int) -> None:
-        """Reads the observations, memory and starts of a step of the rollout; writes its actions and the memory after
-        it. step_of_run: counts all steps of the run."""
 
 
 @final
@@ -67,7 +51,7 @@ class NativeActor:
     evaluates = False
 
     def __init__(self, network: ActorCritic, simulator: SimulatorConfig, seed: int, ranks: Ranks) -> None:
-        self._policy = Policy.from_torch(network.actor_modules(), sampling=SamplingParams(seed=seed))
+        self._policy = load_policy(network.actor_modules(), sampling=SamplingParams(seed=seed))
         self._num_agents = simulator.num_agents
         self._first_world = ranks.rows(simulator.num_worlds).start
 

@@ -1,7 +1,8 @@
 """Checkpoints: one file with everything that a run needs to go on as if it had never stopped.
 
 The file is in the safetensors format, which holds tensors and a JSON header and runs no code. Its metadata has the
-config, the counters of the run and a checksum of everything.
+config, the counters of the run and a checksum of everything. It is also the file of a policy, which plays it without
+PyTorch and without the config's classes.
 """
 
 from __future__ import annotations
@@ -10,16 +11,19 @@ import json
 import os
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, NoReturn, final
 
 import torch
 
-from doorstep._files import read_regular, replaced_file
+from doorstep._files import read_regular
 from doorstep._native import VERSION_STRING
-from doorstep._optional import import_optional
-from doorstep._safetensors import METADATA, check_seal, seal, split
+from doorstep._safetensors import METADATA, read_arrays, split, write_arrays
 from doorstep.errors import DoorstepError, StateError
+from doorstep.policy import SamplingParams
+from doorstep.policy import files as policy_files
 from doorstep.training.config import CurriculumConfig, TrainingConfig, UniformCurriculum
+from doorstep.training.trained import policy_layers
 
 FORMAT = 1
 METADATA_KEY = "doorstep"
@@ -93,7 +97,6 @@ def save_checkpoint(path: str | os.PathLike[str], checkpoint: Checkpoint) -> Non
     """Writes a checkpoint; an older one at `path` is replaced at the very end, or stays as it is.
 
     Raises:
-        LibraryError: safetensors is missing: pip install "doorstep[train]".
         OSError: the file cannot be written.
     """
     curriculum = type(checkpoint.config.curriculum)
@@ -105,20 +108,24 @@ def save_checkpoint(path: str | os.PathLike[str], checkpoint: Checkpoint) -> Non
         "seconds": checkpoint.seconds,
         "reward_function": checkpoint.reward_function,
     }
-    save_tensors(path, checkpoint.tensors, header)
+    tensors, metadata = dict(checkpoint.tensors), {}
+    if not checkpoint.config.sees_pixels:  # which no policy can
+        layers, about = policy_layers(checkpoint), {"world_steps": checkpoint.world_steps, "config": header["config"]}
+        metadata[policy_files.METADATA_KEY] = policy_files.description_of(layers, SamplingParams(), about)
+        tensors.update({name: torch.from_numpy(array) for name, array in policy_files.arrays_of(layers).items()})
+    save_tensors(path, tensors, header, metadata)
 
 
-def save_tensors(path: str | os.PathLike[str], tensors: Mapping[str, torch.Tensor], header: Mapping[str, Any]) -> None:
-    """Writes tensors and a header, with checksum and versions, whole or not at all."""
-    safetensors = load_safetensors()
-    on_host = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+def save_tensors(
+    path: str | os.PathLike[str],
+    tensors: Mapping[str, torch.Tensor],
+    header: Mapping[str, Any],
+    metadata: Mapping[str, str] = MappingProxyType({}),
+) -> None:
+    """Writes tensors and a header, with checksum and versions, whole or not at all. metadata: further entries."""
+    arrays = {name: tensor.detach().cpu().numpy() for name, tensor in tensors.items()}
     about = {"format": FORMAT, "version": VERSION_STRING}
-    contents, arrays = split(safetensors.save(on_host, {METADATA_KEY: json.dumps({**about, **header})}))
-    with replaced_file(path) as file:
-        file.write(seal(contents, arrays))
-        file.write(arrays)
-        file.flush()
-        os.fsync(file.fileno())  # on the disk before the older one is gone
+    write_arrays(path, arrays, {**metadata, METADATA_KEY: json.dumps({**about, **header})})
 
 
 def load_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
@@ -126,7 +133,6 @@ def load_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
 
     Raises:
         StateError: the file is not a checkpoint, damaged, or of another version of the format.
-        LibraryError: safetensors is missing: pip install "doorstep[train]".
         OSError: the file cannot be read.
     """
     return parse_checkpoint(path, read_regular(path))
@@ -136,11 +142,10 @@ def parse_checkpoint(path: str | os.PathLike[str], data: bytes) -> Checkpoint:
     """The checkpoint that the bytes of a file are.
 
     Raises:
-        StateError, LibraryError: as `load_checkpoint()`; the message has the path.
+        StateError: as `load_checkpoint()`; the message has the path.
     """
-    safetensors = load_safetensors()
     try:
-        contents, arrays = split(data)
+        contents, stored = split(data)
         header = json.loads(contents[METADATA][METADATA_KEY])
         format_of_file, written_by = header.get("format"), header.get("version", "an unknown version")
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
@@ -148,28 +153,20 @@ def parse_checkpoint(path: str | os.PathLike[str], data: bytes) -> Checkpoint:
     if format_of_file != FORMAT:
         _refuse(path, f"has format {format_of_file}, written by doorstep {written_by}; this one reads {FORMAT}")
     try:
-        check_seal(contents, arrays)
-        tensors = safetensors.load(data)
-    except Exception as error:  # of safetensors, whose class is its own
+        arrays = read_arrays(contents, stored)
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise StateError(f"{os.fsdecode(path)} is damaged: {error}") from error
     try:
         values, absent = header["config"], ""
         if values["curriculum"]["type"] not in CurriculumConfig.registry:
             values, absent = {**values, "curriculum": UniformCurriculum.type}, header["curriculum"]
         config = TrainingConfig.from_dict(values)
+        own = {name: one for name, one in arrays.items() if not policy_files.is_array_of_policy(name)}
+        tensors = {name: torch.from_numpy(array) for name, array in own.items()}
         counters = header["update"], header["world_steps"], header["seconds"]
         return Checkpoint(config, *counters, tensors, absent, header["reward_function"])
     except (DoorstepError, KeyError, TypeError) as error:
         raise StateError(f"{os.fsdecode(path)} has a config that this version refuses: {error}") from error
-
-
-def load_safetensors() -> Any:
-    """safetensors' module for PyTorch.
-
-    Raises:
-        LibraryError: it is missing.
-    """
-    return import_optional("safetensors.torch", "checkpoints need safetensors", 'pip install "doorstep[train]"')
 
 
 def _refuse(path: str | os.PathLike[str], problem: str) -> NoReturn:

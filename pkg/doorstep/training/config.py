@@ -182,7 +182,7 @@ class TrainingConfig(Config):
 
     simulator: Annotated[
         SimulatorConfig, "The worlds. With cameras the network sees their pixels, otherwise the flat observations."
-    ] = field(default_factory=lambda: SimulatorConfig(256, flat_observations=True))
+    ] = field(default_factory=lambda: SimulatorConfig(256))
     levels: Annotated[
         str | tuple[Level | GeneratedLevel, ...],
         PlayedLevels(),
@@ -220,8 +220,8 @@ class TrainingConfig(Config):
         simulator, experience = self.simulator, self.experience
         if not simulator.auto_reset:
             refuse("simulator.auto_reset", "True", False, "training steps worlds whose episodes follow each other")
-        if not self.sees_pixels and not simulator.flat_observations:
-            object.__setattr__(self, "simulator", simulator.replace(flat_observations=True))
+        if simulator.flat_observations == self.sees_pixels:
+            object.__setattr__(self, "simulator", simulator.replace(flat_observations=not self.sees_pixels))
         if self.sees_pixels and experience.time_limit == "bootstrap":
             refuse("experience.time_limit", "'terminal' with cameras, which have no view of what was last", "bootstrap")
         if is_reference(self.levels) and not isinstance(self.curriculum, UniformCurriculum):

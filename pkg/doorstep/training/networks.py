@@ -86,7 +86,7 @@ class ActorCritic(nn.Module):  # type: ignore[misc]
         return torch.stack(outputs), memory
 
     def actor_modules(self) -> list[nn.Module]:
-        """What chooses actions, in the order of evaluation, for `doorstep.Policy.from_torch()`."""
+        """What chooses actions, in the order of evaluation, for `doorstep.load_policy()`."""
         return [module for module in (self.encoder, self.memory, self.actor) if module is not None]
 
 

@@ -8,7 +8,10 @@ from typing import NamedTuple, final
 import torch
 from torch import nn
 
+from doorstep.training.config import TrainingConfig
 from doorstep.training.distributed import Ranks
+
+OBSERVATION_DECAY, LEAST_OBSERVATION_DEVIATION = 0.99, 0.05
 
 
 class Scale(NamedTuple):
@@ -65,3 +68,10 @@ class RunningMoments(nn.Module):  # type: ignore[misc]
         deviation = (self.square / weight - mean.square()).clamp(min=self.least**2).sqrt()
         deviation = torch.where(self.weight > 0, deviation, 1)
         return Scale(mean.float(), deviation.float())
+
+
+def make_observation_moments(config: TrainingConfig, shape: tuple[int, ...]) -> RunningMoments | None:
+    """None: observations are used as they are."""
+    if config.sees_pixels or not config.experience.normalize_observations:
+        return None
+    return RunningMoments(shape, OBSERVATION_DECAY, LEAST_OBSERVATION_DEVIATION)

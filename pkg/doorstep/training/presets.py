@@ -43,7 +43,7 @@ PRESETS: dict[str, TrainingConfig] = {
     # The hyperparameters of the reference's own training script, and the numbers of worlds and updates that its authors
     # recommend, for a GPU.
     "reference": TrainingConfig(
-        simulator=SimulatorConfig(8192, seed=5, flat_observations=True),
+        simulator=SimulatorConfig(8192, seed=5),
         network=MLPNetwork(widths=(256, 256, 256), activation="relu", layer_norm=True),
         experience=ExperienceConfig(
             num_steps=40,

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import final
+from typing import Protocol, final
 
 import torch
 
 from doorstep._native import ACTIONS
 from doorstep.torch import generalized_advantages, multi_discrete_evaluate
-from doorstep.training.acting import Actor
 from doorstep.training.config import TrainingConfig
 from doorstep.training.distributed import Ranks
 from doorstep.training.levels import TrainingLevels
@@ -21,6 +20,20 @@ from doorstep.training.worlds import Worlds
 EVALUATED_STEPS = 8192  # of agents, at once, where values are computed after a rollout: about what a cache holds
 
 Evaluate = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], Outputs]
+
+
+class Actor(Protocol):
+    """Chooses actions.
+
+    Attributes:
+        evaluates: whether `act()` also writes log-probabilities and values; otherwise they are computed afterwards.
+    """
+
+    evaluates: bool
+
+    def act(self, rollout: Rollout, step: int, step_of_run: int) -> None:
+        """Reads the observations, memory and starts of a step of the rollout; writes its actions and the memory after
+        it. step_of_run: counts all steps of the run."""
 
 
 @final

@@ -13,9 +13,9 @@ from doorstep._arguments import check_between
 from doorstep._files import checked_path, read_regular, replaced_file
 from doorstep._reward import AnyReward, RewardFunction, split_reward
 from doorstep.errors import ArgumentError, StateError
+from doorstep.policy.files import CHECKPOINT as CHECKPOINT
 from doorstep.training.checkpoint import (
     Checkpoint,
-    load_safetensors,
     parse_checkpoint,
     save_checkpoint,
     save_tensors,
@@ -27,7 +27,6 @@ from doorstep.training.logs import JsonLines, Record, TensorBoardLog
 from doorstep.training.presets import preset
 from doorstep.training.trainer import Trainer
 
-CHECKPOINT = "checkpoint.safetensors"
 CONFIG = "config.json"
 LOG = "log.jsonl"
 TENSORBOARD = "tensorboard"
@@ -93,7 +92,7 @@ def train(
         ArgumentError: the folder has a run already; or a change is refused; or the number of worlds is not a multiple
             of that of processes.
         StateError: with auto_resume, the checkpoint is damaged, or does not fit the config.
-        LibraryError: safetensors, or TensorBoard, is missing: pip install "doorstep[train]".
+        LibraryError: TensorBoard is missing: pip install "doorstep[train]".
         NonFiniteLossError: a loss or gradient was not finite; its data is in `nonfinite_batch.safetensors`.
         LostRankError: another process has ended, or does not answer.
         OSError: a file cannot be written; an older checkpoint is still there. It is raised in all processes.
@@ -103,7 +102,6 @@ def train(
     checkpoint = read_on_first(path / CHECKPOINT, ranks)
     if checkpoint is not None and not auto_resume:
         raise ArgumentError(f"{path} has a run already", argument="folder", hint="resume it, or choose another folder")
-    load_safetensors()  # now, not after the first updates
     changed, function = with_reward(changes, reward)
     trainer = Trainer((config or preset("default")).changed(**changed), ranks, function)
     if checkpoint is not None:

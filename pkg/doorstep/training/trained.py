@@ -1,79 +1,53 @@
-"""Playing what was trained: the policy of a checkpoint, and a small file of it for others."""
+"""What was trained as a policy: the one that every checkpoint holds, and a small file of it for others."""
 
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
 
-from doorstep.errors import StateError
-from doorstep.policy import Policy, SamplingParams
-from doorstep.policy.files import StoredLayer, write_policy
+from doorstep.policy import SamplingParams
+from doorstep.policy.files import StoredLayer, read_stored, write_policy
 from doorstep.policy.torch_modules import LayerSpec, read_layers
-from doorstep.training.checkpoint import Checkpoint, load_checkpoint
 from doorstep.training.networks import ActorCritic
-from doorstep.training.trainer import make_observation_moments
+from doorstep.training.normalization import make_observation_moments
 
-
-def load_policy(path: str | os.PathLike[str], *, sampling: SamplingParams | None = None) -> Policy:
-    """The policy of a checkpoint, evaluated by the library. It takes observations as the simulator makes them.
-
-    >>> import doorstep, tempfile
-    >>> from doorstep.training import load_policy, train
-    >>> folder = tempfile.mkdtemp()
-    >>> _ = train(folder, num_worlds=8, num_minibatches=1, num_updates=1)
-    >>> policy = load_policy(f"{folder}/checkpoint.safetensors")
-    >>> sim = doorstep.Simulator(4, flat_observations=True)
-    >>> policy.act(sim.observations).shape
-    (4, 2, 4)
-
-    Args:
-        path: the file of a checkpoint.
-        sampling: how actions are chosen; None: `SamplingParams()`.
-
-    Raises:
-        StateError: the file is not a checkpoint, damaged, of other tensors than its config says, or of a network that
-            sees pixels.
-        LibraryError, OSError: as `load_checkpoint()`.
-    """
-    return Policy.from_torch(restored_network(_playable(path)).actor_modules(), sampling=sampling)
+if TYPE_CHECKING:
+    from doorstep.training.checkpoint import Checkpoint
 
 
 def export_policy(
     path: str | os.PathLike[str], output: str | os.PathLike[str], *, sampling: SamplingParams | None = None
 ) -> None:
     """Writes the policy of a checkpoint alone, without its critic, optimiser and worlds: about a tenth of the size.
-    `doorstep.policy.read_policy()` reads it without PyTorch.
+    `doorstep.load_policy()` reads both, without PyTorch.
 
-    >>> import pathlib, tempfile
-    >>> from doorstep.policy import read_policy
+    >>> import doorstep, pathlib, tempfile
     >>> from doorstep.training import export_policy, train
     >>> folder = pathlib.Path(tempfile.mkdtemp())
     >>> _ = train(folder, num_worlds=8, num_minibatches=1, num_updates=1)
     >>> export_policy(folder / "checkpoint.safetensors", folder / "policy.safetensors")
-    >>> read_policy(folder / "policy.safetensors")
+    >>> doorstep.load_policy(folder / "policy.safetensors")
     Policy(94 inputs, 7 layers)
 
     Args:
         path: the file of a checkpoint.
         output: the file of the policy, which is replaced.
-        sampling: how it chooses actions; None: `SamplingParams()`.
+        sampling: how it chooses actions; None: as the checkpoint says, `SamplingParams()`.
 
     Raises:
-        StateError, LibraryError, OSError: as `load_policy()`; or the file cannot be written.
+        StateError: the file is not a checkpoint, damaged, or of a network that sees pixels.
+        OSError: a file cannot be read or written.
     """
-    checkpoint = _playable(path)
-    layers = [_stored(layer) for layer in read_layers(restored_network(checkpoint).actor_modules())]
-    about = {"world_steps": checkpoint.world_steps, "config": checkpoint.config.to_dict()}
-    write_policy(output, layers, sampling or SamplingParams(), about)
+    stored = read_stored(path)
+    write_policy(output, stored.layers, sampling or stored.sampling, stored.about)
 
 
-def _playable(path: str | os.PathLike[str]) -> Checkpoint:
-    checkpoint = load_checkpoint(path)
-    if checkpoint.config.sees_pixels:
-        raise StateError(f"{os.fsdecode(path)} has a network that sees pixels, which a Policy cannot evaluate")
-    return checkpoint
+def policy_layers(checkpoint: Checkpoint) -> list[StoredLayer]:
+    """The policy of a checkpoint of flat observations, which takes them as the simulator makes them."""
+    return [_stored(layer) for layer in read_layers(restored_network(checkpoint).actor_modules())]
 
 
 def _stored(layer: LayerSpec) -> StoredLayer:

@@ -22,13 +22,12 @@ from doorstep.training.level_sampler import LevelSampler
 from doorstep.training.levels import TrainingLevels, arenas_of, levels_of
 from doorstep.training.logs import Record, summarize_episodes
 from doorstep.training.networks import ActorCritic
-from doorstep.training.normalization import RunningMoments
+from doorstep.training.normalization import RunningMoments, make_observation_moments
 from doorstep.training.ppo import Learner
 from doorstep.training.retries import Retries
 from doorstep.training.rollout import Rollout
 from doorstep.training.worlds import Worlds
 
-OBSERVATION_DECAY, LEAST_OBSERVATION_DEVIATION = 0.99, 0.05
 LEAST_VALUE_DEVIATION = 1e-4
 
 
@@ -275,10 +274,3 @@ def make_network(config: TrainingConfig, shape: tuple[int, ...]) -> ActorCritic:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
         return ActorCritic(config.network, shape)
-
-
-def make_observation_moments(config: TrainingConfig, shape: tuple[int, ...]) -> RunningMoments | None:
-    """None: observations are used as they are."""
-    if config.sees_pixels or not config.experience.normalize_observations:
-        return None
-    return RunningMoments(shape, OBSERVATION_DECAY, LEAST_OBSERVATION_DEVIATION)

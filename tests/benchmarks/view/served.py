@@ -10,8 +10,8 @@ import sys
 import numpy as np
 
 from doorstep.cli.rooms_start import RoomsStart
-from doorstep.view.server import Settings, opened
-from doorstep.view.viewer import Viewer
+from doorstep.viewer.server import Settings, opened
+from doorstep.viewer.viewer import Viewer
 
 
 def main() -> None:

@@ -18,7 +18,7 @@ from tests.pkg.damaged import damaged
 import doorstep
 from doorstep import RolloutConfig, SimulatorConfig, rollouts
 from doorstep._configs import Config
-from doorstep.evaluation import EvaluationConfig, FunctionPolicy, IdlePolicy, RandomPolicy
+from doorstep.evaluation import EvaluationConfig
 
 SIMULATOR = {"num_worlds": 4}
 
@@ -99,14 +99,11 @@ def test_errors_have_the_path_and_the_nearest_name(values: Any, argument: str, s
     assert says in str(caught.value)
 
 
-def test_policies_are_named_by_tag_or_source() -> None:
-    config = EvaluationConfig.from_dict(
-        {"policies": ["random", {"type": "function", "source": "a.py:f"}, {"type": "idle"}]}
-    )
-    assert config.policies == (RandomPolicy(), FunctionPolicy("a.py:f"), IdlePolicy())
-    assert [policy.text for policy in config.policies] == ["random", "a.py:f", "idle"]
-    with pytest.raises(doorstep.ArgumentError, match=r"policies\[1\].type is 'idel'.*did you mean 'idle'"):
-        EvaluationConfig.from_dict({"policies": ["random", "idel"]})
+def test_policies_are_texts() -> None:
+    config = EvaluationConfig.from_dict({"policies": ["random", "a.py:f", "runs/mine"]})
+    assert config.policies == ("random", "a.py:f", "runs/mine")
+    with pytest.raises(doorstep.ArgumentError, match="policies is 3; it must be text"):
+        EvaluationConfig.from_dict({"policies": ["random", 3]})
     with pytest.raises(doorstep.ArgumentError, match="policies is"):
         EvaluationConfig(policies=())
 

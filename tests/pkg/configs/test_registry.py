@@ -13,7 +13,6 @@ from doorstep import EpisodeRequest, RolloutConfig, RolloutEngine, SimulatorConf
 from doorstep._configs import Integer
 from doorstep._native import _generated as native
 from doorstep.errors import ArgumentError
-from doorstep.evaluation import PolicyConfig
 from doorstep.policy.sampling import SamplerConfig, SamplingParams
 from doorstep.rollouts import ControllerConfig, OutputQueue, RequestQueue, SchedulerConfig, register_controller
 
@@ -24,7 +23,6 @@ def test_every_scheduler_and_controller_of_the_library_has_a_class() -> None:
     assert list(SchedulerConfig.registry) == [member.name.lower() for member in native.Scheduler]
     assert list(ControllerConfig.registry) == ["pull", "round_robin"]
     assert list(SamplerConfig.registry) == ["categorical"]
-    assert list(PolicyConfig.registry) == ["random", "idle", "scripted", "trained", "function"]
     assert SamplerConfig.from_dict({"type": "categorical", "top_p": 0.5}) == SamplingParams(top_p=0.5)
 
 

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 import doorstep
+from doorstep.evaluation import Estimate, comparison
 from doorstep.evaluation.comparison import (
     RESAMPLES,
+    Counts,
     Floats,
     estimate_improvement,
     estimate_interquartile_mean,
@@ -88,6 +90,22 @@ def test_a_seed_gives_the_same_interval() -> None:
     assert estimate_improvement(levels, over, 3) == estimate_improvement(levels, over, 3)
     assert estimate_improvement(levels, over, 3) != estimate_improvement(levels, over, 4)
     assert estimate_interquartile_mean(levels, 3) != estimate_interquartile_mean(levels, 4)
+
+
+def test_the_work_grows_with_episodes_and_not_with_their_number_times_that_of_levels(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    drawn_numbers = []
+
+    def count(_: object, counts: list[Counts], __: int) -> Estimate:
+        drawn_numbers.append(sum(map(len, counts)))
+        return Estimate(0, 0, 0)
+
+    monkeypatch.setattr(comparison, "_estimate", count)
+    levels = [np.random.default_rng(level).normal(size=10) for level in range(30)]
+    estimate_improvement(levels, [scores + 0.1 for scores in levels], 0)
+    estimate_interquartile_mean(levels, 0)
+    assert drawn_numbers == [30 * 2 * 20, 30 * 10]  # distinct values of each level, of both policies
 
 
 def test_an_evaluation_compares_each_policy_with_those_before() -> None:

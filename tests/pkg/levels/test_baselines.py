@@ -11,8 +11,9 @@ import pytest
 import doorstep
 from doorstep import levels
 from doorstep.cli import main
-from doorstep.policies import make_policy
-from doorstep.recording import Recording, replay
+from doorstep.policy import load_policy
+from doorstep.policy.playing import Player
+from doorstep.recording import Recording
 
 CURATED = levels.curated()
 WORLDS = 2  # of each level
@@ -27,7 +28,7 @@ def returns(policy: str) -> dict[str, tuple[float, float]]:
         sim.set_levels(table)
         sim.level_weights[...] = np.repeat(np.eye(len(table), dtype=np.float32), WORLDS, axis=0)
         sim.reset()
-        act = make_policy(policy, sim)
+        act = Player(load_policy(policy), sim).act
         summed, solved, ended = np.zeros(count), np.zeros(count, np.bool_), np.zeros(count, np.bool_)
         while not ended.all():
             act()
@@ -56,6 +57,6 @@ def test_the_curated_levels_are_recorded_under_both(policy: str, tmp_path: Path)
     options = ["--levels", str(collection), "--policy", policy, "--worlds", "40", "--steps", "30", "--seed", "3"]
     assert main(["record", *options, "--output", str(path)]) == 0
     with Recording(path) as recording, doorstep.Simulator.from_config(recording.config) as sim:
-        replay(recording, sim)
+        recording.replay(sim)
         assert sim.levels == tuple(CURATED.values())
         assert len(set(sim.level_indices.to_numpy().ravel().tolist())) > 10

@@ -11,7 +11,7 @@ import pytest
 import doorstep
 from doorstep.levels import GeneratedLevel, curated, reference, save_levels
 from doorstep.levels.choice import find_levels
-from doorstep.recording import Recording, RecordingWriter, replay
+from doorstep.recording import Recording, RecordingWriter
 
 ONE, OTHER = (curated()[name] for name in ("one door", "one cube"))
 
@@ -119,5 +119,5 @@ def test_a_recording_has_the_levels(tmp_path: Path) -> None:
         for _ in range(12):
             writer.step()
     with Recording(path) as recording:
-        replay(recording)  # raises where a world differs
+        recording.replay()  # raises where a world differs
         assert (recording.num_steps, recording.config.max_levels) == (12, 2)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.pkg.rollouts.playing import some_requests, walk
+from tests.pkg.rollouts.playing import some_requests, steps_of, walk
 
 import doorstep
 from doorstep import EpisodeRequest, RolloutConfig, RolloutEngine, SimulatorConfig
@@ -64,7 +64,7 @@ def test_a_trace_tells_every_step_and_the_way_of_chosen_requests(tmp_path: Path)
         events = trace_of(engine, tmp_path)
         while not any(event["name"] == "wait" for event in events) and time.monotonic() < deadline:
             events = trace_of(engine, tmp_path)  # idle replicas note a wait when it ends
-        steps = engine.statistics().steps
+        steps = steps_of(engine)
     assert_well_formed(events)
     spans = [event for event in events if event["ph"] == "X"]
     worlds = [event["args"]["worlds"] for event in spans if event["name"] == "step"]

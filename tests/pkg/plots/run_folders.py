@@ -26,6 +26,13 @@ def record_of(
     }
 
 
+def level_record_of(update: int, success: float, levels: dict[str, tuple[int, int]]) -> Any:
+    """A line of the log of a run with levels: their episodes and successes."""
+    counts = {name: {"episodes": ended, "successes": won, "weight": 0.5} for name, (ended, won) in levels.items()}
+    doors: dict[str, list[float]] = {"rooms_one": [], "rooms_all": []}
+    return {**record_of(update), **doors, "success": success, "levels": counts}
+
+
 def write_run(folder: Path, records: Sequence[Any], seed: int = 0, learning_rate: float = 0.001) -> Path:
     """A run's folder with config and log."""
     folder.mkdir()

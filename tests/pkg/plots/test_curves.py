@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.pkg.plots.run_folders import record_of, write_run
+from tests.pkg.plots.run_folders import level_record_of, record_of, write_run
 
 from doorstep.errors import ArgumentError
 from doorstep.plots import plot_runs
-from doorstep.plots.curves import _curve, _smoothed
+from doorstep.plots.curves import _curve, _figure, _last_success, _smoothed
+from doorstep.plots.figures import load_matplotlib
 from doorstep.plots.runs import grouped, read_run
 
 pytest.importorskip("matplotlib")
@@ -91,3 +92,37 @@ def test_folders_without_a_run_and_empty_logs_are_named(tmp_path: Path) -> None:
     with pytest.raises(ArgumentError, match=r"\.png or \.svg or \.pdf"):
         plot_runs([empty], tmp_path / "curves.txt")
     assert not list(tmp_path.glob("curves*"))
+
+
+def test_runs_with_levels_show_their_success_in_place_of_doors(tmp_path: Path) -> None:
+    records = [
+        level_record_of(1, 0.25, {"spiral": (4, 1)}),
+        level_record_of(2, 0.5, {"spiral": (2, 2), "relay": (8, 2)}),
+    ]
+    run = read_run(write_run(tmp_path / "run", records))
+    figure = _figure({"run": [run]}, "steps", load_matplotlib())
+    panels = {axis.get_title(): axis for axis in figure.axes}
+    assert not any("door" in title for title in panels)
+    (mean,) = panels["success, mean over all levels"].lines
+    assert (mean.get_xdata().tolist(), mean.get_ydata().tolist()) == ([1000, 2000], [0.25, 0.5])
+    (points,) = panels["success in each level at the end"].lines
+    assert points.get_xdata().tolist() == [1.0, 0.25]
+    assert [text.get_text() for text in panels["success in each level at the end"].get_yticklabels()] == [
+        "spiral",
+        "relay",
+    ]
+
+
+def test_runs_with_and_without_levels_are_drawn_together(tmp_path: Path) -> None:
+    with_levels = write_run(tmp_path / "levels", [level_record_of(1, 0.25, {"spiral": (0, 0), "relay": (2, 1)})])
+    runs = grouped([read_run(with_levels), read_run(write_run(tmp_path / "rooms", [record_of(1)], learning_rate=1))])
+    titles = [axis.get_title() for axis in _figure(runs, "steps", load_matplotlib()).axes]
+    assert "episodes past door 3" in titles
+    assert "success, mean over all levels" in titles
+    assert np.isnan(_last_success(runs["levels"], "spiral", 1))
+
+
+@pytest.mark.parametrize("levels", [3, {"a": 3}, {"a": {"episodes": 1}}, {"a": {"episodes": 1, "successes": "1"}}])
+def test_records_with_other_levels_are_no_records(levels: Any, tmp_path: Path) -> None:
+    with pytest.raises(ArgumentError, match="no complete record"):
+        read_run(write_run(tmp_path / "run", [{**record_of(1), "levels": levels}]))

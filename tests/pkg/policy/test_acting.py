@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import doorstep
-from doorstep.policies import make_policy
-from doorstep.policy import SamplingParams
+from doorstep.policy import SamplingParams, load_policy
+from doorstep.policy.imported import module_name
+from doorstep.policy.playing import Player
 
 torch = pytest.importorskip("torch")
 
@@ -28,16 +29,17 @@ def constant(*logits: float) -> doorstep.Policy:
     with torch.no_grad():
         net.weight.zero_()
         net.bias.copy_(torch.tensor(logits))
-    return doorstep.Policy.from_torch(net)
+    policy: doorstep.Policy = doorstep.load_policy(net)
+    return policy
 
 
 def test_greedy_actions_have_the_largest_logits() -> None:
     net, observations = mlp(32), observe(50, 2)
-    actions = doorstep.Policy.from_torch(net).act(observations, sampling=GREEDY)
+    actions = doorstep.load_policy(net).act(observations, sampling=GREEDY)
     parts = np.split(logits_of(net, observations), np.cumsum(doorstep.ACTIONS)[:-1], axis=-1)
     assert actions.dtype == np.int32
     assert (actions == np.stack([part.argmax(-1) for part in parts], -1)).all()
-    assert (doorstep.Policy.from_torch(net).act(observations, sampling=SamplingParams(temperature=0)) == actions).all()
+    assert (doorstep.load_policy(net).act(observations, sampling=SamplingParams(temperature=0)) == actions).all()
 
 
 def test_drawn_actions_have_the_probabilities_of_the_softmax() -> None:
@@ -52,7 +54,7 @@ def test_drawn_actions_have_the_probabilities_of_the_softmax() -> None:
 
 
 def test_an_action_depends_on_its_seed_step_and_agent_only() -> None:
-    policy, observations = doorstep.Policy.from_torch(mlp(16)), observe(40, 3).numpy()
+    policy, observations = doorstep.load_policy(mlp(16)), observe(40, 3).numpy()
     seeds, sampling = np.arange(100, 140), SamplingParams(seed=5)
     whole = policy.act(observations, sampling=sampling, step=7, seeds=seeds)
     order = np.random.default_rng(0).permutation(40)[:13]
@@ -67,7 +69,7 @@ def test_an_action_depends_on_its_seed_step_and_agent_only() -> None:
 
 @pytest.mark.parametrize("step", [7, np.arange(40)])
 def test_shards_draw_what_all_worlds_would(step: Any) -> None:
-    policy, observations = doorstep.Policy.from_torch(mlp(16)), observe(40, 3).numpy()
+    policy, observations = doorstep.load_policy(mlp(16)), observe(40, 3).numpy()
     sampling = SamplingParams(seed=5)
     whole = policy.act(observations, sampling=sampling, step=step)
     for shard in (slice(0, 11), slice(11, 40)):
@@ -98,7 +100,7 @@ def test_top_p_keeps_the_likeliest() -> None:
 
 
 def test_a_network_that_gives_nan_lets_agents_stand_still() -> None:
-    policy, observations = doorstep.Policy.from_torch(mlp(16)), observe(6, 2)
+    policy, observations = doorstep.load_policy(mlp(16)), observe(6, 2)
     observations[2, 1, 3] = torch.nan
     actions = policy.act(observations)
     assert actions[2, 1].tolist() == NEUTRAL
@@ -116,13 +118,13 @@ def test_a_policy_is_one_of_the_commands(tmp_path: Path) -> None:
         "import doorstep, torch\n"
         "torch.manual_seed(0)\n"
         "net = [torch.nn.LSTM(94, 8), torch.nn.Linear(8, 19)]\n"
-        "policy = doorstep.Policy.from_torch(net, sampling=doorstep.policy.SamplingParams(greedy=True))\n"
+        "policy = doorstep.load_policy(net, sampling=doorstep.policy.SamplingParams(greedy=True))\n"
     )
     sim = doorstep.Simulator(4, flat_observations=True, episode_length=3, seed=1)
-    act = make_policy(f"{path}:policy", sim)
-    del sys.modules["__doorstep_policy__"]  # it would keep the policy
+    act = Player(load_policy(f"{path}:policy"), sim).act
+    del sys.modules[module_name(path)]  # it would keep the policy
     torch.manual_seed(0)
-    policy = doorstep.Policy.from_torch([nn.LSTM(94, 8), nn.Linear(8, 19)])
+    policy = doorstep.load_policy([nn.LSTM(94, 8), nn.Linear(8, 19)])
     state = policy.initial_state(4, 2)
     for _ in range(8):
         state[sim.dones.to_numpy()[..., 0] != 0] = 0
@@ -133,14 +135,35 @@ def test_a_policy_is_one_of_the_commands(tmp_path: Path) -> None:
     sim.close()
 
 
-def test_memory_begins_anew_for_another_number_of_worlds() -> None:
-    policy = doorstep.Policy.from_torch([nn.GRU(94, 8), nn.Linear(8, 19)], sampling=GREEDY)
-    for num_worlds in (3, 5, 5, 2):
-        observations = {
-            "observations": observe(num_worlds, 2).numpy(),
-            "dones": np.ones((num_worlds, 2, 1), np.int32),
-        }
-        assert (policy(observations) == policy.act(observations["observations"])).all()
+def test_a_policy_with_memory_returns_the_next_state_and_changes_none() -> None:
+    policy = doorstep.load_policy([nn.GRU(94, 8), nn.Linear(8, 19)], sampling=GREEDY)
+    state = policy.initial_state(5, 2)
+    given = None
+    for _ in range(3):
+        observations = observe(5, 2).numpy()
+        kept = None if given is None else given.copy()
+        actions, following = policy(observations, given)
+        assert (actions == policy.act(observations, state)).all()
+        assert (following == state).all()
+        assert given is None or (given == kept).all()
+        given = following
+
+
+@pytest.mark.parametrize("shape", [(), (7,), (3, 2), (4, 3, 2)])
+def test_observations_have_any_number_of_dimensions(shape: tuple[int, ...]) -> None:
+    policy = doorstep.load_policy(mlp(16), sampling=GREEDY)
+    observations = observe(24).numpy()[: int(np.prod(shape))]
+    actions = policy(observations.reshape(*shape, 94))
+    assert actions.shape == (*shape, 4)
+    assert (actions.reshape(-1, 4) == policy.act(observations.reshape(-1, 1, 94))[:, 0]).all()
+
+
+def test_further_dimensions_are_more_worlds() -> None:
+    observations = observe(6, 2).numpy()
+    net = mlp(16)
+    expected, found = (doorstep.load_policy(net, sampling=SamplingParams(seed=3)) for _ in range(2))
+    actions = expected.act(observations)
+    assert (found(observations.reshape(2, 3, 2, 94)) == actions.reshape(2, 3, 2, 4)).all()
 
 
 # ---- Arguments ----
@@ -195,9 +218,7 @@ def test_parameters_are_values() -> None:
     ],
 )
 def test_other_arguments_are_refused(arguments: dict[str, Any], name: str) -> None:
-    policy = doorstep.Policy.from_torch(mlp(4))
+    policy = doorstep.load_policy(mlp(4))
     with pytest.raises(doorstep.ArgumentError, match=f"^{name} is ") as raised:
         policy.act(observe(3, 2), **arguments)
     assert raised.value.argument == name
-    with pytest.raises(doorstep.ArgumentError, match=r"observations is \[6, 94\]; it must be of shape \[N, A, 94\]"):
-        policy.act(observe(6))

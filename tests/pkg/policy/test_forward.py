@@ -30,7 +30,7 @@ def _seed() -> None:
 @pytest.mark.parametrize("shape", [(1, 1), (3, 2), (16, 2), (100, 3)])
 def test_logits_are_those_of_pytorch(widths: tuple[int, ...], shape: tuple[int, ...]) -> None:
     net, observations = mlp(*widths), observe(*shape)
-    found = doorstep.Policy.from_torch(net).forward(observations)
+    found = doorstep.load_policy(net).forward(observations)
     assert found.dtype == np.float32
     np.testing.assert_allclose(found, logits_of(net, observations), atol=TOLERANCE)
 
@@ -59,7 +59,7 @@ def test_activations_are_those_of_pytorch(activation: nn.Module, scale: int) -> 
     with torch.no_grad():
         last.weight /= scale  # the values before it are large, the logits are not
     observations = observe(40, 2) * scale
-    found = doorstep.Policy.from_torch(net).forward(observations)
+    found = doorstep.load_policy(net).forward(observations)
     np.testing.assert_allclose(found, logits_of(net, observations), atol=TOLERANCE)
 
 
@@ -70,7 +70,7 @@ def test_layer_norm_is_that_of_pytorch(options: dict[str, Any]) -> None:
         nn.init.normal_(parameter)
     net = nn.Sequential(nn.Linear(NUM_INPUTS, 33), norm, nn.Linear(33, NUM_LOGITS))
     observations = observe(20, 2)
-    found = doorstep.Policy.from_torch(net).forward(observations)
+    found = doorstep.load_policy(net).forward(observations)
     np.testing.assert_allclose(found, logits_of(net, observations), atol=TOLERANCE)
 
 
@@ -78,7 +78,7 @@ def test_modules_may_be_nested_and_without_biases() -> None:
     body = nn.Sequential(nn.LayerNorm(NUM_INPUTS), nn.Sequential(nn.Linear(NUM_INPUTS, 20, bias=False), nn.SiLU()))
     net = nn.Sequential(body, nn.Identity(), nn.Sequential(nn.Sequential(nn.Linear(20, NUM_LOGITS), nn.Tanh())))
     observations = observe(9, 2)
-    found = doorstep.Policy.from_torch(net).forward(observations)
+    found = doorstep.load_policy(net).forward(observations)
     np.testing.assert_allclose(found, logits_of(net, observations), atol=TOLERANCE)
 
 
@@ -86,7 +86,7 @@ def test_a_module_may_occur_again() -> None:
     shared, norm, twice = nn.Linear(20, 20), nn.LayerNorm(20), nn.Sequential(nn.Linear(20, 20), nn.Tanh())
     first, last = nn.Linear(NUM_INPUTS, 20), nn.Linear(20, NUM_LOGITS)
     net = nn.Sequential(first, norm, shared, nn.Tanh(), shared, norm, twice, twice, last)
-    policy, observations = doorstep.Policy.from_torch(net), observe(9, 2)
+    policy, observations = doorstep.load_policy(net), observe(9, 2)
     assert len(policy.layers) == 11
     np.testing.assert_allclose(policy.forward(observations), logits_of(net, observations), atol=TOLERANCE)
 
@@ -96,7 +96,7 @@ def test_heads_are_side_by_side_and_values_are_ignored() -> None:
     heads = Heads((nn.Linear(20, size) for size in doorstep.ACTIONS), value)
     net = nn.Sequential(nn.Linear(NUM_INPUTS, 20), nn.Tanh(), heads)
     observations = observe(9, 2)
-    policy = doorstep.Policy.from_torch(net)
+    policy = doorstep.load_policy(net)
     np.testing.assert_allclose(policy.forward(observations), logits_of(net, observations), atol=TOLERANCE)
     assert [layer.num_outputs for layer in policy.layers] == [20, None, 4, 8, 5, 2]
 
@@ -106,8 +106,8 @@ def test_weights_of_16_bits_are_widened() -> None:
     narrow = copy.deepcopy(net).bfloat16()
     widened = copy.deepcopy(narrow).float()
     observations = observe(40, 2)
-    found = doorstep.Policy.from_torch(narrow).forward(observations)
-    assert (found == doorstep.Policy.from_torch(widened).forward(observations)).all()
+    found = doorstep.load_policy(narrow).forward(observations)
+    assert (found == doorstep.load_policy(widened).forward(observations)).all()
     np.testing.assert_allclose(found, logits_of(widened, observations), atol=TOLERANCE)
 
 
@@ -118,7 +118,7 @@ def test_weights_of_16_bits_are_widened() -> None:
 @pytest.mark.parametrize("options", [{}, {"num_layers": 3}, {"bias": False}, {"batch_first": True}], ids=str)
 def test_memory_is_that_of_pytorch_over_steps(kind: Any, options: dict[str, Any]) -> None:
     body, memory, last = nn.Linear(NUM_INPUTS, 23), kind(23, 17, **options), nn.Linear(17, NUM_LOGITS)
-    policy = doorstep.Policy.from_torch([body, memory, last])
+    policy = doorstep.load_policy([body, memory, last])
     state = policy.initial_state(19, 2)
     assert state.shape[-1] == policy.state_size == 17 * options.get("num_layers", 1) * (2 if kind is nn.LSTM else 1)
     own = None
@@ -139,13 +139,13 @@ def test_cells_are_layers(cell: Any, whole: Any) -> None:
     last, observations = nn.Linear(8, NUM_LOGITS), observe(3, 2)
     states = np.random.default_rng(0).normal(size=(2, 3, 2, 8 * (1 + (whole is nn.LSTM)))).astype(np.float32)
     states[1] = states[0]
-    found = doorstep.Policy.from_torch([one, last]).forward(observations, states[0])
-    assert (found == doorstep.Policy.from_torch([other, last]).forward(observations, states[1])).all()
+    found = doorstep.load_policy([one, last]).forward(observations, states[0])
+    assert (found == doorstep.load_policy([other, last]).forward(observations, states[1])).all()
     assert (states[0] == states[1]).all()
 
 
 def test_without_a_state_every_call_begins_anew() -> None:
-    policy = doorstep.Policy.from_torch([nn.GRU(NUM_INPUTS, 8), nn.Linear(8, NUM_LOGITS)])
+    policy = doorstep.load_policy([nn.GRU(NUM_INPUTS, 8), nn.Linear(8, NUM_LOGITS)])
     observations = observe(3, 2)
     first = policy.forward(observations)
     assert (policy.forward(observations) == first).all()
@@ -159,7 +159,7 @@ def test_without_a_state_every_call_begins_anew() -> None:
 
 
 def test_a_row_has_the_same_bits_in_every_batch() -> None:
-    policy = doorstep.Policy.from_torch([mlp(64)[0], nn.Tanh(), nn.LSTM(64, 31), nn.LayerNorm(31), nn.Linear(31, 19)])
+    policy = doorstep.load_policy([mlp(64)[0], nn.Tanh(), nn.LSTM(64, 31), nn.LayerNorm(31), nn.Linear(31, 19)])
     observations = observe(300, 1).numpy()
     whole = policy.forward(observations)
     for size in (1, 2, 5, 16, 17, 33, 64, 100):
@@ -169,7 +169,7 @@ def test_a_row_has_the_same_bits_in_every_batch() -> None:
 
 
 def test_threads_evaluate_at_the_same_time() -> None:
-    policy, observations = doorstep.Policy.from_torch(mlp(64, 64)), observe(200, 2).numpy()
+    policy, observations = doorstep.load_policy(mlp(64, 64)), observe(200, 2).numpy()
     expected = policy.forward(observations)
     with ThreadPoolExecutor(4) as threads:
         for found in threads.map(policy.forward, [observations] * 40):
@@ -181,7 +181,7 @@ def test_threads_evaluate_at_the_same_time() -> None:
 
 def test_observations_may_be_of_any_library() -> None:
     net = mlp(16)
-    policy = doorstep.Policy.from_torch(net)
+    policy = doorstep.load_policy(net)
     sim = doorstep.Simulator(8, flat_observations=True)
     expected = policy.forward(sim.observations)
     assert (policy.forward(sim.observations.to_torch()) == expected).all()
@@ -191,7 +191,7 @@ def test_observations_may_be_of_any_library() -> None:
 
 
 def test_there_may_be_no_rows() -> None:
-    policy = doorstep.Policy.from_torch(mlp(4))
+    policy = doorstep.load_policy(mlp(4))
     assert policy.forward(np.zeros((0, 2, NUM_INPUTS), np.float32)).shape == (0, 2, NUM_LOGITS)
     assert policy.act(np.zeros((0, 2, NUM_INPUTS), np.float32)).shape == (0, 2, 4)
     assert policy.forward(np.zeros(NUM_INPUTS, np.float32)).shape == (NUM_LOGITS,)
@@ -209,14 +209,14 @@ def test_there_may_be_no_rows() -> None:
     ],
 )
 def test_other_observations_are_refused(observations: Any, message: str) -> None:
-    policy = doorstep.Policy.from_torch(mlp(4))
+    policy = doorstep.load_policy(mlp(4))
     with pytest.raises(doorstep.ArgumentError, match=f"^{message}") as raised:
         policy.forward(observations)
     assert raised.value.argument == "observations"
 
 
 def test_other_states_are_refused() -> None:
-    policy = doorstep.Policy.from_torch([nn.GRU(NUM_INPUTS, 8), nn.Linear(8, NUM_LOGITS)])
+    policy = doorstep.load_policy([nn.GRU(NUM_INPUTS, 8), nn.Linear(8, NUM_LOGITS)])
     observations = observe(3, 2)
     for state, message in (
         (np.zeros((3, 2, 7), np.float32), r"state is \[3, 2, 7\]; it must be of shape \[3, 2, 8\]"),
@@ -226,4 +226,4 @@ def test_other_states_are_refused() -> None:
         with pytest.raises(doorstep.ArgumentError, match=message):
             policy.forward(observations, state)
     with pytest.raises(doorstep.ArgumentError, match=r"state is (?s:.*) this policy has no memory"):
-        doorstep.Policy.from_torch(mlp(4)).forward(observations, np.zeros((3, 2, 8), np.float32))
+        doorstep.load_policy(mlp(4)).forward(observations, np.zeros((3, 2, 8), np.float32))

@@ -93,7 +93,6 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "nested": (lambda: nn.Sequential(nn.Sequential(nn.Softplus()), LAST), r"module\.0\.0 is a Softplus"),
     "dropout": (lambda: [nn.Linear(NUM_INPUTS, 8), nn.Dropout(), LAST], r"module\[1\] is a Dropout"),
     "list": (lambda: nn.ModuleList([nn.Linear(NUM_INPUTS, 8), nn.ReLU6(), LAST]), r"module\[1\] is a ReLU6"),
-    "function": (lambda: torch.tanh, r"module is a builtin_function_or_method"),
     "derived": (lambda: Scaled(NUM_INPUTS, NUM_LOGITS), r"module is a Scaled"),
     "hook": (with_hook, r"module\.1 has hooks"),
     "bidirectional": (lambda: [nn.LSTM(NUM_INPUTS, 4, bidirectional=True), LAST], r"module\[0\] has two directions"),
@@ -152,7 +151,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
 def test_other_modules_are_refused(name: str) -> None:
     make, message = REFUSED[name]
     with pytest.raises(doorstep.ArgumentError, match=f"^{message}") as raised:
-        doorstep.Policy.from_torch(make())
+        doorstep.load_policy(make())
     assert raised.value.argument == "module"
 
 
@@ -200,22 +199,22 @@ def on(kind: type, change: Callable[[Any], Any]) -> Callable[..., Any]:
 def test_a_module_that_computes_something_else_is_refused(hook: Callable[..., Any], message: str) -> None:
     modules = nested()
     with global_hook(hook), pytest.raises(doorstep.ArgumentError, match=f"^{message}") as raised:
-        doorstep.Policy.from_torch(modules)
+        doorstep.load_policy(modules)
     assert raised.value.argument == "module"
-    doorstep.Policy.from_torch(modules)
+    doorstep.load_policy(modules)
 
 
 def test_what_a_module_gets_is_compared_too() -> None:
     clamp = global_hook(lambda module, inputs: (inputs[0].clamp(-1, 1),), before=True)
     with clamp, pytest.raises(doorstep.ArgumentError, match=r"^module\[0\]\.0\.0 computes something else"):
-        doorstep.Policy.from_torch(nested())
+        doorstep.load_policy(nested())
 
 
 def test_a_class_whose_forward_was_replaced_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     net = mlp(8)
     monkeypatch.setattr(nn.Tanh, "forward", lambda self, values: values.clamp(-1, 1))
     with pytest.raises(doorstep.ArgumentError, match=r"^module\.1 computes something else than a Tanh"):
-        doorstep.Policy.from_torch(net)
+        doorstep.load_policy(net)
 
 
 def test_a_module_is_left_as_it_was() -> None:
@@ -223,7 +222,7 @@ def test_a_module_is_left_as_it_was() -> None:
     modules = [nn.LSTM(NUM_INPUTS, 8, num_layers=2, dropout=0.5).train(), nn.ReLU(inplace=True).eval(), LAST]
     state, seen = torch.get_rng_state(), []
     with global_hook(lambda module, inputs, outputs: seen.append((type(module), module.training))):
-        doorstep.Policy.from_torch(modules)
+        doorstep.load_policy(modules)
     assert seen == [(nn.LSTM, False), (nn.ReLU, False), (nn.Linear, False)]
     assert [module.training for module in modules] == [True, False, True]
     assert all(parameter.grad is None for module in modules for parameter in module.parameters())
@@ -235,14 +234,14 @@ def test_weights_may_be_anything(value: float) -> None:
     net = mlp(8, 8)
     for parameter in net.parameters():
         nn.init.constant_(parameter, value)
-    doorstep.Policy.from_torch(net)
+    doorstep.load_policy(net)
 
 
 def test_settings_of_pytorch_do_not_matter() -> None:
     net = mlp(32).bfloat16()
     with torch.autocast("cpu", torch.bfloat16), torch.device("meta"):
-        doorstep.Policy.from_torch(net)
-        doorstep.Policy.from_torch(net.float())
+        doorstep.load_policy(net)
+        doorstep.load_policy(net.float())
 
 
 # ---- Numbers of layers
@@ -256,7 +255,7 @@ def test_heads_have_the_sizes_of_the_components() -> None:
 
 def test_too_many_layers_are_refused() -> None:
     with pytest.raises(doorstep.ArgumentError, match="count is 301; it must be 1 to 256"):
-        doorstep.Policy.from_torch([*[nn.Linear(NUM_INPUTS, NUM_INPUTS)] * 300, nn.Linear(NUM_INPUTS, NUM_LOGITS)])
+        doorstep.load_policy([*[nn.Linear(NUM_INPUTS, NUM_INPUTS)] * 300, nn.Linear(NUM_INPUTS, NUM_LOGITS)])
 
 
 def test_pytorch_is_imported_only_to_read_a_module(run_new_python: Callable[..., str]) -> None:

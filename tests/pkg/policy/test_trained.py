@@ -7,7 +7,7 @@ import sys
 
 import doorstep
 from doorstep.evaluation import EvaluationConfig, evaluate_config
-from doorstep.policies import find_policy
+from doorstep.policy import load_policy
 
 SEED = 2026  # of episodes in levels that were not trained on
 
@@ -22,10 +22,10 @@ def test_both_agents_leave_levels_that_they_have_never_seen() -> None:
 
 
 def test_it_has_a_name() -> None:
-    policy = find_policy("trained")
+    policy = load_policy("trained")
     assert isinstance(policy, doorstep.Policy)
     assert policy.num_inputs == 94
-    assert policy.sampling == doorstep.load_trained().sampling
+    assert policy.sampling == doorstep.load_policy("trained").sampling
 
 
 def test_a_config_can_name_it() -> None:
@@ -33,13 +33,13 @@ def test_a_config_can_name_it() -> None:
     assert evaluate_config(config).policies == ("trained",)
 
 
-def test_it_needs_neither_pytorch_nor_safetensors() -> None:
+def test_it_needs_no_pytorch() -> None:
     code = """
 import sys
-sys.modules["torch"] = sys.modules["safetensors"] = None
+sys.modules["torch"] = None
 import doorstep
 with doorstep.Simulator(2, flat_observations=True) as sim:
-    print(doorstep.load_trained().act(sim.observations).shape)
+    print(doorstep.load_policy("trained").act(sim.observations).shape)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "(2, 2, 4)\n"

@@ -24,7 +24,7 @@ from torch.nn.utils import parameters_to_vector, vector_to_parameters  # noqa: E
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_a_step_of_an_optimiser_is_seen(dtype: Any) -> None:
     net, observations = mlp(32).to(dtype), observe(8, 2)
-    policy = doorstep.Policy.from_torch(net)
+    policy = doorstep.load_policy(net)
     before = policy.forward(observations)
     optimizer = torch.optim.Adam(net.parameters(), lr=0.1)
     net(observations.to(dtype)).square().mean().backward()
@@ -36,14 +36,14 @@ def test_a_step_of_an_optimiser_is_seen(dtype: Any) -> None:
 
 def test_loaded_weights_are_seen() -> None:
     net, other, observations = mlp(32), mlp(32), observe(8, 2)
-    policy = doorstep.Policy.from_torch(net)
+    policy = doorstep.load_policy(net)
     net.load_state_dict(other.state_dict())
     np.testing.assert_allclose(policy.forward(observations), logits_of(other, observations), atol=1e-5)
 
 
 def test_a_frozen_policy_keeps_the_weights_it_was_made_with() -> None:
     net, observations = mlp(32), observe(8, 2)
-    policy = doorstep.Policy.from_torch(net)
+    policy = doorstep.load_policy(net)
     frozen = policy.freeze()
     before = policy.forward(observations)
     with torch.no_grad():
@@ -58,7 +58,7 @@ def test_a_frozen_policy_keeps_the_weights_it_was_made_with() -> None:
 def test_a_policy_keeps_the_weights_of_a_module_that_has_gone() -> None:
     net, observations = mlp(32), observe(8, 2)
     expected, module = logits_of(net, observations), weakref.ref(net)
-    policy = doorstep.Policy.from_torch(net)
+    policy = doorstep.load_policy(net)
     del net
     gc.collect()
     assert module() is None
@@ -95,7 +95,7 @@ MOVES: dict[str, Callable[[nn.Module], Any]] = {
 def test_weights_that_are_elsewhere_are_not_read(name: str, keeps_module: bool) -> None:
     """Their memory may be gone: large arrays are mapped by themselves, so that reading them would crash."""
     net, observations = mlp(2048), observe(1, 1)
-    policy = doorstep.Policy.from_torch(net)
+    policy = doorstep.load_policy(net)
     policy.act(observations)
     MOVES[name](net)
     if not keeps_module:
@@ -109,7 +109,7 @@ def test_weights_that_are_elsewhere_are_not_read(name: str, keeps_module: bool) 
 def test_weights_of_every_kind_are_named() -> None:
     net = nn.ModuleList([nn.LSTM(NUM_INPUTS, 8, num_layers=2), nn.Linear(8, 4), nn.GRUCell(4, 3), nn.Linear(3, 19)])
     for name, parameter in net.named_parameters():
-        policy, data = doorstep.Policy.from_torch(net), parameter.data
+        policy, data = doorstep.load_policy(net), parameter.data
         parameter.data = data.clone()
         index, _, key = name.partition(".")
         with pytest.raises(doorstep.StateError, match=rf"^module\[{index}\]\.{key} is no longer"):
@@ -121,7 +121,7 @@ def test_weights_of_every_kind_are_named() -> None:
 def test_a_frozen_policy_is_free_of_its_module() -> None:
     net, observations = mlp(32, 7).bfloat16(), observe(8, 2)
     net[4].float()  # arrays of several types, aligned to their elements in the copy
-    policy = doorstep.Policy.from_torch(net)
+    policy = doorstep.load_policy(net)
     expected, frozen = policy.forward(observations), policy.freeze()
     net.share_memory()
     assert (frozen.forward(observations) == expected).all()
@@ -129,7 +129,7 @@ def test_a_frozen_policy_is_free_of_its_module() -> None:
 
 
 def test_layers_outlive_their_policy() -> None:
-    policy = doorstep.Policy.from_torch(mlp(32))
+    policy = doorstep.load_policy(mlp(32))
     handles = [layer.native_handle for layer in policy.layers]
     assert len(set(handles)) == 3
     assert policy.native_handle > 0
@@ -147,7 +147,7 @@ def test_nothing_stays_alive() -> None:
     policies: weakref.WeakSet[doorstep.Policy] = weakref.WeakSet()
     for _ in range(5):
         net = mlp(32)
-        policy = doorstep.Policy.from_torch(net)
+        policy = doorstep.load_policy(net)
         policy.act(observe(4, 2))
         policy.freeze().forward(observe(4, 2))
         policies.add(policy)
@@ -164,7 +164,7 @@ def test_memory_of_weights_is_freed() -> None:
     array = np.zeros((NUM_LOGITS, NUM_INPUTS), np.float32)
     net, alive = nn.Linear(NUM_INPUTS, NUM_LOGITS), weakref.ref(array)
     net.weight = nn.Parameter(torch.from_numpy(array))
-    policy = doorstep.Policy.from_torch(net)
+    policy = doorstep.load_policy(net)
     layer = policy.layers[0]
     del net, array
     gc.collect()
@@ -180,14 +180,14 @@ def test_memory_of_weights_is_freed() -> None:
 def test_a_refused_module_is_let_go() -> None:
     net = nn.Sequential(nn.Linear(NUM_INPUTS, 8), nn.Linear(8, 18))
     with pytest.raises(doorstep.ArgumentError):
-        doorstep.Policy.from_torch(net)
+        doorstep.load_policy(net)
     counts = doorstep.live_counts()
     assert (counts["layer"], counts["policy"]) == (0, 0)
 
 
 def test_policies_are_made_of_modules_and_not_pickled() -> None:
-    with pytest.raises(TypeError, match=r"policies are made by doorstep\.Policy\.from_torch\(\)"):
+    with pytest.raises(TypeError, match=r"policies are made by doorstep\.load_policy\(\)"):
         doorstep.Policy(3, None)  # type: ignore[arg-type]
-    policy = doorstep.Policy.from_torch(mlp(4))
+    policy = doorstep.load_policy(mlp(4))
     with pytest.raises(TypeError, match="pickle the module"):
         pickle.dumps(policy)

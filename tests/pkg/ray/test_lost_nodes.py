@@ -31,10 +31,10 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # Ray warns of much
 @pytest.mark.slow
 def test_a_killed_node_changes_no_result(tmp_path: Path) -> None:
     net = network()
-    expected = played_here(requests_of_all_kinds(doorstep.Policy.from_torch(net)) * 16)
+    expected = played_here(requests_of_all_kinds(doorstep.load_policy(net)) * 16)
     with two_nodes(tmp_path) as cluster, RayRolloutEngine(SIMULATOR, RayConfig(num_actors=2, chunk=16)) as engine:
         assert wait_until(lambda: len(nodes_of_actors()) == 2)
-        policy = engine.publish(lambda: doorstep.Policy.from_torch(net))
+        policy = engine.publish(net)
         ids = engine.submit(requests_of_all_kinds(policy) * 16)
         results = engine.get_outputs(timeout=WAIT)
         assert len(results) < len(ids) / 2

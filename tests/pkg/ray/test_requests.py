@@ -200,8 +200,6 @@ def test_requests_are_refused_as_by_an_engine_here(submitted: Any) -> None:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"policy": "walk"}, "policy is 'walk'; it must be 'random', 'idle', or what publish() returned"),
-        ({"policy": ["idle", "idle"]}, "policy is ['idle', 'idle']"),
         ({"policy": ("idle", len)}, "policy is <built-in function len>"),
         ({"deadline": 1.0}, "it must be one without a deadline"),
         ({"record": ("actions", "stream")}, "it must be one that records no 'stream'"),

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 pytest.importorskip("ray")
-pytest.importorskip("safetensors")
+pytest.importorskip("torch")
 
 from ray import tune
 from tests.pkg.ray.clusters import two_nodes

@@ -82,3 +82,9 @@ def walk(observations: NDArray[np.float32]) -> NDArray[np.int32]:
     actions[:, 1] = (np.abs(observations[:, :5].sum(axis=1)) * 64).astype(np.int32) % 8
     actions[:, 2] = 2
     return actions
+
+
+def steps_of(engine: RolloutEngine) -> int:
+    """Of its simulators."""
+    assert engine.metrics is not None
+    return int(engine.metrics.total("steps").value)

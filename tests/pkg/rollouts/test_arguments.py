@@ -11,6 +11,7 @@ from tests.pkg.rollouts.playing import walk
 
 import doorstep
 from doorstep import Cameras, EpisodeRequest, RolloutConfig, RolloutEngine, SimulatorConfig, levels, rollouts
+from doorstep.planner import ScriptedPolicy
 
 SIMULATOR = SimulatorConfig(2)
 
@@ -37,6 +38,11 @@ SIMULATOR = SimulatorConfig(2)
         ({"tag": 2**64}, "tag is 18446744073709551616"),
         ({"level": "one door"}, "level is 'one door'; it must be a doorstep.Level, a GeneratedLevel or None"),
         ({"sampling": {"temperature": 1}}, "sampling is"),
+        ({"policy": "walk"}, "policy is 'walk'; it must be 'random', 'idle', "),
+        ({"policy": ["idle", "idle"]}, "policy is ['idle', 'idle']"),
+        ({"policy": ("idle", 5)}, "policy is 5"),
+        ({"policy": "scripted"}, 'it must be one that observes "flat" and not "simulator", of which an'),
+        ({"policy": ScriptedPolicy()}, 'it must be one that observes "flat" and not "simulator"'),
     ],
 )
 def test_requests_are_checked(fields: dict[str, Any], message: str) -> None:
@@ -60,11 +66,9 @@ def test_requests_have_named_fields_only_and_are_frozen() -> None:
     [
         (3, "request is 3; it must be a doorstep.EpisodeRequest"),
         ([EpisodeRequest(), "x"], "request is 'x'"),
-        (EpisodeRequest(policy="walk"), "policy is 'walk'; it must be 'random', 'idle', a doorstep.Policy"),
         (EpisodeRequest(policy=None), "policy is None"),
         (EpisodeRequest(policy=("idle",)), "policy is ('idle',); it must be one policy, or a tuple of 2"),
-        (EpisodeRequest(policy=["idle", "idle"]), "policy is ['idle', 'idle']"),
-        (EpisodeRequest(policy=("idle", 5)), "policy is 5"),
+        (EpisodeRequest(policy="no_such_module:walk"), "policy is 'no_such_module:walk'; there is no module"),
         (EpisodeRequest(level=levels.reference()), "create the engine with max_levels"),
     ],
 )
@@ -195,15 +199,3 @@ def test_one_policy_may_be_the_only_one() -> None:
             assert next(iter(engine)).finished
         with pytest.raises(doorstep.ArgumentError, match="1 policies already"):
             engine.submit(EpisodeRequest(policy=("random", "idle")))
-
-
-def test_statistics_count_what_was_played() -> None:
-    with RolloutEngine(SimulatorConfig(4)) as engine:
-        assert engine.statistics() == rollouts.RolloutStatistics(0, 0, 0, 0)
-        assert engine.statistics().occupancy == 0
-        engine.submit_batch(range(40), max_steps=10)
-        assert len(list(engine)) == 40
-        statistics = engine.statistics()
-        assert (statistics.episodes, statistics.episode_steps) == (40, 400)
-        assert statistics.world_steps == 4 * statistics.steps >= 400
-        assert statistics.occupancy > 0.5

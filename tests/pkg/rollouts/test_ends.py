@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from tests.live_objects import alive
-from tests.pkg.rollouts.playing import results_of, some_requests, walk
+from tests.pkg.rollouts.playing import results_of, some_requests, steps_of, walk
 
 import doorstep
 from doorstep import EpisodeRequest, RolloutConfig, RolloutEngine, SimulatorConfig, rollouts
@@ -181,7 +181,7 @@ def test_many_threads_submit_take_and_cancel() -> None:
 def test_closing_answers_everything() -> None:
     with RolloutEngine(SimulatorConfig(4)) as engine:
         ids = engine.submit(some_requests(500, max_steps=None))
-        while not engine.statistics().steps:
+        while not steps_of(engine):
             time.sleep(0.001)
     engine.close()  # twice
     with pytest.raises(doorstep.ClosedError, match="closed"):
@@ -198,7 +198,7 @@ def test_closing_answers_everything() -> None:
         engine.get_records()
     assert engine.drain(0)
     assert not engine.cancel(ids[0])
-    assert engine.statistics().steps > 0
+    assert steps_of(engine) > 0
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -297,7 +297,7 @@ def test_policies_live_no_longer_than_their_requests() -> None:
     with RolloutEngine(SimulatorConfig(2)) as engine:
         before = doorstep.live_counts()["policy"]
         for index in range(20):
-            network = doorstep.Policy.from_torch(torch.nn.Linear(94, 19))
+            network = doorstep.load_policy(torch.nn.Linear(94, 19))
             policies = network.freeze() if index % 2 else network, Gate()
             policies[1].open.set()
             kept += map(weakref.ref, policies)

@@ -114,7 +114,7 @@ def test_logits_that_are_not_finite_raise() -> None:
     net = torch.nn.Linear(94, 19)
     torch.nn.init.constant_(net.bias, float("nan"))
     with RolloutEngine(SimulatorConfig(1)) as engine:
-        submit(engine, EpisodeRequest(policy=doorstep.Policy.from_torch(net)))
+        submit(engine, EpisodeRequest(policy=doorstep.load_policy(net)))
         with pytest.raises(StateError, match="the logits of agent 0 were not finite in step 0"):
             list(engine)
 

@@ -45,7 +45,7 @@ def _network(seed: int = 1, *widths: int) -> Any:
 )
 @pytest.mark.parametrize("seed_of_layers", [1, 2])
 def test_actions_of_a_native_policy_follow_from_the_request(sampling: SamplingParams, seed_of_layers: int) -> None:
-    policy = doorstep.Policy.from_torch(_network(seed_of_layers))
+    policy = doorstep.load_policy(_network(seed_of_layers))
     requests = some_requests(20, policy=policy, sampling=sampling, record="observations")
     with RolloutEngine(SimulatorConfig(6, num_threads=2)) as engine:
         for result in results_of(engine, requests):
@@ -58,8 +58,8 @@ def test_actions_of_a_native_policy_follow_from_the_request(sampling: SamplingPa
 def test_a_policy_chooses_in_an_engine_as_it_does_alone() -> None:
     """By its own sampling where the request has none."""
     module = _network()
-    greedy = doorstep.Policy.from_torch(module, sampling=SamplingParams(greedy=True))
-    seeded = doorstep.Policy.from_torch(module, sampling=SamplingParams(temperature=2.0, seed=3))
+    greedy = doorstep.load_policy(module, sampling=SamplingParams(greedy=True))
+    seeded = doorstep.load_policy(module, sampling=SamplingParams(temperature=2.0, seed=3))
     with RolloutEngine(SimulatorConfig(6)) as engine:
         for result in results_of(engine, some_requests(10, policy=(greedy, "random"), record="observations")):
             assert (result.actions[:, :1] == greedy.act(np.ascontiguousarray(result.observations[:, :1]))).all()
@@ -72,11 +72,12 @@ def test_a_policy_chooses_in_an_engine_as_it_does_alone() -> None:
 
 
 def test_policies_of_a_tuple_that_choose_differently_need_a_sampling() -> None:
-    one, other = (doorstep.Policy.from_torch(_network(), sampling=SamplingParams(seed=seed)) for seed in (1, 2))
-    with pytest.raises(doorstep.ArgumentError, match=r"^sampling is None; it must be given where the policies"):
-        EpisodeRequest(policy=(one, other))
-    EpisodeRequest(policy=(one, other), sampling=SamplingParams())
-    EpisodeRequest(policy=(one, one))
+    one, other = (doorstep.load_policy(_network(), sampling=SamplingParams(seed=seed)) for seed in (1, 2))
+    requests = [EpisodeRequest(policy=(one, other), sampling=SamplingParams()), EpisodeRequest(policy=(one, one))]
+    with RolloutEngine(SimulatorConfig(2)) as engine:
+        with pytest.raises(doorstep.ArgumentError, match=r"^sampling is None; it must be given where the policies"):
+            engine.submit(EpisodeRequest(policy=(one, other)))
+        assert all(result.finished for result in results_of(engine, requests))
 
 
 # ---- Weights that change, move or are not finite
@@ -84,7 +85,7 @@ def test_policies_of_a_tuple_that_choose_differently_need_a_sampling() -> None:
 
 def test_changed_weights_are_played_from_the_next_submission_on() -> None:
     module = _network()
-    policy = doorstep.Policy.from_torch(module, sampling=SamplingParams(greedy=True))
+    policy = doorstep.load_policy(module, sampling=SamplingParams(greedy=True))
     with RolloutEngine(RolloutConfig(SimulatorConfig(2), devices=("cpu", "cpu"))) as engine:
         for change in range(4):
             for result in results_of(engine, some_requests(6, policy=policy, record="observations")):
@@ -118,7 +119,7 @@ def renewed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_episodes_that_are_played_go_on_with_changed_weights_and_their_memory() -> None:
     torch.manual_seed(3)
     memory, head = torch.nn.GRU(NUM_INPUTS, 16), torch.nn.Linear(16, NUM_LOGITS)
-    policy = doorstep.Policy.from_torch([memory, head], sampling=SamplingParams(greedy=True))
+    policy = doorstep.load_policy([memory, head], sampling=SamplingParams(greedy=True))
     old, gate = policy.freeze(), Gate()
     with RolloutEngine(SimulatorConfig(1)) as engine:
         engine.submit(EpisodeRequest(seed=2, policy=(policy, gate), max_steps=9, record="observations"))
@@ -141,7 +142,7 @@ def test_episodes_that_are_played_go_on_with_changed_weights_and_their_memory() 
 def test_weights_that_move_fail_the_episodes_and_are_not_read(is_large: bool) -> None:
     """Large arrays are mapped by themselves: reading them when they are gone would crash."""
     module = mlp(2048 if is_large else 8)
-    policy, gate = doorstep.Policy.from_torch(module), Gate()
+    policy, gate = doorstep.load_policy(module), Gate()
     with RolloutEngine(SimulatorConfig(1), on_error="return") as engine:
         engine.submit(EpisodeRequest(policy=(policy, gate), max_steps=100))
         gate.wait()
@@ -156,7 +157,7 @@ def test_weights_that_move_fail_the_episodes_and_are_not_read(is_large: bool) ->
         with pytest.raises(doorstep.StateError, match=r"^module\.0\.weight is no longer"):
             engine.submit([EpisodeRequest(), EpisodeRequest(policy=policy)])
         assert not engine.outstanding
-        assert results_of(engine, some_requests(2, policy=doorstep.Policy.from_torch(module)))[1].finished
+        assert results_of(engine, some_requests(2, policy=doorstep.load_policy(module)))[1].finished
 
 
 def test_weights_may_be_freed_at_any_time() -> None:
@@ -164,7 +165,7 @@ def test_weights_may_be_freed_at_any_time() -> None:
     with RolloutEngine(SimulatorConfig(8), on_error="return") as engine:
         for index in range(20):
             module = mlp(512)
-            engine.submit([EpisodeRequest(policy=doorstep.Policy.from_torch(module)) for _ in range(8)])
+            engine.submit([EpisodeRequest(policy=doorstep.load_policy(module)) for _ in range(8)])
             engine.get_outputs(timeout=0.001 * index)
             for parameter in module.parameters():
                 parameter.untyped_storage().resize_(0)
@@ -174,7 +175,7 @@ def test_weights_may_be_freed_at_any_time() -> None:
 
 def test_logits_that_are_not_finite_fail_the_episode() -> None:
     """With the step and the agent. The step was made, so that the result is that of its actions."""
-    policy = doorstep.Policy.from_torch(late_infinity(), sampling=SamplingParams(greedy=True))
+    policy = doorstep.load_policy(late_infinity(), sampling=SamplingParams(greedy=True))
     requests = [
         EpisodeRequest(seed=3, policy=one, max_steps=10, record="observations")
         for one in ((policy, "idle"), ("idle", policy), policy)
@@ -196,7 +197,7 @@ def test_logits_that_are_not_finite_fail_the_episode() -> None:
 def test_recurrent_policies_begin_anew_with_every_episode() -> None:
     torch.manual_seed(3)
     memory, head = torch.nn.LSTM(NUM_INPUTS, 16), torch.nn.Linear(16, NUM_LOGITS)
-    policy = doorstep.Policy.from_torch([memory, head], sampling=SamplingParams(greedy=True))
+    policy = doorstep.load_policy([memory, head], sampling=SamplingParams(greedy=True))
     greedy = SamplingParams(greedy=True)
     requests = some_requests(30, policy=policy, sampling=greedy, record="observations")
     with RolloutEngine(SimulatorConfig(4)) as engine:
@@ -208,7 +209,7 @@ def test_recurrent_policies_begin_anew_with_every_episode() -> None:
 
 def test_the_same_weights_act_equally_natively_and_in_python() -> None:
     module = _network()
-    native = doorstep.Policy.from_torch(module)
+    native = doorstep.load_policy(module)
 
     def in_python(observations: NDArray[np.float32]) -> Any:
         logits = native.forward(observations[:, None])[:, 0]
@@ -222,7 +223,7 @@ def test_the_same_weights_act_equally_natively_and_in_python() -> None:
 
 
 def test_time_left_is_seen_as_in_a_simulator_of_this_length() -> None:
-    policy = doorstep.Policy.from_torch(_network())
+    policy = doorstep.load_policy(_network())
     requests = some_requests(20, policy=policy)
     with RolloutEngine(SimulatorConfig(6)) as engine:
         results = results_of(engine, requests)
@@ -234,7 +235,7 @@ def test_time_left_is_seen_as_in_a_simulator_of_this_length() -> None:
 
 
 def test_a_policy_that_does_not_fit_fails_its_episodes() -> None:
-    wrong = doorstep.Policy.from_torch(torch.nn.Linear(NUM_INPUTS + 3, NUM_LOGITS))
+    wrong = doorstep.load_policy(torch.nn.Linear(NUM_INPUTS + 3, NUM_LOGITS))
     with RolloutEngine(SimulatorConfig(4), on_error="return") as engine:
         results = results_of(engine, [EpisodeRequest(policy=wrong), EpisodeRequest(max_steps=3)])
     assert [result.reason for result in results] == ["failed", "time"]
@@ -262,7 +263,7 @@ def test_a_callable_gets_the_observations_of_its_agents() -> None:
 
 
 def test_every_agent_may_have_a_policy_of_its_own() -> None:
-    native = doorstep.Policy.from_torch(_network())
+    native = doorstep.load_policy(_network())
     policies = ["random", "idle", walk, native]
     greedy = SamplingParams(greedy=True)
     requests = [
@@ -283,6 +284,18 @@ def test_every_agent_may_have_a_policy_of_its_own() -> None:
                 seen = np.ascontiguousarray(result.observations[:, agent : agent + 1])
                 expected = native.act(seen, sampling=greedy)[:, 0]
                 assert (result.actions[:, agent] == expected).all()
+
+
+def test_what_a_callable_remembers_of_an_agent_begins_anew_with_each_episode() -> None:
+    def count(observations: NDArray[np.float32], steps: Any = None) -> Any:
+        """Turns by the number of steps that it has seen of the agent's episode."""
+        steps = np.zeros((len(observations), 1)) if steps is None else steps
+        return np.concatenate([np.zeros((len(observations), 2)), steps % 5, 0 * steps], 1).astype(int), steps + 1
+
+    requests = some_requests(12, policy=("idle", count), record="actions")
+    with RolloutEngine(SimulatorConfig(3)) as engine:
+        for result in results_of(engine, requests):
+            assert result.actions[:, 1, 2].tolist() == [step % 5 for step in range(result.length)]
 
 
 class _Actor:

@@ -144,7 +144,7 @@ for attempt in range(10):
     child = os.fork()
     if child == 0:
         signal.alarm(30)
-        for call in (lambda: engine.submit(EpisodeRequest()), engine.get_outputs, engine.drain, engine.statistics,
+        for call in (lambda: engine.submit(EpisodeRequest()), engine.get_outputs, engine.drain,
                      lambda: list(engine), lambda: engine.cancel(3), lambda: engine.future(EpisodeRequest())):
             try:
                 call()

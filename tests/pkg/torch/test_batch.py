@@ -165,6 +165,6 @@ def test_seeds_out_of_range_are_refused(arguments: dict[str, Any]) -> None:
 
 
 def test_a_state_says_what_it_has() -> None:
-    state = make(1).init(0)
+    state = make(1, flat_observations=False).init(0)
     with pytest.raises(AttributeError, match="no 'observations'"):
         _ = state.observations

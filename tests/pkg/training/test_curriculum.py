@@ -12,7 +12,6 @@ import pytest
 import doorstep
 
 torch = pytest.importorskip("torch")
-pytest.importorskip("safetensors")
 
 from tests.pkg.training.runs import equal_bits, small  # noqa: E402
 
@@ -28,7 +27,6 @@ from doorstep.training import (  # noqa: E402
     TrainingError,
     UniformCurriculum,
     load_checkpoint,
-    load_policy,
     read_log,
     register_curriculum,
     resume,
@@ -190,7 +188,7 @@ def test_a_run_with_an_absent_curriculum_is_played_and_says_what_to_import(
 
     train(tmp_path, config=small("levels=curated", "curriculum.type=first", "num_updates=1"))
     monkeypatch.delitem(CurriculumConfig.registry._classes, "first")
-    load_policy(tmp_path / CHECKPOINT)
+    doorstep.load_policy(tmp_path)
     with pytest.raises(
         doorstep.StateError, match=r"FirstConfig, which no module has .*import tests.pkg.training.test_c"
     ):

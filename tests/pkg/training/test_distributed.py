@@ -24,11 +24,11 @@ import pytest
 import doorstep
 
 torch = pytest.importorskip("torch")
-safetensors = pytest.importorskip("safetensors.torch")
 
 from tests.pkg.training import rank_scenarios  # noqa: E402
 from tests.pkg.training.runs import WITH_MEMORY, equal_bits, small  # noqa: E402
 
+from doorstep._safetensors import read_arrays, split  # noqa: E402
 from doorstep.levels import curated  # noqa: E402
 from doorstep.training import Ranks, Trainer, TrainingError, load_checkpoint, read_log, train  # noqa: E402
 from doorstep.training.distributed import ConnectedRanks, described, device_of_rank, error_of  # noqa: E402
@@ -256,10 +256,10 @@ def test_what_fails_on_one_process_fails_on_all(tmp_path: Path) -> None:
         assert found["nan"].startswith("NonFiniteLossError: the loss is nan")
         assert name in found["nan"]
     batches = [
-        safetensors.load((tmp_path / "poisoned" / name).read_bytes())
+        read_arrays(*split((tmp_path / "poisoned" / name).read_bytes()))
         for name in (NONFINITE_BATCH, NONFINITE_BATCH_OF_RANK.format(1))
     ]
-    assert [bool(batch["advantages"].isfinite().all()) for batch in batches] == [True, False]
+    assert [bool(np.isfinite(batch["advantages"]).all()) for batch in batches] == [True, False]
 
 
 @pytest.mark.parametrize("how", ["killed", pytest.param("stopped", marks=pytest.mark.slow)])

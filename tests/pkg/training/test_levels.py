@@ -9,13 +9,13 @@ import pytest
 import doorstep
 
 torch = pytest.importorskip("torch")
-pytest.importorskip("safetensors")
 
 from tests.pkg.training.runs import small  # noqa: E402
 
 from doorstep.evaluation.arenas import Arena  # noqa: E402
 from doorstep.levels import AnyLevel, GeneratedLevel, Level, Spawn, Wall, curated, save_levels  # noqa: E402
-from doorstep.training import Trainer, load_policy, resume, train  # noqa: E402
+from doorstep.policy import load_policy  # noqa: E402
+from doorstep.training import Trainer, resume, train  # noqa: E402
 from doorstep.training.levels import TrainingLevels, arenas_of  # noqa: E402
 from doorstep.training.run import CHECKPOINT  # noqa: E402
 

@@ -12,16 +12,17 @@ import doorstep
 
 torch = pytest.importorskip("torch")
 
+from tests.pkg.sealed_files import change_metadata  # noqa: E402
 from tests.pkg.training.runs import WITH_MEMORY, small  # noqa: E402
 
-from doorstep.policies import find_policy  # noqa: E402
+from doorstep.policy import load_policy  # noqa: E402
 from doorstep.training import (  # noqa: E402
     LSTMNetwork,
     MLPNetwork,
     NetworkConfig,
     Ranks,
     Trainer,
-    load_policy,
+    load_checkpoint,
     preset,
     save_checkpoint,
 )
@@ -112,7 +113,6 @@ def test_a_restored_network_takes_observations_as_they_are(trained: Trainer) -> 
 
 
 def test_the_policy_of_a_checkpoint_plays(trained: Trainer, tmp_path: Path) -> None:
-    pytest.importorskip("safetensors")
     save_checkpoint(tmp_path / "x.safetensors", trained.checkpoint())
     policy = load_policy(tmp_path / "x.safetensors")
     network = restored_network(trained.checkpoint())
@@ -125,16 +125,27 @@ def test_the_policy_of_a_checkpoint_plays(trained: Trainer, tmp_path: Path) -> N
 
 
 def test_the_policy_of_a_file_is_one_for_commands(trained: Trainer, tmp_path: Path) -> None:
-    pytest.importorskip("safetensors")
     path = tmp_path / "x.safetensors"
     save_checkpoint(path, trained.checkpoint())
-    policy = find_policy(str(path))
+    policy = load_policy(path)
     assert isinstance(policy, doorstep.Policy)
 
 
-def test_a_policy_of_pixels_is_refused(tmp_path: Path) -> None:
+def test_a_policy_needs_no_class_of_its_config(trained: Trainer, tmp_path: Path) -> None:
     pytest.importorskip("safetensors")
+    path = tmp_path / "x.safetensors"
+    save_checkpoint(path, trained.checkpoint())
+    expected = load_policy(path)
+    config = {**trained.config.to_dict(), "curriculum": {"type": "of_the_user"}}
+    change_metadata(path, "doorstep", config=config)
+    with pytest.raises(doorstep.StateError, match="has a config that this version refuses"):
+        load_checkpoint(path)
+    rows = trained.worlds.sim.observations
+    assert (load_policy(path).forward(rows) == expected.forward(rows)).all()
+
+
+def test_a_policy_of_pixels_is_refused(tmp_path: Path) -> None:
     config = preset("pixels").changed("simulator.num_worlds=1", "network.widths=[8]")
     save_checkpoint(tmp_path / "x.safetensors", Trainer(config).checkpoint())
-    with pytest.raises(doorstep.StateError, match="sees pixels"):
+    with pytest.raises(doorstep.StateError, match="it holds no policy, as checkpoints of networks that see pixels"):
         load_policy(tmp_path / "x.safetensors")

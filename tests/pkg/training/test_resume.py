@@ -9,23 +9,23 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import doorstep
 from doorstep._configs.flags import split_changes
 
 torch = pytest.importorskip("torch")
-safetensors = pytest.importorskip("safetensors.torch")
 
 from tests.pkg.sealed_files import assert_flipped_bits_are_refused, change_metadata  # noqa: E402
 from tests.pkg.training.runs import WITH_MEMORY, equal_bits, small  # noqa: E402
 
+from doorstep._safetensors import read_arrays, split  # noqa: E402
 from doorstep.training import (  # noqa: E402
     Checkpoint,
     NonFiniteLossError,
     Trainer,
     load_checkpoint,
-    load_policy,
     read_log,
     resume,
     save_checkpoint,
@@ -229,10 +229,9 @@ def test_tensors_that_do_not_fit_are_refused(name: str, tmp_path: Path) -> None:
         with pytest.raises(doorstep.StateError):
             trainer.restore(bad)
         assert_equal_tensors(trainer.checkpoint(), checkpoint)
-        if name.startswith(("network", "observation_moments")):
-            save_checkpoint(path, bad)
+        if name.startswith(("network.encoder", "network.actor", "observation_moments")):
             with pytest.raises(doorstep.StateError, match=f"does not fit: {name} "):
-                load_policy(path)
+                save_checkpoint(path, bad)
 
 
 def test_worlds_of_other_rules_are_refused(saved: Path) -> None:
@@ -276,9 +275,9 @@ def test_a_batch_that_is_not_finite_is_kept(tmp_path: Path) -> None:
     runs: list[Trainer] = []
     with pytest.raises(NonFiniteLossError, match=r"its data is in .*nonfinite_batch.safetensors"):
         train(tmp_path, config=config, on_begin=runs.append, on_update=poison)
-    batch = safetensors.load((tmp_path / NONFINITE_BATCH).read_bytes())
-    assert not batch["targets"].isfinite().all()
-    assert batch["observations"].isfinite().all()
+    batch = read_arrays(*split((tmp_path / NONFINITE_BATCH).read_bytes()))
+    assert not np.isfinite(batch["targets"]).all()
+    assert np.isfinite(batch["observations"]).all()
     assert read_log(tmp_path / LOG)[-1]["update"] == 3
 
 

@@ -1,6 +1,6 @@
 """Replays: some worlds over time in one HTML file, which any browser plays without a network.
 
-`Recorder` records the worlds and writes the file; page/ is the page without its recording.
+page/ is the page without its recording.
 """
 
 from __future__ import annotations
@@ -11,19 +11,17 @@ import json
 import os
 import re
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from doorstep._arguments import WorldSelection, check_slots, refuse
 from doorstep._files import printable, replaced_file
 from doorstep._native import VERSION_STRING
 from doorstep.render.objects import AGENT_TINTS, Objects, Snapshot, objects_of
 from doorstep.simulator import Simulator
-
-__all__ = ["Recorder"]
 
 _PAGE = Path(__file__).parent / "page"
 _SCRIPTS = ("geometry.js", "meshes.js", "recording.js", "cameras.js", "renderer.js", "page.js")
@@ -44,42 +42,22 @@ class _Moment:
     episode_step: int
 
 
-class Recorder:
-    """Records worlds of a simulator, moment by moment, and writes them as one HTML file, a replay.
+class ReplayPage:
+    """Worlds of a simulator, moment by moment, as one HTML file.
 
     The page plays, stops and scrubs, shows the worlds from above, from behind an agent or from any place, and plots the
-    rewards. As the last value of a notebook's cell, a recorder displays its replay.
-
-    >>> import doorstep, os, tempfile
-    >>> from doorstep.replay import Recorder
-    >>> sim = doorstep.Simulator(4)
-    >>> recorder = Recorder(sim, worlds=[0, 3])     # records the worlds as they are now: the first moment
-    >>> for _ in range(10):
-    ...     sim.step()
-    ...     recorder.record()
-    >>> len(recorder)
-    11
-    >>> recorder.save(os.path.join(tempfile.mkdtemp(), "replay.html"))
+    rewards.
 
     Args:
-        sim: the simulator.
-        worlds: distinct slots of its worlds, or a boolean mask [N]; None: world 0.
-        title: the page's heading; None: number of agents and seed.
-
-    Raises:
-        ArgumentError: `worlds` is empty, names a world twice, or names one that the simulator does not have.
+        sim: the simulator; its worlds as they are now are the first moment.
+        worlds: distinct slots of its worlds.
+        title: the page's heading.
     """
 
-    def __init__(self, sim: Simulator, worlds: WorldSelection = None, *, title: str | None = None) -> None:
+    def __init__(self, sim: Simulator, worlds: Sequence[int], title: str) -> None:
         self._sim = sim
-        self._slots = [0] if worlds is None else check_slots(worlds, sim.num_worlds).tolist()
-        if not self._slots:
-            refuse("worlds", "at least one world", worlds)
-        if len(set(self._slots)) < len(self._slots):
-            refuse("worlds", "distinct slots", worlds)
-        if title is not None and not isinstance(title, str):
-            refuse("title", "a text or None", title)
-        self._title = f"{sim.num_agents} agents, seed {sim.seed}" if title is None else title
+        self._slots = list(worlds)
+        self._title = title
         self._moments: list[list[_Moment]] = [[] for _ in self._slots]  # by world
         self.record()
 
@@ -129,7 +107,8 @@ class Recorder:
         with replaced_file(path) as file:
             file.write(self.to_html().encode())
 
-    def _repr_html_(self) -> str:
+    def in_frame(self) -> str:
+        """The page as an element of a notebook."""
         page = html.escape(self.to_html())
         return f'<iframe srcdoc="{page}" style="width: 100%; height: {_FRAME_HEIGHT}px; border: 0"></iframe>'
 

@@ -6,12 +6,12 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from doorstep._figures import ENDINGS, colours, load_matplotlib, save_figure
 from doorstep._files import check_ending
 from doorstep.evaluation.comparison import Improvement
 from doorstep.evaluation.evaluation import Evaluation
 from doorstep.evaluation.scores import ROOMS, Score
 from doorstep.evaluation.statistics import Estimate
+from doorstep.plots.figures import ENDINGS, colours, load_matplotlib, save_figure
 
 _BAR_INCHES, _MARGIN_INCHES, _PANEL_INCHES = 0.3, 2.5, 3.2
 _SMALLEST_WIDTH, _LARGEST_WIDTH = 6.0, 40.0  # inches
@@ -29,7 +29,7 @@ class _Panel(NamedTuple):
     bars: dict[str, list[Estimate | None]]
 
 
-def plot(evaluation: Evaluation, path: str | os.PathLike[str]) -> None:
+def plot_evaluation(evaluation: Evaluation, path: str | os.PathLike[str]) -> None:
     """Draws success, rooms and mean returns of each policy, and how likely one is to do better than another, with
     their 95% intervals.
 

@@ -9,12 +9,12 @@ import viser
 
 from doorstep.errors import DoorstepError
 from doorstep.simulator import Simulator
-from doorstep.view.agent_panel import AgentCamera, RewardHistory
-from doorstep.view.keyboard import Keyboard
-from doorstep.view.page import Page, place_behind
-from doorstep.view.play import LivePlay, Pace, Play, RecordedPlay
-from doorstep.view.requests import Requests, is_collision
-from doorstep.view.world_arrays import Layout, read
+from doorstep.viewer.agent_panel import AgentCamera, RewardHistory
+from doorstep.viewer.keyboard import Keyboard
+from doorstep.viewer.page import Page, place_behind
+from doorstep.viewer.play import LivePlay, Pace, Play, RecordedPlay
+from doorstep.viewer.requests import Requests, is_collision
+from doorstep.viewer.world_arrays import Layout, read
 
 _SCENE_PERIOD = 1 / 32  # seconds between two updates of the scene, at least; likewise of numbers and picture
 _NUMBERS_PERIOD = 1 / 4

@@ -10,11 +10,11 @@ import numpy as np
 import viser
 
 from doorstep.simulator import Simulator
-from doorstep.view.controls import Controls
-from doorstep.view.play import Play
-from doorstep.view.requests import Commands, Requests, number
-from doorstep.view.stage import Stage
-from doorstep.view.world_arrays import Array, Layout, read, yaw
+from doorstep.viewer.controls import Controls
+from doorstep.viewer.play import Play
+from doorstep.viewer.requests import Commands, Requests, number
+from doorstep.viewer.stage import Stage
+from doorstep.viewer.world_arrays import Array, Layout, read, yaw
 
 _FARTHEST = 5000.0  # metres, the far plane of a browser's camera
 _MOVED = 0.1  # metres; a camera that is farther from where it was placed has been moved

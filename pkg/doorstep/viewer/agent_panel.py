@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from doorstep import Cameras, EntityKind
 from doorstep.levels.generated import ROOM_LENGTH
 from doorstep.simulator import Simulator
-from doorstep.view.world_arrays import DISTANCE_UNIT, lidar_readings, read
+from doorstep.viewer.world_arrays import DISTANCE_UNIT, lidar_readings, read
 
 STEPS_KEPT = 300  # in the history of rewards
 

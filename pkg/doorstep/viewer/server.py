@@ -20,15 +20,17 @@ from websockets.http11 import Request, Response
 
 from doorstep.errors import ArgumentError, LibraryError
 from doorstep.levels import AnyLevel
-from doorstep.policies import Policy, find_policy, make_policy
+from doorstep.policy import SamplingParams, load_policy
+from doorstep.policy.loading import AnyPolicy
+from doorstep.policy.playing import Player
 from doorstep.recording import Recording
 from doorstep.simulator import Simulator
-from doorstep.view import keyboard
-from doorstep.view.keyboard import Keyboard
-from doorstep.view.page import Page
-from doorstep.view.play import LivePlay, Play, RecordedPlay
-from doorstep.view.viewer import Viewer
-from doorstep.view.world_arrays import Layout
+from doorstep.viewer import keyboard
+from doorstep.viewer.keyboard import Keyboard
+from doorstep.viewer.page import Page
+from doorstep.viewer.play import LivePlay, Play, RecordedPlay
+from doorstep.viewer.viewer import Viewer
+from doorstep.viewer.world_arrays import Layout
 
 MOST_SHOWN = 64  # worlds on the page at once
 
@@ -45,7 +47,8 @@ class Settings:
     seed: int = 0
     device: str = "cpu"
     episode_length: int = 200
-    policy: str | None = "random"
+    policy: AnyPolicy | None = "random"
+    sampling: SamplingParams | None = None
     levels: tuple[AnyLevel, ...] = ()
     recording: Recording | None = None
     rate: float = 20.0
@@ -58,8 +61,8 @@ def serve(settings: Settings) -> None:
     """Shows worlds in a browser until Ctrl-C.
 
     Raises:
-        ArgumentError: a setting is out of range, the policy cannot be imported, or the port is in use.
-        StateError: the recording has saved worlds of another version of doorstep.
+        ArgumentError: a setting is out of range, the policy cannot be loaded, or the port is in use.
+        StateError: the recording has saved worlds of another version of doorstep; or the file of the policy is refused.
         ReplayError: the worlds differ from those at the beginning of the recording.
         DeviceError: the device cannot be used.
     """
@@ -83,8 +86,8 @@ def address(host: str, port: int) -> str:
 def opened(settings: Settings) -> Iterator[tuple[Viewer, viser.ViserServer]]:
     """A viewer that is ready to run, and the server of its page."""
     # first: what is wrong with it is said before a GPU is prepared
-    policy = find_policy("random" if settings.policy is None else settings.policy)
-    with _simulator(settings, flat_observations=callable(policy)) as sim:
+    policy = load_policy("random" if settings.policy is None else settings.policy, sampling=settings.sampling)
+    with _simulator(settings) as sim:
         play = _play(sim, policy, settings)
         with _serving(settings.host, settings.port) as server:
             layout = Layout.of(sim, min(sim.num_worlds, MOST_SHOWN))
@@ -99,7 +102,7 @@ def opened(settings: Settings) -> Iterator[tuple[Viewer, viser.ViserServer]]:
                 viewer.close()
 
 
-def _simulator(settings: Settings, *, flat_observations: bool) -> Simulator:
+def _simulator(settings: Settings) -> Simulator:
     if settings.recording is not None:
         return Simulator.from_config(settings.recording.config.replace(device=settings.device))
     sim = Simulator(
@@ -108,7 +111,6 @@ def _simulator(settings: Settings, *, flat_observations: bool) -> Simulator:
         num_agents=settings.agents,
         device=settings.device,
         episode_length=settings.episode_length,
-        flat_observations=flat_observations,
         max_levels=len(settings.levels),
     )
     if settings.levels:
@@ -121,9 +123,10 @@ def _simulator(settings: Settings, *, flat_observations: bool) -> Simulator:
     return sim
 
 
-def _play(sim: Simulator, policy: str | Policy, settings: Settings) -> Play:
+def _play(sim: Simulator, policy: Any, settings: Settings) -> Play:
     if settings.recording is None:
-        return LivePlay(sim, make_policy(policy, sim))
+        name = settings.policy if isinstance(settings.policy, str) else ""
+        return LivePlay(sim, Player(policy, sim, name).act)
     return RecordedPlay(sim, settings.recording)
 
 

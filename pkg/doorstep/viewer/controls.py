@@ -12,10 +12,10 @@ import viser
 from numpy.typing import NDArray
 
 from doorstep.simulator import Simulator
-from doorstep.view import agent_panel, keyboard
-from doorstep.view.agent_panel import Plots, RewardHistory
-from doorstep.view.play import Play
-from doorstep.view.requests import Commands, Requests, number, one_of, whole_number
+from doorstep.viewer import agent_panel, keyboard
+from doorstep.viewer.agent_panel import Plots, RewardHistory
+from doorstep.viewer.play import Play
+from doorstep.viewer.requests import Commands, Requests, number, one_of, whole_number
 
 FLY, FOLLOW = "fly", "follow"
 POLICY = "policy"

@@ -13,8 +13,8 @@ import viser
 from numpy.typing import NDArray
 
 from doorstep.simulator import Simulator
-from doorstep.view import world_arrays
-from doorstep.view.world_arrays import Array, Boxes, BoxesOf, Layout
+from doorstep.viewer import world_arrays
+from doorstep.viewer.world_arrays import Array, Boxes, BoxesOf, Layout
 
 _TILE = 2.0  # metres, side of the floor's tiles
 _LINE_HEIGHT = 0.1  # metres above the walls, of the line around the current world

@@ -36,7 +36,7 @@ class LivePlay:
 
     Args:
         sim: what is stepped.
-        act: sets the simulator's actions before a step, as `doorstep.policies.make_policy()` returns it.
+        act: sets the simulator's actions before a step, as `doorstep.policy.playing.Player.act()`.
     """
 
     length = None

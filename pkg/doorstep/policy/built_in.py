@@ -1,0 +1,36 @@
+"""The policies that need no observation: "random" and "idle"."""
+
+from __future__ import annotations
+
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doorstep._native import ACTIONS, NEUTRAL_ACTION
+
+
+@final
+class RandomPolicy:
+    """All legal actions are equally likely. seed: of the random numbers; None: of each policy its own."""
+
+    def __init__(self, seed: int | None = None) -> None:
+        self.seed = seed
+        self._generator: np.random.Generator | None = None
+
+    def __call__(self, observations: Any) -> NDArray[np.int32]:
+        if self._generator is None:  # here: numpy imports numpy.random when it is first used
+            self._generator = np.random.default_rng(self.seed)
+        return self._generator.integers(0, ACTIONS, (*observations.shape[:-1], len(ACTIONS)), np.int32)
+
+    def seeded(self, seed: int) -> RandomPolicy:
+        """A policy whose random numbers follow from a seed, unless this one's do."""
+        return self if self.seed is not None else RandomPolicy(seed)
+
+
+@final
+class IdlePolicy:
+    """Agents stand still."""
+
+    def __call__(self, observations: Any) -> NDArray[np.int32]:
+        return np.full((*observations.shape[:-1], len(ACTIONS)), NEUTRAL_ACTION, np.int32)

@@ -1,0 +1,76 @@
+"""A live view of worlds in a browser: `doorstep.view()`, and `doorstep view`.
+
+The page is served by [viser](https://viser.studio), which the extra `view` installs; only this package imports it. It
+runs a `Viewer`, which owns the simulator; what people do in the page reaches it as requests.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from doorstep._optional import import_optional
+from doorstep.levels.choice import REFERENCE, AnyLevels, table_levels
+from doorstep.policy.loading import AnyPolicy
+from doorstep.policy.sampling import SamplingParams
+
+__all__ = ["view"]
+
+
+def view(
+    policy: AnyPolicy = "random",
+    *,
+    levels: AnyLevels = REFERENCE,
+    worlds: int = 1,
+    num_agents: int = 2,
+    seed: int = 0,
+    device: str = "cpu",
+    episode_length: int = 200,
+    sampling: SamplingParams | None = None,
+    rate: float = 20.0,
+    keep_running: bool = False,
+    host: str = "127.0.0.1",
+    port: int = 8080,
+) -> None:
+    """Shows worlds live in a browser until Ctrl-C, as `doorstep view` does; prints the address.
+
+        doorstep.view("trained", levels="curated")
+
+    Args:
+        policy: what acts, as in `load_policy()`; people can take over an agent in the page.
+        levels: what is played, as in `Simulator`.
+        worlds: number of worlds; at most 64 are shown at once.
+        num_agents, seed, device, episode_length: as in `Simulator`.
+        sampling: how a network chooses actions, as in `load_policy()`.
+        rate: steps per second; 0: paused until a step is asked for.
+        keep_running: also step while no browser shows the page.
+        host: address to listen on; "0.0.0.0": all networks.
+        port: to listen on; 0: any free one.
+
+    Raises:
+        LibraryError: viser is missing: pip install "doorstep[view]".
+        ArgumentError: an argument is refused, or the port is in use.
+        StateError, OSError: the policy or the levels cannot be read.
+        DeviceError: the device cannot be used.
+    """
+    show(
+        policy=policy,
+        sampling=sampling,
+        levels=tuple(table_levels(levels)),
+        worlds=worlds,
+        agents=num_agents,
+        seed=seed,
+        device=device,
+        episode_length=episode_length,
+        rate=rate,
+        keep_running=keep_running,
+        host=host,
+        port=port,
+    )
+
+
+def show(**settings: Any) -> None:
+    """Serves the page with these `Settings`, if there is viser."""
+    import_optional("viser", "the viewer needs viser", 'pip install "viser>=1.1,<2"')
+    from doorstep.viewer.server import Settings, serve  # here: it imports viser
+
+    serve(Settings(**settings))
