@@ -18,6 +18,7 @@ from doorstep._configs.annotations import field_rules  # noqa: E402
 from doorstep._configs.config import Part  # noqa: E402
 from doorstep._configs.polymorphic import PolymorphicPart  # noqa: E402
 from doorstep._configs.rules import Choice, Flag, Items, Optional  # noqa: E402
+from doorstep.levels.field import PlayedLevels  # noqa: E402
 from doorstep.levels.reward_terms import RewardTerms  # noqa: E402
 
 HEAD = ("field", "values", "default", "is")
@@ -72,6 +73,8 @@ def allowed(rule: Rule) -> str:
             return low if rule.high is None else f"{low}, at most {rule.high:g}"
         case Device():
             return "a device"
+        case PlayedLevels():
+            return "a name, a path, or a list of levels"
         case RewardTerms():
             return "terms, such as `goal=2`"
         case Text():

@@ -41,6 +41,7 @@ if _TYPE_CHECKING:
     from doorstep.policy import Policy, load_policy
     from doorstep.recording import record
     from doorstep.rollouts import EpisodeRequest, EpisodeResult, EpisodeStep, RolloutConfig, RolloutEngine
+    from doorstep.training import resume, train
     from doorstep.viewer import view
 
 __version__ = _VERSION
@@ -92,6 +93,8 @@ __all__ = [
     "live_counts",
     "load_policy",
     "record",
+    "resume",
+    "train",
     "view",
 ]
 
@@ -108,6 +111,8 @@ _LATER = {
     "evaluate": "doorstep.evaluation",
     "load_policy": "doorstep.policy",
     "record": "doorstep.recording",
+    "resume": "doorstep.training",
+    "train": "doorstep.training",
     "view": "doorstep.viewer",
 }
 

@@ -304,9 +304,7 @@ class Simulator(TensorProperties, CameraProperties):
         self._session.begin(worlds, seeds, max_steps)
         self._interventions += 1
 
-    def set_levels(
-        self, levels: Sequence[AnyLevel], weights: Sequence[float] | NDArray[Any] | None = None
-    ) -> None:
+    def set_levels(self, levels: Sequence[AnyLevel], weights: Sequence[float] | NDArray[Any] | None = None) -> None:
         """Replaces the levels that worlds play: each world draws one at every reset, by its row of `level_weights`.
 
         Worlds keep the levels that they have until their next reset; `reset()` begins the new ones at once. The draw

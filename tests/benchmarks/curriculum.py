@@ -98,7 +98,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         table = Path(folder, "levels.json")
         save_levels(table, [level.replace(name=name) for name, level in all_levels().items()])
-        base = preset("default").changed(*CHANGES, f"levels={table}")
+        base = preset("default").changed(*CHANGES, levels=table, reward=None, retries=0)
         for seed in range(options.first_seed, options.first_seed + options.seeds):
             for name, of_one in runs.items():
                 changes = (f"seed={seed}", f"simulator.seed={seed}", f"curriculum.type={name}", *options.changes)

@@ -46,7 +46,7 @@ def curve(records: list[Record], rows: int) -> list[dict[str, Any]]:
     points = []
     for row in range(1, rows + 1):
         until = end * row / rows
-        recent = [record for record in records if 0.9 * until < record.seconds <= until and record.episodes]
+        recent = [record for record in records if 0.9 * until < record.seconds <= until and record.rooms_all]
         total = sum(record.episodes for record in recent)
         if not total:
             continue

@@ -85,7 +85,7 @@ def test_presets_of_the_command_are_those_of_the_package() -> None:
     ("arguments", "message"),
     [
         (("ppo.gama=1",), "'ppo.gama' is not the name of a single value"),
-        (("ppo.clip=big",), "ppo.clip is 'big'; it must be a number"),
+        (("ppo.clip_range=big",), "ppo.clip_range is 'big'; it must be a number"),
         (("--resume",), "run has no checkpoint.safetensors to resume"),
         (("--resume", "--preset", "default"), "--resume is given with --preset or --config"),
         (("--config", "nowhere.json"), "nowhere.json"),
@@ -160,7 +160,7 @@ class Terminal(io.StringIO):
 
 
 def record_of(update: int, episodes: int, passed: float) -> training.Record:
-    losses = dict.fromkeys(("policy_loss", "value_loss", "entropy", "divergence", "clipped", "gradient_norm"), 0.5)
+    losses = dict.fromkeys(("policy_loss", "value_loss", "entropy", "approx_kl"), 0.5)
     shares = (passed, passed / 2, 0.0) if episodes else ()
     mean = 2 * passed if episodes else None
     return training.Record(update, update * 256, 2.0 * update, 128.0, episodes, mean, shares, shares, losses)

@@ -76,7 +76,7 @@ def test_a_function_that_returns_something_else_is_refused_at_the_first_step(rew
 def test_an_unknown_tensor_is_named() -> None:
     env = environment(reward=lambda step: step.reward)
     env.reset()
-    with pytest.raises(AttributeError, match="no 'reward'; it has .*rewards"):
+    with pytest.raises(AttributeError, match=r"no 'reward'; it has .*rewards"):
         env.step(env.action_space.sample())
 
 

@@ -121,9 +121,7 @@ def test_draws_depend_on_seed_world_and_episode_alone() -> None:
     table: list[levels.AnyLevel] = [levels.reference(), drawn]
 
     def states(num_worlds: int, world_offset: int, num_threads: int) -> list[int]:
-        sim = doorstep.Simulator(
-            num_worlds, world_offset=world_offset, num_threads=num_threads, seed=9, max_levels=2
-        )
+        sim = doorstep.Simulator(num_worlds, world_offset=world_offset, num_threads=num_threads, seed=9, max_levels=2)
         sim.set_levels(table)
         sim.reset()
         walk(sim, 90)

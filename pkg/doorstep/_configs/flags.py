@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple, NoReturn, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
-from doorstep._arguments import nearest, refuse
+from doorstep._arguments import refuse
 from doorstep._configs.annotations import FieldRule, field_rules
 from doorstep._configs.config import Config, Part
 from doorstep._configs.polymorphic import PolymorphicConfig, PolymorphicPart
@@ -67,23 +67,36 @@ def read_options(
     return _merged(cls, base or {}, given)
 
 
-def apply_changes(config: AnyConfig, changes: Iterable[str]) -> AnyConfig:
-    """The config with changes written KEY=VALUE, such as "scheduler.max_chunk=8", made all at once; later ones count
-    more. Values are those of options.
+def split_changes(changes: Iterable[str]) -> dict[str, str]:
+    """Changes written KEY=VALUE, such as "scheduler.max_chunk=8", as texts by KEY; of two the later counts.
 
     Raises:
-        ArgumentError: a change has no "=", names no field, or its value is refused.
+        ArgumentError: a change has no "=".
+    """
+    values: dict[str, str] = {}
+    for change in changes:
+        key, equals, text = change.partition("=")
+        if not equals or not key:
+            refuse("change", "KEY=VALUE, where KEY is the name of a field", change)
+        values.pop(key, None)
+        values[key] = text
+    return values
+
+
+def apply_changes(config: AnyConfig, changes: Mapping[str, Any]) -> AnyConfig:
+    """The config with other values of some fields, made all at once; later ones count more.
+
+    Args:
+        changes: values, or texts as in options, by the paths of fields, or their names alone if no others have them.
+
+    Raises:
+        ArgumentError: a key names no field, or its value is refused.
     """
     cls = type(config)
     paths = [".".join(option.path) for option in _options(cls)]
     given: dict[str, Any] = {}
-    for change in changes:
-        path, equals, text = change.partition("=")
-        if not equals or not path:
-            refuse("change", f"KEY=VALUE, where KEY is the name of a field, such as {paths[0]}", change)
-        if path not in paths:
-            _refuse_path(cls, path, paths)
-        _put(given, path.split("."), text)
+    for key, value in changes.items():
+        _put(given, _path_of(cls, key, paths).split("."), value)
     return cls.from_dict(_merged(cls, config.to_dict(), given))
 
 
@@ -126,7 +139,7 @@ def _options_of_field(path: tuple[str, ...], field: FieldRule) -> Iterator[_Opti
 # ---- Reading
 
 
-def _put(tree: dict[str, Any], path: list[str], text: str) -> None:
+def _put(tree: dict[str, Any], path: list[str], value: Any) -> None:
     """A config that is none as a whole, and of which a field is given too, has the field."""
     *parents, last = path
     for parent in parents:
@@ -134,13 +147,47 @@ def _put(tree: dict[str, Any], path: list[str], text: str) -> None:
             tree[parent] = {}
         tree = tree[parent]
     if not isinstance(tree.get(last), dict):
-        tree[last] = text
+        tree[last] = value
 
 
-def _refuse_path(cls: type[Config], path: str, paths: list[str]) -> NoReturn:
-    within = [known for known in paths if known.startswith(f"{path}.") or path.startswith(f"{known}.")]
-    hint = "it is " + ", ".join(within) if within else nearest(path, paths) or f"the fields are {', '.join(paths)}"
-    raise ArgumentError(f"{path!r} is not the name of a single value of {cls.__name__}", argument=path, hint=hint)
+def _path_of(cls: type[Config], key: str, paths: list[str]) -> str:
+    """The path of the field that a key names: the path itself, or its last name."""
+    if key in paths:
+        return key
+    within = [path for path in paths if path.startswith(f"{key}.") or key.startswith(f"{path}.")]
+    having = [path for path in paths if _last(path) == key]
+    if len(having) == 1 and not within:
+        return having[0]
+    if within:
+        hint = "it is " + ", ".join(within)
+    elif having:
+        hint = "it may be " + " or ".join(having)
+    else:
+        hint = _nearest_path(key, paths) or f"the fields are {', '.join(paths)}"
+    raise ArgumentError(f"{key!r} is not the name of a single value of {cls.__name__}", argument=key, hint=hint)
+
+
+def _nearest_path(key: str, paths: list[str]) -> str:
+    """A hint with the field whose last name a wrong key abbreviates or is most like; "" if there is none."""
+    import difflib  # here: `import doorstep` does not pay for it
+
+    meant = [path for path in paths if _abbreviates(_last(key), _last(path))]
+    if not meant:
+        likely = difflib.get_close_matches(_last(key), [_last(path) for path in paths], n=1)
+        meant = [path for path in paths if _last(path) in likely]
+    return f"did you mean {min(meant, key=len)!r}?" if meant else ""
+
+
+def _abbreviates(short: str, name: str) -> bool:
+    """Whether a name stands for another one by its initials, as lr for learning_rate, or by the beginnings of its
+    words, as ent_coef or entropy for entropy_coefficient."""
+    words, parts = name.split("_"), short.split("_")
+    are_beginnings = len(parts) <= len(words) and all(map(str.startswith, words, parts))
+    return short == "".join(word[0] for word in words) or are_beginnings
+
+
+def _last(path: str) -> str:
+    return path.rpartition(".")[2]
 
 
 def _merged(cls: type[Config], base: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
@@ -157,7 +204,7 @@ def _merged(cls: type[Config], base: Mapping[str, Any], given: Mapping[str, Any]
 def _read(cls: type[Config], name: str, rule: Rule, base: Any, given: Any) -> Any:
     inner = rule.rule if isinstance(rule, Optional) else rule
     if not isinstance(given, dict) or not isinstance(inner, (Part, PolymorphicPart)):
-        return rule.from_text(given)
+        return rule.from_text(given) if isinstance(given, str) else given
     if isinstance(base, str):
         base = {"type": base}
     if base is None:

@@ -52,9 +52,7 @@ def batch_struct(
 
 def prepare_batches(device_index: int, num_agents: int, max_levels: int) -> None:
     """Loads what steps of worlds need on a CUDA device, for the rest of the process."""
-    batch = Batch(
-        ctypes.sizeof(Batch), DeviceKind.CUDA, device_index, num_agents=num_agents, max_levels=max_levels
-    )
+    batch = Batch(ctypes.sizeof(Batch), DeviceKind.CUDA, device_index, num_agents=num_agents, max_levels=max_levels)
     check(load().ds_batch_prepare(ctypes.byref(batch)))
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from doorstep._configs.flags import split_changes
 from doorstep.cli.argument_types import count, positive_integer
 from doorstep.cli.training_screen import TrainingScreen
 from doorstep.errors import ArgumentError, LibraryError
@@ -30,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "changes",
         nargs="*",
         metavar="KEY=VALUE",
-        help="change a field of the config, such as ppo.learning_rate=1e-3 or network.widths=64,64",
+        help="change a field of the config, such as learning_rate=1e-3 or widths=64,64",
     )
     add("--preset", choices=PRESETS, help="the config to begin with (default)")
     add(
@@ -46,6 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--worlds", type=positive_integer, metavar="N", help="short for simulator.num_worlds=N")
     add("--num-updates", type=positive_integer, metavar="N", help="short for num_updates=N")
+    add("--minutes", type=float, metavar="X", help="write a checkpoint and end after so many minutes of the clock")
     add("--device", metavar="DEVICE", help="short for simulator.device=DEVICE: cpu, cuda or cuda:K")
     add("--seed", type=int, metavar="N", help="short for seed=N simulator.seed=N")
     add("--run-dir", type=Path, default=Path("run"), metavar="DIR", help="folder for the files of the run (run)")
@@ -74,13 +76,20 @@ def run(arguments: argparse.Namespace) -> int:
         print(config.to_json(indent=2))
         return 0
     with interruptions() as should_stop, TrainingScreen(sys.stdout) as screen:
-        options = {"on_update": screen.show, "should_stop": should_stop, "tensorboard": arguments.tensorboard}
+        options = {
+            "minutes": arguments.minutes,
+            "on_begin": screen.begin,
+            "on_update": screen.show,
+            "should_stop": should_stop,
+            "tensorboard": arguments.tensorboard,
+        }
         if arguments.resume:
-            trainer = training.resume(arguments.run_dir, changes, on_begin=screen.begin, **options)
+            trainer = training.resume(arguments.run_dir, **options, **split_changes(changes))
         else:
-            options["auto_resume"] = arguments.auto_resume
-            trainer = training.train(config, arguments.run_dir, on_begin=screen.begin, **options)
-    return report(trainer, arguments.run_dir)
+            trainer = training.train(arguments.run_dir, config=config, auto_resume=arguments.auto_resume, **options)
+        was_interrupted = should_stop()
+    report(trainer, arguments.run_dir)
+    return 130 if was_interrupted and trainer.updates < trainer.config.num_updates else 0
 
 
 def load_training() -> Any:
@@ -138,12 +147,11 @@ def interruptions() -> Iterator[Callable[[], bool]]:
             signal.signal(number, handler)
 
 
-def report(trainer: Any, folder: Path) -> int:
-    """Says where the result is, in the first process; 130 if the run was stopped before its end."""
+def report(trainer: Any, folder: Path) -> None:
+    """Says where the result is, in the first process."""
     done, total = trainer.updates, trainer.config.num_updates
     steps = count(trainer.world_steps, "world-step")
     if trainer.ranks.is_first:
         print(f"{count(done, 'update')}, {steps}: {folder / 'checkpoint.safetensors'}")
         if done < total:
             print(f"stopped before update {total:,}; go on with: doorstep train --resume --run-dir {folder}")
-    return 0 if done >= total else 130

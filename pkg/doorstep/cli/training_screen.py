@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections import deque
+from collections import Counter, deque
 from typing import TYPE_CHECKING, TextIO, final
 
 if TYPE_CHECKING:
@@ -12,8 +12,9 @@ if TYPE_CHECKING:
 
 REDRAW_SECONDS, LOG_SECONDS = 0.2, 10.0
 SMOOTHED_EPISODES = 500  # shares and returns are means over at least so many, if there are
+SHOWN_LEVELS = 6
 DOORS = ("first", "second", "third")
-SHOWN_LOSSES = ("policy_loss", "value_loss", "entropy", "divergence")
+SHOWN_LOSSES = ("policy_loss", "value_loss", "entropy", "approx_kl")
 
 
 @final
@@ -30,8 +31,10 @@ class TrainingScreen:
         self._first: tuple[int, float] = (0, 0.0)
 
     def begin(self, trainer: Trainer) -> None:
-        """Call before the first update, with the run as it is then."""
+        """Call before the first update, with the run as it is then. The first process of a run shows it."""
         config = trainer.config
+        if not trainer.ranks.is_first:
+            return
         self._total = config.num_updates
         self._first = (trainer.updates, trainer.seconds)
         begun = f"from update {trainer.updates:,}" if trainer.updates else "from the beginning"
@@ -68,13 +71,15 @@ class TrainingScreen:
         """A record in a log."""
         mean_return, _, by_all = self._smoothed()
         passed = ", ".join(f"{share:.0%}" for share in by_all) or "none ended"
-        reached = f"all past the doors {passed}" if record.success is None else f"levels solved {record.success:.1%}"
+        reached = [f"all past the doors {passed}"] if by_all or record.success is None else []
+        if record.success is not None:
+            reached.append(f"levels solved {record.success:.1%}")
         return [
             f"update {record.update:,} of {self._total:,}",
             f"{record.world_steps:,} steps",
             f"{record.world_steps_per_second:,.0f}/s",
             f"return {mean_return:+.2f}",
-            reached,
+            *reached,
             f"{self._time_left(record)} left",
         ]
 
@@ -86,8 +91,10 @@ class TrainingScreen:
             "  one      " + "".join(f"{share:8.1%}" for share in one),
             "  all      " + "".join(f"{share:8.1%}" for share in by_all),
         ]
+        if not one:
+            reached = []
         if record.success is not None:
-            reached = [f"success    {record.success:.1%}, the mean over all levels"]
+            reached += [f"success    {record.success:.1%}, the mean over all levels", *self._levels()]
         width = shutil.get_terminal_size().columns - 1
         lines = [
             f"update     {record.update:,} of {self._total:,}   {self._bar(record)}",
@@ -122,10 +129,23 @@ class TrainingScreen:
         if not total:
             return float("nan"), [], []
         mean = sum(record.episodes * (record.mean_return or 0) for record in records) / total
-        doors = range(len(records[0].rooms_one))  # none in runs with a table of levels
-        one = [sum(record.episodes * record.rooms_one[i] for record in records) / total for i in doors]
-        by_all = [sum(record.episodes * record.rooms_all[i] for record in records) / total for i in doors]
+        with_doors = [record for record in records if record.rooms_one]  # others have levels with other rooms
+        total = sum(record.episodes for record in with_doors)
+        doors = range(len(DOORS) if with_doors else 0)
+        one = [sum(record.episodes * record.rooms_one[i] for record in with_doors) / total for i in doors]
+        by_all = [sum(record.episodes * record.rooms_all[i] for record in with_doors) / total for i in doors]
         return mean, one, by_all
+
+    def _levels(self) -> list[str]:
+        """A line for each level, if they are few: how often it was solved lately."""
+        episodes: Counter[str] = Counter()
+        successes: Counter[str] = Counter()
+        for record in self._recent:
+            for name, level in record.levels.items():
+                episodes[name] += level.episodes
+                successes[name] += level.successes
+        names = sorted(episodes) if len(episodes) <= SHOWN_LEVELS else []
+        return [f"           {successes[name] / episodes[name]:.1%} {name}" for name in names]
 
     # ---- Stream
 

@@ -68,6 +68,4 @@ class EvaluationConfig(Config):
     @property
     def rollout(self) -> RolloutConfig:
         """The config of an engine that plays it."""
-        return RolloutConfig(
-            self.simulator, devices=self.devices, scheduler=self.scheduler, controller=self.controller
-        )
+        return RolloutConfig(self.simulator, devices=self.devices, scheduler=self.scheduler, controller=self.controller)

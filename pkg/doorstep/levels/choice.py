@@ -18,10 +18,9 @@ _OneOrMore: TypeAlias = "str | os.PathLike[str] | AnyLevel"
 AnyLevels: TypeAlias = "_OneOrMore | Sequence[_OneOrMore] | Mapping[str, AnyLevel]"
 
 REFERENCE = "reference"
-_NAMES = (REFERENCE, "room_types", "curated")
-_REQUIREMENT = (
-    f"{', '.join(map(repr, _NAMES))}, the path of a file, a level, a sequence of these or a mapping of names to levels"
-)
+NAMES_OF_LEVELS = (REFERENCE, "room_types", "curated")
+_NAMES = ", ".join(map(repr, NAMES_OF_LEVELS))
+_REQUIREMENT = f"{_NAMES}, the path of a file, a level, a sequence of these or a mapping of names to levels"
 
 
 def is_reference(levels: object) -> bool:
@@ -101,7 +100,7 @@ def _of_text(text: str | os.PathLike[str]) -> list[tuple[str, object]]:
     if text == "room_types":
         return [(name, GeneratedLevel(room_types=(name,) * len(ROOM_ENDS))) for name in ROOM_TYPES if name != "any"]
     if isinstance(text, str) and text.isidentifier() and not os.path.exists(text):  # rather a wrong name than a path
-        refuse("levels", _REQUIREMENT, text, nearest(text, _NAMES))
+        refuse("levels", _REQUIREMENT, text, nearest(text, NAMES_OF_LEVELS))
     return [(level.name, level) for level in load_levels(text)]
 
 

@@ -52,7 +52,7 @@ def plot_runs(
     >>> folder = tempfile.mkdtemp()
     >>> small = preset("default").changed("simulator.num_worlds=8", "ppo.num_minibatches=1", "num_updates=2")
     >>> for seed in (0, 1):
-    ...     _ = train(small.changed(f"seed={seed}"), f"{folder}/seed{seed}")
+    ...     _ = train(f"{folder}/seed{seed}", config=small, seed=seed)
     >>> plot_runs([f"{folder}/seed0", f"{folder}/seed1"], f"{folder}/curves.png")
     >>> os.path.exists(f"{folder}/curves.png")
     True

@@ -22,7 +22,7 @@ from doorstep._safetensors import METADATA, read_arrays, split, write_arrays
 from doorstep.errors import DoorstepError, StateError
 from doorstep.policy import SamplingParams
 from doorstep.policy import files as policy_files
-from doorstep.training.config import TrainingConfig
+from doorstep.training.config import CurriculumConfig, TrainingConfig, UniformCurriculum
 from doorstep.training.trained import policy_layers
 
 FORMAT = 1
@@ -40,6 +40,9 @@ class Checkpoint:
         world_steps: steps of worlds so far.
         seconds: that it took so far.
         tensors: weights, optimiser, running moments, random numbers and worlds, by name.
+        absent_curriculum: module.Class of a curriculum's config that this process has not registered, and in whose
+            place `config` has the uniform one; "" if there is none. It is not needed to play.
+        reward_function: module.name of the function that gave the rewards; "" if there was none.
     """
 
     config: TrainingConfig
@@ -47,6 +50,8 @@ class Checkpoint:
     world_steps: int
     seconds: float
     tensors: Mapping[str, torch.Tensor]
+    absent_curriculum: str = ""
+    reward_function: str = ""
 
     def part(self, prefix: str) -> dict[str, torch.Tensor]:
         """The tensors whose names begin with `prefix` and a dot, without these."""
@@ -94,11 +99,14 @@ def save_checkpoint(path: str | os.PathLike[str], checkpoint: Checkpoint) -> Non
     Raises:
         OSError: the file cannot be written.
     """
+    curriculum = type(checkpoint.config.curriculum)
     header = {
         "config": checkpoint.config.to_dict(),
+        "curriculum": f"{curriculum.__module__}.{curriculum.__qualname__}",
         "update": checkpoint.update,
         "world_steps": checkpoint.world_steps,
         "seconds": checkpoint.seconds,
+        "reward_function": checkpoint.reward_function,
     }
     tensors, metadata = dict(checkpoint.tensors), {}
     if not checkpoint.config.sees_pixels:  # which no policy can
@@ -149,10 +157,14 @@ def parse_checkpoint(path: str | os.PathLike[str], data: bytes) -> Checkpoint:
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise StateError(f"{os.fsdecode(path)} is damaged: {error}") from error
     try:
-        config = TrainingConfig.from_dict(header["config"])
+        values, absent = header["config"], ""
+        if values["curriculum"]["type"] not in CurriculumConfig.registry:
+            values, absent = {**values, "curriculum": UniformCurriculum.type}, header["curriculum"]
+        config = TrainingConfig.from_dict(values)
         own = {name: one for name, one in arrays.items() if not policy_files.is_array_of_policy(name)}
         tensors = {name: torch.from_numpy(array) for name, array in own.items()}
-        return Checkpoint(config, header["update"], header["world_steps"], header["seconds"], tensors)
+        counters = header["update"], header["world_steps"], header["seconds"]
+        return Checkpoint(config, *counters, tensors, absent, header["reward_function"])
     except (DoorstepError, KeyError, TypeError) as error:
         raise StateError(f"{os.fsdecode(path)} has a config that this version refuses: {error}") from error
 

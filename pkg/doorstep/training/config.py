@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Annotated, ClassVar, Literal, final
+from typing import Annotated, Any, ClassVar, Literal, final
 
-from doorstep._arguments import refuse
-from doorstep._configs import Config, Integer, Number, PolymorphicConfig, Registry, Text, registered
-from doorstep._configs.flags import apply_changes
+from doorstep._arguments import check_weights, refuse
+from doorstep._configs import Config, Integer, Number, PolymorphicConfig, Registry, registered
+from doorstep._configs.flags import apply_changes, split_changes
 from doorstep._native import MAX_SEED
 from doorstep.config import SimulatorConfig
+from doorstep.levels import GeneratedLevel, Level, Rewards
+from doorstep.levels.choice import find_levels, is_reference
+from doorstep.levels.field import PlayedLevels
+from doorstep.levels.reward_terms import RewardTerms
 
 MAX_COUNT = 2**31 - 1
 MAX_UNITS = 2**16
@@ -66,12 +70,12 @@ class ExperienceConfig(Config):
     """
 
     num_steps: Annotated[int, Integer(1, MAX_COUNT), "Steps of every world between two updates."] = 32
-    practice_worlds: Annotated[
+    retries: Annotated[
         float,
-        Number(low=0, high=1),
-        "Share of the worlds that practise the last room of the reference's levels: it comes after two easy rooms, or "
-        "all three are of its type. Logs count the other worlds. With other levels no world practises.",
-    ] = 0.4
+        Number(low=0, high=0.5),
+        "Share of the episodes that begin in the middle of one that failed after an agent had reached the last room. "
+        "Logs do not count them.",
+    ] = 0.0
     staggered: Annotated[bool, "Begin with worlds at different times of their episodes."] = True
     time_limit: Annotated[
         Literal["terminal", "bootstrap"],
@@ -91,9 +95,9 @@ class ExperienceConfig(Config):
 class PPOConfig(Config):
     """How the network learns from experience, by proximal policy optimisation (Schulman et al., 2017)."""
 
-    discount: Annotated[float, Number(low=0, high=1), "Gamma: what a reward is worth a step earlier."] = 0.998
-    trace_decay: Annotated[float, Number(low=0, high=1), "Lambda of generalised advantage estimation."] = 0.95
-    clip: Annotated[
+    gamma: Annotated[float, Number(low=0, high=1), "What a reward is worth a step earlier."] = 0.998
+    gae_lambda: Annotated[float, Number(low=0, high=1), "Of generalised advantage estimation."] = 0.95
+    clip_range: Annotated[
         float, Number(low=0), "How far the probability of an action may move in an update, as a ratio."
     ] = 0.2
     num_epochs: Annotated[int, Integer(1, MAX_COUNT), "Passes over the data of a rollout."] = 1
@@ -107,12 +111,12 @@ class PPOConfig(Config):
     final_learning_rate: Annotated[
         float | None, Number(low=0), "At the last update, reached linearly; none: the learning rate stays."
     ] = 2e-4
-    entropy_weight: Annotated[float, Number(low=0), "Of the entropy bonus."] = 0.005
-    final_entropy_weight: Annotated[
-        float | None, Number(low=0), "At the last update, reached linearly; none: the weight stays."
+    entropy_coefficient: Annotated[float, Number(low=0), "Of the entropy bonus."] = 0.005
+    final_entropy_coefficient: Annotated[
+        float | None, Number(low=0), "At the last update, reached linearly; none: the coefficient stays."
     ] = 3e-4
-    value_weight: Annotated[float, Number(low=0), "Of the loss of values."] = 0.5
-    clip_values: Annotated[bool, "Limit how far values move in an update, by clip."] = False
+    value_coefficient: Annotated[float, Number(low=0), "Of the loss of values."] = 0.5
+    clip_value_loss: Annotated[bool, "Limit how far values move in an update, by clip_range."] = False
     max_gradient_norm: Annotated[float, Number(low=0), "Longer gradients are scaled down to it."] = 0.5
     value_decay: Annotated[
         float,
@@ -160,7 +164,7 @@ class TrainingConfig(Config):
     """Everything that decides a training run.
 
     >>> from doorstep.training import TrainingConfig
-    >>> config = TrainingConfig(num_updates=50).changed("simulator.num_worlds=256", "ppo.learning_rate=5e-4")
+    >>> config = TrainingConfig().changed(num_updates=50, num_worlds=256, learning_rate=5e-4)
     >>> config.simulator.num_worlds, config.ppo.learning_rate
     (256, 0.0005)
     >>> config.changed("network.type=lstm").network
@@ -180,16 +184,24 @@ class TrainingConfig(Config):
         SimulatorConfig, "The worlds. With cameras the network sees their pixels, otherwise the flat observations."
     ] = field(default_factory=lambda: SimulatorConfig(256))
     levels: Annotated[
-        str,
-        Text(),
-        "What is played: reference, room_types, curated, or the path of a file with levels. A table of levels sets "
-        "simulator.max_levels.",
+        str | tuple[Level | GeneratedLevel, ...],
+        PlayedLevels(),
+        "What is played: reference, room_types, curated, or the path of a file with levels, which the config then has; "
+        "in Python all that a Simulator takes. Sets simulator.max_levels.",
     ] = "reference"
+    level_weights: Annotated[
+        tuple[float, ...] | None,
+        Number(low=0),
+        "How likely each level is, relative to their sum; a curriculum multiplies them. None: all are equally likely.",
+    ] = None
+    reward: Annotated[
+        Rewards | None, RewardTerms(), "What agents are rewarded for, in place of the rewards of the levels."
+    ] = None
     curriculum: Annotated[CurriculumConfig, "How likely worlds draw each level."] = field(
         default_factory=UniformCurriculum
     )
     network: Annotated[NetworkConfig, "What is trained."] = field(default_factory=MLPNetwork)
-    rollout: Annotated[ExperienceConfig, "How experience is gathered."] = field(default_factory=ExperienceConfig)
+    experience: Annotated[ExperienceConfig, "How experience is gathered."] = field(default_factory=ExperienceConfig)
     ppo: Annotated[PPOConfig, "How it is used."] = field(default_factory=PPOConfig)
     num_updates: Annotated[int, Integer(1, MAX_COUNT), "Rollouts, and as many updates."] = 4000
     seed: Annotated[
@@ -205,23 +217,27 @@ class TrainingConfig(Config):
     checkpoint_every: Annotated[int, Integer(1, MAX_COUNT), "Updates between two checkpoints."] = 50
 
     def _check(self) -> None:
-        simulator, rollout = self.simulator, self.rollout
+        simulator, experience = self.simulator, self.experience
         if not simulator.auto_reset:
             refuse("simulator.auto_reset", "True", False, "training steps worlds whose episodes follow each other")
         if simulator.flat_observations == self.sees_pixels:
             object.__setattr__(self, "simulator", simulator.replace(flat_observations=not self.sees_pixels))
-        if self.sees_pixels and rollout.time_limit == "bootstrap":
-            refuse("rollout.time_limit", "'terminal' with cameras, which have no view of what was last", "bootstrap")
-        if self.levels == "reference" and not isinstance(self.curriculum, UniformCurriculum):
+        if self.sees_pixels and experience.time_limit == "bootstrap":
+            refuse("experience.time_limit", "'terminal' with cameras, which have no view of what was last", "bootstrap")
+        if is_reference(self.levels) and not isinstance(self.curriculum, UniformCurriculum):
             refuse("curriculum", "'uniform' with levels='reference', which is one level", self.curriculum)
-        if rollout.num_steps % self.chunk_length:
-            requirement = f"a divisor of rollout.num_steps, which is {rollout.num_steps}"
+        if is_reference(self.levels) and self.level_weights is not None:
+            refuse("level_weights", "none with levels='reference', which is one level", self.level_weights)
+        if self.level_weights is not None:
+            check_weights("level_weights", self.level_weights, len(find_levels(self.levels)))
+        if experience.num_steps % self.chunk_length:
+            requirement = f"a divisor of experience.num_steps, which is {experience.num_steps}"
             refuse("ppo.chunk_length", requirement, self.ppo.chunk_length)
         if self.ppo.num_minibatches > self.num_sequences:
             requirement = f"at most the number of sequences in a rollout, {self.num_sequences}"
             refuse("ppo.num_minibatches", requirement, self.ppo.num_minibatches)
-        if rollout.inference == "native" and (self.sees_pixels or simulator.device != "cpu"):
-            refuse("rollout.inference", "'torch' or 'auto' with cameras or on a GPU", "native")
+        if experience.inference == "native" and (self.sees_pixels or simulator.device != "cpu"):
+            refuse("experience.inference", "'torch' or 'auto' with cameras or on a GPU", "native")
 
     @property
     def sees_pixels(self) -> bool:
@@ -231,9 +247,9 @@ class TrainingConfig(Config):
     @property
     def infers_natively(self) -> bool:
         """Whether the library's own code evaluates the network in rollouts."""
-        if self.rollout.inference == "auto":
+        if self.experience.inference == "auto":
             return self.num_rows <= NATIVE_ROWS and self.simulator.device == "cpu" and not self.sees_pixels
-        return self.rollout.inference == "native"
+        return self.experience.inference == "native"
 
     @property
     def num_rows(self) -> int:
@@ -243,7 +259,7 @@ class TrainingConfig(Config):
     @property
     def steps_per_update(self) -> int:
         """Steps of worlds in a rollout."""
-        return self.rollout.num_steps * self.simulator.num_worlds
+        return self.experience.num_steps * self.simulator.num_worlds
 
     @property
     def chunk_length(self) -> int:
@@ -255,13 +271,18 @@ class TrainingConfig(Config):
         """Independent sequences of `chunk_length` steps in the data of a rollout."""
         return self.steps_per_update * self.simulator.num_agents // self.chunk_length
 
-    def changed(self, *changes: str) -> TrainingConfig:
-        """The config with changes written "KEY=VALUE", such as "ppo.learning_rate=1e-3" or "network.widths=64,64".
+    def changed(self, *changes: str, **values: Any) -> TrainingConfig:
+        """The config with other values of some fields, such as gamma=0.99, or, as the command line has them,
+        "gamma=0.99" and "network.widths=64,64".
 
-        All are made at once; of two for one field the later counts. Values are written as in options of the command
-        line. Another "network.type" begins with its defaults.
+        A field is named by its path, or by its own name if no other field has it. All changes are made at once; of two
+        for one field the later counts. Another "network.type" begins with its defaults, and other `levels` without
+        `level_weights`.
 
         Raises:
             ArgumentError: a change has no "=", names no field, or its value is refused.
         """
-        return apply_changes(self, changes)
+        given = {**split_changes(changes), **values}
+        if "levels" in given:
+            given = {"level_weights": None, **given}
+        return apply_changes(self, given)

@@ -242,7 +242,7 @@ def reach_others(call: Callable[[], Any]) -> None:
 
 
 def device_of_rank(device: str) -> str:
-    """"cuda" and "auto" are the GPU of the rank's number on its machine."""
+    """ "cuda" and "auto" are the GPU of the rank's number on its machine."""
     if device == "cpu" or (device == "auto" and not torch.cuda.is_available()):
         return "cpu"
     if device not in ("cuda", "auto"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
@@ -10,7 +9,6 @@ import torch
 from torch import nn
 
 from doorstep.errors import StateError
-from doorstep.evaluation.arenas import Arena
 from doorstep.training.checkpoint import Checkpoint
 from doorstep.training.config import TrainingConfig
 from doorstep.training.curriculum import make_curriculum, probabilities
@@ -47,16 +45,17 @@ class LevelSampler(nn.Module):  # type: ignore[misc]
     digest: torch.Tensor
     weights: torch.Tensor
 
-    def __init__(self, config: TrainingConfig, arenas: Sequence[Arena], worlds: Worlds) -> None:
+    def __init__(self, config: TrainingConfig, levels: TrainingLevels, worlds: Worlds) -> None:
         super().__init__()
-        count, device = len(arenas), worlds.device
+        count, device = len(levels.names), worlds.device
         self._worlds = worlds
-        self._levels = TrainingLevels(arenas, device)
+        self._levels = levels
+        self._given = torch.tensor(config.level_weights or (1.0,) * count, device=device)
         self.rates = SuccessRates(count, config.curriculum.window).to(device)
         self.curriculum = make_curriculum(config.curriculum, count).to(device)
         self.register_buffer("digest", self._levels.digest)
         none = torch.zeros(count, dtype=torch.float64, device=device)
-        self.register_buffer("weights", probabilities(self.curriculum, LevelOutcomes(none, none, none), self.rates))
+        self.register_buffer("weights", self._weights(LevelOutcomes(none, none, none)))
         worlds.draw_levels(self.weights)
 
     @torch.no_grad()  # type: ignore[untyped-decorator]
@@ -70,10 +69,14 @@ class LevelSampler(nn.Module):  # type: ignore[misc]
         outcomes = self._outcomes(rollout)
         ranks.sum(*outcomes)
         self.rates.update(outcomes)
-        self.weights.copy_(probabilities(self.curriculum, outcomes, self.rates))
+        self.weights.copy_(self._weights(outcomes))
         self._worlds.draw_levels(self.weights)
         rows = zip(self._levels.names, *(one.tolist() for one in (*outcomes[:2], self.weights)), strict=True)
         return {name: LevelRecord(int(count), int(won), weight) for name, count, won, weight in rows if count}
+
+    def _weights(self, outcomes: LevelOutcomes) -> torch.Tensor:
+        weights = probabilities(self.curriculum, outcomes, self.rates) * self._given
+        return weights / weights.sum()
 
     def success(self) -> float:
         """The mean of the levels' success rates, whatever the curriculum; levels in which no episode ended have 0."""
@@ -87,7 +90,7 @@ class LevelSampler(nn.Module):  # type: ignore[misc]
 
         return self._levels.outcomes(
             rollout.levels.flatten(),
-            by_world(rollout.ended)[:, 0],
+            by_world(rollout.ended)[:, 0] & rollout.natural.flatten(),
             by_world(rollout.terminations)[:, 0],
             by_world(rollout.largest_y),
             by_world(rollout.returns),

@@ -69,6 +69,7 @@ class TrainingLevels:
         names: of the levels, all different.
         levels: themselves.
         digest: uint8 [32], which other levels do not have.
+        has_reference_rooms: bool [L]: its rooms are of the types of the reference's.
     """
 
     def __init__(self, arenas: Sequence[Arena], device: torch.device) -> None:
@@ -78,6 +79,18 @@ class TrainingLevels:
         self.digest = torch.frombuffer(bytearray(hashlib.sha256(text.encode()).digest()), dtype=torch.uint8)
         exits = [float("inf") if arena.has_goal else exit_of(arena) for arena in arenas]
         self._exits = torch.tensor(exits, device=device)
+        self._last_rooms = torch.tensor([start_of_last_room(arena) for arena in arenas], device=device)
+        types = [GeneratedLevel().room_types if arena.level is None else getattr(arena.level, "room_types", ())
+                 for arena in arenas]  # fmt: skip
+        self.has_reference_rooms = torch.tensor([one == GeneratedLevel().room_types for one in types], device=device)
+
+    def succeeded(self, levels: torch.Tensor, terminations: torch.Tensor, largest_y: torch.Tensor) -> torch.Tensor:
+        """Whether episodes that ended succeeded, bool [W]; arguments as those of `outcomes()`."""
+        return terminations | (largest_y > self._exits[levels][:, None]).all(1)
+
+    def in_last_room(self, levels: torch.Tensor, largest_y: torch.Tensor) -> torch.Tensor:
+        """Whether an agent has been in the last room of its level, bool [W]."""
+        return (largest_y > self._last_rooms[levels][:, None]).any(1)
 
     def outcomes(
         self,
@@ -94,7 +107,7 @@ class TrainingLevels:
             ended, terminations: bool [W]: an episode ended, and did so by its goal.
             largest_y, returns: float [W, A], of the episodes that ended: metres, sums of rewards.
         """
-        succeeded = terminations | (largest_y > self._exits[levels][:, None]).all(1)
+        succeeded = self.succeeded(levels, terminations, largest_y)
         count = len(self.levels)
 
         def sums(weights: torch.Tensor) -> torch.Tensor:
@@ -104,15 +117,13 @@ class TrainingLevels:
 
 
 def arenas_of(config: TrainingConfig) -> list[Arena]:
-    """The levels of a config and their names; none if it trains in the reference's without a table of levels.
+    """The levels of a config and their names.
 
     Raises:
         ArgumentError: the levels are refused, or one has neither a goal nor a door.
         OSError: the file cannot be read.
     """
     arenas = find_arenas(config.levels, config.simulator.num_agents)
-    if arenas[0].level is None:
-        return []
     for arena in arenas:
         if not arena.has_goal:
             exit_of(arena)
@@ -121,6 +132,14 @@ def arenas_of(config: TrainingConfig) -> list[Arena]:
 
 def levels_of(arenas: Sequence[Arena]) -> tuple[AnyLevel, ...]:
     return tuple(arena.level for arena in arenas if arena.level is not None)
+
+
+def start_of_last_room(arena: Arena) -> float:
+    """The y where the last room with a door begins, metres; 0 in a level without one."""
+    level = arena.level
+    if level is None or isinstance(level, GeneratedLevel):
+        return GeneratedLevel().room_ends[-2]
+    return max((room.start for room in level.rooms if room.door is not None), default=0.0)
 
 
 def exit_of(arena: Arena) -> float:

@@ -18,6 +18,7 @@ from doorstep.errors import LibraryError
 from doorstep.levels.generated import ROOM_ENDS
 from doorstep.training.distributed import Ranks
 from doorstep.training.level_sampler import LevelRecord
+from doorstep.training.levels import TrainingLevels
 from doorstep.training.rollout import Rollout
 
 __all__ = ["EpisodeSummary", "JsonLines", "Record", "TensorBoardLog", "read_log", "summarize_episodes"]
@@ -33,12 +34,13 @@ class Record:
         world_steps: steps of worlds so far.
         seconds: that the run took so far.
         world_steps_per_second: of this update, everything included.
-        episodes: that ended. Worlds that practise do not count, here and in what follows.
+        episodes: that ended. Retries do not count, here and in what follows.
         mean_return: of an episode's return, which is the mean of its agents' sums of rewards; None if none ended.
-        rooms_one: share of the episodes in which at least one agent passed the first, second and third door; empty if
-            none ended, and in runs with a table of levels, which may have other rooms.
+        rooms_one: share of the episodes in levels with the reference's rooms in which at least one agent passed the
+            first, second and third door; empty if none ended.
         rooms_all: the same for all agents, at any time of the episode.
-        losses: means over the minibatches of the update, by name.
+        losses: means over the minibatches of the update, by name; and `explained_variance`, the share of the variance
+            of what the critic should have predicted that it did predict.
         success: of runs with a table of levels: the mean over all levels, each with the same weight, of how often
             episodes succeeded lately; None in other runs.
         levels: of such runs: the levels in which episodes ended, by name.
@@ -70,25 +72,21 @@ class EpisodeSummary:
     rooms_one: tuple[float, ...]
     rooms_all: tuple[float, ...]
 
-    def without_rooms(self) -> EpisodeSummary:
-        return dataclasses.replace(self, rooms_one=(), rooms_all=())
 
-
-def summarize_episodes(rollout: Rollout, num_agents: int, ranks: Ranks) -> EpisodeSummary:
-    """Together: the means over the episodes that ended in the rollouts of all ranks, without worlds that practise."""
-    rows = slice(rollout.num_reference_rows)
-    ended = rollout.ended[:, rows].unflatten(1, (-1, num_agents))[..., 0]
-    returns = rollout.returns[:, rows].unflatten(1, (-1, num_agents))[ended]
+def summarize_episodes(rollout: Rollout, levels: TrainingLevels, num_agents: int, ranks: Ranks) -> EpisodeSummary:
+    """Together: the means over the episodes that ended in the rollouts of all ranks, without retries."""
+    ended = rollout.ended.unflatten(1, (-1, num_agents))[..., 0] & rollout.natural
+    returns = rollout.returns.unflatten(1, (-1, num_agents))[ended]
+    has_doors = ended & levels.has_reference_rooms[rollout.levels]
     doors = torch.tensor(ROOM_ENDS, device=returns.device)
-    passed = rollout.largest_y[:, rows].unflatten(1, (-1, num_agents))[ended][..., None] > doors
-    sums = torch.cat((ended.sum()[None], returns.double().sum()[None], passed.any(1).sum(0), passed.all(1).sum(0)))
+    passed = rollout.largest_y.unflatten(1, (-1, num_agents))[has_doors][..., None] > doors
+    counts = torch.stack((ended.sum(), has_doors.sum()))
+    sums = torch.cat((counts, returns.double().sum()[None], passed.any(1).sum(0), passed.all(1).sum(0)))
     ranks.sum(sums)
-    episodes, all_returns, *passings = sums.tolist()
-    if not episodes:
-        return EpisodeSummary(0, None, (), ())
-    shares = [passing / episodes for passing in passings]
-    one, by_all = shares[: len(ROOM_ENDS)], shares[len(ROOM_ENDS) :]
-    return EpisodeSummary(int(episodes), all_returns / (episodes * num_agents), tuple(one), tuple(by_all))
+    episodes, with_doors, all_returns, *passings = sums.tolist()
+    mean_return = all_returns / (episodes * num_agents) if episodes else None
+    shares = tuple(passing / with_doors for passing in passings) if with_doors else ()
+    return EpisodeSummary(int(episodes), mean_return, shares[: len(ROOM_ENDS)], shares[len(ROOM_ENDS) :])
 
 
 @final

@@ -72,6 +72,6 @@ class RunningMoments(nn.Module):  # type: ignore[misc]
 
 def make_observation_moments(config: TrainingConfig, shape: tuple[int, ...]) -> RunningMoments | None:
     """None: observations are used as they are."""
-    if config.sees_pixels or not config.rollout.normalize_observations:
+    if config.sees_pixels or not config.experience.normalize_observations:
         return None
     return RunningMoments(shape, OBSERVATION_DECAY, LEAST_OBSERVATION_DEVIATION)

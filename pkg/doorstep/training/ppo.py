@@ -18,7 +18,7 @@ from doorstep.training.networks import ActorCritic, Outputs
 
 Data = dict[str, torch.Tensor]
 
-STATISTICS = ("policy_loss", "value_loss", "entropy", "divergence", "clipped", "gradient_norm")
+STATISTICS = ("policy_loss", "value_loss", "entropy", "approx_kl", "clip_fraction", "gradient_norm")
 
 
 @final
@@ -49,13 +49,13 @@ class Learner:
             NonFiniteLossError: a loss or gradient is not finite; the weights are as before that minibatch.
         """
         ppo = self._config.ppo
-        entropy_weight = interpolated(ppo.entropy_weight, ppo.final_entropy_weight, progress)
+        entropy_coefficient = interpolated(ppo.entropy_coefficient, ppo.final_entropy_coefficient, progress)
         for group in self.optimizer.param_groups:
             group["lr"] = interpolated(ppo.learning_rate, ppo.final_learning_rate, progress)
         rows = []
         for batch, num_steps in minibatches(data, self._config, generator, self._ranks):
             outputs = self.evaluate(batch["observations"], batch["memory"][0], batch["starts"])
-            loss, statistics = ppo_loss(outputs, batch, ppo, entropy_weight, num_steps, self._ranks)
+            loss, statistics = ppo_loss(outputs, batch, ppo, entropy_coefficient, num_steps, self._ranks)
             for parameter in self._parameters:
                 parameter.grad = None
             loss.backward()
@@ -111,7 +111,7 @@ def own_sequences(chosen: torch.Tensor, num_rows: int, ranks: Ranks) -> torch.Te
 
 
 def ppo_loss(
-    outputs: Outputs, batch: Data, ppo: PPOConfig, entropy_weight: float, num_steps: int, ranks: Ranks
+    outputs: Outputs, batch: Data, ppo: PPOConfig, entropy_coefficient: float, num_steps: int, ranks: Ranks
 ) -> tuple[torch.Tensor, list[torch.Tensor]]:
     """Together: this rank's part of a minibatch's loss, and of all STATISTICS but the last, without gradients. The sums
     over all ranks are means over the minibatch.
@@ -123,14 +123,14 @@ def ppo_loss(
     change = log_probabilities - batch["log_probabilities"].flatten()
     ratios = change.exp()
     advantages = standardized(batch["advantages"].flatten(), ranks)
-    gains = torch.minimum(ratios * advantages, ratios.clamp(1 - ppo.clip, 1 + ppo.clip) * advantages)
+    gains = torch.minimum(ratios * advantages, ratios.clamp(1 - ppo.clip_range, 1 + ppo.clip_range) * advantages)
     value_loss = squared_errors(outputs.values, batch, ppo).sum() / num_steps / 2
     policy_loss, entropy = -gains.sum() / num_steps, entropies.sum() / num_steps
-    loss = policy_loss + ppo.value_weight * value_loss - entropy_weight * entropy
+    loss = policy_loss + ppo.value_coefficient * value_loss - entropy_coefficient * entropy
     differences = ratios.detach() - 1
-    divergence = (differences - change.detach()).sum() / num_steps  # Kullback and Leibler's, estimated, never negative
-    clipped = (differences.abs() > ppo.clip).sum() / num_steps
-    return loss, [policy_loss.detach(), value_loss.detach(), entropy.detach(), divergence, clipped]
+    approx_kl = (differences - change.detach()).sum() / num_steps  # Kullback and Leibler's, estimated, never negative
+    clip_fraction = (differences.abs() > ppo.clip_range).sum() / num_steps
+    return loss, [policy_loss.detach(), value_loss.detach(), entropy.detach(), approx_kl, clip_fraction]
 
 
 def standardized(numbers: torch.Tensor, ranks: Ranks) -> torch.Tensor:
@@ -149,9 +149,9 @@ def standardized(numbers: torch.Tensor, ranks: Ranks) -> torch.Tensor:
 def squared_errors(values: torch.Tensor, batch: Data, ppo: PPOConfig) -> torch.Tensor:
     """Of the values, or if larger, of values that keep near to what they were."""
     errors = (values - batch["targets"]).square()
-    if not ppo.clip_values:
+    if not ppo.clip_value_loss:
         return errors
-    near = batch["values"] + (values - batch["values"]).clamp(-ppo.clip, ppo.clip)
+    near = batch["values"] + (values - batch["values"]).clamp(-ppo.clip_range, ppo.clip_range)
     return torch.maximum(errors, (near - batch["targets"]).square())
 
 

@@ -5,35 +5,64 @@ from __future__ import annotations
 from doorstep._arguments import nearest, refuse
 from doorstep.cameras import Cameras
 from doorstep.config import SimulatorConfig
+from doorstep.levels import GeneratedLevel, Goal, Rewards
+from doorstep.levels.generated import RoomTypeName
 from doorstep.training.config import ExperienceConfig, LSTMNetwork, MLPNetwork, PPOConfig, TrainingConfig
 
+# Behind the last door of the reference's rooms, all agents end the episode.
+OUTSIDE = Goal(min_x=-50, max_x=50, min_y=42, max_y=90)
+
+
+def leading_outside(name: str, *room_types: RoomTypeName) -> GeneratedLevel:
+    """A level of which all agents should leave the last room."""
+    return GeneratedLevel(room_types=room_types, goal=OUTSIDE, name=name)
+
+
 PRESETS: dict[str, TrainingConfig] = {
-    # For a few CPU cores.
-    "default": TrainingConfig(),
+    # For a few CPU cores. The task of the last room is practised: behind two easy rooms, in rooms of its type alone,
+    # and where agents failed.
+    "default": TrainingConfig(
+        simulator=SimulatorConfig(512, flat_observations=True),
+        levels=(
+            leading_outside("reference rooms", "double_button", "cube_blocking", "cube_buttons"),
+            leading_outside("easy first rooms", "single_button", "single_button", "cube_buttons"),
+            leading_outside("cube rooms", "cube_buttons", "cube_buttons", "cube_buttons"),
+        ),
+        level_weights=(0.55, 0.3, 0.15),
+        reward=Rewards(cube_approach=0.4, goal=2),
+        experience=ExperienceConfig(retries=0.5),
+        ppo=PPOConfig(
+            num_minibatches=16,
+            learning_rate=1.5e-3,
+            final_learning_rate=5e-5,
+            entropy_coefficient=0.002,
+            final_entropy_coefficient=3e-4,
+        ),
+        num_updates=2700,
+    ),
     # The hyperparameters of the reference's own training script, and the numbers of worlds and updates that its authors
     # recommend, for a GPU.
     "reference": TrainingConfig(
         simulator=SimulatorConfig(8192, seed=5),
         network=MLPNetwork(widths=(256, 256, 256), activation="relu", layer_norm=True),
-        rollout=ExperienceConfig(
+        experience=ExperienceConfig(
             num_steps=40,
-            practice_worlds=0,
             staggered=False,
             time_limit="terminal",
             normalize_observations=False,
         ),
         ppo=PPOConfig(
-            discount=0.998,
-            trace_decay=0.95,
-            clip=0.2,
+            gamma=0.998,
+            gae_lambda=0.95,
+            clip_range=0.2,
             num_epochs=2,
             num_minibatches=1,
             chunk_length=5,
             learning_rate=1e-4,
             final_learning_rate=None,
-            entropy_weight=0.01,
-            final_entropy_weight=None,
-            value_weight=0.5,
+            entropy_coefficient=0.01,
+            final_entropy_coefficient=None,
+            value_coefficient=0.5,
             max_gradient_norm=0.5,
             value_decay=0.999,
         ),
@@ -45,9 +74,8 @@ PRESETS: dict[str, TrainingConfig] = {
     "pixels": TrainingConfig(
         simulator=SimulatorConfig(128, cameras=Cameras(width=64, height=64)),
         network=LSTMNetwork(widths=(256,), memory=128),
-        rollout=ExperienceConfig(practice_worlds=0),
         ppo=PPOConfig(
-            learning_rate=3e-4, final_learning_rate=None, entropy_weight=0.003, final_entropy_weight=None
+            learning_rate=3e-4, final_learning_rate=None, entropy_coefficient=0.003, final_entropy_coefficient=None
         ),
         num_updates=1000,
         num_threads=None,

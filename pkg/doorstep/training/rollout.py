@@ -11,8 +11,10 @@ from doorstep._native import ACTIONS
 from doorstep.torch import generalized_advantages, multi_discrete_evaluate
 from doorstep.training.config import TrainingConfig
 from doorstep.training.distributed import Ranks
+from doorstep.training.levels import TrainingLevels
 from doorstep.training.networks import Outputs
 from doorstep.training.normalization import RunningMoments, Scale
+from doorstep.training.retries import Retries
 from doorstep.training.worlds import Worlds
 
 EVALUATED_STEPS = 8192  # of agents, at once, where values are computed after a rollout: about what a cache holds
@@ -39,7 +41,6 @@ class Rollout:
     """Memory of T steps of this rank's R agents; each rollout overwrites the one before.
 
     Attributes:
-        num_reference_rows: the first rows, whose worlds play the reference's levels.
         observations: [T + 1, R, *shape], as the network gets them. The last ones follow the last step.
         starts: bool [T + 1, R]: an episode begins with this observation.
         memory: float [T + 1, R, S]: the network's memory before each step; not yet cleared where an episode begins.
@@ -49,19 +50,30 @@ class Rollout:
         rewards: float [T, R].
         terminations: bool [T, R]: the episode reached its goal, and nothing follows.
         final_observations: [T, R, F]: the last ones of episodes that ended with this step; without bootstrapping [0].
-        levels: int64 [T, N]: that worlds played in the step; without levels [T, 0].
+        levels: int64 [T, N]: that worlds played in the step.
+        natural: bool [T, N]: the episode of the step was no retry.
         returns, largest_y: float [T, R], metres: of episodes that ended with this step.
         advantages, targets: float [T, R]; targets normalised, for the critic.
+        explained_variance: share of the variance of targets that the values predicted: 1 is all of it.
     """
 
-    def __init__(self, config: TrainingConfig, worlds: Worlds, memory_size: int, ranks: Ranks) -> None:
-        steps, rows, device = config.rollout.num_steps, worlds.num_rows, worlds.device
+    def __init__(
+        self,
+        config: TrainingConfig,
+        worlds: Worlds,
+        levels: TrainingLevels,
+        retries: Retries | None,
+        memory_size: int,
+        ranks: Ranks,
+    ) -> None:
+        steps, rows, device = config.experience.num_steps, worlds.num_rows, worlds.device
         self.num_steps = steps
-        self.num_reference_rows = worlds.num_reference_rows
         self._config = config
         self._worlds = worlds
+        self._levels = levels
+        self._retries = retries
         self._ranks = ranks
-        final_steps = steps if config.rollout.time_limit == "bootstrap" else 0
+        final_steps = steps if config.experience.time_limit == "bootstrap" else 0
 
         def zeros(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
             return torch.zeros(shape, dtype=dtype, device=device)
@@ -75,12 +87,13 @@ class Rollout:
         self.rewards = zeros(steps, rows)
         self.terminations = zeros(steps, rows, dtype=torch.bool)
         self.final_observations = zeros(final_steps, rows, *worlds.shape, dtype=worlds.dtype)
-        num_worlds = rows // config.simulator.num_agents if worlds.num_levels else 0
-        self.levels = zeros(steps, num_worlds, dtype=torch.int64)
+        self.levels = zeros(steps, worlds.sim.num_worlds, dtype=torch.int64)
+        self.natural = torch.ones_like(self.levels, dtype=torch.bool)
         self.returns = zeros(steps, rows)
         self.largest_y = zeros(steps, rows)
         self.advantages = zeros(steps, rows)
         self.targets = zeros(steps, rows)
+        self.explained_variance = 0.0
         self.starts[-1] = True
 
     @property
@@ -100,11 +113,13 @@ class Rollout:
             moments.update(self.observations[0], self._ranks)
 
     @torch.no_grad()  # type: ignore[untyped-decorator]
-    def collect(self, actor: Actor, first_step: int, moments: RunningMoments | None) -> None:
+    def collect(
+        self, actor: Actor, first_step: int, moments: RunningMoments | None, generator: torch.Generator
+    ) -> None:
         """Steps the worlds, after `begin()`.
 
         first_step: number of this rollout's first step in the run. moments: by which observations are normalised; None:
-        they stay as they are.
+        they stay as they are. generator: of retries.
         """
         scale = None
         if moments is not None:
@@ -114,16 +129,26 @@ class Rollout:
             actor.act(self, step, first_step + step)
             self._worlds.read_levels(self.levels[step])
             self._worlds.step(self.actions[step])
-            self._read(step, scale)
+            self._read(step, scale, generator)
 
-    def _read(self, step: int, scale: Scale | None) -> None:
+    def _read(self, step: int, scale: Scale | None, generator: torch.Generator) -> None:
         """Copies what a step yielded."""
         worlds = self._worlds
         worlds.read_rewards(self.rewards[step], self.starts[step + 1], self.terminations[step])
         worlds.read_episodes(self.returns[step], self.largest_y[step])
-        worlds.observe(self.observations[step + 1], scale)
         if len(self.final_observations):
             worlds.observe_final(self.final_observations[step], scale)
+        if self._retries is not None:
+            self._retry(self._retries, step, generator)
+        worlds.observe(self.observations[step + 1], scale)
+
+    def _retry(self, retries: Retries, step: int, generator: torch.Generator) -> None:
+        self.natural[step] = ~retries.is_retry
+        levels, by_world = self.levels[step], (self.levels.shape[1], -1)
+        terminations = self.terminations[step].view(by_world)[:, 0]
+        succeeded = self._levels.succeeded(levels, terminations, self.largest_y[step].view(by_world))
+        in_last_room = self._levels.in_last_room(levels, self._worlds.largest_y())
+        retries.step(self.ended[step].view(by_world)[:, 0], succeeded, in_last_room, generator)
 
     # ---- Judging
 
@@ -145,9 +170,10 @@ class Rollout:
             scale.restore(next_values),
             terminations,
             truncations,
-            discount=self._config.ppo.discount,
-            trace_decay=self._config.ppo.trace_decay,
+            discount=self._config.ppo.gamma,
+            trace_decay=self._config.ppo.gae_lambda,
         )
+        self.explained_variance = explained_variance(self.advantages, targets, self._ranks)
         moments.update(targets, self._ranks)
         moments.scale().normalize(targets, self.targets)
 
@@ -180,7 +206,7 @@ class Rollout:
         """The data as sequences of L = `chunk_length` steps, [L, T / L * R, ...]; "memory", [1, ...], before them."""
         length = self._config.chunk_length
         names = ["observations", "starts", "actions", "log_probabilities", "advantages", "targets"]
-        if self._config.ppo.clip_values:
+        if self._config.ppo.clip_value_loss:
             names.append("values")
         by_step = {name: getattr(self, name)[: self.num_steps] for name in names}
         data = {
@@ -188,3 +214,13 @@ class Rollout:
         }
         data["memory"] = self.memory[: self.num_steps : length].flatten(0, 1)[None]
         return data
+
+
+def explained_variance(errors: torch.Tensor, targets: torch.Tensor, ranks: Ranks) -> float:
+    """Together: 1 - variance of errors / variance of targets, over all ranks; 0 where all targets are equal."""
+    numbers = torch.stack((errors, targets)).double().flatten(1)
+    sums = torch.stack((torch.ones_like(numbers).sum(1), numbers.sum(1), numbers.square().sum(1)))
+    ranks.sum(sums)
+    counts, totals, squares = sums
+    of_errors, of_targets = (squares / counts - (totals / counts).square()).tolist()
+    return 1 - of_errors / of_targets if of_targets > 0 else 0.0

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+import time
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
+from doorstep._arguments import check_between
 from doorstep._files import checked_path, read_regular, replaced_file
-from doorstep.errors import ArgumentError
+from doorstep._reward import AnyReward, RewardFunction, split_reward
+from doorstep.errors import ArgumentError, StateError
 from doorstep.policy.files import CHECKPOINT as CHECKPOINT
 from doorstep.training.checkpoint import (
     Checkpoint,
@@ -21,6 +24,7 @@ from doorstep.training.config import TrainingConfig
 from doorstep.training.distributed import Ranks
 from doorstep.training.errors import NonFiniteLossError
 from doorstep.training.logs import JsonLines, Record, TensorBoardLog
+from doorstep.training.presets import preset
 from doorstep.training.trainer import Trainer
 
 CONFIG = "config.json"
@@ -31,19 +35,25 @@ NONFINITE_BATCH_OF_RANK = "nonfinite_batch.{}.safetensors"  # of ranks but the f
 
 OnBegin: TypeAlias = Callable[[Trainer], object]
 OnUpdate: TypeAlias = Callable[[Record], object]
+ShouldStop: TypeAlias = Callable[[], bool]
+
+MOST_MINUTES = 1e7  # 19 years
 
 
 def train(
-    config: TrainingConfig,
     folder: str | os.PathLike[str],
     *,
+    config: TrainingConfig | None = None,
+    reward: AnyReward = None,
+    minutes: float | None = None,
     on_begin: OnBegin | None = None,
     on_update: OnUpdate | None = None,
-    should_stop: Callable[[], bool] | None = None,
+    should_stop: ShouldStop | None = None,
     tensorboard: bool = False,
     auto_resume: bool = False,
+    **changes: Any,
 ) -> Trainer:
-    """Trains until the last update, in a new folder.
+    """Trains in a new folder, until the last update or the end of the time.
 
     The folder gets `config.json`, `log.jsonl` with a line for each update, and `checkpoint.safetensors`, which is
     replaced every `config.checkpoint_every` updates and at the end.
@@ -52,27 +62,35 @@ def train(
     reads and writes the folder.
 
     >>> import tempfile
-    >>> from doorstep.training import preset, read_log, resume, train
-    >>> small = preset("default").changed("simulator.num_worlds=8", "ppo.num_minibatches=1", "num_updates=2")
+    >>> import doorstep
+    >>> from doorstep.training import read_log
     >>> folder = tempfile.mkdtemp()
-    >>> trainer = train(small, folder)
+    >>> trainer = doorstep.train(folder, levels="curated", num_worlds=8, num_minibatches=1, num_updates=2)
     >>> [record["world_steps"] for record in read_log(f"{folder}/log.jsonl")]
     [256, 512]
-    >>> resume(folder, ["num_updates=3"]).updates
+    >>> doorstep.resume(folder, gamma=0.99, num_updates=3).updates
     3
 
     Args:
-        config: what is trained, and how.
         folder: for the files of the run; made if it does not exist.
-        on_begin: called before the first update, in the first process.
+        config: what is trained, and how; None: `preset("default")`.
+        reward: in place of the config's: `Rewards`, or a function of a step's tensors, which are PyTorch's, that
+            returns what agents learn from, float32 [N, A]: `lambda step: step.rewards + 0.1 * step.terminations`. Logs
+            keep the returns of the worlds. None: as the config says.
+        minutes: of the clock, after which this call writes a checkpoint and returns, more than 0. Schedules follow
+            `num_updates`, whether or not it is reached. None: no limit.
+        on_begin: called before the first update, in every process.
         on_update: called after every update, in the first process.
         should_stop: asked after every update; if true in any process, a checkpoint is written and the run ends early.
         tensorboard: also write for TensorBoard, to the folder "tensorboard" in it.
         auto_resume: if the folder has a run already, go on from its last checkpoint, with this config, instead of
             refusing: so the same call begins a run, and goes on with it after a crash.
+        **changes: other values of fields of the config, as `TrainingConfig.changed()` takes them: `levels`, `gamma`,
+            `num_worlds`, ...
 
     Raises:
-        ArgumentError: the folder has a run already; or the number of worlds is not a multiple of that of processes.
+        ArgumentError: the folder has a run already; or a change is refused; or the number of worlds is not a multiple
+            of that of processes.
         StateError: with auto_resume, the checkpoint is damaged, or does not fit the config.
         LibraryError: TensorBoard is missing: pip install "doorstep[train]".
         NonFiniteLossError: a loss or gradient was not finite; its data is in `nonfinite_batch.safetensors`.
@@ -84,32 +102,38 @@ def train(
     checkpoint = read_on_first(path / CHECKPOINT, ranks)
     if checkpoint is not None and not auto_resume:
         raise ArgumentError(f"{path} has a run already", argument="folder", hint="resume it, or choose another folder")
-    trainer = Trainer(config, ranks)
+    changed, function = with_reward(changes, reward)
+    trainer = Trainer((config or preset("default")).changed(**changed), ranks, function)
     if checkpoint is not None:
         trainer.restore(checkpoint)
-    return _run(trainer, path, on_begin, on_update, should_stop, tensorboard)
+    return _run(trainer, path, on_begin, on_update, with_limit(should_stop, minutes), tensorboard)
 
 
 def resume(
     folder: str | os.PathLike[str],
-    changes: Iterable[str] = (),
     *,
+    reward: AnyReward = None,
+    minutes: float | None = None,
     on_begin: OnBegin | None = None,
     on_update: OnUpdate | None = None,
-    should_stop: Callable[[], bool] | None = None,
+    should_stop: ShouldStop | None = None,
     tensorboard: bool = False,
+    **changes: Any,
 ) -> Trainer:
     """Goes on with the run of a folder, from its last checkpoint. Without changes, on the CPU and in as many processes,
     it yields the bits that it would have yielded without the interruption.
 
     Args:
         folder: of the run.
-        changes: of the config, "KEY=VALUE", such as "num_updates=2000". The network and the worlds must stay.
-        on_begin, on_update, should_stop, tensorboard: as for `train()`.
+        reward: as for `train()`. A run with a function needs it again.
+        minutes, on_begin, on_update, should_stop, tensorboard: as for `train()`.
+        **changes: other values of fields of the config, as for `train()`, such as `num_updates`. The network and the
+            worlds must stay.
 
     Raises:
-        ArgumentError: the folder has no run, or a change is refused.
-        StateError: the checkpoint is damaged, or does not fit the changed config.
+        ArgumentError: the folder has no run, or one that has made all its updates; or a change is refused.
+        StateError: the checkpoint is damaged, does not fit the changed config, or has a curriculum whose module was not
+            imported.
         LibraryError, NonFiniteLossError, LostRankError, OSError: as `train()`.
     """
     path = Path(checked_path(folder))
@@ -117,9 +141,42 @@ def resume(
     checkpoint = read_on_first(path / CHECKPOINT, ranks)
     if checkpoint is None:
         raise ArgumentError(f"{path} has no {CHECKPOINT} to resume", argument="folder")
-    trainer = Trainer(checkpoint.config.changed(*changes), ranks)
+    if checkpoint.absent_curriculum:
+        module, _, name = checkpoint.absent_curriculum.rpartition(".")
+        message = f"the run in {path} has the curriculum {name}, which no module has registered"
+        raise StateError(message, hint=f"import {module} first")
+    changed, function = with_reward(changes, reward)
+    if reward is None and checkpoint.reward_function:
+        message = (
+            f"the run in {path} is rewarded by the function {checkpoint.reward_function}, which it does not contain"
+        )
+        raise StateError(message, hint="pass it again, or Rewards, as reward=")
+    config = checkpoint.config.changed(**changed)
+    if checkpoint.update >= config.num_updates:
+        raise ArgumentError(
+            f"the run in {path} has made {checkpoint.update:,} updates, and num_updates is {config.num_updates:,}",
+            argument="num_updates",
+            hint=f"give more, such as num_updates={2 * checkpoint.update}",
+        )
+    trainer = Trainer(config, ranks, function)
     trainer.restore(checkpoint)
-    return _run(trainer, path, on_begin, on_update, should_stop, tensorboard)
+    return _run(trainer, path, on_begin, on_update, with_limit(should_stop, minutes), tensorboard)
+
+
+def with_reward(changes: Mapping[str, Any], reward: AnyReward | str) -> tuple[dict[str, Any], RewardFunction | None]:
+    """Changes of the config that have a reward's terms, or their text, as commands have them; and its function."""
+    if reward is None:
+        return {**changes}, None
+    terms, function = (reward, None) if isinstance(reward, str) else split_reward(reward)
+    return {**changes, "reward": terms}, function
+
+
+def with_limit(should_stop: ShouldStop | None, minutes: float | None) -> ShouldStop:
+    """Whether a run that begins now should stop, as is asked or when the minutes are over."""
+    if minutes is None:
+        return should_stop or (lambda: False)
+    end = time.monotonic() + 60 * check_between("minutes", minutes, MOST_MINUTES, "minutes")
+    return lambda: time.monotonic() >= end or (should_stop is not None and should_stop())
 
 
 def read_on_first(path: Path, ranks: Ranks) -> Checkpoint | None:
@@ -137,7 +194,7 @@ def _run(
     folder: Path,
     on_begin: OnBegin | None,
     on_update: OnUpdate | None,
-    should_stop: Callable[[], bool] | None,
+    should_stop: ShouldStop,
     tensorboard: bool,
 ) -> Trainer:
     config, ranks = trainer.config, trainer.ranks
@@ -146,8 +203,8 @@ def _run(
         with ranks.together():
             if ranks.is_first:
                 logs = _open_folder(trainer, folder, stack, tensorboard)
-                if on_begin is not None:
-                    on_begin(trainer)
+            if on_begin is not None:
+                on_begin(trainer)
         while trainer.updates < config.num_updates:
             record = _update(trainer, folder)
             with ranks.together():
@@ -155,7 +212,7 @@ def _run(
                     log.write(record)
                 if ranks.is_first and on_update is not None:
                     on_update(record)
-            is_asked_to_stop = ranks.any(should_stop is not None and should_stop())
+            is_asked_to_stop = ranks.any(should_stop())
             is_last = is_asked_to_stop or record.update == config.num_updates
             if is_last or record.update % config.checkpoint_every == 0:
                 _save(trainer, folder)

@@ -25,9 +25,9 @@ def export_policy(
     `doorstep.load_policy()` reads both, without PyTorch.
 
     >>> import doorstep, pathlib, tempfile
-    >>> from doorstep.training import export_policy, preset, train
+    >>> from doorstep.training import export_policy, train
     >>> folder = pathlib.Path(tempfile.mkdtemp())
-    >>> _ = train(preset("default").changed("simulator.num_worlds=8", "ppo.num_minibatches=1", "num_updates=1"), folder)
+    >>> _ = train(folder, num_worlds=8, num_minibatches=1, num_updates=1)
     >>> export_policy(folder / "checkpoint.safetensors", folder / "policy.safetensors")
     >>> doorstep.load_policy(folder / "policy.safetensors")
     Policy(94 inputs, 7 layers)

@@ -10,6 +10,8 @@ from typing import final
 
 import torch
 
+from doorstep._reward import RewardFunction
+from doorstep.levels.choice import is_reference
 from doorstep.training.acting import make_actor
 from doorstep.training.checkpoint import Checkpoint, named
 from doorstep.training.config import TrainingConfig
@@ -17,11 +19,12 @@ from doorstep.training.distributed import Ranks
 from doorstep.training.errors import TrainingError
 from doorstep.training.graphs import recorded
 from doorstep.training.level_sampler import LevelSampler
-from doorstep.training.levels import arenas_of, levels_of
+from doorstep.training.levels import TrainingLevels, arenas_of, levels_of
 from doorstep.training.logs import Record, summarize_episodes
 from doorstep.training.networks import ActorCritic
 from doorstep.training.normalization import RunningMoments, make_observation_moments
 from doorstep.training.ppo import Learner
+from doorstep.training.retries import Retries
 from doorstep.training.rollout import Rollout
 from doorstep.training.worlds import Worlds
 
@@ -59,6 +62,8 @@ class Trainer:
 
     Attributes:
         config: of the run, all ranks together.
+        reward_function: what is learned from in place of the rewards of the worlds: a function of a step's tensors, as
+            environments take it; None: those of the worlds.
         ranks: the processes of the run.
         network: what is trained.
         worlds: where it acts, this rank's share of them.
@@ -72,25 +77,32 @@ class Trainer:
         OSError: the file with the levels cannot be read.
     """
 
-    def __init__(self, config: TrainingConfig, ranks: Ranks | None = None) -> None:
+    def __init__(
+        self, config: TrainingConfig, ranks: Ranks | None = None, reward_function: RewardFunction | None = None
+    ) -> None:
         self.config = config
+        self.reward_function = reward_function
         self.ranks = ranks = ranks or Ranks()
         arenas = arenas_of(config)
-        self.worlds = worlds = Worlds(config.simulator, ranks, levels_of(arenas), config.rollout.practice_worlds)
-        self._sampler = LevelSampler(config, arenas, worlds) if arenas else None
+        self.worlds = worlds = Worlds(config.simulator, ranks, levels_of(arenas), config.reward, reward_function)
+        levels = self._levels = TrainingLevels(arenas, worlds.device)
+        self._sampler = None if is_reference(config.levels) else LevelSampler(config, levels, worlds)
+        self._retries = Retries(config, worlds, ranks) if config.experience.retries else None
         with _torch_threads(config.num_threads):
             self.network = make_network(config, worlds.shape).to(worlds.device)
         self.updates, self.world_steps, self.seconds = 0, 0, 0.0
         self._learner = Learner(config, self.network, ranks)
         self._generator = torch.Generator(worlds.device).manual_seed(config.seed)
         self._actor = make_actor(config, self.network, self._learner.evaluate, self._generator, ranks)
-        self._rollout = Rollout(config, worlds, self.network.memory_size, ranks)
+        self._rollout = Rollout(config, worlds, levels, self._retries, self.network.memory_size, ranks)
         self._value_moments = RunningMoments((), config.ppo.value_decay, LEAST_VALUE_DEVIATION).to(worlds.device)
         self._observation_moments = make_observation_moments(config, worlds.shape)
         if self._observation_moments is not None:
             self._observation_moments.to(worlds.device)
-        self._step_worlds = recorded(self._step_worlds_once, worlds.device, self._generator, config.rollout.cuda_graph)
-        if config.rollout.staggered:
+        runs_on_host = self._retries is not None or reward_function is not None
+        is_recorded = config.experience.cuda_graph and not runs_on_host
+        self._step_worlds = recorded(self._step_worlds_once, worlds.device, self._generator, is_recorded)
+        if config.experience.staggered:
             worlds.stagger()
 
     def update(self) -> Record:
@@ -112,11 +124,11 @@ class Trainer:
         self._rollout.judge(self._learner.evaluate, self._value_moments, is_evaluated=self._actor.evaluates)
         progress = min(self.updates / self.config.num_updates, 1)
         losses = self._learner.update(self._rollout.sequences(), progress, self._generator)
-        episodes = summarize_episodes(self._rollout, self.config.simulator.num_agents, self.ranks)
+        episodes = summarize_episodes(self._rollout, self._levels, self.config.simulator.num_agents, self.ranks)
         success, levels = None, {}
         if self._sampler is not None:
             levels = self._sampler.update(self._rollout, self.ranks)
-            success, episodes = self._sampler.success(), episodes.without_rooms()
+            success = self._sampler.success()
         seconds = time.perf_counter() - begin
         self.updates += 1
         self.world_steps += self.config.steps_per_update
@@ -126,24 +138,24 @@ class Trainer:
             world_steps=self.world_steps,
             seconds=self.seconds,
             world_steps_per_second=self.config.steps_per_update / seconds,
-            losses=losses,
+            losses={**losses, "explained_variance": self._rollout.explained_variance},
             success=success,
             levels=levels,
             **vars(episodes),
         )
 
     def _check_after_step(self) -> None:
-        if self.worlds.after_step and self.config.rollout.cuda_graph and self.worlds.device.type == "cuda":
+        if self.worlds.after_step and self.config.experience.cuda_graph and self.worlds.device.type == "cuda":
             message = "worlds.after_step is a function, which a CUDA graph would not call in every step"
-            raise TrainingError(message, hint="set rollout.cuda_graph=false")
+            raise TrainingError(message, hint="set experience.cuda_graph=false")
 
     def _collect(self) -> None:
         self._rollout.begin(self._observation_moments)
         self._step_worlds()
 
     def _step_worlds_once(self) -> None:
-        first_step = self.updates * self.config.rollout.num_steps
-        self._rollout.collect(self._actor, first_step, self._observation_moments)
+        first_step = self.updates * self.config.experience.num_steps
+        self._rollout.collect(self._actor, first_step, self._observation_moments, self._generator)
 
     # ---- Stopping and going on
 
@@ -157,7 +169,8 @@ class Trainer:
         optimizer = self._learner.optimizer.state_dict()["state"]
         parts = {**self._parts(), **{f"optimizer.{index}": entry for index, entry in optimizer.items()}}
         copies = {name: tensor.detach().clone() for name, tensor in named(parts).items()}
-        return Checkpoint(self.config, self.updates, self.world_steps, self.seconds, copies)
+        function = "" if self.reward_function is None else name_of(self.reward_function)
+        return Checkpoint(self.config, self.updates, self.world_steps, self.seconds, copies, reward_function=function)
 
     def _parts(self) -> dict[str, Mapping[str, torch.Tensor]]:
         """The tensors of a checkpoint by part and name, without those of the optimiser, which begins without any. What
@@ -168,12 +181,17 @@ class Trainer:
             "value_moments": self._value_moments.state_dict(),
             "observation_moments": {} if moments is None else moments.state_dict(),
             "levels": {} if self._sampler is None else self._sampler.state_dict(),
+            "retries": self._retries_of_all(),
             "rollout": {
                 "starts": self.ranks.gather(self._rollout.starts[-1]).flatten(0, 1),
                 "memory": self.ranks.gather(self._rollout.memory[-1]).flatten(0, 1),
             },
             "run": {"worlds": self.worlds.save(), "generator": self._generator.get_state()},
         }
+
+    def _retries_of_all(self) -> dict[str, torch.Tensor]:
+        rows = {} if self._retries is None else self._retries.state_dict()
+        return {name: self.ranks.gather(tensor).flatten(0, 1) for name, tensor in rows.items()}
 
     def restore(self, checkpoint: Checkpoint) -> None:
         """Goes on from a checkpoint, of any number of ranks. On the CPU, with the same versions and numbers of threads
@@ -190,6 +208,9 @@ class Trainer:
         self._load_learned(checkpoint)
         if self._sampler is not None:
             self._sampler.restore(checkpoint)
+        if self._retries is not None:
+            own = self.ranks.rows(self.config.simulator.num_worlds)
+            self._retries.load_state_dict({name: rows[own] for name, rows in checkpoint.part("retries").items()})
         own = self.ranks.rows(self.config.num_rows)
         self._rollout.starts[-1] = checkpoint.tensors["rollout.starts"][own]
         self._rollout.memory[-1] = checkpoint.tensors["rollout.memory"][own]
@@ -240,6 +261,12 @@ class Trainer:
                 "the processes of the run have come to have different weights",
                 hint="resume with processors of one kind, and the same versions and number of threads on all",
             )
+
+
+def name_of(function: RewardFunction) -> str:
+    """For people: where a function is defined."""
+    kind = function if hasattr(function, "__qualname__") else type(function)
+    return f"{kind.__module__}.{kind.__qualname__}"
 
 
 def make_network(config: TrainingConfig, shape: tuple[int, ...]) -> ActorCritic:

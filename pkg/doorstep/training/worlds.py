@@ -9,20 +9,17 @@ import numpy as np
 import torch
 
 from doorstep._native import NEUTRAL_ACTION
+from doorstep._reward import AppliedReward, RewardFunction
 from doorstep.config import SimulatorConfig
 from doorstep.errors import StateError
-from doorstep.levels import AnyLevel, GeneratedLevel, reference
+from doorstep.levels import AnyLevel, Rewards
+from doorstep.levels.choice import REFERENCE
 from doorstep.simulator import Simulator
 from doorstep.training.distributed import Ranks
 from doorstep.training.normalization import Scale
 
 LARGEST_Y = 5  # in self_observations
 LEVEL_LENGTH = 40.0  # metres, by which self_observations are divided
-# Agents soon reach the last room, or meet its task in the first one, where they start.
-PRACTICE = (
-    GeneratedLevel(room_types=("single_button", "single_button", "cube_buttons")),
-    GeneratedLevel(room_types=("cube_buttons", "cube_buttons", "cube_buttons")),
-)
 DEPTH_RANGE = 40.0  # metres; what is farther counts as this far
 
 AfterStep = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], None]
@@ -33,33 +30,32 @@ class Worlds:
     """This rank's share of a run's worlds: a simulator whose tensors have a row for every agent, R = N * A rows.
 
     levels: that worlds draw from; none: they play the reference's.
-    practice: without levels, share of the worlds, the last ones, that play PRACTICE instead of the reference's.
+    reward: what agents are rewarded for; None: as the levels say. reward_function: gives other rewards, of a step.
 
     Attributes:
         sim: the simulator.
         num_rows: R.
-        num_levels: L; 0 without levels.
-        num_reference_rows: of the worlds that do not practise; all rows, if there is no such world.
         shape: of an agent's observation: (F,), or (H, W, 4) of red, green, blue and depth.
         dtype: of observations: float32, or uint8 for pixels.
         after_step: None, or called after every step of a rollout with what it yielded: rewards, float32 [R], dones and
             terminations, bool [R]. It may change rewards, and restore worlds whose episode is over. Checkpoints do not
-            contain its state. On a GPU it needs `rollout.cuda_graph=false`.
+            contain its state. On a GPU it needs `experience.cuda_graph=false`.
     """
 
     def __init__(
-        self, config: SimulatorConfig, ranks: Ranks, levels: Sequence[AnyLevel] = (), practice: float = 0.0
+        self,
+        config: SimulatorConfig,
+        ranks: Ranks,
+        levels: Sequence[AnyLevel] = (),
+        reward: Rewards | None = None,
+        reward_function: RewardFunction | None = None,
     ) -> None:
         self._config = config
         self._ranks = ranks
-        self._first_practice = config.num_worlds - (0 if levels else round(practice * config.num_worlds))
-        self._choice = tuple(levels) if self._first_practice == config.num_worlds else (reference(), *PRACTICE)
-        own = ranks.rows(config.num_worlds)
-        self.sim = sim = self._simulator_of(ranks.shard(config), own)
+        self._choice = tuple(levels)
+        self._reward = reward
+        self.sim = sim = self._simulator_of(ranks.shard(config))
         self.num_rows = sim.num_worlds * sim.num_agents
-        num_reference = min(max(self._first_practice - own.start, 0), sim.num_worlds)
-        self.num_reference_rows = (num_reference if self._first_practice else sim.num_worlds) * sim.num_agents
-        self.num_levels = len(levels)
         self._levels = sim.level_indices.to_torch() if levels else None
         self._level_weights = sim.level_weights.to_torch() if levels else None
         self.sees_pixels = config.cameras is not None
@@ -72,19 +68,16 @@ class Worlds:
         else:
             self.shape, self.dtype = tuple(read["observations"].shape[1:]), torch.float32
         self.device = read["rewards"].device
+        self._largest_y = sim.state.agent_max_y.to_torch()
+        self._apply: AppliedReward | None = None
+        if reward_function is not None:
+            tensors = {name: tensor.to_torch() for name, tensor in sim.tensors.items()}
+            self._apply = AppliedReward(reward_function, tensors)
         self.after_step: AfterStep | None = None
 
-    def _simulator_of(self, config: SimulatorConfig, numbers: slice) -> Simulator:
-        """A simulator of the run's worlds with these numbers; what each may play is equally likely."""
-        if not self._choice:
-            return Simulator.from_config(config)
-        sim = Simulator.from_config(config.replace(max_levels=len(self._choice)))
-        sim.set_levels(self._choice)
-        if self._first_practice < self._config.num_worlds:
-            practises = np.arange(numbers.start, numbers.stop)[:, None] >= self._first_practice
-            sim.level_weights = np.hstack((~practises, *[practises] * len(PRACTICE))).astype(np.float32)
-        sim.reset()
-        return sim
+    def _simulator_of(self, config: SimulatorConfig) -> Simulator:
+        """A simulator of the run's rules and levels."""
+        return Simulator.from_config(config, levels=self._choice or REFERENCE, reward=self._reward)
 
     def observe(self, out: torch.Tensor, scale: Scale | None = None) -> None:
         """Writes the present observations, [R, *shape], normalised by a scale if there is one."""
@@ -104,7 +97,7 @@ class Worlds:
         self._level_weights.copy_(weights)
 
     def read_levels(self, levels: torch.Tensor) -> None:
-        """Writes the level that each world plays: int64 [N]; without levels there is nothing to write, [0]."""
+        """Writes the level that each world plays: int64 [N]; without levels it is 0."""
         if self._levels is not None:
             levels.copy_(self._levels.squeeze(-1))
 
@@ -115,7 +108,7 @@ class Worlds:
 
     def read_rewards(self, rewards: torch.Tensor, dones: torch.Tensor, terminations: torch.Tensor) -> None:
         """Writes what the step yielded: float32 [R], bool [R], bool [R]."""
-        rewards.copy_(self._read["rewards"].squeeze(-1))
+        rewards.copy_(self._read["rewards"].squeeze(-1) if self._apply is None else self._apply().flatten())
         dones.copy_(self._flags["dones"])
         terminations.copy_(self._flags["terminations"])
         if self.after_step is not None:
@@ -125,6 +118,10 @@ class Worlds:
         """Writes the return and the largest y of each row's latest ended episode: float32 [R], in metres."""
         returns.copy_(self._read["episode_returns"].squeeze(-1))
         torch.mul(self._read["final_self_observations"][:, LARGEST_Y], LEVEL_LENGTH, out=largest_y)
+
+    def largest_y(self) -> torch.Tensor:
+        """The largest y of each agent in the present episode, float32 [N, A], metres."""
+        return self._largest_y
 
     def stagger(self) -> None:
         """Steps idle agents through an episode while worlds begin new ones in turn, so that their ends are spread."""
@@ -161,7 +158,7 @@ class Worlds:
             raise StateError(f"{total} worlds cannot have been those of {len(saves)} processes")
         size = total // len(saves)
         config = self._config.replace(num_worlds=size, device="cpu", cameras=None, flat_observations=False)
-        with self._simulator_of(config, slice(0, size)) as saved:
+        with self._simulator_of(config) as saved:
             for index in range(own.start // size, -(-own.stop // size)):
                 saved.restore(saves[index].numpy().tobytes())
                 numbers = np.arange(max(own.start, index * size), min(own.stop, (index + 1) * size))

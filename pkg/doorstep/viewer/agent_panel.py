@@ -10,7 +10,8 @@ import numpy as np
 import viser
 from numpy.typing import NDArray
 
-from doorstep import Cameras, EntityKind
+from doorstep._native import EntityKind
+from doorstep.cameras import Cameras
 from doorstep.levels.generated import ROOM_LENGTH
 from doorstep.simulator import Simulator
 from doorstep.viewer.world_arrays import DISTANCE_UNIT, lidar_readings, read

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from doorstep import EntityKind
+from doorstep._native import EntityKind
 from doorstep.render.objects import AGENT_TINTS, BUTTON_HEIGHT, BUTTON_SIDE, PRESSED_BUTTON_HEIGHT, used_buttons
 from doorstep.simulator import Simulator
 from doorstep.tensor import Tensor

@@ -17,4 +17,4 @@ def train(config: TrainingConfig, meter: Meter) -> None:
         meter.add(record.world_steps, trainers[0].worlds.sim.episode_returns.to_numpy())
 
     with tempfile.TemporaryDirectory() as folder:
-        train_in(config, folder, on_begin=trainers.append, on_update=on_update)
+        train_in(folder, config=config, on_begin=trainers.append, on_update=on_update)

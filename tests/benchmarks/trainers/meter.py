@@ -36,7 +36,7 @@ class Meter:
         """Called before each step of an environment whose `Rooms` these are; the first step after an update adds a
         point. `Rooms` are asked, and not the environment's simulator, because steps are slower once that was asked for.
         """
-        if self._steps and self._steps % self.config.rollout.num_steps == 0:
+        if self._steps and self._steps % self.config.experience.num_steps == 0:
             self.add(self._steps * self.config.simulator.num_worlds, rooms.final_returns())
         self._steps += 1
 
@@ -46,10 +46,12 @@ class Meter:
 
 
 def make_config(worlds: int, world_steps: int, seed: int) -> TrainingConfig:
-    """The default preset on one thread. One update more than that: most trainers are seen only before a step."""
+    """The default preset on one thread, without what others lack. One update more than that: most trainers are seen
+    only before a step."""
     config = preset("default").changed(
-        f"simulator.num_worlds={worlds}", f"simulator.seed={seed}", f"seed={seed}", "simulator.num_threads=1"
-    )
+        f"simulator.num_worlds={worlds}", f"simulator.seed={seed}", f"seed={seed}", "simulator.num_threads=1",
+        levels="reference", reward=None, retries=0,
+    )  # fmt: skip
     return config.changed(f"num_updates={max(2, round(world_steps / config.steps_per_update)) + 1}")
 
 

@@ -58,20 +58,20 @@ class Shared(MultiCategoricalMixin, DeterministicMixin, Model):  # type: ignore[
 
 def train(config: TrainingConfig, meter: Meter) -> None:
     set_seed(config.seed)
-    ppo, steps = config.ppo, config.rollout.num_steps
+    ppo, steps = config.ppo, config.experience.num_steps
     env = Rooms(config, meter)
     spaces = {"observation_space": env.observation_space, "action_space": env.action_space, "device": env.device}
     options = PPO_CFG(
         rollouts=steps,
         learning_epochs=ppo.num_epochs,
         mini_batches=ppo.num_minibatches,
-        discount_factor=ppo.discount,
-        gae_lambda=ppo.trace_decay,
+        discount_factor=ppo.gamma,
+        gae_lambda=ppo.gae_lambda,
         learning_rate=ppo.learning_rate,
-        ratio_clip=ppo.clip,
+        ratio_clip=ppo.clip_range,
         value_clip=0,
-        entropy_loss_scale=ppo.entropy_weight,
-        value_loss_scale=ppo.value_weight / 2,  # of the squared error; ours is of half of it
+        entropy_loss_scale=ppo.entropy_coefficient,
+        value_loss_scale=ppo.value_coefficient / 2,  # of the squared error; ours is of half of it
         grad_norm_clip=ppo.max_gradient_norm,
         observation_preprocessor=RunningStandardScaler,
         observation_preprocessor_kwargs={"size": env.observation_space, "device": env.device},

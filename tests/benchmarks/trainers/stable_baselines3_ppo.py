@@ -46,7 +46,7 @@ class Encoder(BaseFeaturesExtractor):  # type: ignore[misc]
 
 def train(config: TrainingConfig, meter: Meter) -> None:
     ppo, rollout = config.ppo, config.rollout
-    env = VecNormalize(Rooms(config, meter), gamma=ppo.discount)
+    env = VecNormalize(Rooms(config, meter), gamma=ppo.gamma)
     network = {"features_extractor_class": Encoder, "features_extractor_kwargs": {"config": config.network}}
     steps = rollout.num_steps * env.num_envs
     model = PPO(
@@ -56,11 +56,11 @@ def train(config: TrainingConfig, meter: Meter) -> None:
         batch_size=steps // ppo.num_minibatches,
         n_epochs=ppo.num_epochs,
         learning_rate=ppo.learning_rate,
-        gamma=ppo.discount,
-        gae_lambda=ppo.trace_decay,
-        clip_range=ppo.clip,
-        ent_coef=ppo.entropy_weight,
-        vf_coef=ppo.value_weight / 2,  # of the squared error; ours is of half of it
+        gamma=ppo.gamma,
+        gae_lambda=ppo.gae_lambda,
+        clip_range=ppo.clip_range,
+        ent_coef=ppo.entropy_coefficient,
+        vf_coef=ppo.value_coefficient / 2,  # of the squared error; ours is of half of it
         max_grad_norm=ppo.max_gradient_norm,
         policy_kwargs={**network, "net_arch": []},
         seed=config.seed,

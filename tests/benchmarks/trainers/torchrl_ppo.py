@@ -60,14 +60,14 @@ def train(config: TrainingConfig, meter: Meter) -> None:
     env = TransformedEnv(Rooms(config, meter), VecNormV2([OBSERVATION], decay=0.9999, reduce_batch_dims=True))
     model = make_model(config, env)
     policy, critic = model.get_policy_operator(), model.get_value_operator()
-    estimate = GAE(gamma=ppo.discount, lmbda=ppo.trace_decay, value_network=critic)
+    estimate = GAE(gamma=ppo.gamma, lmbda=ppo.gae_lambda, value_network=critic)
     estimate.set_keys(**KEYS)
     loss = ClipPPOLoss(
         policy,
         critic,
-        clip_epsilon=ppo.clip,
-        entropy_coeff=ppo.entropy_weight,
-        critic_coeff=ppo.value_weight / 2,  # of the squared error; ours is of half of it
+        clip_epsilon=ppo.clip_range,
+        entropy_coeff=ppo.entropy_coefficient,
+        critic_coeff=ppo.value_coefficient / 2,  # of the squared error; ours is of half of it
         loss_critic_type="l2",
         normalize_advantage=True,
     )

@@ -14,7 +14,8 @@ from doorstep._configs.polymorphic import PolymorphicPart
 from doorstep._configs.rules import Choice, Device, Flag, Items, Optional, Rule, Text
 from doorstep.errors import ArgumentError
 from doorstep.evaluation import EvaluationConfig
-from doorstep.levels import Rewards
+from doorstep.levels import Rewards, reference
+from doorstep.levels.field import PlayedLevels
 from doorstep.levels.reward_terms import RewardTerms
 from doorstep.policy import SamplingParams
 
@@ -25,12 +26,13 @@ if importlib.util.find_spec("torch"):  # which doorstep.training needs
     CLASSES += (TrainingConfig,)
 
 
+NOT_DRAWN = ("cameras", "level_weights", "type")
+
+
 def draw_config(cls: type[Config], random: Random) -> Any:
-    """A config without cameras, which engines refuse."""
+    """A config without cameras, which engines refuse, and weights, whose number must be that of levels."""
     while True:
-        fields = {
-            name: draw(rule, random) for name, (rule, _) in field_rules(cls).items() if name not in ("cameras", "type")
-        }
+        fields = {name: draw(rule, random) for name, (rule, _) in field_rules(cls).items() if name not in NOT_DRAWN}
         try:
             return cls(**fields)
         except ArgumentError:  # of a rule about several fields; they are few
@@ -57,6 +59,8 @@ def draw(rule: Rule, random: Random) -> Any:
             return random.choice(rule.names)
         case Device():
             return random.choice(["cpu", "cuda", "cuda:3", "auto"])
+        case PlayedLevels():
+            return random.choice(["reference", "curated", "room_types", (reference(),)])
         case RewardTerms():
             return Rewards(goal=random.random(), progress=random.choice([-1e6, 0.0, 1e-30]))
         case Text():

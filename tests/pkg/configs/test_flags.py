@@ -13,7 +13,7 @@ from tests.pkg.configs.drawn_configs import CLASSES, draw_config, with_cameras
 import doorstep
 from doorstep import RolloutConfig, SimulatorConfig, rollouts
 from doorstep._configs import Config
-from doorstep._configs.flags import add_options, apply_changes, read_options, to_options
+from doorstep._configs.flags import add_options, apply_changes, read_options, split_changes, to_options
 
 
 def read(cls: type[Config], options: Sequence[str], base: Config | None = None) -> Any:
@@ -108,8 +108,8 @@ def test_configs_come_back_from_changes_in_any_order(cls: type[Config]) -> None:
         config, other = draw_config(cls, random), draw_config(cls, random)
         changes = [change_of(option) for option in to_options(config)]
         random.shuffle(changes)
-        assert apply_changes(other, changes) == config
-        assert apply_changes(other, []) == other
+        assert apply_changes(other, split_changes(changes)) == config
+        assert apply_changes(other, {}) == other
 
 
 def change_of(option: str) -> str:
@@ -119,7 +119,14 @@ def change_of(option: str) -> str:
 
 
 def test_of_two_changes_of_a_field_the_later_counts() -> None:
-    assert apply_changes(SimulatorConfig(4), ["seed=1", "num_worlds=2", "seed=3"]) == SimulatorConfig(2, seed=3)
+    assert apply_changes(SimulatorConfig(4), split_changes(["seed=1", "num_worlds=2", "seed=3"])) == SimulatorConfig(
+        2, seed=3
+    )
+
+
+def test_a_field_that_no_other_has_is_named_without_its_path() -> None:
+    config = RolloutConfig(SimulatorConfig(4))
+    assert apply_changes(config, {"max_chunk": 8}) == apply_changes(config, {"scheduler.max_chunk": "8"}) != config
 
 
 @pytest.mark.parametrize(
@@ -128,7 +135,7 @@ def test_of_two_changes_of_a_field_the_later_counts() -> None:
         ("seed", "change is 'seed'; it must be KEY=VALUE"),
         ("=7", "change is '=7'; it must be KEY=VALUE"),
         ("sheduler.max_chunk=8", "'sheduler.max_chunk' is not the name of a single value of RolloutConfig (did you m"),
-        ("max_chunk=8", "did you mean 'scheduler.max_chunk'?"),
+        ("type=fair_share", "(it may be scheduler.type or controller.type)"),
         ("scheduler=8", "'scheduler' is not the name of a single value of RolloutConfig (it is scheduler.type, sched"),
         ("devices.x=8", "(it is devices)"),
         ("scheduler.max_chunk=0", "scheduler.max_chunk is 0; it must be an integer, 1 to "),
@@ -137,5 +144,5 @@ def test_of_two_changes_of_a_field_the_later_counts() -> None:
 )
 def test_a_bad_change_is_refused_by_name(change: str, says: str) -> None:
     with pytest.raises(doorstep.ArgumentError) as caught:
-        apply_changes(RolloutConfig(SimulatorConfig(4)), [change])
+        apply_changes(RolloutConfig(SimulatorConfig(4)), split_changes([change]))
     assert says in str(caught.value)

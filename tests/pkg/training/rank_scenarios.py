@@ -23,8 +23,8 @@ from doorstep.training.run import CHECKPOINT
 
 KINDS = {
     "mlp": ("ppo.num_epochs=2",),
-    "lstm": (*WITH_MEMORY, "rollout.time_limit=bootstrap", "rollout.normalize_observations=false"),
-    "native": (*WITH_MEMORY, "rollout.inference=native", "simulator.world_offset=5"),
+    "lstm": (*WITH_MEMORY, "experience.time_limit=bootstrap", "experience.normalize_observations=false"),
+    "native": (*WITH_MEMORY, "experience.inference=native", "simulator.world_offset=5"),
 }
 UPDATES = 10
 
@@ -62,14 +62,17 @@ def interruptions(folder: Path) -> Any:
     """A run that is stopped by its last process alone, and resumed; the same run without interruption."""
     ranks = Ranks.join()
     config = small("num_updates=6", *WITH_MEMORY)
-    train(config, folder / "whole")
+    train(folder / "whole", config=config)
     updates = iter(range(1, 7))
     stopped = train(
-        config, folder / "parts", should_stop=lambda: next(updates) == 3 and ranks.rank == ranks.count - 1
+        folder / "parts", config=config, should_stop=lambda: next(updates) == 3 and ranks.rank == ranks.count - 1
     )
     if ranks.is_first:
         (folder / "third.safetensors").write_bytes((folder / "parts" / CHECKPOINT).read_bytes())
-    return [stopped.updates, resume(folder / "parts").updates]
+    begun: list[Trainer] = []
+    resumed = resume(folder / "parts", on_begin=begun.append)
+    assert begun == [resumed]  # on every rank
+    return [stopped.updates, resumed.updates]
 
 
 def failures(folder: Path) -> Any:
@@ -111,13 +114,13 @@ def failures(folder: Path) -> Any:
     return {
         "indivisible": end_on(lambda: Trainer(small("simulator.num_worlds=7"), ranks)),
         "device": end_on(lambda: Trainer(small("simulator.device=cuda:1"), ranks)),
-        "callback": end_on(lambda: train(small(), folder / "callback", on_update=fail)),
+        "callback": end_on(lambda: train(folder / "callback", config=small(), on_update=fail)),
         "nan": end_on(poisoned_run),
-        "begun": end_on(lambda: train(small("num_updates=1"), folder / "begun")),
-        "again": end_on(lambda: train(small("num_updates=1"), folder / "begun")),
-        "shape": end_on(lambda: resume(folder / "begun", ["network.widths=[16,8]"])),
-        "rules": end_on(lambda: resume(folder / "begun", ["simulator.episode_length=30"])),
-        "full": end_on(lambda: train(small("checkpoint_every=2"), folder / "full", on_update=fill_disk)),
+        "begun": end_on(lambda: train(folder / "begun", config=small("num_updates=1"))),
+        "again": end_on(lambda: train(folder / "begun", config=small("num_updates=1"))),
+        "shape": end_on(lambda: resume(folder / "begun", num_updates=2, widths=(16, 8))),
+        "rules": end_on(lambda: resume(folder / "begun", num_updates=2, episode_length=30)),
+        "full": end_on(lambda: train(folder / "full", config=small("checkpoint_every=2"), on_update=fill_disk)),
     }
 
 
@@ -133,7 +136,7 @@ def loss(folder: Path) -> Any:
         return False
 
     try:
-        train(small("num_updates=1000"), folder / "run", should_stop=should_stop)
+        train(folder / "run", config=small("num_updates=1000"), should_stop=should_stop)
     except Exception as error:
         return f"{type(error).__name__}: {error}"
 
@@ -151,7 +154,7 @@ def restarted(folder: Path) -> Any:
         return False
 
     config = small("num_updates=6", "checkpoint_every=3")
-    train(config, folder / "run", should_stop=should_stop, auto_resume=True)
+    train(folder / "run", config=config, should_stop=should_stop, auto_resume=True)
     return None
 
 

@@ -168,10 +168,31 @@ def test_a_registered_curriculum_is_used_and_its_buffers_are_in_checkpoints(tmp_
             return torch.nn.functional.one_hot(self.calls - 1, len(rates.episodes))
 
     config = small("levels=curated", "curriculum.type=first", "num_updates=3")
-    trainer = train(config, tmp_path)
+    trainer = train(tmp_path, config=config)
     assert trainer.worlds.sim.level_weights.to_numpy().argmax(1).tolist() == [3] * config.simulator.num_worlds
     assert load_checkpoint(tmp_path / CHECKPOINT).tensors["levels.curriculum.calls"] == 4
-    assert resume(tmp_path, ["num_updates=4"]).checkpoint().tensors["levels.curriculum.calls"] == 5
+    assert resume(tmp_path, num_updates=4).checkpoint().tensors["levels.curriculum.calls"] == 5
+
+
+@pytest.mark.usefixtures("undone_registrations")
+def test_a_run_with_an_absent_curriculum_is_played_and_says_what_to_import(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @register_curriculum(FirstConfig)
+    class First(Curriculum):
+        def __init__(self, config: FirstConfig, num_levels: int) -> None:
+            super().__init__()
+
+        def weights(self, outcomes: LevelOutcomes, rates: SuccessRates) -> Any:
+            return rates.episodes + 1
+
+    train(tmp_path, config=small("levels=curated", "curriculum.type=first", "num_updates=1"))
+    monkeypatch.delitem(CurriculumConfig.registry._classes, "first")
+    doorstep.load_policy(tmp_path)
+    with pytest.raises(
+        doorstep.StateError, match=r"FirstConfig, which no module has .*import tests.pkg.training.test_c"
+    ):
+        resume(tmp_path, num_updates=2)
 
 
 @pytest.mark.usefixtures("undone_registrations")
@@ -206,7 +227,7 @@ def test_only_configs_of_curricula_are_registered() -> None:
 
 def test_worlds_draw_levels_by_the_weights() -> None:
     """Draws of 4,000 worlds, by a chi-square test with 19 degrees of freedom at a level of 0.1%: 43.8."""
-    trainer = Trainer(small(*ON_LEVELS, "simulator.num_worlds=4000", "ppo.num_minibatches=4", "rollout.num_steps=4"))
+    trainer = Trainer(small(*ON_LEVELS, "simulator.num_worlds=4000", "ppo.num_minibatches=4", "experience.num_steps=4"))
     sampler = trainer._sampler
     assert sampler is not None
     sampler.rates.update(outcomes([50] * 20, [0] * 5 + [50] * 5 + [25] * 5 + [5] * 5))
@@ -222,7 +243,7 @@ def test_worlds_draw_levels_by_the_weights() -> None:
 
 def test_episodes_count_for_the_level_that_was_played() -> None:
     """A reset has drawn another level by the time an episode's end is seen."""
-    changes = ("simulator.num_worlds=40", "rollout.num_steps=64", "rollout.staggered=false")
+    changes = ("simulator.num_worlds=40", "experience.num_steps=64", "experience.staggered=false")
     trainer = Trainer(small("levels=curated", *changes))
     lengths = [level.episode_length for level in curated().values()]
     played = trainer.worlds.sim.level_indices.to_torch()[:, 0].tolist()
@@ -240,7 +261,7 @@ def test_episodes_count_for_the_level_that_was_played() -> None:
 
 
 def test_without_levels_there_is_nothing_of_them() -> None:
-    trainer = Trainer(small().changed("rollout.practice_worlds=0"))
+    trainer = Trainer(small())
     record = trainer.update()
     assert (record.success, record.levels) == (None, {})
     assert not any(name.startswith("levels.") for name in trainer.checkpoint().tensors)
@@ -255,9 +276,9 @@ def test_a_resumed_run_has_the_bits_of_an_uninterrupted_one(tmp_path: Path) -> N
     levels: list[AnyLevel] = [level.replace(episode_length=12) for level in curated().values()]
     save_levels(path, [*levels, reference()])
     config = small(f"levels={path}", "curriculum.type=learnability", "num_updates=7")
-    whole = train(config, tmp_path / "whole")
+    whole = train(tmp_path / "whole", config=config)
     stops = iter([False, False, True])
-    train(config, tmp_path / "parts", should_stop=lambda: next(stops))
+    train(tmp_path / "parts", config=config, should_stop=lambda: next(stops))
     parts = resume(tmp_path / "parts")
     first, second = whole.checkpoint().tensors, parts.checkpoint().tensors
     assert first.keys() == second.keys()
@@ -272,30 +293,34 @@ def test_a_resumed_run_has_the_bits_of_an_uninterrupted_one(tmp_path: Path) -> N
     )
 
 
-def test_changed_levels_are_refused(tmp_path: Path) -> None:
+def test_a_run_keeps_the_levels_of_its_file_and_refuses_others(tmp_path: Path) -> None:
     path = tmp_path / "levels.json"
     one, two = list(curated().values())[:2]
     save_levels(path, [one, two])
-    train(small(f"levels={path}", "num_updates=1"), tmp_path / "run")
-    save_levels(path, [two, one])
+    train(tmp_path / "run", config=small(f"levels={path}", "num_updates=1"))
+    path.unlink()
+    resumed = resume(tmp_path / "run", num_updates=2)
+    assert resumed.config.levels == (one, two)
     with pytest.raises(doorstep.StateError, match="the levels have changed since it was written"):
-        resume(tmp_path / "run")
-    save_levels(path, [one])
+        resume(tmp_path / "run", levels=[two, one], num_updates=3)
     with pytest.raises(doorstep.StateError, match="does not fit: levels"):
-        resume(tmp_path / "run")
+        resume(tmp_path / "run", levels=one, num_updates=3)
+
+
+def test_weights_of_levels_multiply_those_of_the_curriculum() -> None:
+    config = small().changed(levels=list(curated().values())[:3], level_weights=(0, 1, 3))
+    trainer = Trainer(config)
+    for _ in range(3):
+        record = trainer.update()
+    assert trainer.worlds.sim.level_weights[0].tolist() == [0, 0.25, 0.75]
+    assert all(level.weight in (0.25, 0.75) for level in record.levels.values())
 
 
 def test_the_curriculum_of_a_resumed_run_may_change(tmp_path: Path) -> None:
-    train(small("levels=curated", "num_updates=2"), tmp_path)
-    trainer = resume(tmp_path, ["curriculum.type=learnability", "num_updates=3"])
+    train(tmp_path, config=small("levels=curated", "num_updates=2"))
+    trainer = resume(tmp_path, num_updates=3, **{"curriculum.type": "learnability"})
     assert isinstance(trainer.config.curriculum, LearnabilityCurriculum)
     assert trainer.updates == 3
-
-
-def test_with_other_levels_no_world_practises() -> None:
-    trainer = Trainer(small().changed("levels=curated", "rollout.practice_worlds=0.5"))
-    assert trainer.worlds.sim.config.max_levels == len(curated())
-    assert trainer.worlds.num_reference_rows == trainer.worlds.num_rows
 
 
 def test_a_run_begins_with_what_another_one_learned_in_other_levels() -> None:

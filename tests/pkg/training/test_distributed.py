@@ -158,14 +158,13 @@ def test_worlds_are_restored_by_any_number_of_ranks(before: int, after: int) -> 
     assert np.concatenate(hashes).tolist() == whole.world_hashes().tolist()
 
 
-@pytest.mark.parametrize("practice", [0.0, 0.5])
 @pytest.mark.parametrize(("before", "after"), [(1, 2), (3, 2)])
-def test_worlds_with_levels_are_restored_by_any_number_of_ranks(before: int, after: int, practice: float) -> None:
+def test_worlds_with_levels_are_restored_by_any_number_of_ranks(before: int, after: int) -> None:
     config = small().simulator
-    levels = () if practice else tuple(curated().values())[:3]
+    levels = tuple(curated().values())[:3]
 
     def played(count: int, saves: Any, steps: int) -> list[Worlds]:
-        shards = [Worlds(config, rank_of(rank, count), levels, practice) for rank in range(count)]
+        shards = [Worlds(config, rank_of(rank, count), levels) for rank in range(count)]
         for shard in shards:
             if saves is not None:
                 shard.restore(saves)
@@ -313,13 +312,13 @@ def test_one_process_joins_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_run_that_begins_or_goes_on(tmp_path: Path) -> None:
     config = small("num_updates=2", *WITH_MEMORY)
-    begun = train(config, tmp_path / "run", auto_resume=True)
+    begun = train(tmp_path / "run", config=config, auto_resume=True)
     assert begun.updates == 2
     longer = config.changed("num_updates=4", "ppo.learning_rate=1e-4")
-    assert train(longer, tmp_path / "run", auto_resume=True).updates == 4
+    assert train(tmp_path / "run", config=longer, auto_resume=True).updates == 4
     assert load_checkpoint(tmp_path / "run" / CHECKPOINT).config == longer
     with pytest.raises(doorstep.StateError, match=r"does not fit: network\.memory"):
-        train(config.changed("network.memory=16"), tmp_path / "run", auto_resume=True)
+        train(tmp_path / "run", config=config.changed("network.memory=16"), auto_resume=True)
 
 
 def test_without_other_processes_there_is_an_error_that_names_them(

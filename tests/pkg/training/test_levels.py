@@ -23,7 +23,8 @@ ONE_DOOR = curated()["one door"]
 
 
 def test_the_references_levels_need_no_table() -> None:
-    assert arenas_of(small()) == []
+    assert arenas_of(small()) == [Arena("reference", None)]
+    assert Trainer(small()).worlds.sim.config.max_levels == 0
 
 
 @pytest.mark.parametrize(("name", "count"), [("curated", 20), ("room_types", 4)])
@@ -40,7 +41,7 @@ def test_levels_of_a_file(tmp_path: Path) -> None:
 
 
 def test_a_file_that_does_not_exist_is_named() -> None:
-    with pytest.raises(FileNotFoundError, match=r"none\.json"):
+    with pytest.raises(doorstep.ArgumentError, match=r"levels is .none\.json.; it must be .* a file that can be read"):
         Trainer(small("levels=none.json"))
 
 
@@ -98,7 +99,7 @@ def test_digests_tell_levels_apart() -> None:
 
 def test_what_was_trained_plays_levels_and_the_references(tmp_path: Path) -> None:
     """Levels leave the observations as they are, so one network plays all of them."""
-    train(small("levels=curated", "num_updates=1"), tmp_path)
+    train(tmp_path, config=small("levels=curated", "num_updates=1"))
     policy = load_policy(tmp_path / CHECKPOINT)
     for levels, count in (("curated", 20), ("reference", 1)):
         evaluation = doorstep.evaluate({"trained": policy}, levels=levels, episodes=1, episode_length=10, num_threads=1)
@@ -106,13 +107,13 @@ def test_what_was_trained_plays_levels_and_the_references(tmp_path: Path) -> Non
 
 
 def test_a_policy_for_another_number_of_agents_is_refused(tmp_path: Path) -> None:
-    train(small("levels=room_types", "simulator.num_agents=3", "num_updates=1"), tmp_path)
+    train(tmp_path, config=small("levels=room_types", "simulator.num_agents=3", "num_updates=1"))
     policy = load_policy(tmp_path / CHECKPOINT)
     with pytest.raises(doorstep.ArgumentError, match=r"reads 97 numbers; agents observe 94"):
         doorstep.evaluate({"trained": policy}, levels="curated", episodes=1)
 
 
 def test_a_run_without_levels_is_not_resumed_with_some(tmp_path: Path) -> None:
-    train(small("num_updates=1"), tmp_path)
+    train(tmp_path, config=small("num_updates=1"))
     with pytest.raises(doorstep.StateError, match="does not fit: levels"):
-        resume(tmp_path, ["levels=curated", "num_updates=2"])
+        resume(tmp_path, levels="curated", num_updates=2)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 torch = pytest.importorskip("torch")
 
-from tests.pkg.training.runs import rolled_out  # noqa: E402
+from tests.pkg.training.runs import rolled_out, small  # noqa: E402
 
-from doorstep.training import Ranks, Record, read_log  # noqa: E402
+from doorstep.training import Ranks, Record, Trainer, read_log  # noqa: E402
 from doorstep.training.graphs import recorded  # noqa: E402
 from doorstep.training.logs import JsonLines, summarize_episodes  # noqa: E402
 
@@ -21,9 +22,9 @@ def record_of(update: int) -> Record:
 
 
 def test_episodes_are_counted_once_by_world() -> None:
-    _, rollout = rolled_out()
+    trainer, rollout = rolled_out()
     rollout.starts[1:] = False
-    assert summarize_episodes(rollout, 2, Ranks()).episodes == 0
+    assert summarize_episodes(rollout, trainer._levels, 2, Ranks()).episodes == 0
     # world 0 ends after steps 2 and 9, world 3 after step 9; the others go on
     for step, world, returns, largest_y in (
         (2, 0, (1.0, 3.0), (14.0, 12.0)),
@@ -34,22 +35,39 @@ def test_episodes_are_counted_once_by_world() -> None:
         rollout.starts[step + 1, rows] = True
         rollout.returns[step, rows] = torch.tensor(returns)
         rollout.largest_y[step, rows] = torch.tensor(largest_y)
-    summary = summarize_episodes(rollout, 2, Ranks())
+    summary = summarize_episodes(rollout, trainer._levels, 2, Ranks())
     assert summary.episodes == 3
     assert summary.mean_return == pytest.approx((2 + 0 + 4) / 3)
     assert summary.rooms_one == pytest.approx((1, 2 / 3, 1 / 3))
     assert summary.rooms_all == pytest.approx((2 / 3, 1 / 3, 1 / 3))
 
 
-def test_worlds_that_practise_are_not_counted() -> None:
-    _, rollout = rolled_out("rollout.practice_worlds=0.5")
+def end_all_worlds(rollout: Any, largest_y: float) -> None:
     rollout.starts[1:] = False
-    for world, largest_y in ((0, 14.0), (2, 12.0), (3, 41.0), (5, 41.0)):  # the last three practise
-        rollout.starts[5, 2 * world : 2 * world + 2] = True
-        rollout.largest_y[4, 2 * world : 2 * world + 2] = largest_y
-    summary = summarize_episodes(rollout, 2, Ranks())
-    assert summary.episodes == 2
-    assert summary.rooms_all == (0.5, 0.0, 0.0)
+    rollout.starts[5] = True
+    rollout.largest_y[4] = largest_y
+
+
+def test_retries_are_not_counted() -> None:
+    trainer, rollout = rolled_out()
+    end_all_worlds(rollout, 14.0)
+    rollout.natural[4, 2:] = False
+    rollout.largest_y[4, 4:] = 80.0
+    summary = summarize_episodes(rollout, trainer._levels, 2, Ranks())
+    assert (summary.episodes, summary.rooms_all) == (2, (1.0, 0.0, 0.0))
+
+
+def test_doors_are_counted_in_levels_with_the_references_rooms() -> None:
+    trainer, rollout = rolled_out("levels=room_types")
+    end_all_worlds(rollout, 14.0)
+    assert summarize_episodes(rollout, trainer._levels, 2, Ranks()).rooms_all == ()
+    trainer = Trainer(small().changed(levels=["room_types", "reference"]))
+    trainer.update()
+    end_all_worlds(trainer._rollout, 14.0)
+    trainer._rollout.levels[4] = torch.tensor([0, 1, 2, 3, 4, 4])
+    trainer._rollout.largest_y[4, 10:] = 30.0
+    summary = summarize_episodes(trainer._rollout, trainer._levels, 2, Ranks())
+    assert (summary.episodes, summary.rooms_all) == (6, (1.0, 0.5, 0.0))
 
 
 def test_a_log_has_a_line_of_json_for_each_record(tmp_path: Path) -> None:

@@ -35,10 +35,10 @@ def batch_of(length: int, count: int) -> tuple[Outputs, dict[str, Any]]:
     return Outputs(draw(length, count, sum(sizes)), draw(length, count), draw(count, 0)), batch
 
 
-@pytest.mark.parametrize("clip_values", [False, True])
-def test_loss_is_that_of_the_paper(clip_values: bool) -> None:
+@pytest.mark.parametrize("clip_value_loss", [False, True])
+def test_loss_is_that_of_the_paper(clip_value_loss: bool) -> None:
     outputs, batch = batch_of(2, 50)
-    config = PPOConfig(clip=0.15, value_weight=0.7, clip_values=clip_values)
+    config = PPOConfig(clip_range=0.15, value_coefficient=0.7, clip_value_loss=clip_value_loss)
     loss, statistics = ppo_loss(outputs, batch, config, 0.02, 100, Ranks())
 
     total, entropy_sum, value_sum, clipped = 0.0, 0.0, 0.0, 0
@@ -58,17 +58,17 @@ def test_loss_is_that_of_the_paper(clip_values: bool) -> None:
             entropy_sum += entropy
             value, old, target = (x[step, row].item() for x in (outputs.values, batch["values"], batch["targets"]))
             error = (value - target) ** 2
-            if clip_values:
+            if clip_value_loss:
                 error = max(error, (old + max(-0.15, min(0.15, value - old)) - target) ** 2)
             value_sum += error / 2
     expected = -total / 100 + 0.7 * value_sum / 100 - 0.02 * entropy_sum / 100
     assert loss.item() == pytest.approx(expected, rel=1e-4)
     assert statistics[STATISTICS.index("entropy")].item() == pytest.approx(entropy_sum / 100, rel=1e-4)
-    assert statistics[STATISTICS.index("clipped")].item() == pytest.approx(clipped / 100)
+    assert statistics[STATISTICS.index("clip_fraction")].item() == pytest.approx(clipped / 100)
 
 
 def test_every_epoch_uses_every_sequence_once_in_a_new_order() -> None:
-    config = small(*WITH_MEMORY, "simulator.num_worlds=1", "simulator.num_agents=2", "rollout.num_steps=44",
+    config = small(*WITH_MEMORY, "simulator.num_worlds=1", "simulator.num_agents=2", "experience.num_steps=44",
                    "ppo.num_epochs=3", "ppo.num_minibatches=4")  # fmt: skip
     count = config.num_sequences
     data = {"starts": torch.zeros(4, count, dtype=torch.bool), "index": torch.arange(count).expand(4, count)}
@@ -114,7 +114,7 @@ def test_learning_rate_follows_its_schedule() -> None:
 
 @pytest.mark.parametrize("network", [WITHOUT_MEMORY, WITH_MEMORY])
 def test_an_update_makes_better_actions_likelier(network: tuple[str, ...]) -> None:
-    trainer, rollout = rolled_out(*network, "ppo.entropy_weight=0", "ppo.num_epochs=20")
+    trainer, rollout = rolled_out(*network, "ppo.entropy_coefficient=0", "ppo.num_epochs=20")
     trainer._collect()
     rollout.judge(trainer._learner.evaluate, trainer._value_moments, is_evaluated=True)
     data = rollout.sequences()
@@ -122,7 +122,7 @@ def test_an_update_makes_better_actions_likelier(network: tuple[str, ...]) -> No
     before = gain(trainer, data, advantages)
     losses = trainer._learner.update(data, 0.0, trainer._generator)
     assert gain(trainer, data, advantages) > before + 1e-3
-    assert losses["divergence"] > 0
+    assert losses["approx_kl"] > 0
 
 
 def gain(trainer: Trainer, data: dict[str, Any], advantages: Any) -> float:
@@ -153,12 +153,12 @@ def test_a_loss_that_is_not_finite_stops_before_it_changes_weights() -> None:
         ("precision=bfloat16",),
         ("precision=bfloat16", *WITH_MEMORY),
         ("network.separate_critic=true",),
-        ("network.separate_critic=true", "rollout.inference=native"),
-        (*WITH_MEMORY, "rollout.inference=native", "rollout.time_limit=bootstrap"),
+        ("network.separate_critic=true", "experience.inference=native"),
+        (*WITH_MEMORY, "experience.inference=native", "experience.time_limit=bootstrap"),
         ("network.activation=tanh", "network.layer_norm=false"),
         ("simulator.num_agents=1",),
         ("simulator.num_agents=3",),
-        ("rollout.normalize_observations=false", "rollout.staggered=false"),
+        ("experience.normalize_observations=false", "experience.staggered=false"),
     ],
 )
 def test_every_kind_of_run_trains(changes: tuple[str, ...]) -> None:
@@ -176,7 +176,7 @@ def test_pixels_train() -> None:
     from doorstep.training import preset
 
     config = preset("pixels").changed(
-        "simulator.num_worlds=2", "rollout.num_steps=8", "ppo.num_minibatches=2", "network.memory=16"
+        "simulator.num_worlds=2", "experience.num_steps=8", "ppo.num_minibatches=2", "network.memory=16"
     )
     trainer = Trainer(config)
     before = {name: tensor.clone() for name, tensor in trainer.network.state_dict().items()}

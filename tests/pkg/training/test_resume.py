@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import doorstep
+from doorstep._configs.flags import split_changes
 
 torch = pytest.importorskip("torch")
 
@@ -36,10 +37,10 @@ from doorstep.training.run import CHECKPOINT, CONFIG, LOG, NONFINITE_BATCH  # no
 
 KINDS = [
     (),
-    (*WITH_MEMORY, "rollout.time_limit=bootstrap"),
+    (*WITH_MEMORY, "experience.time_limit=bootstrap"),
     ("network.separate_critic=true",),
-    (*WITH_MEMORY, "rollout.inference=native"),
-    ("ppo.final_learning_rate=0", "rollout.normalize_observations=false"),
+    (*WITH_MEMORY, "experience.inference=native"),
+    ("ppo.final_learning_rate=0", "experience.normalize_observations=false"),
 ]
 
 
@@ -58,9 +59,9 @@ def assert_equal(one: Trainer, other: Trainer) -> None:
 @pytest.mark.parametrize("changes", KINDS)
 def test_a_resumed_run_has_the_bits_of_an_uninterrupted_one(changes: tuple[str, ...], tmp_path: Path) -> None:
     config = small(*changes, "num_updates=7")
-    whole = train(config, tmp_path / "whole")
+    whole = train(tmp_path / "whole", config=config)
     stops = iter([False, False, True])
-    train(config, tmp_path / "parts", should_stop=lambda: next(stops))
+    train(tmp_path / "parts", config=config, should_stop=lambda: next(stops))
     assert load_checkpoint(tmp_path / "parts" / CHECKPOINT).update == 3
     parts = resume(tmp_path / "parts")
     assert_equal(whole, parts)
@@ -79,28 +80,42 @@ def test_a_run_that_died_between_checkpoints_goes_on_from_the_last(tmp_path: Pat
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        train(config, tmp_path / "dead", on_update=die)
+        train(tmp_path / "dead", config=config, on_update=die)
     with open(tmp_path / "dead" / LOG, "ab") as log:
         log.write(b'{"update": 6, "world_st')  # a line that was cut off
     assert [record["update"] for record in read_log(tmp_path / "dead" / LOG)] == [1, 2, 3, 4, 5]
     resumed = resume(tmp_path / "dead")
-    assert_equal(train(config, tmp_path / "whole"), resumed)
+    assert_equal(train(tmp_path / "whole", config=config), resumed)
     assert [record["update"] for record in read_log(tmp_path / "dead" / LOG)] == [1, 2, 3, 4, 5, 6]
 
 
 def test_a_finished_run_can_be_extended(tmp_path: Path) -> None:
-    train(small("num_updates=2"), tmp_path)
-    trainer = resume(tmp_path, ["num_updates=4"])
+    train(tmp_path, config=small("num_updates=2"))
+    trainer = resume(tmp_path, num_updates=4)
     assert trainer.updates == 4
     assert json.loads((tmp_path / CONFIG).read_text())["num_updates"] == 4
-    assert_equal(trainer, resume(tmp_path))
+    with pytest.raises(doorstep.ArgumentError, match=r"has made 4 updates, and num_updates is 4 \(give more"):
+        resume(tmp_path)
+    with pytest.raises(doorstep.ArgumentError, match="num_updates is 3"):
+        resume(tmp_path, num_updates=3)
+
+
+def test_a_run_ends_when_its_minutes_are_over(tmp_path: Path) -> None:
+    records: list[Any] = []
+    trainer = train(tmp_path, config=small("num_updates=100000"), minutes=0.002, on_update=records.append)
+    assert 1 <= trainer.updates == len(records) < 1000
+    assert load_checkpoint(tmp_path / CHECKPOINT).update == trainer.updates
+    assert resume(tmp_path, minutes=1e-6).updates == trainer.updates + 1
+    for minutes in (0, -1, float("nan"), True, "2"):
+        with pytest.raises(doorstep.ArgumentError, match=r"minutes is .*; it must be a number of minutes"):
+            resume(tmp_path, minutes=minutes)
 
 
 def test_a_run_is_not_overwritten(tmp_path: Path) -> None:
-    train(small("num_updates=1"), tmp_path)
+    train(tmp_path, config=small("num_updates=1"))
     before = (tmp_path / CHECKPOINT).read_bytes()
     with pytest.raises(doorstep.ArgumentError, match="has a run already"):
-        train(small("num_updates=1"), tmp_path)
+        train(tmp_path, config=small("num_updates=1"))
     assert (tmp_path / CHECKPOINT).read_bytes() == before
 
 
@@ -186,7 +201,7 @@ def test_a_checkpoint_of_another_shape_is_refused_by_name(saved: Path, changes: 
         trainer.restore(load_checkpoint(saved))
     assert_equal_tensors(trainer.checkpoint(), before)
     with pytest.raises(doorstep.StateError, match="does not fit"):
-        resume(saved.parent, changes)
+        resume(saved.parent, num_updates=9, **split_changes(changes))
 
 
 TENSORS_THAT_DO_NOT_FIT: dict[str, Any] = {  # None: absent
@@ -259,7 +274,7 @@ def test_a_batch_that_is_not_finite_is_kept(tmp_path: Path) -> None:
 
     runs: list[Trainer] = []
     with pytest.raises(NonFiniteLossError, match=r"its data is in .*nonfinite_batch.safetensors"):
-        train(config, tmp_path, on_begin=runs.append, on_update=poison)
+        train(tmp_path, config=config, on_begin=runs.append, on_update=poison)
     batch = read_arrays(*split((tmp_path / NONFINITE_BATCH).read_bytes()))
     assert not np.isfinite(batch["targets"]).all()
     assert np.isfinite(batch["observations"]).all()
@@ -280,3 +295,23 @@ def test_a_run_begins_with_what_another_one_learned() -> None:
     second.update()
     with pytest.raises(doorstep.StateError, match=r"the checkpoint does not fit: network\."):
         Trainer(small("network.widths=[4]")).begin_with(first.checkpoint())
+
+
+def test_a_function_of_a_step_gives_the_rewards_and_is_needed_again(tmp_path: Path) -> None:
+    def double(step: Any) -> Any:
+        return 2 * step.rewards + step.terminations
+
+    config = small("num_updates=1")
+    rewards = []
+    for reward, folder in ((None, "plain"), (double, "doubled")):
+        trainer = train(tmp_path / folder, config=config, reward=reward)
+        rewards.append(trainer._rollout.rewards.clone())
+    assert rewards[0].any()
+    assert torch.equal(rewards[1], 2 * rewards[0])
+    with pytest.raises(doorstep.StateError, match=r"is rewarded by the function .*double, which it does not contain"):
+        resume(tmp_path / "doubled", num_updates=2)
+    assert resume(tmp_path / "doubled", reward=double, num_updates=2).updates == 2
+    terms = doorstep.Rewards(goal=3)
+    assert resume(tmp_path / "doubled", reward=terms, num_updates=3).config.reward == terms
+    with pytest.raises(doorstep.ArgumentError, match=r"reward is 3; it must be doorstep.levels.Rewards"):
+        train(tmp_path / "bad", config=config, reward=3)

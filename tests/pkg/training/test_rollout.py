@@ -14,13 +14,14 @@ torch = pytest.importorskip("torch")
 from tests.pkg.training.runs import WITH_MEMORY, WITHOUT_MEMORY, rolled_out, small  # noqa: E402
 
 from doorstep.training import Ranks, Trainer, TrainingError  # noqa: E402
-from doorstep.training.worlds import PRACTICE, Worlds  # noqa: E402
+from doorstep.training.rollout import explained_variance  # noqa: E402
+from doorstep.training.worlds import Worlds  # noqa: E402
 
-UNSCALED = ("rollout.normalize_observations=false", "rollout.staggered=false")
+UNSCALED = ("experience.normalize_observations=false", "experience.staggered=false")
 
 
 def test_a_rollout_holds_what_happened() -> None:
-    changes = ("rollout.time_limit=bootstrap", "rollout.num_steps=32", "rollout.practice_worlds=0")
+    changes = ("experience.time_limit=bootstrap", "experience.num_steps=32")
     trainer, rollout = rolled_out(*UNSCALED, *changes)
     with doorstep.Simulator.from_config(trainer.config.simulator) as again:
         for step in range(rollout.num_steps):
@@ -37,7 +38,7 @@ def test_a_rollout_holds_what_happened() -> None:
 
 
 def test_a_function_adds_rewards_and_restores_worlds() -> None:
-    trainer = Trainer(small(*UNSCALED, "rollout.num_steps=32", "rollout.practice_worlds=0"))
+    trainer = Trainer(small(*UNSCALED, "experience.num_steps=32"))
     sim = trainer.worlds.sim
     begin = sim.save([2])
     yielded = []
@@ -65,7 +66,7 @@ def test_a_function_is_not_recorded_into_a_cuda_graph() -> None:
     trainer = Trainer(small())
     trainer.worlds.after_step = lambda rewards, dones, terminations: None
     trainer.worlds.device = torch.device("cuda")
-    with pytest.raises(TrainingError, match=r"rollout\.cuda_graph=false"):
+    with pytest.raises(TrainingError, match=r"experience\.cuda_graph=false"):
         trainer.update()
     assert trainer.updates == 0
 
@@ -105,7 +106,7 @@ def reference_advantages(rollout: Any, scale: Any, next_values: Any, ends: Any, 
 @pytest.mark.parametrize("time_limit", ["terminal", "bootstrap"])
 @pytest.mark.parametrize("network", [WITHOUT_MEMORY, WITH_MEMORY])
 def test_advantages_follow_their_definition(time_limit: str, network: tuple[str, ...]) -> None:
-    config = small(f"rollout.time_limit={time_limit}", *network)
+    config = small(f"experience.time_limit={time_limit}", *network)
     trainer = Trainer(config)
     for _ in range(2):
         trainer.update()
@@ -125,7 +126,7 @@ def test_advantages_follow_their_definition(time_limit: str, network: tuple[str,
                 final, remembered = rollout.final_observations[step, row], rollout.memory[step + 1, row]
                 value = evaluate(final[None, None], remembered[None], torch.zeros(1, 1, dtype=torch.bool)).values
                 next_values[step, row] = scale.restore(value).item()
-    expected = reference_advantages(rollout, scale, next_values, ends, config.ppo.discount, config.ppo.trace_decay)
+    expected = reference_advantages(rollout, scale, next_values, ends, config.ppo.gamma, config.ppo.gae_lambda)
     torch.testing.assert_close(rollout.advantages.double(), expected, rtol=1e-4, atol=1e-5)
 
     targets = expected + scale.restore(rollout.values)
@@ -136,7 +137,7 @@ def test_advantages_follow_their_definition(time_limit: str, network: tuple[str,
 @pytest.mark.parametrize("network", [WITHOUT_MEMORY, WITH_MEMORY])
 def test_native_and_torch_inference_judge_the_same_steps_alike(network: tuple[str, ...]) -> None:
     """What PyTorch computes step by step, in rollouts, is what is computed after one that was acted natively."""
-    trainer, rollout = rolled_out("rollout.inference=native", *network)
+    trainer, rollout = rolled_out("experience.inference=native", *network)
     trainer._collect()
     rollout.judge(trainer._learner.evaluate, trainer._value_moments, is_evaluated=False)
     with torch.no_grad():
@@ -173,21 +174,6 @@ def test_staggered_worlds_end_their_episodes_at_different_steps() -> None:
     assert (worlds.sim.steps_remaining.to_numpy() > 0).all()
 
 
-@pytest.mark.parametrize(("share", "playing"), [(0, 6), (0.34, 4), (1, 0)])
-def test_the_last_worlds_practise(share: float, playing: int) -> None:
-    trainer = Trainer(small(f"rollout.practice_worlds={share}", "simulator.episode_length=4"))
-    worlds = trainer.worlds
-    assert worlds.num_reference_rows == 2 * (playing or 6)  # with no other world all are counted
-    seen: set[int] = set()
-    for _ in range(10):
-        trainer.update()
-        present = worlds.sim.level_indices[:, 0].tolist() if share else [0] * 6
-        assert present[:playing] == [0] * playing
-        assert all(present[playing:])
-        seen.update(present[playing:])
-    assert seen == (set(range(1, 1 + len(PRACTICE))) if share else set())
-
-
 def test_pixels_are_colours_and_depth() -> None:
     from doorstep.training import preset
 
@@ -199,3 +185,12 @@ def test_pixels_are_colours_and_depth() -> None:
     depth = np.minimum(sim.depth.to_numpy().reshape(4, 64, 64), 40) * 255 / 40
     assert np.abs(seen[..., 3].numpy() - depth).max() <= 1.001
     assert len(np.unique(seen[..., 3].numpy())) > 20
+
+
+def test_explained_variance_is_the_share_of_the_variance_of_targets() -> None:
+    targets = torch.tensor([[1.0, 5.0], [3.0, 7.0]])
+    assert explained_variance(torch.zeros(2, 2), targets, Ranks()) == 1
+    assert explained_variance(torch.full((2, 2), 9.0), targets, Ranks()) == 1  # equal errors: a shift
+    assert explained_variance(targets / 2, targets, Ranks()) == pytest.approx(0.75)
+    assert explained_variance(2 * targets, targets, Ranks()) == pytest.approx(-3)
+    assert explained_variance(targets, torch.ones(2, 2), Ranks()) == 0

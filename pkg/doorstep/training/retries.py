@@ -1,0 +1,96 @@
+"""Retries: episodes that begin in the middle of one that failed, so that agents meet what they cannot do more often."""
+
+from __future__ import annotations
+
+from typing import final
+
+import torch
+from torch import nn
+
+from doorstep.training.config import TrainingConfig
+from doorstep.training.distributed import Ranks
+from doorstep.training.worlds import Worlds
+
+MOMENTS = (0.7, 0.55, 0.4)  # of an episode's steps that remain, when it may be saved
+KEPT = 4  # failed episodes of a world
+
+
+@final
+class Retries(nn.Module):  # type: ignore[misc]
+    """Decides after each step which worlds go on in the middle of a failed episode of their own. The episode that would
+    have followed is postponed, so that worlds play the levels that they would play without retries.
+
+    Its buffers have a row for each of this rank's N worlds; checkpoints contain those of all ranks.
+
+    Attributes:
+        is_retry: bool [N]: the present episode is one.
+    """
+
+    is_retry: torch.Tensor
+    failed: torch.Tensor
+    num_failed: torch.Tensor
+    candidate: torch.Tensor
+    num_candidates: torch.Tensor
+    postponed: torch.Tensor
+
+    def __init__(self, config: TrainingConfig, worlds: Worlds, ranks: Ranks) -> None:
+        super().__init__()
+        self._sim = sim = worlds.sim
+        self._total = config.simulator.num_worlds
+        self._own = ranks.rows(self._total)
+        share = config.experience.retries
+        self._chance = share / (1 - share)  # a natural episode is followed by a retry
+        self._moments = torch.tensor([round(part * sim.episode_length) for part in MOMENTS])
+        self._steps_remaining = sim.steps_remaining.to_torch()[:, 0, 0]
+        count, size = sim.num_worlds, len(sim.save([0]))
+        self.register_buffer("is_retry", torch.zeros(count, dtype=torch.bool))
+        self.register_buffer("failed", torch.zeros(count, KEPT, size, dtype=torch.uint8))
+        self.register_buffer("num_failed", torch.zeros(count, dtype=torch.int64))
+        self.register_buffer("candidate", torch.zeros(count, size, dtype=torch.uint8))
+        self.register_buffer("num_candidates", torch.zeros(count, dtype=torch.int64))
+        self.register_buffer("postponed", torch.zeros(count, size, dtype=torch.uint8))
+
+    def step(
+        self, ended: torch.Tensor, succeeded: torch.Tensor, in_last_room: torch.Tensor, generator: torch.Generator
+    ) -> None:
+        """After a step, before what follows is observed.
+
+        Args:
+            ended, succeeded: bool [N]: the episode ended with the step, and how.
+            in_last_room: bool [N]: an agent of the present episode has been in the last room.
+            generator: in the same state on all ranks.
+        """
+        draws = torch.rand(self._total, 3, generator=generator, device=generator.device)[self._own].cpu()
+        ended, succeeded, in_last_room = ended.cpu(), succeeded.cpu(), in_last_room.cpu()
+        is_moment = torch.isin(self._steps_remaining.cpu(), self._moments)
+        for world in (is_moment & in_last_room & ~self.is_retry & ~ended).nonzero()[:, 0].tolist():
+            self._consider(world, draws[world])
+        for world in ended.nonzero()[:, 0].tolist():
+            self._end(world, bool(succeeded[world]), draws[world])
+
+    def _consider(self, world: int, draws: torch.Tensor) -> None:
+        """Each moment of an episode is equally likely to be the one that is kept."""
+        self.num_candidates[world] += 1
+        if draws[0] * self.num_candidates[world] < 1:
+            self.candidate[world] = self._save(world)
+
+    def _end(self, world: int, succeeded: bool, draws: torch.Tensor) -> None:
+        if self.is_retry[world]:
+            self.is_retry[world] = False
+            self._restore(world, self.postponed[world])
+            return
+        if self.num_candidates[world] and not succeeded:
+            self.failed[world, self.num_failed[world] % KEPT] = self.candidate[world]
+            self.num_failed[world] += 1
+        self.num_candidates[world] = 0
+        kept = min(int(self.num_failed[world]), KEPT)
+        if kept and draws[1] < self._chance:
+            self.is_retry[world] = True
+            self.postponed[world] = self._save(world)
+            self._restore(world, self.failed[world, int(draws[2] * kept)])
+
+    def _save(self, world: int) -> torch.Tensor:
+        return torch.frombuffer(bytearray(self._sim.save([world])), dtype=torch.uint8)
+
+    def _restore(self, world: int, saved: torch.Tensor) -> None:
+        self._sim.restore(saved.numpy().tobytes(), [world])
