@@ -61,7 +61,7 @@ def test_levels_and_weights_of_later_stay() -> None:
     sim.set_levels([doorstep.levels.reference(), doorstep.levels.curated()["one door"]])
     sim.level_weights[:] = ((0, 1), (1, 0), (0, 1), (1, 0))
     sim.reset(seed=3)
-    assert sim.levels[:, 0].tolist() == [1, 0, 1, 0]
+    assert sim.level_indices[:, 0].tolist() == [1, 0, 1, 0]
 
 
 @pytest.mark.parametrize(
