@@ -25,7 +25,7 @@ def test_it_prints_what_the_api_returns(command: Command) -> None:
     first, _, rest = finished.stdout.partition("\n\n")
     assert first == f"doorstep {doorstep.__version__}: 4 episodes of each policy in each level, 2 agents, seed 3"
     table, _, engine = rest.rpartition("\n\n")
-    assert table + "\n" == evaluation.table()
+    assert table == str(evaluation)
     assert re.fullmatch(
         r"engine: 160 steps of episodes, [\d,]+ per second; worlds busy [\d.]+%;"
         r" requests waited \S+ s \(median\), \S+ s \(99%\)\n",

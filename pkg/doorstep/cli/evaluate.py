@@ -198,7 +198,7 @@ def _report(evaluation: Evaluation) -> None:
     rules = evaluation.rules
     played = f"{count(rules.episodes, 'episode')} of each policy in each level"
     print(f"doorstep {rules.doorstep}: {played}, {count(rules.num_agents, 'agent')}, seed {rules.seed}\n")
-    print(evaluation.table(), end="")
+    print(evaluation)
 
 
 def _report_engine(metrics: MetricsStore) -> None:

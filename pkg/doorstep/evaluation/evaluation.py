@@ -73,10 +73,10 @@ class Evaluation:
             refuse("policy", f"one of {', '.join(map(repr, self.policies))}", policy)
         return next(score for score in self.scores if (score.policy, score.level) == (policy, level))
 
-    def table(self) -> str:
+    def __str__(self) -> str:
         """A table for people: a row for each policy in each level, levels with a goal first; then the policies over all
         levels, and compared with each other."""
-        return table_of(self.scores, self.aggregates, self.improvements)
+        return table_of(self.scores, self.aggregates, self.improvements).removesuffix("\n")
 
     def to_dict(self) -> dict[str, Any]:
         """All figures, rules and levels, in values that JSON can hold."""

@@ -9,13 +9,9 @@ from doorstep.levels import GeneratedLevel, Goal, Rewards
 from doorstep.levels.generated import RoomTypeName
 from doorstep.training.config import ExperienceConfig, LSTMNetwork, MLPNetwork, PPOConfig, TrainingConfig
 
-# Behind the last door of the reference's rooms, all agents end the episode.
-OUTSIDE = Goal(min_x=-50, max_x=50, min_y=42, max_y=90)
-
-
 def leading_outside(name: str, *room_types: RoomTypeName) -> GeneratedLevel:
     """A level of which all agents should leave the last room."""
-    return GeneratedLevel(room_types=room_types, goal=OUTSIDE, name=name)
+    return GeneratedLevel(room_types=room_types, goal=Goal.all_out(), name=name)
 
 
 PRESETS: dict[str, TrainingConfig] = {
