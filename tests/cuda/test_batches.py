@@ -216,7 +216,7 @@ def test_custom_calls_of_xla_step_worlds_with_levels() -> None:
     table = list(levels.curated().values())[:3]
     stream = cuda.Stream()
     batch, expected = (DeviceBatch(20, stream, episode_length=4, levels=table) for _ in range(2))
-    outputs = ["rewards", "lidar", "levels"]
+    outputs = ["rewards", "lidar", "level_indices"]
     scratch = batch.take(batch.info.scratch_bytes + 20 * 8192)
     words = cuda.Buffer(8, stream=stream)
     words.copy_from_host(np.array([6, 1], np.uint32))
@@ -236,7 +236,7 @@ def test_custom_calls_of_xla_step_worlds_with_levels() -> None:
         stream.synchronize()
         for name in outputs:
             assert batch.read(name).tobytes() == expected.read(name).tobytes(), name
-    assert len(set(batch.read("levels").ravel().tolist())) == 3
+    assert len(set(batch.read("level_indices").ravel().tolist())) == 3
     check(load().ds_batch_release(ctypes.byref(batch.batch)))
     for thing in (batch, expected, scratch, words):
         thing.close()

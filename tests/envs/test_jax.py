@@ -277,7 +277,8 @@ def test_a_goal_terminates_and_the_step_limit_truncates() -> None:
 def test_worlds_draw_levels_as_those_of_a_batch_do(agents: Any) -> None:
     table, keys = [levels.reference(), NEAR, FAR], keys_of(5, WORLDS)
     rules: Any = {"levels": table, "max_levels": 4, "episode_length": LENGTH}
-    env, rooms = EscapeRoomJaxEnv(agents=agents, **rules), doorstep.jax.make(1, outputs=("levels", "dones"), **rules)
+    env = EscapeRoomJaxEnv(agents=agents, **rules)
+    rooms = doorstep.jax.make(1, outputs=("level_indices", "dones"), **rules)
     assert env.default_params.max_steps_in_episode == 9
     states = jax.vmap(env.reset)(keys)[1]
     batches = [rooms.init(int(jax.random.bits(key, (), jnp.uint32))) for key in keys]

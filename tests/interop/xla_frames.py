@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from doorstep._native import xla_handler
+from doorstep._native._generated import LevelRewards
 
 Pointer = ctypes.c_void_p
 DTYPES = {"uint8": 6, "int32": 4, "uint32": 8, "float32": 11}
@@ -15,6 +16,8 @@ S64, METADATA, EXECUTE = 5, 1, 3
 API_FUNCTIONS = 18
 ERROR_CREATE, STREAM_GET, DEVICE_ORDINAL_GET = 0, 4, 17
 NO_ERROR = 0
+# Among the rules of a call: the numbers of rewards, which count if the inputs say so.
+NO_REWARD = [0] * len(LevelRewards._fields_)
 
 
 class Base(ctypes.Structure):

@@ -37,7 +37,7 @@ OTHERS: dict[str, Any] = {
 def test_the_fields_and_defaults_are_those_of_a_simulator_without_its_stream_and_levels() -> None:
     simulator = inspect.signature(Simulator).parameters
     config = inspect.signature(SimulatorConfig).parameters
-    others = {"stream", "levels", "level_weights"}
+    others = {"stream", "levels", "level_weights", "reward"}
     assert set(simulator) - set(config) == others
     assert others < set(inspect.signature(Simulator.from_config).parameters)
     assert {name: parameter.default for name, parameter in config.items()} == {

@@ -9,6 +9,7 @@ from doorstep.levels import GeneratedLevel, Goal, Rewards
 from doorstep.levels.generated import RoomTypeName
 from doorstep.training.config import ExperienceConfig, LSTMNetwork, MLPNetwork, PPOConfig, TrainingConfig
 
+
 def leading_outside(name: str, *room_types: RoomTypeName) -> GeneratedLevel:
     """A level of which all agents should leave the last room."""
     return GeneratedLevel(room_types=room_types, goal=Goal.all_out(), name=name)

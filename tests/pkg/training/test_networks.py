@@ -22,7 +22,6 @@ from doorstep.training import (  # noqa: E402
     NetworkConfig,
     Ranks,
     Trainer,
-    load_checkpoint,
     preset,
     save_checkpoint,
 )
@@ -132,14 +131,11 @@ def test_the_policy_of_a_file_is_one_for_commands(trained: Trainer, tmp_path: Pa
 
 
 def test_a_policy_needs_no_class_of_its_config(trained: Trainer, tmp_path: Path) -> None:
-    pytest.importorskip("safetensors")
     path = tmp_path / "x.safetensors"
     save_checkpoint(path, trained.checkpoint())
     expected = load_policy(path)
     config = {**trained.config.to_dict(), "curriculum": {"type": "of_the_user"}}
     change_metadata(path, "doorstep", config=config)
-    with pytest.raises(doorstep.StateError, match="has a config that this version refuses"):
-        load_checkpoint(path)
     rows = trained.worlds.sim.observations
     assert (load_policy(path).forward(rows) == expected.forward(rows)).all()
 

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 torch = pytest.importorskip("torch")
-pytest.importorskip("safetensors")
 
 from tests.pkg.training.runs import equal_bits, small  # noqa: E402
 
