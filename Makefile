@@ -84,9 +84,10 @@ endif
 test-frameworks: ## Test the wheel in dist/ with RLlib, and with what PufferLib pins, each in an environment of its own
 	@$(call environment,rllib,test test-rllib)
 	@$(call install_wheel,rllib)
-	@DOORSTEP_REQUIRE_ALL=1 $(call bin,rllib)/pytest tests/pkg/ray \
-	  tests/envs/test_rllib.py tests/envs/test_arguments.py tests/envs/test_copies.py tests/envs/test_seeds.py \
+	@DOORSTEP_REQUIRE_ALL=1 $(call bin,rllib)/pytest tests/envs/test_rllib.py tests/pkg/ray \
 	  'tests/docs/test_examples.py::test_blocks_run[docs/how_to/ray.md]'
+	@DOORSTEP_REQUIRE_ALL=1 $(call bin,rllib)/pytest -k RLlib \
+	  tests/envs/test_arguments.py tests/envs/test_copies.py tests/envs/test_seeds.py
 	@$(call environment,pufferlib,test test-pufferlib)
 	@$(call install_wheel,pufferlib)
 	@DOORSTEP_REQUIRE_ALL=1 $(call bin,pufferlib)/pytest tests/envs/test_pufferlib.py
