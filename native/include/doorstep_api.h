@@ -20,7 +20,7 @@
 /* Name of the capsule that doorstep.capi() returns. */
 #define DS_API_CAPSULE "doorstep.ds_api"
 
-/* X(result, name, parameters): the function ds_<name>. As long as DS_ABI_VERSION is 5, rows keep their
+/* X(result, name, parameters): the function ds_<name>. As long as DS_ABI_VERSION is 6, rows keep their
    places and new ones come last. */
 #define DS_API_TABLE(X) \
     X(ds_status, check_version, (uint32_t abi_version, const char* version)) \
@@ -32,6 +32,12 @@
     X(ds_status, get_api, (uint32_t version, const struct ds_api** api)) \
     X(ds_status, live_count, (int32_t kind, int64_t* count)) \
     X(ds_status, default_thread_count, (int64_t* count)) \
+    X(ds_status, config_default, (int32_t kind, void* fields)) \
+    X(ds_status, config_create, (int32_t kind, const void* fields, ds_config* config)) \
+    X(ds_status, config_release, (ds_config config)) \
+    X(ds_status, config_get_kind, (ds_config config, int32_t* kind)) \
+    X(ds_status, config_get, (ds_config config, void* fields)) \
+    X(ds_status, config_get_part, (ds_config config, int32_t kind, ds_config* part)) \
     X(ds_status, simulator_config_default, (ds_simulator_config* config)) \
     X(ds_status, simulator_create, (const ds_simulator_config* config, ds_simulator* simulator)) \
     X(ds_status, simulator_close, (ds_simulator simulator)) \
@@ -45,6 +51,8 @@
     X(ds_status, level_default, (ds_level* level)) \
     X(ds_status, simulator_set_levels, (ds_simulator simulator, const ds_level* levels, uint64_t count, const float* \
       weights)) \
+    X(ds_status, simulator_set_rewards, (ds_simulator simulator, const ds_level_rewards* rewards)) \
+    X(ds_status, simulator_begin, (ds_simulator simulator, const ds_episode_start* starts, uint64_t count)) \
     X(ds_status, simulator_refresh, (ds_simulator simulator)) \
     X(ds_status, simulator_get_health, (ds_simulator simulator, ds_health* health)) \
     X(ds_status, simulator_set_stream, (ds_simulator simulator, uint64_t stream)) \
@@ -60,6 +68,7 @@
     X(ds_status, memory_order, (ds_memory memory, uint64_t stream)) \
     X(ds_status, simulator_bind, (ds_simulator simulator, const ds_binding* bindings, uint64_t count, ds_memory* \
       memories)) \
+    X(ds_status, simulator_redirect, (ds_simulator simulator, const ds_binding* binding)) \
     X(ds_status, simulator_set_tensor, (ds_simulator simulator, int32_t tensor, const void* data, uint64_t bytes, \
       int32_t device_kind)) \
     X(ds_status, simulator_attach, (ds_simulator simulator, const ds_attachment* attachment)) \
@@ -79,6 +88,66 @@
     X(ds_status, multi_discrete_sample, (const ds_multi_discrete* call)) \
     X(ds_status, multi_discrete_evaluate, (const ds_multi_discrete* call)) \
     X(ds_status, multi_discrete_backward, (const ds_multi_discrete* call)) \
+    X(ds_status, layer_create, (const ds_layer_config* config, ds_layer* layer)) \
+    X(ds_status, layer_release, (ds_layer layer)) \
+    X(ds_status, layer_get_config, (ds_layer layer, ds_layer_config* config)) \
+    X(ds_status, policy_create, (const ds_layer* layers, uint64_t count, uint64_t num_heads, ds_policy* policy)) \
+    X(ds_status, policy_release, (ds_policy policy)) \
+    X(ds_status, policy_get_info, (ds_policy policy, ds_policy_info* info)) \
+    X(ds_status, policy_get_layer, (ds_policy policy, uint64_t index, ds_layer* layer)) \
+    X(ds_status, policy_freeze, (ds_policy policy, ds_policy* frozen)) \
+    X(ds_status, policy_forward, (ds_policy policy, const ds_policy_call* call)) \
+    X(ds_status, policy_act, (ds_policy policy, const ds_policy_call* call)) \
+    X(ds_status, metrics_create, (int64_t trace_capacity, ds_metrics* metrics)) \
+    X(ds_status, metrics_release, (ds_metrics metrics)) \
+    X(ds_status, metrics_open_series, (ds_metrics metrics, int32_t kind, const char* name, const char* labels, const \
+      char* description, ds_series* series)) \
+    X(ds_status, metrics_num_series, (ds_metrics metrics, uint64_t* count)) \
+    X(ds_status, metrics_get_series, (ds_metrics metrics, uint64_t index, ds_series* series)) \
+    X(ds_status, metrics_merge, (ds_metrics metrics, ds_metrics source, const char* without)) \
+    X(ds_status, series_release, (ds_series series)) \
+    X(ds_status, series_get_info, (ds_series series, ds_series_info* info)) \
+    X(ds_status, series_get_totals, (ds_series series, ds_series_totals* totals)) \
+    X(ds_status, series_record, (ds_series series, double value, int64_t time_ns)) \
+    X(ds_status, series_get_quantiles, (ds_series series, const double* fractions, uint64_t count, double* values)) \
+    X(ds_status, series_get_points, (ds_series series, uint64_t most, ds_series_point* points, uint64_t* count)) \
+    X(ds_status, metrics_get_trace, (ds_metrics metrics, uint64_t most, ds_trace_event* events, uint64_t* count)) \
+    X(int64_t, monotonic_ns, (void)) \
+    X(ds_status, shared_level_create, (const ds_level* level, int64_t num_agents, ds_shared_level* shared)) \
+    X(ds_status, shared_level_release, (ds_shared_level shared)) \
+    X(ds_status, request_queue_create, (ds_config config, ds_metrics metrics, ds_request_queue* queue)) \
+    X(ds_status, request_queue_branch, (ds_request_queue source, int64_t capacity, ds_request_queue* branch)) \
+    X(ds_status, request_queue_submit, (ds_request_queue queue, const ds_episode_request* requests, uint64_t count, \
+      int64_t timeout_ns, uint64_t* ids, uint64_t* accepted)) \
+    X(ds_status, request_queue_move, (ds_request_queue queue, const ds_request_queue* targets, uint64_t num_targets, \
+      uint64_t first, uint64_t most, int64_t timeout_ns, uint64_t* moved)) \
+    X(ds_status, request_queue_cancel, (ds_request_queue queue, uint64_t request_id, int32_t* found)) \
+    X(ds_status, request_queue_get_info, (ds_request_queue queue, ds_request_queue_info* info)) \
+    X(ds_status, request_queue_answer, (ds_request_queue queue, ds_output_queue outputs, int32_t reason, int64_t \
+      cause)) \
+    X(ds_status, request_queue_drain, (ds_request_queue queue, int64_t timeout_ns)) \
+    X(ds_status, request_queue_close, (ds_request_queue queue)) \
+    X(ds_status, request_queue_release, (ds_request_queue queue)) \
+    X(ds_status, output_queue_create, (ds_output_queue* queue)) \
+    X(ds_status, output_queue_take, (ds_output_queue queue, uint64_t most, int64_t timeout_ns, ds_episode_output* \
+      outputs, uint64_t* taken)) \
+    X(ds_status, output_queue_size, (ds_output_queue queue, uint64_t* size)) \
+    X(ds_status, output_queue_close, (ds_output_queue queue)) \
+    X(ds_status, output_queue_release, (ds_output_queue queue)) \
+    X(ds_status, replica_create, (ds_config simulator, ds_request_queue requests, ds_output_queue outputs, int32_t \
+      number, ds_replica* replica)) \
+    X(ds_status, replica_set_policy, (ds_replica replica, int64_t index, int32_t kind, uint64_t policy)) \
+    X(ds_status, replica_run, (ds_replica replica, int64_t timeout_ns, ds_replica_work* work)) \
+    X(ds_status, replica_fail, (ds_replica replica, int64_t cause)) \
+    X(ds_status, replica_get_info, (ds_replica replica, ds_replica_info* info)) \
+    X(ds_status, replica_close, (ds_replica replica)) \
+    X(ds_status, replica_release, (ds_replica replica)) \
+    X(ds_status, engine_create, (ds_config config, ds_metrics metrics, ds_engine* engine)) \
+    X(ds_status, engine_get_config, (ds_engine engine, ds_config* config)) \
+    X(ds_status, engine_get_waiting_queue, (ds_engine engine, ds_request_queue* queue)) \
+    X(ds_status, engine_get_output_queue, (ds_engine engine, ds_output_queue* queue)) \
+    X(ds_status, engine_get_metrics, (ds_engine engine, ds_metrics* metrics)) \
+    X(ds_status, engine_release, (ds_engine engine)) \
     X(ds_status, cuda_get_driver, (ds_cuda_driver_info* info)) \
     X(ds_status, cuda_get_device, (int64_t device_index, ds_cuda_device_info* info)) \
     X(ds_status, cuda_compile, (const char* architecture, int64_t num_agents, ds_cuda_compile_info* info)) \
@@ -159,76 +228,7 @@
       nbytes)) \
     X(ds_status, python_empty_like, (void* object, void** made)) \
     X(ds_status, python_zeros_like, (void* object, void** made)) \
-    X(ds_status, python_tensor_over, (void* type, void* managed, void** made)) \
-    X(ds_status, simulator_redirect, (ds_simulator simulator, const ds_binding* binding)) \
-    X(ds_status, config_default, (int32_t kind, void* fields)) \
-    X(ds_status, config_create, (int32_t kind, const void* fields, ds_config* config)) \
-    X(ds_status, config_release, (ds_config config)) \
-    X(ds_status, config_get_kind, (ds_config config, int32_t* kind)) \
-    X(ds_status, config_get, (ds_config config, void* fields)) \
-    X(ds_status, config_get_part, (ds_config config, int32_t kind, ds_config* part)) \
-    X(ds_status, simulator_begin, (ds_simulator simulator, const ds_episode_start* starts, uint64_t count)) \
-    X(ds_status, layer_create, (const ds_layer_config* config, ds_layer* layer)) \
-    X(ds_status, layer_release, (ds_layer layer)) \
-    X(ds_status, layer_get_config, (ds_layer layer, ds_layer_config* config)) \
-    X(ds_status, policy_create, (const ds_layer* layers, uint64_t count, uint64_t num_heads, ds_policy* policy)) \
-    X(ds_status, policy_release, (ds_policy policy)) \
-    X(ds_status, policy_get_info, (ds_policy policy, ds_policy_info* info)) \
-    X(ds_status, policy_get_layer, (ds_policy policy, uint64_t index, ds_layer* layer)) \
-    X(ds_status, policy_freeze, (ds_policy policy, ds_policy* frozen)) \
-    X(ds_status, policy_forward, (ds_policy policy, const ds_policy_call* call)) \
-    X(ds_status, policy_act, (ds_policy policy, const ds_policy_call* call)) \
-    X(ds_status, metrics_create, (int64_t trace_capacity, ds_metrics* metrics)) \
-    X(ds_status, metrics_release, (ds_metrics metrics)) \
-    X(ds_status, metrics_open_series, (ds_metrics metrics, int32_t kind, const char* name, const char* labels, const \
-      char* description, ds_series* series)) \
-    X(ds_status, metrics_num_series, (ds_metrics metrics, uint64_t* count)) \
-    X(ds_status, metrics_get_series, (ds_metrics metrics, uint64_t index, ds_series* series)) \
-    X(ds_status, metrics_merge, (ds_metrics metrics, ds_metrics source, const char* without)) \
-    X(ds_status, series_release, (ds_series series)) \
-    X(ds_status, series_get_info, (ds_series series, ds_series_info* info)) \
-    X(ds_status, series_get_totals, (ds_series series, ds_series_totals* totals)) \
-    X(ds_status, series_record, (ds_series series, double value, int64_t time_ns)) \
-    X(ds_status, series_get_quantiles, (ds_series series, const double* fractions, uint64_t count, double* values)) \
-    X(ds_status, series_get_points, (ds_series series, uint64_t most, ds_series_point* points, uint64_t* count)) \
-    X(ds_status, metrics_get_trace, (ds_metrics metrics, uint64_t most, ds_trace_event* events, uint64_t* count)) \
-    X(int64_t, monotonic_ns, (void)) \
-    X(ds_status, shared_level_create, (const ds_level* level, int64_t num_agents, ds_shared_level* shared)) \
-    X(ds_status, shared_level_release, (ds_shared_level shared)) \
-    X(ds_status, request_queue_create, (ds_config config, ds_metrics metrics, ds_request_queue* queue)) \
-    X(ds_status, request_queue_branch, (ds_request_queue source, int64_t capacity, ds_request_queue* branch)) \
-    X(ds_status, request_queue_submit, (ds_request_queue queue, const ds_episode_request* requests, uint64_t count, \
-      int64_t timeout_ns, uint64_t* ids, uint64_t* accepted)) \
-    X(ds_status, request_queue_move, (ds_request_queue queue, const ds_request_queue* targets, uint64_t num_targets, \
-      uint64_t first, uint64_t most, int64_t timeout_ns, uint64_t* moved)) \
-    X(ds_status, request_queue_cancel, (ds_request_queue queue, uint64_t request_id, int32_t* found)) \
-    X(ds_status, request_queue_get_info, (ds_request_queue queue, ds_request_queue_info* info)) \
-    X(ds_status, request_queue_answer, (ds_request_queue queue, ds_output_queue outputs, int32_t reason, int64_t \
-      cause)) \
-    X(ds_status, request_queue_drain, (ds_request_queue queue, int64_t timeout_ns)) \
-    X(ds_status, request_queue_close, (ds_request_queue queue)) \
-    X(ds_status, request_queue_release, (ds_request_queue queue)) \
-    X(ds_status, output_queue_create, (ds_output_queue* queue)) \
-    X(ds_status, output_queue_take, (ds_output_queue queue, uint64_t most, int64_t timeout_ns, ds_episode_output* \
-      outputs, uint64_t* taken)) \
-    X(ds_status, output_queue_size, (ds_output_queue queue, uint64_t* size)) \
-    X(ds_status, output_queue_close, (ds_output_queue queue)) \
-    X(ds_status, output_queue_release, (ds_output_queue queue)) \
-    X(ds_status, replica_create, (ds_config simulator, ds_request_queue requests, ds_output_queue outputs, int32_t \
-      number, ds_replica* replica)) \
-    X(ds_status, replica_set_policy, (ds_replica replica, int64_t index, int32_t kind, uint64_t policy)) \
-    X(ds_status, replica_run, (ds_replica replica, int64_t timeout_ns, ds_replica_work* work)) \
-    X(ds_status, replica_fail, (ds_replica replica, int64_t cause)) \
-    X(ds_status, replica_get_info, (ds_replica replica, ds_replica_info* info)) \
-    X(ds_status, replica_close, (ds_replica replica)) \
-    X(ds_status, replica_release, (ds_replica replica)) \
-    X(ds_status, engine_create, (ds_config config, ds_metrics metrics, ds_engine* engine)) \
-    X(ds_status, engine_get_config, (ds_engine engine, ds_config* config)) \
-    X(ds_status, engine_get_waiting_queue, (ds_engine engine, ds_request_queue* queue)) \
-    X(ds_status, engine_get_output_queue, (ds_engine engine, ds_output_queue* queue)) \
-    X(ds_status, engine_get_metrics, (ds_engine engine, ds_metrics* metrics)) \
-    X(ds_status, engine_release, (ds_engine engine)) \
-    X(ds_status, simulator_set_rewards, (ds_simulator simulator, const ds_level_rewards* rewards))
+    X(ds_status, python_tensor_over, (void* type, void* managed, void** made))
 
 typedef struct ds_api {
     uint32_t abi_version; /* DS_ABI_VERSION */

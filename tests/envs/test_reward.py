@@ -44,7 +44,7 @@ def test_terms_and_the_function_that_says_the_same_give_the_same_rewards(agents:
 def test_a_function_reads_what_the_step_yielded() -> None:
     seen = rewards_of(environment(reward=lambda step: 0.1 * step.truncations[..., 0]), 6)
     assert seen.dtype == np.float32
-    np.testing.assert_allclose(seen, np.float32([0, 0, 0, 0, 0.1, 0])[:, None].repeat(4, axis=1))
+    np.testing.assert_allclose(seen, np.asarray([0, 0, 0, 0, 0.1, 0], np.float32)[:, None].repeat(4, axis=1))
 
 
 def test_copies_and_seeded_resets_keep_the_reward() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from tests.reference import rules
@@ -84,7 +86,7 @@ def test_the_last_room_of_a_level_ends_where_the_level_says() -> None:
 
 def test_rewards_replace_those_of_every_level_that_is_played() -> None:
     own = Rewards(progress=7.0)
-    played = [reference(), GeneratedLevel(rewards=own), CROWDED]
+    played: list[Any] = [reference(), GeneratedLevel(rewards=own), CROWDED]
     given = Simulator(24, levels=played, reward=Rewards(progress=0.0, idle=-2.0))
     assert given.reward == Rewards(progress=0.0, idle=-2.0)
     given.actions[:] = doorstep.NEUTRAL_ACTION

@@ -80,12 +80,13 @@ def run(arguments: argparse.Namespace) -> int:
     with simulator_of(arguments, levels=levels) as sim:
         if levels:
             sim.reset()
+        player = Player(policy, sim, arguments.policy)
         print(
             f"doorstep {doorstep.__version__}: {sim.num_worlds:,} worlds on {sim.device}, {arguments.steps:,} steps, "
             f"policy {arguments.policy}, seed {sim.seed}",
             flush=True,
         )
-        tally = _step(sim, Player(policy, sim, arguments.policy), arguments)
+        tally = _step(sim, player, arguments)
         _report(sim, arguments, tally)
     _write_picture(arguments.output, tally)
     return 0

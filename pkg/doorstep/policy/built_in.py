@@ -16,11 +16,10 @@ class RandomPolicy:
 
     def __init__(self, seed: int | None = None) -> None:
         self.seed = seed
-        self._generator: np.random.Generator | None = None
+        # Made here, and not in the first step: numpy then imports numpy.random, and a Ctrl-C in an import may be lost.
+        self._generator = np.random.default_rng(seed)
 
     def __call__(self, observations: Any) -> NDArray[np.int32]:
-        if self._generator is None:  # here: numpy imports numpy.random when it is first used
-            self._generator = np.random.default_rng(self.seed)
         return self._generator.integers(0, ACTIONS, (*observations.shape[:-1], len(ACTIONS)), np.int32)
 
     def seeded(self, seed: int) -> RandomPolicy:

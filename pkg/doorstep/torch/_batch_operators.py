@@ -83,7 +83,7 @@ def _call(rules: BatchRules) -> TensorCall:
 
 
 def _rules(arguments: Sequence[Any]) -> BatchRules:
-    return BatchRules(*arguments[:-1], tuple(arguments[-1]))  # which PyTorch passes as a list
+    return BatchRules._make([*arguments[:-1], tuple(arguments[-1])])  # PyTorch passes a list
 
 
 def _create(*arguments: Any) -> None:

@@ -45,14 +45,14 @@ class Encoder(BaseFeaturesExtractor):  # type: ignore[misc]
 
 
 def train(config: TrainingConfig, meter: Meter) -> None:
-    ppo, rollout = config.ppo, config.rollout
+    ppo, experience = config.ppo, config.experience
     env = VecNormalize(Rooms(config, meter), gamma=ppo.gamma)
     network = {"features_extractor_class": Encoder, "features_extractor_kwargs": {"config": config.network}}
-    steps = rollout.num_steps * env.num_envs
+    steps = experience.num_steps * env.num_envs
     model = PPO(
         "MlpPolicy",
         env,
-        n_steps=rollout.num_steps,
+        n_steps=experience.num_steps,
         batch_size=steps // ppo.num_minibatches,
         n_epochs=ppo.num_epochs,
         learning_rate=ppo.learning_rate,

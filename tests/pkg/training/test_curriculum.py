@@ -318,7 +318,8 @@ def test_weights_of_levels_multiply_those_of_the_curriculum() -> None:
 
 def test_the_curriculum_of_a_resumed_run_may_change(tmp_path: Path) -> None:
     train(tmp_path, config=small("levels=curated", "num_updates=2"))
-    trainer = resume(tmp_path, num_updates=3, **{"curriculum.type": "learnability"})
+    changes: dict[str, Any] = {"curriculum.type": "learnability"}
+    trainer = resume(tmp_path, num_updates=3, **changes)
     assert isinstance(trainer.config.curriculum, LearnabilityCurriculum)
     assert trainer.updates == 3
 

@@ -106,7 +106,8 @@ def test_a_run_ends_when_its_minutes_are_over(tmp_path: Path) -> None:
     assert 1 <= trainer.updates == len(records) < 1000
     assert load_checkpoint(tmp_path / CHECKPOINT).update == trainer.updates
     assert resume(tmp_path, minutes=1e-6).updates == trainer.updates + 1
-    for minutes in (0, -1, float("nan"), True, "2"):
+    refused: list[Any] = [0, -1, float("nan"), True, "2"]
+    for minutes in refused:
         with pytest.raises(doorstep.ArgumentError, match=r"minutes is .*; it must be a number of minutes"):
             resume(tmp_path, minutes=minutes)
 
@@ -200,8 +201,9 @@ def test_a_checkpoint_of_another_shape_is_refused_by_name(saved: Path, changes: 
     with pytest.raises(doorstep.StateError, match=f"does not fit: {name} has shape"):
         trainer.restore(load_checkpoint(saved))
     assert_equal_tensors(trainer.checkpoint(), before)
+    fields: dict[str, Any] = split_changes(changes)
     with pytest.raises(doorstep.StateError, match="does not fit"):
-        resume(saved.parent, num_updates=9, **split_changes(changes))
+        resume(saved.parent, num_updates=9, **fields)
 
 
 TENSORS_THAT_DO_NOT_FIT: dict[str, Any] = {  # None: absent
@@ -313,5 +315,6 @@ def test_a_function_of_a_step_gives_the_rewards_and_is_needed_again(tmp_path: Pa
     assert resume(tmp_path / "doubled", reward=double, num_updates=2).updates == 2
     terms = doorstep.Rewards(goal=3)
     assert resume(tmp_path / "doubled", reward=terms, num_updates=3).config.reward == terms
+    number: Any = 3
     with pytest.raises(doorstep.ArgumentError, match=r"reward is 3; it must be doorstep.levels.Rewards"):
-        train(tmp_path / "bad", config=config, reward=3)
+        train(tmp_path / "bad", config=config, reward=number)

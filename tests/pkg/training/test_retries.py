@@ -67,7 +67,7 @@ def test_a_retry_that_fails_is_not_kept() -> None:
 
 def test_a_checkpoint_has_the_retries() -> None:
     trainer = Trainer(small(*RETRYING))
-    retries = trainer._retries
+    retries: Any = trainer._retries
     retries.num_failed[:] = 1
     retries.failed[:, 0] = torch.stack([retries._save(world) for world in range(6)])
     trainer.update()
