@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, final
 
 import numpy as np
+from numpy.random import default_rng  # here: a first step would import it, and a Ctrl-C in an import may be lost
 from numpy.typing import NDArray
 
 from doorstep._native import ACTIONS, NEUTRAL_ACTION
@@ -16,8 +17,7 @@ class RandomPolicy:
 
     def __init__(self, seed: int | None = None) -> None:
         self.seed = seed
-        # Made here, and not in the first step: numpy then imports numpy.random, and a Ctrl-C in an import may be lost.
-        self._generator = np.random.default_rng(seed)
+        self._generator = default_rng(seed)
 
     def __call__(self, observations: Any) -> NDArray[np.int32]:
         return self._generator.integers(0, ACTIONS, (*observations.shape[:-1], len(ACTIONS)), np.int32)

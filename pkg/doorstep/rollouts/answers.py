@@ -7,7 +7,6 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
 from typing import Any, TypeVar, cast, final
 
 import numpy as np
@@ -24,7 +23,7 @@ from doorstep.rollouts.own_threads import OwnThreads
 from doorstep.rollouts.queues import OutputQueue
 from doorstep.rollouts.request import EpisodeRequest
 from doorstep.rollouts.result import EpisodeResult
-from doorstep.rollouts.submissions import Submission, Submissions
+from doorstep.rollouts.submissions import AwaitedResult, Promise, Submission, Submissions
 
 Returned = TypeVar("Returned")
 
@@ -65,7 +64,7 @@ class Answers:
     # ---- Submissions
 
     def new_submission(
-        self, requests: Sequence[EpisodeRequest] | RequestBatch, futures: Sequence[Future[EpisodeResult]]
+        self, requests: Sequence[EpisodeRequest] | RequestBatch, futures: Sequence[Promise]
     ) -> Submission:
         return self._submissions.make(requests, futures)
 
@@ -200,6 +199,18 @@ class Answers:
 
     # ---- Futures
 
+    def wait_for(self, awaited: Sequence[AwaitedResult]) -> list[EpisodeResult]:
+        """The results of all, in order. Raises the error of the first that has one, once those before it are there."""
+        results: list[EpisodeResult] = []
+
+        def are_there() -> bool:
+            while len(results) < len(awaited) and awaited[len(results)].done():
+                results.append(awaited[len(results)].result())
+            return len(results) == len(awaited)
+
+        self._outbox.changes.wait_until(are_there, TimeLimit(None), wait=self._wait)
+        return results
+
     def _serve_futures(self) -> None:
         self._threads.enter("a callback of a future")
         while not self._has_futures and not self._queue.closed:
@@ -242,7 +253,7 @@ class Answers:
             self._thread.join(timeout)
 
 
-def _resolve(future: Future[EpisodeResult], output: Any, error: Exception | None) -> None:
+def _resolve(future: Promise, output: Any, error: Exception | None) -> None:
     if future.done() and not future.cancelled():
         return  # its user has set a result
     try:

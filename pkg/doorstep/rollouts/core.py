@@ -36,6 +36,7 @@ from doorstep.rollouts.queues import OutputQueue, RequestQueue
 from doorstep.rollouts.replica import Replica
 from doorstep.rollouts.request import EpisodeRequest
 from doorstep.rollouts.result import EpisodeResult
+from doorstep.rollouts.submissions import AwaitedResult, Promise
 from doorstep.simulator import resolve_device
 
 
@@ -114,7 +115,7 @@ class Core:
         self,
         requests: Sequence[EpisodeRequest] | RequestBatch,
         timeout: float | None,
-        futures: Sequence[Future[EpisodeResult]] = (),
+        futures: Sequence[Promise] = (),
     ) -> NDArray[np.uint64]:
         """The ids of those that found room in time, which are the first ones."""
         if not len(requests):
@@ -159,13 +160,22 @@ class Core:
         if self.ending:
             raise _closed("this engine was closed", ids)
 
+    def run(self, requests: Sequence[EpisodeRequest]) -> list[EpisodeResult]:
+        """Plays requests, and cancels them if one fails or Ctrl-C comes."""
+        _check_have_no_steps(requests)
+        awaited = [AwaitedResult() for _ in requests]
+        ids: list[int] = []
+        try:
+            ids = self.submit(requests, None, awaited).tolist()
+            return self.answers.wait_for(awaited)
+        except BaseException:
+            for request_id in ids:
+                native.cancel_request(self.waiting.native_handle, request_id)
+            raise
+
     def submit_futures(self, requests: Sequence[EpisodeRequest], timeout: float | None) -> list[Future[EpisodeResult]]:
         """Those of the requests that found room in time, which are the first ones."""
-        for request in requests:
-            if not isinstance(request, EpisodeRequest):
-                refuse("request", "a doorstep.EpisodeRequest", request)
-            if "stream" in request.record:
-                refuse("request", "one that records no 'stream'", request, "get_outputs() gives steps")
+        _check_have_no_steps(requests)
         futures = [_EpisodeFuture(self.waiting, self.threads) for _ in requests]
         ids = self.submit(requests, timeout, futures).tolist()
         for future, request_id in zip(futures, ids, strict=False):
@@ -276,6 +286,14 @@ class _EpisodeFuture(Future[EpisodeResult]):
         if is_cancelled and self.request_id is not None:
             native.cancel_request(self._queue.native_handle, self.request_id)
         return is_cancelled
+
+
+def _check_have_no_steps(requests: Sequence[EpisodeRequest]) -> None:
+    for request in requests:
+        if not isinstance(request, EpisodeRequest):
+            refuse("request", "a doorstep.EpisodeRequest", request)
+        if "stream" in request.record:
+            refuse("request", "one that records no 'stream'", request, "get_outputs() gives steps")
 
 
 def _call_back(

@@ -268,13 +268,7 @@ class RolloutEngine:
             StateError: an episode failed, as above; or a policy calls. The other requests are cancelled.
         """
         self._core.threads.check_wait(None)
-        futures = self._core.submit_futures(as_list(requests), None)
-        try:
-            return [future.result() for future in futures]
-        except BaseException:
-            for future in futures:
-                future.cancel()
-            raise
+        return self._core.run(as_list(requests))
 
     async def play(self, request: EpisodeRequest) -> EpisodeResult:
         """Submits a request and awaits its result, in any event loop of asyncio. Cancelling the task cancels the

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import Future
 from typing import Any, NamedTuple, TypeAlias, final
 
 import numpy as np
@@ -14,7 +13,7 @@ from doorstep._native.rollouts import TakeCall, release_output_data
 from doorstep.errors import StateError
 from doorstep.rollouts.failures import CLOSED, FailureTexts
 from doorstep.rollouts.result import NO_ROWS, EpisodeResult, EpisodeStep, Rows, copy_rows, make_result, make_step
-from doorstep.rollouts.submissions import Submission, Submissions, index_of, number_of
+from doorstep.rollouts.submissions import Promise, Submission, Submissions, index_of, number_of
 
 AnyOutput: TypeAlias = EpisodeResult | EpisodeStep
 
@@ -109,7 +108,7 @@ class OutputBatch:
         error = failures.text_of(int(record["reason"]), int(record["cause"]))
         return make_result(record, request, rows, error)
 
-    def futures(self) -> list[Future[EpisodeResult]]:
+    def futures(self) -> list[Promise]:
         """Those of all, where all have some."""
         tags = self._arrays.records["tag"][self._start : self._stop].tolist()
         return [self._arrays.submissions[number_of(tag)].future(index_of(tag)) for tag in tags]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future
 from typing import Any, Protocol, final
 
 import numpy as np
@@ -48,6 +47,47 @@ class Tally:
         return self.expected - self.answered
 
 
+class Promise(Protocol):
+    """Gets the result of a request: a future, or what `run()` waits for."""
+
+    def done(self) -> bool: ...
+    def cancelled(self) -> bool: ...
+    def set_running_or_notify_cancel(self) -> bool: ...
+    def set_result(self, result: EpisodeResult, /) -> None: ...
+    def set_exception(self, exception: BaseException | None, /) -> None: ...
+
+
+@final
+class AwaitedResult:
+    """What `run()` waits for, in place of a future, whose lock would stay locked if Ctrl-C came while it is taken."""
+
+    def __init__(self) -> None:
+        self._result: EpisodeResult | None = None
+        self._error: BaseException | None = None
+
+    def done(self) -> bool:
+        return self._result is not None or self._error is not None
+
+    def cancelled(self) -> bool:
+        return False
+
+    def set_running_or_notify_cancel(self) -> bool:
+        return True
+
+    def set_result(self, result: EpisodeResult) -> None:
+        self._result = result
+
+    def set_exception(self, error: BaseException | None) -> None:
+        self._error = error
+
+    def result(self) -> EpisodeResult:
+        """The result that is there; raises where it is an error."""
+        if self._error is not None:
+            raise self._error
+        assert self._result is not None
+        return self._result
+
+
 @final
 class Submission:
     """Requests that were submitted together, and who gets their results: futures, one for each, or none.
@@ -64,7 +104,7 @@ class Submission:
         self,
         number: int,
         requests: Sequence[EpisodeRequest] | RequestBatch,
-        futures: Sequence[Future[EpisodeResult]],
+        futures: Sequence[Promise],
     ) -> None:
         self.number, self._requests, self._futures = number, requests, futures
         self.policies: frozenset[int] = frozenset()
@@ -79,7 +119,7 @@ class Submission:
     def has_futures(self) -> bool:
         return bool(self._futures)
 
-    def future(self, index: int) -> Future[EpisodeResult]:
+    def future(self, index: int) -> Promise:
         return self._futures[index]
 
     def library_tags(self) -> NDArray[np.uint64]:
@@ -111,7 +151,7 @@ class Submissions:
         self.tally, self.tally_of_futures = Tally(), Tally()
 
     def make(
-        self, requests: Sequence[EpisodeRequest] | RequestBatch, futures: Sequence[Future[EpisodeResult]]
+        self, requests: Sequence[EpisodeRequest] | RequestBatch, futures: Sequence[Promise]
     ) -> Submission:
         """A submission that is not open yet. The caller sets its `is_over`, also after an exception, when no further
         request will be accepted."""
