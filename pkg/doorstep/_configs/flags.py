@@ -168,7 +168,7 @@ def _path_of(cls: type[Config], key: str, paths: list[str]) -> str:
 
 
 def _nearest_path(key: str, paths: list[str]) -> str:
-    """A hint with the field whose last name a wrong key abbreviates or is most like; "" if there is none."""
+    """A hint with the field whose last name a wrong key abbreviates or resembles; "" without one."""
     import difflib  # here: `import doorstep` does not pay for it
 
     meant = [path for path in paths if _abbreviates(_last(key), _last(path))]

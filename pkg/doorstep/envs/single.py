@@ -9,12 +9,12 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from doorstep.envs._rooms import RENDER_MODES, ObservationKind, OverRooms, Rooms, as_array, check_render_mode, shaped
+from doorstep.envs._rooms import RENDER_MODES, ObservationKind, Rooms, as_array, check_render_mode, shaped
 from doorstep.envs._spaces import action_space, observation_space
-from doorstep.envs.vector import check_options, with_episode_length
+from doorstep.envs.vector import OverSpecifiedRooms, check_options
 
 
-class EscapeRoomEnv(OverRooms, gymnasium.Env[Any, Any]):  # type: ignore[misc]
+class EscapeRoomEnv(OverSpecifiedRooms, gymnasium.Env[Any, Any]):  # type: ignore[misc]
     """One world; its action is the actions of all agents side by side, its reward their mean.
 
     Without a `seed`, one is drawn for each environment. Those with the same seed begin with the same levels: give each
@@ -33,7 +33,6 @@ class EscapeRoomEnv(OverRooms, gymnasium.Env[Any, Any]):  # type: ignore[misc]
             first dimension of agents, unless there is only one.
     """
 
-    _spec: Any = None
     metadata = {"render_modes": list(RENDER_MODES), "render_fps": 25}  # noqa: RUF012
 
     def __init__(
@@ -52,15 +51,6 @@ class EscapeRoomEnv(OverRooms, gymnasium.Env[Any, Any]):  # type: ignore[misc]
         self.observation_space = observation_space(self._rooms)
         self.action_space = action_space(self._rooms)
         super().reset(seed=self.np_random_seed)
-
-    @property
-    def spec(self) -> Any:
-        """What gymnasium made it from, with the length of its episodes; None if it was made directly."""
-        return self._spec
-
-    @spec.setter
-    def spec(self, spec: Any) -> None:
-        self._spec = with_episode_length(spec, self._rooms)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begins an episode; `seed` of the levels, 0 to 2**32 - 1, or None: the level that follows."""

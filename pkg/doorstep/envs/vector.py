@@ -30,12 +30,29 @@ from doorstep.errors import ArgumentError
 RESET_OPTIONS = ("reset_mask",)
 
 
-class _RoomsVectorEnv(OverRooms, VectorEnv[Any, Any, Any]):  # type: ignore[misc]
+class OverSpecifiedRooms(OverRooms):
+    """An environment that gymnasium may have made from a spec."""
+
+    _spec: Any = None
+
+    @property
+    def spec(self) -> Any:
+        """What gymnasium made it from, with the length of its episodes; None if it was made directly."""
+        return self._spec
+
+    @spec.setter
+    def spec(self, spec: Any) -> None:
+        if spec is not None and spec.max_episode_steps is None:
+            spec = copies.copy(spec)
+            spec.max_episode_steps = self._rooms.longest_episode
+        self._spec = spec
+
+
+class _RoomsVectorEnv(OverSpecifiedRooms, VectorEnv[Any, Any, Any]):  # type: ignore[misc]
     """What both environments share; `_arrays` makes the difference."""
 
     metadata: dict[str, Any]
     _arrays: Callable[[str], Arrays]
-    _spec: Any = None
 
     def __init__(
         self,
@@ -129,15 +146,6 @@ class _RoomsVectorEnv(OverRooms, VectorEnv[Any, Any, Any]):  # type: ignore[misc
         final = self._rooms.final_observation(ended)
         return {"final_obs": final, "_final_obs": ended, "final_info": statistics, "_final_info": ended}
 
-    @property
-    def spec(self) -> Any:
-        """What gymnasium made it from, with the length of its episodes; None if it was made directly."""
-        return self._spec
-
-    @spec.setter
-    def spec(self, spec: Any) -> None:
-        self._spec = with_episode_length(spec, self._rooms)
-
     def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
         """An attribute for each sub-environment, or what its method returns; as of gymnasium's own vectors."""
         value = getattr(self, name)
@@ -223,14 +231,6 @@ def check_autoreset_mode(mode: AutoresetMode | str) -> AutoresetMode:
         return mode
     names = tuple(member.name.lower() for member in AutoresetMode)
     return AutoresetMode[check_choice("autoreset_mode", mode, names).upper()]
-
-
-def with_episode_length(spec: Any, rooms: Rooms) -> Any:
-    """A spec of gymnasium that tells the most steps of an episode."""
-    if spec is not None and spec.max_episode_steps is None:
-        spec = copies.copy(spec)
-        spec.max_episode_steps = rooms.longest_episode
-    return spec
 
 
 def _name_of(mode: AutoresetMode) -> Any:

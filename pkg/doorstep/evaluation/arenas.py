@@ -31,7 +31,8 @@ def find_arenas(levels: object, num_agents: int, reward: object = None) -> list[
     """The levels of an argument, as `find_levels()` names them, with `Rewards` in place of theirs if there are any.
 
     Raises:
-        ArgumentError: there is none, `reward` is something else, one is refused, or has too few spawns for the agents.
+        ArgumentError: there are no levels, `reward` is something else, or a level is refused or has too few spawns for
+            the agents.
         OSError: the file cannot be read.
     """
     given = check_reward(reward)

@@ -79,7 +79,8 @@ def level_from(prefix: str, entry: object) -> AnyLevel:
     """The level of a dictionary of either kind.
 
     Raises:
-        ArgumentError: it is none, of a later version, or refused; `prefix` is put before the names of fields.
+        ArgumentError: the text is not a level, of a later version, or refused; `prefix` is put before the names of
+            fields.
     """
     cls = _class_of(entry)
     if cls is None:
