@@ -10,7 +10,7 @@ import pytest
 from tests.docs.pages import DOCS, PAGES, ROOT
 
 import doorstep
-from doorstep.cli import bench, demo, doctor, evaluate, plot, record, render, replay, train, view
+from doorstep.cli import _COMMANDS as COMMANDS
 
 MODULES = {
     path.stem if path.stem != "__init__" else path.parent.name
@@ -22,18 +22,6 @@ DOCUMENTED_ELSEWHERE = {
     *("cli", "picture", "viewer"),
 }
 LINK = re.compile(r"(?<!!)\[(?P<text>[^\]]*)\]\((?P<target>[^)#:\s]+\.md)(?:#[^)]*)?\)")
-COMMANDS = {
-    "demo": demo,
-    "record": record,
-    "replay": replay,
-    "view": view,
-    "render": render,
-    "train": train,
-    "plot": plot,
-    "evaluate": evaluate,
-    "bench": bench,
-    "doctor": doctor,
-}
 
 
 def navigation() -> dict[str, str]:

@@ -14,8 +14,8 @@ from doorstep.recording.film import Image
 class BestMoment:
     """Keeps the worlds of the moment with the most to see.
 
-    In a world there is to see what agents do: doors that are open, buttons that are pressed, cubes that are held. Where
-    all agents are beyond the last door there is nothing to see.
+    What counts is what agents do: doors that are open, buttons that are pressed, cubes that are held. A world in which
+    an agent is beyond the last door counts nothing: it has left the picture.
 
     Args:
         sim: the worlds.
@@ -55,7 +55,7 @@ class BestMoment:
         y = _host(state.body_positions)[:, : self._sim.num_agents, 1]
         events = [_host(state.door_open), _host(state.button_pressed), _host(state.agent_grabs) >= 0]
         scores = np.sum([event.sum(axis=1, dtype=np.int64) for event in events], axis=0)
-        scores[y.min(axis=1) > self._last_doors()] = 0
+        scores[y.max(axis=1) > self._last_doors()] = 0
         return scores, y.max(axis=1)
 
     def _last_doors(self) -> NDArray[np.float64]:

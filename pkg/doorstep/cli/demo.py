@@ -31,7 +31,7 @@ from doorstep.policy.playing import Player
 from doorstep.recording.film import side_by_side
 from doorstep.render import write_png
 
-SUMMARY = "Step 1,024 worlds, report the speed, and draw a picture of some of them."
+SUMMARY = "Step 1,024 worlds, report the speed, and draw a picture of agents at work."
 
 EXAMPLES = ("doorstep demo --trained", "doorstep demo --levels curated --policy scripted --worlds 40 --steps 150")
 

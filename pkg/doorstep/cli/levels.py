@@ -26,7 +26,7 @@ EXAMPLES = (
     "doorstep levels mine.json --check",
 )
 
-_WIDTH, _HEIGHT = 320, 320  # pixels of the picture of a level
+_WIDTH, _HEIGHT = 240, 200  # pixels of the picture of a level
 _POLICY = "scripted"
 _NOT_SOLVED = 3  # exit code
 

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from doorstep.levels.ascii_map import BUTTONS, CUBE, DOORS, GOAL, SPAWNS, WALL
-
-if TYPE_CHECKING:
-    from doorstep.levels.level import Level
 
 CELL = (1.0, 2.0)  # metres of a character, which is about twice as high as wide in most fonts
 _FLOOR = "."
@@ -17,8 +14,8 @@ _WIDEST = 100  # characters of a line; larger levels have larger cells
 _Box: TypeAlias = "tuple[float, float, float, float]"  # low x, high x, low y, high y
 
 
-def map_of(level: Level) -> tuple[str, tuple[float, float]]:
-    """The map, and the metres of a character's cell.
+def map_of(level: Any) -> tuple[str, tuple[float, float]]:
+    """The map of a `Level`, and the metres of a character's cell.
 
     Parts have the nearest cells, at least one. Where parts share cells, what comes last is drawn: goal, spawns, walls,
     doors, buttons, cubes.
@@ -36,7 +33,7 @@ def map_of(level: Level) -> tuple[str, tuple[float, float]]:
     return "\n".join("".join(line) for line in reversed(lines)), (cell_x, cell_y)
 
 
-def _parts(level: Level) -> list[tuple[_Box, str]]:
+def _parts(level: Any) -> list[tuple[_Box, str]]:
     """The boxes of all parts, in the order in which they are drawn."""
     goal, (half_x, half_y) = level.goal, (CELL[0] / 2, CELL[1] / 2)
     parts = [] if goal is None else [((goal.min_x, goal.max_x, goal.min_y, goal.max_y), GOAL)]
