@@ -130,6 +130,12 @@ def test_installation_commands_name_the_requirements_of_the_package() -> None:
     assert others == {"{requirement}", "doorstep[{extra}]"}
 
 
+def test_the_citation_names_the_present_version() -> None:
+    citation = (ROOT / "CITATION.cff").read_text("utf-8")
+    assert f"\nversion: {doorstep.__version__}\n" in citation
+    assert citation.startswith("cff-version: 1.2.0\n")
+
+
 def test_lines_of_prose_are_short() -> None:
     for page in PAGES:
         for line in page.read_text("utf-8").splitlines():
