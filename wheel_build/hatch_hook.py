@@ -36,7 +36,7 @@ class NativeLibraryHook(BuildHookInterface):  # type: ignore[type-arg]
         root = Path(self.root)
         editable = version == "editable"
         # Link with the wheel's final search path: auditwheel's replacement would depend on the old one's length.
-        say("compiling the libraries, which takes some minutes; pip shows it with -v")
+        say("compiling the libraries, which takes some minutes")
         rpath = str(native_build.third_party_folder(root)) if editable else third_party.RPATH_IN_WHEEL
         libraries = native_build.build_libraries(root, root / "build" / "library", rpath)
         build_data["pure_python"] = False

@@ -373,7 +373,7 @@ class Tensor(NDArrayOperatorsMixin):
         made = self._memory.export_object(torch.Tensor, self._info)
         if made is None:  # PyTorch is too old for the short way
             made = torch.from_dlpack(self)
-        return made  # type: ignore[no-any-return]
+        return made
 
     def to_jax(self, *, copy: bool = False) -> jax.Array:
         """A JAX array of this memory, without a copy unless copy is True.
@@ -391,7 +391,7 @@ class Tensor(NDArrayOperatorsMixin):
         if self._strides != packed_strides(self._shape, self._dtype.itemsize):
             refuse("copy", f"True for {self._name}, which is not contiguous", copy)
         _warn_about_immutability()
-        return jax.dlpack.from_dlpack(self)  # type: ignore[no-any-return]
+        return jax.dlpack.from_dlpack(self)
 
 
 def describe(tensor: Tensor) -> str:

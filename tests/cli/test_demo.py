@@ -12,7 +12,6 @@ from tests.render.pixels import read_png
 import doorstep
 from doorstep._native.render import load_render
 from doorstep.cli import main
-from doorstep.cli.rooms_start import RoomsStart
 from doorstep.policy import SamplingParams, load_policy
 
 WIDTH, HEIGHT = 120, 90

@@ -36,7 +36,8 @@ def apply_changes(config: AnyConfig, changes: Mapping[str, Any]) -> AnyConfig:
     """The config with other values of some fields, made all at once; later ones count more.
 
     Args:
-        changes: values, or texts as of the command line, by the paths of fields, or their names alone if no others have them.
+        changes: values, or texts of the command line, by the paths of fields, or their names alone if no others have
+            them.
 
     Raises:
         ArgumentError: a key names no field, or its value is refused.

@@ -28,7 +28,9 @@ from doorstep.errors import DoorstepError, LibraryError, ReplayError
 
 class _Command(Protocol):
     SUMMARY: str
-    EXAMPLES: tuple[str, ...]
+
+    @property
+    def EXAMPLES(self) -> Sequence[str]: ...
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None: ...
 
@@ -83,7 +85,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 class _Parser(argparse.ArgumentParser):
     """Reports an error in one line, without the usage, which --help prints. The help ends with examples."""
 
-    def __init__(self, *, examples: tuple[str, ...] = (), epilog: str = "", **options: Any) -> None:
+    def __init__(self, *, examples: Sequence[str] = (), epilog: str = "", **options: Any) -> None:
         lines = "".join(f"  {example}\n" for example in examples)
         options["formatter_class"] = argparse.RawDescriptionHelpFormatter  # keeps the lines
         super().__init__(epilog=f"examples:\n{lines}{epilog}", **options)
@@ -107,8 +109,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--print-completion", choices=("bash", "zsh"), help="print a script for a shell's completion")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
     for name, command in _COMMANDS.items():
-        about = {"help": command.SUMMARY, "description": command.SUMMARY, "examples": command.EXAMPLES}
-        command.add_arguments(commands.add_parser(name, **about))
+        summary, examples = command.SUMMARY, command.EXAMPLES
+        command.add_arguments(commands.add_parser(name, help=summary, description=summary, examples=examples))
     return parser
 
 

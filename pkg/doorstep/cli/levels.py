@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Literal, TypeAlias, get_args
 
 import doorstep
 from doorstep.cli.argument_types import LEVELS, check_output, count, positive_integer
@@ -26,6 +27,7 @@ EXAMPLES = (
     "doorstep levels mine.json --check",
 )
 
+_Camera: TypeAlias = Literal["top", "overview"]
 _WIDTH, _HEIGHT = 240, 200  # pixels of the picture of a level
 _POLICY = "scripted"
 _NOT_SOLVED = 3  # exit code
@@ -37,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("levels", nargs="?", default="curated", metavar="LEVELS", help=f"{LEVELS} (curated)")
     add("--map", action="store_true", help="print the map of each level")
     add("--output", type=Path, metavar="PATH", help="draw the levels: into a .png file, or one each into a folder")
-    add("--camera", choices=("top", "overview"), default="overview", help="the camera of the drawing (overview)")
+    add("--camera", choices=get_args(_Camera), default="overview", help="the camera of the drawing (overview)")
     add("--check", action="store_true", help="let the scripted policy play each level; exit code 3 if it fails")
     add("--episodes", type=positive_integer, default=4, metavar="N", help="episodes of --check in each level (4)")
 
@@ -61,10 +63,10 @@ def _list(levels: Mapping[str, AnyLevel]) -> None:
     print("agents doors buttons cubes steps  name")
     width = max(map(len, levels))
     for name, level in levels.items():
-        parts = ("", "", "", "")
+        counts = [""] * 4  # of what is drawn at every reset
         if isinstance(level, Level):
-            parts = tuple(str(len(part)) for part in (level.spawns, level.doors, level.buttons, level.cubes))
-        agents, doors, buttons, cubes = parts
+            counts = [str(len(parts)) for parts in (level.spawns, level.doors, level.buttons, level.cubes)]
+        agents, doors, buttons, cubes = counts
         steps = "" if level.episode_length is None else str(level.episode_length)
         line = f"{agents:>6} {doors:>5} {buttons:>7} {cubes:>5} {steps:>5}  {name:<{width}}  {level.description}"
         print(line.rstrip())
@@ -73,7 +75,7 @@ def _list(levels: Mapping[str, AnyLevel]) -> None:
 # ---- Pictures
 
 
-def _write_pictures(levels: Mapping[str, AnyLevel], output: Path, camera: str) -> None:
+def _write_pictures(levels: Mapping[str, AnyLevel], output: Path, camera: _Camera) -> None:
     images = {name: _draw(level, camera) for name, level in levels.items()}
     if not output.is_dir():
         write_png(output, side_by_side([*images.values()]))
@@ -85,7 +87,7 @@ def _write_pictures(levels: Mapping[str, AnyLevel], output: Path, camera: str) -
         print(f"{file}: {name}")
 
 
-def _draw(level: AnyLevel, camera: str) -> Image:
+def _draw(level: AnyLevel, camera: _Camera) -> Image:
     with doorstep.Simulator(1, num_agents=_agents_of(level), levels=level, num_threads=1) as sim:
         return sim.render(0, camera, width=_WIDTH, height=_HEIGHT)
 

@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
     if len(files) < len(arguments.paths):
         (other, *_) = (path for path in arguments.paths if path not in files)
         what = "the folder of a run" if other.is_dir() else "no file"
-        message = f"{files[0]} is a recording and {other} is {what}; curves of runs and maps of recordings are two plots"
+        message = f"{files[0]} is a recording and {other} is {what}; curves and maps of positions are two plots"
         raise ArgumentError(message, argument="paths", hint="give folders of runs alone, or recordings alone")
     if arguments.x is not None:
         raise ArgumentError("--x is given with recordings, which have no curves.", argument="x")

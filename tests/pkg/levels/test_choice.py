@@ -45,7 +45,7 @@ def test_names_become_different() -> None:
     ("levels", "says"),
     [
         ("onedoor", "(did you mean 'one door'?)"),
-        ("curatde", "levels is 'curatde'; it must be 'reference', 'room_types', 'curated', the name of a curated level"),
+        ("curatde", "levels is 'curatde'; it must be 'reference', 'room_types', 'curated', the name of a curated"),
         ([], "levels is []"),
         ({}, "levels is {}"),
         (None, "levels is None"),
