@@ -30,7 +30,7 @@ class _Command(Protocol):
     SUMMARY: str
 
     @property
-    def EXAMPLES(self) -> Sequence[str]: ...
+    def EXAMPLES(self) -> Sequence[str]: ...  # noqa: N802 (a constant of the modules)
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None: ...
 
