@@ -28,7 +28,7 @@ COLOURS = (
     *("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"),
     *("#882255", "#999933", "#555555", "#332288"),
 )
-INK, GREY, LINE = "#222222", "#666666", "#AAAAAA"
+INK, GREY, LINE = "#1A1A1A", "#666666", "#AAAAAA"
 WALL, DOOR = "#333333", COLOURS[1]
 SHADES = ("#EAF2F8", "#7FBCE6", COLOURS[0], "#06365A")  # from little to much
 OPPOSITES = (COLOURS[1], "#F7F7F7", COLOURS[0])  # to either side of a middle
@@ -37,7 +37,7 @@ AXES = {"steps": "steps of worlds", "seconds": "time, s", "updates": "updates"} 
 
 _DPI = 200
 _LARGEST_SHADE = 0.9  # of the map from which more colours are taken; its end is too light for lines
-_DARK = 0.5  # brightness below which letters on a colour are white
+_GAMMA, _DARK = 2.2, 0.2  # of screens; luminance below which white letters contrast more than dark ones
 _LEGEND_LETTERS, _CAPTION_LETTERS_PER_INCH = 36, 15.5
 _UNITS = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 _STYLE = {
@@ -179,8 +179,8 @@ def draw_cells(axis: Any, values: Floats, *, shades: Sequence[str] = SHADES, col
 
 def ink_on(mesh: Any, value: float) -> str:
     """The colour of letters on a cell of this value."""
-    red, green, blue, _ = mesh.to_rgba(value)
-    return INK if 0.3 * red + 0.59 * green + 0.11 * blue > _DARK else "white"
+    red, green, blue = (channel**_GAMMA for channel in mesh.to_rgba(value)[:3])
+    return INK if 0.2126 * red + 0.7152 * green + 0.0722 * blue > _DARK else "white"
 
 
 @styled()

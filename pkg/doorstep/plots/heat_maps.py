@@ -61,8 +61,9 @@ class Visits:
 def plot_positions(recordings: Sequence[str | os.PathLike[str]], path: str | os.PathLike[str]) -> None:
     """Draws how often agents were in each cell of 0.5 m, seen from above, a panel for each recording.
 
-    Recordings are replayed, and compared with the hashes in them. The walls and doors are those with which up to 64
-    worlds began, the paler the fewer worlds had them.
+    Recordings are replayed, and compared with the hashes in them. Colours are shares of the steps of all agents. The
+    walls and doors are those with which up to 64 worlds began, the paler the fewer worlds had them. A line below a
+    panel says what share of the steps agents spent beyond it.
 
     >>> import doorstep, os, tempfile
     >>> from doorstep.plots import plot_positions
