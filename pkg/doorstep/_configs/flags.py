@@ -10,7 +10,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from doorstep._arguments import refuse
 from doorstep._configs.annotations import FieldRule, field_rules
-from doorstep._configs.config import Config, Part
+from doorstep._configs.checked import Part
+from doorstep._configs.config import Config
 from doorstep._configs.polymorphic import PolymorphicConfig, PolymorphicPart
 from doorstep._configs.rules import Optional, Rule
 from doorstep.errors import ArgumentError

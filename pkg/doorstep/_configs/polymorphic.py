@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar, cast, final
 
 from doorstep._arguments import nearest, refuse
-from doorstep._configs.config import Config, Part
+from doorstep._configs.checked import Part
+from doorstep._configs.config import Config
 from doorstep._configs.rules import Rule
 from doorstep.errors import ArgumentError
 

@@ -17,6 +17,7 @@ from typing import TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 
+from doorstep._configs import Checked
 from doorstep.evaluation.statistics import CONFIDENCE, Estimate
 
 RESAMPLES = 2000
@@ -31,7 +32,7 @@ Counts: TypeAlias = NDArray[np.int64]  # [..., K]: of each of K ascending values
 
 @final
 @dataclass(frozen=True)
-class Aggregate:
+class Aggregate(Checked):
     """A policy over all levels.
 
     Attributes:
@@ -45,7 +46,7 @@ class Aggregate:
 
 @final
 @dataclass(frozen=True)
-class Improvement:
+class Improvement(Checked):
     """How likely one policy is to do better than another.
 
     Attributes:

@@ -76,4 +76,4 @@ def parse_levels_text(text: bytes) -> list[AnyLevel]:
         documents = [dict(document) for document in json.loads(text.decode())]
     except (TypeError, RecursionError) as error:
         raise ValueError(str(error)) from error
-    return [level_from(f"levels[{index}]: ", document) for index, document in enumerate(documents)]
+    return [level_from(f"levels[{index}]", document) for index, document in enumerate(documents)]

@@ -102,7 +102,7 @@ def test_errors_have_the_path_and_the_nearest_name(values: Any, argument: str, s
 def test_policies_are_texts() -> None:
     config = EvaluationConfig.from_dict({"policies": ["random", "a.py:f", "runs/mine"]})
     assert config.policies == ("random", "a.py:f", "runs/mine")
-    with pytest.raises(doorstep.ArgumentError, match="policies is 3; it must be text"):
+    with pytest.raises(doorstep.ArgumentError, match=r"policies\[1\] is 3; it must be a text"):
         EvaluationConfig.from_dict({"policies": ["random", 3]})
     with pytest.raises(doorstep.ArgumentError, match="policies is"):
         EvaluationConfig(policies=())
