@@ -10,8 +10,10 @@ from doorstep._native import TENSORS, ActionCheck, DeviceKind, batch_info
 from doorstep._native._generated import Level as NativeLevel
 from doorstep.config import SimulatorConfig
 from doorstep.errors import DeviceError
-from doorstep.levels import AnyLevel, Rewards, reference, to_native_array
+from doorstep.levels import Rewards, reference
 from doorstep.levels.choice import room_for, table_levels
+from doorstep.levels.files import AnyLevel
+from doorstep.levels.native import to_native_array
 from doorstep.levels.rules import check_reward
 from doorstep.simulator import Simulator, choose_device
 

@@ -36,7 +36,7 @@ from doorstep.levels.choice import REFERENCE, AnyLevels
 from doorstep.levels.rules import Rewards
 from doorstep.simulator import Simulator
 
-__all__ = ["Batch", "BatchState", "make"]
+__all__ = ["make"]
 
 DEFAULT_OUTPUTS = ("observations", "rewards", "dones")
 WEIGHTS = "level_weights"  # with levels, a tensor of each state; no output: the caller's to replace

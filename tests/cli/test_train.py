@@ -19,6 +19,7 @@ from doorstep.cli.training_screen import TrainingScreen, clock
 pytest.importorskip("torch")
 
 from doorstep import training
+from doorstep.training.logs import Record
 from doorstep.training.presets import PRESETS as KNOWN
 
 SMALL = ("--worlds", "8", "network.widths=[16]", "ppo.num_minibatches=1", "num_threads=1")
@@ -159,11 +160,11 @@ class Terminal(io.StringIO):
         return True
 
 
-def record_of(update: int, episodes: int, passed: float) -> training.Record:
+def record_of(update: int, episodes: int, passed: float) -> Record:
     losses = dict.fromkeys(("policy_loss", "value_loss", "entropy", "approx_kl"), 0.5)
     shares = (passed, passed / 2, 0.0) if episodes else ()
     mean = 2 * passed if episodes else None
-    return training.Record(update, update * 256, 2.0 * update, 128.0, episodes, mean, shares, shares, losses)
+    return Record(update, update * 256, 2.0 * update, 128.0, episodes, mean, shares, shares, losses)
 
 
 def begun(stream: io.StringIO, num_updates: int) -> TrainingScreen:

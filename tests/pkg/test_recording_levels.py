@@ -17,7 +17,8 @@ from tests.pkg.recording_files import Chunk, difference, kinds, places, play, ra
 
 import doorstep
 from doorstep import levels
-from doorstep.levels import AnyLevel, Cube, GeneratedLevel, Level, Physics, Room, Spawn
+from doorstep.levels import Cube, GeneratedLevel, Level, Physics, Room, Spawn
+from doorstep.levels.files import AnyLevel
 from doorstep.recording import Recording, RecordingWriter, Replay, layout
 
 WORLDS, MAX_LEVELS = 5, 3

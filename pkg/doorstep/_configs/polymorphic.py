@@ -106,8 +106,19 @@ class PolymorphicPart(Rule):
 
     cls: type[PolymorphicConfig]
 
+    @property
+    def requirement(self) -> str:
+        classes = self.cls.registry.classes()
+        package = self.cls.__module__.rpartition(".")[0]  # exports what its modules define
+        return f"a {self.cls.registry.sort} of {package}: {', '.join(cls.__name__ for cls in classes)}"
+
+    def suits(self, value: Any) -> bool:
+        return isinstance(value, self.cls) and not value.is_abstract()
+
     def check(self, name: str, value: Any) -> Any:
-        return Part(self.cls).check(name, value)
+        if not self.suits(value):
+            refuse(name, self.requirement, value)
+        return value
 
     def to_plain(self, value: Any) -> Any:
         return value.to_dict()

@@ -24,7 +24,8 @@ from doorstep.cli.terminal import Progress
 from doorstep.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from doorstep.evaluation import Evaluation, EvaluationConfig
+    from doorstep.evaluation import Evaluation
+    from doorstep.evaluation.config import EvaluationConfig
     from doorstep.evaluation.run import OnProgress
     from doorstep.metrics import MetricsStore
 
@@ -52,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--config",
         type=Path,
         metavar="FILE",
-        help="a .json, .yaml or .yml file with the fields of doorstep.evaluation.EvaluationConfig; options count more",
+        help="a .json, .yaml or .yml file with the fields of an EvaluationConfig; options count more",
     )
     add(
         "--policy",
@@ -114,7 +115,7 @@ def add_costly_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Plays, prints the table and writes the files."""
-    from doorstep.evaluation import evaluate_config  # here, as below: other commands do not pay for it
+    from doorstep.evaluation.run import evaluate_config
     from doorstep.metrics import MetricsStore
 
     _check_files(arguments)

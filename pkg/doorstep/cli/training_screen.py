@@ -8,7 +8,8 @@ from collections import Counter, deque
 from typing import TYPE_CHECKING, TextIO, final
 
 if TYPE_CHECKING:
-    from doorstep.training import Record, Trainer
+    from doorstep.training import Trainer
+    from doorstep.training.logs import Record
 
 REDRAW_SECONDS, LOG_SECONDS = 0.2, 10.0
 SMOOTHED_EPISODES = 500  # shares and returns are means over at least so many, if there are

@@ -7,9 +7,10 @@ from typing import Annotated, final
 
 from doorstep._configs import Checked
 from doorstep.errors import ArgumentError
-from doorstep.levels import AnyLevel, GeneratedLevel, Level
+from doorstep.levels import GeneratedLevel, Level
 from doorstep.levels.choice import REFERENCE, find_levels, is_reference
 from doorstep.levels.field import OneLevel
+from doorstep.levels.files import AnyLevel
 from doorstep.levels.rules import check_reward
 
 

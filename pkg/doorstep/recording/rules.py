@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from doorstep._native import VERSION_STRING
 from doorstep.config import SimulatorConfig
 from doorstep.errors import ArgumentError
-from doorstep.levels import AnyLevel
-from doorstep.levels.files import level_from
+from doorstep.levels.files import AnyLevel, level_from
 
 # The fields of a configuration that change results; the others do not, and are not recorded.
 RULES = (

@@ -11,7 +11,8 @@ from torch import nn
 
 from doorstep.errors import ArgumentError
 from doorstep.evaluation.arenas import Arena, find_arenas
-from doorstep.levels import AnyLevel, GeneratedLevel
+from doorstep.levels import GeneratedLevel
+from doorstep.levels.files import AnyLevel
 from doorstep.training.config import TrainingConfig
 
 

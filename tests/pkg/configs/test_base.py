@@ -10,7 +10,8 @@ import pytest
 
 import doorstep
 from doorstep._configs import Anything, Config, Integer, Number
-from doorstep.rollouts import PriorityScheduler, SchedulerConfig
+from doorstep.rollouts import PriorityScheduler
+from doorstep.rollouts.config import SchedulerConfig
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,8 @@ from tests.pkg.damaged import damaged
 import doorstep
 from doorstep import RolloutConfig, SimulatorConfig, rollouts
 from doorstep._configs import Config
-from doorstep.evaluation import EvaluationConfig
+from doorstep.evaluation.config import EvaluationConfig
+from doorstep.rollouts.config import SchedulerConfig
 
 SIMULATOR = {"num_worlds": 4}
 
@@ -58,7 +59,7 @@ def test_a_type_tag_chooses_the_class() -> None:
     )
     assert config.scheduler == rollouts.FixedChunkScheduler(max_chunk=3)
     assert config.controller == rollouts.RoundRobinController()
-    assert rollouts.SchedulerConfig.from_dict({"type": "priority"}) == rollouts.PriorityScheduler()
+    assert SchedulerConfig.from_dict({"type": "priority"}) == rollouts.PriorityScheduler()
     assert rollouts.PriorityScheduler.from_dict({"max_chunk": 2}) == rollouts.PriorityScheduler(2)
 
 
