@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from doorstep._arguments import refuse
 from doorstep._configs.annotations import FieldRule, field_rules
-from doorstep._configs.checked import Part
+from doorstep._configs.checked import Checked, Part
 from doorstep._configs.config import Config
 from doorstep._configs.polymorphic import PolymorphicConfig, PolymorphicPart
 from doorstep._configs.rules import Optional, Rule
@@ -116,7 +116,7 @@ def option_name(path: tuple[str, ...]) -> str:
 # ---- Declaring
 
 
-def _options(cls: type[Config], path: tuple[str, ...] = ()) -> Iterator[_Option]:
+def _options(cls: type[Checked], path: tuple[str, ...] = ()) -> Iterator[_Option]:
     for name, field in field_rules(cls).items():
         yield from _options_of_field((*path, name), field)
 
@@ -191,7 +191,7 @@ def _last(path: str) -> str:
     return path.rpartition(".")[2]
 
 
-def _merged(cls: type[Config], base: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+def _merged(cls: type[Checked], base: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     rules = field_rules(cls)
     merged = dict(base)
     for name, value in given.items():
@@ -202,7 +202,7 @@ def _merged(cls: type[Config], base: Mapping[str, Any], given: Mapping[str, Any]
     return merged
 
 
-def _read(cls: type[Config], name: str, rule: Rule, base: Any, given: Any) -> Any:
+def _read(cls: type[Checked], name: str, rule: Rule, base: Any, given: Any) -> Any:
     inner = rule.rule if isinstance(rule, Optional) else rule
     if not isinstance(given, dict) or not isinstance(inner, (Part, PolymorphicPart)):
         return rule.from_text(given) if isinstance(given, str) else given
@@ -230,18 +230,18 @@ def _without_type(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if name != "type"}
 
 
-def _default_of(cls: type[Config], name: str) -> Mapping[str, Any]:
+def _default_of(cls: type[Checked], name: str) -> Mapping[str, Any]:
     """The dictionary of a part that a config has if nothing is said about it."""
     field = cls.__dataclass_fields__[name]
     default = field.default_factory() if callable(field.default_factory) else field.default
-    return default.to_dict() if isinstance(default, Config) else {}
+    return default.to_dict() if isinstance(default, Checked) else {}
 
 
 # ---- Writing
 
 
 def _leaves(
-    cls: type[Config], values: Mapping[str, Any], path: tuple[str, ...]
+    cls: type[Checked], values: Mapping[str, Any], path: tuple[str, ...]
 ) -> Iterator[tuple[tuple[str, ...], Rule, Any]]:
     for name, (rule, _) in field_rules(cls).items():
         yield from _leaves_of_field((*path, name), rule, values[name])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -121,8 +120,8 @@ def run(arguments: argparse.Namespace) -> int:
     _check_files(arguments)
     config = _config_of(arguments)
     metrics = MetricsStore(trace=_TRACE_EVENTS if arguments.trace is not None else 0)
-    with _progress() as on_progress:
-        evaluation = evaluate_config(config, on_progress, metrics)
+    with contextlib.ExitStack() as stack:
+        evaluation = evaluate_config(config, _showing(stack), metrics)
     _report(evaluation)
     _report_engine(metrics)
     _write_files(arguments, evaluation, metrics)
@@ -172,25 +171,15 @@ def _check_files(arguments: argparse.Namespace) -> None:
             given[path] = option
 
 
-@contextlib.contextmanager
-def _progress() -> Iterator[OnProgress | None]:
-    """What shows the progress; nothing where stderr is no terminal."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    with contextlib.ExitStack() as stack:
-        yield _showing(stack)
-
-
 def _showing(stack: contextlib.ExitStack) -> OnProgress:
-    """Makes the bar when the number of episodes is known."""
-    update: Callable[[int, str], None] | None = None
+    """Makes the display when the number of episodes is known."""
+    progress: Progress | None = None
 
     def show(done: int, total: int, what: str) -> None:
-        nonlocal update
-        if update is None:
-            update = stack.enter_context(Progress(total, sys.stderr, "episode")).update
-        update(done, what)
+        nonlocal progress
+        if progress is None:
+            progress = stack.enter_context(Progress(total, sys.stderr, "episode"))
+        progress.update(done, what)
 
     return show
 

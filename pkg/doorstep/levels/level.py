@@ -200,7 +200,7 @@ class Level(Document):
         object.__setattr__(self, "rooms", rooms)
 
     def _derived_rooms(self) -> tuple[Room, ...]:
-        parts = (*self.walls, *self.doors, *self.buttons, *self.cubes, *self.spawns)
+        parts: tuple[Any, ...] = (*self.walls, *self.doors, *self.buttons, *self.cubes, *self.spawns)
         return derive_rooms(parts, self.doors, self.goal)
 
 
