@@ -37,7 +37,7 @@ def _tree(module: str) -> ast.Module:
 
 
 def _names(module: str) -> list[str]:
-    """Those of __all__, or what a module without it defines."""
+    """The names in __all__, or what a module without it defines."""
     for node in _tree(module).body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
             return [name for name in ast.literal_eval(node.value) if not name.startswith("__")]

@@ -115,11 +115,6 @@ class PolymorphicPart(Rule):
     def suits(self, value: Any) -> bool:
         return isinstance(value, self.cls) and not value.is_abstract()
 
-    def check(self, name: str, value: Any) -> Any:
-        if not self.suits(value):
-            refuse(name, self.requirement, value)
-        return value
-
     def to_plain(self, value: Any) -> Any:
         return value.to_dict()
 

@@ -27,7 +27,7 @@ class Rule:
 
     @property
     def requirement(self) -> str:
-        """What its kind of value is, where None may be another."""
+        """What its kind of value is."""
         return ""
 
     def suits(self, value: Any) -> bool:
@@ -40,6 +40,8 @@ class Rule:
         Raises:
             ArgumentError: it is refused.
         """
+        if not self.suits(value):
+            refuse(name, self.requirement, value)
         return value
 
     def to_plain(self, value: Any) -> Any:

@@ -1,6 +1,6 @@
 """Policies compared over all levels: interquartile means and probabilities of improvement.
 
-Both are those of Agarwal et al., "Deep reinforcement learning at the edge of the statistical precipice" (2021), with
+Both follow Agarwal et al., "Deep reinforcement learning at the edge of the statistical precipice" (2021), with
 their stratified bootstrap: episodes are drawn again within each level, so that every level keeps its share. The score
 of an episode is its return.
 
@@ -71,7 +71,7 @@ def aggregates(returns: Mapping[str, Sequence[Floats]], seed: int) -> tuple[Aggr
 
 
 def improvements(returns: Mapping[str, Sequence[Floats]], seed: int) -> tuple[Improvement, ...]:
-    """Of every policy over each one that is named before it. The arguments are those of `aggregates()`."""
+    """Of every policy over each one that is named before it. Arguments as of `aggregates()`."""
     return tuple(
         Improvement(policy, over, estimate_improvement(returns[policy], returns[over], seed))
         for over, policy in itertools.combinations(returns, 2)

@@ -56,9 +56,9 @@ class EvaluationConfig(Config):
     simulator: Annotated[SimulatorConfig, "Where episodes are played."] = field(
         default_factory=lambda: SimulatorConfig(256)
     )
-    devices: Annotated[tuple[str, ...] | None, Device(), "As those of a RolloutConfig."] = None
-    scheduler: Annotated[SchedulerConfig, "As that of a RolloutConfig."] = field(default_factory=DynamicChunkScheduler)
-    controller: Annotated[ControllerConfig, "As that of a RolloutConfig."] = field(default_factory=PullController)
+    devices: Annotated[tuple[str, ...] | None, Device(), "As in a RolloutConfig."] = None
+    scheduler: Annotated[SchedulerConfig, "As in a RolloutConfig."] = field(default_factory=DynamicChunkScheduler)
+    controller: Annotated[ControllerConfig, "As in a RolloutConfig."] = field(default_factory=PullController)
 
     def _check(self) -> None:
         if self.simulator.cameras is not None:

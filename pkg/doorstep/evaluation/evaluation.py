@@ -22,7 +22,7 @@ INTERVALS = {"confidence": CONFIDENCE, "means": MEAN_METHOD, "shares": SHARE_MET
 @final
 @dataclass(frozen=True)
 class EvaluationRules(Checked):
-    """What the figures depend on, beside policies and levels.
+    """What the figures depend on, apart from policies and levels.
 
     Attributes:
         seed: of the episodes, see `episode_seeds()`.

@@ -98,7 +98,7 @@ def read_map(
     spawn_yaw: NumberOrRange,
     goal_agents: GoalAgentsName,
 ) -> Map:
-    """Reads a map. The arguments are those of `Level.from_ascii`.
+    """Reads a map. Arguments as of `Level.from_ascii`.
 
     Raises:
         ArgumentError: names the line and column of what cannot be read.

@@ -26,11 +26,6 @@ class OneLevel(Rule):
     def suits(self, value: Any) -> bool:
         return isinstance(value, (Level, GeneratedLevel))
 
-    def check(self, name: str, value: Any) -> Any:
-        if not self.suits(value):
-            refuse(name, self.requirement, value)
-        return value
-
     def to_plain(self, value: Any) -> Any:
         return value.to_dict()
 
