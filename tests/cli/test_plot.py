@@ -27,7 +27,7 @@ def test_folders_become_curves_and_recordings_heat_maps(tmp_path: Path, capsys: 
 
     output = str(tmp_path / "other.png")
     assert main(["plot", str(run), str(tmp_path / "a.rec"), "--output", output]) == 2
-    assert "is a file and other paths are none" in capsys.readouterr().err
+    assert f"a.rec is a recording and {run} is the folder of a run" in capsys.readouterr().err
     assert main(["plot", str(tmp_path / "a.rec"), "--x", "steps", "--output", output]) == 2
     assert "--x is given with recordings" in capsys.readouterr().err
     assert main(["plot", str(tmp_path / "missing"), "--output", output]) == 2

@@ -111,9 +111,6 @@ class Part(Rule):
         with within(name):
             return self.cls.from_dict(value)
 
-    def placeholder(self) -> str:
-        return self.cls.__name__.upper()
-
 
 @contextlib.contextmanager
 def within(name: str) -> Iterator[None]:

@@ -1,4 +1,4 @@
-"""What values a field may have, and how they are written: in Python, in JSON and as text of an option."""
+"""What values a field may have, and how they are written: in Python, in JSON and as text of the command line."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Rule:
         return value
 
     def to_text(self, plain: Any) -> str:
-        """A value of to_plain() as the text of an option."""
+        """A value of to_plain() as a text of the command line."""
         return _json(plain)
 
     def from_text(self, text: str) -> Any:
@@ -62,10 +62,6 @@ class Rule:
             return from_json(text)
         except ArgumentError:
             return text
-
-    def placeholder(self) -> str:
-        """Of the option's value in help texts."""
-        return "VALUE"
 
 
 @final
@@ -84,9 +80,6 @@ class Integer(Rule):
             return int(text)
         except ValueError:
             return text
-
-    def placeholder(self) -> str:
-        return "N"
 
 
 @final
@@ -140,9 +133,6 @@ class Number(Rule):
         except ValueError:
             return text
 
-    def placeholder(self) -> str:
-        return "X"
-
 
 @final
 @dataclass(frozen=True)
@@ -176,9 +166,6 @@ class Flag(Rule):
     def from_text(self, text: str) -> Any:
         return {"true": True, "false": False}.get(text.lower(), text)
 
-    def placeholder(self) -> str:
-        return "true|false"
-
 
 class Text(Rule):
     """Text, which options have as it is; in quotation marks if it could be taken for something else."""
@@ -192,9 +179,6 @@ class Text(Rule):
     def from_text(self, text: str) -> Any:
         return super().from_text(text) if text[:1] == '"' else text
 
-    def placeholder(self) -> str:
-        return "TEXT"
-
 
 @final
 @dataclass(frozen=True)
@@ -206,9 +190,6 @@ class Choice(Text):
     def check(self, name: str, value: Any) -> str:
         return check_choice(name, value, self.names)
 
-    def placeholder(self) -> str:
-        return "|".join(self.names)
-
 
 @final
 @dataclass(frozen=True)
@@ -218,9 +199,6 @@ class Device(Text):
     def check(self, name: str, value: Any) -> str:
         check_device(value)
         return str(value)
-
-    def placeholder(self) -> str:
-        return "DEVICE"
 
 
 @final
@@ -290,9 +268,6 @@ class Items(Rule):
             return super().from_text(text)
         return [self.item.from_text(part.strip()) for part in text.split(",")]
 
-    def placeholder(self) -> str:
-        return f"{self.item.placeholder()},..."
-
 
 @final
 @dataclass(frozen=True)
@@ -319,9 +294,6 @@ class Optional(Rule):
 
     def from_text(self, text: str) -> Any:
         return None if text.lower() == "none" else self.rule.from_text(text)
-
-    def placeholder(self) -> str:
-        return f"{self.rule.placeholder()}|none"
 
 
 def _json(plain: Any) -> str:

@@ -17,6 +17,8 @@ from doorstep.cli.rooms_start import RoomsStart
 
 SUMMARY = "Time step() alone, under random actions."
 
+EXAMPLES = ("doorstep bench --threads 1 --profile",)
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""

@@ -10,6 +10,8 @@ from doorstep.errors import ArgumentError
 
 SUMMARY = "Draw learning curves of training runs, or where the agents of recordings went."
 
+EXAMPLES = ("doorstep plot rooms --output curves.png", "doorstep plot doorstep.rec --output positions.png")
+
 AXES = ("steps", "seconds", "updates")
 
 
@@ -47,8 +49,10 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"{arguments.output}: {count(len(arguments.paths), 'run')}")
         return 0
     if len(files) < len(arguments.paths):
-        message = f"{files[0]} is a file and other paths are none; give folders of runs or files of recordings."
-        raise ArgumentError(message, argument="paths")
+        (other, *_) = (path for path in arguments.paths if path not in files)
+        what = "the folder of a run" if other.is_dir() else "no file"
+        message = f"{files[0]} is a recording and {other} is {what}; curves and maps of positions are two plots"
+        raise ArgumentError(message, argument="paths", hint="give folders of runs alone, or recordings alone")
     if arguments.x is not None:
         raise ArgumentError("--x is given with recordings, which have no curves.", argument="x")
     plot_positions(files, arguments.output)

@@ -10,12 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doorstep.config import SimulatorConfig
-from doorstep.errors import ArgumentError, StateError
+from doorstep.errors import StateError
 from doorstep.evaluation.arenas import Arena
 from doorstep.evaluation.contestants import Contestant
 from doorstep.evaluation.episodes import Ended, Episodes
 from doorstep.metrics import MetricsStore
 from doorstep.policy import Policy
+from doorstep.policy.playing import check_inputs
 from doorstep.rollouts import EpisodeResult, RolloutConfig, RolloutEngine
 from doorstep.simulator import Simulator
 
@@ -99,11 +100,5 @@ def _check_inputs(config: SimulatorConfig, matches: Sequence[Match]) -> None:
     if not networks:
         return
     with Simulator(1, num_agents=config.num_agents, num_threads=1) as sim:
-        size = sim.observations.shape[-1]
-    for name, policy in networks.items():
-        if policy.num_inputs != size:
-            raise ArgumentError(
-                f"policy {name!r} reads {policy.num_inputs} numbers; agents observe {size}",
-                argument="policies",
-                hint=f"it was made for another number of agents than {config.num_agents}",
-            )
+        for name, policy in networks.items():
+            check_inputs(policy, sim, name)

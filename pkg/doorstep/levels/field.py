@@ -62,5 +62,3 @@ class PlayedLevels(Text):
     def from_text(self, text: str) -> Any:
         return from_json(text) if text.startswith("[") else super().from_text(text)
 
-    def placeholder(self) -> str:
-        return "LEVELS"
