@@ -59,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="*",
         metavar="KEY=VALUE",
         help="change a field of the evaluation or its engine, such as simulator.strict=true, devices=cpu,cpu or "
-        "scheduler.type=fair_share; the fields are those of doorstep.evaluation.EvaluationConfig",
+        "scheduler.type=fair_share; the fields are those of an EvaluationConfig",
     )
     add(
         "--config",
