@@ -26,21 +26,17 @@ from doorstep.errors import (
     ShaderError,
     SimulationError,
     StateError,
-    Status,
 )
-from doorstep.event import StepEvent
-from doorstep.health import Health
 from doorstep.levels import Level, Rewards
 from doorstep.render.camera import CameraPose
 from doorstep.simulator import Simulator
-from doorstep.state import StateFields
 from doorstep.tensor import Tensor
 
 if _TYPE_CHECKING:
     from doorstep.evaluation import Evaluation, evaluate
     from doorstep.policy import Policy, load_policy
     from doorstep.recording import record
-    from doorstep.rollouts import EpisodeRequest, EpisodeResult, EpisodeStep, RolloutConfig, RolloutEngine
+    from doorstep.rollouts import EpisodeRequest, EpisodeResult, RolloutConfig, RolloutEngine
     from doorstep.training import resume, train
     from doorstep.viewer import view
 
@@ -63,9 +59,7 @@ __all__ = [
     "EntityKind",
     "EpisodeRequest",
     "EpisodeResult",
-    "EpisodeStep",
     "Evaluation",
-    "Health",
     "Level",
     "LibraryError",
     "NoDeviceError",
@@ -82,9 +76,6 @@ __all__ = [
     "Simulator",
     "SimulatorConfig",
     "StateError",
-    "StateFields",
-    "Status",
-    "StepEvent",
     "Tensor",
     "__version__",
     "capi",
@@ -103,7 +94,6 @@ __all__ = [
 _LATER = {
     "EpisodeRequest": "doorstep.rollouts",
     "EpisodeResult": "doorstep.rollouts",
-    "EpisodeStep": "doorstep.rollouts",
     "Evaluation": "doorstep.evaluation",
     "Policy": "doorstep.policy",
     "RolloutConfig": "doorstep.rollouts",

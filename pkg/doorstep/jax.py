@@ -36,7 +36,7 @@ from doorstep.levels.choice import REFERENCE, AnyLevels
 from doorstep.levels.rules import Rewards
 from doorstep.simulator import Simulator
 
-__all__ = ["Batch", "BatchState", "make"]
+__all__ = ["make"]
 
 DEFAULT_OUTPUTS = ("observations", "rewards", "dones")
 WEIGHTS = "level_weights"  # with levels, a tensor of each state; no output: the caller's to replace
@@ -95,7 +95,7 @@ class Batch(NamedTuple):
     """The functions that `make()` returns.
 
     Attributes:
-        init: `init(seed=None, world_offset=None) -> BatchState`, the first levels of `num_worlds` worlds: those of a
+        init: `init(seed=None, world_offset=None) -> BatchState`, the first levels of `num_worlds` worlds, as of a
             Simulator of the same seed and offset. Both may be traced; None: the config's. With levels, also
             `level_weights` and `levels`, as of `step`.
         step: `step(state, actions, resets=None) -> BatchState`, the same function for all batches without levels.
@@ -422,7 +422,7 @@ def _level_arguments(program: Program, num_worlds: int, weights: Any, table: Any
 
 
 def _checked_levels(program: Program, table: _Table, levels: Any) -> Any:
-    """The levels to draw from: those of `make()`, or others, checked where their values are known."""
+    """The levels to draw from: as given to `make()`, or others, checked where their values are known."""
     if levels is None:
         return table.words()
     is_known = isinstance(levels, (np.ndarray, jax.Array)) and not isinstance(levels, jax.core.Tracer)

@@ -38,9 +38,10 @@ from doorstep.cameras import Cameras, settings_of
 from doorstep.config import SimulatorConfig
 from doorstep.event import StepEvent
 from doorstep.health import Health
-from doorstep.levels import AnyLevel, Rewards, reference, to_native_array, to_native_rewards
+from doorstep.levels import Rewards, reference
 from doorstep.levels.choice import REFERENCE, AnyLevels, room_for, table_levels
-from doorstep.levels.native import check_spawns
+from doorstep.levels.files import AnyLevel
+from doorstep.levels.native import check_spawns, to_native_array, to_native_rewards
 from doorstep.levels.rules import check_reward
 from doorstep.render.camera import CameraPose
 from doorstep.render.drawing import Drawing

@@ -68,7 +68,7 @@ class SubmitCall:
 
     @property
     def ids(self) -> NDArray[np.uint64]:
-        """Those of the requests that were submitted, which are the first ones."""
+        """The ids of the requests that were submitted, which are the first ones."""
         return self._ids[: self.num_accepted]
 
     @property

@@ -9,8 +9,8 @@ from typing import Any
 
 from doorstep._files import check_replaceable
 from doorstep.errors import ArgumentError
-from doorstep.levels import AnyLevel
 from doorstep.levels.choice import table_levels
+from doorstep.levels.files import AnyLevel
 from doorstep.policy import SamplingParams, load_policy
 from doorstep.recording import Recording
 from doorstep.simulator import Simulator

@@ -168,7 +168,7 @@ def _moments(arguments: argparse.Namespace, take: Take, progress: Progress) -> M
     for step in range(arguments.steps + 1):
         if step > 0:
             take(step)
-            progress.update(step, "")
+            progress.update(step)
         if step >= arguments.skip:
             yield step
 

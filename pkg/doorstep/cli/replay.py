@@ -33,7 +33,7 @@ def run(arguments: argparse.Namespace) -> int:
             with Progress(recording.num_steps, sys.stderr) as progress:
                 while play.position < recording.num_steps:
                     play.step()
-                    progress.update(play.position, "")
+                    progress.update(play.position)
             what = f"{count(recording.num_steps, 'step')} of {count(sim.num_worlds, 'world')}"
             compared = f"all worlds equal in {count(play.comparisons, 'comparison')}"
             print(f"{arguments.recording}: {what} replayed on {sim.device}, {compared}")

@@ -21,8 +21,8 @@ from doorstep.envs._bounds import bounds_of
 from doorstep.envs._ring import Output
 from doorstep.errors import ArgumentError, StateError
 from doorstep.event import StepEvent
-from doorstep.levels import AnyLevel
 from doorstep.levels.choice import REFERENCE, table_levels
+from doorstep.levels.files import AnyLevel
 from doorstep.render.drawing import Drawing
 from doorstep.simulator import Simulator
 from doorstep.tensor import Tensor

@@ -52,17 +52,8 @@ def _simulator(config: SimulatorConfig, contestant: Contestant, arena: Arena, ep
     most = config.num_worlds
     if observed_by(contestant.policy) == "simulator":
         most = min(most, _MOST_PLANNED_WORLDS)
-    sim = Simulator.from_config(
-        config.replace(
-            num_worlds=min(most, episodes),
-            auto_reset=False,
-            flat_observations=True,
-            max_levels=int(arena.level is not None),
-        )
-    )
-    if arena.level is not None:
-        sim.set_levels([arena.level])
-    return sim
+    played = config.replace(num_worlds=min(most, episodes), auto_reset=False, flat_observations=True, max_levels=0)
+    return Simulator.from_config(played, levels="reference" if arena.level is None else arena.level)
 
 
 @final

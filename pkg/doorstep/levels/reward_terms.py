@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, final
 
-from doorstep._configs import Rule
+from doorstep._configs import Part, Rule
 from doorstep._documents import from_json
-from doorstep.levels.document import made
 from doorstep.levels.rules import Rewards
 
 
@@ -23,10 +21,10 @@ class RewardTerms(Rule):
         return isinstance(value, Rewards)
 
     def to_plain(self, value: Any) -> Any:
-        return dict(vars(value))
+        return value.to_dict()
 
     def from_plain(self, name: str, value: Any) -> Any:
-        return made(Rewards, name, value) if isinstance(value, Mapping) else value
+        return Part(Rewards).from_plain(name, value)
 
     def to_text(self, plain: Any) -> str:
         return ",".join(f"{name}={number!r}" for name, number in plain.items())

@@ -15,7 +15,7 @@ from doorstep._arguments import check_flag, check_integer, refuse
 from doorstep._native import VERSION_STRING
 from doorstep.config import SimulatorConfig
 from doorstep.errors import ArgumentError, ClosedError, StateError
-from doorstep.levels import AnyLevel
+from doorstep.levels.files import AnyLevel
 from doorstep.recording import layout
 from doorstep.recording.layout import Chunk, ChunkFile, PackedSteps
 from doorstep.recording.rules import config_of, parse_config_text, parse_levels_text

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from doorstep._native import VERSION_STRING
 from doorstep.config import SimulatorConfig
 from doorstep.errors import ArgumentError
-from doorstep.levels import AnyLevel
-from doorstep.levels.files import level_from
+from doorstep.levels.files import AnyLevel, level_from
 
 # The fields of a configuration that change results; the others do not, and are not recorded.
 RULES = (
@@ -76,4 +75,4 @@ def parse_levels_text(text: bytes) -> list[AnyLevel]:
         documents = [dict(document) for document in json.loads(text.decode())]
     except (TypeError, RecursionError) as error:
         raise ValueError(str(error)) from error
-    return [level_from(f"levels[{index}]: ", document) for index, document in enumerate(documents)]
+    return [level_from(f"levels[{index}]", document) for index, document in enumerate(documents)]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from doorstep._arguments import WorldSelection, check_integer, check_slots, refuse
 from doorstep.config import SimulatorConfig
 from doorstep.errors import ClosedError, SimulationError, StateError
-from doorstep.levels import AnyLevel
+from doorstep.levels.files import AnyLevel
 from doorstep.recording import layout
 from doorstep.recording.rules import config_text, levels_text
 from doorstep.simulator import Simulator

@@ -1,9 +1,9 @@
 """Episodes as requests: submit them from any thread, and get their results when they have been played.
 
-    with doorstep.RolloutEngine(doorstep.RolloutConfig(doorstep.SimulatorConfig(1024))) as engine:
-        engine.submit([doorstep.EpisodeRequest(seed=seed, policy="random") for seed in range(10_000)])
-        for result in engine:
-            print(result.seed, result.returns)
+with doorstep.RolloutEngine(doorstep.RolloutConfig(doorstep.SimulatorConfig(1024))) as engine:
+    engine.submit([doorstep.EpisodeRequest(seed=seed, policy="random") for seed in range(10_000)])
+    for result in engine:
+        print(result.seed, result.returns)
 """
 
 from __future__ import annotations
@@ -22,38 +22,31 @@ from doorstep.rollouts.config import (
     PullController,
     RolloutConfig,
     RoundRobinController,
-    SchedulerConfig,
 )
-from doorstep.rollouts.controllers import Controller, register_controller
+from doorstep.rollouts.controllers import register_controller
 from doorstep.rollouts.engine import RolloutEngine
 from doorstep.rollouts.minari import write_minari
-from doorstep.rollouts.queues import OutputQueue, RequestQueue
 from doorstep.rollouts.request import EpisodeRequest
-from doorstep.rollouts.result import EpisodeResult, EpisodeStep
+from doorstep.rollouts.result import EpisodeResult
 
 if TYPE_CHECKING:
     from doorstep.rollouts.dataset import TrajectoryDataset, pad_trajectories
 
 __all__ = [
     "AsyncEpisodes",
-    "Controller",
     "ControllerConfig",
     "DynamicChunkScheduler",
     "EarliestDeadlineScheduler",
     "EpisodeRequest",
     "EpisodeResult",
-    "EpisodeStep",
     "FairShareScheduler",
     "FixedChunkScheduler",
     "LeastRemainingStepsScheduler",
-    "OutputQueue",
     "PriorityScheduler",
     "PullController",
-    "RequestQueue",
     "RolloutConfig",
     "RolloutEngine",
     "RoundRobinController",
-    "SchedulerConfig",
     "TrajectoryDataset",
     "pad_trajectories",
     "register_controller",

@@ -174,7 +174,7 @@ class Core:
             raise
 
     def submit_futures(self, requests: Sequence[EpisodeRequest], timeout: float | None) -> list[Future[EpisodeResult]]:
-        """Those of the requests that found room in time, which are the first ones."""
+        """The futures of the requests that found room in time, which are the first ones."""
         _check_have_no_steps(requests)
         futures = [_EpisodeFuture(self.waiting, self.threads) for _ in requests]
         ids = self.submit(requests, timeout, futures).tolist()

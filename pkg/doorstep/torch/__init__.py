@@ -10,12 +10,10 @@ The functions here call the operators, `torch.ops.doorstep.*`.
 from __future__ import annotations
 
 from doorstep.torch.advantages import generalized_advantages, v_trace
-from doorstep.torch.batch import Batch, BatchState, make
+from doorstep.torch.batch import make
 from doorstep.torch.multi_discrete import multi_discrete_evaluate, multi_discrete_sample
 
 __all__ = [
-    "Batch",
-    "BatchState",
     "generalized_advantages",
     "make",
     "multi_discrete_evaluate",

@@ -13,7 +13,6 @@ from doorstep.training.config import (
     LearnabilityCurriculum,
     LSTMNetwork,
     MLPNetwork,
-    NetworkConfig,
     PPOConfig,
     TrainingConfig,
     UniformCurriculum,
@@ -21,9 +20,7 @@ from doorstep.training.config import (
 from doorstep.training.curriculum import Curriculum, register_curriculum
 from doorstep.training.distributed import Ranks
 from doorstep.training.errors import LostRankError, NonFiniteLossError, TrainingError
-from doorstep.training.level_sampler import LevelRecord
-from doorstep.training.levels import LevelOutcomes, SuccessRates
-from doorstep.training.logs import Record, read_log
+from doorstep.training.logs import read_log
 from doorstep.training.presets import preset
 from doorstep.training.run import resume, train
 from doorstep.training.trained import export_policy
@@ -36,16 +33,11 @@ __all__ = [
     "ExperienceConfig",
     "LSTMNetwork",
     "LearnabilityCurriculum",
-    "LevelOutcomes",
-    "LevelRecord",
     "LostRankError",
     "MLPNetwork",
-    "NetworkConfig",
     "NonFiniteLossError",
     "PPOConfig",
     "Ranks",
-    "Record",
-    "SuccessRates",
     "Trainer",
     "TrainingConfig",
     "TrainingError",

@@ -11,7 +11,8 @@ from torch import nn
 
 from doorstep.errors import ArgumentError
 from doorstep.evaluation.arenas import Arena, find_arenas
-from doorstep.levels import AnyLevel, GeneratedLevel
+from doorstep.levels import GeneratedLevel
+from doorstep.levels.files import AnyLevel
 from doorstep.training.config import TrainingConfig
 
 
@@ -35,7 +36,7 @@ class SuccessRates(nn.Module):  # type: ignore[misc]
 
     Attributes:
         episodes: float64 [L], that the estimates rest on: 0 before the first one, at most `window`.
-        successes: float64 [L], those of them that succeeded.
+        successes: float64 [L], how many of these succeeded.
     """
 
     episodes: torch.Tensor
@@ -85,7 +86,7 @@ class TrainingLevels:
         self.has_reference_rooms = torch.tensor([one == GeneratedLevel().room_types for one in types], device=device)
 
     def succeeded(self, levels: torch.Tensor, terminations: torch.Tensor, largest_y: torch.Tensor) -> torch.Tensor:
-        """Whether episodes that ended succeeded, bool [W]; arguments as those of `outcomes()`."""
+        """Whether episodes that ended succeeded, bool [W]; arguments as of `outcomes()`."""
         return terminations | (largest_y > self._exits[levels][:, None]).all(1)
 
     def in_last_room(self, levels: torch.Tensor, largest_y: torch.Tensor) -> torch.Tensor:

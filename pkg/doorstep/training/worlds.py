@@ -12,8 +12,9 @@ from doorstep._native import NEUTRAL_ACTION
 from doorstep._reward import AppliedReward, RewardFunction
 from doorstep.config import SimulatorConfig
 from doorstep.errors import StateError
-from doorstep.levels import AnyLevel, Rewards
+from doorstep.levels import Rewards
 from doorstep.levels.choice import REFERENCE
+from doorstep.levels.files import AnyLevel
 from doorstep.simulator import Simulator
 from doorstep.training.distributed import Ranks
 from doorstep.training.normalization import Scale

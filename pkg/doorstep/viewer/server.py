@@ -19,7 +19,7 @@ import websockets.asyncio.server as websocket_server
 from websockets.http11 import Request, Response
 
 from doorstep.errors import ArgumentError, LibraryError
-from doorstep.levels import AnyLevel
+from doorstep.levels.files import AnyLevel
 from doorstep.policy import SamplingParams, load_policy
 from doorstep.policy.loading import AnyPolicy
 from doorstep.policy.playing import Player
