@@ -390,6 +390,8 @@ class Simulator(TensorProperties, CameraProperties):
     def save(self, worlds: WorldSelection = None) -> bytes:
         """The complete state of worlds (a mask, slots, or None for all) as bytes.
 
+        Rules, levels to draw from and `reward` are the simulator's, and no part of it.
+
         >>> import doorstep
         >>> sim = doorstep.Simulator(2)
         >>> saved, before = sim.save(), sim.hash()
@@ -402,6 +404,16 @@ class Simulator(TensorProperties, CameraProperties):
 
     def restore(self, data: bytes | bytearray | memoryview, worlds: WorldSelection = None) -> None:
         """Restores a save into the slots `worlds` (None: 0, 1, ...); they continue bit for bit, on any device.
+
+        Their further steps are rewarded as this simulator says, whatever `reward` the saved one had; returns add that
+        to what the worlds have got so far. So one moment can be gone on with under several rewards.
+
+        >>> import doorstep
+        >>> sim, other = doorstep.Simulator(2), doorstep.Simulator(2, reward=doorstep.Rewards(idle=-1))
+        >>> other.restore(sim.save())
+        >>> other.step()
+        >>> other.rewards[0].tolist()
+        [[-1.0], [-1.0]]
 
         Observations are recomputed. A save does not contain the `final_*` observations: those of the slot stay until
         its next episode ends.

@@ -18,6 +18,7 @@ from doorstep.cli.argument_types import (
     check_output,
     count,
     positive_integer,
+    reward_of,
     sampling_of,
 )
 from doorstep.cli.terminal import Progress
@@ -109,7 +110,7 @@ def add_costly_arguments(parser: argparse.ArgumentParser) -> None:
     from doorstep._configs.flags import add_options
     from doorstep.evaluation.config import EvaluationConfig
 
-    add_options(parser, EvaluationConfig, leave_out=("policies", "sampling", *_SHORT))
+    add_options(parser, EvaluationConfig, leave_out=("policies", "sampling", "reward", *_SHORT))
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -143,6 +144,8 @@ def _config_of(arguments: argparse.Namespace) -> EvaluationConfig:
     fields = read_options(arguments, EvaluationConfig, base, short)
     if arguments.policies is not None:
         fields["policies"] = arguments.policies
+    if arguments.reward is not None:
+        fields["reward"] = reward_of(arguments)
     sampling = sampling_of(arguments)
     if sampling is not None:
         fields["sampling"] = sampling.to_dict()

@@ -101,6 +101,7 @@ class Core:
             self.outputs,
             self._failures,
             self.threads,
+            self.config.reward,
         )
 
     def _discard(self) -> None:
