@@ -13,10 +13,10 @@ import doorstep
 from doorstep import ArgumentError, EpisodeRequest, Rewards, RolloutConfig, RolloutEngine, SimulatorConfig
 from doorstep.levels import curated, reference
 
-SIMULATOR = SimulatorConfig(4, num_threads=1, max_levels=1)
+SIMULATOR = SimulatorConfig(4, num_threads=1, max_levels=1, episode_length=40)
 REWARD = Rewards(progress=0.3, idle=-0.1, cube_approach=0.5, exit=2.0)
 REQUESTS = [
-    EpisodeRequest(seed=seed, max_steps=30, level=level, record=("observations",))
+    EpisodeRequest(seed=seed, level=level, record=("observations",))
     for seed in range(4)
     for level in (None, reference().replace(rewards=Rewards(idle=9.0)), curated()["one door"])
 ]
@@ -31,7 +31,7 @@ def test_episodes_are_those_of_simulators_with_the_reward(max_levels: int, devic
         results = results_of(engine, [one for one in REQUESTS if (one.level is not None) == max_levels])
     assert results
     for result in results:
-        play_again(result, reward=REWARD).close()  # compares rewards, returns and worlds
+        play_again(result, reward=REWARD, episode_length=40).close()  # compares rewards, returns and worlds
 
 
 def test_a_reward_is_a_field_of_the_config() -> None:
