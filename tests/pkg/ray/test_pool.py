@@ -53,7 +53,7 @@ class Run:
         self.pool.run()
         results = self.requests.take_results(1 << 20, 0.0)
         assert sorted(result.id for result in results) == self.ids
-        assert all(actor.is_dead for actor in self.ray.actors)
+        assert self.ray.is_over or all(actor.is_dead for actor in self.ray.actors)
         self.results = {result.request.tag: result for result in results}
 
     def check_that_all_are_answered_at_the_end(self) -> None:
@@ -192,6 +192,21 @@ def test_a_failure_of_ray_answers_everything() -> None:
     assert set(range(8, 20)) <= run.failed.keys()
     assert set(run.failed.values()) == {"the actors cannot be served any more: RayError: no connection"}
     assert isinstance(run.end(), ActorsLostError)
+
+
+@pytest.mark.parametrize("tag", [0, 8])
+def test_the_end_of_ray_answers_everything(tag: int) -> None:
+    """Calls of actors that are still awaited then have no end."""
+
+    def end_ray(actor: Actor, requests: list[EpisodeRequest]) -> Any:
+        actor.ray.is_over = requests[0].tag == tag
+        return played
+
+    run = Run(20, end_ray, num_actors=2)
+    text = "ray.shutdown() was called before this engine was closed"
+    assert set(range(tag, 20)) <= run.failed.keys()
+    assert set(run.failed.values()) == {text}
+    assert str(run.end()) == f"{text} (make a new engine)"
 
 
 def test_other_versions_are_refused() -> None:
