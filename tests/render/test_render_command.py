@@ -313,5 +313,5 @@ def test_without_pyav_videos_say_what_to_install(
 ) -> None:
     monkeypatch.setitem(sys.modules, "av", None)
     assert main(["render", "--output", str(tmp_path / name)]) == 1
-    assert 'pip install "av>=14"' in capsys.readouterr().err
+    assert 'pip install "doorstep[video]"' in capsys.readouterr().err
     assert main(["render", "--output", str(tmp_path / "picture.png"), "--steps", "1", *SMALL]) == 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import importlib
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -15,7 +14,7 @@ from doorstep._configs.flags import split_changes
 from doorstep._reward import split_reward
 from doorstep.cli.argument_types import REWARDS, count, load_reward, positive_integer, reward_text
 from doorstep.cli.training_screen import TrainingScreen
-from doorstep.errors import ArgumentError, LibraryError
+from doorstep.errors import ArgumentError
 
 if TYPE_CHECKING:
     from doorstep.levels import Rewards
@@ -71,7 +70,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Trains, showing how it goes. Ctrl-C writes a checkpoint and ends the run after the present update."""
-    training = load_training()
+    from doorstep import training  # here: it imports PyTorch
+
     terms, function = split_reward(load_reward(arguments.reward))
     changes = changes_of(arguments, terms)
     if arguments.resume and (arguments.preset or arguments.config):
@@ -100,19 +100,6 @@ def run(arguments: argparse.Namespace) -> int:
         was_interrupted = should_stop()
     report(trainer, arguments.run_dir)
     return 130 if was_interrupted and trainer.updates < trainer.config.num_updates else 0
-
-
-def load_training() -> Any:
-    """The package `doorstep.training`, which needs PyTorch.
-
-    Raises:
-        LibraryError: PyTorch is missing.
-    """
-    try:
-        return importlib.import_module("doorstep.training")
-    except ModuleNotFoundError as error:
-        hint = 'pip install "doorstep[train]"'
-        raise LibraryError(f"training needs PyTorch, which cannot be imported: {error}", hint=hint) from error
 
 
 def config_of(arguments: argparse.Namespace) -> TrainingConfig:

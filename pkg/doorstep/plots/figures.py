@@ -23,14 +23,14 @@ def load_matplotlib() -> Any:
     Raises:
         LibraryError: it is missing.
     """
-    return import_optional("matplotlib.figure", "plots need matplotlib", 'pip install "doorstep[plot]"')
+    return import_optional("matplotlib.figure", "plots need matplotlib", "plot")
 
 
 def colours(count: int) -> Sequence[Any]:
     """A colour for each of so many things."""
     if count <= len(_COLOURS):
         return _COLOURS[:count]
-    shades = import_optional("matplotlib", "plots need matplotlib", 'pip install "doorstep[plot]"').colormaps["viridis"]
+    shades = import_optional("matplotlib", "plots need matplotlib", "plot").colormaps["viridis"]
     return [shades(_LARGEST_SHADE * number / (count - 1)) for number in range(count)]
 
 

@@ -132,8 +132,8 @@ def _bounds_of(statics: Floats, sim: Simulator) -> tuple[Floats, Floats]:
 
 
 def _figure(maps: Sequence[Visits], matplotlib: Any) -> Any:
-    patches = import_optional("matplotlib.patches", "plots need matplotlib", 'pip install "doorstep[plot]"')
-    colors = import_optional("matplotlib.colors", "plots need matplotlib", 'pip install "doorstep[plot]"')
+    patches = import_optional("matplotlib.patches", "plots need matplotlib", "plot")
+    colors = import_optional("matplotlib.colors", "plots need matplotlib", "plot")
     extents = np.array([visits.high - visits.low for visits in maps])
     widths = np.maximum(extents[:, 0] * _INCHES_PER_METRE, _LEAST_WIDTH)
     size = (1.2 + widths.sum(), 1.2 + extents[:, 1].max() * _INCHES_PER_METRE)

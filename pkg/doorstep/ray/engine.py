@@ -72,7 +72,7 @@ class RayRolloutEngine:
             refuse("actors", "a doorstep.ray.RayConfig or None", actors)
         raises = check_choice("on_error", on_error, ("raise", "return")) == "raise"
         self._config = config = with_reward(config, reward)
-        self._ray = import_optional("ray", "actors need Ray", 'pip install "doorstep[ray]"')
+        self._ray = import_optional("ray", "actors need Ray", "ray")
         self._check_initialized()
         self._process = os.getpid()
         self._all_requests = Requests(config, raises=raises)

@@ -73,7 +73,7 @@ def view(
 
 def show(**settings: Any) -> None:
     """Serves the page with these `Settings`, if there is viser."""
-    import_optional("viser", "the viewer needs viser", 'pip install "viser>=1.1,<2"')
+    import_optional("viser", "the viewer needs viser", "view")
     from doorstep.viewer.server import Settings, serve  # here: it imports viser
 
     serve(Settings(**settings))
