@@ -18,7 +18,8 @@ REWARD = Rewards(progress=0.3, idle=-0.1, cube_approach=0.5, exit=2.0)
 
 def record(path: Path, **options: Any) -> Any:
     """Two episodes of five worlds; returns the hashes at the end."""
-    with Simulator(5, seed=3, episode_length=20, **options) as sim, RecordingWriter(path, sim, hash_interval=8) as writer:
+    options.update(seed=3, episode_length=20)
+    with Simulator(5, **options) as sim, RecordingWriter(path, sim, hash_interval=8) as writer:
         for actions in random_actions(45):
             sim.actions = actions
             writer.step()

@@ -213,7 +213,7 @@ _RECORDED = {
     "episode_length": ("episode_length", 200),
 }
 # Options that have no meaning for a recording, and their defaults without one.
-_NOT_RECORDED = {"policy": "random", **dict.fromkeys(SAMPLING_OPTIONS), "start": "normal", "levels": None, "reward": None}
+_NOT_RECORDED = {"policy": "random", "start": "normal", **dict.fromkeys((*SAMPLING_OPTIONS, "levels", "reward"))}
 
 
 def add_recording_arguments(parser: argparse.ArgumentParser) -> None:

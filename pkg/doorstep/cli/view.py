@@ -46,8 +46,8 @@ def run(arguments: argparse.Namespace) -> int:
     with open_recording(arguments) or contextlib.nullcontext() as recording:
         names = vars(arguments).keys() - {"command", "actions", "incomplete", "levels", "reward", *SAMPLING_OPTIONS}
         settings = {name: getattr(arguments, name) for name in names}
-        settings.update(sampling=sampling_of(arguments), levels=tuple(levels_of(arguments)), reward=reward_of(arguments))
-        show(**settings, recording=recording)
+        levels, reward = tuple(levels_of(arguments)), reward_of(arguments)
+        show(**settings, sampling=sampling_of(arguments), levels=levels, reward=reward, recording=recording)
     return 0
 
 

@@ -43,9 +43,9 @@ class _Table(NamedTuple):
 class RecordingWriter:
     """Records the steps of a simulator into a new file.
 
-    The file begins with the rules and the reward of the simulator and, if it has `max_levels`, its levels and their weights. If a new
-    simulator with these rules would not have the same worlds (this one has been stepped, reset, restored or edited),
-    they are followed by a save of the worlds.
+    The file begins with the rules and the reward of the simulator and, if it has `max_levels`, its levels and their
+    weights. If a new simulator with these rules would not have the same worlds (this one has been stepped, reset,
+    restored or edited), they are followed by a save of the worlds.
 
     >>> import doorstep, os, tempfile
     >>> from doorstep.recording import Recording, RecordingWriter

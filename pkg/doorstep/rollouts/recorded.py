@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from doorstep._arguments import refuse
 from doorstep.config import SimulatorConfig
 from doorstep.errors import ReplayError
-from doorstep.levels.rules import Rewards
 from doorstep.recording import Recording, RecordingWriter
 from doorstep.rollouts.config import RolloutConfig
 from doorstep.rollouts.request import EpisodeRequest

@@ -13,8 +13,8 @@ from typing import Any, final
 import torch
 
 from doorstep._files import replaced_file
-from doorstep._run_log import read_log
 from doorstep._optional import missing
+from doorstep._run_log import read_log
 from doorstep.levels.generated import ROOM_ENDS
 from doorstep.training.distributed import Ranks
 from doorstep.training.level_sampler import LevelRecord
