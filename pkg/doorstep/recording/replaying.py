@@ -41,9 +41,9 @@ class Replay:
 
     Args:
         recording: an open recording.
-        sim: a new simulator with the rules of `recording.config` and with `recording.reward`, on any device. Cameras and
-            everything else that does not change results are free. If the recording begins with saved worlds, they are
-            restored.
+        sim: a new simulator with the rules of `recording.config` and with `recording.reward`, on any device. Cameras
+            and everything else that does not change results are free. If the recording begins with saved worlds, they
+            are restored.
 
     Raises:
         ArgumentError: the simulator has other rules, or another reward.
