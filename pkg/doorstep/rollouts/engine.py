@@ -249,7 +249,8 @@ class RolloutEngine:
     def future(self, request: EpisodeRequest) -> Future[EpisodeResult]:
         """Submits a request; its result goes to the future instead of `get_outputs()`. Waits while the queue is full.
         Cancelling the future cancels the request. Callbacks of futures run in one thread, and cannot wait for other
-        futures.
+        futures. In them and in policies `concurrent.futures.wait()` is refused, whatever its timeout, unless all have
+        ended.
 
         Raises:
             ArgumentError, StateError, ClosedError: as `submit()`; steps of futures cannot be streamed.
