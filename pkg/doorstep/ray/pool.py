@@ -197,10 +197,11 @@ class Pool:
         return _Actor(handle, self._called(handle.ready))
 
     def _called(self, method: Any, *arguments: Any) -> Future[Any]:
-        """A call of an actor, whose end wakes the thread."""
+        """A call of an actor, whose end wakes the thread. Ray may keep the future of a call that has no end."""
         self._check_session()
         future: Future[Any] = method.remote(*arguments).future()
-        future.add_done_callback(lambda _: self._requests.changes.tell())
+        changes = self._requests.changes
+        future.add_done_callback(lambda _: changes.tell())
         return future
 
     def _kill(self, actor: _Actor) -> None:
