@@ -935,8 +935,8 @@ typedef struct ds_advantages {
     const void* log_ratios;      /* V-trace: log(target policy / behaviour policy) of the actions; else null */
     void* advantages;
     void* targets;               /* for the value function */
-    double discount;
-    double trace_decay;          /* lambda */
+    double gamma;                /* what a reward is worth a step earlier */
+    double gae_lambda;           /* also the lambda of V-trace */
     double rho_clip;             /* V-trace: ratios are clipped at these */
     double c_clip;
 } ds_advantages;
@@ -1559,6 +1559,8 @@ DS_API ds_status ds_replica_create(ds_config simulator, ds_request_queue request
    policy, they are then chosen without the caller. Recurrent states of episodes that are played go on where policies have
    states of one size. May be called while ds_replica_run() runs: it takes turns. */
 DS_API ds_status ds_replica_set_policy(ds_replica replica, int64_t index, int32_t kind, uint64_t policy);
+/* As ds_simulator_set_rewards(), for all episodes from the replica's next step on. */
+DS_API ds_status ds_replica_set_rewards(ds_replica replica, const ds_level_rewards* rewards);
 /* Plays requests on the calling thread and the simulator's for about timeout_ns, or until the caller is needed. The next
    call continues; it uses the actions that were asked for, as they are then. A call that fails has closed the replica. */
 DS_API ds_status ds_replica_run(ds_replica replica, int64_t timeout_ns, ds_replica_work* work);

@@ -81,7 +81,7 @@ def from_yaml(text: str | bytes) -> Any:
 
 
 def _load_yaml() -> Any:
-    return import_optional("yaml", "YAML needs PyYAML", 'pip install "doorstep[yaml]", or use JSON')
+    return import_optional("yaml", "YAML, unlike JSON, needs PyYAML", "yaml")
 
 
 @functools.cache

@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple, final
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from doorstep._arguments import check_integer, refuse
@@ -30,11 +28,18 @@ from doorstep._batches import (
 )
 from doorstep._native import MAX_GLOBAL_WORLDS, MAX_SEED, TENSORS, DeviceKind, batch_info, xla_handler
 from doorstep._native._generated import Level as NativeLevel
+from doorstep._optional import missing
 from doorstep.config import SimulatorConfig, as_config
 from doorstep.errors import ArgumentError
 from doorstep.levels.choice import REFERENCE, AnyLevels
 from doorstep.levels.rules import Rewards
 from doorstep.simulator import Simulator
+
+try:
+    import jax
+    import jax.numpy as jnp
+except ImportError as error:
+    raise missing("doorstep.jax needs JAX", "jax", error) from error
 
 __all__ = ["make"]
 

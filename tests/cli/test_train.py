@@ -18,7 +18,7 @@ from doorstep.cli.training_screen import TrainingScreen
 
 pytest.importorskip("torch")
 
-from doorstep import training
+from doorstep import Rewards, training
 from doorstep.training.logs import Record
 from doorstep.training.presets import PRESETS as KNOWN
 
@@ -76,6 +76,26 @@ def test_a_config_in_yaml_is_read(command: Command, tmp_path: Path) -> None:
     assert training.TrainingConfig.from_json(printed.stdout) == training.TrainingConfig(
         network=training.LSTMNetwork(widths=(32,), memory=8), ppo=training.PPOConfig(learning_rate=1e-3)
     )
+
+
+def test_terms_of_a_reward_are_a_change_of_the_config(command: Command) -> None:
+    printed = command("train", "--print-config", "--reward", "goal=7,exit=1")
+    assert printed.returncode == 0, printed.stderr
+    expected = training.preset("default").changed(reward=Rewards(goal=7, exit=1))
+    assert training.TrainingConfig.from_json(printed.stdout) == expected
+
+
+@pytest.mark.slow
+def test_a_function_rewards_a_run_and_is_given_again_to_resume_it(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("def doubled(step):\n    return 2 * step.rewards\n")
+    rewarded = ("--reward", "mine.py:doubled")
+    done = command("train", *SMALL, "--num-updates", "1", *rewarded)
+    assert done.returncode == 0, done.stderr
+    checkpoint = training.load_checkpoint(tmp_path / "run" / "checkpoint.safetensors")
+    assert "doubled" in checkpoint.reward_function
+    assert checkpoint.config.reward is None
+    for given, status in (((), 2), (rewarded, 0)):
+        assert command("train", "--resume", "--num-updates", "2", *given).returncode == status
 
 
 def test_presets_of_the_command_are_those_of_the_package() -> None:

@@ -13,7 +13,7 @@ SAVE_FORMAT_VERSION = 3
 MAX_SEED = 4294967295
 MAX_GLOBAL_WORLDS = 4294967296
 STREAM_OWN = 18446744073709551615
-NO_LIMIT = 3.4028234663852886e+38
+NO_LIMIT = 3.4028234663852886e38
 VERSION_STRING = "0.1.0"
 MAX_AGENTS = 8
 MAX_EPISODE_LENGTH = 1000000
@@ -1253,8 +1253,8 @@ class Advantages(ctypes.Structure):
     log_ratios: int | None
     advantages: int | None
     targets: int | None
-    discount: float
-    trace_decay: float
+    gamma: float
+    gae_lambda: float
     rho_clip: float
     c_clip: float
 
@@ -1275,8 +1275,8 @@ class Advantages(ctypes.Structure):
         ("log_ratios", ctypes.c_void_p),
         ("advantages", ctypes.c_void_p),
         ("targets", ctypes.c_void_p),
-        ("discount", ctypes.c_double),
-        ("trace_decay", ctypes.c_double),
+        ("gamma", ctypes.c_double),
+        ("gae_lambda", ctypes.c_double),
         ("rho_clip", ctypes.c_double),
         ("c_clip", ctypes.c_double),
     )
@@ -2192,6 +2192,7 @@ FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
         (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int32, ctypes.c_void_p),
     ),
     ("ds_replica_set_policy", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32, ctypes.c_uint64)),
+    ("ds_replica_set_rewards", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(LevelRewards))),
     ("ds_replica_run", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int64, ctypes.POINTER(ReplicaWork))),
     ("ds_replica_fail", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int64)),
     ("ds_replica_get_info", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(ReplicaInfo))),
@@ -2426,6 +2427,7 @@ class Functions:
     ds_output_queue_release: Any
     ds_replica_create: Any
     ds_replica_set_policy: Any
+    ds_replica_set_rewards: Any
     ds_replica_run: Any
     ds_replica_fail: Any
     ds_replica_get_info: Any

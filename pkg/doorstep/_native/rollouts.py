@@ -242,6 +242,9 @@ class ReplicaHandle(Handle):
         super().__init__(made, load().ds_replica_release)
         self.work = native.ReplicaWork(struct_size=ctypes.sizeof(native.ReplicaWork))
 
+    def set_rewards(self, rewards: native.LevelRewards) -> None:
+        check(load().ds_replica_set_rewards(self.value, ctypes.byref(rewards)))
+
     def set_policy(self, index: int, kind: int, policy: int = 0) -> None:
         check(load().ds_replica_set_policy(self.value, index, kind, policy))
 

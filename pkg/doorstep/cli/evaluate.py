@@ -18,6 +18,7 @@ from doorstep.cli.argument_types import (
     check_output,
     count,
     positive_integer,
+    reward_of,
     sampling_of,
 )
 from doorstep.cli.terminal import Progress
@@ -141,6 +142,8 @@ def _config_of(arguments: argparse.Namespace) -> EvaluationConfig:
     config = EvaluationConfig() if arguments.config is None else EvaluationConfig.load(arguments.config)
     given = {path: getattr(arguments, name) for name, path in _SHORT.items()} | {"policies": arguments.policies}
     given = {path: value for path, value in given.items() if value is not None}
+    if arguments.reward is not None:
+        given["reward"] = reward_of(arguments)
     config = apply_changes(config, {**given, **split_changes(arguments.changes)})
     sampling = sampling_of(arguments)
     return config if sampling is None else config.replace(sampling=sampling)

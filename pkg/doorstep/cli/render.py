@@ -138,7 +138,7 @@ def _player(arguments: argparse.Namespace, recording: Recording | None) -> Itera
     """A simulator, and what takes its steps: a policy, or a recording."""
     if recording is not None:
         config = recording.config.replace(device=arguments.device, num_threads=arguments.threads)
-        with doorstep.Simulator.from_config(config) as sim:
+        with doorstep.Simulator.from_config(config, reward=recording.reward) as sim:
             play = Replay(recording, sim)
             yield sim, lambda _: play.step()
         return

@@ -55,10 +55,10 @@ class Rewards(Checked):
         return cls(progress=0.0, idle=0.0, bonus_factor=1.0, goal=goal)
 
 
-def check_reward(reward: object) -> Rewards | None:
-    """The argument `reward` of what makes worlds."""
+def check_reward(reward: object, instead: str = "environments and train() take functions") -> Rewards | None:
+    """The argument `reward` of what makes worlds; instead: what to do with a function."""
     if reward is not None and not isinstance(reward, Rewards):
-        hint = "environments and train() take functions" if callable(reward) else ""
+        hint = instead if callable(reward) else ""
         refuse("reward", "doorstep.levels.Rewards, or None for the rewards of the levels", reward, hint)
     return reward
 

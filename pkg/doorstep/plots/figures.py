@@ -75,7 +75,7 @@ def load_matplotlib() -> Any:
 
 
 def _module(name: str) -> Any:
-    return import_optional(name, "plots need matplotlib", 'pip install "doorstep[plot]"')
+    return import_optional(name, "plots need matplotlib", "plot")
 
 
 @contextlib.contextmanager

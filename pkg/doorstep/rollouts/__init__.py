@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from doorstep._optional import missing
 from doorstep.rollouts.asynchronous import AsyncEpisodes
 from doorstep.rollouts.config import (
     ControllerConfig,
@@ -58,7 +59,9 @@ _NEED_TORCH = ("TrajectoryDataset", "pad_trajectories")
 
 def __getattr__(name: str) -> object:
     if name in _NEED_TORCH:
-        from doorstep.rollouts import dataset
-
+        try:
+            from doorstep.rollouts import dataset
+        except ImportError as error:
+            raise missing(f"doorstep.rollouts.{name} needs PyTorch", "torch", error) from error
         return getattr(dataset, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

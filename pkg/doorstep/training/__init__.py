@@ -6,6 +6,13 @@ plays the result. `doorstep train` is the command.
 
 from __future__ import annotations
 
+from doorstep._optional import missing
+
+try:
+    import torch  # noqa: F401  what follows imports it
+except ImportError as error:
+    raise missing("doorstep.training needs PyTorch", "train", error) from error
+
 from doorstep.training.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from doorstep.training.config import (
     CurriculumConfig,
