@@ -61,9 +61,7 @@ class JaxMultiDiscrete:
             total = total + jnp.take_along_axis(part, chosen, -1)[..., 0]
         return total
 
-    def sample_and_log_prob(
-        self, *, seed: Any, sample_shape: int | Sequence[int] = ()
-    ) -> tuple[jax.Array, jax.Array]:
+    def sample_and_log_prob(self, *, seed: Any, sample_shape: int | Sequence[int] = ()) -> tuple[jax.Array, jax.Array]:
         """Actions, and their `log_prob()`."""
         actions = self.sample(seed=seed, sample_shape=sample_shape)
         return actions, self.log_prob(actions)
