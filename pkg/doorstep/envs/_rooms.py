@@ -490,6 +490,30 @@ class OverRooms:
         """The seed of the levels: the one that was given, or drawn where none was."""
         return self._rooms.config.seed
 
+    def close(self) -> None:
+        """Closes the simulator."""
+        self._rooms.close()
+
+
+class OverDrawnRooms(OverRooms):
+    """Environments whose picture is that of the first world."""
+
+    render_mode: str | None
+
+    def render(self) -> NDArray[np.uint8] | None:
+        """With render_mode "rgb_array": a picture of the first world, uint8 [height, width, 3]."""
+        if self.render_mode is None:
+            return None
+        picture: NDArray[np.uint8] = self._rooms.render_world(0)
+        return picture
+
+
+def row_of(observation: Any, row: int) -> Any:
+    """One row of an array, or of each array of a dictionary."""
+    if isinstance(observation, dict):
+        return {name: array[row] for name, array in observation.items()}
+    return observation[row]
+
 
 def as_array(name: str, value: Any) -> NDArray[Any]:
     """What numpy makes of nested sequences.

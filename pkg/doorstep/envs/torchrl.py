@@ -82,7 +82,7 @@ class EscapeRoomTorchRLEnv(OverRooms, EnvBase):  # type: ignore[misc]
 
     def close(self, *, raise_if_closed: bool = True) -> None:
         """Closes the simulator."""
-        super().close(raise_if_closed=raise_if_closed)
+        EnvBase.close(self, raise_if_closed=raise_if_closed)
         self._rooms.close()
 
     def to(self, device: Any) -> EscapeRoomTorchRLEnv:
