@@ -62,7 +62,7 @@ def test_a_loop_of_cleanrl_reads_episodes_that_end() -> None:
 def test_a_program_of_purejaxrl_logs_the_returns_of_episodes() -> None:
     jax: Any = pytest.importorskip("jax")
     jnp = jax.numpy
-    env = doorstep.envs.EscapeRoomJaxEnv(agents="rows", episode_length=LENGTH)
+    env: Any = doorstep.envs.EscapeRoomJaxEnv(agents="rows", episode_length=LENGTH)
     params = env.default_params
     size = sum(env.action_space(params).nvec[0])
     weights = jax.random.normal(jax.random.key(0), (env.observation_space(params).shape[-1], size))
@@ -81,13 +81,12 @@ def test_a_program_of_purejaxrl_logs_the_returns_of_episodes() -> None:
         logged = (done, returns, info["episode_returns"], distribution.log_prob(actions))
         return (observations, states, returns * (1 - done)), logged
 
-    @jax.jit
     def rollout(key: Any) -> Any:
         observations, states = jax.vmap(env.reset, in_axes=(0, None))(jax.random.split(key, 4), params)
         start = (observations, states, jnp.zeros((4, env.num_agents)))
         return jax.lax.scan(step, start, jax.random.split(key, STEPS))[1]
 
-    done, returns, told, log_probabilities = map(np.asarray, rollout(jax.random.key(1)))
+    done, returns, told, log_probabilities = map(np.asarray, jax.jit(rollout)(jax.random.key(1)))
     assert done.shape == log_probabilities.shape == (STEPS, 4, 2)
     assert np.flatnonzero(done.all((1, 2))).tolist() == [LENGTH - 1, 2 * LENGTH - 1]
     np.testing.assert_allclose(returns[done], told[done], rtol=1e-5)

@@ -58,7 +58,7 @@ def test_it_passes_torchrls_check(kind: str, num_agents: int) -> None:
 
 @pytest.mark.parametrize("arguments", [{"num_agents": 1}, {"num_agents": 3}, {"levels": "curated"}], ids=str)
 @pytest.mark.parametrize("kind", ["flat", "dict"])
-def test_bounds_of_observations_are_finite_and_those_of_gymnasium(kind: str, arguments: dict[str, Any]) -> None:
+def test_bounds_of_observations_are_finite_and_those_of_gymnasium(kind: Any, arguments: dict[str, Any]) -> None:
     env = make(observations=kind, **arguments)
     space = EscapeRoomParallelEnv(observations=kind, episode_length=LENGTH, **arguments).observation_space("agent_0")
     for key in NAMES[kind].keys() & env.observation_spec["agents"].keys():

@@ -196,12 +196,6 @@ class Rooms:
         return tuple(ACTIONS) * (self.num_agents // self.rows_per_world)
 
     @property
-    def layout(self) -> Element | dict[str, Element]:
-        """The observation of one row."""
-        layout: Element | dict[str, Element] = self._by_name(self.elements)
-        return layout
-
-    @property
     def elements(self) -> dict[str, Element]:
         """The parts of a row's observation by the names of their tensors."""
         tensors = self._simulator.tensors
