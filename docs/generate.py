@@ -110,6 +110,8 @@ def allowed(header: Header, row: ConfigRow) -> str:
             return "a device"
         case "DEVICES":
             return "devices, or none"
+        case "OBSERVATIONS":
+            return "parts, or `by_name`"
         case "PART":
             return f"a {part_of(row).lower()}"
     low, high = number(header, row.low), number(header, row.high)
@@ -123,6 +125,8 @@ def allowed(header: Header, row: ConfigRow) -> str:
 def default(header: Header, row: ConfigRow) -> str:
     if row.kind == "REQUIRED":
         return "must be given"
+    if row.kind == "OBSERVATIONS":
+        return "all but `physics`"
     if row.kind == "PART":
         return "must be given" if row.name == "simulator" else "its default"
     if row.kind in ("CHOICE", "TYPE", "DEVICE"):

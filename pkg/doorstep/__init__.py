@@ -31,6 +31,7 @@ from doorstep.errors import (
 from doorstep.event import StepEvent
 from doorstep.health import Health
 from doorstep.levels import Level, Rewards
+from doorstep.observations import OBSERVATIONS
 from doorstep.render.camera import CameraPose
 from doorstep.simulator import Simulator
 from doorstep.state import StateFields
@@ -49,6 +50,7 @@ __version__ = _VERSION
 __all__ = [
     "ACTIONS",
     "NEUTRAL_ACTION",
+    "OBSERVATIONS",
     "AbsentTensorError",
     "Action",
     "ArgumentError",

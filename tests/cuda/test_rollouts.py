@@ -39,7 +39,7 @@ def test_given_episodes_are_the_same_on_both_devices(num_agents: int, max_levels
     if max_levels:
         table += [level for level in levels.curated().values() if len(level.spawns) >= num_agents]
         table.append(levels.GeneratedLevel(room_types=("any", "any", "any"), episode_length=(5, 30)))
-    options: dict[str, Any] = {"num_agents": num_agents, "max_levels": max_levels, "flat_observations": True}
+    options: dict[str, Any] = {"num_agents": num_agents, "max_levels": max_levels}
     with Twins(35, seed=3, **options) as twins:
         twins.step_randomly(5)
         for attempt in range(6):

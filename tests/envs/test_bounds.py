@@ -28,7 +28,7 @@ def leaves(space: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("levels", ["reference", "curated", FAR], ids=["reference", "curated", "far"])
-@pytest.mark.parametrize("kind", ["flat", "dict"])
+@pytest.mark.parametrize("kind", [doorstep.OBSERVATIONS, "by_name"])
 def test_observations_are_between_finite_bounds(kind: str, levels: Any) -> None:
     env = make("EscapeRoomVectorEnv", observations=kind, levels=levels, num_threads=2, episode_length=30, seed=1)
     spaces = leaves(env.single_observation_space)
@@ -47,7 +47,7 @@ def test_observations_are_between_finite_bounds(kind: str, levels: Any) -> None:
 def test_bounds_of_flat_observations_are_those_of_their_parts(num_agents: int) -> None:
     flat, parts = (
         make("EscapeRoomVectorEnv", observations=kind, num_agents=num_agents).single_observation_space
-        for kind in ("flat", "dict")
+        for kind in (doorstep.OBSERVATIONS, "by_name")
     )
     for side in ("low", "high"):
         of_parts = [

@@ -82,7 +82,7 @@ def test_the_layout_is_that_of_a_row(num_agents: int) -> None:
 
 
 def test_the_layout_of_parts_is_that_of_their_tensors() -> None:
-    parts = rooms(observations="dict")
+    parts = rooms(observations="by_name")
     layout = parts.layout
     assert isinstance(layout, dict)
     observation = parts.start()

@@ -39,7 +39,7 @@ def actions_for(view: str, steps: int) -> Any:
     return torch.from_numpy(actions_of(3, steps, WORLDS, AGENTS).reshape(steps, ROWS if view == "rows" else WORLDS, -1))
 
 
-@pytest.mark.parametrize("kind", ["flat", "dict"])
+@pytest.mark.parametrize("kind", [doorstep.OBSERVATIONS, "by_name"])
 @pytest.mark.parametrize("view", ["rows", "joint"])
 @pytest.mark.parametrize("on_gpu", [False, True])
 def test_steps_are_what_happened(view: str, kind: str, on_gpu: bool, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -47,7 +47,7 @@ def test_steps_are_what_happened(view: str, kind: str, on_gpu: bool, monkeypatch
         monkeypatch.setattr("doorstep.envs.rsl_rl.torch_arrays", arrays_of_a_gpu)
     env = make(ROWS if view == "rows" else WORLDS, agents=view, observations=kind)
     history = History("same_step", WORLDS, episode_length=LENGTH, seed=5)
-    names = {"policy": "observations"} if kind == "flat" else {name: name for name in PARTS}
+    names = {"policy": "observations"} if kind != "by_name" else {name: name for name in PARTS}
 
     def assert_tells(found: Any, expected: Any, shown: Any) -> None:
         assert set(found.keys()) == set(names)

@@ -81,7 +81,7 @@ def test_steps_are_what_happened(view: str, on_gpu: bool, monkeypatch: pytest.Mo
 
 
 def test_parts_of_observations_are_flat_in_the_order_of_their_space() -> None:
-    env, history = make(observations="dict"), History("same_step", WORLDS, episode_length=LENGTH, seed=5)
+    env, history = make(observations="by_name"), History("same_step", WORLDS, episode_length=LENGTH, seed=5)
     observations, _ = env.reset()
     assert observations.dtype == torch.float32
     parts = unflatten_tensorized_space(env.observation_space, observations)

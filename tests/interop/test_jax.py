@@ -54,7 +54,7 @@ def same_bits_as(sim: doorstep.Simulator, state: Any) -> None:
 
 @pytest.mark.parametrize(("num_worlds", "num_agents"), [(1, 2), (3, 1), (70, 2), (5, 4)])
 def test_steps_are_those_of_a_simulator(num_worlds: int, num_agents: int) -> None:
-    options: dict[str, Any] = {"num_agents": num_agents, "episode_length": 7, "flat_observations": True}
+    options: dict[str, Any] = {"num_agents": num_agents, "episode_length": 7}
     with doorstep.Simulator(num_worlds, seed=2**32 - 1, world_offset=12, **options) as sim:
         rooms = doorstep.jax.make(sim.config, outputs=EVERYTHING)
         state = rooms.init(2**32 - 1, 12)

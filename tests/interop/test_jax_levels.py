@@ -63,7 +63,7 @@ def same_bits_as(sim: doorstep.Simulator, state: Any) -> None:
 def test_steps_are_those_of_a_simulator(num_worlds: int, num_agents: int) -> None:
     options: dict[str, Any] = {"num_agents": num_agents, "episode_length": 7, "max_levels": 4}
     table = table_of(num_agents)
-    with doorstep.Simulator(num_worlds, seed=2**32 - 1, world_offset=12, flat_observations=True, **options) as sim:
+    with doorstep.Simulator(num_worlds, seed=2**32 - 1, world_offset=12, **options) as sim:
         rooms = doorstep.jax.make(sim.config, outputs=EVERYTHING)
         state = rooms.init()
         same_bits_as(sim, state)
@@ -132,7 +132,7 @@ def curriculum(rooms: Any) -> Any:
 
 def test_weights_change_between_the_steps_of_a_program() -> None:
     rooms, actions = functions(12, episode_length=4), actions_of(30, 12)
-    with doorstep.Simulator(12, episode_length=4, max_levels=4, flat_observations=True) as sim:
+    with doorstep.Simulator(12, episode_length=4, max_levels=4) as sim:
         table = functions(12).levels
         start = doorstep.jax.make(sim.config, outputs=EVERYTHING).init()
         sim.set_levels(table_of(), np.asarray(FIRST))

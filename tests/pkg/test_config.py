@@ -28,7 +28,7 @@ OTHERS: dict[str, Any] = {
     "num_threads": 2,
     "action_check": "off",
     "strict": True,
-    "flat_observations": False,
+    "observations": ("physics", ("lidar", 0.25), "agent_index"),
     "max_levels": 5,
     "cameras": CAMERAS,
 }

@@ -54,7 +54,7 @@ def test_observations_after_steps_equal_the_reference(num_agents: int) -> None:
 
 @pytest.mark.parametrize("num_agents", [1, 2, 3, 8])
 def test_shapes_follow_the_number_of_agents(num_agents: int) -> None:
-    scene = Scene(3, num_agents=num_agents, flat_observations=True)
+    scene = Scene(3, num_agents=num_agents)
     a = num_agents
     assert scene.self_observations.shape == (3, a, 8)
     assert scene.partner_observations.shape == (3, a, a - 1, 3)
@@ -71,7 +71,7 @@ def test_two_agents_have_94_features() -> None:
 
 @pytest.mark.parametrize("num_agents", [1, 2, 3, 8])
 def test_flat_observations_are_the_parts_concatenated(num_agents: int) -> None:
-    scene = Scene(64, seed=3, num_agents=num_agents, flat_observations=True, episode_length=40)
+    scene = Scene(64, seed=3, num_agents=num_agents, episode_length=40)
     for actions in random_actions(6, 60, 64, num_agents):
         scene.actions[:] = actions
         scene.step()
@@ -83,7 +83,7 @@ def test_flat_observations_are_the_parts_concatenated(num_agents: int) -> None:
 
 
 def test_flat_observations_may_be_left_out() -> None:
-    scene = Scene(flat_observations=False)
+    scene = Scene(observations="by_name")
     assert "observations" not in scene.sim.tensors
     assert "final_observations" not in scene.sim.tensors
 

@@ -6,6 +6,7 @@
 #include "math/lanes.h"
 #include "math/trigonometry.h"
 #include "sim/lidar.h"
+#include "sim/observation_layout.h"
 #include "sim/stages.h"
 
 namespace doorstep {
@@ -97,24 +98,44 @@ DS_INLINE void write_door(const W& world, int room, const Sights<W>& sights, flo
     out[2] = !none && world.doors.open[door] ? 1.f : 0.f;
 }
 
-DS_INLINE float* append(float* to, const float* from, int count) {
-    DS_ROLLED
-    for (int i = 0; i < count; i++) to[i] = from[i];
-    return to + count;
+// Parts that are no tensor.
+struct OtherParts {
+    float steps_remaining, agent_index, physics[kPhysics];
+};
+
+template <class W>
+DS_INLINE const float* find_part(int part, const ObservationRow& row, const typename W::Terms& terms,
+                                 OtherParts& others) {
+    switch (part) {
+        case DS_OBSERVATION_PART_self_observations: return row.self;
+        case DS_OBSERVATION_PART_partner_observations: return row.partners;
+        case DS_OBSERVATION_PART_room_entity_observations: return row.room_entities;
+        case DS_OBSERVATION_PART_door_observations: return row.doors;
+        case DS_OBSERVATION_PART_lidar: return row.lidar;
+        case DS_OBSERVATION_PART_steps_remaining: return &others.steps_remaining;
+        case DS_OBSERVATION_PART_agent_index: return &others.agent_index;
+        default: terms.relative_physics(others.physics); return others.physics;
+    }
 }
 
-// Concatenates the parts of an agent's observation, read from the tensors just written.
+// Puts the parts of an agent's observation side by side, most of them read from the tensors just written.
 template <class W>
-DS_INLINE void concatenate(const Episode& episode, int32_t episode_length, int agent, const ObservationRow& row) {
+DS_INLINE void lay_out(const FlatLayout& layout, const typename W::Terms& terms, int32_t steps_remaining,
+                       int32_t episode_length, int agent, const ObservationRow& row) {
     DS_ASSERT(row.flat);
-    float* out = append(row.flat, row.self, kSelfSize);
-    out = append(out, row.partners, kPolarSize * (W::kAgents - 1));
-    out = append(out, row.room_entities, kPolarSize * kEntitySlots);
-    out = append(out, row.doors, kPolarSize);
-    out = append(out, row.lidar, kLidarSize);
-    out[0] = static_cast<float>(episode.steps_remaining) / static_cast<float>(episode_length);
-    out[1] = static_cast<float>(agent) / static_cast<float>(W::kAgents > 1 ? W::kAgents - 1 : 1);
-    DS_ASSERT(out + 2 == row.flat + flat_size(W::kAgents));
+    OtherParts others;
+    others.steps_remaining = static_cast<float>(steps_remaining) / static_cast<float>(episode_length);
+    others.agent_index = static_cast<float>(agent) / static_cast<float>(W::kAgents > 1 ? W::kAgents - 1 : 1);
+    float* out = row.flat;
+    DS_ROLLED
+    for (int i = 0; i < layout.parts.num_parts; i++) {
+        const int part = layout.parts.parts[i], size = part_size(part, W::kAgents);
+        const float *from = find_part<W>(part, row, terms, others), scale = layout.parts.scales[i];
+        DS_ROLLED
+        for (int k = 0; k < size; k++) out[k] = scale * from[k];
+        out += size;
+    }
+    DS_ASSERT(out == row.flat + layout.size);
 }
 
 // All but lidar and the flat observation.
@@ -177,15 +198,17 @@ DS_METHOD void Stages<TileT>::cast_final_lidar(LineIndex line, const World& worl
 }
 
 template <WorldTile TileT>
-DS_METHOD void Stages<TileT>::flatten(AgentIndex agent, const Rules& rules, const Terms& terms,
-                                      const Episode& episode, ObservationRow row) {
-    concatenate<World>(episode, terms.episode_length(rules.episode_length), agent.agent, row);
+DS_METHOD void Stages<TileT>::flatten(AgentIndex agent, const FlatLayout& layout, const Rules& rules,
+                                      const Terms& terms, const Episode& episode, ObservationRow row) {
+    const int32_t length = terms.episode_length(rules.episode_length);
+    lay_out<World>(layout, terms, episode.steps_remaining, length, agent.agent, row);
 }
 
 template <WorldTile TileT>
-DS_METHOD void Stages<TileT>::flatten_final(AgentIndex agent, const Rules& rules, const Terms& terms,
-                                            const Episode& episode, FinalObservationRow row) {
-    concatenate<World>(episode, terms.episode_length(rules.episode_length), agent.agent, row.row);
+DS_METHOD void Stages<TileT>::flatten_final(AgentIndex agent, const FlatLayout& layout, const Rules& rules,
+                                            const Terms& terms, const Episode& episode, FinalObservationRow row) {
+    const int32_t length = terms.episode_length(rules.episode_length);
+    lay_out<World>(layout, terms, episode.steps_remaining, length, agent.agent, row.row);
 }
 
 }  // namespace doorstep

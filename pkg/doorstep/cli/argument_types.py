@@ -11,6 +11,7 @@ from doorstep._files import check_replaceable
 from doorstep.errors import ArgumentError
 from doorstep.levels import AnyLevel
 from doorstep.levels.choice import table_levels
+from doorstep.observations import OBSERVATIONS, AnyObservations
 from doorstep.policy import SamplingParams, load_policy
 from doorstep.recording import Recording
 from doorstep.simulator import Simulator
@@ -251,7 +252,7 @@ def simulator_of(
     episode_length: int = 200,
     levels: Sequence[AnyLevel] = (),
     *,
-    flat_observations: bool = True,
+    observations: AnyObservations = OBSERVATIONS,
 ) -> Simulator:
     """The simulator that the options of add_simulator_arguments() describe.
 
@@ -264,7 +265,7 @@ def simulator_of(
         num_threads=arguments.threads,
         device=arguments.device,
         episode_length=episode_length,
-        flat_observations=flat_observations,
+        observations=observations,
         max_levels=len(levels),
     )
     if levels:

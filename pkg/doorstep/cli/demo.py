@@ -25,6 +25,7 @@ from doorstep.cli.argument_types import (
 )
 from doorstep.cli.rooms_start import RoomsStart
 from doorstep.cli.terminal import Progress
+from doorstep.policy.loading import observations_for
 from doorstep.policy.playing import Player
 from doorstep.recording.film import Image, side_by_side
 from doorstep.render import write_png
@@ -77,7 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Runs the demo."""
     check_output(arguments.output, (".png",))
     policy, levels = policy_of(arguments), levels_of(arguments)
-    with simulator_of(arguments, levels=levels) as sim:
+    with simulator_of(arguments, levels=levels, observations=observations_for(policy)) as sim:
         if levels:
             sim.reset()
         player = Player(policy, sim, arguments.policy)

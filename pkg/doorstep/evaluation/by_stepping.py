@@ -56,7 +56,7 @@ def _simulator(config: SimulatorConfig, contestant: Contestant, arena: Arena, ep
         config.replace(
             num_worlds=min(most, episodes),
             auto_reset=False,
-            flat_observations=True,
+            observations=contestant.observations_in(config),
             max_levels=int(arena.level is not None),
         )
     )

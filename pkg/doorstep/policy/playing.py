@@ -12,7 +12,7 @@ from doorstep._arguments import nearest
 from doorstep._beginnings import Beginnings
 from doorstep.errors import ArgumentError
 from doorstep.policy.built_in import IdlePolicy, RandomPolicy
-from doorstep.policy.loading import observed_by
+from doorstep.policy.loading import check_observations, observed_by
 from doorstep.policy.policy import Policy
 from doorstep.simulator import Simulator
 from doorstep.tensor import Tensor
@@ -30,12 +30,16 @@ class Player:
         policy: what `load_policy()` returned.
         sim: on any device.
         name: of the policy in messages.
+
+    Raises:
+        ArgumentError: the policy was trained with other observations than the simulator's.
     """
 
     def __init__(self, policy: Any, sim: Simulator, name: str = "") -> None:
         self._sim = sim
         self._policy: Any = policy.seeded(sim.seed) if isinstance(policy, (Policy, RandomPolicy)) else policy
         self._name = name or getattr(policy, "__name__", type(policy).__name__)
+        check_observations(policy, self._name, sim.config.observations)
         self._state: Any = None
         self._began = Beginnings(sim)
 

@@ -11,7 +11,7 @@ import numpy as np
 from doorstep._arguments import check_integer
 from doorstep.levels.choice import AnyLevels, table_levels
 from doorstep.policy import SamplingParams, load_policy
-from doorstep.policy.loading import AnyPolicy
+from doorstep.policy.loading import AnyPolicy, observations_for
 from doorstep.policy.playing import Player
 from doorstep.recording.recording import Recording
 from doorstep.recording.writer import RecordingWriter
@@ -64,6 +64,7 @@ def record(
         device=device,
         episode_length=episode_length,
         auto_reset=num_steps is not None,
+        observations=observations_for(found),
         max_levels=len(table),
     ) as sim:
         if table:

@@ -39,7 +39,6 @@ def play_again(result: EpisodeResult, **options: Any) -> doorstep.Simulator:
         1,
         num_agents=len(result.returns),
         auto_reset=False,
-        flat_observations=True,
         num_threads=1,
         max_levels=int(request.level is not None),
         **{"seed": request.seed, **({"episode_length": request.max_steps} if request.max_steps else {}), **options},
