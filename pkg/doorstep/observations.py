@@ -34,8 +34,10 @@ class PartsRule(Rule):
         return _REQUIREMENT
 
     def check(self, name: str, value: Any) -> Any:
+        if isinstance(value, str) and value in OBSERVATION_PARTS:
+            refuse(name, self.requirement, value, f"pass ({value!r},)")
         if isinstance(value, str) or not isinstance(value, Sequence) or not value:
-            refuse(name, self.requirement, value, f"pass ({value!r},)" if value in OBSERVATION_PARTS else "")
+            refuse(name, self.requirement, value)
         parts = tuple(_checked(f"{name}[{index}]", item) for index, item in enumerate(value))
         names = part_names(parts)
         for part in names:

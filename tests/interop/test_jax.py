@@ -340,13 +340,13 @@ def test_a_state_can_be_pickled() -> None:
 def test_a_gpu_is_asked_once_for_its_memory_however_often_programs_are_traced(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
-    def info(kind: DeviceKind, _: int, num_worlds: int, num_agents: int, max_levels: int) -> Any:
+    def info(kind: DeviceKind, _: int, num_worlds: int, *of_rules: Any) -> Any:
         asked.append(kind)
-        return batch_info(DeviceKind.CPU, 0, num_worlds, num_agents, max_levels)
+        return batch_info(DeviceKind.CPU, 0, num_worlds, *of_rules)
 
     monkeypatch.setattr(doorstep.jax, "batch_info", info)
     monkeypatch.setattr(doorstep.jax, "_scratch_bytes", functools.cache(doorstep.jax._scratch_bytes.__wrapped__))
-    program = doorstep.jax.Program(DeviceKind.CUDA, 0, BatchRules(2, 7, True, ActionCheck.CLAMP), ("rewards",))
+    program = doorstep.jax.Program(DeviceKind.CUDA, 0, BatchRules(2, 7, True, ActionCheck.CLAMP, 0, (), ()), ("rewards",))
     for _ in range(3):
         doorstep.jax._results(program, 31, ("rewards",))
     assert asked.count(DeviceKind.CUDA) == 1

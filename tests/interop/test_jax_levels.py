@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.conftest import RunPython
-from tests.interop.xla_frames import NO_REWARD, HandlerError, Tensor, call
+from tests.interop.xla_frames import NO_REWARD_NO_PARTS, HandlerError, Tensor, call
 from tests.scenes import random_actions
 
 import doorstep
@@ -345,13 +345,13 @@ def test_calls_that_fit_no_batch_are_errors(spoil: Any, message: str) -> None:
     scratch, words = np.zeros(2 * 8192, np.uint8), np.zeros(2, np.uint32)
     drawn = [np.ones((2, 4), np.float32), functions(1).levels]
     results = [tensor(worlds), tensor(scratch)]
-    call("create_cpu", [tensor(array) for array in (words, *drawn)], results, [0, 2, 5, 1, 0, 2, *NO_REWARD])
+    call("create_cpu", [tensor(array) for array in (words, *drawn)], results, [0, 2, 5, 1, 0, 2, *NO_REWARD_NO_PARTS])
     before = worlds.copy()
     actions = np.zeros((2, 2, 4), np.int32)
     step: dict[str, Any] = {
         "arguments": [tensor(array) for array in (worlds, actions, *drawn)],
         "results": results,
-        "rules": [0, 2, 5, 1, 0, 2, *NO_REWARD],
+        "rules": [0, 2, 5, 1, 0, 2, *NO_REWARD_NO_PARTS],
     }
     broken: dict[str, Any] = {name: list(values) for name, values in step.items()}
     spoil(broken)
