@@ -62,6 +62,12 @@ def state_table() -> str:
     return field_table(parse_header().state_fields)
 
 
+def observation_part_table() -> str:
+    """The values of an agent's part, and what they are."""
+    rows = parse_header().observation_parts
+    return table(("part", "shape", "is"), [(f"`{row.name}`", f"[{', '.join(row.shape)}]", row.sentence) for row in rows])
+
+
 def camera_tensor_table() -> str:
     return field_table(parse_header(RENDER_HEADER_PATH).camera_tensors)
 
@@ -222,6 +228,7 @@ def public_name_tables() -> str:
 TABLES: dict[str, Callable[[], str]] = {
     "public_names": public_name_tables,
     "tensors": tensor_table,
+    "observation_parts": observation_part_table,
     "state": state_table,
     "camera_tensors": camera_tensor_table,
     "renderers": renderer_table,

@@ -21,7 +21,7 @@
 
 #include <stdint.h>
 
-#define DS_ABI_VERSION 6
+#define DS_ABI_VERSION 7
 #define DS_VERSION_STRING "0.1.0"
 #define DS_SAVE_FORMAT_VERSION 3
 

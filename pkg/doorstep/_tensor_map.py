@@ -39,7 +39,8 @@ class TensorMap:
         self._accepted: dict[
             str, tuple[object, ...]
         ] = {}  # dtype, shape and device that each tensor was set from last: checked already
-        absent = {*(() if config.has_flat_observations else FLAT_TENSORS), *(() if config.max_levels else LEVEL_TENSORS)}
+        no_flat = () if config.has_flat_observations else FLAT_TENSORS
+        absent = {*no_flat, *(() if config.max_levels else LEVEL_TENSORS)}
         memory = session.memory
         self._tensors: Mapping[str, Tensor] = MappingProxyType(
             {

@@ -280,7 +280,8 @@ def test_the_simulator_has_the_latest_observations_unchanged(kind: Any, steps: i
     actions = actions_of(1, steps + 3, WORLDS, AGENTS).reshape(steps + 3, WORLDS, -1)
     for step in range(steps):
         observations = env.step(actions[step])[0]
-    expected = {name: array.copy() for name, array in observations.items()} if kind == "by_name" else observations.copy()
+    is_dict = kind == "by_name"
+    expected = {name: array.copy() for name, array in observations.items()} if is_dict else observations.copy()
     overwrite(observations)
     equal(shown(env.simulator, observations), expected)
     tensors = {name: tensor.to_numpy() for name, tensor in env.simulator.tensors.items()}

@@ -346,7 +346,8 @@ def test_a_gpu_is_asked_once_for_its_memory_however_often_programs_are_traced(mo
 
     monkeypatch.setattr(doorstep.jax, "batch_info", info)
     monkeypatch.setattr(doorstep.jax, "_scratch_bytes", functools.cache(doorstep.jax._scratch_bytes.__wrapped__))
-    program = doorstep.jax.Program(DeviceKind.CUDA, 0, BatchRules(2, 7, True, ActionCheck.CLAMP, 0, (), ()), ("rewards",))
+    rules = BatchRules(2, 7, True, ActionCheck.CLAMP, 0, (), ())
+    program = doorstep.jax.Program(DeviceKind.CUDA, 0, rules, ("rewards",))
     for _ in range(3):
         doorstep.jax._results(program, 31, ("rewards",))
     assert asked.count(DeviceKind.CUDA) == 1

@@ -83,9 +83,8 @@ ds_status check_observations(const ds_observations& observations, int64_t num_ag
     for (int i = 0; i < observations.num_parts; ++i) {
         const int32_t part = observations.parts[i];
         const double scale = static_cast<double>(observations.scales[i]);
-        if (const ds_status status = check_range("observations.parts", remedy, part, 0, DS_OBSERVATION_PART_COUNT - 1)) {
-            return status;
-        }
+        const int64_t last = DS_OBSERVATION_PART_COUNT - 1;
+        if (const ds_status status = check_range("observations.parts", remedy, part, 0, last)) return status;
         if (!(scale > 0 && scale <= kLargest)) {
             return fail(DS_STATUS_INVALID_ARGUMENT, "observations.scales", remedy,
                         "observations.scales[%d] is %g; it must be above 0, at most %g", i, scale, kLargest);

@@ -167,7 +167,8 @@ ds_status DeviceRows::step() {
 ds_status DeviceRows::prepare() {
     const TensorPointers& tensors = simulator_->simulation().tensors;
     const FlatLayout& flat = simulator_->simulation().flat;
-    const PartPlace time_left = place_of(DS_OBSERVATION_PART_steps_remaining, flat.parts, simulator_->model().num_agents);
+    const int agents = simulator_->model().num_agents;
+    const PartPlace time_left = place_of(DS_OBSERVATION_PART_steps_remaining, flat.parts, agents);
     PlayedRows call = {num_rows_,
                        lists_.rows,
                        lists_.keys,

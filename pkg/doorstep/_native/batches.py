@@ -46,7 +46,8 @@ def batch_struct(
 ) -> Batch:
     """The rules of a batch, without its tensors.
 
-    observations: number and scale of each part, one after the other. reward: the numbers of a ds_level_rewards, or none.
+    observations: number and scale of each part, one after the other. reward: the numbers of a ds_level_rewards, or
+    none.
     """
     batch = Batch(
         ctypes.sizeof(Batch),

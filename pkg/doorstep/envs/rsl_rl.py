@@ -42,9 +42,9 @@ class EscapeRoomRslRlEnv(OverRooms, VecEnv):  # type: ignore[misc]
         agents: what an environment is. "rows": an agent of a world, so that one policy controls all agents; `num_envs`
             is then a multiple of `num_agents`. "joint": a world; its action is the actions of all agents side by side,
             its reward their mean.
-        observations: parts, as for `Simulator`: the group "policy", float32 [num_envs, features]. "by_name": a group for
-            each part, "lidar" and so on, each float32 [num_envs, features].
-        critic_observations: further parts, such as ("physics",), for the group "critic", which has them after the others.
+        observations: parts, as for `Simulator`: the group "policy", float32 [num_envs, features]. "by_name": a group
+            for each part, "lidar" and so on, each float32 [num_envs, features].
+        critic_observations: further parts, such as ("physics",): the group "critic" has these after those of "policy".
         rules: of the simulator, by name: `seed`, `device`, `num_agents`, `episode_length`, ... as for
             `doorstep.SimulatorConfig`.
 

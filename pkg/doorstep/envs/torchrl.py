@@ -56,7 +56,8 @@ class EscapeRoomTorchRLEnv(OverRooms, EnvBase):  # type: ignore[misc]
     Args:
         num_envs: worlds.
         observations: parts, as for `Simulator`: one vector for each agent, ("agents", "observation"). "by_name": the
-            parts by name, ("agents", "lidar") and so on. "pixels": the views of `cameras` by name, ("agents", "rgb") and so on.
+            parts by name, ("agents", "lidar") and so on. "pixels": the views of `cameras` by name, ("agents", "rgb")
+            and so on.
         rules: of the simulator, by name: `seed`, `device`, `num_agents`, `episode_length`, `cameras`, ... as for
             `doorstep.SimulatorConfig`.
 

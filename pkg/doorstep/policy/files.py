@@ -83,10 +83,9 @@ def is_array_of_policy(name: str) -> bool:
 
 def description_of(policy: StoredPolicy) -> str:
     """The entry METADATA_KEY of a file's metadata."""
-    layers = [[layer.kind.name.lower(), layer.num_inputs, layer.num_outputs, layer.parameter] for layer in policy.layers]
     described = {
         "format": FORMAT,
-        "layers": layers,
+        "layers": [[one.kind.name.lower(), one.num_inputs, one.num_outputs, one.parameter] for one in policy.layers],
         "observations": None if policy.observations is None else _PARTS.to_plain(policy.observations),
         "sampling": policy.sampling.to_dict(),
         "about": policy.about,

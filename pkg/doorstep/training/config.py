@@ -174,9 +174,9 @@ class TrainingConfig(Config):
     True
 
     Actors see the simulator's `observations`; with "by_name" and without cameras these are the default ones, and with
-    cameras they are pixels. Critics see `critic_observations` too, which no policy needs later. Small networks gain little from more threads of
-    PyTorch than one, and threads that wait for each other are many times slower where other programs use the cores;
-    results depend on their number in the last bits.
+    cameras they are pixels. Critics see `critic_observations` too, which policies do not need. Small networks gain
+    little from more threads of PyTorch than one, and threads that wait for each other are many times slower where other
+    programs use the cores; results depend on their number in the last bits.
 
     Raises:
         ArgumentError: a value is out of range, or parts contradict each other; the message names the field.

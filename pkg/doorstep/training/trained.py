@@ -85,7 +85,8 @@ def restored_network(checkpoint: Checkpoint) -> ActorCritic:
 
 @torch.no_grad()  # type: ignore[untyped-decorator]
 def fold_scale(layer: nn.Module, mean: torch.Tensor, deviation: torch.Tensor) -> None:
-    """Makes a layer whose last inputs are (x - mean) / deviation one of x: W (x - m) / d + b = (W / d) x + (b - (W / d) m)."""
+    """Makes a layer whose last inputs are (x - mean) / deviation one of x:
+    W (x - m) / d + b = (W / d) x + (b - (W / d) m)."""
     assert isinstance(layer, nn.Linear)
     weight = layer.weight[:, -len(mean) :]
     weight /= deviation

@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 
 from doorstep.torch import _batch_operators, make  # noqa: E402
 
-REORDERED = ("agent_index", ("lidar", 0.5), "physics", "steps_remaining", ("self_observations", 3), "partner_observations")
+REORDERED = ("agent_index", ("lidar", 0.5), "physics", "steps_remaining", ("self_observations", 3))
 
 
 def assert_same(sim: doorstep.Simulator, state: Any) -> None:
