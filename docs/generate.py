@@ -65,7 +65,8 @@ def state_table() -> str:
 def observation_part_table() -> str:
     """The values of an agent's part, and what they are."""
     rows = parse_header().observation_parts
-    return table(("part", "shape", "is"), [(f"`{row.name}`", f"[{', '.join(row.shape)}]", row.sentence) for row in rows])
+    cells = [(f"`{row.name}`", f"[{', '.join(row.shape)}]", row.sentence) for row in rows]
+    return table(("part", "shape", "is"), cells)
 
 
 def camera_tensor_table() -> str:

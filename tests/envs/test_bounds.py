@@ -59,6 +59,19 @@ def test_bounds_of_flat_observations_are_those_of_their_parts(num_agents: int) -
         np.testing.assert_array_equal(getattr(flat, side).reshape(num_agents, -1), expected)
 
 
+def test_spaces_follow_the_parts_of_observations() -> None:
+    order = (("physics", 2), "agent_index", ("lidar", 0.5))
+    rules = {"observations": order, "levels": ["reference", FAR], "seed": 1}
+    env, lidar = make("EscapeRoomVectorEnv", **rules), make("EscapeRoomVectorEnv", observations=("lidar",))
+    space, of_lidar = env.single_observation_space, lidar.single_observation_space
+    assert space.shape == (2, 66)
+    np.testing.assert_array_equal(space.high[:, 6:], of_lidar.high * 0.5)
+    assert (space.high[:, 2] == 4).all()  # twice the largest force, and a scale of 2
+    assert env.reset()[0] in env.observation_space
+    env.close()
+    lidar.close()
+
+
 def test_what_is_rescaled_is_between_its_bounds() -> None:
     wrapped = gymnasium.wrappers.RescaleObservation(make("EscapeRoomEnv"), np.float32(-1), np.float32(1))
     observation, _ = wrapped.reset(seed=1)

@@ -318,7 +318,7 @@ def test_without_levels_there_is_none() -> None:
     ("arguments", "message"),
     [
         ({"agents": "both"}, "agents is 'both'; it must be one of 'joint', 'rows'"),
-        ({"observations": "pixels"}, "observations is 'pixels'; it must be one of 'flat', 'dict'"),
+        ({"observations": "pixels"}, "observations is 'pixels'; it must be a sequence of parts, .*"),
         ({"num_agents": 9}, "num_agents is 9"),
         ({"action_check": "raise"}, "action_check is 'raise'"),
         ({"cameras": doorstep.Cameras()}, "cameras is"),

@@ -114,6 +114,22 @@ def test_episodes_that_are_moved_ahead_end_early() -> None:
     env.close()
 
 
+def test_the_group_of_critics_has_more() -> None:
+    env = EscapeRoomRslRlEnv(6, seed=2, observations=("lidar",), critic_observations=("physics", "agent_index"))
+    for _ in range(2):
+        groups = env.get_observations()
+        assert {name: tuple(group.shape) for name, group in groups.items()} == {"policy": (6, 60), "critic": (6, 66)}
+        assert torch.equal(groups["critic"][:, :60], groups["policy"])
+        assert torch.equal(groups["policy"], env.simulator.lidar.to_torch().reshape(6, 60))
+        assert torch.equal(groups["critic"][:, 60:], torch.tensor([[1.0] * 5 + [0], [1.0] * 6] * 3))
+        env.step(torch.zeros(6, 4))
+    env.close()
+    with pytest.raises(doorstep.ArgumentError, match="None where observations are by name"):
+        EscapeRoomRslRlEnv(6, observations="by_name", critic_observations=("physics",))
+    with pytest.raises(doorstep.ArgumentError, match="with each part at most once"):
+        EscapeRoomRslRlEnv(6, critic_observations=("lidar",))
+
+
 STEPS_LEFT = 92  # of a flat observation, the element with the steps that remain
 
 

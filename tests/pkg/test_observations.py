@@ -1,4 +1,4 @@
-"""What observations are made of is a value: checked, written in every form, and the same wherever worlds are stepped."""
+"""What observations are made of is a value that is checked and written in every form; worlds do not depend on it."""
 
 from __future__ import annotations
 

@@ -98,42 +98,48 @@ DS_INLINE void write_door(const W& world, int room, const Sights<W>& sights, flo
     out[2] = !none && world.doors.open[door] ? 1.f : 0.f;
 }
 
-// Parts that are no tensor.
-struct OtherParts {
-    float steps_remaining, agent_index, physics[kPhysics];
-};
-
-template <class W>
-DS_INLINE const float* find_part(int part, const ObservationRow& row, const typename W::Terms& terms,
-                                 OtherParts& others) {
-    switch (part) {
-        case DS_OBSERVATION_PART_self_observations: return row.self;
-        case DS_OBSERVATION_PART_partner_observations: return row.partners;
-        case DS_OBSERVATION_PART_room_entity_observations: return row.room_entities;
-        case DS_OBSERVATION_PART_door_observations: return row.doors;
-        case DS_OBSERVATION_PART_lidar: return row.lidar;
-        case DS_OBSERVATION_PART_steps_remaining: return &others.steps_remaining;
-        case DS_OBSERVATION_PART_agent_index: return &others.agent_index;
-        default: terms.relative_physics(others.physics); return others.physics;
-    }
+// Writes numbers multiplied by a scale; returns the place behind them.
+template <int kCount>
+DS_INLINE float* append(float* to, const float* from, float scale) {
+    DS_ROLLED
+    for (int i = 0; i < kCount; i++) to[i] = scale * from[i];
+    return to + kCount;
 }
+DS_INLINE float* append(float* to, float number, float scale) { return append<1>(to, &number, scale); }
 
 // Puts the parts of an agent's observation side by side, most of them read from the tensors just written.
 template <class W>
 DS_INLINE void lay_out(const FlatLayout& layout, const typename W::Terms& terms, int32_t steps_remaining,
                        int32_t episode_length, int agent, const ObservationRow& row) {
     DS_ASSERT(row.flat);
-    OtherParts others;
-    others.steps_remaining = static_cast<float>(steps_remaining) / static_cast<float>(episode_length);
-    others.agent_index = static_cast<float>(agent) / static_cast<float>(W::kAgents > 1 ? W::kAgents - 1 : 1);
+    constexpr float kLastAgent = W::kAgents > 1 ? W::kAgents - 1 : 1;
     float* out = row.flat;
     DS_ROLLED
     for (int i = 0; i < layout.parts.num_parts; i++) {
-        const int part = layout.parts.parts[i], size = part_size(part, W::kAgents);
-        const float *from = find_part<W>(part, row, terms, others), scale = layout.parts.scales[i];
-        DS_ROLLED
-        for (int k = 0; k < size; k++) out[k] = scale * from[k];
-        out += size;
+        const float scale = layout.parts.scales[i];
+        switch (layout.parts.parts[i]) {
+            case DS_OBSERVATION_PART_self_observations: out = append<kSelfSize>(out, row.self, scale); break;
+            case DS_OBSERVATION_PART_partner_observations:
+                out = append<kPolarSize * (W::kAgents - 1)>(out, row.partners, scale);
+                break;
+            case DS_OBSERVATION_PART_room_entity_observations:
+                out = append<kPolarSize * kEntitySlots>(out, row.room_entities, scale);
+                break;
+            case DS_OBSERVATION_PART_door_observations: out = append<kPolarSize>(out, row.doors, scale); break;
+            case DS_OBSERVATION_PART_lidar: out = append<kLidarSize>(out, row.lidar, scale); break;
+            case DS_OBSERVATION_PART_steps_remaining:
+                out = append(out, static_cast<float>(steps_remaining) / static_cast<float>(episode_length), scale);
+                break;
+            case DS_OBSERVATION_PART_agent_index:
+                out = append(out, static_cast<float>(agent) / kLastAgent, scale);
+                break;
+            case DS_OBSERVATION_PART_physics: {
+                float numbers[kPhysics];
+                terms.relative_physics(numbers);
+                out = append<kPhysics>(out, numbers, scale);
+                break;
+            }
+        }
     }
     DS_ASSERT(out == row.flat + layout.size);
 }

@@ -159,7 +159,7 @@ def test_other_observations_are_refused_by_name(of_lidar: Path) -> None:
         assert (sim.actions.to_numpy() == ACTION).all()
     with RolloutEngine(SimulatorConfig(2, observations=policy.observations)) as engine:
         engine.submit(EpisodeRequest(policy=of_lidar, max_steps=3))
-        assert next(engine).finished
+        assert next(iter(engine)).finished
 
 
 def test_commands_have_options_for_how_networks_choose(folder: Path, tmp_path: Path) -> None:
