@@ -14,7 +14,7 @@ BY_NAME = "by_name"
 PHYSICS = "physics"  # which agents do not observe by default
 
 OBSERVATIONS = tuple(name for name in OBSERVATION_PARTS if name != PHYSICS)
-"""The parts of an agent's observation, in order, if nothing else is asked for."""
+"""The default parts of the flat observation, in order."""
 
 # Names, and (name, scale) where the scale is not 1.
 Parts: TypeAlias = Sequence[str | tuple[str, float]]
