@@ -88,7 +88,9 @@ def test_the_state_has_what_only_critics_see() -> None:
     assert env.state_spaces["agent_0"].shape == (2 * 66,)
     for _ in range(2):
         lidar = env.simulator.lidar.to_torch().flatten(2)
-        state = env.state()["agent_1"].reshape(3, 2, 66)
+        whole = env.state()["agent_1"]
+        assert whole is not None
+        state = whole.reshape(3, 2, 66)
         for index, agent in enumerate(env.possible_agents):
             assert torch.equal(observations[agent], lidar[:, index])
             assert torch.equal(state[:, index, :60], lidar[:, index])

@@ -32,7 +32,7 @@ def make(**arguments: Any) -> Any:
     return EscapeRoomTorchRLEnv(WORLDS, **{"episode_length": LENGTH, "num_threads": 1, "seed": 5, **arguments})
 
 
-def assert_tells(tensordict: Any, observations: Any, kind: str) -> None:
+def assert_tells(tensordict: Any, observations: Any, kind: Any) -> None:
     """The group has these observations."""
     for key, name in NAMES[kind].items():
         np.testing.assert_array_equal(tensordict["agents", key].numpy(), observations[name])
