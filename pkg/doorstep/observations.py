@@ -54,9 +54,6 @@ class PartsRule(Rule):
     def from_text(self, text: str) -> Any:
         return tuple(_read(part.strip()) for part in text.split(","))
 
-    def placeholder(self) -> str:
-        return "PART[:SCALE],..."
-
 
 @final
 @dataclass(frozen=True)
@@ -78,9 +75,6 @@ class ObservationsRule(PartsRule):
 
     def from_text(self, text: str) -> Any:
         return BY_NAME if text == BY_NAME else super().from_text(text)
-
-    def placeholder(self) -> str:
-        return f"{super().placeholder()}|{BY_NAME}"
 
 
 def parts_of(observations: AnyObservations) -> Iterator[tuple[str, float]]:

@@ -261,6 +261,8 @@ class Simulator(TensorProperties, CameraProperties):
     def reset(self, worlds: WorldSelection = None, *, seed: int | None = None) -> None:
         """Regenerates worlds without a step: their rewards and dones become 0, their observations are recomputed.
 
+        It returns nothing: observations are tensors of the simulator.
+
         >>> import doorstep
         >>> sim = doorstep.Simulator(2, seed=7)
         >>> sim.step()

@@ -11,6 +11,7 @@ until the next step and has no other effect.
 from __future__ import annotations
 
 import math
+import sys
 import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, final
@@ -22,6 +23,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from doorstep._arguments import refuse
 from doorstep._native import STREAM_OWN, Dtype, Memory, TensorInfo
 from doorstep._native.foreign_tensor import packed_strides
+from doorstep._optional import import_optional
 from doorstep._streams import LEGACY_STREAM, interface_stream
 from doorstep.errors import ArgumentError
 
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 DTYPES = {dtype: np.dtype(dtype.name.lower()) for dtype in Dtype}
 DLPACK_CPU = (1, 0)  # kDLCPU, device 0
 DLPACK_CUDA = 2  # kDLCUDA
+_TORCH, _JAX = 'pip install "torch>=2.6"', 'pip install "jax>=0.6"'
 _SHOWN_ELEMENTS = 60  # of larger tensors repr() shows the ends
 _SHORTENED_DIMENSIONS = 3  # and none of the values if there are more dimensions
 DLPACK_NO_ORDER = -1  # a consumer's stream that waits for nothing
@@ -360,15 +363,17 @@ class Tensor(NDArrayOperatorsMixin):
 
         On a GPU, PyTorch's current stream is ordered after everything begun on the simulator before. Later steps are
         ordered too while the simulator uses that stream, as it does by default.
-        """
-        import torch
 
+        Raises:
+            LibraryError: there is no PyTorch.
+        """
+        torch = sys.modules.get("torch") or import_optional("torch", "to_torch() needs PyTorch", _TORCH)
         if self._on_gpu:
             self._order(torch.cuda.current_stream(self._dlpack_device[1]).cuda_stream or LEGACY_STREAM)
         made = self._memory.export_object(torch.Tensor, self._info)
         if made is None:  # PyTorch is too old for the short way
-            made = torch.from_dlpack(self)  # type: ignore[attr-defined,unused-ignore]
-        return made  # type: ignore[no-any-return,unused-ignore]
+            made = torch.from_dlpack(self)
+        return made
 
     def to_jax(self, *, copy: bool = False) -> jax.Array:
         """A JAX array of this memory, without a copy unless copy is True.
@@ -378,15 +383,15 @@ class Tensor(NDArrayOperatorsMixin):
 
         Raises:
             ArgumentError: the tensor is a state field and copy is False; JAX reads contiguous memory only.
+            LibraryError: there is no JAX.
         """
-        import jax
-
+        jax = import_optional("jax", "to_jax() needs JAX", _JAX)
         if copy:
             return jax.numpy.asarray(self.copy_to_host())
         if self._strides != packed_strides(self._shape, self._dtype.itemsize):
             refuse("copy", f"True for {self._name}, which is not contiguous", copy)
         _warn_about_immutability()
-        return jax.dlpack.from_dlpack(self)  # type: ignore[no-any-return,unused-ignore]
+        return jax.dlpack.from_dlpack(self)
 
 
 def describe(tensor: Tensor) -> str:

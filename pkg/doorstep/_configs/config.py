@@ -162,9 +162,6 @@ class Part(Rule):
         with _within(name):
             return self.cls.from_dict(value) if isinstance(value, Mapping) else value
 
-    def placeholder(self) -> str:
-        return self.cls.__name__.upper()
-
 
 @contextlib.contextmanager
 def _within(name: str) -> Iterator[None]:

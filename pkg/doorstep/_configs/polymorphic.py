@@ -113,6 +113,3 @@ class PolymorphicPart(Rule):
 
     def from_plain(self, name: str, value: Any) -> Any:
         return Part(self.cls).from_plain(name, {"type": value} if isinstance(value, str) else value)
-
-    def placeholder(self) -> str:
-        return "|".join(self.cls.registry)

@@ -1,4 +1,4 @@
-"""What values a field may have, and how they are written: in Python, in JSON and as text of an option."""
+"""What values a field may have, and how they are written: in Python, in JSON and as text of the command line."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Rule:
         return value
 
     def to_text(self, plain: Any) -> str:
-        """A value of to_plain() as the text of an option."""
+        """A value of to_plain() as a text of the command line."""
         return _json(plain)
 
     def from_text(self, text: str) -> Any:
@@ -51,10 +51,6 @@ class Rule:
             return from_json(text)
         except ArgumentError:
             return text
-
-    def placeholder(self) -> str:
-        """Of the option's value in help texts."""
-        return "VALUE"
 
 
 @final
@@ -73,9 +69,6 @@ class Integer(Rule):
             return int(text)
         except ValueError:
             return text
-
-    def placeholder(self) -> str:
-        return "N"
 
 
 @final
@@ -117,9 +110,6 @@ class Number(Rule):
         except ValueError:
             return text
 
-    def placeholder(self) -> str:
-        return "X"
-
 
 @final
 @dataclass(frozen=True)
@@ -131,9 +121,6 @@ class Flag(Rule):
 
     def from_text(self, text: str) -> Any:
         return {"true": True, "false": False}.get(text.lower(), text)
-
-    def placeholder(self) -> str:
-        return "true|false"
 
 
 class Text(Rule):
@@ -150,9 +137,6 @@ class Text(Rule):
     def from_text(self, text: str) -> Any:
         return super().from_text(text) if text[:1] == '"' else text
 
-    def placeholder(self) -> str:
-        return "TEXT"
-
 
 @final
 @dataclass(frozen=True)
@@ -164,9 +148,6 @@ class Choice(Text):
     def check(self, name: str, value: Any) -> str:
         return check_choice(name, value, self.names)
 
-    def placeholder(self) -> str:
-        return "|".join(self.names)
-
 
 @final
 @dataclass(frozen=True)
@@ -176,9 +157,6 @@ class Device(Text):
     def check(self, name: str, value: Any) -> str:
         check_device(value)
         return str(value)
-
-    def placeholder(self) -> str:
-        return "DEVICE"
 
 
 @final
@@ -237,9 +215,6 @@ class Items(Rule):
             return super().from_text(text)
         return [self.item.from_text(part.strip()) for part in text.split(",")]
 
-    def placeholder(self) -> str:
-        return f"{self.item.placeholder()},..."
-
 
 @final
 @dataclass(frozen=True)
@@ -266,9 +241,6 @@ class Optional(Rule):
 
     def from_text(self, text: str) -> Any:
         return None if text.lower() == "none" else self.rule.from_text(text)
-
-    def placeholder(self) -> str:
-        return f"{self.rule.placeholder()}|none"
 
 
 def _json(plain: Any) -> str:

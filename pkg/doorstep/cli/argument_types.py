@@ -84,10 +84,15 @@ def add_threads_argument(parser: argparse.ArgumentParser) -> None:
 
 
 POLICIES = (
-    "what chooses the actions: random, idle, scripted, trained, module:function, path/to/file.py:function, or the "
-    "folder, checkpoint or policy file of a training"
+    "what chooses the actions: random, idle, scripted, trained, module:function, path/to/file.py:function, the folder "
+    "of a run of doorstep train, a checkpoint or a policy file"
 )
 
+
+LEVELS = (
+    "reference, room_types for levels of each type of the reference's rooms, curated for the levels that come with "
+    'doorstep, the name of one of these, such as "let me in", or a file of doorstep.levels.save_levels()'
+)
 
 SAMPLING_OPTIONS = ("greedy", "temperature", "top_p")
 
@@ -131,9 +136,7 @@ def add_levels_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--levels",
         metavar="LEVELS",
-        help="reference, room_types for levels of each type of the reference's rooms, curated for the levels that come "
-        "with doorstep, or a file of doorstep.levels.save_levels(). Every world draws one of them at each reset, all "
-        "equally likely (reference)",
+        help=f"{LEVELS}. Every world draws one of them at each reset, all equally likely (reference)",
     )
 
 

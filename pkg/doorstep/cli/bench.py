@@ -18,6 +18,8 @@ from doorstep.observations import BY_NAME
 
 SUMMARY = "Time step() alone, under random actions."
 
+EXAMPLES = ("doorstep bench --threads 1 --profile",)
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""

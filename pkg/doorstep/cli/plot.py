@@ -11,6 +11,8 @@ from doorstep.errors import ArgumentError
 
 SUMMARY = "Draw learning curves of training runs, or where the agents of recordings went."
 
+EXAMPLES = ("doorstep plot rooms --output curves.png", "doorstep plot doorstep.rec --output positions.png")
+
 AXES = ("steps", "seconds", "updates")
 
 _PATHS = "folders of doorstep train, for learning curves; or files of doorstep record, for maps of where agents went"

@@ -28,6 +28,8 @@ from doorstep.recording.record import take_steps
 
 SUMMARY = "Step worlds and record them, for replay, view and render."
 
+EXAMPLES = ("doorstep record --policy trained --worlds 16 --steps 400 --output run.rec",)
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""

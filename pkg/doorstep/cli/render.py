@@ -38,6 +38,11 @@ from doorstep.video import FRAMES_PER_SECOND
 
 SUMMARY = "Draw worlds: a picture (.png), a video (.mp4, .gif) or a replay for the browser (.html)."
 
+EXAMPLES = (
+    "doorstep render --policy trained --camera overview --output trained.gif",
+    "doorstep render --actions doorstep.rec --output replay.html",
+)
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""

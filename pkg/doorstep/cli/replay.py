@@ -13,6 +13,8 @@ from doorstep.simulator import Simulator
 
 SUMMARY = "Replay a recording, and check that the same worlds result."
 
+EXAMPLES = ("doorstep replay doorstep.rec",)
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""

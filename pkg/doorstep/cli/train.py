@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from doorstep._configs.flags import split_changes
-from doorstep.cli.argument_types import count, positive_integer
+from doorstep._configs.changes import split_changes
+from doorstep.cli.argument_types import LEVELS, count, positive_integer
 from doorstep.cli.training_screen import TrainingScreen
 from doorstep.errors import ArgumentError, LibraryError
 
@@ -20,6 +20,12 @@ if TYPE_CHECKING:
     from doorstep.training import TrainingConfig
 
 SUMMARY = "Train agents with PPO, and write a checkpoint that can be played and resumed."
+
+EXAMPLES = (
+    "doorstep train --run-dir rooms --minutes 10",
+    "doorstep train --run-dir rooms --resume --minutes 10 gamma=0.998",
+    "doorstep train --run-dir mine --levels mine.json --worlds 128 learning_rate=5e-4",
+)
 
 PRESETS = ("default", "reference", "pixels")
 
@@ -40,11 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="a config to begin with: a .json, .yaml or .yml file, such as the config.json of a run",
     )
-    add(
-        "--levels",
-        metavar="LEVELS",
-        help="short for levels=LEVELS: reference, room_types, curated, or a file of doorstep.levels.save_levels()",
-    )
+    add("--levels", metavar="LEVELS", help=f"short for levels=LEVELS: {LEVELS}")
     add("--worlds", type=positive_integer, metavar="N", help="short for simulator.num_worlds=N")
     add("--num-updates", type=positive_integer, metavar="N", help="short for num_updates=N")
     add("--minutes", type=float, metavar="X", help="write a checkpoint and end after so many minutes of the clock")

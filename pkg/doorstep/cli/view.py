@@ -22,6 +22,12 @@ _Number = TypeVar("_Number", int, float)
 
 SUMMARY = "Show worlds live in a browser, play by hand, or scrub through a recording."
 
+EXAMPLES = (
+    "doorstep view --policy trained --worlds 16",
+    "doorstep view --levels curated --policy scripted --worlds 20",
+    "doorstep view --policy rooms",
+)
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""

@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doorstep.config import SimulatorConfig
-from doorstep.errors import ArgumentError, StateError
+from doorstep.errors import StateError
 from doorstep.evaluation.arenas import Arena
 from doorstep.evaluation.contestants import Contestant
 from doorstep.evaluation.episodes import Ended, Episodes
 from doorstep.metrics import MetricsStore
-from doorstep.observations import Parts, flat_size
+from doorstep.observations import Parts
 from doorstep.policy import Policy
+from doorstep.policy.playing import check_inputs
 from doorstep.rollouts import EpisodeResult, RolloutConfig, RolloutEngine
 
 
@@ -111,11 +112,4 @@ def _check_finished(match: Match, result: EpisodeResult) -> None:
 def _check_inputs(config: SimulatorConfig, matches: Sequence[Match]) -> None:
     """A network must read what agents observe; in an engine it would fail episode by episode."""
     for contestant, _ in matches:
-        policy = contestant.policy
-        size = flat_size(contestant.observations_in(config), config.num_agents)
-        if isinstance(policy, Policy) and policy.num_inputs != size:
-            raise ArgumentError(
-                f"policy {contestant.name!r} reads {policy.num_inputs} numbers; agents observe {size}",
-                argument="policies",
-                hint=f"it was made for another number of agents than {config.num_agents}",
-            )
+        check_inputs(contestant.policy, contestant.observations_in(config), config.num_agents, contestant.name)

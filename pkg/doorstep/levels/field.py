@@ -41,9 +41,6 @@ class PlayedLevels(Text):
     def from_text(self, text: str) -> Any:
         return from_json(text) if text.startswith("[") else super().from_text(text)
 
-    def placeholder(self) -> str:
-        return "LEVELS"
-
 
 def _from_plain(prefix: str, entry: Any) -> Any:
     return level_from(prefix, entry) if isinstance(entry, Mapping) else entry

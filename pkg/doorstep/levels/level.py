@@ -19,6 +19,7 @@ from doorstep._native._generated import (
 from doorstep.errors import ArgumentError
 from doorstep.levels.ascii_map import read_map
 from doorstep.levels.document import Document, check_capacity
+from doorstep.levels.map_text import map_of
 from doorstep.levels.numbers import NumberOrRange, check_integer_range
 from doorstep.levels.overlap import check_overlaps
 from doorstep.levels.parts import WALL_HEIGHT, Button, Cube, Door, Goal, GoalAgentsName, Room, Spawn, Wall
@@ -45,6 +46,16 @@ class Level(Document):
     (Room(start=1.0, end=10.5, door=0), Room(start=10.5, end=16.0, door=None))
     >>> doorstep.Level.from_json(level.to_json()) == level
     True
+    >>> level
+    Level '', a character is 1 x 2 m:
+    XXXXXXXXXXXXXXXXXXXX
+    XXXXXXXXXXXXXXXXXXXX
+    ....................
+    ########AAAA########
+    ....................
+    .....a.........O....
+    ....................
+    ..1111111...2222222.
 
     Attributes:
         walls: at most 32 together with the doors.
@@ -104,6 +115,11 @@ class Level(Document):
         self._check_buttons()
         self._settle_rooms()
         check_overlaps(self.walls, self.doors, self.cubes, self.spawns)
+
+    def __repr__(self) -> str:
+        """The level's map, in the characters of `from_ascii()`; see `map_of()` for what has no place on the grid."""
+        text, (cell_x, cell_y) = map_of(self)
+        return f"Level {self.name!r}, a character is {cell_x:g} x {cell_y:g} m:\n{text}"
 
     @classmethod
     def from_ascii(

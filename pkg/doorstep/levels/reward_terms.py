@@ -39,9 +39,6 @@ class RewardTerms(Rule):
             return text  # which is refused by its field's name
         return {name.strip(): _number(number) for name, _, number in pairs}
 
-    def placeholder(self) -> str:
-        return "NAME=VALUE,..."
-
 
 def _number(text: str) -> float | str:
     try:

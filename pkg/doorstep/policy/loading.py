@@ -30,7 +30,10 @@ OBSERVES = ("flat", "tensors", "simulator")
 _WEIGHTS = ".safetensors"
 _TRAINED = Path(__file__).with_name("trained.safetensors")
 _NAMES = ("random", "idle", "scripted", "trained")
-_FORMS = f"{', '.join(map(repr, _NAMES))}, 'module:function', 'path/to/file.py:function', or a run, checkpoint or file"
+_FORMS = (
+    f"{', '.join(map(repr, _NAMES))}, 'module:function', 'path/to/file.py:function', the folder of a run, a checkpoint "
+    "or a policy file"
+)
 
 
 def load_policy(policy: AnyPolicy, *, sampling: SamplingParams | None = None) -> Any:

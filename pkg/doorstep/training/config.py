@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal, final
 
 from doorstep._arguments import check_weights, refuse
 from doorstep._configs import Config, Integer, Number, PolymorphicConfig, Registry, registered
-from doorstep._configs.flags import apply_changes, split_changes
+from doorstep._configs.changes import apply_changes, split_changes
 from doorstep._native import MAX_SEED
 from doorstep.config import SimulatorConfig
 from doorstep.levels import GeneratedLevel, Level, Rewards

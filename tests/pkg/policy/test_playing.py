@@ -36,6 +36,15 @@ class Seeing:
         return actions
 
 
+@pytest.mark.parametrize(("num_agents", "width"), [(1, 91), (3, 97)])
+def test_a_network_for_another_number_of_agents_is_refused_before_the_first_step(num_agents: int, width: int) -> None:
+    with doorstep.Simulator(1, num_agents=num_agents) as others, pytest.raises(doorstep.ArgumentError) as caught:
+        Player(load_policy("trained"), others, "trained")
+    assert str(caught.value) == (
+        f"policy 'trained' reads 94 numbers; agents observe {width} (it was made for worlds with num_agents=2)"
+    )
+
+
 # ---- What a policy observes
 
 
