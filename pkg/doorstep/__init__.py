@@ -28,6 +28,7 @@ from doorstep.errors import (
     StateError,
 )
 from doorstep.levels import Level, Rewards
+from doorstep.observations import OBSERVATIONS
 from doorstep.render.camera import CameraPose
 from doorstep.simulator import Simulator
 from doorstep.tensor import Tensor
@@ -45,6 +46,7 @@ __version__ = _VERSION
 __all__ = [
     "ACTIONS",
     "NEUTRAL_ACTION",
+    "OBSERVATIONS",
     "AbsentTensorError",
     "Action",
     "ArgumentError",

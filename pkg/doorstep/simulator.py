@@ -44,6 +44,7 @@ from doorstep.levels.choice import REFERENCE, AnyLevels, room_for, table_levels
 from doorstep.levels.files import AnyLevel
 from doorstep.levels.native import check_spawns, to_native_array, to_native_rewards
 from doorstep.levels.rules import check_reward
+from doorstep.observations import OBSERVATIONS, AnyObservations
 from doorstep.render.camera import CameraPose
 from doorstep.render.drawing import Drawing
 from doorstep.render.objects import Snapshot, take_snapshots
@@ -85,8 +86,10 @@ class Simulator(TensorProperties, CameraProperties):
         action_check: what happens to an action out of range. "clamp": it becomes the nearest legal value and is
             counted in `health`. "raise": `step()` raises and steps no world. "off": values within +-32767 are applied.
         strict: after an error inside a world (see `health`) the next call raises SimulationError.
-        flat_observations: also write `observations`, all observations side by side, and `final_observations`. Policies
-            read them; where only the parts are read, steps are faster without.
+        observations: the parts of `observations` and `final_observations`, an agent's numbers side by side, in this
+            order: names, or (name, scale) for parts that are multiplied by a number above 0. The names are those of
+            `doorstep.OBSERVATIONS`, the default, and "physics", the state field, divided by the reference's numbers.
+            "by_name": neither tensor exists; where only the others are read, steps are faster so.
         levels: what worlds play: "reference", the fastest; "room_types", "curated", the path of a file, a level, a
             sequence of these, or a mapping of names to levels. Each world draws one at every reset.
         level_weights: how likely each one is, relative to their sum, not negative and not all zero. None: all are
@@ -139,7 +142,7 @@ class Simulator(TensorProperties, CameraProperties):
         num_threads: int | None = None,
         action_check: ActionCheckName = "clamp",
         strict: bool = False,
-        flat_observations: bool = True,
+        observations: AnyObservations = OBSERVATIONS,
         levels: AnyLevels = REFERENCE,
         level_weights: Sequence[float] | NDArray[Any] | None = None,
         reward: Rewards | None = None,
@@ -165,7 +168,7 @@ class Simulator(TensorProperties, CameraProperties):
             num_threads=num_threads,
             action_check=action_check,
             strict=strict,
-            flat_observations=flat_observations,
+            observations=observations,
             max_levels=room_for(played, max_levels),
             cameras=cameras,
         )
@@ -709,7 +712,7 @@ def _write(simulator: Simulator, values: Mapping[str, NDArray[Any]]) -> None:
     simulator.bind(**dict.fromkeys(memory))
 
 
-def native_settings(config: SimulatorConfig, stream: object = None) -> dict[str, int]:
+def native_settings(config: SimulatorConfig, stream: object = None) -> dict[str, Any]:
     """The fields of ds_simulator_config."""
     kind, index = choose_device(config.device)
     fields = config.native_fields()

@@ -112,7 +112,7 @@ class DeviceBatch:
     def rules(self, outputs: Sequence[str], *, resets: bool = False) -> list[int]:
         inputs = resets + 2 * (self.batch.max_levels > 0)
         numbers = [DeviceKind.CUDA, self.num_agents, self.batch.episode_length, 1, 0, inputs]
-        return [*map(int, numbers), *xla_frames.NO_REWARD, *map(NAMES.index, outputs)]
+        return [*map(int, numbers), *xla_frames.NO_REWARD_NO_PARTS, *map(NAMES.index, outputs)]
 
     def close(self) -> None:
         for buffer in (self.worlds, *self.tensors.values(), self.scratch, self.trouble, self.table):

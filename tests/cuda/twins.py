@@ -69,7 +69,7 @@ def play_levels(num_worlds: int, *, num_threads: int | None = 1, **options: Any)
         *(level for level in levels.curated().values() if len(level.spawns) >= options["num_agents"]),
         _crowd(options["num_agents"]),
     ]
-    with Twins(num_worlds, num_threads=num_threads, max_levels=len(table), flat_observations=True, **options) as twins:
+    with Twins(num_worlds, num_threads=num_threads, max_levels=len(table), **options) as twins:
         for sim in twins.both():
             sim.set_levels(table)
             sim.reset()

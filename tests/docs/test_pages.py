@@ -96,7 +96,7 @@ def all_api_pages() -> str:
 
 def test_every_tensor_and_state_field_is_in_the_environment_page() -> None:
     page = (DOCS / "reference/environment.md").read_text("utf-8")
-    with doorstep.Simulator(1, flat_observations=True) as sim:
+    with doorstep.Simulator(1) as sim:
         names = [*sim.tensors, *(name for name in dir(type(sim.state)) if not name.startswith("_"))]
     for name in names:
         assert f"`{name}`" in page, name

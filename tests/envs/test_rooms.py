@@ -81,7 +81,7 @@ def test_elements_are_those_of_a_row(num_agents: int) -> None:
 
 
 def test_elements_are_those_of_their_tensors() -> None:
-    parts = rooms(observations="dict")
+    parts = rooms(observations="by_name")
     observation = parts.start()
     assert list(observation) == list(parts.elements)
     for name, element in parts.elements.items():

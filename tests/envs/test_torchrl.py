@@ -25,14 +25,14 @@ with warnings.catch_warnings():
 
 WORLDS, LENGTH = 4, 6
 DONES = ("done", "terminated", "truncated")
-NAMES = {"flat": {"observation": "observations"}, "dict": {name: name for name in PARTS}}
+NAMES = {doorstep.OBSERVATIONS: {"observation": "observations"}, "by_name": {name: name for name in PARTS}}
 
 
 def make(**arguments: Any) -> Any:
     return EscapeRoomTorchRLEnv(WORLDS, **{"episode_length": LENGTH, "num_threads": 1, "seed": 5, **arguments})
 
 
-def assert_tells(tensordict: Any, observations: Any, kind: str) -> None:
+def assert_tells(tensordict: Any, observations: Any, kind: Any) -> None:
     """The group has these observations."""
     for key, name in NAMES[kind].items():
         np.testing.assert_array_equal(tensordict["agents", key].numpy(), observations[name])
@@ -49,7 +49,7 @@ def assert_ended(tensordict: Any, ended: Any) -> None:
 
 
 @pytest.mark.parametrize("num_agents", [1, 2, 3])
-@pytest.mark.parametrize("kind", ["flat", "dict"])
+@pytest.mark.parametrize("kind", [doorstep.OBSERVATIONS, "by_name"])
 def test_it_passes_torchrls_check(kind: str, num_agents: int) -> None:
     env = make(observations=kind, num_agents=num_agents)
     check_env_specs(env, break_when_any_done="both", seed=0)
@@ -81,7 +81,7 @@ def test_pixels_are_the_cameras_views(outputs: tuple[str, ...]) -> None:
     env.close()
 
 
-@pytest.mark.parametrize("kind", ["flat", "dict"])
+@pytest.mark.parametrize("kind", [doorstep.OBSERVATIONS, "by_name"])
 def test_rollouts_are_what_happened(kind: str) -> None:
     """Over the ends of episodes: the last observation is in "next", the first one of the next episode at the root."""
     env, history = make(observations=kind), History("disabled", WORLDS, episode_length=LENGTH, seed=5)
@@ -121,15 +121,15 @@ def test_some_worlds_are_reset() -> None:
             chosen = torch.from_numpy(mask).reshape(shape)
             tensordict[key] = chosen.clone() if key == "_reset" else chosen.repeat(1, 2, 1)
             tensordict = env.reset(tensordict)
-            assert_tells(tensordict, history.reset(mask), "flat")
+            assert_tells(tensordict, history.reset(mask), doorstep.OBSERVATIONS)
         tensordict["agents", "action"] = torch.from_numpy(actions).long()
         stepped, tensordict = env.step_and_maybe_reset(tensordict)
         told = history.step(actions)
-        assert_tells(stepped["next"], told.observations, "flat")
+        assert_tells(stepped["next"], told.observations, doorstep.OBSERVATIONS)
         assert_ended(stepped["next"], told.ended)
         lengths.update(told.lengths[told.ended].tolist())
         if told.ended.any():
-            assert_tells(tensordict, history.reset(told.ended.copy()), "flat")
+            assert_tells(tensordict, history.reset(told.ended.copy()), doorstep.OBSERVATIONS)
             assert_ended(tensordict, np.zeros(WORLDS, bool))
     assert lengths == {LENGTH}
     env.close()

@@ -43,7 +43,7 @@ def walk(sim: doorstep.Simulator, steps: int, action: tuple[int, ...] = WALK) ->
 
 @pytest.mark.parametrize("num_agents", [1, 2, 3, 8])
 def test_the_reference_as_a_level_has_the_bits_of_the_reference(num_agents: int) -> None:
-    rules: dict[str, Any] = {"num_agents": num_agents, "seed": 3, "episode_length": 60, "flat_observations": True}
+    rules: dict[str, Any] = {"num_agents": num_agents, "seed": 3, "episode_length": 60}
     own, table = doorstep.Simulator(64, **rules), doorstep.Simulator(64, max_levels=3, **rules)
     draws = np.random.default_rng(num_agents)
     for _ in range(150):

@@ -8,7 +8,7 @@ import ctypes
 from enum import IntEnum
 from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
-ABI_VERSION = 6
+ABI_VERSION = 7
 SAVE_FORMAT_VERSION = 3
 MAX_SEED = 4294967295
 MAX_GLOBAL_WORLDS = 4294967296
@@ -22,6 +22,7 @@ MAX_THREADS = 1024
 MAX_LEVELS = 1048576
 MAX_DIMENSIONS = 5
 MAX_ACTION_COMPONENTS = 16
+MAX_OBSERVATION_SCALE = 1000000
 LEVEL_MAX_STATICS = 32
 LEVEL_MAX_DOORS = 8
 LEVEL_MAX_BUTTONS = 12
@@ -367,7 +368,7 @@ class TensorRow(NamedTuple):
     shape: tuple[str, ...]
     writable: bool
     sentence: str
-    flat: bool = False  # exists only with flat_observations
+    flat: bool = False  # exists only with flat observations
     levels: bool = False  # exists only with max_levels
     outlives_step: bool = False  # written where an episode ends, kept until the next one does
 
@@ -464,7 +465,7 @@ TENSORS: tuple[TensorRow, ...] = (
         "float32",
         ("N", "A", "F"),
         False,
-        "All of the above concatenated, then steps_remaining / episode_length, then agent index / max(A-1, 1).",
+        "The flat observation: parts side by side, by default self_observations to agent_index.",
         flat=True,
     ),
     TensorRow(
@@ -700,6 +701,19 @@ STATE_FIELDS: tuple[TensorRow, ...] = (
 )
 
 
+# Parts of the flat observation, by their numbers in the C API, with the shapes of an agent's values.
+OBSERVATION_PARTS: dict[str, tuple[str, ...]] = {
+    "self_observations": ("8",),
+    "partner_observations": ("A-1", "3"),
+    "room_entity_observations": ("6", "3"),
+    "door_observations": ("3",),
+    "lidar": ("30", "2"),
+    "steps_remaining": ("1",),
+    "agent_index": ("1",),
+    "physics": ("5",),
+}
+
+
 class Error(ctypes.Structure):
     """ds_error"""
 
@@ -719,6 +733,20 @@ class Error(ctypes.Structure):
         ("hint", ctypes.c_char_p),
         ("driver_code", ctypes.c_int32),
         ("padding", ctypes.c_int32),
+    )
+
+
+class Observations(ctypes.Structure):
+    """ds_observations"""
+
+    num_parts: int
+    parts: ctypes.Array[ctypes.c_int32]
+    scales: ctypes.Array[ctypes.c_float]
+
+    _fields_: ClassVar = (
+        ("num_parts", ctypes.c_int32),
+        ("parts", ctypes.c_int32 * 8),
+        ("scales", ctypes.c_float * 8),
     )
 
 
@@ -999,7 +1027,7 @@ class SimulatorConfig(ctypes.Structure):
     auto_reset: int
     action_check: int
     strict: int
-    flat_observations: int
+    observations: Observations
     max_levels: int
     stream: int
 
@@ -1016,7 +1044,7 @@ class SimulatorConfig(ctypes.Structure):
         ("auto_reset", ctypes.c_int32),
         ("action_check", ctypes.c_int32),
         ("strict", ctypes.c_int32),
-        ("flat_observations", ctypes.c_int32),
+        ("observations", Observations),
         ("max_levels", ctypes.c_int64),
         ("stream", ctypes.c_uint64),
     )
@@ -1194,6 +1222,7 @@ class Batch(ctypes.Structure):
     levels: int | None
     max_levels: int
     reward: int | None
+    observations: int | None
 
     _fields_: ClassVar = (
         ("struct_size", ctypes.c_uint32),
@@ -1213,6 +1242,7 @@ class Batch(ctypes.Structure):
         ("levels", ctypes.c_void_p),
         ("max_levels", ctypes.c_int64),
         ("reward", ctypes.c_void_p),
+        ("observations", ctypes.c_void_p),
     )
 
 
@@ -1978,6 +2008,7 @@ class PythonRules(ctypes.Structure):
 
 STRUCTURES: tuple[tuple[str, type[ctypes.Structure]], ...] = (
     ("ds_error", Error),
+    ("ds_observations", Observations),
     ("ds_tensor_info", TensorInfo),
     ("ds_range", Range),
     ("ds_level_box", LevelBox),

@@ -16,6 +16,7 @@ from doorstep.levels import Rewards
 from doorstep.levels.choice import table_levels
 from doorstep.levels.files import AnyLevel
 from doorstep.levels.reward_terms import RewardTerms
+from doorstep.observations import OBSERVATIONS, AnyObservations
 from doorstep.policy import SamplingParams, load_policy
 from doorstep.policy.imported import import_member
 from doorstep.recording import Recording
@@ -308,7 +309,7 @@ def simulator_of(
     episode_length: int = 200,
     levels: Sequence[AnyLevel] = (),
     *,
-    flat_observations: bool = True,
+    observations: AnyObservations = OBSERVATIONS,
 ) -> Simulator:
     """The simulator that the options of add_simulator_arguments() describe.
 
@@ -321,7 +322,7 @@ def simulator_of(
         num_threads=arguments.threads,
         device=arguments.device,
         episode_length=episode_length,
-        flat_observations=flat_observations,
+        observations=observations,
         reward=reward_of(arguments),
         max_levels=len(levels),
     )

@@ -27,6 +27,7 @@ from doorstep.cli.argument_types import (
 from doorstep.cli.best_moment import BestMoment
 from doorstep.cli.rooms_start import RoomsStart
 from doorstep.cli.terminal import Progress
+from doorstep.policy.loading import observations_for
 from doorstep.policy.playing import Player
 from doorstep.recording.film import side_by_side
 from doorstep.render import write_png
@@ -58,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
     arguments.output = arguments.output or Path(f"doorstep-demo-{_as_part_of_a_name(arguments.policy)}.png")
     check_output(arguments.output, (".png",))
     policy, levels = policy_of(arguments), levels_of(arguments)
-    with simulator_of(arguments, levels=levels) as sim:
+    with simulator_of(arguments, levels=levels, observations=observations_for(policy)) as sim:
         if levels:
             sim.reset()
         player = Player(policy, sim, arguments.policy)

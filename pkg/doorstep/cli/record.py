@@ -21,6 +21,7 @@ from doorstep.cli.argument_types import (
 )
 from doorstep.cli.rooms_start import RoomsStart
 from doorstep.cli.terminal import Progress
+from doorstep.policy.loading import observations_for
 from doorstep.policy.playing import Player
 from doorstep.recording import RecordingWriter
 from doorstep.recording.record import take_steps
@@ -53,7 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
     check_output(arguments.output)
     policy = policy_of(arguments)
     levels = levels_of(arguments)
-    with simulator_of(arguments, arguments.episode_length, levels) as sim:
+    with simulator_of(arguments, arguments.episode_length, levels, observations=observations_for(policy)) as sim:
         player = Player(policy, sim, arguments.policy)
         rooms_start = RoomsStart(sim) if arguments.start == "rooms" else None
         if rooms_start:

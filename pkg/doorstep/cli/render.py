@@ -29,6 +29,7 @@ from doorstep.cli.argument_types import (
 from doorstep.cli.rooms_start import RoomsStart
 from doorstep.cli.terminal import Progress
 from doorstep.errors import ArgumentError
+from doorstep.policy.loading import observations_for
 from doorstep.policy.playing import Player
 from doorstep.recording import Recording, Replay
 from doorstep.recording.film import ENDINGS, Film, Moments
@@ -143,7 +144,7 @@ def _player(arguments: argparse.Namespace, recording: Recording | None) -> Itera
             yield sim, lambda _: play.step()
         return
     policy, levels = policy_of(arguments), levels_of(arguments)
-    with simulator_of(arguments, arguments.episode_length, levels) as sim:
+    with simulator_of(arguments, arguments.episode_length, levels, observations=observations_for(policy)) as sim:
         if levels:
             sim.reset()
         player = Player(policy, sim, arguments.policy)

@@ -14,7 +14,7 @@ from doorstep._arguments import refuse
 from doorstep._native import ACTIONS, STATE_FIELDS
 from doorstep.envs._rooms import (
     RENDER_MODES,
-    ObservationKind,
+    EnvObservations,
     OverDrawnRooms,
     Rooms,
     as_array,
@@ -24,6 +24,7 @@ from doorstep.envs._rooms import (
 )
 from doorstep.envs._spaces import action_space, observation_space
 from doorstep.errors import StateError
+from doorstep.observations import OBSERVATIONS
 
 # The number of an episode is no part of what happens in it.
 STATE_PARTS = tuple(row.name for row in STATE_FIELDS if row.name != "episode_index")
@@ -44,8 +45,8 @@ class EscapeRoomParallelEnv(OverDrawnRooms, ParallelEnv[str, Any, Any]):  # type
     >>> env.close()
 
     Args:
-        observations: "flat": one vector. "dict": the parts of it by name. "pixels": the views of `cameras`; a
-            dictionary, if the cameras make several tensors.
+        observations: parts, as for `Simulator`: one vector. "by_name": the parts by name. "pixels": the views of
+            `cameras`; a dictionary, if the cameras make several tensors.
         render_mode: "rgb_array" or None.
         render_options: keywords of `Simulator.render` for pictures, such as `width`, `height` and `samples`.
         rules: of the simulator, by name: `num_agents`, `seed`, `episode_length`, `cameras`, ... as for
@@ -65,7 +66,7 @@ class EscapeRoomParallelEnv(OverDrawnRooms, ParallelEnv[str, Any, Any]):  # type
     def __init__(
         self,
         *,
-        observations: ObservationKind = "flat",
+        observations: EnvObservations = OBSERVATIONS,
         render_mode: str | None = None,
         render_options: Mapping[str, Any] | None = None,
         **rules: Any,

@@ -10,7 +10,7 @@ import numpy as np
 
 from doorstep.envs._rooms import (
     RENDER_MODES,
-    ObservationKind,
+    EnvObservations,
     OverDrawnRooms,
     Rooms,
     as_array,
@@ -20,6 +20,7 @@ from doorstep.envs._rooms import (
 )
 from doorstep.envs._spaces import action_space, observation_space
 from doorstep.envs.vector import OverSpecifiedRooms, check_options
+from doorstep.observations import OBSERVATIONS
 
 
 class EscapeRoomEnv(OverSpecifiedRooms, OverDrawnRooms, gymnasium.Env[Any, Any]):  # type: ignore[misc]
@@ -46,7 +47,7 @@ class EscapeRoomEnv(OverSpecifiedRooms, OverDrawnRooms, gymnasium.Env[Any, Any])
     def __init__(
         self,
         *,
-        observations: ObservationKind = "flat",
+        observations: EnvObservations = OBSERVATIONS,
         render_mode: str | None = None,
         render_options: Mapping[str, Any] | None = None,
         **rules: Any,

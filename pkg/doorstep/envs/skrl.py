@@ -6,26 +6,27 @@ from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import torch
 from gymnasium import spaces
 from skrl.envs.wrappers.torch import MultiAgentEnvWrapper, Wrapper
 from skrl.utils.spaces.torch import flatten_tensorized_space
 
-from doorstep._arguments import check_choice, refuse
+from doorstep._arguments import refuse
 from doorstep.envs._arrays import torch_arrays
 from doorstep.envs._rooms import (
     AgentsView,
     Autoreset,
-    ObservationKind,
+    EnvObservations,
     Outcome,
     OverDrawnRooms,
     Rooms,
     check_render_mode,
+    refuse_pixels,
     rows_of_worlds,
 )
 from doorstep.envs._spaces import action_space, observation_space
-
-OBSERVATION_KINDS = ("flat", "dict")
+from doorstep.observations import OBSERVATIONS, Parts, PartsRule
 
 
 class _OverRooms(OverDrawnRooms):
@@ -56,8 +57,9 @@ class EscapeRoomSkrlEnv(_OverRooms, Wrapper):  # type: ignore[misc]
         agents: what an environment is. "rows": an agent of a world, so that one policy controls all agents; `num_envs`
             is then a multiple of `num_agents`. "joint": a world; its action is the actions of all agents side by side,
             its reward their mean.
-        observations: "flat": one vector for each agent. "dict": its parts, in a space of gymnasium's Dict; tensors are
-            flat all the same, as skrl has them, and `unflatten_tensorized_space()` takes them apart.
+        observations: parts, as for `Simulator`: one vector for each agent. "by_name": all parts, in a space of
+            gymnasium's Dict; tensors are flat all the same, as skrl has them, and `unflatten_tensorized_space()` takes
+            them apart.
         render_mode: "rgb_array", or None: `render()`, which skrl's trainers call after every step unless they are
             `headless`, does nothing.
         render_options: keywords of `Simulator.render` for pictures, such as `width`, `height` and `samples`.
@@ -73,12 +75,12 @@ class EscapeRoomSkrlEnv(_OverRooms, Wrapper):  # type: ignore[misc]
         num_envs: int = 2,
         *,
         agents: AgentsView = "rows",
-        observations: ObservationKind = "flat",
+        observations: EnvObservations = OBSERVATIONS,
         render_mode: str | None = None,
         render_options: Mapping[str, Any] | None = None,
         **rules: Any,
     ) -> None:
-        check_choice("observations", observations, OBSERVATION_KINDS)
+        refuse_pixels(observations)
         self.render_mode = check_render_mode(render_mode)
         self._rooms = Rooms(
             num_envs,
@@ -146,7 +148,7 @@ class EscapeRoomSkrlMultiAgentEnv(_OverRooms, MultiAgentEnvWrapper):  # type: ig
     """An environment for skrl's multi-agent algorithms (IPPO, MAPPO): dictionaries by agent, "agent_0" and so on.
 
     It has skrl's interface, as `EscapeRoomSkrlEnv` has. The state of a world, for centralised critics, is the flat
-    observations of its agents side by side.
+    observations of its agents side by side, with `critic_observations`.
 
     >>> import torch, doorstep.envs
     >>> env = doorstep.envs.EscapeRoomSkrlMultiAgentEnv(4, seed=3)
@@ -161,6 +163,8 @@ class EscapeRoomSkrlMultiAgentEnv(_OverRooms, MultiAgentEnvWrapper):  # type: ig
 
     Args:
         num_envs: worlds.
+        observations: parts, as for `Simulator`.
+        critic_observations: further parts of each agent in the state, such as ("physics",).
         render_mode: "rgb_array", or None: `render()`, which skrl's trainers call after every step unless they are
             `headless`, does nothing.
         render_options: keywords of `Simulator.render` for pictures, such as `width`, `height` and `samples`.
@@ -175,6 +179,8 @@ class EscapeRoomSkrlMultiAgentEnv(_OverRooms, MultiAgentEnvWrapper):  # type: ig
         self,
         num_envs: int = 1,
         *,
+        observations: Parts = OBSERVATIONS,
+        critic_observations: Parts | None = None,
         render_mode: str | None = None,
         render_options: Mapping[str, Any] | None = None,
         **rules: Any,
@@ -183,14 +189,18 @@ class EscapeRoomSkrlMultiAgentEnv(_OverRooms, MultiAgentEnvWrapper):  # type: ig
         self._rooms = Rooms(
             rows_of_worlds(num_envs, rules),
             agents="rows",
+            observations=PartsRule().check("observations", observations),
+            critic_observations=critic_observations,
             autoreset=_autoreset_of(num_envs),
             arrays=torch_arrays,
             render_options=render_options,
             rules=rules,
         )
         agents = [f"agent_{agent}" for agent in range(self._rooms.num_agents)]
-        of_agent, of_action = observation_space(self._rooms), action_space(self._rooms)
-        state = spaces.Box(-float("inf"), float("inf"), (self._rooms.num_agents * _length_of(of_agent),))
+        whole, of_action = observation_space(self._rooms), action_space(self._rooms)
+        assert isinstance(whole, spaces.Box)
+        of_agent = spaces.Box(self._seen(whole.low), self._seen(whole.high), dtype=np.float32)
+        state = spaces.Box(-float("inf"), float("inf"), (self._rooms.num_agents * whole.shape[0],))
         inner = SimpleNamespace(  # of which skrl tells these
             device=self._rooms.device,
             num_envs=num_envs,
@@ -222,7 +232,7 @@ class EscapeRoomSkrlMultiAgentEnv(_OverRooms, MultiAgentEnvWrapper):  # type: ig
         observation = self._rooms.start(seed)
         self._has_ended = False
         self._state = observation.reshape(self.num_envs, -1)
-        return self._by_agent(observation), {}
+        return self._by_agent(self._seen(observation)), {}
 
     def step(
         self, actions: Mapping[str, torch.Tensor]
@@ -245,8 +255,9 @@ class EscapeRoomSkrlMultiAgentEnv(_OverRooms, MultiAgentEnvWrapper):  # type: ig
             self._has_ended = bool(outcome.ended.any())
         self._state = outcome.observation.reshape(self.num_envs, -1)
         infos = {name: self._by_world(value) for name, value in _infos(self._rooms, outcome).items()}
+        infos["final_observations"] = self._seen(infos["final_observations"])
         return (
-            self._by_agent(outcome.observation),
+            self._by_agent(self._seen(outcome.observation)),
             self._by_agent(outcome.rewards[:, None]),
             self._by_agent(outcome.terminations[:, None]),
             self._by_agent(outcome.truncations[:, None]),
@@ -256,6 +267,10 @@ class EscapeRoomSkrlMultiAgentEnv(_OverRooms, MultiAgentEnvWrapper):  # type: ig
     def state(self) -> dict[str, torch.Tensor | None]:
         """The state of every world, [num_envs, num_agents * features], by agent; None before reset()."""
         return dict.fromkeys(self.possible_agents, self._state)
+
+    def _seen(self, observation: Any) -> Any:
+        """Without what only critics see."""
+        return observation[..., : observation.shape[-1] - self._rooms.num_critic_inputs]
 
     def _by_world(self, array: torch.Tensor) -> torch.Tensor:
         return array.reshape(self.num_envs, self.num_agents, *array.shape[1:])
@@ -290,8 +305,3 @@ def _infos(rooms: Rooms, outcome: Outcome) -> dict[str, Any]:
         "episode_returns": rooms.final_returns(),
         "episode_lengths": rooms.final_lengths(),
     }
-
-
-def _length_of(space: spaces.Space[Any]) -> int:
-    assert space.shape is not None
-    return int(space.shape[0])

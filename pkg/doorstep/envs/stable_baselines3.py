@@ -14,9 +14,10 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from doorstep._arguments import check_integer, is_integer, refuse
 from doorstep._native import MAX_SEED
-from doorstep.envs._rooms import AgentsView, ObservationKind, Outcome, OverRooms, Rooms, check_render_mode, row_of
+from doorstep.envs._rooms import AgentsView, EnvObservations, Outcome, OverRooms, Rooms, check_render_mode, row_of
 from doorstep.envs._spaces import action_space, observation_space
 from doorstep.envs.vector import check_options
+from doorstep.observations import OBSERVATIONS
 
 # Observations, rewards, dones, infos.
 Stepped: TypeAlias = tuple[Any, NDArray[np.float32], NDArray[np.bool_], list[dict[str, Any]]]
@@ -48,8 +49,8 @@ class EscapeRoomVecEnv(OverRooms, VecEnv):  # type: ignore[misc]
         agents: what a sub-environment is. "rows": an agent of a world, so that one policy controls all agents;
             `num_envs` is then a multiple of `num_agents`. "joint": a world; its action is the actions of all agents
             side by side, its reward their mean.
-        observations: "flat": one vector for each agent. "dict": the parts of it by name, for `MultiInputPolicy`.
-            "pixels": the views of `cameras`; a dictionary, if the cameras make several tensors.
+        observations: parts, as for `Simulator`: one vector for each agent. "by_name": the parts by name, for
+            `MultiInputPolicy`. "pixels": the views of `cameras`; a dictionary, if the cameras make several tensors.
         render_mode: "rgb_array" or None.
         render_options: keywords of `Simulator.render` for pictures, such as `width`, `height` and `samples`.
         rules: of the simulator, by name: `seed`, `num_agents`, `episode_length`, `num_threads`, `cameras`, ... as for
@@ -64,7 +65,7 @@ class EscapeRoomVecEnv(OverRooms, VecEnv):  # type: ignore[misc]
         num_envs: int = 1,
         *,
         agents: AgentsView = "rows",
-        observations: ObservationKind = "flat",
+        observations: EnvObservations = OBSERVATIONS,
         render_mode: str | None = None,
         render_options: Mapping[str, Any] | None = None,
         **rules: Any,

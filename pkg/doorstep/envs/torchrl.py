@@ -14,8 +14,9 @@ from torchrl.envs import EnvBase
 from doorstep._arguments import check_integer, refuse
 from doorstep._native import MAX_SEED
 from doorstep.envs._arrays import Arrays, torch_arrays
-from doorstep.envs._rooms import FLAT_OBSERVATION, Element, ObservationKind, OverRooms, Rooms, rows_of_worlds
+from doorstep.envs._rooms import FLAT_OBSERVATION, Element, EnvObservations, OverRooms, Rooms, rows_of_worlds
 from doorstep.errors import StateError
+from doorstep.observations import OBSERVATIONS
 
 AGENTS = "agents"  # the group of all agents
 DONES = ("done", "terminated", "truncated")
@@ -53,8 +54,9 @@ class EscapeRoomTorchRLEnv(OverRooms, EnvBase):  # type: ignore[misc]
 
     Args:
         num_envs: worlds.
-        observations: "flat": one vector for each agent, ("agents", "observation"). "dict": its parts by name,
-            ("agents", "lidar") and so on. "pixels": the views of `cameras` by name, ("agents", "rgb") and so on.
+        observations: parts, as for `Simulator`: one vector for each agent, ("agents", "observation"). "by_name": the
+            parts by name, ("agents", "lidar") and so on. "pixels": the views of `cameras` by name, ("agents", "rgb")
+            and so on.
         rules: of the simulator, by name: `seed`, `device`, `num_agents`, `episode_length`, `cameras`, ... as for
             `doorstep.SimulatorConfig`.
 
@@ -62,7 +64,7 @@ class EscapeRoomTorchRLEnv(OverRooms, EnvBase):  # type: ignore[misc]
         ArgumentError: an argument is out of range; the message names it.
     """
 
-    def __init__(self, num_envs: int = 1, *, observations: ObservationKind = "flat", **rules: Any) -> None:
+    def __init__(self, num_envs: int = 1, *, observations: EnvObservations = OBSERVATIONS, **rules: Any) -> None:
         rooms = Rooms(
             rows_of_worlds(num_envs, rules),
             agents="rows",

@@ -16,7 +16,7 @@ from doorstep.envs._rooms import (
     RENDER_MODES,
     AgentsView,
     Autoreset,
-    ObservationKind,
+    EnvObservations,
     Outcome,
     OverRooms,
     Rooms,
@@ -24,6 +24,7 @@ from doorstep.envs._rooms import (
 )
 from doorstep.envs._spaces import SpacesOfRows
 from doorstep.errors import ArgumentError
+from doorstep.observations import OBSERVATIONS
 
 RESET_OPTIONS = ("reset_mask",)
 
@@ -57,7 +58,7 @@ class _RoomsVectorEnv(SpacesOfRows, OverSpecifiedRooms, VectorEnv[Any, Any, Any]
         num_envs: int = 1,
         *,
         agents: AgentsView = "joint",
-        observations: ObservationKind = "flat",
+        observations: EnvObservations = OBSERVATIONS,
         autoreset_mode: AutoresetMode | Autoreset = "next_step",
         render_mode: str | None = None,
         render_options: Mapping[str, Any] | None = None,
@@ -168,8 +169,8 @@ class EscapeRoomVectorEnv(_RoomsVectorEnv, VectorEnv[Any, Any, Any]):  # type: i
         agents: what a sub-environment is. "joint": a world; its action is the actions of all agents side by side, its
             reward their mean. "rows": an agent of a world, so that one policy controls all agents; `num_envs` is then a
             multiple of `num_agents`, and episodes of agents of one world end together.
-        observations: "flat": one vector for each agent. "dict": the parts of it by name. "pixels": the views of
-            `cameras`; a dictionary, if the cameras make several tensors.
+        observations: parts, as for `Simulator`: one vector for each agent. "by_name": the parts by name. "pixels": the
+            views of `cameras`; a dictionary, if the cameras make several tensors.
         autoreset_mode: when an ended episode is followed by the next: `gymnasium.vector.AutoresetMode`, or "next_step",
             "same_step", "disabled".
         render_mode: "rgb_array" or None.

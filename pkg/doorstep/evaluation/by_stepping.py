@@ -52,7 +52,10 @@ def _simulator(config: SimulatorConfig, contestant: Contestant, arena: Arena, ep
     most = config.num_worlds
     if observed_by(contestant.policy) == "simulator":
         most = min(most, _MOST_PLANNED_WORLDS)
-    played = config.replace(num_worlds=min(most, episodes), auto_reset=False, flat_observations=True, max_levels=0)
+    observations = contestant.observations_in(config)
+    played = config.replace(
+        num_worlds=min(most, episodes), auto_reset=False, observations=observations, max_levels=0
+    )
     return Simulator.from_config(played, levels="reference" if arena.level is None else arena.level)
 
 

@@ -33,7 +33,8 @@ class EvaluationConfig(Config):
     >>> config.scheduler
     FairShareScheduler(max_chunk=None)
 
-    Of the simulator `seed`, `world_offset`, `auto_reset`, `flat_observations` and `max_levels` are not used.
+    Of the simulator `seed`, `world_offset`, `auto_reset` and `max_levels` are not used, and its `observations` only by
+    policies that do not say what they read.
 
     Raises:
         ArgumentError: a value is out of range; the message names the field, its value and the range.

@@ -12,12 +12,14 @@ from doorstep._arguments import nearest
 from doorstep._beginnings import Beginnings
 from doorstep._native._generated import MAX_AGENTS
 from doorstep.errors import ArgumentError
+from doorstep.observations import BY_NAME, AnyObservations, flat_size, part_names, part_size
 from doorstep.policy.built_in import IdlePolicy, RandomPolicy
-from doorstep.policy.loading import observed_by
+from doorstep.policy.loading import check_observations, observed_by
 from doorstep.policy.policy import Policy
 from doorstep.simulator import Simulator
 from doorstep.tensor import Tensor
 
+PARTNERS = "partner_observations"
 NATIVE = (Policy, RandomPolicy, IdlePolicy)  # they keep nothing of what they observe, and return actions
 
 
@@ -40,8 +42,7 @@ class Player:
         self._sim = sim
         self._policy: Any = policy.seeded(sim.seed) if isinstance(policy, (Policy, RandomPolicy)) else policy
         self._name = name or getattr(policy, "__name__", type(policy).__name__)
-        if isinstance(policy, Policy):
-            check_inputs(policy, sim, self._name)
+        check_inputs(policy, sim.config.observations, sim.num_agents, self._name)
         self._state: Any = None
         self._began = Beginnings(sim)
 
@@ -115,17 +116,19 @@ class Player:
         raise ArgumentError(message, argument="policy", hint=hint) from error
 
 
-def check_inputs(policy: Policy, sim: Simulator, name: str) -> None:
+def check_inputs(policy: Any, observations: AnyObservations, num_agents: int, name: str) -> None:
     """Refuses before the first step what every step would refuse.
 
     Raises:
         ArgumentError: the network was made for another number of agents, or other observations.
     """
-    width = sim.observations.shape[-1]
-    if policy.num_inputs == width:
+    check_observations(policy, name, observations)
+    width = flat_size(observations, num_agents)
+    if not isinstance(policy, Policy) or policy.num_inputs == width or observations == BY_NAME:
         return
-    more_agents, rest = divmod(policy.num_inputs - width, sim.partner_observations.shape[-1])
-    made_for = sim.num_agents + more_agents
+    of_partner = part_size(PARTNERS, 2) if PARTNERS in part_names(observations) else policy.num_inputs
+    more_agents, rest = divmod(policy.num_inputs - width, of_partner)
+    made_for = num_agents + more_agents
     hint = f"it was made for worlds with num_agents={made_for}" if not rest and 1 <= made_for <= MAX_AGENTS else ""
     message = f"policy {name!r} reads {policy.num_inputs} numbers; agents observe {width}"
     raise ArgumentError(message, argument="policy", hint=hint)

@@ -82,8 +82,9 @@ class Requests:
         self._engine = (1 << _ENGINE_BITS) - 1 - next(_engines) % ((1 << _ENGINE_BITS) - 1)
         self._submissions = Submissions(self._engine << (64 - _ENGINE_BITS - INDEX_BITS))
         in_use = self._submissions.policies_in_use
-        most, num_agents = config.max_policies, self._num_agents
-        self._policies = PolicyTable(most, num_agents, in_use, lambda number: None, load_for_ray)
+        self._policies = PolicyTable(
+            config.max_policies, config.simulator, in_use, lambda number: None, load_for_ray
+        )
         self._checks = RequestChecks(config, self._policies)
         self._lock = threading.RLock()
         self._outbox: Outbox[list[EpisodeResult]] = Outbox(lambda parts: list(itertools.chain(*parts)), len)

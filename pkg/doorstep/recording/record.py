@@ -12,7 +12,7 @@ from doorstep._arguments import check_integer
 from doorstep.levels.choice import AnyLevels, table_levels
 from doorstep.levels.rules import Rewards
 from doorstep.policy import SamplingParams, load_policy
-from doorstep.policy.loading import AnyPolicy
+from doorstep.policy.loading import AnyPolicy, observations_for
 from doorstep.policy.playing import Player
 from doorstep.recording.recording import Recording
 from doorstep.recording.writer import RecordingWriter
@@ -67,6 +67,7 @@ def record(
         episode_length=episode_length,
         auto_reset=num_steps is not None,
         reward=reward,
+        observations=observations_for(found),
         max_levels=len(table),
     ) as sim:
         if table:

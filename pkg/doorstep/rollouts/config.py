@@ -151,8 +151,8 @@ class RolloutConfig(NativeConfig):
     >>> config.scheduler
     DynamicChunkScheduler(max_chunk=None, begin_fraction=1.0)
 
-    Of the simulator `seed`, `world_offset`, `auto_reset` and `flat_observations` are not used, and it has no `cameras`.
-    In `devices` "cpu" may be there more than once.
+    Of the simulator `seed`, `world_offset` and `auto_reset` are not used, and it has no `cameras`. With
+    `observations="by_name"` it has the default ones. In `devices` "cpu" may be there more than once.
 
     Raises:
         ArgumentError: a value is out of range; the message names the field, its value and the range.

@@ -69,7 +69,7 @@ class Core:
         in_use = self.answers.policies_in_use
         self.replicas: list[Replica] = []
         self._native = NativePolicies(in_use, functools.partial(_ask_again, self.replicas))
-        self._policies = PolicyTable(config.max_policies, num_agents, in_use, self._native.forget)
+        self._policies = PolicyTable(config.max_policies, config.simulator, in_use, self._native.forget)
         self._writer = RequestWriter(num_agents, self._policies)
         self.ending = False
         self.is_copy = False  # in a forked child

@@ -19,7 +19,7 @@ PRESETS: dict[str, TrainingConfig] = {
     # For a few CPU cores. The task of the last room is practised: behind two easy rooms, in rooms of its type alone,
     # and where agents failed.
     "default": TrainingConfig(
-        simulator=SimulatorConfig(512, flat_observations=True),
+        simulator=SimulatorConfig(512),
         levels=(
             leading_outside("reference rooms", "double_button", "cube_blocking", "cube_buttons"),
             leading_outside("easy first rooms", "single_button", "single_button", "cube_buttons"),

@@ -22,8 +22,9 @@ from doorstep.errors import ArgumentError, LibraryError
 from doorstep.levels import Rewards
 from doorstep.levels.choice import REFERENCE
 from doorstep.levels.files import AnyLevel
+from doorstep.observations import AnyObservations
 from doorstep.policy import SamplingParams, load_policy
-from doorstep.policy.loading import AnyPolicy
+from doorstep.policy.loading import AnyPolicy, observations_for
 from doorstep.policy.playing import Player
 from doorstep.recording import Recording
 from doorstep.simulator import Simulator
@@ -90,7 +91,7 @@ def opened(settings: Settings) -> Iterator[tuple[Viewer, viser.ViserServer]]:
     """A viewer that is ready to run, and the server of its page."""
     # first: what is wrong with it is said before a GPU is prepared
     policy = load_policy("random" if settings.policy is None else settings.policy, sampling=settings.sampling)
-    with _simulator(settings) as sim:
+    with _simulator(settings, observations_for(policy)) as sim:
         play = _play(sim, policy, settings)
         with _serving(settings.host, settings.port) as server:
             layout = Layout.of(sim, min(sim.num_worlds, MOST_SHOWN))
@@ -105,7 +106,7 @@ def opened(settings: Settings) -> Iterator[tuple[Viewer, viser.ViserServer]]:
                 viewer.close()
 
 
-def _simulator(settings: Settings) -> Simulator:
+def _simulator(settings: Settings, observations: AnyObservations) -> Simulator:
     if settings.recording is not None:
         recording = settings.recording
         return Simulator.from_config(recording.config.replace(device=settings.device), reward=recording.reward)
@@ -117,6 +118,7 @@ def _simulator(settings: Settings) -> Simulator:
         episode_length=settings.episode_length,
         levels=settings.levels or REFERENCE,
         reward=settings.reward,
+        observations=observations,
     )
 
 

@@ -96,8 +96,8 @@ def test_a_simulator_is_given_to_a_policy_that_asks_for_it(sim: doorstep.Simulat
 
 def test_a_policy_that_observes_flat_needs_a_simulator_that_writes_it() -> None:
     with (
-        doorstep.Simulator(2, flat_observations=False) as sim,
-        pytest.raises(doorstep.ArgumentError, match="flat_observations is False"),
+        doorstep.Simulator(2, observations="by_name") as sim,
+        pytest.raises(doorstep.ArgumentError, match="observations is 'by_name'"),
     ):
         Player(load_policy("trained"), sim).act()
 

@@ -39,7 +39,7 @@ def test_it_needs_no_pytorch() -> None:
 import sys
 sys.modules["torch"] = None
 import doorstep
-with doorstep.Simulator(2, flat_observations=True) as sim:
+with doorstep.Simulator(2) as sim:
     print(doorstep.load_policy("trained").act(sim.observations).shape)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -88,9 +88,9 @@ def test_another_type_of_network_begins_with_its_defaults() -> None:
 
 def test_without_cameras_observations_are_flat() -> None:
     assert TrainingConfig(simulator=doorstep.SimulatorConfig(4), ppo=PPOConfig(num_minibatches=1)).simulator == (
-        doorstep.SimulatorConfig(4, flat_observations=True)
+        doorstep.SimulatorConfig(4)
     )
-    assert not preset("pixels").simulator.flat_observations
+    assert preset("pixels").simulator.observations == "by_name"
 
 
 def test_later_changes_win() -> None:

@@ -108,7 +108,7 @@ def test_the_policy_of_a_checkpoint_plays(trained: Trainer, tmp_path: Path) -> N
     save_checkpoint(tmp_path / "x.safetensors", trained.checkpoint())
     policy = load_policy(tmp_path / "x.safetensors")
     network = restored_network(trained.checkpoint())
-    with doorstep.Simulator(5, seed=3, flat_observations=True) as sim:
+    with doorstep.Simulator(5, seed=3) as sim:
         raw = sim.observations.to_torch().flatten(0, 1)[None]
         with torch.no_grad():
             outputs = network(raw, torch.zeros(10, network.memory_size), torch.zeros(1, 10, dtype=torch.bool))
