@@ -35,10 +35,10 @@ def test_a_restored_simulator_continues_bit_for_bit() -> None:
 
 @pytest.mark.parametrize("reward", [None, doorstep.Rewards(progress=0, idle=3, bonus_factor=1, max_y=0)])
 def test_restored_worlds_go_on_under_the_reward_of_their_simulator(reward: doorstep.Rewards | None) -> None:
-    options = {"episode_length": 10}
-    with doorstep.Simulator(4, **options, reward=doorstep.Rewards(progress=0, idle=1, bonus_factor=1, max_y=0)) as sim:
+    own = doorstep.Rewards(progress=0, idle=1, bonus_factor=1, max_y=0)
+    with doorstep.Simulator(4, episode_length=10, reward=own) as sim:
         play(sim, 6)
-        with doorstep.Simulator(4, **options, reward=reward) as other:
+        with doorstep.Simulator(4, episode_length=10, reward=reward) as other:
             other.restore(sim.save())
             assert other.reward == reward
             summed = np.full((4, 2, 1), 6.0, np.float32)

@@ -195,9 +195,10 @@ def load_reward(text: str | None) -> AnyReward:
         return None
     is_member = ":" in text and not text.lstrip().startswith("{")
     found = import_member(text, "reward") if is_member else _reward_rule.from_text(text)
-    if callable(found):
-        return found
-    return _reward_rule.check("reward", _reward_rule.from_plain("reward", found))
+    if not callable(found):
+        found = _reward_rule.check("reward", _reward_rule.from_plain("reward", found))
+    reward: AnyReward = found
+    return reward
 
 
 def reward_text(reward: Rewards | None) -> str:

@@ -84,14 +84,14 @@ def run(arguments: argparse.Namespace) -> int:
         print(config.to_json(indent=2))
         return 0
     with interruptions() as should_stop, TrainingScreen(sys.stdout) as screen:
-        options = {
+        options: dict[str, Any] = {
             "minutes": arguments.minutes,
             "on_begin": screen.begin,
             "on_update": screen.show,
             "should_stop": should_stop,
             "tensorboard": arguments.tensorboard,
         }
-        rewarded = {} if function is None else {"reward": function}
+        rewarded: dict[str, Any] = {} if function is None else {"reward": function}
         if arguments.resume:
             trainer = training.resume(arguments.run_dir, **options, **{**split_changes(changes), **rewarded})
         else:
