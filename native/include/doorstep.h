@@ -21,7 +21,7 @@
 
 #include <stdint.h>
 
-#define DS_ABI_VERSION 6
+#define DS_ABI_VERSION 7
 #define DS_VERSION_STRING "0.1.0"
 #define DS_SAVE_FORMAT_VERSION 3
 
@@ -448,6 +448,8 @@ typedef struct ds_level {
     uint32_t struct_size;
     int32_t source; /* ds_level_source */
     int32_t room_types[3]; /* GENERATED: ds_room_type of each room */
+    int32_t first_room;    /* GENERATED: 0 .. 2. 0: agents begin as the reference's do; else anywhere in this room that
+                              is free, and the doors behind them are closed */
     int32_t num_walls;
     int32_t num_doors;
     int32_t num_buttons;

@@ -8,7 +8,7 @@ import ctypes
 from enum import IntEnum
 from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
-ABI_VERSION = 6
+ABI_VERSION = 7
 SAVE_FORMAT_VERSION = 3
 MAX_SEED = 4294967295
 MAX_GLOBAL_WORLDS = 4294967296
@@ -912,6 +912,7 @@ class Level(ctypes.Structure):
     struct_size: int
     source: int
     room_types: ctypes.Array[ctypes.c_int32]
+    first_room: int
     num_walls: int
     num_doors: int
     num_buttons: int
@@ -934,6 +935,7 @@ class Level(ctypes.Structure):
         ("struct_size", ctypes.c_uint32),
         ("source", ctypes.c_int32),
         ("room_types", ctypes.c_int32 * 3),
+        ("first_room", ctypes.c_int32),
         ("num_walls", ctypes.c_int32),
         ("num_doors", ctypes.c_int32),
         ("num_buttons", ctypes.c_int32),

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeAlias, final, get_args
 
-from doorstep._arguments import check_choice, refuse
+from doorstep._arguments import check_choice, check_integer, refuse
 from doorstep._native._generated import LEVEL_GENERATED_ROOMS
 from doorstep.levels.document import Document
 from doorstep.levels.level import check_rules
@@ -32,6 +32,8 @@ class GeneratedLevel(Document):
 
     Attributes:
         room_types: of the three rooms, each 40 / 3 m along y; "any": drawn at every reset, all equally likely.
+        first_room: where agents begin: 0, as the reference's do; 1 or 2: anywhere in this room that is free, facing any
+            way. The doors behind them are closed.
         goal: ends the episode; None: only the step limit does.
         rewards: what agents are rewarded for.
         physics: constants of the physics.
@@ -44,6 +46,7 @@ class GeneratedLevel(Document):
     """
 
     room_types: Sequence[RoomTypeName] = ("double_button", "cube_blocking", "cube_buttons")
+    first_room: int = 0
     goal: Goal | None = None
     rewards: Rewards = REFERENCE_REWARDS
     physics: Physics = REFERENCE_PHYSICS
@@ -60,6 +63,8 @@ class GeneratedLevel(Document):
             refuse("room_types", f"{LEVEL_GENERATED_ROOMS} names of room types", types)
         checked = tuple(check_choice(f"room_types[{i}]", name, ROOM_TYPES) for i, name in enumerate(types))
         object.__setattr__(self, "room_types", checked)
+        first_room = check_integer("first_room", self.first_room, 0, LEVEL_GENERATED_ROOMS - 1)
+        object.__setattr__(self, "first_room", first_room)
         check_rules(self)
 
     @property
