@@ -29,14 +29,14 @@ CROWDED = Level(
 MORE_BUTTONS_THAN_CUBES = CROWDED.replace(cubes=[Cube(-3, 5), Cube(4, 12)])
 
 
-def metres_away(sim: Simulator, closed: np.ndarray) -> np.ndarray:
+def metres_away(sim: Simulator, counted: np.ndarray) -> np.ndarray:
     """float64 [N]: between cubes and the buttons of these doors, bool [N, D]."""
     state = sim.state
     cubes = np.where(state.body_kinds[:, :, None] == EntityKind.CUBE, state.body_positions[:, :, :2], np.nan)
     buttons, doors = state.button_positions[:, :, :2], state.button_doors[:]
     used = np.abs(buttons).max(axis=2) < 1e6
-    rows = zip(cubes, buttons, doors, used, closed, strict=True)
-    return np.array([rules.metres_to_buttons(c, b[u], d[u], is_closed) for c, b, d, u, is_closed in rows])
+    rows = zip(cubes, buttons, doors, used, counted, strict=True)
+    return np.array([rules.metres_to_buttons(c, b[u], d[u], of_door) for c, b, d, u, of_door in rows])
 
 
 @pytest.mark.parametrize("num_agents", [1, 2, 5, 8])
@@ -51,14 +51,41 @@ def test_cubes_that_come_nearer_are_rewarded_as_the_reference_says(num_agents: i
         if step % 4 == 0:
             sim.state.body_linear_velocities[:, cubes, :2] = speeds[:, cubes] * (-1) ** (step // 4)
         sim.actions[:] = actions
-        closed = sim.state.door_open[:] == 0
-        before = metres_away(sim, closed)
+        counted = (sim.state.door_open[:] == 0) | (sim.state.door_persistent[:] == 0)
+        before = metres_away(sim, counted)
         sim.step()
-        metres = before - metres_away(sim, closed)
+        metres = before - metres_away(sim, counted)
         expected = np.repeat(0.25 * metres[:, None], num_agents, axis=1)
         np.testing.assert_allclose(sim.rewards[:, :, 0], expected, atol=2e-5)
         moved += int((np.abs(metres) > 0.01).sum())
     assert moved > 20
+
+
+@pytest.mark.parametrize("persistent", [False, True])
+def test_cubes_that_leave_the_button_of_an_open_door_cost_what_they_earned_unless_it_stays_open(
+    persistent: bool,
+) -> None:
+    level = Level(
+        doors=[Door(0, 30, persistent=persistent)],
+        buttons=[Button(0, 10, 0)],
+        cubes=[Cube(0, 6)],
+        spawns=[Spawn(-8, 0), Spawn(8, 0)],
+        rooms=[Room(0, 30, 0)],
+        rewards=APPROACH,
+    )
+    sim = Simulator(1, levels=level)
+    earned, opened, metres = [], [False], [10 - 2.15 - 6.0]
+    for speed in (8,) * 12 + (-8,) * 14:
+        sim.state.body_linear_velocities[0, 2] = (0, speed, 0)
+        sim.step()
+        earned.append(float(sim.rewards[0, 0, 0]))
+        opened.append(bool(sim.state.door_open[0, 0]))
+        metres.append(max(0.0, 10 - 2.15 - float(sim.state.body_positions[0, 2, 1])))
+    assert any(opened)
+    assert opened[-1] is persistent
+    assert metres[-1] > 0.5
+    last = opened.index(True) if persistent else -1
+    assert sum(earned) == pytest.approx(0.25 * (metres[0] - metres[last]), abs=1e-5)
 
 
 @pytest.mark.parametrize("num_agents", [1, 2, 8])

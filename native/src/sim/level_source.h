@@ -223,7 +223,34 @@ DS_INLINE void clear_unused_rooms(W& world) {
         for (uint8_t& thing : world.rooms.thing[room]) thing = kEmptySlot;
 }
 
-// ---- Agents that begin in a later room
+// ---- What may differ from the reference's generator in a generated level
+
+constexpr float kCubeMaxX = 0.5f * kWorldWidth - kCubeHalfExtent;
+
+// Moves a cube to anywhere on the way to a button, as near as the walls of the room allow.
+template <class W>
+DS_INLINE void move_cube_towards(W& world, int cube, int button, int room, RandomStream& random) {
+    const int thing = W::thing_of_body(W::kAgents + cube);
+    const float start = kRoomLength * static_cast<float>(room), end = start + kRoomLength - kWallThickness;
+    const float x = minimum(maximum(world.bodies.x[button], -kCubeMaxX), kCubeMaxX);
+    const float y = minimum(maximum(world.bodies.y[button], start + kCubeHalfExtent), end - kCubeHalfExtent);
+    const float way = random.uniform();
+    place_cube(world, cube, world.bodies.x[thing] + way * (x - world.bodies.x[thing]),
+               world.bodies.y[thing] + way * (y - world.bodies.y[thing]));
+}
+
+template <class W>
+DS_INLINE void move_cubes_near_buttons(W& world, const RoomTypes& types, float share, RandomStream& random) {
+    int button = 0, cube = 0;
+    for (int room = 0; room < kRooms; room++) {
+        const int32_t type = types.of[room];
+        for (int i = 0; type == DS_ROOM_CUBE_BUTTONS && i < cubes_of(type); i++)
+            if (random.uniform() < share) move_cube_towards(world, cube + i, button + i, room, random);
+        button += buttons_of(type);
+        cube += cubes_of(type);
+    }
+}
+
 
 // The places of a grid that fills a room, and is shifted by what the room has to spare. Agents in different places do
 // not touch, whatever their yaws are. Cubes of a room reach into 18 places at most: into three along x and along y each,
@@ -297,6 +324,7 @@ DS_INLINE UsedParts generate_level(W& world, const ds_level& level, RandomStream
         types.of[room] = level.room_types[room] == DS_ROOM_ANY ? drawn : level.room_types[room];
     }
     const UsedParts used = generate_contents(world, types);
+    if (level.cubes_near_buttons > 0.f) move_cubes_near_buttons(world, types, level.cubes_near_buttons, random);
     const int first_room = clamp(level.first_room, 0, kRooms - 1);
     if (first_room > 0) place_agents_in(world, first_room, used, random);
     set_reference_rooms(world.terms(), used);

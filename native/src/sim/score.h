@@ -99,8 +99,8 @@ DS_METHOD void Stages<TileT>::score_progress(const GivenRewards& given, const Te
     reward_progress<World>(weights, bodies, progress, rewards);
     share_bonus<World>(weights, progress, rewards);
     if (weights.room != 0.f || weights.exit != 0.f) reward_rooms<World>(weights, terms, before, progress, rewards);
-    if (away.closed_doors) {
-        const float metres = away.metres - metres_to_buttons<World>(terms, bodies, buttons, away.closed_doors);
+    if (away.doors) {
+        const float metres = away.metres - metres_to_buttons<World>(terms, bodies, buttons, away.doors);
         reward_all<World>(weights.cube_approach * metres, rewards);
     }
     reached.yes = terms.goal_agents() != DS_GOAL_NONE && !terms.is_over(episode) && reaches_goal<World>(terms, bodies);

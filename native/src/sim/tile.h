@@ -19,9 +19,10 @@ struct Chosen {
 struct Coupled {
     bool yes;  // needs the general solver
 };
-// The doors that were closed when the step began, and the metres between their buttons and the cubes for them.
+// Doors that can be closed again, or were closed when the step began, and the metres between their buttons and the cubes
+// for them.
 struct CubesAway {
-    uint32_t closed_doors;  // bit per door; none where that is not rewarded
+    uint32_t doors;  // bit per door that counts; none where that is not rewarded
     float metres;
 };
 struct GoalReached {

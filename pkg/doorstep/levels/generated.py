@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeAlias, final, get_args
 
-from doorstep._arguments import check_choice, check_integer, refuse
+from doorstep._arguments import check_choice, check_integer, is_number, refuse
 from doorstep._native._generated import LEVEL_GENERATED_ROOMS
 from doorstep.levels.document import Document
 from doorstep.levels.level import check_rules
@@ -34,6 +34,8 @@ class GeneratedLevel(Document):
         room_types: of the three rooms, each 40 / 3 m along y; "any": drawn at every reset, all equally likely.
         first_room: where agents begin: 0, as the reference's do; 1 or 2: anywhere in this room that is free, facing any
             way. The doors behind them are closed.
+        cubes_near_buttons: 0 to 1, how likely each cube of a "cube_buttons" room is moved from where the reference's
+            generator puts it to anywhere on the way to the button on its side.
         goal: ends the episode; None: only the step limit does.
         rewards: what agents are rewarded for.
         physics: constants of the physics.
@@ -47,6 +49,7 @@ class GeneratedLevel(Document):
 
     room_types: Sequence[RoomTypeName] = ("double_button", "cube_blocking", "cube_buttons")
     first_room: int = 0
+    cubes_near_buttons: float = 0.0
     goal: Goal | None = None
     rewards: Rewards = REFERENCE_REWARDS
     physics: Physics = REFERENCE_PHYSICS
@@ -65,6 +68,9 @@ class GeneratedLevel(Document):
         object.__setattr__(self, "room_types", checked)
         first_room = check_integer("first_room", self.first_room, 0, LEVEL_GENERATED_ROOMS - 1)
         object.__setattr__(self, "first_room", first_room)
+        if not is_number(self.cubes_near_buttons) or not 0 <= self.cubes_near_buttons <= 1:
+            refuse("cubes_near_buttons", "a probability, 0 to 1", self.cubes_near_buttons)
+        object.__setattr__(self, "cubes_near_buttons", float(self.cubes_near_buttons))
         check_rules(self)
 
     @property
