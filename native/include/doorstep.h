@@ -419,10 +419,10 @@ typedef struct ds_level_goal {
 /* Reward of an agent per step: progress per metre beyond its largest y so far, or idle without progress; progress is
    multiplied by bonus_factor while the largest y of all other agents is within bonus_distance metres. room: for every
    room that it enters for the first time. exit: the first time that it is beyond the end of the last room.
-   cube_approach: for all agents, per metre by which cubes came nearer to the buttons of doors; negative metres where
-   they went away. Doors that stay open do not count after the step in which they opened. Each button of another door
-   has a cube of its own, those that make the sum of the distances the smallest; the distance of a cube that covers its
-   button is 0. goal: for all agents, in the step in which the goal ends the episode. */
+   cube_approach: for all agents, per metre by which cubes came nearer to the buttons of doors that are not persistent;
+   negative metres where they went away. Each button of such a door has a cube of its own, those that make the sum of
+   the distances the smallest; the distance of a cube that covers its button is 0. goal: for all agents, in the step in
+   which the goal ends the episode. */
 typedef struct ds_level_rewards {
     float progress;
     float idle;

@@ -51,7 +51,7 @@ def test_cubes_that_come_nearer_are_rewarded_as_the_reference_says(num_agents: i
         if step % 4 == 0:
             sim.state.body_linear_velocities[:, cubes, :2] = speeds[:, cubes] * (-1) ** (step // 4)
         sim.actions[:] = actions
-        counted = (sim.state.door_open[:] == 0) | (sim.state.door_persistent[:] == 0)
+        counted = sim.state.door_persistent[:] == 0
         before = metres_away(sim, counted)
         sim.step()
         metres = before - metres_away(sim, counted)
@@ -61,12 +61,9 @@ def test_cubes_that_come_nearer_are_rewarded_as_the_reference_says(num_agents: i
     assert moved > 20
 
 
-@pytest.mark.parametrize("persistent", [False, True])
-def test_cubes_that_leave_the_button_of_an_open_door_cost_what_they_earned_unless_it_stays_open(
-    persistent: bool,
-) -> None:
+def test_cubes_cost_on_the_way_back_what_they_earned_also_while_the_door_is_open() -> None:
     level = Level(
-        doors=[Door(0, 30, persistent=persistent)],
+        doors=[Door(0, 30, persistent=False)],
         buttons=[Button(0, 10, 0)],
         cubes=[Cube(0, 6)],
         spawns=[Spawn(-8, 0), Spawn(8, 0)],
@@ -74,18 +71,24 @@ def test_cubes_that_leave_the_button_of_an_open_door_cost_what_they_earned_unles
         rewards=APPROACH,
     )
     sim = Simulator(1, levels=level)
-    earned, opened, metres = [], [False], [10 - 2.15 - 6.0]
+    earned, opened = 0.0, False
     for speed in (8,) * 12 + (-8,) * 14:
         sim.state.body_linear_velocities[0, 2] = (0, speed, 0)
         sim.step()
-        earned.append(float(sim.rewards[0, 0, 0]))
-        opened.append(bool(sim.state.door_open[0, 0]))
-        metres.append(max(0.0, 10 - 2.15 - float(sim.state.body_positions[0, 2, 1])))
-    assert any(opened)
-    assert opened[-1] is persistent
-    assert metres[-1] > 0.5
-    last = opened.index(True) if persistent else -1
-    assert sum(earned) == pytest.approx(0.25 * (metres[0] - metres[last]), abs=1e-5)
+        earned += float(sim.rewards[0, 0, 0])
+        opened |= bool(sim.state.door_open[0, 0])
+    covered = 10 - (1.5 + 0.65)
+    assert opened
+    assert sim.state.body_positions[0, 2, 1] < covered - 0.5
+    assert earned == pytest.approx(0.25 * (sim.state.body_positions[0, 2, 1] - 6.0), abs=1e-5)
+
+
+def test_cubes_earn_nothing_at_the_buttons_of_a_door_that_stays_open() -> None:
+    sim = Simulator(1, levels=CROWDED.replace(doors=[Door(-9, 30), Door(0, 30)]))
+    for _ in range(5):
+        sim.state.body_linear_velocities[0, 2:, :2] = (3.0, 5.0)
+        sim.step()
+        assert sim.rewards[0, :, 0].tolist() == [0.0, 0.0]
 
 
 @pytest.mark.parametrize("num_agents", [1, 2, 8])

@@ -1,4 +1,5 @@
-// How far cubes are from the buttons of doors that can be closed, for the reward of bringing them nearer.
+// How far cubes are from the buttons of doors that close again, for the reward of bringing them nearer. The reward is a
+// difference, so that what cubes earn on a way they cost on the way back.
 #pragma once
 
 #include "sim/stages.h"
@@ -107,16 +108,17 @@ DS_INLINE float least_sum_of_two(int rows, int columns, const Distance& distance
     return a.column != b.column ? a.first + b.first : minimum(a.first + b.second, a.second + b.first);
 }
 
-// Each button of these doors has a cube of its own, as far as there are enough, among the buttons of its door.
+// Each button of a door that closes again has a cube of its own, as far as there are enough, among the buttons of its
+// door.
 template <class W>
 DS_INLINE float metres_to_buttons(const typename W::Terms& terms, const typename W::Bodies& bodies,
-                                  const typename W::Buttons& buttons, uint32_t doors) {
+                                  const typename W::Buttons& buttons, const typename W::Doors& doors) {
     IndexList<W::kCubes> cubes;
     for (int body = W::kAgents; body < W::kBodies; body++)
         if (bodies.kind[body] == DS_ENTITY_CUBE) cubes.add(body);
     float sum = 0.f;
-    for (int door = 0; door < W::kDoors && cubes.count; door++) {
-        if (!(doors >> door & 1)) continue;
+    for (int door = 0; door < terms.used_doors(W::kDoors) && cubes.count; door++) {
+        if (doors.persistent[door]) continue;
         IndexList<W::kButtons> of_door;
         for (int b = 0; b < terms.used_buttons(W::kButtons); b++)
             if (buttons.door[b] == door) of_door.add(b);
@@ -139,11 +141,8 @@ DS_INLINE float metres_to_buttons(const typename W::Terms& terms, const typename
 template <WorldTile TileT>
 DS_METHOD void Stages<TileT>::measure_cubes(const GivenRewards& given, const Terms& terms, const Bodies& bodies,
                                             const Buttons& buttons, const Doors& doors, CubesAway& away) {
-    away.doors = 0;
-    if (terms.rewards_of(given).cube_approach == 0.f) return;
-    for (int d = 0; d < terms.used_doors(World::kDoors); d++)
-        away.doors |= doors.open[d] && doors.persistent[d] ? 0u : 1u << d;
-    away.metres = metres_to_buttons<World>(terms, bodies, buttons, away.doors);
+    away.counts = terms.rewards_of(given).cube_approach != 0.f;
+    if (away.counts) away.metres = metres_to_buttons<World>(terms, bodies, buttons, doors);
 }
 
 }  // namespace doorstep

@@ -19,10 +19,9 @@ struct Chosen {
 struct Coupled {
     bool yes;  // needs the general solver
 };
-// Doors that can be closed again, or were closed when the step began, and the metres between their buttons and the cubes
-// for them.
+// Metres between cubes and buttons when the step began.
 struct CubesAway {
-    uint32_t doors;  // bit per door that counts; none where that is not rewarded
+    bool counts;  // is rewarded
     float metres;
 };
 struct GoalReached {
