@@ -446,10 +446,10 @@ typedef struct ds_level_goal {
 /* Reward of an agent per step: progress per metre beyond its largest y so far, or idle without progress; progress is
    multiplied by bonus_factor while the largest y of all other agents is within bonus_distance metres. room: for every
    room that it enters for the first time. exit: the first time that it is beyond the end of the last room.
-   cube_approach: for all agents, per metre by which cubes came nearer to the buttons of doors that were closed when the
-   step began; negative metres where they went away. Each button of such a door has a cube of its own, those that make
-   the sum of the distances the smallest; the distance of a cube that covers its button is 0. goal: for all agents, in
-   the step in which the goal ends the episode. */
+   cube_approach: for all agents, per metre by which cubes came nearer to the buttons of doors that are not persistent;
+   negative metres where they went away. Each button of such a door has a cube of its own, those that make the sum of
+   the distances the smallest; the distance of a cube that covers its button is 0. goal: for all agents, in the step in
+   which the goal ends the episode. */
 typedef struct ds_level_rewards {
     float progress;
     float idle;
@@ -475,6 +475,10 @@ typedef struct ds_level {
     uint32_t struct_size;
     int32_t source; /* ds_level_source */
     int32_t room_types[3]; /* GENERATED: ds_room_type of each room */
+    int32_t first_room;    /* GENERATED: 0 .. 2. 0: agents begin as the reference's do; else anywhere in this room that
+                              is free, and the doors behind them are closed */
+    float cubes_near_buttons; /* GENERATED: 0 .. 1, how likely each cube of a CUBE_BUTTONS room is moved from where the
+                                 reference's generator puts it to anywhere on the way to the button on its side */
     int32_t num_walls;
     int32_t num_doors;
     int32_t num_buttons;

@@ -66,6 +66,7 @@ def play_levels(num_worlds: int, *, num_threads: int | None = 1, **options: Any)
         levels.GeneratedLevel(
             room_types=("any", "any", "any"), physics=levels.Physics(friction=(0.5, 1.5)), episode_length=(5, 30)
         ),
+        levels.GeneratedLevel(first_room=2, cubes_near_buttons=0.75, episode_length=(5, 30)),
         *(level for level in levels.curated().values() if len(level.spawns) >= options["num_agents"]),
         _crowd(options["num_agents"]),
     ]

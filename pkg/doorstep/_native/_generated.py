@@ -940,6 +940,8 @@ class Level(ctypes.Structure):
     struct_size: int
     source: int
     room_types: ctypes.Array[ctypes.c_int32]
+    first_room: int
+    cubes_near_buttons: float
     num_walls: int
     num_doors: int
     num_buttons: int
@@ -962,6 +964,8 @@ class Level(ctypes.Structure):
         ("struct_size", ctypes.c_uint32),
         ("source", ctypes.c_int32),
         ("room_types", ctypes.c_int32 * 3),
+        ("first_room", ctypes.c_int32),
+        ("cubes_near_buttons", ctypes.c_float),
         ("num_walls", ctypes.c_int32),
         ("num_doors", ctypes.c_int32),
         ("num_buttons", ctypes.c_int32),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal, TypeAlias, final, get_args
 
-from doorstep._configs import Choice, Document, Items
+from doorstep._configs import Choice, Document, Integer, Items, Number
 from doorstep._native._generated import LEVEL_GENERATED_ROOMS
 from doorstep.levels.level import EpisodeLength
 from doorstep.levels.parts import Goal
@@ -31,6 +31,10 @@ class GeneratedLevel(Document):
 
     Attributes:
         room_types: of the three rooms, each 40 / 3 m along y; "any": drawn at every reset, all equally likely.
+        first_room: where agents begin: 0, as the reference's do; 1 or 2: anywhere in this room that is free, facing any
+            way. The doors behind them are closed.
+        cubes_near_buttons: 0 to 1, how likely each cube of a "cube_buttons" room is moved from where the reference's
+            generator puts it to anywhere on the way to the button on its side.
         goal: ends the episode; None: only the step limit does.
         rewards: what agents are rewarded for.
         physics: constants of the physics.
@@ -46,6 +50,8 @@ class GeneratedLevel(Document):
         Sequence[RoomTypeName],
         Items(Choice(ROOM_TYPES), "names of room types", LEVEL_GENERATED_ROOMS, LEVEL_GENERATED_ROOMS),
     ] = ("double_button", "cube_blocking", "cube_buttons")
+    first_room: Annotated[int, Integer(0, LEVEL_GENERATED_ROOMS - 1)] = 0
+    cubes_near_buttons: Annotated[float, Number(0, 1)] = 0.0
     goal: Goal | None = None
     rewards: Rewards = REFERENCE_REWARDS
     physics: Physics = REFERENCE_PHYSICS

@@ -29,9 +29,9 @@ class Rewards(Checked):
         bonus_distance: metres, not negative.
         room: for every room that it enters for the first time.
         exit: when it is beyond the end of the last room for the first time.
-        cube_approach: for all agents, per metre by which cubes come nearer to the buttons of doors that were closed
-            when the step began, and negative when they go away. Of all ways to give each button of a door a cube of its
-            own, the one with the smallest sum of distances counts; a cube that covers its button is at distance 0.
+        cube_approach: for all agents, per metre by which cubes come nearer to the buttons of doors that close again,
+            and negative when they go away. Of all ways to give each button of such a door a cube of its own, the one
+            with the smallest sum of distances counts; a cube that covers its button is at distance 0.
         goal: for all agents, in the step in which the goal ends the episode.
         max_y: metres; y beyond it is no progress.
 

@@ -70,7 +70,7 @@ class TrainingLevels:
         names: of the levels, all different.
         levels: themselves.
         digest: uint8 [32], which other levels do not have.
-        has_reference_rooms: bool [L]: its rooms are of the types of the reference's.
+        has_reference_rooms: bool [L]: its rooms are of the types of the reference's, and agents begin in the first.
     """
 
     def __init__(self, arenas: Sequence[Arena], device: torch.device) -> None:
@@ -81,9 +81,7 @@ class TrainingLevels:
         exits = [float("inf") if arena.has_goal else exit_of(arena) for arena in arenas]
         self._exits = torch.tensor(exits, device=device)
         self._last_rooms = torch.tensor([start_of_last_room(arena) for arena in arenas], device=device)
-        types = [GeneratedLevel().room_types if arena.level is None else getattr(arena.level, "room_types", ())
-                 for arena in arenas]  # fmt: skip
-        self.has_reference_rooms = torch.tensor([one == GeneratedLevel().room_types for one in types], device=device)
+        self.has_reference_rooms = torch.tensor(list(map(has_reference_rooms, arenas)), device=device)
 
     def succeeded(self, levels: torch.Tensor, terminations: torch.Tensor, largest_y: torch.Tensor) -> torch.Tensor:
         """Whether episodes that ended succeeded, bool [W]; arguments as of `outcomes()`."""
@@ -129,6 +127,14 @@ def arenas_of(config: TrainingConfig) -> list[Arena]:
         if not arena.has_goal:
             exit_of(arena)
     return arenas
+
+
+def has_reference_rooms(arena: Arena) -> bool:
+    """Whether agents pass rooms of the types of the reference's, all three."""
+    level, reference = arena.level, GeneratedLevel()
+    if not isinstance(level, GeneratedLevel):
+        return level is None
+    return (level.room_types, level.first_room) == (reference.room_types, reference.first_room)
 
 
 def levels_of(arenas: Sequence[Arena]) -> tuple[AnyLevel, ...]:

@@ -29,6 +29,7 @@ FULL = Level(
     description="All fields, with \u00fc.",
 )
 GENERATED = GeneratedLevel(room_types=("any", "single_button", "cube_buttons"), goal=Goal(0, 1, 2, 3), name="drawn")
+GENERATED = GENERATED.replace(first_room=1, cubes_near_buttons=0.5)
 
 
 def random_level(generator: random.Random) -> Level:

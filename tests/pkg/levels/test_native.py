@@ -61,9 +61,11 @@ def test_fields_of_rules_have_the_order_and_names_of_the_c_api() -> None:
 
 def test_a_generated_level_arrives() -> None:
     level = GeneratedLevel(room_types=("any", "single_button", "cube_buttons"), goal=Goal(0, 1, 2, 3), episode_length=9)
+    level = level.replace(first_room=2, cubes_near_buttons=0.75)
     struct = to_native(level)
     assert struct.source == native.LevelSource.GENERATED
     assert list(struct.room_types) == [-1, 0, 3]
+    assert (struct.first_room, struct.cubes_near_buttons) == (2, 0.75)
     assert plain(struct.goal) == (native.GoalAgents.ALL, 0, 1, 2, 3)
     assert (struct.min_episode_length, struct.max_episode_length) == (9, 9)
     assert (struct.num_walls, struct.num_agents, struct.num_rooms) == (0, 0, 0)
