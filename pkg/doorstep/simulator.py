@@ -41,6 +41,7 @@ from doorstep.health import Health
 from doorstep.levels import AnyLevel, Rewards, reference, to_native_array, to_native_rewards
 from doorstep.levels.choice import REFERENCE, AnyLevels, room_for, table_levels
 from doorstep.levels.native import check_spawns
+from doorstep.levels.parts import MAX_COORDINATE
 from doorstep.levels.rules import check_reward
 from doorstep.render.camera import CameraPose
 from doorstep.render.drawing import Drawing
@@ -383,7 +384,19 @@ class Simulator(TensorProperties, CameraProperties):
 
     def _snapshots(self, slots: Iterable[int]) -> list[Snapshot]:
         """Copies of single worlds, for pictures and recordings."""
-        return take_snapshots(self._session, slots)
+        return take_snapshots(self._session, slots, self._goal_bounds)
+
+    def _goal_bounds(self, world: int) -> tuple[tuple[float, float], tuple[float, float]] | None:
+        """The low and the high (x, y) of the goal of a world's level, if it is a place in the level."""
+        goal = self._level_of(world).goal
+        if goal is None or max(goal.max_x, goal.max_y) >= MAX_COORDINATE:
+            return None
+        return (goal.min_x, goal.min_y), (goal.max_x, goal.max_y)
+
+    def _level_of(self, world: int) -> AnyLevel:
+        """The level that a world plays now."""
+        index = int(self.level_indices.copy_to_host()[world, 0]) if self._config.max_levels else 0
+        return self._levels[index]
 
     # ---- Save, restore, hash ----
 

@@ -31,6 +31,7 @@ from doorstep._native._render_generated import (
     MATERIAL_RENDERERS,
     MAX_RESOLUTION,
     MAX_SAMPLES,
+    PictureShape,
     Renderer,
     RendererName,
 )
@@ -91,6 +92,7 @@ __all__ = [
     "EventHandle",
     "KernelSource",
     "Memory",
+    "PictureShape",
     "Place",
     "Renderer",
     "RendererName",

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from doorstep._native import EntityKind
-from doorstep.render.objects import AGENT_TINTS, BUTTON_HEIGHT, BUTTON_SIDE, PRESSED_BUTTON_HEIGHT, used_buttons
+from doorstep.render import look
+from doorstep.render.objects import used_buttons
 from doorstep.simulator import Simulator
 from doorstep.tensor import Tensor
 
@@ -59,7 +60,7 @@ def _linear_of_bytes(red: int, green: int, blue: int) -> NDArray[np.uint8]:
     return _linear(np.array([red, green, blue]) / 255)
 
 
-AGENT_COLOURS = _linear(AGENT_TINTS)  # the same as in pictures
+AGENT_COLOURS = _linear([look.rgb(colour) for colour in look.AGENTS])  # the same as in pictures
 EYE_COLOUR = _linear_of_bytes(20, 26, 36)
 CUBE_COLOUR = _linear_of_bytes(191, 108, 10)
 WALL_COLOUR = _linear_of_bytes(130, 134, 140)
@@ -173,8 +174,8 @@ def doors(sim: Simulator, worlds: range, layout: Layout) -> Boxes:
 def buttons(sim: Simulator, worlds: range, layout: Layout) -> Boxes:
     """Buttons. Pressed ones are lower."""
     pressed, positions = _select(sim.state.button_pressed, worlds) != 0, _select(sim.state.button_positions, worlds)
-    sizes = np.full((*pressed.shape, 3), BUTTON_SIDE, np.float32)
-    sizes[..., 2] = np.where(pressed, PRESSED_BUTTON_HEIGHT, BUTTON_HEIGHT)
+    sizes = np.full((*pressed.shape, 3), look.BUTTON_SIDE, np.float32)
+    sizes[..., 2] = np.where(pressed, look.PRESSED_BUTTON_HEIGHT, look.BUTTON_HEIGHT)
     return Boxes(
         _place(positions, layout),
         _flat(sizes * used_buttons(positions)[..., None]),
