@@ -9,11 +9,11 @@ from typing import Any
 
 from doorstep._files import check_ending, replaced_file
 from doorstep._optional import import_optional
-from doorstep.render import look
 
 ENDINGS = (".png", ".svg", ".pdf")
 
-_COLOURS = look.SERIES
+# Okabe and Ito's colours without black and yellow: people with any kind of colour blindness tell them apart.
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 _LARGEST_SHADE = 0.9  # of the map from which more colours are taken; its end is too light for lines
 
 

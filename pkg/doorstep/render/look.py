@@ -7,7 +7,7 @@ Colours are written as they look, "#rrggbb" in sRGB; lengths are metres.
 
 from __future__ import annotations
 
-from types import MappingProxyType
+from typing import Any
 
 Colour = tuple[float, float, float]  # red, green, blue, 0 to 1, as displayed
 
@@ -22,12 +22,13 @@ GRID = "#d9dde3"
 BACKGROUND = "#f6f7f9"
 WALL = "#e6e9ee"
 CUBE = "#dcb98a"
+OBJECTS = (*AGENTS, *DOORS, WALL, CUBE)  # all colours of objects
 EYE = "#ffffff"
 PUPIL = "#1b2430"
 OPEN = "#2ea44f"  # the sill of an open door
 GOAL = "#2ea44f"
 TEXT = "#1b2430"
-MUTED_TEXT = "#5b6675"
+MUTED = "#5b6675"
 PANEL = "#ffffff"
 BORDER = "#d0d7de"
 HELD = "#ff50dc"  # the line from an agent to the cube that it holds
@@ -42,12 +43,12 @@ CORNER_REACH = 2.2
 
 GRID_PERIOD, GRID_WIDTH = 1.0, 0.035
 STRIPE_PERIOD, STRIPE_WIDTH = 0.9, 0.32
-SILL_DEPTH = 1.0
 EXIT_DEPTH = 3.0  # of the goal where a level has none of its own
-DISC_RADIUS, DISC_RING = 1.32, 0.14
-GLOW_RADIUS = 2.1
+GOAL_OPACITY = 0.55
+DISC_RADIUS, DISC_RING, DISC_OPACITY = 1.32, 0.14, 0.3
+GLOW_RADIUS, GLOW_OPACITY, PRESSED_SHINE = 2.1, 0.75, 0.75
 BUTTON_SIDE, BUTTON_HEIGHT, PRESSED_BUTTON_HEIGHT = 1.3, 0.12, 0.03
-BEVELS = MappingProxyType({"wall": 0.1, "door": 0.08, "cube": 0.18, "button": 0.05})
+BEVELS = {"WALL": 0.1, "DOOR": 0.08, "CUBE": 0.18, "BUTTON": 0.05}  # by kind
 
 # Of plots.
 SERIES = AGENTS[:6]
@@ -63,3 +64,8 @@ def rgb(colour: str) -> Colour:
     """
     red, green, blue = (int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5))
     return red, green, blue
+
+
+def table() -> dict[str, Any]:
+    """The table by names in lower case, for pages."""
+    return {name.lower(): value for name, value in globals().items() if name.isupper()}

@@ -21,7 +21,7 @@ Corner = tuple[float, float]
 OBJECT = np.dtype(
     [
         ("kind", np.int32),
-        ("colour", np.float32, 3),
+        ("colour", np.int32),  # index in look.OBJECTS
         ("centre", np.float32, 3),
         ("rotation", np.float32, 4),
         ("size", np.float32, 3),
@@ -32,8 +32,7 @@ Objects = NDArray[Any]  # of OBJECT
 # Metres. Slots of buttons that a level does not use are farther out.
 _OUTSIDE = 1e6
 
-_AGENTS = np.array([look.rgb(colour) for colour in look.AGENTS], np.float32)
-_DOORS = np.array([look.rgb(colour) for colour in look.DOORS], np.float32)
+_CUBE, _WALL, _AGENT, _DOOR = (look.OBJECTS.index(c) for c in (look.CUBE, look.WALL, look.AGENTS[0], look.DOORS[0]))
 
 
 # ---- Snapshots
@@ -129,18 +128,18 @@ def _bodies(snapshot: Snapshot) -> Objects:
     rows["rotation"] = snapshot.body_rotations
     agents = rows[: snapshot.num_agents]
     agents["centre"][:, 2] += agents["size"][:, 2] / 2
-    rows["colour"] = look.rgb(look.CUBE)
-    agents["colour"] = _AGENTS[: len(agents)]
+    rows["colour"] = _CUBE
+    agents["colour"] = _AGENT + np.arange(len(agents))
     return rows
 
 
 def _statics(snapshot: Snapshot) -> Objects:
     rows = _rows(snapshot.static_kinds, snapshot.static_positions, snapshot.static_sizes)
     rows["centre"][:, 2] += rows["size"][:, 2] / 2
-    rows["colour"] = look.rgb(look.WALL)
+    rows["colour"] = _WALL
     for door, slot in enumerate(snapshot.door_static):
         if rows["kind"][slot] == EntityKind.DOOR:
-            rows["colour"][slot] = _DOORS[door]
+            rows["colour"][slot] = _DOOR + door
     return rows
 
 
@@ -150,7 +149,7 @@ def _buttons(snapshot: Snapshot) -> Objects:
     kinds = np.where(used_buttons(snapshot.button_positions), EntityKind.BUTTON, EntityKind.NONE)
     rows = _rows(kinds, snapshot.button_positions, np.stack([sides, sides, heights], axis=1))
     rows["centre"][:, 2] += rows["size"][:, 2] / 2
-    rows["colour"] = _DOORS[snapshot.button_doors.clip(0, len(_DOORS) - 1)]
+    rows["colour"] = _DOOR + snapshot.button_doors.clip(0, len(look.DOORS) - 1)
     return rows
 
 

@@ -28,11 +28,8 @@ SHAPE = np.dtype(
 )
 Shapes = NDArray[Any]  # of SHAPE
 
-_BEVELS = {EntityKind[kind.upper()]: bevel for kind, bevel in look.BEVELS.items()}
-_PRESSED_SHINE = 0.75
-_DISC_OPACITY = 0.30
-_GOAL_OPACITY = 0.55
-_GLOW_OPACITY = 0.75
+_BEVELS = {EntityKind[kind]: bevel for kind, bevel in look.BEVELS.items()}
+_COLOURS = np.array([look.rgb(colour) for colour in look.OBJECTS], np.float32)
 
 
 def shapes_of(snapshot: Snapshot, objects: Objects, drawn: NDArray[np.bool_]) -> Shapes:
@@ -42,13 +39,13 @@ def shapes_of(snapshot: Snapshot, objects: Objects, drawn: NDArray[np.bool_]) ->
 
 def _solids(snapshot: Snapshot, objects: Objects) -> Shapes:
     kinds = objects["kind"]
-    rows = _rows(PictureShape.BOX, objects["centre"], objects["size"], objects["colour"], objects["rotation"])
+    rows = _rows(PictureShape.BOX, objects["centre"], objects["size"], _COLOURS[objects["colour"]], objects["rotation"])
     figures = np.arange(len(objects)) < snapshot.num_agents
     rows["shape"][figures & (kinds == EntityKind.AGENT)] = PictureShape.AGENT
     for kind, bevel in _BEVELS.items():
         rows["bevel"][kinds == kind] = bevel
     pressed = rows[len(rows) - len(snapshot.button_pressed) :]["shine"]
-    pressed[snapshot.button_pressed != 0] = _PRESSED_SHINE
+    pressed[snapshot.button_pressed != 0] = look.PRESSED_SHINE
     return rows
 
 
@@ -58,7 +55,7 @@ def _floor(snapshot: Snapshot) -> list[Shapes]:
     floor = _between(PictureShape.RECTANGLE, low, high, look.FLOOR)
     grid = _between(PictureShape.GRID, low, high, look.GRID, line=(look.GRID_WIDTH, look.GRID_PERIOD))
     stripes = (look.STRIPE_WIDTH, look.STRIPE_PERIOD)
-    goal = _between(PictureShape.STRIPES, *snapshot.goal_bounds(), look.GOAL, opacity=_GOAL_OPACITY, line=stripes)
+    goal = _between(PictureShape.STRIPES, *snapshot.goal_bounds(), look.GOAL, opacity=look.GOAL_OPACITY, line=stripes)
     return [floor, grid, goal]
 
 
@@ -70,16 +67,16 @@ def _marks(snapshot: Snapshot, objects: Objects, drawn: NDArray[np.bool_]) -> li
     pressed = bodies + statics + np.flatnonzero(snapshot.button_pressed != 0)
     pressed = pressed[drawn[pressed]]
     agents = np.flatnonzero(drawn[: snapshot.num_agents])
-    discs = _around(PictureShape.DISC, objects[agents], look.DISC_RADIUS, _DISC_OPACITY)
+    discs = _around(PictureShape.DISC, objects[agents], look.DISC_RADIUS, look.DISC_OPACITY)
     rings = _around(PictureShape.DISC, objects[agents], look.DISC_RADIUS, 1.0)
     rings["line_width"] = look.DISC_RING
     sills = _rows(PictureShape.RECTANGLE, objects["centre"][panels], objects["size"][panels], look.rgb(look.OPEN))
-    return [sills, _around(PictureShape.GLOW, objects[pressed], look.GLOW_RADIUS, _GLOW_OPACITY), discs, rings]
+    return [sills, _around(PictureShape.GLOW, objects[pressed], look.GLOW_RADIUS, look.GLOW_OPACITY), discs, rings]
 
 
 def _around(shape: PictureShape, objects: Objects, radius: float, opacity: float) -> Shapes:
     size = np.full(3, 2 * radius)
-    rows = _rows(shape, objects["centre"], size, objects["colour"])
+    rows = _rows(shape, objects["centre"], size, _COLOURS[objects["colour"]])
     rows["opacity"] = opacity
     return rows
 
