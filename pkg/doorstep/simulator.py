@@ -384,19 +384,14 @@ class Simulator(TensorProperties, CameraProperties):
 
     def _snapshots(self, slots: Iterable[int]) -> list[Snapshot]:
         """Copies of single worlds, for pictures and recordings."""
-        return take_snapshots(self._session, slots, self._goal_bounds)
+        return take_snapshots(self._session, slots, self._level_of)
 
-    def _goal_bounds(self, world: int) -> tuple[tuple[float, float], tuple[float, float]] | None:
-        """The low and the high (x, y) of the goal of a world's level, if it is a place in the level."""
-        goal = self._level_of(world).goal
-        if goal is None or max(goal.max_x, goal.max_y) >= MAX_COORDINATE:
-            return None
-        return (goal.min_x, goal.min_y), (goal.max_x, goal.max_y)
-
-    def _level_of(self, world: int) -> AnyLevel:
-        """The level that a world plays now."""
+    def _level_of(self, world: int) -> tuple[str, tuple[tuple[float, float], tuple[float, float]] | None]:
+        """The name of the level that a world plays, and the low and the high (x, y) of its goal, if it is a place."""
         index = int(self.level_indices.copy_to_host()[world, 0]) if self._config.max_levels else 0
-        return self._levels[index]
+        goal = self._levels[index].goal
+        is_place = goal is not None and max(goal.max_x, goal.max_y) < MAX_COORDINATE
+        return self._levels[index].name, ((goal.min_x, goal.min_y), (goal.max_x, goal.max_y)) if is_place else None
 
     # ---- Save, restore, hash ----
 

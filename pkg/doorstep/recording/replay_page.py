@@ -136,8 +136,8 @@ class ReplayPage:
         return json.dumps(recording).replace("<", "\\u003c")
 
     def _bounds(self) -> list[float]:
-        """The rectangle around all levels: its low and its high (x, y), metres."""
-        corners = np.array([moment.snapshot.floor_bounds() for moments in self._moments for moment in moments])
+        """The rectangle around all levels and their goals: its low and its high (x, y), metres."""
+        corners = np.array([moment.snapshot.level_bounds() for moments in self._moments for moment in moments])
         finite = np.nan_to_num(corners, posinf=0.0, neginf=0.0)
         return [*finite[:, 0].min(axis=0).tolist(), *finite[:, 1].max(axis=0).tolist()]
 

@@ -43,10 +43,14 @@ class Drawing:
         self._samples = check_integer("samples", samples, 1, MAX_SAMPLES)
         self._shadows = check_flag("shadows", shadows)
 
-    def draw(self, snapshot: Snapshot) -> NDArray[np.uint8]:
-        """The picture, uint8 [height, width, 3]."""
-        agent = snapshot.leading_agent if self._agent is None else self._agent
-        pose = pose_of(self._camera, snapshot, agent, self._width / self._height)
+    def agent_of(self, snapshot: Snapshot) -> int:
+        """The agent of the cameras "follow" and "agent"."""
+        return snapshot.leading_agent if self._agent is None else self._agent
+
+    def draw(self, snapshot: Snapshot, anchor: Vector | None = None) -> NDArray[np.uint8]:
+        """The picture, uint8 [height, width, 3]. anchor: where "follow" takes its agent to be, if not where it is."""
+        agent = self.agent_of(snapshot)
+        pose = pose_of(self._camera, snapshot, agent, self._width / self._height, anchor)
         objects = objects_of(snapshot)
         drawn = _can_be_drawn(objects)
         if self._camera == "agent":

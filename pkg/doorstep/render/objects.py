@@ -43,6 +43,7 @@ class Snapshot:
     """One world at one moment. The arrays are copies: later steps do not change them."""
 
     world: int  # its slot
+    level: str  # its name
     goal: tuple[Corner, Corner] | None  # its low and high (x, y), metres, if the level has one of finite size
     episode_index: int
     body_positions: FloatArray  # [B, 3], agents first: bottom centre; cubes: centre
@@ -73,6 +74,18 @@ class Snapshot:
         """
         return int(np.argmax(self.agent_max_y))
 
+    def agents_are_out(self) -> bool:
+        """Whether every agent is in the goal or beyond the end of the level."""
+        (low, high), (_, end) = self.goal_bounds(), self.floor_bounds()
+        places = self.body_positions[: self.num_agents, :2]
+        in_goal = ((places >= low) & (places <= high)).all(axis=1)
+        return bool((in_goal | ((places[:, 1] > end[1]) & (self.goal is None))).all())
+
+    def level_bounds(self) -> tuple[FloatArray, FloatArray]:
+        """The rectangle around the level and its goal: its low and its high (x, y), metres."""
+        (low, high), (goal_low, goal_high) = self.floor_bounds(), self.goal_bounds()
+        return np.minimum(low, goal_low), np.maximum(high, goal_high)
+
     def goal_bounds(self) -> tuple[FloatArray, FloatArray]:
         """The goal's low and high (x, y), metres; without one, a strip of the floor beyond the level."""
         low, high = self.floor_bounds()
@@ -91,19 +104,22 @@ class Snapshot:
         return (centres - halves).min(axis=0), (centres + halves).max(axis=0)
 
 
-_FIELDS = tuple(name for name in Snapshot.__dataclass_fields__ if name not in ("world", "goal"))
+_FIELDS = tuple(name for name in Snapshot.__dataclass_fields__ if name not in ("world", "level", "goal"))
 
 
 def take_snapshots(
-    session: Session, worlds: Iterable[int], goal_of: Callable[[int], tuple[Corner, Corner] | None]
+    session: Session, worlds: Iterable[int], level_of: Callable[[int], tuple[str, tuple[Corner, Corner] | None]]
 ) -> list[Snapshot]:
-    """Copies worlds as they are after everything begun on the simulator; each copy is of one moment."""
+    """Copies worlds as they are after everything begun on the simulator; each copy is of one moment.
+
+    level_of: the name and the goal of the level of a world.
+    """
     fields = WorldFields(session, _FIELDS)
     snapshots = []
     for world in worlds:
         values = fields.read(world)
         episode_index = int(values.pop("episode_index"))
-        snapshots.append(Snapshot(world=world, goal=goal_of(world), episode_index=episode_index, **values))
+        snapshots.append(Snapshot(world, *level_of(world), episode_index=episode_index, **values))
     return snapshots
 
 
