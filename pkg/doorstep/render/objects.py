@@ -87,11 +87,12 @@ class Snapshot:
         return np.minimum(low, goal_low), np.maximum(high, goal_high)
 
     def goal_bounds(self) -> tuple[FloatArray, FloatArray]:
-        """The goal's low and high (x, y), metres; without one, a strip of the floor beyond the level."""
+        """The goal's low and high (x, y), metres; without one, a strip beyond the walls, of no size without walls."""
         low, high = self.floor_bounds()
         if self.goal is not None:
             return np.array(self.goal[0], np.float32), np.array(self.goal[1], np.float32)
-        return np.array((low[0], high[1])), np.array((high[0], high[1] + look.EXIT_DEPTH))
+        depth = look.EXIT_DEPTH if self.static_kinds.any() else 0.0
+        return np.array((low[0], high[1])), np.array((high[0], high[1] + depth))
 
     def floor_bounds(self) -> tuple[FloatArray, FloatArray]:
         """The rectangle around all walls and doors, or around all bodies if the level has neither: its low and its

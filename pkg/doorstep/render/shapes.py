@@ -50,8 +50,10 @@ def _solids(snapshot: Snapshot, objects: Objects) -> Shapes:
 
 
 def _floor(snapshot: Snapshot) -> list[Shapes]:
-    """The level's floor with its grid, and the goal."""
+    """The level's floor with its grid, and the goal; nothing if the level has no finite extent."""
     low, high = snapshot.floor_bounds()
+    if not (np.isfinite(low) & np.isfinite(high)).all():
+        return []
     floor = _between(PictureShape.RECTANGLE, low, high, look.FLOOR)
     grid = _between(PictureShape.GRID, low, high, look.GRID, line=(look.GRID_WIDTH, look.GRID_PERIOD))
     stripes = (look.STRIPE_WIDTH, look.STRIPE_PERIOD)

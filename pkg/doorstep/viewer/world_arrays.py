@@ -157,7 +157,7 @@ def walls(sim: Simulator, worlds: range, layout: Layout) -> Boxes:
 
 
 def doors(sim: Simulator, worlds: range, layout: Layout) -> Boxes:
-    """Doors. Open ones are below the floor."""
+    """Doors, each in its colour. Open ones are below the floor."""
     state = sim.state
     slots = _select(state.door_static, worlds)
     rows = np.arange(len(worlds))[:, None]
@@ -172,14 +172,15 @@ def doors(sim: Simulator, worlds: range, layout: Layout) -> Boxes:
 
 
 def buttons(sim: Simulator, worlds: range, layout: Layout) -> Boxes:
-    """Buttons. Pressed ones are lower."""
+    """Buttons, in the colours of their doors. Pressed ones are lower."""
     pressed, positions = _select(sim.state.button_pressed, worlds) != 0, _select(sim.state.button_positions, worlds)
+    doors = _select(sim.state.button_doors, worlds)
     sizes = np.full((*pressed.shape, 3), look.BUTTON_SIDE, np.float32)
     sizes[..., 2] = np.where(pressed, look.PRESSED_BUTTON_HEIGHT, look.BUTTON_HEIGHT)
     return Boxes(
         _place(positions, layout),
         _flat(sizes * used_buttons(positions)[..., None]),
-        colours=_choose(pressed, _OPEN_COLOUR, _DOOR_COLOURS[_select(sim.state.button_doors, worlds).reshape(-1)]),
+        colours=_choose(pressed, _OPEN_COLOUR, _DOOR_COLOURS[doors.clip(0, len(_DOOR_COLOURS) - 1).reshape(-1)]),
     )
 
 
