@@ -195,6 +195,11 @@ class Level(Document):
         """Where each room ends, metres along y."""
         return tuple(room.end for room in self.rooms)
 
+    @property
+    def exit(self) -> float | None:
+        """The y beyond its last door, metres; None in a level without one."""
+        return max((room.end for room in self.rooms if room.door is not None), default=None)
+
     def _check_capacities(self) -> None:
         for name, capacity in self._capacities.items():
             check_capacity(name, len(getattr(self, name)), capacity)
