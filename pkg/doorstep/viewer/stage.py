@@ -129,6 +129,7 @@ class Stage:
             name: Instances(scene, name, mesh, colour) for name, (_, mesh, colour) in self._things.items()
         }
         self._labels = [_add_label(scene, cell, layout) for cell in range(layout.cells)]
+        self._names = [""] * layout.cells
         self._frame = Lines(scene, "current world", thickness=0.3)
         self.trails = Lines(scene, "trails", thickness=0.12)
         self.lidar = Lines(scene, "lidar", thickness=0.05)
@@ -146,9 +147,9 @@ class Stage:
         if self._marked != (worlds, current):
             self._frame.show(*_around(self._layout, offset))
             self._marked = (worlds, current)
-        for label, name in zip(self._labels, names, strict=True):
-            if label.text != name:
-                label.text = name
+        for cell, name in enumerate(names):
+            if self._names[cell] != name:
+                self._labels[cell].text = self._names[cell] = name
         if self.trails.visible:
             self.trails.show(*trails.segments(offset))
         if self.lidar.visible:
@@ -269,7 +270,7 @@ def _add_label(scene: viser.SceneApi, cell: int, layout: Layout) -> viser.LabelH
     x, y = (layout.low[0] + layout.high[0]) / 2, layout.low[1]
     return scene.add_label(
         f"/world {cell}",
-        str(cell),
+        "",
         position=layout.offsets[cell] + (x, y, _LABEL_BASE),
         font_size_mode="scene",
         font_scene_height=_LABEL_HEIGHT,

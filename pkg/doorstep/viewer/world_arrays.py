@@ -276,7 +276,7 @@ class Trails:
         if self._positions:
             places[-len(self._positions) :] = self._positions
             places[: -len(self._positions)] = self._positions[0]
-        places += offset + np.array([0, 0, _TRAIL_HEIGHT], np.float32)
+            places += offset + np.array([0, 0, _TRAIL_HEIGHT], np.float32)
         colours = np.tile(AGENT_COLOURS[: self._num_agents], (_TRAIL - 1, 1))
         return _segments(places[:-1], places[1:]), colours
 
