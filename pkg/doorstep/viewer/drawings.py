@@ -33,6 +33,10 @@ def _svg(height: float, parts: Sequence[str], says: str) -> str:
     return f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{says}" {box}>{"".join(parts)}</svg>'
 
 
+def _text(x: float, y: float, text: str, anchor: str = "start") -> str:
+    return f'<text x="{x:g}" y="{y:.1f}" {_TEXT} text-anchor="{anchor}">{html.escape(text)}</text>'
+
+
 # ---- Lidar ----
 
 _LIDAR_HEIGHT, _LIDAR_RADIUS = 210.0, 92.0
@@ -60,7 +64,7 @@ def lidar(distances: Floats, kinds: NDArray[np.int64]) -> str:
                 f'<circle cx="{to_x:.1f}" cy="{to_y:.1f}" r="3" fill="{colour}"/>'
             )
     parts.append(f'<path d="M{x - 5:g} {y + 5:g} L{x:g} {y - 7:g} L{x + 5:g} {y + 5:g} Z" fill="currentColor"/>')
-    parts.append(f'<text x="{x + 3:g}" y="{y - _LIDAR_RADIUS + 9:g}" {_TEXT}>{reach:g} m</text>')
+    parts.append(_text(x + 3, y - _LIDAR_RADIUS + 9, f"{reach:g} m"))
     return _svg(_LIDAR_HEIGHT, [*parts, *_legend()], "lidar, seen from above")
 
 
@@ -73,7 +77,7 @@ def _legend() -> list[str]:
     step, y = _WIDTH / len(_KIND_COLOURS), _LIDAR_HEIGHT - 6
     return [
         f'<circle cx="{step * (i + 0.25):g}" cy="{y - 3:g}" r="3" fill="{colour}"/>'
-        f'<text x="{step * (i + 0.25) + 6:g}" y="{y:g}" {_TEXT}>{kind.name.lower()}</text>'
+        + _text(step * (i + 0.25) + 6, y, kind.name.lower())
         for i, (kind, colour) in enumerate(_KIND_COLOURS.items())
     ]
 
@@ -90,16 +94,16 @@ def bars(groups: Sequence[tuple[str, Sequence[tuple[str, float]]]]) -> str:
     half = middle - _LABEL_WIDTH
     for title, rows in groups:
         y += _ROW
-        parts.append(f'<text x="0" y="{y + 8:g}" {_TEXT} font-weight="bold">{html.escape(title)}</text>')
+        parts.append(f"<g font-weight='bold'>{_text(0, y + 8, title)}</g>")
         for label, value in rows:
             y += _ROW
             length = half * min(abs(value), 1)
             start = middle if value >= 0 else middle - length
-            parts.append(
-                f'<text x="6" y="{y + 8:g}" {_TEXT}>{html.escape(label)}</text>'
-                f'<rect x="{start:.1f}" y="{y + 2:g}" width="{length:.1f}" height="7" fill="{_BAR_COLOUR}"/>'
-                f'<text x="{_WIDTH:g}" y="{y + 8:g}" {_TEXT} text-anchor="end">{value + 0.0:.2f}</text>'
-            )
+            parts += [
+                _text(6, y + 8, label),
+                f'<rect x="{start:.1f}" y="{y + 2:g}" width="{length:.1f}" height="7" fill="{_BAR_COLOUR}"/>',
+                _text(_WIDTH, y + 8, f"{value + 0.0:.2f}", "end"),
+            ]
         y += 3
     height = y + _ROW + 2
     axis = f'<line x1="{middle:g}" y1="0" x2="{middle:g}" y2="{height:g}" {_FAINT}/>'
@@ -130,8 +134,7 @@ def returns(totals: Sequence[Floats], most: int) -> str:
         return _CURVE_BOTTOM - height * (value - low)
 
     parts = [f'<line x1="{_CURVE_LEFT:g}" y1="{up(0):.1f}" x2="{_WIDTH:g}" y2="{up(0):.1f}" {_FAINT}/>']
-    for value in (low, high):
-        parts.append(f'<text x="{_CURVE_LEFT - 4:g}" y="{up(value) + 3:.1f}" {_TEXT} text-anchor="end">{value:.1f}</text>')
+    parts += [_text(_CURVE_LEFT - 4, up(value) + 3, f"{value:.1f}", "end") for value in (low, high)]
     ends = np.cumsum([len(one) for one in totals])
     count = int(ends[-1]) if len(ends) else 0
     for one, end in zip(totals, ends.tolist(), strict=True):
@@ -141,7 +144,7 @@ def returns(totals: Sequence[Floats], most: int) -> str:
     for end in itertools.islice(ends.tolist(), max(len(ends) - 1, 0)):
         x = across(count - end - 0.5)
         parts.append(f'<line x1="{x:.1f}" y1="{_CURVE_TOP:g}" x2="{x:.1f}" y2="{_CURVE_BOTTOM:g}" {_FAINT}/>')
-    parts.append(f'<text x="{_CURVE_LEFT:g}" y="9" {_TEXT}>return, episode by episode</text>')
-    parts.append(f'<text x="{_WIDTH:g}" y="{_CURVE_HEIGHT - 2:g}" {_TEXT} text-anchor="end">now</text>')
-    parts.append(f'<text x="{_CURVE_LEFT:g}" y="{_CURVE_HEIGHT - 2:g}" {_TEXT}>{most} steps ago</text>')
+    parts.append(_text(_CURVE_LEFT, 9, "return, episode by episode"))
+    parts.append(_text(_WIDTH, _CURVE_HEIGHT - 2, "now", "end"))
+    parts.append(_text(_CURVE_LEFT, _CURVE_HEIGHT - 2, f"{most} steps ago"))
     return _svg(_CURVE_HEIGHT, parts, "return of the last steps")
