@@ -66,6 +66,11 @@ class GeneratedLevel(Document):
         """Where each room ends, metres along y."""
         return ROOM_ENDS
 
+    @property
+    def exit(self) -> float:
+        """The y beyond its last door, metres."""
+        return ROOM_ENDS[-1]
+
 
 def reference() -> GeneratedLevel:
     """The reference's generator with its rewards and physics: what a simulator without levels steps."""

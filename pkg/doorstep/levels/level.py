@@ -193,6 +193,11 @@ class Level(Document):
         """Where each room ends, metres along y."""
         return tuple(room.end for room in self.rooms)
 
+    @property
+    def exit(self) -> float | None:
+        """The y beyond its last door, metres; None in a level without one."""
+        return max((room.end for room in self.rooms if room.door is not None), default=None)
+
     def _check_buttons(self) -> None:
         for i, button in enumerate(self.buttons):
             if button.door >= len(self.doors):

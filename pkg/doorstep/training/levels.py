@@ -155,14 +155,11 @@ def exit_of(arena: Arena) -> float:
     Raises:
         ArgumentError: it has no door.
     """
-    level = arena.level
-    if level is None or isinstance(level, GeneratedLevel):
-        return GeneratedLevel().room_ends[-1]
-    ends = [room.end for room in level.rooms if room.door is not None]
-    if not ends:
+    end = (arena.level or GeneratedLevel()).exit
+    if end is None:
         raise ArgumentError(
             f"level {arena.name!r} has neither a goal nor a room with a door, so that no episode in it can succeed",
             argument="levels",
             hint="give it a goal",
         )
-    return ends[-1]
+    return end
