@@ -86,8 +86,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--until",
         choices=UNTIL,
-        help="out: a world stops when all of its agents are out or its episode ends (default); end: after all steps (default "
-        "with --actions)",
+        help="out: a world stops when all of its agents are out or its episode ends (default); end: after all steps "
+        "(default with --actions)",
     )
     add("--camera", choices=NAMED_CAMERAS, default="overview", help="the camera (overview); a replay has all of them")
     add(
@@ -104,7 +104,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--fps", type=float, default=FRAMES_PER_SECOND, metavar="F", help="moments shown per second; 25 is real time")
     add("--samples", type=positive_integer, default=2, metavar="N", help="N x N rays for each pixel, 1-8 (2)")
-    add("--no-caption", dest="caption", action="store_false", help="without world, step, return and doors in each picture")
+    add("--no-caption", dest="caption", action="store_false", help="without world, step, return and doors in pictures")
     add("--no-shadows", dest="shadows", action="store_false", help="without shadows")
 
 
