@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 pytest.importorskip("viser", reason="the viewer needs viser")
@@ -40,7 +39,8 @@ def test_an_episode_at_its_step_limit_succeeds_if_all_agents_were_beyond_the_las
         assert outcomes.ended.all()
         sim.step()
         outcomes.add()
-        assert (outcomes.episodes, outcomes.ended.any()) == (3, False)
+        assert outcomes.episodes == 3
+        assert not outcomes.ended.any()
 
 
 def test_worlds_whose_agents_are_all_out_are_named_and_count_as_successes() -> None:
@@ -75,4 +75,5 @@ def test_a_level_without_goal_and_door_cannot_succeed() -> None:
         stand(sim, 0, 1000.0)
         sim.step()
         outcomes.add()
-        assert (outcomes.of(0), outcomes.all_out(), np.sum(outcomes.ended)) == (False, [], 1)
+        assert (outcomes.of(0), outcomes.all_out()) == (False, [])
+        assert outcomes.ended.all()

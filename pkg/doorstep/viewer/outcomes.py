@@ -44,7 +44,7 @@ class Outcomes:
 
     def level(self, world: int) -> AnyLevel:
         """The level of a world at the last step."""
-        return self._sim.levels[self._levels[world]]
+        return self._sim.levels[int(self._levels[world])]
 
     def all_out(self) -> list[int]:
         """The worlds whose agents are all beyond the last door now, in levels without a goal."""
@@ -52,7 +52,7 @@ class Outcomes:
         if not np.isfinite(exits).any():
             return []
         agents = read(self._sim.state.body_positions)[:, : self._sim.num_agents, 1]
-        return np.flatnonzero((agents > exits[:, None]).all(axis=1)).tolist()
+        return [int(world) for world in np.flatnonzero((agents > exits[:, None]).all(axis=1))]
 
     def add(self) -> None:
         """Counts the episodes that ended with the simulator's last step."""
