@@ -20,7 +20,7 @@
 /* Name of the capsule that doorstep.capi() returns. */
 #define DS_API_CAPSULE "doorstep.ds_api"
 
-/* X(result, name, parameters): the function ds_<name>. As long as DS_ABI_VERSION is 6, rows keep their
+/* X(result, name, parameters): the function ds_<name>. As long as DS_ABI_VERSION is 7, rows keep their
    places and new ones come last. */
 #define DS_API_TABLE(X) \
     X(ds_status, check_version, (uint32_t abi_version, const char* version)) \
@@ -228,7 +228,8 @@
       nbytes)) \
     X(ds_status, python_empty_like, (void* object, void** made)) \
     X(ds_status, python_zeros_like, (void* object, void** made)) \
-    X(ds_status, python_tensor_over, (void* type, void* managed, void** made))
+    X(ds_status, python_tensor_over, (void* type, void* managed, void** made)) \
+    X(ds_status, replica_set_rewards, (ds_replica replica, const ds_level_rewards* rewards))
 
 typedef struct ds_api {
     uint32_t abi_version; /* DS_ABI_VERSION */

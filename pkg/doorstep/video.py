@@ -50,7 +50,7 @@ def write_video(path: str | os.PathLike[str], frames: Iterable[Frame], fps: floa
     Raises:
         ArgumentError: another ending of the name, a rate out of range, no frames, or a frame that is not a picture of
             the size of the first.
-        LibraryError: PyAV is missing: pip install "av>=14".
+        LibraryError: PyAV is missing: pip install "doorstep[video]".
         RendererError: the encoder refuses the frames.
         OSError: the file cannot be written; an older file at `path` is unchanged.
     """
@@ -72,7 +72,7 @@ def write_video(path: str | os.PathLike[str], frames: Iterable[Frame], fps: floa
 
 def load_av() -> Any:
     """PyAV, which only videos need."""
-    return import_optional("av", "videos need PyAV", 'pip install "av>=14"')
+    return import_optional("av", "videos need PyAV", "video")
 
 
 def _check_rate(fps: object, ending: str) -> Fraction:

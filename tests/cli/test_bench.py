@@ -48,7 +48,7 @@ def test_json_has_the_promised_keys(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_bytes_per_world_are_what_the_simulator_allocated(capsys: pytest.CaptureFixture[str]) -> None:
-    with doorstep.Simulator(24, num_threads=1, flat_observations=False) as sim:
+    with doorstep.Simulator(24, num_threads=1, observations="by_name") as sim:
         assert bench(capsys, *SMALL)["bytes_per_world"] == pytest.approx(sim.allocated_bytes / 24, abs=0.1)
 
 

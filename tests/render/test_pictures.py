@@ -7,7 +7,21 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import ArrayLike, NDArray
-from tests.render.pixels import AGENTS, CUBE, DOORS, FLOOR, GRID, GROUND, LIT, WALL, at, has_hue, hue, in_light, top_pixels
+from tests.render.pixels import (
+    AGENTS,
+    CUBE,
+    DOORS,
+    FLOOR,
+    GRID,
+    GROUND,
+    LIT,
+    WALL,
+    at,
+    has_hue,
+    hue,
+    in_light,
+    top_pixels,
+)
 
 import doorstep
 from doorstep import CameraPose, EntityKind, Simulator
@@ -25,7 +39,7 @@ def level_bounds(sim: Simulator, world: int = WORLD) -> tuple[NDArray[Any], NDAr
     """Of the walls, and the exit behind the last door."""
     positions, sizes = sim.state.static_positions.to_numpy()[world], sim.state.static_sizes.to_numpy()[world]
     low, high = (positions - sizes / 2)[:, :2].min(axis=0), (positions + sizes / 2)[:, :2].max(axis=0)
-    return low, high + (0, look.EXIT_DEPTH)
+    return low, high + np.array((0, look.EXIT_DEPTH))
 
 
 def is_level(picture: Picture) -> NDArray[np.bool_]:

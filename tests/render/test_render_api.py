@@ -23,6 +23,7 @@ from doorstep._native._render_generated import (
 from doorstep._native.c_api import function_table
 from doorstep._native.render import load_render
 from doorstep.cameras import MIN_FOV
+from doorstep.errors import Status
 
 NAN = float("nan")
 
@@ -196,8 +197,8 @@ def test_opening_checks_both_versions() -> None:
         check(load_render().ds_render_open(table, b"99.0.0"))
     other = (ctypes.c_uint32 * 2).from_buffer_copy(ctypes.string_at(table, 8))
     other[0] += 1  # its abi_version
-    assert load_render().ds_render_open(ctypes.addressof(other), b"0.1.0") == doorstep.Status.LIBRARY
-    assert load_render().ds_render_open(None, b"0.1.0") == doorstep.Status.INVALID_ARGUMENT
+    assert load_render().ds_render_open(ctypes.addressof(other), b"0.1.0") == Status.LIBRARY
+    assert load_render().ds_render_open(None, b"0.1.0") == Status.INVALID_ARGUMENT
 
 
 # ---- Pictures

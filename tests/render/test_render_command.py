@@ -51,9 +51,7 @@ def record(path: Path, steps: int, num_worlds: int = 3, **settings: Any) -> list
 
 def test_ones_own_policy_acts_and_sees_the_flat_observations(tmp_path: Path) -> None:
     (tmp_path / "walk.py").write_text(
-        "def act(observations):\n"
-        "    assert observations.shape == (1, 2, 94)\n"
-        "    return [[[3, 0, 2, 0]] * 2]\n"
+        "def act(observations):\n    assert observations.shape == (1, 2, 94)\n    return [[[3, 0, 2, 0]] * 2]\n"
     )
     seen = picture(tmp_path, "--steps", "30", "--policy", f"{tmp_path / 'walk.py'}:act")
     with doorstep.Simulator(1) as sim:
@@ -330,5 +328,5 @@ def test_without_pyav_videos_say_what_to_install(
 ) -> None:
     monkeypatch.setitem(sys.modules, "av", None)
     assert main(["render", "--output", str(tmp_path / name)]) == 1
-    assert 'pip install "av>=14"' in capsys.readouterr().err
+    assert 'pip install "doorstep[video]"' in capsys.readouterr().err
     assert main(["render", "--output", str(tmp_path / "picture.png"), "--steps", "1", *SMALL]) == 0

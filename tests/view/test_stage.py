@@ -21,7 +21,7 @@ from doorstep.render import look
 from doorstep.viewer.play import LivePlay
 from doorstep.viewer.stage import Stage
 from doorstep.viewer.viewer import Viewer
-from doorstep.viewer.world_arrays import Layout
+from doorstep.viewer.world_arrays import Layout, Trails, agents
 
 
 class Handle:
@@ -63,6 +63,11 @@ class FakeScene:
         return sent
 
 
+def show(stage: Stage, cells: int, current: int, trails: Trails | None = None, names: str = "world") -> None:
+    """As the viewer does."""
+    stage.show(range(cells), current, [f"{names} {cell}" for cell in range(cells)], trails or Trails(2))
+
+
 @pytest.fixture
 def sim() -> Iterator[doorstep.Simulator]:
     with doorstep.Simulator(4, seed=5) as one:
@@ -71,7 +76,7 @@ def sim() -> Iterator[doorstep.Simulator]:
 
 def test_the_line_around_the_chosen_world_is_not_hidden_by_walls(sim: doorstep.Simulator) -> None:
     scene, layout = FakeScene(), Layout.of(sim, 4)
-    Stage(cast(Any, scene), sim, layout).show(range(4), 3)
+    show(Stage(cast(Any, scene), sim, layout), 4, 3)
     points = vars(scene.things["/current world"])["points"].reshape(-1, 3)
     walls_end = 5.0  # metres above the floor
     assert (points[:, 2] > walls_end).all()
@@ -82,15 +87,15 @@ def test_the_line_around_the_chosen_world_is_not_hidden_by_walls(sim: doorstep.S
 def test_only_what_moves_is_sent(sim: doorstep.Simulator) -> None:
     scene = FakeScene()
     stage = Stage(cast(Any, scene), sim, Layout.of(sim, 4))
-    stage.show(range(4), 0)
+    show(stage, 4, 0)
     scene.take()
-    stage.show(range(4), 0)
+    show(stage, 4, 0)
     assert scene.take() == []
 
     play = LivePlay(sim, Player(load_policy("idle"), sim).act)
     play.player = (2, 0, lambda: (3, 0, 2, 0))
     play.step()
-    stage.show(range(4), 0)
+    show(stage, 4, 0)
     walked = set(scene.take())
     assert {"agents batched_positions", "eyes batched_positions"} <= walked
     assert walked <= {
@@ -98,28 +103,30 @@ def test_only_what_moves_is_sent(sim: doorstep.Simulator) -> None:
     }
 
     sim.state.button_pressed.to_numpy()[1, 0] = 1
-    stage.show(range(4), 0)
+    show(stage, 4, 0)
     assert scene.take() == ["buttons batched_scales", "buttons batched_colors"]
 
     sim.state.door_open.to_numpy()[1, 0] = 1
-    stage.show(range(4), 0)
+    show(stage, 4, 0)
     assert scene.take() == ["doors batched_colors"]
 
     sim.state.body_positions.to_numpy()[3, 4, 0] += 1
-    stage.show(range(4), 0)
+    show(stage, 4, 0)
     assert scene.take() == ["cubes batched_positions"]
 
-    stage.show(range(4), 3)
-    assert scene.take() == ["world 0 text", "world 1 text", "world 2 text", "world 3 text", "current world points"]
+    show(stage, 4, 3)
+    assert scene.take() == ["current world points"]
+    show(stage, 4, 3, names="level")
+    assert scene.take() == ["world 0 text", "world 1 text", "world 2 text", "world 3 text"]
 
 
 def test_rays_are_sent_only_while_they_are_drawn(sim: doorstep.Simulator) -> None:
     scene = FakeScene()
     stage = Stage(cast(Any, scene), sim, Layout.of(sim, 4))
-    stage.show(range(4), 1)
+    show(stage, 4, 1)
     scene.take()
     stage.lidar.visible = True
-    stage.show(range(4), 1)
+    show(stage, 4, 1)
     assert scene.take() == ["lidar visible", "lidar points", "lidar colors"]
     points = vars(scene.things["/lidar"])["points"]
     assert points.shape == (60, 2, 3)
@@ -131,13 +138,13 @@ def test_rays_are_sent_only_while_they_are_drawn(sim: doorstep.Simulator) -> Non
     stage.lidar.visible = False
     scene.take()
     sim.step()
-    stage.show(range(4), 1)
+    show(stage, 4, 1)
     assert [sent for sent in scene.take() if sent.startswith("lidar")] == []
 
 
 def test_everything_that_is_sent_is_float32_or_bytes(sim: doorstep.Simulator) -> None:
     scene = FakeScene()
-    Stage(cast(Any, scene), sim, Layout.of(sim, 4)).show(range(4), 0)
+    show(Stage(cast(Any, scene), sim, Layout.of(sim, 4)), 4, 0)
     arrays = {
         (path, name): value
         for path, thing in scene.things.items()
@@ -156,7 +163,7 @@ def test_everything_has_the_colours_of_pictures() -> None:
     with doorstep.Simulator(2, num_agents=8) as sim:
         sim.state.button_pressed.to_numpy()[:] = 0
         sim.state.door_open.to_numpy()[:] = 0
-        Stage(cast(Any, scene), sim, Layout.of(sim, 2)).show(range(2), 0)
+        show(Stage(cast(Any, scene), sim, Layout.of(sim, 2)), 2, 0, Trails(8))
         button_doors = sim.state.button_doors.copy_to_host()
 
     def shown(name: str) -> Any:
@@ -170,6 +177,36 @@ def test_everything_has_the_colours_of_pictures() -> None:
     assert shown("/floors") == pytest.approx(np.array([look.rgb(look.FLOOR)]), abs=0.01)
     assert shown("/doors") == pytest.approx(np.concatenate([doors[:3]] * 2), abs=0.01)
     assert shown("/buttons") == pytest.approx(doors[button_doors.reshape(-1)], abs=0.01)
+
+
+def test_an_agent_that_leaves_the_cell_of_its_world_shrinks_and_is_gone_before_the_next_world(
+    sim: doorstep.Simulator,
+) -> None:
+    layout = Layout.of(sim, 4)
+    heights = []
+    for beyond in (-0.1, 1.0, 2.0, 50.0):
+        sim.state.body_positions.to_numpy()[1, 0, 1] = layout.high[1] + beyond
+        heights.append(agents(sim, range(4), layout).sizes[2, 2])
+    whole = agents(sim, range(4), layout).sizes[0, 2]
+    assert heights == pytest.approx([whole, whole / 2, 0, 0], abs=1e-3)
+
+
+def test_trails_are_where_the_agents_of_the_chosen_world_were(sim: doorstep.Simulator) -> None:
+    trails, offset = Trails(2), np.array([100.0, 0, 0], np.float32)
+    points, _ = trails.segments(offset)
+    assert (points[:, 0] == points[:, 1]).all()  # nothing
+    seen = []
+    for step in range(3):
+        sim.state.body_positions.to_numpy()[1, 0] = (step, 2 * step, 0)
+        trails.add(sim, 1)
+        seen.append((100 + step, 2 * step))
+    points, colours = trails.segments(offset)
+    assert points.shape == (2 * 59, 2, 3)
+    assert colours.shape == (2 * 59, 3)
+    of_agent = points[::2]
+    assert of_agent[-2:, :, :2].tolist() == [[list(seen[0]), list(seen[1])], [list(seen[1]), list(seen[2])]]
+    trails.clear()
+    assert (trails.segments(offset)[0][:, 0] == trails.segments(offset)[0][:, 1]).all()
 
 
 def test_worlds_do_not_overlap_and_the_first_keeps_its_coordinates() -> None:

@@ -14,8 +14,11 @@ from doorstep import cuda
 from doorstep.cli.argument_types import add_simulator_arguments, positive_integer, simulator_of
 from doorstep.cli.random_actions import ActionTable, DeviceActionTable
 from doorstep.cli.rooms_start import RoomsStart
+from doorstep.observations import BY_NAME
 
 SUMMARY = "Time step() alone, under random actions."
+
+EXAMPLES = ("doorstep bench --threads 1 --profile",)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -60,7 +63,7 @@ def measure(arguments: argparse.Namespace) -> Result:
     """Makes a simulator and times its steps. The time of drawing actions and of moving agents is not counted."""
     table = ActionTable(arguments.seed)
     created = time.perf_counter_ns()
-    with simulator_of(arguments, flat_observations=False) as sim:
+    with simulator_of(arguments, observations=BY_NAME) as sim:
         sim.step()
         sim.wait()
         startup_seconds = (time.perf_counter_ns() - created) / 1e9

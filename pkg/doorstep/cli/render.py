@@ -30,6 +30,7 @@ from doorstep.cli.argument_types import (
 from doorstep.cli.rooms_start import RoomsStart
 from doorstep.cli.terminal import Progress
 from doorstep.errors import ArgumentError
+from doorstep.policy.loading import observations_for
 from doorstep.policy.playing import Player
 from doorstep.recording import Recording, Replay
 from doorstep.recording.film import ENDINGS, UNTIL, Film, Moments
@@ -41,6 +42,11 @@ SUMMARY = "Draw worlds: a picture (.png), a video (.mp4, .gif, .webp) or a repla
 _GRID_WIDTH = 1280  # pixels
 _LEAST_CAPTIONED = 240  # pixels: width of a world of a grid that has a caption
 _MOST_SHOWN = 256
+
+EXAMPLES = (
+    "doorstep render --policy trained --camera overview --output trained.gif",
+    "doorstep render --actions doorstep.rec --output replay.html",
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -80,8 +86,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--until",
         choices=UNTIL,
-        help="out: a world stops when all of its agents are out or its episode ends (default); end: after all steps (default "
-        "with --actions)",
+        help="out: a world stops when all of its agents are out or its episode ends (default); end: after all steps "
+        "(default with --actions)",
     )
     add("--camera", choices=NAMED_CAMERAS, default="overview", help="the camera (overview); a replay has all of them")
     add(
@@ -98,7 +104,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--fps", type=float, default=FRAMES_PER_SECOND, metavar="F", help="moments shown per second; 25 is real time")
     add("--samples", type=positive_integer, default=2, metavar="N", help="N x N rays for each pixel, 1-8 (2)")
-    add("--no-caption", dest="caption", action="store_false", help="without world, step, return and doors in each picture")
+    add("--no-caption", dest="caption", action="store_false", help="without world, step, return and doors in pictures")
     add("--no-shadows", dest="shadows", action="store_false", help="without shadows")
 
 
@@ -164,12 +170,12 @@ def _player(arguments: argparse.Namespace, recording: Recording | None) -> Itera
     """A simulator, and what takes its steps: a policy, or a recording."""
     if recording is not None:
         config = recording.config.replace(device=arguments.device, num_threads=arguments.threads)
-        with doorstep.Simulator.from_config(config) as sim:
+        with doorstep.Simulator.from_config(config, reward=recording.reward) as sim:
             play = Replay(recording, sim)
             yield sim, lambda _: play.step()
         return
     policy, levels = policy_of(arguments), levels_of(arguments)
-    with simulator_of(arguments, arguments.episode_length, levels) as sim:
+    with simulator_of(arguments, arguments.episode_length, levels, observations=observations_for(policy)) as sim:
         if levels:
             sim.reset()
         player = Player(policy, sim, arguments.policy)
@@ -194,7 +200,7 @@ def _moments(arguments: argparse.Namespace, take: Take, progress: Progress) -> M
     for step in range(arguments.steps + 1):
         if step > 0:
             take(step)
-            progress.update(step, "")
+            progress.update(step)
         yield step
 
 

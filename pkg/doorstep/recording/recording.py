@@ -74,7 +74,7 @@ class Recording(RecordingFile):
         Raises:
             ReplayError: the worlds differ; its attributes say between which steps, and which worlds.
             StateError: the file is damaged, or has saved worlds or levels of a version of doorstep that does not fit.
-            ArgumentError: the simulator has other rules, or both a simulator and its device or threads are given.
+            ArgumentError: the simulator has other rules or another reward, or its device or threads are given too.
             DeviceError: the device cannot be used.
         """
         if sim is not None:
@@ -143,7 +143,8 @@ class Recording(RecordingFile):
         self._check_open()
         check_version(self)  # before memory is allocated
         device = "cpu" if device is None else device
-        return Simulator.from_config(self.config.replace(device=device, num_threads=num_threads))
+        config = self.config.replace(device=device, num_threads=num_threads)
+        return Simulator.from_config(config, reward=self.reward)
 
     def _moments(self, sim: Simulator) -> Iterator[int]:
         """The number of steps taken; the next step is taken when the next one is asked for."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -28,6 +29,7 @@ _KIND_UNIT = 6.0  # kinds of entities are observed as sixths of their code
 _GAP = 4.0  # metres between worlds
 _RAY_HEIGHT = 0.5  # metres above an agent's position, of lidar and grab rays
 _GRAB_LENGTH = 2.0  # metres
+_TRAIL, _TRAIL_HEIGHT = 60, 0.1  # steps, metres
 
 
 def read(tensor: Tensor) -> Array:
@@ -190,9 +192,13 @@ def cubes(sim: Simulator, worlds: range, layout: Layout) -> Boxes:
 
 
 def agents(sim: Simulator, worlds: range, layout: Layout) -> Boxes:
-    """Agents. The colour of an agent depends on its number in its world."""
+    """Agents. The colour of an agent depends on its number in its world; one that leaves its world's cell shrinks."""
     colours = np.tile(AGENT_COLOURS[: sim.num_agents], (len(worlds), 1))
-    return replace(_bodies(sim, worlds, layout, slice(0, sim.num_agents), EntityKind.AGENT), colours=colours)
+    bodies = _bodies(sim, worlds, layout, slice(0, sim.num_agents), EntityKind.AGENT)
+    places = _select(sim.state.body_positions, worlds)[:, : sim.num_agents, :2]
+    outside = np.maximum(np.maximum(layout.low - places, places - layout.high), 0).max(axis=-1)
+    shown = np.clip(1 - outside / (_GAP / 2), 0, 1).astype(np.float32)
+    return replace(bodies, sizes=bodies.sizes * shown.reshape(-1, 1), colours=colours)
 
 
 def _bodies(sim: Simulator, worlds: range, layout: Layout, slots: slice, kind: EntityKind) -> Boxes:
@@ -223,7 +229,7 @@ def _choose(condition: Array, yes: Array, no: Array) -> Array:
     return np.where(condition.reshape(-1, 1), yes, no)
 
 
-# ---- Rays ----
+# ---- Lines ----
 
 Segments = tuple[Array, Array]
 """End points, float32 [count, 2, 3], and colours, uint8 [count, 3]. Absent segments have length 0."""
@@ -249,6 +255,32 @@ def grab_rays(sim: Simulator, world: int, offset: Array) -> Segments:
     holding = (held >= 0)[:, None]
     ends = np.where(holding, cubes, origins + _GRAB_LENGTH * ahead)
     return _segments(origins, ends), np.where(holding, _HOLDING_COLOUR, _GRAB_RAY_COLOUR)
+
+
+class Trails:
+    """Where the agents of a world were in the last `_TRAIL` steps of its episode."""
+
+    def __init__(self, num_agents: int) -> None:
+        self._num_agents = num_agents
+        self._positions: deque[Array] = deque(maxlen=_TRAIL)  # float32 [A, 3]
+
+    def clear(self) -> None:
+        """An episode begins, or another world is shown."""
+        self._positions.clear()
+
+    def add(self, sim: Simulator, world: int) -> None:
+        """Adds the present positions."""
+        self._positions.append(read(sim.state.body_positions)[world, : self._num_agents].astype(np.float32))
+
+    def segments(self, offset: Array) -> Segments:
+        """Lines just above the floor in the colours of the agents."""
+        places = np.zeros((_TRAIL, self._num_agents, 3), np.float32)
+        if self._positions:
+            places[-len(self._positions) :] = self._positions
+            places[: -len(self._positions)] = self._positions[0]
+            places += offset + np.array([0, 0, _TRAIL_HEIGHT], np.float32)
+        colours = np.tile(AGENT_COLOURS[: self._num_agents], (_TRAIL - 1, 1))
+        return _segments(places[:-1], places[1:]), colours
 
 
 def _ray_origins(sim: Simulator, world: int, offset: Array) -> tuple[Array, Array]:
