@@ -39,7 +39,7 @@ def level_bounds(sim: Simulator, world: int = WORLD) -> tuple[NDArray[Any], NDAr
     """Of the walls, and the exit behind the last door."""
     positions, sizes = sim.state.static_positions.to_numpy()[world], sim.state.static_sizes.to_numpy()[world]
     low, high = (positions - sizes / 2)[:, :2].min(axis=0), (positions + sizes / 2)[:, :2].max(axis=0)
-    return low, high + (0, look.EXIT_DEPTH)
+    return low, high + np.array((0, look.EXIT_DEPTH))
 
 
 def is_level(picture: Picture) -> NDArray[np.bool_]:

@@ -185,7 +185,7 @@ def check_from_above(picture: NDArray[np.uint8], state: dict[str, NDArray[Any]],
     """Everything is where the state says."""
     statics, sizes = state["static_positions"][world], state["static_sizes"][world]
     low, high = (statics - sizes / 2)[:, :2].min(axis=0), (statics + sizes / 2)[:, :2].max(axis=0)
-    high = high + (0, look.EXIT_DEPTH)
+    high = high + np.array((0, look.EXIT_DEPTH))
 
     def pixels(points: NDArray[Any]) -> list[NDArray[Any]]:
         places = top_pixels(points, low, high, picture.shape[1], picture.shape[0])

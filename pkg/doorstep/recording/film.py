@@ -87,7 +87,8 @@ class Film:
             RendererError: the renderer or the encoder cannot be used.
             OSError: the file cannot be written; an older one is unchanged.
         """
-        return _WRITERS[check_ending(path, ENDINGS)](self, path, _Shooting(self, sim, self._drawing(sim)), moments, title)
+        shooting = _Shooting(self, sim, self._drawing(sim))
+        return _WRITERS[check_ending(path, ENDINGS)](self, path, shooting, moments, title)
 
     def _drawing(self, sim: Simulator) -> Drawing:
         names = ("camera", "agent", "width", "height", "samples", "shadows")

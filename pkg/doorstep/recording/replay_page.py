@@ -26,7 +26,7 @@ from doorstep.simulator import Simulator
 
 _PAGE = Path(__file__).parent / "page"
 _SCRIPTS = ("geometry.js", "meshes.js", "recording.js", "cameras.js", "marks.js", "renderer.js", "page.js")
-_STYLE = f"--text: {look.TEXT}; --muted: {look.MUTED}; --panel: {look.PANEL}; --ground: {look.GROUND}; --border: {look.BORDER};"
+_STYLE = " ".join(f"--{name}: {look.table()[name]};" for name in ("text", "muted", "panel", "ground", "border"))
 _LARGEST = 32767  # of the integers that poses are written in
 _FINEST_UNIT = 0.001  # metres
 _FRAME_HEIGHT = 560  # pixels, in notebooks

@@ -99,10 +99,8 @@ def _strokes(letter: str) -> NDArray[np.float64]:
     points = {(x, y) for x, column in enumerate(_LETTERS[letter]) for y in range(_ROWS) if column >> y & 1}
     strokes = [(point, point) for point in points]
     for x, y in points:
-        for to in ((x + 1, y), (x, y + 1)):
-            if to in points:
-                strokes.append(((x, y), to))
+        strokes += [((x, y), to) for to in ((x + 1, y), (x, y + 1)) if to in points]
         for to, corners in (((x + 1, y + 1), {(x + 1, y), (x, y + 1)}), ((x - 1, y + 1), {(x - 1, y), (x, y + 1)})):
             if to in points and not corners & points:
                 strokes.append(((x, y), to))
-    return np.array(strokes, np.float64).reshape(-1, 2, 2) + (0.5, 0.0)
+    return np.array(strokes, np.float64).reshape(-1, 2, 2) + np.array([0.5, 0.0])

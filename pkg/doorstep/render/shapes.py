@@ -98,7 +98,9 @@ def _between(
     return row
 
 
-def _rows(shape: PictureShape, centres: NDArray[Any], sizes: Any, colours: Any, rotations: Any = (1, 0, 0, 0)) -> Shapes:
+def _rows(
+    shape: PictureShape, centres: NDArray[Any], sizes: Any, colours: Any, rotations: Any = (1, 0, 0, 0)
+) -> Shapes:
     rows = np.zeros(len(centres), SHAPE)
     rows["shape"], rows["centre"], rows["size"], rows["colour"] = shape, centres, sizes, colours
     rows["rotation"], rows["opacity"] = rotations, 1.0
