@@ -8,12 +8,12 @@ from typing import NamedTuple
 from doorstep._arguments import refuse
 from doorstep._native import TENSORS, ActionCheck, DeviceKind, batch_info
 from doorstep._native._generated import Level as NativeLevel
+from doorstep._observations import to_native
 from doorstep.config import SimulatorConfig
 from doorstep.errors import DeviceError
 from doorstep.levels import AnyLevel, Rewards, reference, to_native_array
 from doorstep.levels.choice import room_for, table_levels
 from doorstep.levels.rules import check_reward
-from doorstep.observations import to_native
 from doorstep.simulator import Simulator, choose_device
 
 NAMES = tuple(row.name for row in TENSORS)

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from doorstep._files import check_replaceable
+from doorstep._observations import OBSERVATIONS, AnyObservations
 from doorstep.errors import ArgumentError
 from doorstep.levels import AnyLevel
 from doorstep.levels.choice import table_levels
-from doorstep.observations import OBSERVATIONS, AnyObservations
 from doorstep.policy import SamplingParams, load_policy
 from doorstep.recording import Recording
 from doorstep.simulator import Simulator

@@ -11,10 +11,10 @@ import numpy as np
 
 import doorstep
 from doorstep import cuda
+from doorstep._observations import BY_NAME
 from doorstep.cli.argument_types import add_simulator_arguments, positive_integer, simulator_of
 from doorstep.cli.random_actions import ActionTable, DeviceActionTable
 from doorstep.cli.rooms_start import RoomsStart
-from doorstep.observations import BY_NAME
 
 SUMMARY = "Time step() alone, under random actions."
 

@@ -9,10 +9,10 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
+from doorstep._observations import OBSERVATIONS
 from doorstep.envs._rooms import RENDER_MODES, EnvObservations, Rooms, as_array, check_render_mode, shaped
 from doorstep.envs._spaces import action_space, observation_space
 from doorstep.envs.vector import OverSpecifiedRooms, check_options
-from doorstep.observations import OBSERVATIONS
 
 
 class EscapeRoomEnv(OverSpecifiedRooms, gymnasium.Env[Any, Any]):  # type: ignore[misc]

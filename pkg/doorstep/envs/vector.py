@@ -13,6 +13,7 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from doorstep._arguments import check_choice, nearest, refuse
+from doorstep._observations import OBSERVATIONS
 from doorstep.envs._arrays import Arrays, host_arrays, torch_arrays
 from doorstep.envs._rooms import (
     RENDER_MODES,
@@ -26,7 +27,6 @@ from doorstep.envs._rooms import (
 )
 from doorstep.envs._spaces import action_space, observation_space
 from doorstep.errors import ArgumentError
-from doorstep.observations import OBSERVATIONS
 
 RESET_OPTIONS = ("reset_mask",)
 
