@@ -15,7 +15,7 @@ sys.path.insert(0, str(PACKAGE))
 
 from doorstep._configs import Config, Device, Integer, Number, PolymorphicConfig, Rule, Text  # noqa: E402
 from doorstep._configs.annotations import field_rules  # noqa: E402
-from doorstep._configs.config import Part  # noqa: E402
+from doorstep._configs.checked import Part  # noqa: E402
 from doorstep._configs.polymorphic import PolymorphicPart  # noqa: E402
 from doorstep._configs.rules import Choice, Flag, Items, Optional  # noqa: E402
 from doorstep._observations import PartsRule  # noqa: E402

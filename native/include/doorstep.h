@@ -446,10 +446,10 @@ typedef struct ds_level_goal {
 /* Reward of an agent per step: progress per metre beyond its largest y so far, or idle without progress; progress is
    multiplied by bonus_factor while the largest y of all other agents is within bonus_distance metres. room: for every
    room that it enters for the first time. exit: the first time that it is beyond the end of the last room.
-   cube_approach: for all agents, per metre by which cubes came nearer to the buttons of doors that were closed when the
-   step began; negative metres where they went away. Each button of such a door has a cube of its own, those that make
-   the sum of the distances the smallest; the distance of a cube that covers its button is 0. goal: for all agents, in
-   the step in which the goal ends the episode. */
+   cube_approach: for all agents, per metre by which cubes came nearer to the buttons of doors that are not persistent;
+   negative metres where they went away. Each button of such a door has a cube of its own, those that make the sum of
+   the distances the smallest; the distance of a cube that covers its button is 0. goal: for all agents, in the step in
+   which the goal ends the episode. */
 typedef struct ds_level_rewards {
     float progress;
     float idle;
@@ -475,6 +475,10 @@ typedef struct ds_level {
     uint32_t struct_size;
     int32_t source; /* ds_level_source */
     int32_t room_types[3]; /* GENERATED: ds_room_type of each room */
+    int32_t first_room;    /* GENERATED: 0 .. 2. 0: agents begin as the reference's do; else anywhere in this room that
+                              is free, and the doors behind them are closed */
+    float cubes_near_buttons; /* GENERATED: 0 .. 1, how likely each cube of a CUBE_BUTTONS room is moved from where the
+                                 reference's generator puts it to anywhere on the way to the button on its side */
     int32_t num_walls;
     int32_t num_doors;
     int32_t num_buttons;
@@ -968,8 +972,8 @@ typedef struct ds_advantages {
     const void* log_ratios;      /* V-trace: log(target policy / behaviour policy) of the actions; else null */
     void* advantages;
     void* targets;               /* for the value function */
-    double discount;
-    double trace_decay;          /* lambda */
+    double gamma;                /* what a reward is worth a step earlier */
+    double gae_lambda;           /* also the lambda of V-trace */
     double rho_clip;             /* V-trace: ratios are clipped at these */
     double c_clip;
 } ds_advantages;
@@ -1592,6 +1596,8 @@ DS_API ds_status ds_replica_create(ds_config simulator, ds_request_queue request
    policy, they are then chosen without the caller. Recurrent states of episodes that are played go on where policies have
    states of one size. May be called while ds_replica_run() runs: it takes turns. */
 DS_API ds_status ds_replica_set_policy(ds_replica replica, int64_t index, int32_t kind, uint64_t policy);
+/* As ds_simulator_set_rewards(), for all episodes from the replica's next step on. */
+DS_API ds_status ds_replica_set_rewards(ds_replica replica, const ds_level_rewards* rewards);
 /* Plays requests on the calling thread and the simulator's for about timeout_ns, or until the caller is needed. The next
    call continues; it uses the actions that were asked for, as they are then. A call that fails has closed the replica. */
 DS_API ds_status ds_replica_run(ds_replica replica, int64_t timeout_ns, ds_replica_work* work);

@@ -27,21 +27,17 @@ from doorstep.errors import (
     ShaderError,
     SimulationError,
     StateError,
-    Status,
 )
-from doorstep.event import StepEvent
-from doorstep.health import Health
 from doorstep.levels import Level, Rewards
 from doorstep.render.camera import CameraPose
 from doorstep.simulator import Simulator
-from doorstep.state import StateFields
 from doorstep.tensor import Tensor
 
 if _TYPE_CHECKING:
     from doorstep.evaluation import Evaluation, evaluate
     from doorstep.policy import Policy, load_policy
     from doorstep.recording import record
-    from doorstep.rollouts import EpisodeRequest, EpisodeResult, EpisodeStep, RolloutConfig, RolloutEngine
+    from doorstep.rollouts import EpisodeRequest, EpisodeResult, RolloutConfig, RolloutEngine
     from doorstep.training import resume, train
     from doorstep.viewer import view
 
@@ -65,9 +61,7 @@ __all__ = [
     "EntityKind",
     "EpisodeRequest",
     "EpisodeResult",
-    "EpisodeStep",
     "Evaluation",
-    "Health",
     "Level",
     "LibraryError",
     "NoDeviceError",
@@ -84,9 +78,6 @@ __all__ = [
     "Simulator",
     "SimulatorConfig",
     "StateError",
-    "StateFields",
-    "Status",
-    "StepEvent",
     "Tensor",
     "__version__",
     "capi",
@@ -105,7 +96,6 @@ __all__ = [
 _LATER = {
     "EpisodeRequest": "doorstep.rollouts",
     "EpisodeResult": "doorstep.rollouts",
-    "EpisodeStep": "doorstep.rollouts",
     "Evaluation": "doorstep.evaluation",
     "Policy": "doorstep.policy",
     "RolloutConfig": "doorstep.rollouts",

@@ -11,8 +11,10 @@ from doorstep._native._generated import Level as NativeLevel
 from doorstep._observations import to_native
 from doorstep.config import SimulatorConfig
 from doorstep.errors import DeviceError
-from doorstep.levels import AnyLevel, Rewards, reference, to_native_array
+from doorstep.levels import Rewards, reference
 from doorstep.levels.choice import room_for, table_levels
+from doorstep.levels.files import AnyLevel
+from doorstep.levels.native import to_native_array
 from doorstep.levels.rules import check_reward
 from doorstep.simulator import Simulator, choose_device
 
@@ -49,7 +51,7 @@ class BatchRules(NamedTuple):
 
 
 def batch_rules(config: SimulatorConfig, reward: Rewards | None) -> BatchRules:
-    """The rules of a config, and of rewards in place of those of levels.
+    """The rules of a config, and of rewards in place of the levels' own.
 
     Raises:
         ArgumentError: the config asks for what only a simulator does: steps that raise, or cameras; or `reward` is

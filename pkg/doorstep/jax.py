@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple, final
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from doorstep._arguments import check_integer, refuse
@@ -38,13 +36,20 @@ from doorstep._native import (
     xla_handler,
 )
 from doorstep._native._generated import Level as NativeLevel
+from doorstep._optional import missing
 from doorstep.config import SimulatorConfig, as_config
 from doorstep.errors import ArgumentError
 from doorstep.levels.choice import REFERENCE, AnyLevels
 from doorstep.levels.rules import Rewards
 from doorstep.simulator import Simulator
 
-__all__ = ["Batch", "BatchState", "make"]
+try:
+    import jax
+    import jax.numpy as jnp
+except ImportError as error:
+    raise missing("doorstep.jax needs JAX", "jax", error) from error
+
+__all__ = ["make"]
 
 DEFAULT_OUTPUTS = ("observations", "rewards", "dones")
 WEIGHTS = "level_weights"  # with levels, a tensor of each state; no output: the caller's to replace
@@ -103,7 +108,7 @@ class Batch(NamedTuple):
     """The functions that `make()` returns.
 
     Attributes:
-        init: `init(seed=None, world_offset=None) -> BatchState`, the first levels of `num_worlds` worlds: those of a
+        init: `init(seed=None, world_offset=None) -> BatchState`, the first levels of `num_worlds` worlds, as of a
             Simulator of the same seed and offset. Both may be traced; None: the config's. With levels, also
             `level_weights` and `levels`, as of `step`.
         step: `step(state, actions, resets=None) -> BatchState`, the same function for all batches without levels.
@@ -430,7 +435,7 @@ def _level_arguments(program: Program, num_worlds: int, weights: Any, table: Any
 
 
 def _checked_levels(program: Program, table: _Table, levels: Any) -> Any:
-    """The levels to draw from: those of `make()`, or others, checked where their values are known."""
+    """The levels to draw from: as given to `make()`, or others, checked where their values are known."""
     if levels is None:
         return table.words()
     is_known = isinstance(levels, (np.ndarray, jax.Array)) and not isinstance(levels, jax.core.Tracer)

@@ -11,7 +11,6 @@ until the next step and has no other effect.
 from __future__ import annotations
 
 import math
-import sys
 import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, final
@@ -23,7 +22,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from doorstep._arguments import refuse
 from doorstep._native import STREAM_OWN, Dtype, Memory, TensorInfo
 from doorstep._native.foreign_tensor import packed_strides
-from doorstep._optional import import_optional
+from doorstep._optional import missing
 from doorstep._streams import LEGACY_STREAM, interface_stream
 from doorstep.errors import ArgumentError
 
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
 DTYPES = {dtype: np.dtype(dtype.name.lower()) for dtype in Dtype}
 DLPACK_CPU = (1, 0)  # kDLCPU, device 0
 DLPACK_CUDA = 2  # kDLCUDA
-_TORCH, _JAX = 'pip install "torch>=2.6"', 'pip install "jax>=0.6"'
 _SHOWN_ELEMENTS = 60  # of larger tensors repr() shows the ends
 _SHORTENED_DIMENSIONS = 3  # and none of the values if there are more dimensions
 DLPACK_NO_ORDER = -1  # a consumer's stream that waits for nothing
@@ -365,9 +363,12 @@ class Tensor(NDArrayOperatorsMixin):
         ordered too while the simulator uses that stream, as it does by default.
 
         Raises:
-            LibraryError: there is no PyTorch.
+            LibraryError: PyTorch is missing: pip install "doorstep[torch]".
         """
-        torch = sys.modules.get("torch") or import_optional("torch", "to_torch() needs PyTorch", _TORCH)
+        try:
+            import torch
+        except ImportError as error:
+            raise missing("to_torch() needs PyTorch", "torch", error) from error
         if self._on_gpu:
             self._order(torch.cuda.current_stream(self._dlpack_device[1]).cuda_stream or LEGACY_STREAM)
         made = self._memory.export_object(torch.Tensor, self._info)
@@ -383,9 +384,12 @@ class Tensor(NDArrayOperatorsMixin):
 
         Raises:
             ArgumentError: the tensor is a state field and copy is False; JAX reads contiguous memory only.
-            LibraryError: there is no JAX.
+            LibraryError: JAX is missing: pip install "doorstep[jax]".
         """
-        jax = import_optional("jax", "to_jax() needs JAX", _JAX)
+        try:
+            import jax
+        except ImportError as error:
+            raise missing("to_jax() needs JAX", "jax", error) from error
         if copy:
             return jax.numpy.asarray(self.copy_to_host())
         if self._strides != packed_strides(self._shape, self._dtype.itemsize):

@@ -31,7 +31,7 @@ def test_it_prints_what_the_api_returns(command: Command) -> None:
         r" requests waited \S+ s \(median\), \S+ s \(99%\)\n",
         engine,
     )
-    assert finished.stderr == ""  # progress is for terminals
+    assert finished.stderr == "100%  episode 8 of 8  native policies\n"
 
 
 def test_metrics_and_a_trace_are_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -98,7 +98,7 @@ def test_plots_without_matplotlib_are_refused_before_the_work(
     assert 'pip install "doorstep[plot]"' in output.err
 
 
-def test_the_bar_is_for_terminals(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_terminal_shows_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     class Terminal(io.StringIO):
         def isatty(self) -> bool:
             return True

@@ -219,7 +219,7 @@ def test_without_shtab_completion_says_what_to_install(
 ) -> None:
     monkeypatch.setitem(sys.modules, "shtab", None)
     assert main(["--print-completion", "bash"]) == 1
-    assert capsys.readouterr().err.endswith('(pip install "shtab>=1.7")\n')
+    assert capsys.readouterr().err.endswith('(pip install "doorstep[cli]")\n')
 
 
 def test_output_that_cannot_be_written_is_one_line() -> None:

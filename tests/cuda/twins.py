@@ -11,6 +11,7 @@ from tests.scenes import random_actions
 
 import doorstep
 from doorstep import levels
+from doorstep.levels.files import AnyLevel
 
 
 class Twins:
@@ -60,11 +61,12 @@ class Twins:
 
 def play_levels(num_worlds: int, *, num_threads: int | None = 1, **options: Any) -> None:
     """Twins that play all kinds of levels, with weights that change between the steps."""
-    table: list[levels.AnyLevel] = [
+    table: list[AnyLevel] = [
         levels.reference(),
         levels.GeneratedLevel(
             room_types=("any", "any", "any"), physics=levels.Physics(friction=(0.5, 1.5)), episode_length=(5, 30)
         ),
+        levels.GeneratedLevel(first_room=2, cubes_near_buttons=0.75, episode_length=(5, 30)),
         *(level for level in levels.curated().values() if len(level.spawns) >= options["num_agents"]),
         _crowd(options["num_agents"]),
     ]

@@ -277,7 +277,7 @@ def test_copies_go_on_with_buffers_of_their_own(environment: Any, copied: Any) -
     other.close()
 
 
-@pytest.mark.parametrize("name", ["num_worlds", "auto_reset", "flat_observations", "episode_lenght"])
+@pytest.mark.parametrize("name", ["num_worlds", "auto_reset", "episode_lenght"])
 def test_unknown_keywords_are_type_errors(environment: Any, name: str) -> None:
     with pytest.raises(TypeError, match=f"unexpected keyword argument '{name}'"):
         environment(2, **{name: 1})

@@ -17,7 +17,7 @@ pytest.importorskip("torchrl")
 from tests.envs.torch_checks import NoWaits, assert_kept, returns_printed_by  # noqa: E402
 from torchrl.envs.utils import check_env_specs  # noqa: E402
 
-from doorstep.envs import EscapeRoomTorchRLEnv  # noqa: E402
+from doorstep.envs import EscapeRoomParallelEnv, EscapeRoomTorchRLEnv  # noqa: E402
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # of one of its modules, for another
@@ -53,6 +53,20 @@ def assert_ended(tensordict: Any, ended: Any) -> None:
 def test_it_passes_torchrls_check(kind: str, num_agents: int) -> None:
     env = make(observations=kind, num_agents=num_agents)
     check_env_specs(env, break_when_any_done="both", seed=0)
+    env.close()
+
+
+@pytest.mark.parametrize("arguments", [{"num_agents": 1}, {"num_agents": 3}, {"levels": "curated"}], ids=str)
+@pytest.mark.parametrize("kind", ["flat", "dict"])
+def test_bounds_of_observations_are_finite_and_those_of_gymnasium(kind: Any, arguments: dict[str, Any]) -> None:
+    env = make(observations=kind, **arguments)
+    space = EscapeRoomParallelEnv(observations=kind, episode_length=LENGTH, **arguments).observation_space("agent_0")
+    for key in NAMES[kind].keys() & env.observation_spec["agents"].keys():
+        expected, spec = space if kind == "flat" else space[key], env.observation_spec["agents", key]
+        for side in ("low", "high"):
+            bound = getattr(spec.space, side)
+            assert bool(torch.isfinite(bound).all())
+            np.testing.assert_array_equal(bound, np.broadcast_to(getattr(expected, side), spec.shape))
     env.close()
 
 

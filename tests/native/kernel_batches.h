@@ -129,6 +129,8 @@ private:
     static std::vector<ds_level> make_levels() {
         ds_level generated = reference_level();
         for (int32_t& type : generated.room_types) type = DS_ROOM_ANY;
+        generated.first_room = 1;
+        generated.cubes_near_buttons = 0.75f;
         generated.physics.cube_mass = {5.f, 30.f};
         generated.physics.friction = {0.5f, 1.5f};
         generated.physics.walking_force = {500.f, 1500.f};

@@ -51,15 +51,15 @@ def move_panels(z: Any, is_open: Any) -> Floats:
     return np.minimum(height, 0.0)
 
 
-def metres_to_buttons(cubes: Any, buttons: Any, doors: Any, closed: Any) -> float:
-    """The smallest sum of distances for cubes [C, 2] (NaN: none), buttons [K, 2] of doors [K], and closed doors [D].
+def metres_to_buttons(cubes: Any, buttons: Any, doors: Any, counted: Any) -> float:
+    """The smallest sum of distances for cubes [C, 2] (NaN: none), buttons [K, 2] of doors [K], for counted doors [D].
 
     The buttons of a door have different cubes; a distance is measured from where the cube covers the button.
     """
     places = np.asarray(cubes, dtype=np.float64)
     places = places[np.isfinite(places).all(axis=1)]
     total = 0.0
-    for door in np.flatnonzero(closed):
+    for door in np.flatnonzero(counted):
         plates = np.asarray(buttons, dtype=np.float64)[np.asarray(doors) == door]
         gaps = np.maximum(np.abs(places[:, None] - plates[None]) - (c.CUBE_SIDE + c.BUTTON_SIDE) / 2, 0)
         few, many = sorted((np.hypot(gaps[..., 0], gaps[..., 1]), np.hypot(gaps[..., 0], gaps[..., 1]).T), key=len)

@@ -12,6 +12,7 @@ import pytest
 import doorstep
 from doorstep import levels
 from doorstep.levels import Button, Cube, Door, GeneratedLevel, Goal, Level, Physics, Rewards, Room, Spawn, Wall
+from doorstep.levels.files import AnyLevel
 
 FAR = Goal(min_x=-50, max_x=50, min_y=30, max_y=60)
 WALK, TURN_LEFT = (3, 0, 2, 0), (0, 0, 4, 0)
@@ -22,7 +23,7 @@ def hall(**changes: Any) -> Level:
     return Level(**{"spawns": (Spawn(-5, 0), Spawn(5, 0)), "rooms": (Room(0, 40),), **changes})
 
 
-def playing(*table: levels.AnyLevel, num_worlds: int = 1, **config: Any) -> doorstep.Simulator:
+def playing(*table: AnyLevel, num_worlds: int = 1, **config: Any) -> doorstep.Simulator:
     """A simulator whose worlds play the levels in turn."""
     sim = doorstep.Simulator(num_worlds, max_levels=len(table), **config)
     sim.set_levels(table)
@@ -80,6 +81,57 @@ def test_rooms_of_any_type_are_all_types() -> None:
     assert abs(cubes[3] - 100) < 44
 
 
+@pytest.mark.parametrize("first_room", [1, 2])
+@pytest.mark.parametrize("num_agents", [1, 2, 6, 8])
+@pytest.mark.parametrize("room_type", ["single_button", "double_button", "cube_blocking", "cube_buttons"])
+def test_agents_begin_anywhere_free_in_the_first_room(first_room: int, num_agents: int, room_type: Any) -> None:
+    level = GeneratedLevel(room_types=(room_type,) * 3, first_room=first_room)
+    sim = playing(level, num_worlds=128, num_agents=num_agents)
+    places = sim.state.body_positions[:, :, :2]
+    agents, cubes = places[:, :num_agents], places[:, num_agents:]
+    start, end = 40 / 3 * first_room, 40 / 3 * (first_room + 1) - 1
+    corner = math.sqrt(2)  # of an agent, from its centre
+    assert (np.abs(agents[..., 0]) < 10 - corner).all()
+    assert ((agents[..., 1] > start + corner) & (agents[..., 1] < end - corner)).all()
+    assert np.ptp(agents[:, 0], axis=0).min() > 8
+    apart = np.abs(agents[:, :, None] - agents[:, None]).max(axis=-1) + 10 * np.eye(num_agents)
+    assert (apart > 2 * corner).all()
+    assert (np.abs(agents[:, :, None] - cubes[:, None]).max(axis=-1) > 1.5 + corner).all()
+    np.testing.assert_array_equal(sim.state.agent_max_y[:].reshape(128, -1), agents[..., 1])
+    assert not sim.state.door_open[:].any()
+
+
+@pytest.mark.parametrize("num_agents", [1, 2])
+def test_a_later_first_room_moves_the_agents_and_nothing_else(num_agents: int) -> None:
+    begun = [
+        playing(GeneratedLevel(first_room=room), num_worlds=16, num_agents=num_agents).state for room in range(3)
+    ]
+    for later in begun[1:]:
+        for name in ("button_positions", "door_open", "static_positions"):
+            np.testing.assert_array_equal(getattr(begun[0], name)[:], getattr(later, name)[:])
+        np.testing.assert_array_equal(
+            begun[0].body_positions[:, num_agents:], later.body_positions[:, num_agents:]
+        )
+
+
+@pytest.mark.parametrize("share", [0.25, 1.0])
+def test_cubes_are_moved_on_the_way_to_their_buttons(share: float) -> None:
+    types: Any = ("single_button", "cube_blocking", "cube_buttons")
+    far, near = (
+        playing(GeneratedLevel(room_types=types, cubes_near_buttons=moved), num_worlds=256).state
+        for moved in (0.0, share)
+    )
+    np.testing.assert_array_equal(far.body_positions[:, :5], near.body_positions[:, :5])  # agents and the second room
+    before, after = far.body_positions[:, 5:7, :2], near.body_positions[:, 5:7, :2]
+    whole = np.clip(near.button_positions[:, 3:5, :2], (-8.5, 80 / 3 + 1.5), (8.5, 40 - 2.5)) - before
+    moved = np.abs(after - before).max(axis=-1) > 1e-3
+    assert abs(moved.mean() - share) < 0.11  # five standard deviations of 512 draws
+    way = np.linalg.norm(after - before, axis=-1) / np.linalg.norm(whole, axis=-1)
+    np.testing.assert_allclose(after, before + whole * way[:, :, None], atol=1e-4)
+    assert np.histogram(way[moved], bins=4, range=(0, 1))[0].min() > 0.15 * moved.sum()
+    assert way.max() < 1 + 1e-5
+
+
 # ---- Which level a world draws
 
 
@@ -118,7 +170,7 @@ def test_weights_are_set_from_float32_arrays() -> None:
 
 def test_draws_depend_on_seed_world_and_episode_alone() -> None:
     drawn = hall(physics=Physics(cube_mass=(5, 20)), episode_length=(20, 40))
-    table: list[levels.AnyLevel] = [levels.reference(), drawn]
+    table: list[AnyLevel] = [levels.reference(), drawn]
 
     def states(num_worlds: int, world_offset: int, num_threads: int) -> list[int]:
         sim = doorstep.Simulator(num_worlds, world_offset=world_offset, num_threads=num_threads, seed=9, max_levels=2)
@@ -414,7 +466,7 @@ def test_doors_move_at_their_speed() -> None:
 
 
 def test_saves_continue_bit_for_bit_and_fit_their_capacity_only() -> None:
-    table: list[levels.AnyLevel] = [hall(goal=FAR, physics=Physics(friction=(0.5, 1.5))), levels.reference()]
+    table: list[AnyLevel] = [hall(goal=FAR, physics=Physics(friction=(0.5, 1.5))), levels.reference()]
     sim, other = playing(*table, num_worlds=6), playing(*table, num_worlds=6, seed=5)
     walk(sim, 20)
     saved = sim.save()

@@ -97,8 +97,9 @@ def test_parts_are_in_the_given_order_and_multiplied_by_their_scales(num_agents:
     for prefix in ("", "final_"):
 
         def of(name: str, scale: float, prefix: str = prefix) -> Array:
-            part: Array = getattr(scene, prefix + name).reshape(16, num_agents, -1).astype(np.float32)
-            return part * np.float32(scale)
+            part = getattr(scene, prefix + name).reshape(16, num_agents, -1).astype(np.float32)
+            scaled: Array = part * np.float32(scale)
+            return scaled
 
         index = np.arange(num_agents, dtype=np.float32) / np.float32(max(num_agents - 1, 1))
         expected = [

@@ -29,14 +29,14 @@ CROWDED = Level(
 MORE_BUTTONS_THAN_CUBES = CROWDED.replace(cubes=[Cube(-3, 5), Cube(4, 12)])
 
 
-def metres_away(sim: Simulator, closed: np.ndarray) -> np.ndarray:
+def metres_away(sim: Simulator, counted: np.ndarray) -> np.ndarray:
     """float64 [N]: between cubes and the buttons of these doors, bool [N, D]."""
     state = sim.state
     cubes = np.where(state.body_kinds[:, :, None] == EntityKind.CUBE, state.body_positions[:, :, :2], np.nan)
     buttons, doors = state.button_positions[:, :, :2], state.button_doors[:]
     used = np.abs(buttons).max(axis=2) < 1e6
-    rows = zip(cubes, buttons, doors, used, closed, strict=True)
-    return np.array([rules.metres_to_buttons(c, b[u], d[u], is_closed) for c, b, d, u, is_closed in rows])
+    rows = zip(cubes, buttons, doors, used, counted, strict=True)
+    return np.array([rules.metres_to_buttons(c, b[u], d[u], of_door) for c, b, d, u, of_door in rows])
 
 
 @pytest.mark.parametrize("num_agents", [1, 2, 5, 8])
@@ -51,14 +51,44 @@ def test_cubes_that_come_nearer_are_rewarded_as_the_reference_says(num_agents: i
         if step % 4 == 0:
             sim.state.body_linear_velocities[:, cubes, :2] = speeds[:, cubes] * (-1) ** (step // 4)
         sim.actions[:] = actions
-        closed = sim.state.door_open[:] == 0
-        before = metres_away(sim, closed)
+        counted = sim.state.door_persistent[:] == 0
+        before = metres_away(sim, counted)
         sim.step()
-        metres = before - metres_away(sim, closed)
+        metres = before - metres_away(sim, counted)
         expected = np.repeat(0.25 * metres[:, None], num_agents, axis=1)
         np.testing.assert_allclose(sim.rewards[:, :, 0], expected, atol=2e-5)
         moved += int((np.abs(metres) > 0.01).sum())
     assert moved > 20
+
+
+def test_cubes_cost_on_the_way_back_what_they_earned_also_while_the_door_is_open() -> None:
+    level = Level(
+        doors=[Door(0, 30, persistent=False)],
+        buttons=[Button(0, 10, 0)],
+        cubes=[Cube(0, 6)],
+        spawns=[Spawn(-8, 0), Spawn(8, 0)],
+        rooms=[Room(0, 30, 0)],
+        rewards=APPROACH,
+    )
+    sim = Simulator(1, levels=level)
+    earned, opened = 0.0, False
+    for speed in (8,) * 12 + (-8,) * 14:
+        sim.state.body_linear_velocities[0, 2] = (0, speed, 0)
+        sim.step()
+        earned += float(sim.rewards[0, 0, 0])
+        opened |= bool(sim.state.door_open[0, 0])
+    covered = 10 - (1.5 + 0.65)
+    assert opened
+    assert sim.state.body_positions[0, 2, 1] < covered - 0.5
+    assert earned == pytest.approx(0.25 * (sim.state.body_positions[0, 2, 1] - 6.0), abs=1e-5)
+
+
+def test_cubes_earn_nothing_at_the_buttons_of_a_door_that_stays_open() -> None:
+    sim = Simulator(1, levels=CROWDED.replace(doors=[Door(-9, 30), Door(0, 30)]))
+    for _ in range(5):
+        sim.state.body_linear_velocities[0, 2:, :2] = (3.0, 5.0)
+        sim.step()
+        assert sim.rewards[0, :, 0].tolist() == [0.0, 0.0]
 
 
 @pytest.mark.parametrize("num_agents", [1, 2, 8])

@@ -204,6 +204,10 @@ ds_status check_whole(const CheckedLevel& checked, int64_t num_agents) {
     }
     for (const int32_t type : level.room_types)
         if (const ds_status s = checked.check_count("room_types", type, DS_ROOM_ANY, DS_ROOM_CUBE_BUTTONS)) return s;
+    if (const ds_status s = checked.check_number("cubes_near_buttons", 0, level.cubes_near_buttons, 0.f, 1.f)) return s;
+    if (const ds_status s = checked.check_count("first_room", level.first_room, 0, DS_LEVEL_GENERATED_ROOMS - 1)) {
+        return s;
+    }
     if (level.source == DS_LEVEL_SOURCE_FIXED)
         if (const ds_status status = check_contents(checked, num_agents)) return status;
     if (const ds_status status = check_goal(checked)) return status;

@@ -383,6 +383,15 @@ ds_status ds_replica_set_policy(ds_replica replica, int64_t index, int32_t kind,
     return call->set_policy(index, static_cast<ds_policy_kind>(kind), native);
 }
 
+ds_status ds_replica_set_rewards(ds_replica replica, const ds_level_rewards* rewards) {
+    const ReplicaCall call(replica);
+    if (call.status()) return call.status();
+    if (rewards)
+        if (const ds_status status = check_rewards(*rewards)) return status;
+    call->simulator().set_rewards(rewards);
+    return DS_STATUS_OK;
+}
+
 ds_status ds_replica_run(ds_replica replica, int64_t timeout_ns, ds_replica_work* work) {
     if (const ds_status status = check_struct(work, "work")) return status;
     const ReplicaCall call(replica);

@@ -1,4 +1,5 @@
-// How far cubes are from the buttons of closed doors, for the reward of bringing them nearer.
+// How far cubes are from the buttons of doors that close again, for the reward of bringing them nearer. The reward is a
+// difference, so that what cubes earn on a way they cost on the way back.
 #pragma once
 
 #include "sim/stages.h"
@@ -75,27 +76,62 @@ DS_NOINLINE float least_sum(int rows, int columns, const Distance& distance) {
     return sum;
 }
 
-// Each button of these doors has a cube of its own, as far as there are enough, among the buttons of its door.
+// The least distance, and the least without its column.
+struct TwoLeast {
+    float first = kNowhere, second = kNowhere;
+    int column = -1;
+
+    DS_METHOD void add(float distance, int of_column) {
+        if (distance < first) {
+            second = first;
+            first = distance;
+            column = of_column;
+        } else if (distance < second) {
+            second = distance;
+        }
+    }
+};
+
+template <class Distance>
+DS_INLINE TwoLeast two_least(int row, int columns, const Distance& distance) {
+    TwoLeast least;
+    for (int c = 0; c < columns; c++) least.add(distance(row, c), c);
+    return least;
+}
+
+// As least_sum(), which takes longer, for one row or two.
+template <class Distance>
+DS_INLINE float least_sum_of_two(int rows, int columns, const Distance& distance) {
+    const TwoLeast a = two_least(0, columns, distance);
+    if (rows == 1) return a.first;
+    const TwoLeast b = two_least(1, columns, distance);
+    return a.column != b.column ? a.first + b.first : minimum(a.first + b.second, a.second + b.first);
+}
+
+// Each button of a door that closes again has a cube of its own, as far as there are enough, among the buttons of its
+// door.
 template <class W>
 DS_INLINE float metres_to_buttons(const typename W::Terms& terms, const typename W::Bodies& bodies,
-                                  const typename W::Buttons& buttons, uint32_t doors) {
+                                  const typename W::Buttons& buttons, const typename W::Doors& doors) {
     IndexList<W::kCubes> cubes;
     for (int body = W::kAgents; body < W::kBodies; body++)
         if (bodies.kind[body] == DS_ENTITY_CUBE) cubes.add(body);
     float sum = 0.f;
-    for (int door = 0; door < W::kDoors; door++) {
-        if (!(doors >> door & 1)) continue;
+    for (int door = 0; door < terms.used_doors(W::kDoors) && cubes.count; door++) {
+        if (doors.persistent[door]) continue;
         IndexList<W::kButtons> of_door;
         for (int b = 0; b < terms.used_buttons(W::kButtons); b++)
             if (buttons.door[b] == door) of_door.add(b);
+        if (!of_door.count) continue;
         const bool swapped = of_door.count > cubes.count;
         const int rows = swapped ? cubes.count : of_door.count, columns = swapped ? of_door.count : cubes.count;
         constexpr int kMost = W::kCubes > W::kButtons ? W::kCubes : W::kButtons;
         constexpr int kLeast = W::kCubes > W::kButtons ? W::kButtons : W::kCubes;
-        sum += least_sum<kLeast, kMost>(rows, columns, [&](int row, int column) {
+        const auto distance = [&](int row, int column) {
             const int button = of_door.of[swapped ? column : row], cube = cubes.of[swapped ? row : column];
             return metres_between<W>(bodies, button, cube);
-        });
+        };
+        sum += rows <= 2 ? least_sum_of_two(rows, columns, distance) : least_sum<kLeast, kMost>(rows, columns, distance);
     }
     return sum;
 }
@@ -105,10 +141,8 @@ DS_INLINE float metres_to_buttons(const typename W::Terms& terms, const typename
 template <WorldTile TileT>
 DS_METHOD void Stages<TileT>::measure_cubes(const GivenRewards& given, const Terms& terms, const Bodies& bodies,
                                             const Buttons& buttons, const Doors& doors, CubesAway& away) {
-    away.closed_doors = 0;
-    if (terms.rewards_of(given).cube_approach == 0.f) return;
-    for (int d = 0; d < terms.used_doors(World::kDoors); d++) away.closed_doors |= doors.open[d] ? 0u : 1u << d;
-    away.metres = metres_to_buttons<World>(terms, bodies, buttons, away.closed_doors);
+    away.counts = terms.rewards_of(given).cube_approach != 0.f;
+    if (away.counts) away.metres = metres_to_buttons<World>(terms, bodies, buttons, doors);
 }
 
 }  // namespace doorstep

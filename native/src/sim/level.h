@@ -227,6 +227,7 @@ constexpr RoomTypes kReferenceRooms = {{DS_ROOM_DOUBLE_BUTTON, DS_ROOM_CUBE_BLOC
 DS_INLINE int cubes_of(int32_t type) {
     return type == DS_ROOM_CUBE_BLOCKING ? 3 : type == DS_ROOM_CUBE_BUTTONS ? 2 : 0;
 }
+DS_INLINE int buttons_of(int32_t type) { return type == DS_ROOM_SINGLE_BUTTON ? 1 : 2; }
 // Only then a button stays pressed while a lone agent is at the other one.
 DS_INLINE bool has_lone_agents_cube(int agents, int32_t type) { return agents == 1 && type == DS_ROOM_DOUBLE_BUTTON; }
 

@@ -223,6 +223,99 @@ DS_INLINE void clear_unused_rooms(W& world) {
         for (uint8_t& thing : world.rooms.thing[room]) thing = kEmptySlot;
 }
 
+// ---- What may differ from the reference's generator in a generated level
+
+constexpr float kCubeMaxX = 0.5f * kWorldWidth - kCubeHalfExtent;
+
+// Moves a cube to anywhere on the way to a button, as near as the walls of the room allow.
+template <class W>
+DS_INLINE void move_cube_towards(W& world, int cube, int button, int room, RandomStream& random) {
+    const int thing = W::thing_of_body(W::kAgents + cube);
+    const float start = kRoomLength * static_cast<float>(room), end = start + kRoomLength - kWallThickness;
+    const float x = minimum(maximum(world.bodies.x[button], -kCubeMaxX), kCubeMaxX);
+    const float y = minimum(maximum(world.bodies.y[button], start + kCubeHalfExtent), end - kCubeHalfExtent);
+    const float way = random.uniform();
+    place_cube(world, cube, world.bodies.x[thing] + way * (x - world.bodies.x[thing]),
+               world.bodies.y[thing] + way * (y - world.bodies.y[thing]));
+}
+
+template <class W>
+DS_INLINE void move_cubes_near_buttons(W& world, const RoomTypes& types, float share, RandomStream& random) {
+    int button = 0, cube = 0;
+    for (int room = 0; room < kRooms; room++) {
+        const int32_t type = types.of[room];
+        for (int i = 0; type == DS_ROOM_CUBE_BUTTONS && i < cubes_of(type); i++)
+            if (random.uniform() < share) move_cube_towards(world, cube + i, button + i, room, random);
+        button += buttons_of(type);
+        cube += cubes_of(type);
+    }
+}
+
+
+// The places of a grid that fills a room, and is shifted by what the room has to spare. Agents in different places do
+// not touch, whatever their yaws are. Cubes of a room reach into 18 places at most: into three along x and along y each,
+// if there are two, and five along x if there are three side by side. So there is one for every agent.
+template <int Agents>
+struct SpawnGrid {
+    static constexpr int kColumns = Agents > 6 ? 7 : 6, kRows = 4, kPlaces = kColumns * kRows;
+    static constexpr float kPitch = 2.85f, kReach = 0.5f * kPitch;
+    static constexpr float kSpareX = kWorldWidth - kPitch * kColumns;
+    static constexpr float kSpareY = kRoomLength - kWallThickness - kPitch * kRows;
+    static_assert(kReach > 1.4143f * kAgentHalfExtent && kReach + kCubeHalfExtent < 1.5f * kPitch);
+    static_assert(kSpareX >= 0.f && kSpareY >= 0.f && kPlaces >= 18 + Agents);
+
+    float x, y;  // of the first place
+
+    DS_METHOD Vec3 place(int index) const {
+        const int column = index % kColumns, row = index / kColumns;
+        return {x + kPitch * static_cast<float>(column), y + kPitch * static_cast<float>(row), 0.f};
+    }
+};
+
+template <int Agents>
+DS_INLINE SpawnGrid<Agents> draw_spawn_grid(int room, RandomStream& random) {
+    using Grid = SpawnGrid<Agents>;
+    const float left = Grid::kReach - 0.5f * kWorldWidth;
+    const float start = Grid::kReach + kRoomLength * static_cast<float>(room);
+    const float x = left + random.between(0.f, Grid::kSpareX);
+    return {x, start + random.between(0.f, Grid::kSpareY)};
+}
+
+// Whether an agent there touches no cube, and none of the agents before it.
+template <class W>
+DS_INLINE bool is_free(const W& world, Vec3 place, int agent, UsedParts used) {
+    constexpr float kReach = SpawnGrid<W::kAgents>::kReach;
+    for (int other = 0; other < W::kAgents + used.cubes; other++) {
+        if (other >= agent && other < W::kAgents) continue;
+        const float reach = kReach + (other < W::kAgents ? 0.f : kCubeHalfExtent);
+        const int thing = W::thing_of_body(other);
+        if (absolute(world.bodies.x[thing] - place.x) < reach && absolute(world.bodies.y[thing] - place.y) < reach)
+            return false;
+    }
+    return true;
+}
+
+// The first free place from a drawn one on.
+template <class W>
+DS_INLINE Vec3 free_place(const W& world, const SpawnGrid<W::kAgents>& grid, int drawn, int agent, UsedParts used) {
+    for (int i = 0; i < grid.kPlaces; i++) {
+        const Vec3 place = grid.place((drawn + i) % grid.kPlaces);
+        if (is_free(world, place, agent, used)) return place;
+    }
+    DS_ASSERT(false);
+    return grid.place(drawn);
+}
+
+template <class W>
+DS_INLINE void place_agents_in(W& world, int room, UsedParts used, RandomStream& random) {
+    const SpawnGrid<W::kAgents> grid = draw_spawn_grid<W::kAgents>(room, random);
+    for (int a = 0; a < W::kAgents; a++) {
+        const int drawn = static_cast<int>(static_cast<float>(grid.kPlaces) * random.uniform());
+        const Quat rotation = rotation_of_yaw(random.between(-kPi, kPi));
+        place_body(world, a, DS_ENTITY_AGENT, free_place(world, grid, drawn, a, used), rotation);
+    }
+}
+
 template <class W>
 DS_INLINE UsedParts generate_level(W& world, const ds_level& level, RandomStream& random) {
     RoomTypes types;
@@ -231,6 +324,9 @@ DS_INLINE UsedParts generate_level(W& world, const ds_level& level, RandomStream
         types.of[room] = level.room_types[room] == DS_ROOM_ANY ? drawn : level.room_types[room];
     }
     const UsedParts used = generate_contents(world, types);
+    if (level.cubes_near_buttons > 0.f) move_cubes_near_buttons(world, types, level.cubes_near_buttons, random);
+    const int first_room = clamp(level.first_room, 0, kRooms - 1);
+    if (first_room > 0) place_agents_in(world, first_room, used, random);
     set_reference_rooms(world.terms(), used);
     clear_unused_rooms(world);
     return used;

@@ -91,16 +91,16 @@ DS_INLINE void write_score(Each<const Reward> rewards, const Episode& episode, E
 
 template <WorldTile TileT>
 DS_METHOD void Stages<TileT>::score_progress(const GivenRewards& given, const Terms& terms, const Bodies& bodies,
-                                             const Buttons& buttons, const CubesAway& away, const Episode& episode,
-                                             Progress& progress, Each<Reward> rewards, GoalReached& reached) {
+                                             const Buttons& buttons, const Doors& doors, const CubesAway& away,
+                                             const Episode& episode, Progress& progress, Each<Reward> rewards, GoalReached& reached) {
     const ds_level_rewards weights = terms.rewards_of(given);
     float before[World::kAgents];
     for (int a = 0; a < World::kAgents; a++) before[a] = progress.max_y[a];
     reward_progress<World>(weights, bodies, progress, rewards);
     share_bonus<World>(weights, progress, rewards);
     if (weights.room != 0.f || weights.exit != 0.f) reward_rooms<World>(weights, terms, before, progress, rewards);
-    if (away.closed_doors) {
-        const float metres = away.metres - metres_to_buttons<World>(terms, bodies, buttons, away.closed_doors);
+    if (away.counts) {
+        const float metres = away.metres - metres_to_buttons<World>(terms, bodies, buttons, doors);
         reward_all<World>(weights.cube_approach * metres, rewards);
     }
     reached.yes = terms.goal_agents() != DS_GOAL_NONE && !terms.is_over(episode) && reaches_goal<World>(terms, bodies);

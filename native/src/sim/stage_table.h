@@ -17,7 +17,7 @@ namespace doorstep {
     X(measure_cubes, Worlds,                                                                                       \
       (const GivenRewards& given, const Terms& terms, const Bodies& bodies, const Buttons& buttons,                \
        const Doors& doors, CubesAway& away),                                                                       \
-      "Measures how far cubes are from the buttons of closed doors.")                                              \
+      "Measures how far cubes are from the buttons of doors that close again.")                                    \
     X(load_actions, Agents,                                                                                        \
       (AgentIndex agent, const ActionRow& row, const Rules& rules, const Terms& terms,                             \
        const FlightTable& flights, const Bodies& bodies, Action& action, ClampedCount& clamped, Motion& motion,    \
@@ -49,8 +49,8 @@ namespace doorstep {
       "Opens doors whose buttons are all pressed.")                                                                \
     X(score_progress, Worlds,                                                                                      \
       (const GivenRewards& given, const Terms& terms, const Bodies& bodies, const Buttons& buttons,                \
-       const CubesAway& away, const Episode& episode, Progress& progress, Each<Reward> rewards,                    \
-       GoalReached& reached),                                                                                      \
+       const Doors& doors, const CubesAway& away, const Episode& episode, Progress& progress,                      \
+       Each<Reward> rewards, GoalReached& reached),                                                                \
       "Rewards progress, with the bonus, rooms, the exit, cubes and the goal.")                                    \
     X(count_step, Worlds,                                                                                          \
       (const Rules& rules, const Terms& terms, Each<const ClampedCount> clamped, Each<const Reward> rewards,       \

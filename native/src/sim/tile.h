@@ -19,9 +19,9 @@ struct Chosen {
 struct Coupled {
     bool yes;  // needs the general solver
 };
-// The doors that were closed when the step began, and the metres between their buttons and the cubes for them.
+// Metres between cubes and buttons when the step began.
 struct CubesAway {
-    uint32_t closed_doors;  // bit per door; none where that is not rewarded
+    bool counts;  // is rewarded
     float metres;
 };
 struct GoalReached {

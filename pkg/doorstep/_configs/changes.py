@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 
 from doorstep._arguments import refuse
 from doorstep._configs.annotations import FieldRule, field_rules
-from doorstep._configs.config import Config, Part
+from doorstep._configs.checked import Checked, Part
+from doorstep._configs.config import Config
 from doorstep._configs.polymorphic import PolymorphicConfig, PolymorphicPart
 from doorstep._configs.rules import Optional, Rule, Text
 from doorstep.errors import ArgumentError
@@ -58,7 +59,7 @@ def to_changes(config: Config) -> dict[str, str]:
 # ---- Paths
 
 
-def _paths(cls: type[Config], prefix: str = "") -> Iterator[str]:
+def _paths(cls: type[Checked], prefix: str = "") -> Iterator[str]:
     """Of all values that a change may give."""
     for name, field in field_rules(cls).items():
         yield from _paths_of_field(prefix + name, field)
@@ -92,7 +93,7 @@ def _put(tree: dict[str, Any], path: list[str], value: Any) -> None:
         tree[last] = value
 
 
-def _path_of(cls: type[Config], key: str, paths: list[str]) -> str:
+def _path_of(cls: type[Checked], key: str, paths: list[str]) -> str:
     """The path of the field that a key names: the path itself, or its last name."""
     if key in paths:
         return key
@@ -132,7 +133,7 @@ def _last(path: str) -> str:
     return path.rpartition(".")[2]
 
 
-def _merged(cls: type[Config], base: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+def _merged(cls: type[Checked], base: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     rules = field_rules(cls)
     merged = dict(base)
     for name, value in given.items():
@@ -143,7 +144,7 @@ def _merged(cls: type[Config], base: Mapping[str, Any], given: Mapping[str, Any]
     return merged
 
 
-def _read(cls: type[Config], name: str, rule: Rule, base: Any, given: Any) -> Any:
+def _read(cls: type[Checked], name: str, rule: Rule, base: Any, given: Any) -> Any:
     inner = rule.rule if isinstance(rule, Optional) else rule
     if not isinstance(given, dict) or not isinstance(inner, (Part, PolymorphicPart)):
         return rule.from_text(given) if isinstance(given, str) else given
@@ -171,17 +172,17 @@ def _without_type(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if name != "type"}
 
 
-def _default_of(cls: type[Config], name: str) -> Mapping[str, Any]:
+def _default_of(cls: type[Checked], name: str) -> Mapping[str, Any]:
     """The dictionary of a part that a config has if nothing is said about it."""
     field = cls.__dataclass_fields__[name]
     default = field.default_factory() if callable(field.default_factory) else field.default
-    return default.to_dict() if isinstance(default, Config) else {}
+    return default.to_dict() if isinstance(default, Checked) else {}
 
 
 # ---- Writing
 
 
-def _leaves(cls: type[Config], values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Rule, Any]]:
+def _leaves(cls: type[Checked], values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Rule, Any]]:
     for name, (rule, _) in field_rules(cls).items():
         yield from _leaves_of_field(prefix + name, rule, values[name])
 

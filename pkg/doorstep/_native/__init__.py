@@ -34,6 +34,7 @@ from doorstep._native._render_generated import (
     MATERIAL_RENDERERS,
     MAX_RESOLUTION,
     MAX_SAMPLES,
+    PictureShape,
     Renderer,
     RendererName,
 )
@@ -97,6 +98,7 @@ __all__ = [
     "KernelSource",
     "Memory",
     "Observations",
+    "PictureShape",
     "Place",
     "Renderer",
     "RendererName",

@@ -940,6 +940,8 @@ class Level(ctypes.Structure):
     struct_size: int
     source: int
     room_types: ctypes.Array[ctypes.c_int32]
+    first_room: int
+    cubes_near_buttons: float
     num_walls: int
     num_doors: int
     num_buttons: int
@@ -962,6 +964,8 @@ class Level(ctypes.Structure):
         ("struct_size", ctypes.c_uint32),
         ("source", ctypes.c_int32),
         ("room_types", ctypes.c_int32 * 3),
+        ("first_room", ctypes.c_int32),
+        ("cubes_near_buttons", ctypes.c_float),
         ("num_walls", ctypes.c_int32),
         ("num_doors", ctypes.c_int32),
         ("num_buttons", ctypes.c_int32),
@@ -1283,8 +1287,8 @@ class Advantages(ctypes.Structure):
     log_ratios: int | None
     advantages: int | None
     targets: int | None
-    discount: float
-    trace_decay: float
+    gamma: float
+    gae_lambda: float
     rho_clip: float
     c_clip: float
 
@@ -1305,8 +1309,8 @@ class Advantages(ctypes.Structure):
         ("log_ratios", ctypes.c_void_p),
         ("advantages", ctypes.c_void_p),
         ("targets", ctypes.c_void_p),
-        ("discount", ctypes.c_double),
-        ("trace_decay", ctypes.c_double),
+        ("gamma", ctypes.c_double),
+        ("gae_lambda", ctypes.c_double),
         ("rho_clip", ctypes.c_double),
         ("c_clip", ctypes.c_double),
     )
@@ -2223,6 +2227,7 @@ FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
         (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int32, ctypes.c_void_p),
     ),
     ("ds_replica_set_policy", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32, ctypes.c_uint64)),
+    ("ds_replica_set_rewards", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(LevelRewards))),
     ("ds_replica_run", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int64, ctypes.POINTER(ReplicaWork))),
     ("ds_replica_fail", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int64)),
     ("ds_replica_get_info", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(ReplicaInfo))),
@@ -2457,6 +2462,7 @@ class Functions:
     ds_output_queue_release: Any
     ds_replica_create: Any
     ds_replica_set_policy: Any
+    ds_replica_set_rewards: Any
     ds_replica_run: Any
     ds_replica_fail: Any
     ds_replica_get_info: Any

@@ -115,7 +115,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _print_completion(parser: argparse.ArgumentParser, shell: str) -> int:
-    shtab = import_optional("shtab", "completion needs shtab", 'pip install "shtab>=1.7"')
+    shtab = import_optional("shtab", "completion needs shtab", "cli")
     (commands,) = (action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
     for command in commands.choices.values():
         for action in command._actions:

@@ -13,8 +13,9 @@ import doorstep
 from doorstep.cli.argument_types import LEVELS, check_output, count, positive_integer
 from doorstep.cli.terminal import Progress
 from doorstep.evaluation.scores import Score
-from doorstep.levels import AnyLevel, Level
+from doorstep.levels import Level
 from doorstep.levels.choice import find_levels
+from doorstep.levels.files import AnyLevel
 from doorstep.recording.film import Image, side_by_side
 from doorstep.render import write_png
 

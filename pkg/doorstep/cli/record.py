@@ -69,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
                     rooms_start.place(ended)
                     if ended.size:
                         writer.checkpoint()
-                progress.update(step, "")
+                progress.update(step)
     what = f"{count(arguments.steps, 'step')} of {count(arguments.worlds, 'world')}"
     print(f"{arguments.output}: {what}, {count(arguments.output.stat().st_size, 'byte')}")
     return 0

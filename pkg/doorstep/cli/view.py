@@ -15,6 +15,7 @@ from doorstep.cli.argument_types import (
     add_world_arguments,
     levels_of,
     open_recording,
+    reward_of,
     sampling_of,
 )
 
@@ -49,9 +50,10 @@ def run(arguments: argparse.Namespace) -> int:
     from doorstep.viewer import show  # here: other commands do not pay for it
 
     with open_recording(arguments) or contextlib.nullcontext() as recording:
-        names = vars(arguments).keys() - {"command", "actions", "incomplete", "levels", *SAMPLING_OPTIONS}
+        names = vars(arguments).keys() - {"command", "actions", "incomplete", "levels", "reward", *SAMPLING_OPTIONS}
         settings = {name: getattr(arguments, name) for name in names}
-        show(**settings, sampling=sampling_of(arguments), levels=tuple(levels_of(arguments)), recording=recording)
+        levels, reward = tuple(levels_of(arguments)), reward_of(arguments)
+        show(**settings, sampling=sampling_of(arguments), levels=levels, reward=reward, recording=recording)
     return 0
 
 

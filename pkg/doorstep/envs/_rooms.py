@@ -30,8 +30,8 @@ from doorstep.envs._bounds import bounds_of
 from doorstep.envs._ring import Output
 from doorstep.errors import ArgumentError, StateError
 from doorstep.event import StepEvent
-from doorstep.levels import AnyLevel
 from doorstep.levels.choice import REFERENCE, table_levels
+from doorstep.levels.files import AnyLevel
 from doorstep.render.drawing import Drawing
 from doorstep.simulator import Simulator
 from doorstep.tensor import Tensor
@@ -209,12 +209,6 @@ class Rooms:
     def action_sizes(self) -> tuple[int, ...]:
         """How many values each component of a row's action has."""
         return tuple(ACTIONS) * (self.num_agents // self.rows_per_world)
-
-    @property
-    def layout(self) -> Element | dict[str, Element]:
-        """The observation of one row."""
-        layout: Element | dict[str, Element] = self._by_name(self.elements)
-        return layout
 
     @property
     def elements(self) -> dict[str, Element]:
@@ -505,6 +499,30 @@ class OverRooms:
     def np_random_seed(self) -> int:
         """The seed of the levels: the one that was given, or drawn where none was."""
         return self._rooms.config.seed
+
+    def close(self) -> None:
+        """Closes the simulator."""
+        self._rooms.close()
+
+
+class OverDrawnRooms(OverRooms):
+    """Environments whose picture is that of the first world."""
+
+    render_mode: str | None
+
+    def render(self) -> NDArray[np.uint8] | None:
+        """With render_mode "rgb_array": a picture of the first world, uint8 [height, width, 3]."""
+        if self.render_mode is None:
+            return None
+        picture: NDArray[np.uint8] = self._rooms.render_world(0)
+        return picture
+
+
+def row_of(observation: Any, row: int) -> Any:
+    """One row of an array, or of each array of a dictionary."""
+    if isinstance(observation, dict):
+        return {name: array[row] for name, array in observation.items()}
+    return observation[row]
 
 
 def as_array(name: str, value: Any) -> NDArray[Any]:

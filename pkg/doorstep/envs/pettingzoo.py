@@ -16,10 +16,11 @@ from doorstep._observations import OBSERVATIONS
 from doorstep.envs._rooms import (
     RENDER_MODES,
     EnvObservations,
-    OverRooms,
+    OverDrawnRooms,
     Rooms,
     as_array,
     check_render_mode,
+    row_of,
     rows_of_worlds,
 )
 from doorstep.envs._spaces import action_space, observation_space
@@ -29,7 +30,7 @@ from doorstep.errors import StateError
 STATE_PARTS = tuple(row.name for row in STATE_FIELDS if row.name != "episode_index")
 
 
-class EscapeRoomParallelEnv(OverRooms, ParallelEnv[str, Any, Any]):  # type: ignore[misc]
+class EscapeRoomParallelEnv(OverDrawnRooms, ParallelEnv[str, Any, Any]):  # type: ignore[misc]
     """One world, whose agents "agent_0", "agent_1", ... act at once. All leave when the episode ends.
 
     >>> import doorstep.envs
@@ -155,24 +156,8 @@ class EscapeRoomParallelEnv(OverRooms, ParallelEnv[str, Any, Any]):  # type: ign
         parts.append(self.simulator.steps_remaining.to_numpy()[0, 0])
         return np.concatenate([np.ravel(part) for part in parts], dtype=np.float32)
 
-    def render(self) -> NDArray[np.uint8] | None:
-        """With render_mode "rgb_array": a picture of the world, uint8 [height, width, 3]."""
-        if self.render_mode is None:
-            return None
-        picture: NDArray[np.uint8] = self._rooms.render_world(0)
-        return picture
-
-    def close(self) -> None:
-        """Closes the simulator."""
-        self._rooms.close()
-
     def _by_agent(self, observation: Any) -> dict[str, Any]:
-        if isinstance(observation, dict):
-            return {
-                agent: {name: array[row] for name, array in observation.items()}
-                for row, agent in enumerate(self.possible_agents)
-            }
-        return dict(zip(self.possible_agents, observation, strict=True))
+        return {agent: row_of(observation, row) for row, agent in enumerate(self.possible_agents)}
 
     def _rows_of(self, actions: Mapping[str, Any]) -> NDArray[Any]:
         if not isinstance(actions, Mapping) or set(actions) != set(self.agents):

@@ -182,10 +182,6 @@ class EscapeRoomRslRlEnv(OverRooms, VecEnv):  # type: ignore[misc]
         extras = {"time_outs": time_outs, "final_observations": final, "log": self._log()}
         return self._observations, outcome.rewards, dones, extras
 
-    def close(self) -> None:
-        """Closes the simulator."""
-        self._rooms.close()
-
     # ---- Steps of these ----
 
     def _elapsed(self) -> torch.Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
@@ -14,7 +15,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from doorstep._arguments import check_integer, is_integer, refuse
 from doorstep._native import MAX_SEED
 from doorstep._observations import OBSERVATIONS
-from doorstep.envs._rooms import AgentsView, EnvObservations, Outcome, OverRooms, Rooms, check_render_mode
+from doorstep.envs._rooms import AgentsView, EnvObservations, Outcome, OverRooms, Rooms, check_render_mode, row_of
 from doorstep.envs._spaces import action_space, observation_space
 from doorstep.envs.vector import check_options
 
@@ -168,10 +169,6 @@ class EscapeRoomVecEnv(OverRooms, VecEnv):  # type: ignore[misc]
         """A picture of every sub-environment, uint8 [height, width, 3]; `render()` puts them side by side."""
         return [self._rooms.render(row) for row in range(self.num_envs)]
 
-    def close(self) -> None:
-        """Closes the simulator."""
-        self._rooms.close()
-
     def _told(self, outcome: Outcome) -> Stepped:
         observations = outcome.observation
         # A dictionary with something in it is the caller's from now on; it takes long to make thousands of empty ones.
@@ -193,7 +190,7 @@ class EscapeRoomVecEnv(OverRooms, VecEnv):  # type: ignore[misc]
             yield (
                 row,
                 {
-                    "terminal_observation": _row_of(final, row),
+                    "terminal_observation": copy.deepcopy(row_of(final, row)),  # else it keeps the memory of all rows
                     "TimeLimit.truncated": truncated[row],
                     "episode": {"r": returns[row], "l": lengths[row], "t": seconds},
                 },
@@ -211,10 +208,3 @@ class EscapeRoomVecEnv(OverRooms, VecEnv):  # type: ignore[misc]
     def _check_all(self, indices: int | Iterable[int] | None) -> None:
         if indices is not None and set(self._rows(indices)) != set(range(self.num_envs)):
             refuse("indices", "None or all, as all sub-environments are one object", indices)
-
-
-def _row_of(observations: Any, row: int) -> Any:
-    """A copy, so that it does not keep the memory of all rows."""
-    if isinstance(observations, dict):
-        return {name: array[row].copy() for name, array in observations.items()}
-    return observations[row].copy()

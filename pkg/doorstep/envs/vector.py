@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import copy as copies
-import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
-from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from doorstep._arguments import check_choice, nearest, refuse
@@ -25,7 +23,7 @@ from doorstep.envs._rooms import (
     Rooms,
     check_render_mode,
 )
-from doorstep.envs._spaces import action_space, observation_space
+from doorstep.envs._spaces import SpacesOfRows
 from doorstep.errors import ArgumentError
 
 RESET_OPTIONS = ("reset_mask",)
@@ -49,7 +47,7 @@ class OverSpecifiedRooms(OverRooms):
         self._spec = spec
 
 
-class _RoomsVectorEnv(OverSpecifiedRooms, VectorEnv[Any, Any, Any]):  # type: ignore[misc]
+class _RoomsVectorEnv(SpacesOfRows, OverSpecifiedRooms, VectorEnv[Any, Any, Any]):  # type: ignore[misc]
     """What both environments share; `_arrays` makes the difference."""
 
     metadata: dict[str, Any]
@@ -87,21 +85,8 @@ class _RoomsVectorEnv(OverSpecifiedRooms, VectorEnv[Any, Any, Any]):  # type: ig
         self.metadata = {**type(self).metadata, "autoreset_mode": mode}
         self.render_mode = render_mode
         self.num_envs = self._rooms.num_rows
-        self.single_observation_space = observation_space(self._rooms)
-        self.single_action_space = action_space(self._rooms)
+        self._make_spaces(self._rooms)
         super().reset(seed=self.np_random_seed)
-
-    # Bounds of every element fill more memory than the observations: those that nobody reads are not made.
-
-    @functools.cached_property
-    def observation_space(self) -> Any:
-        """The space of all observations."""
-        return batch_space(self.single_observation_space, self.num_envs)
-
-    @functools.cached_property
-    def action_space(self) -> Any:
-        """The space of all actions: integers [num_envs, components]."""
-        return batch_space(self.single_action_space, self.num_envs)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begins episodes.
@@ -159,10 +144,11 @@ class _RoomsVectorEnv(OverSpecifiedRooms, VectorEnv[Any, Any, Any]):  # type: ig
             return None
         return tuple(self._rooms.render(row) for row in range(self.num_envs))
 
-    def close_extras(self, **kwargs: Any) -> None:
+    def close(self, **kwargs: Any) -> None:
         """Closes the simulator."""
         if "_rooms" in vars(self):  # older versions of gymnasium close what could not be made, too
-            self._rooms.close()
+            super().close()
+        self.closed = True
 
 
 class EscapeRoomVectorEnv(_RoomsVectorEnv, VectorEnv[Any, Any, Any]):  # type: ignore[misc]  # skrl reads its bases

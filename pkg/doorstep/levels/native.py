@@ -25,6 +25,8 @@ def to_native(level: AnyLevel) -> native.Level:
     else:
         struct.source = native.LevelSource.GENERATED
         struct.room_types[:] = [native.RoomType[name.upper()] for name in level.room_types]
+        struct.first_room = level.first_room
+        struct.cubes_near_buttons = level.cubes_near_buttons
     return struct
 
 

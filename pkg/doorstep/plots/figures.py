@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from doorstep._files import check_ending, replaced_file
 from doorstep._optional import import_optional
+from doorstep.render import look
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -22,13 +23,9 @@ ENDINGS = (".png", ".svg", ".pdf")
 WIDTH = 8.0  # inches of every figure with curves or tables: narrow, so that letters can be read on a phone
 LETTERS_PER_INCH = 13  # of the font, about
 
-# Okabe and Ito's colours without black and yellow, and four of Tol's: people with any kind of colour blindness tell
-# them apart. Neighbours differ in lightness too.
-COLOURS = (
-    *("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"),
-    *("#882255", "#999933", "#555555", "#332288"),
-)
-INK, GREY, LINE = "#1A1A1A", "#666666", "#AAAAAA"
+# The first ones are the agents'; four of Tol's follow. Neighbours differ in lightness too.
+COLOURS = (*look.SERIES, "#882255", "#999933", "#555555", "#332288")
+INK, GREY, LINE = look.TEXT, look.MUTED, "#AAAAAA"
 WALL, DOOR = "#333333", COLOURS[1]
 SHADES = ("#EAF2F8", "#7FBCE6", COLOURS[0], "#06365A")  # from little to much
 OPPOSITES = (COLOURS[1], "#F7F7F7", COLOURS[0])  # to either side of a middle
@@ -75,7 +72,7 @@ def load_matplotlib() -> Any:
 
 
 def _module(name: str) -> Any:
-    return import_optional(name, "plots need matplotlib", 'pip install "doorstep[plot]"')
+    return import_optional(name, "plots need matplotlib", "plot")
 
 
 @contextlib.contextmanager

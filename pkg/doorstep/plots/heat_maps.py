@@ -100,7 +100,7 @@ def count_visits(path: str | os.PathLike[str]) -> Visits:
     with Recording(path) as recording:
         if not recording.num_steps:
             raise ArgumentError(f"{recording.path} has no steps", argument="recordings", hint="record some")
-        with Simulator.from_config(recording.config) as sim:
+        with Simulator.from_config(recording.config, reward=recording.reward) as sim:
             play = Replay(recording, sim)
             statics, shares = _statics_of(sim)
             low, high = _bounds_of(statics, sim)

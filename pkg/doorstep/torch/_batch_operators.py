@@ -127,7 +127,7 @@ def _check_values(pairs: Sequence[Pair]) -> None:
 
 
 def read_by_step(tensors: Sequence[torch.Tensor | None]) -> list[torch.Tensor]:
-    """Those of a step's tensors that it reads."""
+    """The tensors of a step that it reads."""
     return [tensor for tensor in (tensors[index] for index in READ_AT) if tensor is not None]
 
 

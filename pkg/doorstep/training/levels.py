@@ -11,7 +11,8 @@ from torch import nn
 
 from doorstep.errors import ArgumentError
 from doorstep.evaluation.arenas import Arena, find_arenas
-from doorstep.levels import AnyLevel, GeneratedLevel
+from doorstep.levels import GeneratedLevel
+from doorstep.levels.files import AnyLevel
 from doorstep.training.config import TrainingConfig
 
 
@@ -35,7 +36,7 @@ class SuccessRates(nn.Module):  # type: ignore[misc]
 
     Attributes:
         episodes: float64 [L], that the estimates rest on: 0 before the first one, at most `window`.
-        successes: float64 [L], those of them that succeeded.
+        successes: float64 [L], how many of these succeeded.
     """
 
     episodes: torch.Tensor
@@ -69,7 +70,7 @@ class TrainingLevels:
         names: of the levels, all different.
         levels: themselves.
         digest: uint8 [32], which other levels do not have.
-        has_reference_rooms: bool [L]: its rooms are of the types of the reference's.
+        has_reference_rooms: bool [L]: its rooms are of the types of the reference's, and agents begin in the first.
     """
 
     def __init__(self, arenas: Sequence[Arena], device: torch.device) -> None:
@@ -80,12 +81,10 @@ class TrainingLevels:
         exits = [float("inf") if arena.has_goal else exit_of(arena) for arena in arenas]
         self._exits = torch.tensor(exits, device=device)
         self._last_rooms = torch.tensor([start_of_last_room(arena) for arena in arenas], device=device)
-        types = [GeneratedLevel().room_types if arena.level is None else getattr(arena.level, "room_types", ())
-                 for arena in arenas]  # fmt: skip
-        self.has_reference_rooms = torch.tensor([one == GeneratedLevel().room_types for one in types], device=device)
+        self.has_reference_rooms = torch.tensor(list(map(has_reference_rooms, arenas)), device=device)
 
     def succeeded(self, levels: torch.Tensor, terminations: torch.Tensor, largest_y: torch.Tensor) -> torch.Tensor:
-        """Whether episodes that ended succeeded, bool [W]; arguments as those of `outcomes()`."""
+        """Whether episodes that ended succeeded, bool [W]; arguments as of `outcomes()`."""
         return terminations | (largest_y > self._exits[levels][:, None]).all(1)
 
     def in_last_room(self, levels: torch.Tensor, largest_y: torch.Tensor) -> torch.Tensor:
@@ -130,6 +129,14 @@ def arenas_of(config: TrainingConfig) -> list[Arena]:
     return arenas
 
 
+def has_reference_rooms(arena: Arena) -> bool:
+    """Whether agents pass rooms of the types of the reference's, all three."""
+    level, reference = arena.level, GeneratedLevel()
+    if not isinstance(level, GeneratedLevel):
+        return level is None
+    return (level.room_types, level.first_room) == (reference.room_types, reference.first_room)
+
+
 def levels_of(arenas: Sequence[Arena]) -> tuple[AnyLevel, ...]:
     return tuple(arena.level for arena in arenas if arena.level is not None)
 
@@ -148,14 +155,11 @@ def exit_of(arena: Arena) -> float:
     Raises:
         ArgumentError: it has no door.
     """
-    level = arena.level
-    if level is None or isinstance(level, GeneratedLevel):
-        return GeneratedLevel().room_ends[-1]
-    ends = [room.end for room in level.rooms if room.door is not None]
-    if not ends:
+    end = (arena.level or GeneratedLevel()).exit
+    if end is None:
         raise ArgumentError(
             f"level {arena.name!r} has neither a goal nor a room with a door, so that no episode in it can succeed",
             argument="levels",
             hint="give it a goal",
         )
-    return ends[-1]
+    return end

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from doorstep._arguments import nearest, refuse
 from doorstep.cameras import Cameras
 from doorstep.config import SimulatorConfig
@@ -10,32 +12,34 @@ from doorstep.levels.generated import RoomTypeName
 from doorstep.training.config import ExperienceConfig, LSTMNetwork, MLPNetwork, PPOConfig, TrainingConfig
 
 
-def leading_outside(name: str, *room_types: RoomTypeName) -> GeneratedLevel:
+def leading_outside(name: str, *room_types: RoomTypeName, **fields: Any) -> GeneratedLevel:
     """A level of which all agents should leave the last room."""
-    return GeneratedLevel(room_types=room_types, goal=Goal.all_out(), name=name)
+    return GeneratedLevel(room_types=room_types, goal=Goal.all_out(), name=name, **fields)
 
+
+REFERENCE_ROOMS: tuple[RoomTypeName, ...] = ("double_button", "cube_blocking", "cube_buttons")
 
 PRESETS: dict[str, TrainingConfig] = {
-    # For a few CPU cores. The task of the last room is practised: behind two easy rooms, in rooms of its type alone,
-    # and where agents failed.
+    # For a few CPU cores. The task of the last room is practised: where agents failed, in levels that begin in it, with
+    # cubes nearer to their buttons, and behind two easy rooms.
     "default": TrainingConfig(
         simulator=SimulatorConfig(512),
         levels=(
-            leading_outside("reference rooms", "double_button", "cube_blocking", "cube_buttons"),
+            leading_outside("reference rooms", *REFERENCE_ROOMS),
+            leading_outside("last room", *REFERENCE_ROOMS, first_room=2, cubes_near_buttons=0.75),
             leading_outside("easy first rooms", "single_button", "single_button", "cube_buttons"),
-            leading_outside("cube rooms", "cube_buttons", "cube_buttons", "cube_buttons"),
         ),
-        level_weights=(0.55, 0.3, 0.15),
+        level_weights=(0.6, 0.3, 0.1),
         reward=Rewards(cube_approach=0.4, goal=2),
-        experience=ExperienceConfig(retries=0.5),
+        experience=ExperienceConfig(retries=0.45),
         ppo=PPOConfig(
             num_minibatches=16,
             learning_rate=1.5e-3,
             final_learning_rate=5e-5,
-            entropy_coefficient=0.002,
+            entropy_coefficient=0.003,
             final_entropy_coefficient=3e-4,
         ),
-        num_updates=2700,
+        num_updates=3200,
     ),
     # The hyperparameters of the reference's own training script, and the numbers of worlds and updates that its authors
     # recommend, for a GPU.

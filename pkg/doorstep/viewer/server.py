@@ -20,7 +20,9 @@ from websockets.http11 import Request, Response
 
 from doorstep._observations import AnyObservations
 from doorstep.errors import ArgumentError, LibraryError
-from doorstep.levels import AnyLevel
+from doorstep.levels import Rewards
+from doorstep.levels.choice import REFERENCE
+from doorstep.levels.files import AnyLevel
 from doorstep.policy import SamplingParams, load_policy
 from doorstep.policy.loading import AnyPolicy, observations_for
 from doorstep.policy.playing import Player
@@ -40,7 +42,7 @@ MOST_SHOWN = 64  # worlds on the page at once
 class Settings:
     """What to watch, and where to serve it; most names are those of the command's options.
 
-    An open recording decides worlds, agents, seed, episode length, levels and actions.
+    An open recording decides worlds, agents, seed, episode length, levels, reward and actions.
     """
 
     worlds: int = 1
@@ -51,6 +53,7 @@ class Settings:
     policy: AnyPolicy | None = "random"
     sampling: SamplingParams | None = None
     levels: tuple[AnyLevel, ...] = ()
+    reward: Rewards | None = None
     recording: Recording | None = None
     rate: float = 20.0
     keep_running: bool = False
@@ -105,24 +108,18 @@ def opened(settings: Settings) -> Iterator[tuple[Viewer, viser.ViserServer]]:
 
 def _simulator(settings: Settings, observations: AnyObservations) -> Simulator:
     if settings.recording is not None:
-        return Simulator.from_config(settings.recording.config.replace(device=settings.device))
-    sim = Simulator(
+        recording = settings.recording
+        return Simulator.from_config(recording.config.replace(device=settings.device), reward=recording.reward)
+    return Simulator(
         settings.worlds,
         seed=settings.seed,
         num_agents=settings.agents,
         device=settings.device,
         episode_length=settings.episode_length,
+        levels=settings.levels or REFERENCE,
+        reward=settings.reward,
         observations=observations,
-        max_levels=len(settings.levels),
     )
-    if settings.levels:
-        try:
-            sim.set_levels(settings.levels)
-        except BaseException:
-            sim.close()
-            raise
-        sim.reset()
-    return sim
 
 
 def _play(sim: Simulator, policy: Any, settings: Settings) -> Play:

@@ -14,7 +14,7 @@ from doorstep._configs.polymorphic import PolymorphicPart
 from doorstep._configs.rules import Choice, Device, Flag, Items, Optional, Rule, Text
 from doorstep._observations import ObservationsRule, PartsRule
 from doorstep.errors import ArgumentError
-from doorstep.evaluation import EvaluationConfig
+from doorstep.evaluation.config import EvaluationConfig
 from doorstep.levels import Rewards, reference
 from doorstep.levels.field import PlayedLevels
 from doorstep.levels.reward_terms import RewardTerms

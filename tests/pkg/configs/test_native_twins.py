@@ -17,12 +17,14 @@ from doorstep._configs import Config, NativeConfig
 from doorstep._native import _generated as native
 from doorstep._native.configs import ConfigHandle
 from doorstep.policy import SamplingParams
+from doorstep.rollouts.config import SchedulerConfig
+from doorstep.rollouts.queues import OutputQueue, RequestQueue
 
 NATIVE: tuple[type[Any], ...] = (
     SimulatorConfig,
     SamplingParams,
     RolloutConfig,
-    *rollouts.SchedulerConfig.registry.classes(),
+    *SchedulerConfig.registry.classes(),
     rollouts.PullController,
     rollouts.RoundRobinController,
 )
@@ -60,7 +62,7 @@ def assert_same(config: Any, struct: Any) -> None:
         elif name == "num_devices":
             assert value == len(config.devices or ())
         elif name == "type":
-            enumeration = native.Scheduler if isinstance(config, rollouts.SchedulerConfig) else native.Controller
+            enumeration = native.Scheduler if isinstance(config, SchedulerConfig) else native.Controller
             assert enumeration(value).name.lower() == config.type
         elif name == "action_check":
             assert native.ActionCheck(value).name.lower() == config.action_check
@@ -162,7 +164,7 @@ def test_an_engine_is_composed_of_its_config_and_queues() -> None:
         of_engine = ConfigHandle(_take(handle.config()))
         assert of_engine.struct().queue_capacity == 77
         assert of_engine.part(native.ConfigKind.SCHEDULER).struct().max_chunk == 9
-        queue, outputs = rollouts.RequestQueue(handle.waiting_queue()), rollouts.OutputQueue(handle.output_queue())
+        queue, outputs = RequestQueue(handle.waiting_queue()), OutputQueue(handle.output_queue())
         assert queue.native_handle != engine.waiting_queue.native_handle  # another handle to the same queue
         assert len(queue) == len(engine.waiting_queue) == 0
         engine.submit(doorstep.EpisodeRequest(max_steps=2))

@@ -6,7 +6,8 @@ import subprocess
 import sys
 
 import doorstep
-from doorstep.evaluation import EvaluationConfig, evaluate_config
+from doorstep.evaluation.config import EvaluationConfig
+from doorstep.evaluation.run import evaluate_config
 from doorstep.policy import load_policy
 
 SEED = 2026  # of episodes in levels that were not trained on

@@ -183,7 +183,7 @@ def test_a_tensor_that_is_negated_only_when_it_is_read_counts_as_negated() -> No
     assert torch.equal(found[0], expected[0])
 
 
-@pytest.mark.parametrize(("name", "value"), [("discount", 1.5), ("discount", float("nan")), ("trace_decay", -0.1)])
+@pytest.mark.parametrize(("name", "value"), [("gamma", 1.5), ("gamma", float("nan")), ("gae_lambda", -0.1)])
 def test_numbers_out_of_range_are_refused(name: str, value: float) -> None:
     with pytest.raises(doorstep.ArgumentError, match=f"{name} is"):
         doorstep_torch.generalized_advantages(*steps(), **{name: value})  # type: ignore[arg-type,unused-ignore]

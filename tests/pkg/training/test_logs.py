@@ -12,9 +12,14 @@ torch = pytest.importorskip("torch")
 
 from tests.pkg.training.runs import rolled_out, small  # noqa: E402
 
-from doorstep.training import Ranks, Record, Trainer, read_log  # noqa: E402
+from doorstep.levels import GeneratedLevel  # noqa: E402
+from doorstep.training import Ranks, Trainer, read_log  # noqa: E402
 from doorstep.training.graphs import recorded  # noqa: E402
-from doorstep.training.logs import JsonLines, summarize_episodes  # noqa: E402
+from doorstep.training.logs import (  # noqa: E402
+    JsonLines,
+    Record,
+    summarize_episodes,
+)
 
 
 def record_of(update: int) -> Record:
@@ -59,6 +64,11 @@ def test_retries_are_not_counted() -> None:
 
 def test_doors_are_counted_in_levels_with_the_references_rooms() -> None:
     trainer, rollout = rolled_out("levels=room_types")
+    end_all_worlds(rollout, 14.0)
+    assert summarize_episodes(rollout, trainer._levels, 2, Ranks()).rooms_all == ()
+    trainer = Trainer(small().changed(levels=GeneratedLevel(first_room=2)))
+    trainer.update()
+    rollout = trainer._rollout
     end_all_worlds(rollout, 14.0)
     assert summarize_episodes(rollout, trainer._levels, 2, Ranks()).rooms_all == ()
     trainer = Trainer(small().changed(levels=["room_types", "reference"]))

@@ -16,15 +16,8 @@ from tests.pkg.sealed_files import change_metadata  # noqa: E402
 from tests.pkg.training.runs import WITH_MEMORY, small  # noqa: E402
 
 from doorstep.policy import load_policy  # noqa: E402
-from doorstep.training import (  # noqa: E402
-    LSTMNetwork,
-    MLPNetwork,
-    NetworkConfig,
-    Ranks,
-    Trainer,
-    preset,
-    save_checkpoint,
-)
+from doorstep.training import LSTMNetwork, MLPNetwork, Ranks, Trainer, preset, save_checkpoint  # noqa: E402
+from doorstep.training.config import NetworkConfig  # noqa: E402
 from doorstep.training.networks import ActorCritic  # noqa: E402
 from doorstep.training.normalization import RunningMoments  # noqa: E402
 from doorstep.training.trained import restored_network  # noqa: E402
