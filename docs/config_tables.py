@@ -18,9 +18,9 @@ from doorstep._configs.annotations import field_rules  # noqa: E402
 from doorstep._configs.checked import Part  # noqa: E402
 from doorstep._configs.polymorphic import PolymorphicPart  # noqa: E402
 from doorstep._configs.rules import Choice, Flag, Items, Optional  # noqa: E402
+from doorstep._observations import PartsRule  # noqa: E402
 from doorstep.levels.field import PlayedLevels  # noqa: E402
 from doorstep.levels.reward_terms import RewardTerms  # noqa: E402
-from doorstep.observations import PartsRule  # noqa: E402
 
 HEAD = ("field", "values", "default", "is")
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from doorstep._native import ACTIONS, NEUTRAL_ACTION, Action, EntityKind, capi, get_include, live_counts
 from doorstep._native import VERSION_STRING as _VERSION
+from doorstep._observations import OBSERVATIONS
 from doorstep.cameras import Cameras
 from doorstep.config import SimulatorConfig
 from doorstep.errors import (
@@ -28,7 +29,6 @@ from doorstep.errors import (
     StateError,
 )
 from doorstep.levels import Level, Rewards
-from doorstep.observations import OBSERVATIONS
 from doorstep.render.camera import CameraPose
 from doorstep.simulator import Simulator
 from doorstep.tensor import Tensor

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from doorstep._arguments import refuse
 from doorstep._native import TENSORS, ActionCheck, DeviceKind, batch_info
 from doorstep._native._generated import Level as NativeLevel
+from doorstep._observations import to_native
 from doorstep.config import SimulatorConfig
 from doorstep.errors import DeviceError
 from doorstep.levels import Rewards, reference
@@ -15,7 +16,6 @@ from doorstep.levels.choice import room_for, table_levels
 from doorstep.levels.files import AnyLevel
 from doorstep.levels.native import to_native_array
 from doorstep.levels.rules import check_reward
-from doorstep.observations import to_native
 from doorstep.simulator import Simulator, choose_device
 
 NAMES = tuple(row.name for row in TENSORS)

@@ -10,8 +10,7 @@ from doorstep._arguments import is_integer, refuse
 from doorstep._configs import Device, Integer, NativeConfig, Rule
 from doorstep._native import MAX_GLOBAL_WORLDS
 from doorstep._native._generated import ActionCheckName, ConfigKind
-from doorstep.cameras import Cameras
-from doorstep.observations import (
+from doorstep._observations import (
     OBSERVATIONS,
     AnyObservations,
     ObservationsRule,
@@ -19,6 +18,7 @@ from doorstep.observations import (
     part_names,
     to_native,
 )
+from doorstep.cameras import Cameras
 
 
 @final

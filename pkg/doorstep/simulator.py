@@ -32,6 +32,7 @@ from doorstep._native import (
     stage_names,
 )
 from doorstep._native._generated import ActionCheckName
+from doorstep._observations import OBSERVATIONS, AnyObservations
 from doorstep._properties import CameraProperties, TensorProperties
 from doorstep._streams import CurrentStream, check_stream_on, current_device_index
 from doorstep._tensor_map import TENSOR_INDEX, TensorMap
@@ -45,7 +46,6 @@ from doorstep.levels.files import AnyLevel
 from doorstep.levels.native import check_spawns, to_native_array, to_native_rewards
 from doorstep.levels.parts import MAX_COORDINATE
 from doorstep.levels.rules import check_reward
-from doorstep.observations import OBSERVATIONS, AnyObservations
 from doorstep.render.camera import CameraPose
 from doorstep.render.drawing import Drawing
 from doorstep.render.objects import Snapshot, take_snapshots

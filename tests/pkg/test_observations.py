@@ -9,7 +9,7 @@ import pytest
 
 import doorstep
 from doorstep import SimulatorConfig
-from doorstep.observations import flat_size, part_size, shown_parts
+from doorstep._observations import flat_size, part_size, shown_parts
 
 MIXED = ("physics", ("lidar", 0.25), "agent_index")
 
@@ -21,7 +21,7 @@ def test_a_config_is_written_and_read_with_them(observations: Any) -> None:
     config = SimulatorConfig(4, observations=observations)
     assert config.observations == observations
     assert SimulatorConfig.from_json(config.to_json()) == config
-    rule = doorstep.observations.ObservationsRule()
+    rule = doorstep._observations.ObservationsRule()
     assert rule.check("observations", rule.from_text(shown_parts(observations))) == observations
 
 

@@ -10,13 +10,13 @@ from typing import Any
 from doorstep._arguments import refuse
 from doorstep._configs.rules import Optional
 from doorstep._files import check_replaceable
+from doorstep._observations import OBSERVATIONS, AnyObservations
 from doorstep._reward import AnyReward, split_reward
 from doorstep.errors import ArgumentError
 from doorstep.levels import Rewards
 from doorstep.levels.choice import table_levels
 from doorstep.levels.files import AnyLevel
 from doorstep.levels.reward_terms import RewardTerms
-from doorstep.observations import OBSERVATIONS, AnyObservations
 from doorstep.policy import SamplingParams, load_policy
 from doorstep.policy.imported import import_member
 from doorstep.recording import Recording

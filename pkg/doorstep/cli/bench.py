@@ -11,12 +11,12 @@ import numpy as np
 
 import doorstep
 from doorstep import cuda
+from doorstep._observations import BY_NAME
 from doorstep.cli.argument_types import add_simulator_arguments, positive_integer, simulator_of
 from doorstep.cli.bench_report import report
 from doorstep.cli.random_actions import ActionTable, DeviceActionTable
 from doorstep.cli.rooms_start import RoomsStart
 from doorstep.errors import ArgumentError
-from doorstep.observations import BY_NAME
 
 SUMMARY = "Time step() alone, under random actions."
 

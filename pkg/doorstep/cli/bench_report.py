@@ -15,11 +15,11 @@ import numpy as np
 
 import doorstep
 from doorstep._native import EntityKind
+from doorstep._observations import BY_NAME
 from doorstep.cameras import Cameras
 from doorstep.cli.argument_types import simulator_of
 from doorstep.cli.random_actions import ActionTable
 from doorstep.cli.rooms_start import RoomsStart
-from doorstep.observations import BY_NAME
 from doorstep.policy import load_policy
 
 _VIEW = 64  # pixels, width and height

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from doorstep.observations import AnyObservations, part_size, parts_of
+from doorstep._observations import AnyObservations, part_size, parts_of
 
 # Lowest and highest numbers of one agent's observation, of its shape or of its last dimension.
 Bounds: TypeAlias = tuple[NDArray[np.float32], NDArray[np.float32]]

@@ -14,6 +14,15 @@ from numpy.typing import NDArray
 
 from doorstep._arguments import check_choice, check_flag, check_integer, nearest, refuse
 from doorstep._native import ACTIONS, MAX_AGENTS, MAX_SEED, MAX_WORLDS, TENSORS
+from doorstep._observations import (
+    BY_NAME,
+    OBSERVATIONS,
+    AnyObservations,
+    ObservationsRule,
+    Parts,
+    PartsRule,
+    flat_size,
+)
 from doorstep._reward import AppliedReward, split_reward
 from doorstep.config import SimulatorConfig, as_config
 from doorstep.envs._arrays import Arrays, host_arrays
@@ -23,15 +32,6 @@ from doorstep.errors import ArgumentError, StateError
 from doorstep.event import StepEvent
 from doorstep.levels.choice import REFERENCE, table_levels
 from doorstep.levels.files import AnyLevel
-from doorstep.observations import (
-    BY_NAME,
-    OBSERVATIONS,
-    AnyObservations,
-    ObservationsRule,
-    Parts,
-    PartsRule,
-    flat_size,
-)
 from doorstep.render.drawing import Drawing
 from doorstep.simulator import Simulator
 from doorstep.tensor import Tensor

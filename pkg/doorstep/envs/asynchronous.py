@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 
 from doorstep._arguments import check_integer, refuse
 from doorstep._native import MAX_GLOBAL_WORLDS, MAX_WORLDS
+from doorstep._observations import OBSERVATIONS
 from doorstep.envs._rooms import AgentsView, EnvObservations, Outcome, Rooms, as_array, rows_of_worlds, with_seed
 from doorstep.envs._spaces import SpacesOfRows
 from doorstep.errors import StateError
 from doorstep.event import StepEvent
-from doorstep.observations import OBSERVATIONS
 from doorstep.simulator import Simulator
 
 POLL_SECONDS = 1e-4  # between two looks at which of several groups is ready

@@ -14,6 +14,7 @@ import doorstep.jax
 from doorstep._arguments import check_choice, refuse
 from doorstep._batches import OUTLIVING, with_levels
 from doorstep._native import ACTIONS
+from doorstep._observations import OBSERVATIONS, AnyObservations
 from doorstep.config import as_config
 from doorstep.envs._bounds import bounds_of
 from doorstep.envs._jax_spaces import Box, Dict, MultiDiscrete
@@ -21,7 +22,6 @@ from doorstep.envs._rooms import AGENTS_VIEWS, AgentsView, longest_episode, part
 from doorstep.jax import BatchState
 from doorstep.levels.choice import REFERENCE, AnyLevels
 from doorstep.levels.rules import Rewards
-from doorstep.observations import OBSERVATIONS, AnyObservations
 
 READ = ("rewards", "terminations", "truncations", "episode_returns", "episode_lengths")
 # Rules that the environment decides, and what to use in their place

@@ -12,6 +12,7 @@ from pettingzoo import ParallelEnv
 
 from doorstep._arguments import refuse
 from doorstep._native import ACTIONS, STATE_FIELDS
+from doorstep._observations import OBSERVATIONS
 from doorstep.envs._rooms import (
     RENDER_MODES,
     EnvObservations,
@@ -24,7 +25,6 @@ from doorstep.envs._rooms import (
 )
 from doorstep.envs._spaces import action_space, observation_space
 from doorstep.errors import StateError
-from doorstep.observations import OBSERVATIONS
 
 # The number of an episode is no part of what happens in it.
 STATE_PARTS = tuple(row.name for row in STATE_FIELDS if row.name != "episode_index")

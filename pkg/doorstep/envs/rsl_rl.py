@@ -13,10 +13,10 @@ from torch import nn
 
 from doorstep._arguments import refuse
 from doorstep._native import ACTIONS
+from doorstep._observations import OBSERVATIONS, Parts
 from doorstep.envs._arrays import torch_arrays
 from doorstep.envs._rooms import AgentsView, EnvObservations, OverRooms, Rooms, refuse_pixels
 from doorstep.envs.distributions import MultiDiscrete
-from doorstep.observations import OBSERVATIONS, Parts
 
 
 class EscapeRoomRslRlEnv(OverRooms, VecEnv):  # type: ignore[misc]

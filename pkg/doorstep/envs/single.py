@@ -8,6 +8,7 @@ from typing import Any, SupportsFloat
 import gymnasium
 import numpy as np
 
+from doorstep._observations import OBSERVATIONS
 from doorstep.envs._rooms import (
     RENDER_MODES,
     EnvObservations,
@@ -20,7 +21,6 @@ from doorstep.envs._rooms import (
 )
 from doorstep.envs._spaces import action_space, observation_space
 from doorstep.envs.vector import OverSpecifiedRooms, check_options
-from doorstep.observations import OBSERVATIONS
 
 
 class EscapeRoomEnv(OverSpecifiedRooms, OverDrawnRooms, gymnasium.Env[Any, Any]):  # type: ignore[misc]

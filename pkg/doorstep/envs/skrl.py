@@ -13,6 +13,7 @@ from skrl.envs.wrappers.torch import MultiAgentEnvWrapper, Wrapper
 from skrl.utils.spaces.torch import flatten_tensorized_space
 
 from doorstep._arguments import refuse
+from doorstep._observations import OBSERVATIONS, Parts, PartsRule
 from doorstep.envs._arrays import torch_arrays
 from doorstep.envs._rooms import (
     AgentsView,
@@ -26,7 +27,6 @@ from doorstep.envs._rooms import (
     rows_of_worlds,
 )
 from doorstep.envs._spaces import action_space, observation_space
-from doorstep.observations import OBSERVATIONS, Parts, PartsRule
 
 
 class _OverRooms(OverDrawnRooms):

@@ -14,10 +14,10 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from doorstep._arguments import check_integer, is_integer, refuse
 from doorstep._native import MAX_SEED
+from doorstep._observations import OBSERVATIONS
 from doorstep.envs._rooms import AgentsView, EnvObservations, Outcome, OverRooms, Rooms, check_render_mode, row_of
 from doorstep.envs._spaces import action_space, observation_space
 from doorstep.envs.vector import check_options
-from doorstep.observations import OBSERVATIONS
 
 # Observations, rewards, dones, infos.
 Stepped: TypeAlias = tuple[Any, NDArray[np.float32], NDArray[np.bool_], list[dict[str, Any]]]

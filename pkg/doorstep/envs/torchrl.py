@@ -13,10 +13,10 @@ from torchrl.envs import EnvBase
 
 from doorstep._arguments import check_integer, refuse
 from doorstep._native import MAX_SEED
+from doorstep._observations import OBSERVATIONS
 from doorstep.envs._arrays import Arrays, torch_arrays
 from doorstep.envs._rooms import FLAT_OBSERVATION, Element, EnvObservations, OverRooms, Rooms, rows_of_worlds
 from doorstep.errors import StateError
-from doorstep.observations import OBSERVATIONS
 
 AGENTS = "agents"  # the group of all agents
 DONES = ("done", "terminated", "truncated")

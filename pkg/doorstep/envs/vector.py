@@ -11,6 +11,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from numpy.typing import NDArray
 
 from doorstep._arguments import check_choice, nearest, refuse
+from doorstep._observations import OBSERVATIONS
 from doorstep.envs._arrays import Arrays, host_arrays, torch_arrays
 from doorstep.envs._rooms import (
     RENDER_MODES,
@@ -24,7 +25,6 @@ from doorstep.envs._rooms import (
 )
 from doorstep.envs._spaces import SpacesOfRows
 from doorstep.errors import ArgumentError
-from doorstep.observations import OBSERVATIONS
 
 RESET_OPTIONS = ("reset_mask",)
 

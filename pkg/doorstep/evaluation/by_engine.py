@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from doorstep._observations import Parts
 from doorstep.config import SimulatorConfig
 from doorstep.errors import StateError
 from doorstep.evaluation.arenas import Arena
 from doorstep.evaluation.contestants import Contestant
 from doorstep.evaluation.episodes import Ended, Episodes
 from doorstep.metrics import MetricsStore
-from doorstep.observations import Parts
 from doorstep.policy import Policy
 from doorstep.policy.playing import check_inputs
 from doorstep.rollouts import EpisodeResult, RolloutConfig, RolloutEngine

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 from doorstep._arguments import check_text, refuse
 from doorstep._files import printable
+from doorstep._observations import Parts, or_default
 from doorstep.config import SimulatorConfig
 from doorstep.errors import ArgumentError
-from doorstep.observations import Parts, or_default
 from doorstep.policy import Policy, SamplingParams, load_policy
 from doorstep.policy.built_in import IdlePolicy, RandomPolicy
 

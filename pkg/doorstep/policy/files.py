@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from doorstep._files import read_regular
 from doorstep._native._generated import LayerKind
 from doorstep._native.policies import LayerHandle, LayerWeights, PolicyHandle, address_of
+from doorstep._observations import Parts, PartsRule
 from doorstep._safetensors import METADATA, read_arrays, split, write_arrays
 from doorstep.errors import ArgumentError, StateError
-from doorstep.observations import Parts, PartsRule
 from doorstep.policy.policy import Policy
 from doorstep.policy.sampling import SamplingParams
 from doorstep.policy.shapes import array_shapes, is_optional

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from doorstep._arguments import nearest, refuse
+from doorstep._observations import OBSERVATIONS, AnyObservations, shown_parts
 from doorstep.errors import ArgumentError
-from doorstep.observations import OBSERVATIONS, AnyObservations, shown_parts
 from doorstep.policy.built_in import IdlePolicy, RandomPolicy
 from doorstep.policy.files import CHECKPOINT, read_policy
 from doorstep.policy.imported import import_member

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from doorstep._arguments import nearest
 from doorstep._beginnings import Beginnings
 from doorstep._native._generated import MAX_AGENTS
+from doorstep._observations import BY_NAME, AnyObservations, flat_size, part_names, part_size
 from doorstep.errors import ArgumentError
-from doorstep.observations import BY_NAME, AnyObservations, flat_size, part_names, part_size
 from doorstep.policy.built_in import IdlePolicy, RandomPolicy
 from doorstep.policy.loading import check_observations, observed_by
 from doorstep.policy.policy import Policy

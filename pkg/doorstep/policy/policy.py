@@ -16,7 +16,7 @@ from doorstep._arguments import check_integer, refuse
 from doorstep._native import ACTIONS, MAX_SEED
 from doorstep._native._generated import DeviceKind, LayerConfig, LayerKind
 from doorstep._native.policies import SAMPLING, SAMPLING_KEY, LayerHandle, PolicyHandle, PolicyRows
-from doorstep.observations import Parts
+from doorstep._observations import Parts
 from doorstep.policy.arrays import Arrays, Floats, HostArrays, TorchArrays
 from doorstep.policy.sampling import SamplingParams, check_sampling
 

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from doorstep._arguments import check_choice, check_integer, check_timeout, refuse
 from doorstep._native import ACTIONS, MAX_SEED, MAX_WORLDS
+from doorstep._observations import flat_size, or_default
 from doorstep.config import SimulatorConfig
 from doorstep.errors import ClosedError, StateError
-from doorstep.observations import flat_size, or_default
 from doorstep.rollouts.changes import SLICE_SECONDS, TimeLimit
 from doorstep.rollouts.config import PullController, RolloutConfig
 from doorstep.rollouts.engine import RolloutEngine

@@ -10,9 +10,9 @@ from typing import Any, final
 
 from doorstep._arguments import refuse
 from doorstep._native._generated import PolicyKind
+from doorstep._observations import or_default
 from doorstep.config import SimulatorConfig
 from doorstep.errors import ArgumentError
-from doorstep.observations import or_default
 from doorstep.policy import load_policy
 from doorstep.policy.built_in import IdlePolicy, RandomPolicy
 from doorstep.policy.loading import check_observations

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import nn
 
-from doorstep.observations import or_default
+from doorstep._observations import or_default
 from doorstep.policy import SamplingParams
 from doorstep.policy.files import StoredLayer, StoredPolicy, read_stored, write_policy
 from doorstep.policy.torch_modules import LayerSpec, read_layers

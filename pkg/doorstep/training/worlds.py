@@ -9,13 +9,13 @@ import numpy as np
 import torch
 
 from doorstep._native import NEUTRAL_ACTION
+from doorstep._observations import BY_NAME
 from doorstep._reward import AppliedReward, RewardFunction
 from doorstep.config import SimulatorConfig
 from doorstep.errors import StateError
 from doorstep.levels import Rewards
 from doorstep.levels.choice import REFERENCE
 from doorstep.levels.files import AnyLevel
-from doorstep.observations import BY_NAME
 from doorstep.simulator import Simulator
 from doorstep.training.distributed import Ranks
 from doorstep.training.normalization import Scale

@@ -18,11 +18,11 @@ import viser
 import websockets.asyncio.server as websocket_server
 from websockets.http11 import Request, Response
 
+from doorstep._observations import AnyObservations
 from doorstep.errors import ArgumentError, LibraryError
 from doorstep.levels import Rewards
 from doorstep.levels.choice import REFERENCE
 from doorstep.levels.files import AnyLevel
-from doorstep.observations import AnyObservations
 from doorstep.policy import SamplingParams, load_policy
 from doorstep.policy.loading import AnyPolicy, observations_for
 from doorstep.policy.playing import Player

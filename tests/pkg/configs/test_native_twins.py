@@ -66,6 +66,12 @@ def assert_same(config: Any, struct: Any) -> None:
             assert enumeration(value).name.lower() == config.type
         elif name == "action_check":
             assert native.ActionCheck(value).name.lower() == config.action_check
+        elif name == "observations":
+            parts = [] if config.observations == "by_name" else config.observations
+            numbers = list(native.OBSERVATION_PARTS)
+            pairs = [(one, 1) if isinstance(one, str) else one for one in parts]
+            assert value.parts[: value.num_parts] == [numbers.index(part) for part, _ in pairs]
+            assert all(is_close(scale, found) for (_, scale), found in zip(pairs, value.scales, strict=False))
         elif getattr(config, name, ...) is None:
             assert value == {"num_threads": 0, "max_chunk": 0, "seed": -1}[name]
         elif hasattr(config, name):
