@@ -116,10 +116,10 @@ def test_from_above_everything_is_where_the_state_says() -> None:
         positions, sizes = sim.state.static_positions.to_numpy()[0], sim.state.static_sizes.to_numpy()[0]
         goal = sim.levels[0].goal
         corners = [(goal.min_x, goal.min_y), (goal.max_x, goal.max_y)] if goal else np.zeros((0, 2))
-        exit_depth = np.array((0, 0 if goal else look.EXIT_DEPTH))
         bounds = (
             np.concatenate([(positions - sizes / 2)[:, :2], corners]).min(axis=0),
-            np.concatenate([(positions + sizes / 2)[:, :2], corners]).max(axis=0) + exit_depth,
+            np.concatenate([(positions + sizes / 2)[:, :2], corners]).max(axis=0)
+            + np.array((0, 0 if goal else look.EXIT_DEPTH)),
         )
         bodies, kinds = sim.state.body_positions.to_numpy()[0], sim.state.body_kinds.to_numpy()[0]
         doors = [(DOORS[door], positions[slot]) for door, slot in enumerate(sim.state.door_static.to_numpy()[0])]
