@@ -459,7 +459,7 @@ void shapes_on_the_floor_cover_what_they_should() {
     for (float& part : marks[0].colour) part = 0.f;
     const auto count_dark = [&] {
         int dark = 0;
-        for (const uint8_t level : drawn(marks, config)) dark += level < 100;
+        for (const uint8_t level : drawn(marks, config)) dark += level < 186;  // less than half of the light
         return dark / 3;
     };
     CHECK_NEAR(count_dark(), 314, 12);

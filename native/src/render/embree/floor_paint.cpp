@@ -66,7 +66,8 @@ void paint(const Mark& mark, const LaneVector& points, Lanes extent_x, Lanes ext
     if (!any((absolute(x) < bound) & (absolute(y) < bound))) return;
     const Lanes along = x * Lanes(mark.cosine) + y * Lanes(mark.sine);
     const Lanes across = y * Lanes(mark.cosine) - x * Lanes(mark.sine);
-    const Lanes share = coverage(mark, points, along, across, extent_x, extent_y) * Lanes(mark.opacity);
+    const Lanes covered = coverage(mark, points, along, across, extent_x, extent_y);  // 1 + rounding at most
+    const Lanes share = to_unit(covered) * Lanes(mark.opacity);
     colours = mix(colours, broadcast(mark.colour), share);
 }
 

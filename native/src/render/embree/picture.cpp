@@ -42,6 +42,7 @@ struct ToneTable {
             levels[i] = static_cast<uint8_t>(255.0 * to_shown(root * root) + 0.5);
         }
     }
+    // light: 0 .. 1.
     uint8_t level(float light) const { return levels[static_cast<int>(square_root(light) * kToneSteps + 0.5f)]; }
 };
 
@@ -324,9 +325,9 @@ void Picture::draw_row(int row, float* sums) const {
         find_surfaces(packet, samples);
         const LaneVector shown = light(samples);
         float red[kPacket], green[kPacket], blue[kPacket];
-        minimum(shown.x, Lanes(1.f)).store(red);
-        minimum(shown.y, Lanes(1.f)).store(green);
-        minimum(shown.z, Lanes(1.f)).store(blue);
+        to_unit(shown.x).store(red);
+        to_unit(shown.y).store(green);
+        to_unit(shown.z).store(blue);
         for (int lane = 0; lane < drawn; ++lane) {
             float* pixel = sums + 3 * ((first + lane) / per_pixel);
             pixel[0] += red[lane];

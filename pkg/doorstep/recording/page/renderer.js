@@ -87,7 +87,7 @@ vec3 floor_colour() {
     int first = 3 * boxes + 4 * i;
     vec4 where = texel(first), line = texel(first + 1), shade = texel(first + 2);
     float share = coverage(int(line.x), place.xy - where.xy, where.zw, line.y, line.z, extents);
-    paint = mix(paint, linear(shade.rgb), share * shade.a);
+    paint = mix(paint, linear(shade.rgb), clamp(share, 0.0, 1.0) * shade.a);
   }
   return paint;
 }
@@ -153,7 +153,7 @@ vec3 surface_colour() {
 }
 
 void main() {
-  shown = vec4(displayed(min(surface_colour(), 1.0)), 1.0);
+  shown = vec4(displayed(clamp(surface_colour(), 0.0, 1.0)), 1.0);
 }`;
 
 class Renderer {
