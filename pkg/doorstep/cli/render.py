@@ -33,7 +33,7 @@ from doorstep.errors import ArgumentError
 from doorstep.policy.loading import observations_for
 from doorstep.policy.playing import Player
 from doorstep.recording import Recording, Replay
-from doorstep.recording.film import ENDINGS, UNTIL, Film, Moments
+from doorstep.recording.film import ENDINGS, UNTIL, Film, Moments, Until
 from doorstep.render.camera import NAMED_CAMERAS
 from doorstep.video import FRAMES_PER_SECOND
 
@@ -218,7 +218,7 @@ def _title(sim: doorstep.Simulator, arguments: argparse.Namespace) -> str:
 
 def _film(arguments: argparse.Namespace) -> Film:
     width, height = arguments.size or _panel_size(arguments.grid)
-    until = arguments.until or ("end" if arguments.actions else "out")
+    until: Until = arguments.until or ("end" if arguments.actions else "out")
     return Film(
         worlds=arguments.show,
         camera=arguments.camera,

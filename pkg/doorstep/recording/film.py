@@ -149,10 +149,10 @@ class _Shooting:
     def _see(self) -> None:
         slots = list(self._film.worlds)
         rewards = self.sim.rewards.copy_to_host()[:, :, 0].mean(axis=1)
-        terminations = self.sim.terminations.copy_to_host().any(axis=(1, 2))
+        terminations = self.sim.terminations.copy_to_host()
         for slot, panel, snapshot in zip(slots, self._panels, self.sim._snapshots(slots), strict=True):
             agent = self._drawing.agent_of(snapshot)
-            panel.see(snapshot, float(rewards[slot]), bool(terminations[slot]), agent)
+            panel.see(snapshot, float(rewards[slot]), bool(terminations[slot].any()), agent)
 
 
 def _under_header(worlds: Image, text: str, more: str) -> Image:

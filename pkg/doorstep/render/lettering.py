@@ -103,4 +103,5 @@ def _strokes(letter: str) -> NDArray[np.float64]:
         for to, corners in (((x + 1, y + 1), {(x + 1, y), (x, y + 1)}), ((x - 1, y + 1), {(x - 1, y), (x, y + 1)})):
             if to in points and not corners & points:
                 strokes.append(((x, y), to))
-    return np.array(strokes, np.float64).reshape(-1, 2, 2) + np.array([0.5, 0.0])
+    lines: NDArray[np.float64] = np.array(strokes, np.float64).reshape(-1, 2, 2) + np.array([0.5, 0.0])
+    return lines

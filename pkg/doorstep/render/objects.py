@@ -120,7 +120,8 @@ def take_snapshots(
     for world in worlds:
         values = fields.read(world)
         episode_index = int(values.pop("episode_index"))
-        snapshots.append(Snapshot(world, *level_of(world), episode_index=episode_index, **values))
+        level, goal = level_of(world)
+        snapshots.append(Snapshot(world=world, level=level, goal=goal, episode_index=episode_index, **values))
     return snapshots
 
 
